@@ -74,12 +74,12 @@ clippy: .venv/deps.stamp ## clippy on everything, warnings are errors
 
 cargo-test: | tools ## tests of the Rust core, and of the routing controller and its agent
 	cargo test $(CARGO_FLAGS) --quiet \
-	  -p hocket-core -p hocket-formats -p hocket-control -p hocket-wire -p hocket-agent -p hocket-controller -p hocket-preload \
+	  -p hocket-core -p hocket-formats -p hocket-runtime -p hocket-control -p hocket-wire -p hocket-agent -p hocket-controller -p hocket-preload \
 	  -p hocket-nccl-tuner
 
 doc: | tools ## documentation of the Rust crates, warnings are errors
 	RUSTDOCFLAGS='-D warnings' cargo doc $(CARGO_FLAGS) --quiet --no-deps --lib \
-	  -p hocket-core -p hocket-formats -p hocket-control -p hocket-wire -p hocket-agent -p hocket-controller
+	  -p hocket-core -p hocket-formats -p hocket-runtime -p hocket-control -p hocket-wire -p hocket-agent -p hocket-controller
 
 ruff: .venv/deps.stamp ## ruff: lint and format of the Python code
 	$(BIN)/ruff check --quiet .

@@ -27,6 +27,8 @@ ROOMS = (
     "plans",
     "formats",
     "simulation",
+    "runtime",
+    "distributed",
     "profiles",
     "nccl",
     "telemetry",

@@ -2,7 +2,7 @@
 //!
 //! What is read is joined to networks, written and read again; a refusal is one line.
 
-use hocket_formats::Fault;
+use hocket_formats::FormatError;
 use hocket_formats::nccl_graph::Graphs;
 use hocket_formats::nccl_topology::{System, join, read_smi};
 use hocket_formats::nccl_tuner::{Question, Table};
@@ -18,7 +18,7 @@ pub const TARGETS: [Target; 4] = [
     ("nccl_tuner", tuner),
 ];
 
-fn told<T>(read: Result<T, Fault>) -> Option<T> {
+fn told<T>(read: Result<T, FormatError>) -> Option<T> {
     match read {
         Ok(read) => Some(read),
         Err(fault) => {

@@ -23,6 +23,7 @@ from hocket.errors import (
     InfeasibleError,
     SimulationError,
     SpecError,
+    TransportError,
     VerificationError,
 )
 from hocket.plans.advice import Advice, advise_dimensions
@@ -112,6 +113,7 @@ __all__ = [
     "TrainingPrediction",
     "TrainingPredictionOptions",
     "TrainingRun",
+    "TransportError",
     "Trees",
     "VerificationError",
     "Workload",

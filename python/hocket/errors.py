@@ -105,3 +105,26 @@ class VerificationError(Error):
 
 class SimulationError(Error):
     """A simulation that came to nothing."""
+
+
+class TransportError(Error):
+    """A call between processes that failed, or a group that did not come together.
+
+    Attributes
+    ----------
+    code : str
+        ``join``, ``died``, ``stalled``, ``mismatch``, ``aborted``, ``store_lost`` or ``interrupted``.
+    culprit : int or None
+        The rank at fault, where one is.
+    call : int
+        Number of the call, counted from 1; 0 outside of calls.
+    """
+
+    def __init__(
+        self, why: str, code: str = "aborted", culprit: int | None = None, call: int = 0
+    ) -> None:
+        super().__init__(None, why)
+        self.args = (why, code, culprit, call)
+        self.code = code
+        self.culprit = culprit
+        self.call = call

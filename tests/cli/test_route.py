@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,33 @@ def test_a_failure_that_nobody_notices_is_said_to_be_so(hocket: Hocket, jobs: st
     assert "no failure had to be answered" in hocket("route", jobs, *options, "spine3@5 s").out
     hit = hocket("route", jobs, *FABRIC, "--outage", "spine3@400.01 s").out
     assert "1 failure was answered" in hit
+
+
+def test_jobs_are_shown_by_perfetto(hocket: Hocket, jobs: str, folder: Path) -> None:
+    scheme = ("--scheme", "controller")
+    done = hocket("route", jobs, *FABRIC, *scheme, "--perfetto", "jobs.json", "--json")
+    assert done.code == 0
+    shown = json.loads((folder / "jobs.json").read_text())["traceEvents"]
+    spans = [event for event in shown if event["ph"] == "X"]
+    run = json.loads(done.out)
+    for number, job in enumerate(run["jobs"]):
+        for category, start, end in (
+            ("compute", "compute_start_ps", "start_ps"),
+            ("communication", "start_ps", "end_ps"),
+        ):
+            own = [each for each in spans if (each["pid"], each["cat"]) == (number, category)]
+            times = [(each["ts"] * 1e6, (each["ts"] + each["dur"]) * 1e6) for each in own]
+            expected = [
+                (each[start], each[end]) for each in job["iterations"] if each[start] < each[end]
+            ]
+            assert times == [pytest.approx(each, abs=2) for each in expected]
+    assert sum(each["cat"] == "decision" for each in spans) == len(run["decisions"]) > 0
+    assert hocket("route", jobs, *FABRIC, "--perfetto", "jobs.pftrace").code == 0
+    assert (folder / "jobs.pftrace").read_bytes().count(b"communication") == 1 + len(run["jobs"])
+    for options, expected_ in (
+        (("--perfetto", "jobs.png"), "use .pftrace or .json"),
+        (("--compare", "--perfetto", "a.json"), "--perfetto: is of one scheme"),
+    ):
+        refused = hocket("route", jobs, *FABRIC, *options)
+        assert refused.code == 2
+        assert expected_ in refused.err

@@ -149,7 +149,7 @@ def test_runs_that_are_refused(hocket: Hocket, folder: Path) -> None:
         ([trace, *RING, "--perfetto", "none/t.json"], "there is no folder"),
         (
             [trace, *RING, "--perfetto", "t.png"],
-            "--perfetto: 't.png' has no ending that fits; use .json",
+            "--perfetto: 't.png' has no ending that fits; use .pftrace or .json",
         ),
         ([trace, *RING, "--dependencies", "some"], "--dependencies: there is no 'some'"),
         (["nothing", *RING], "there is no nothing.0.et"),

@@ -274,7 +274,10 @@ BAD = {
     "train ncf -t themis-2d --timeline nowhere/a.png": ["no folder 'nowhere'"],
     "train ncf -t themis-2d --perfetto nowhere/a.json": ["no folder 'nowhere'"],
     "train ncf -t themis-2d --perfetto .": ["folder"],
-    "train ncf -t themis-2d --timeline a.png --perfetto ./a.png": ["--perfetto", "use .json"],
+    "train ncf -t themis-2d --timeline a.png --perfetto ./a.png": [
+        "--perfetto",
+        "use .pftrace or .json",
+    ],
 }
 
 

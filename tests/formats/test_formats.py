@@ -274,7 +274,7 @@ def test_commands_print_and_exit(
     ("arguments", "said"),
     [
         (("--to", "nccl-scroll"), "is not a kind of file"),
-        (("--to", "mscclpp", "--protocol", "LL"), "is not an option of MSCCL++'s JSON"),
+        (("--to", "mscclpp", "--protocol", "LL128"), "is not a protocol of MSCCL++"),
         (("--to", "msccl", "--protocol", "LL99"), "is not a protocol of NCCL"),
         (("--to", "msccl", "--channels", "0"), "is not 1 to"),
         (("--to", "msccl", "--min-size", "2 elephants"), "elephants"),

@@ -145,6 +145,13 @@ def test_what_is_read_off_a_network(
     assert (found.sums, found.npus) == (sums, npus)
 
 
+@pytest.mark.parametrize("node", [0, 1])
+def test_networks_that_are_cut_are_refused(node: int) -> None:
+    network = hk.topology.load("dgx_a100_2box").without(nodes=[f"b{node}nvs", f"b{node}nic0"])
+    with pytest.raises(hk.InfeasibleError, match="do not reach each other both ways; join them"):
+        hardware_of(network)
+
+
 def test_nodes_of_one_npu_are_refused() -> None:
     network = hk.topology.load("ring:4@25GB/s,1us", groups=1)
     with pytest.raises(hk.InfeasibleError, match="a single NPU"):

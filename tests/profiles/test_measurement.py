@@ -81,6 +81,10 @@ def test_logs_of_several_runs_in_one_file(tmp_path: Path) -> None:
         (HEAD + "all_reduce,8,1,8,0,,,\n", "line 2: time_us: '0' is not a time; give microseconds"),
         (HEAD + "all_reduce,8,1,8,nan,,,\n", "line 2: time_us: 'nan' is not a time"),
         (HEAD + "all_reduce,8,1,8,-3,,,\n", "'-3' is not a time"),
+        (
+            HEAD + "all_reduce,8,1,8,1e-300,,,\n",
+            "'1e-300' is not a time; give microseconds from 0.001",
+        ),
         (HEAD + "all_reduce,8,1,0,3,,,\n", "bytes: '0' is not a whole number above 0"),
         (HEAD + "all_reduce,8,3,8,3,,,\n", "nodes: 8 NPUs do not spread evenly over 3"),
         (HEAD + "all_reduce,1,1,8,3,,,\n", "gpus: 1 is too few"),
@@ -88,6 +92,10 @@ def test_logs_of_several_runs_in_one_file(tmp_path: Path) -> None:
         (HEAD + "all_reduce,8,1,8,3,,,2\n", "inplace: '2' is not valid; give 0 or 1"),
         (HEAD + "all_reduce,8,1,8\n", "line 2: has 4 cells, not 8"),
         (LOG.replace("all_reduce_perf", "perf"), "no line before says which collective it is"),
+        (
+            "# all_reduce_perf\n#  (B)  (elements)  (ms)  (GB/s)\n",
+            "line 2: times are in (ms); give",
+        ),
         (LOG.replace("#  Rank", "#  rank"), "no lines before say which ranks took part"),
     ],
 )

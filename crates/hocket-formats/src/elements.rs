@@ -6,7 +6,7 @@
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use crate::fault::Fault;
+use crate::error::FormatError;
 
 /// Bytes of a file at most.
 pub const LARGEST: usize = 64 << 20;
@@ -41,10 +41,10 @@ impl Element {
     ///
     /// # Errors
     /// A fault at the element's line.
-    pub fn text(&self, name: &str) -> Result<&str, Fault> {
+    pub fn text(&self, name: &str) -> Result<&str, FormatError> {
         self.get(name).ok_or_else(|| {
             let why = format!("<{}> has no {name}", self.name);
-            Fault::at(self.line, why).remedy(format!("write {name}=\"...\" in it"))
+            FormatError::at(self.line, why).remedy(format!("write {name}=\"...\" in it"))
         })
     }
 
@@ -52,7 +52,11 @@ impl Element {
     ///
     /// # Errors
     /// A fault at the element's line.
-    pub fn whole(&self, name: &str, range: std::ops::RangeInclusive<i64>) -> Result<i64, Fault> {
+    pub fn whole(
+        &self,
+        name: &str,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> Result<i64, FormatError> {
         self.number_in(name, self.text(name)?, range)
     }
 
@@ -65,7 +69,7 @@ impl Element {
         name: &str,
         otherwise: i64,
         range: std::ops::RangeInclusive<i64>,
-    ) -> Result<i64, Fault> {
+    ) -> Result<i64, FormatError> {
         self.get(name)
             .map_or(Ok(otherwise), |text| self.number_in(name, text, range))
     }
@@ -75,7 +79,7 @@ impl Element {
         name: &str,
         text: &str,
         range: std::ops::RangeInclusive<i64>,
-    ) -> Result<i64, Fault> {
+    ) -> Result<i64, FormatError> {
         let read = text.trim().parse().ok();
         read.filter(|value| range.contains(value)).ok_or_else(|| {
             let why = format!(
@@ -83,7 +87,7 @@ impl Element {
                 self.name,
                 quoted(text)
             );
-            Fault::at(self.line, why).remedy(format!(
+            FormatError::at(self.line, why).remedy(format!(
                 "give one of {} to {}",
                 range.start(),
                 range.end()
@@ -95,13 +99,13 @@ impl Element {
     ///
     /// # Errors
     /// A fault at the element's line.
-    pub fn real(&self, name: &str) -> Result<f64, Fault> {
+    pub fn real(&self, name: &str) -> Result<f64, FormatError> {
         let text = self.text(name)?;
         let read: Option<f64> = text.trim().parse().ok();
         read.filter(|value| (0.0..=1e6).contains(value))
             .ok_or_else(|| {
                 let why = format!("{name} of <{}> is {}, no number", self.name, quoted(text));
-                Fault::at(self.line, why).remedy("give one of 0 to 1000000")
+                FormatError::at(self.line, why).remedy("give one of 0 to 1000000")
             })
     }
 }
@@ -117,14 +121,15 @@ impl Document {
     ///
     /// # Errors
     /// A fault with the line, for what is no XML, has text or entities, or is larger than [`LARGEST`].
-    pub fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         if bytes.len() > LARGEST {
             let why = format!("it has {} bytes", bytes.len());
-            return Err(Fault::new(why).remedy(format!("such files have at most {LARGEST}")));
+            return Err(FormatError::new(why).remedy(format!("such files have at most {LARGEST}")));
         }
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let line = line_of(bytes, error.valid_up_to());
-            Fault::at(line, "it is not text in UTF-8").remedy("give the file as NCCL wrote it")
+            FormatError::at(line, "it is not text in UTF-8")
+                .remedy("give the file as NCCL wrote it")
         })?;
         let mut reading = Reading {
             bytes,
@@ -183,14 +188,14 @@ impl Reading<'_> {
         line
     }
 
-    fn run(&mut self, text: &str) -> Result<(), Fault> {
+    fn run(&mut self, text: &str) -> Result<(), FormatError> {
         let mut reader = Reader::from_str(text);
         loop {
             let at = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
             let event = reader.read_event().map_err(|error| {
                 let at = usize::try_from(reader.error_position()).unwrap_or(usize::MAX);
                 let line = line_of(self.bytes, at);
-                Fault::at(line, format!("it is no XML: {error}"))
+                FormatError::at(line, format!("it is no XML: {error}"))
                     .remedy("give the file whole, as it was written")
             })?;
             let line = self.line(at);
@@ -200,7 +205,7 @@ impl Reading<'_> {
                     self.open.push(number);
                     if self.open.len() > DEEPEST {
                         let why = format!("elements are {} deep", self.open.len());
-                        return Err(Fault::at(line, why).remedy(format!("{DEEPEST} at most")));
+                        return Err(FormatError::at(line, why).remedy(format!("{DEEPEST} at most")));
                     }
                 }
                 Event::Empty(tag) => {
@@ -212,14 +217,14 @@ impl Reading<'_> {
                 Event::Text(text) if text.trim_ascii().is_empty() => {}
                 Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
                 Event::DocType(_) => {
-                    return Err(Fault::at(
+                    return Err(FormatError::at(
                         line,
                         "it declares a document type, and so perhaps entities",
                     )
                     .remedy("remove the line with <!DOCTYPE"));
                 }
                 Event::Text(_) | Event::CData(_) | Event::GeneralRef(_) => {
-                    return Err(Fault::at(line, "there is text between tags")
+                    return Err(FormatError::at(line, "there is text between tags")
                         .remedy("such files consist of tags and comments alone"));
                 }
                 Event::Eof => break,
@@ -228,18 +233,20 @@ impl Reading<'_> {
         if let Some(&number) = self.open.last() {
             let element = &self.elements[number];
             let why = format!("<{}> is never closed", element.name);
-            return Err(Fault::at(element.line, why).remedy("the end of the file is missing"));
+            return Err(FormatError::at(element.line, why).remedy("the end of the file is missing"));
         }
         match self.elements.is_empty() {
-            true => Err(Fault::new("it has no elements").remedy("give a file that NCCL wrote")),
+            true => {
+                Err(FormatError::new("it has no elements").remedy("give a file that NCCL wrote"))
+            }
             false => Ok(()),
         }
     }
 
-    fn element(&mut self, tag: &BytesStart<'_>, line: u64) -> Result<usize, Fault> {
+    fn element(&mut self, tag: &BytesStart<'_>, line: u64) -> Result<usize, FormatError> {
         let number = self.elements.len();
         if number == MOST {
-            return Err(Fault::at(
+            return Err(FormatError::at(
                 line,
                 format!("there are more than {MOST} elements"),
             ));
@@ -249,13 +256,13 @@ impl Reading<'_> {
             Some(&parent) => self.elements[parent].children.push(number),
             None if number > 0 => {
                 let why = format!("<{name}> follows the end of <{}>", self.elements[0].name);
-                return Err(Fault::at(line, why).remedy("a file has one outermost element"));
+                return Err(FormatError::at(line, why).remedy("a file has one outermost element"));
             }
             None => {}
         }
         let mut attributes: Vec<(String, String)> = Vec::new();
         for attribute in tag.attributes() {
-            let wrong = |why: String| Fault::at(line, format!("<{}>: {why}", quoted(&name)));
+            let wrong = |why: String| FormatError::at(line, format!("<{}>: {why}", quoted(&name)));
             let attribute = attribute.map_err(|error| wrong(error.to_string()))?;
             let key = attribute.key.as_ref().to_owned();
             let value = attribute.normalized_value(XmlVersion::Implicit1_0);

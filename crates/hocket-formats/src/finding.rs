@@ -1,65 +1,8 @@
 //! What is wrong with a file, and where.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use hocket_core::explain::Explain;
 use hocket_core::program::check::{Checked, Fault};
-
-/// Why a file could not be read: the line, what is wrong there, and what would be right.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{why}{}", Line(*line), After(remedy))]
-pub struct FormatError {
-    /// Line, from 1; 0 if no line is to blame.
-    pub line: u64,
-    /// What is wrong.
-    pub why: String,
-    /// What would be right; may be empty.
-    pub remedy: String,
-}
-
-impl FormatError {
-    /// What is wrong in a line, and what would be right.
-    pub fn new(line: u64, why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        // What a parser repeats of a file may have line breaks in it.
-        let in_line = |text: String| text.replace(|letter: char| letter.is_control(), " ");
-        Self {
-            line,
-            why: in_line(why.into()),
-            remedy: in_line(remedy.into()),
-        }
-    }
-}
-
-impl Explain for FormatError {
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        (!self.remedy.is_empty()).then_some(Cow::Borrowed(self.remedy.as_str()))
-    }
-}
-
-struct Line(u64);
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 > 0 {
-            write!(f, "line {}: ", self.0)
-        } else {
-            Ok(())
-        }
-    }
-}
-
-struct After<'a>(&'a str);
-
-impl fmt::Display for After<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            write!(f, "; {}", self.0)
-        }
-    }
-}
 
 /// One thing that is wrong with a file that could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +19,9 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Line(self.line))?;
+        if self.line > 0 {
+            write!(f, "line {}: ", self.line)?;
+        }
         if !self.place.is_empty() {
             write!(f, "{}: ", self.place)?;
         }

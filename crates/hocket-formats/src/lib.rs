@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod elements;
-mod fault;
+mod error;
 #[cfg(all(test, feature = "core"))]
 mod files;
 #[cfg(feature = "core")]
@@ -18,8 +18,10 @@ pub mod mscclpp_json;
 pub mod nccl_graph;
 pub mod nccl_topology;
 pub mod nccl_tuner;
+#[cfg(feature = "core")]
+pub mod perfetto;
 
 pub use elements::LARGEST;
-pub use fault::Fault;
+pub use error::FormatError;
 #[cfg(feature = "core")]
-pub use finding::{Finding, FormatError, Verdict};
+pub use finding::{Finding, Verdict};

@@ -11,7 +11,7 @@
 use std::fmt::Write as _;
 
 use crate::elements::{Document, Element, quoted};
-use crate::fault::Fault;
+use crate::error::FormatError;
 
 /// Channels of a graph at most: half of `MAXCHANNELS`, as NCCL doubles them.
 pub const MOST_CHANNELS: usize = 32;
@@ -86,7 +86,7 @@ impl Graphs {
     ///
     /// # Errors
     /// A fault with the line, for what is no such file, or contradicts itself.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         let document = Document::parse(bytes)?;
         let root = document.root();
         if root.name != "graphs" {
@@ -95,24 +95,26 @@ impl Graphs {
                 "system" => "that is a topology (NCCL_TOPO_DUMP_FILE); give the graphs",
                 _ => "give what NCCL writes to NCCL_GRAPH_DUMP_FILE",
             };
-            return Err(Fault::at(root.line, why).remedy(right));
+            return Err(FormatError::at(root.line, why).remedy(right));
         }
         let version = root.whole("version", 0..=LARGEST)?;
         if version != VERSION {
             let why = format!("it is of version {version}");
-            return Err(Fault::at(root.line, why).remedy("the version that is known is 1"));
+            return Err(FormatError::at(root.line, why).remedy("the version that is known is 1"));
         }
         let mut graphs: Vec<Graph> = Vec::new();
         for element in document.within(root).filter(|it| it.name == "graph") {
             let graph = graph(&document, element)?;
             if graphs.iter().any(|it| it.id == graph.id) {
                 let why = format!("there are two graphs of id {}", graph.id);
-                return Err(Fault::at(graph.line, why).remedy("keep one"));
+                return Err(FormatError::at(graph.line, why).remedy("keep one"));
             }
             graphs.push(graph);
         }
         match graphs.is_empty() {
-            true => Err(Fault::at(root.line, "it has no graph").remedy("give one with channels")),
+            true => {
+                Err(FormatError::at(root.line, "it has no graph").remedy("give one with channels"))
+            }
             false => Ok(Self { graphs }),
         }
     }
@@ -127,7 +129,7 @@ impl Graphs {
     ///
     /// # Errors
     /// A fault that says which limit is not kept, as [`check`](Self::check).
-    pub fn write(&self) -> Result<String, Fault> {
+    pub fn write(&self) -> Result<String, FormatError> {
         self.check()?;
         let mut out = format!("<graphs version=\"{VERSION}\">\n");
         for graph in &self.graphs {
@@ -172,12 +174,12 @@ impl Graphs {
     ///
     /// # Errors
     /// A fault that says which limit is not kept.
-    pub fn check(&self) -> Result<(), Fault> {
+    pub fn check(&self) -> Result<(), FormatError> {
         let elements: usize = self.graphs.iter().map(elements_of).sum();
         if elements + 1 > MOST_ELEMENTS {
             let why = format!("the file would have {} elements", elements + 1);
             let right = format!("NCCL reads {MOST_ELEMENTS} at most; use fewer channels");
-            return Err(Fault::new(why).remedy(right));
+            return Err(FormatError::new(why).remedy(right));
         }
         let counts = [0, 1].map(|id| self.of(id).map(|graph| graph.channels.len()));
         let [Some(rings), Some(trees)] = counts else {
@@ -187,12 +189,12 @@ impl Graphs {
                 "tree (id 1)"
             };
             let why = format!("it has no graph of a {missing}");
-            return Err(Fault::new(why)
+            return Err(FormatError::new(why)
                 .remedy("give both: NCCL would search for the other, and use the fewer channels"));
         };
         if rings != trees {
             let why = format!("rings have {rings} channels and trees {trees}");
-            return Err(Fault::new(why).remedy("give both as many: NCCL uses the fewer"));
+            return Err(FormatError::new(why).remedy("give both as many: NCCL uses the fewer"));
         }
         let mut all: Option<Vec<i64>> = None;
         for graph in &self.graphs {
@@ -203,9 +205,8 @@ impl Graphs {
                 let known = all.get_or_insert_with(|| devs.clone());
                 if *known != devs {
                     let why = format!("channel {number} of graph {} has other GPUs", graph.id);
-                    return Err(
-                        Fault::new(why).remedy("every channel passes every GPU of the node once")
-                    );
+                    return Err(FormatError::new(why)
+                        .remedy("every channel passes every GPU of the node once"));
                 }
             }
         }
@@ -214,10 +215,11 @@ impl Graphs {
 }
 
 impl Graph {
-    fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), FormatError> {
         let id = self.id;
-        let wrong =
-            |why: String, right: &str| Err(Fault::new(format!("graph {id}: {why}")).remedy(right));
+        let wrong = |why: String, right: &str| {
+            Err(FormatError::new(format!("graph {id}: {why}")).remedy(right))
+        };
         let count = self.channels.len();
         if count > MOST_CHANNELS {
             let why = format!("it has {count} channels");
@@ -313,16 +315,17 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn graph(document: &Document, element: &Element) -> Result<Graph, Fault> {
+fn graph(document: &Document, element: &Element) -> Result<Graph, FormatError> {
     let id = element.whole("id", 0..=4)?;
-    let name = |key: &str| -> Result<String, Fault> {
+    let name = |key: &str| -> Result<String, FormatError> {
         let text = element.text(key)?;
         match TYPES.contains(&text) || text == "C2C" {
             true => Ok(text.to_owned()),
-            false => Err(
-                Fault::at(element.line, format!("there is no type {}", quoted(text)))
-                    .remedy(format!("types are {}", TYPES.join(", "))),
-            ),
+            false => Err(FormatError::at(
+                element.line,
+                format!("there is no type {}", quoted(text)),
+            )
+            .remedy(format!("types are {}", TYPES.join(", ")))),
         }
     };
     let mut graph = Graph {
@@ -350,13 +353,13 @@ fn graph(document: &Document, element: &Element) -> Result<Graph, Fault> {
             "nchannels is {count}, but there are {} channels",
             graph.channels.len()
         );
-        return Err(Fault::at(element.line, why)
+        return Err(FormatError::at(element.line, why)
             .remedy("NCCL takes nchannels at its word; make both the same"));
     }
     Ok(graph)
 }
 
-fn channel(document: &Document, element: &Element) -> Result<Channel, Fault> {
+fn channel(document: &Document, element: &Element) -> Result<Channel, FormatError> {
     let mut channel = Channel {
         line: element.line,
         ..Channel::default()
@@ -376,23 +379,23 @@ fn channel(document: &Document, element: &Element) -> Result<Channel, Fault> {
     }
     if channel.nets.len() > 2 {
         let why = format!("a channel has {} NICs", channel.nets.len());
-        return Err(Fault::at(element.line, why).remedy("it has one in and one out, or none"));
+        return Err(FormatError::at(element.line, why).remedy("it has one in and one out, or none"));
     }
     if channel.gpus.is_empty() {
-        return Err(Fault::at(element.line, "a channel has no GPU")
+        return Err(FormatError::at(element.line, "a channel has no GPU")
             .remedy("give those of the node in order"));
     }
     Ok(channel)
 }
 
 /// The number of a GPU or NIC, which is hexadecimal with or without `0x`.
-fn hexadecimal(element: &Element) -> Result<i64, Fault> {
+fn hexadecimal(element: &Element) -> Result<i64, FormatError> {
     let text = element.text("dev")?;
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let read = i64::from_str_radix(digits, 16).ok();
     read.filter(|&value| value >= 0).ok_or_else(|| {
         let why = format!("dev of <{}> is {}", element.name, quoted(text));
-        Fault::at(element.line, why).remedy("it is a hexadecimal number, as 0x7")
+        FormatError::at(element.line, why).remedy("it is a hexadecimal number, as 0x7")
     })
 }
 

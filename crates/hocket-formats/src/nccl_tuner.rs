@@ -11,7 +11,7 @@
 use std::fmt::Write as _;
 
 use crate::elements::{LARGEST, quoted};
-use crate::fault::Fault;
+use crate::error::FormatError;
 
 /// Collectives, each at the place of NCCL's number of it.
 pub const COLLECTIVES: [&str; 5] = [
@@ -116,20 +116,21 @@ impl Table {
     /// let table = Table::parse(text.as_bytes())?;
     /// let asked = Question { collective: 4, bytes: 1 << 20, nodes: 1, ranks: 8, pipe_ops: 1, registered: 0 };
     /// assert_eq!(table.pick(&asked).map(|row| row.algorithm), Some(1));
-    /// # Ok::<(), hocket_formats::Fault>(())
+    /// # Ok::<(), hocket_formats::FormatError>(())
     /// ```
-    pub fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         if bytes.len() > LARGEST {
             let why = format!("it has {} bytes", bytes.len());
-            return Err(Fault::new(why).remedy(format!("tables have at most {LARGEST}")));
+            return Err(FormatError::new(why).remedy(format!("tables have at most {LARGEST}")));
         }
-        let text = std::str::from_utf8(bytes)
-            .map_err(|_| Fault::new("it is not text in UTF-8").remedy("give a table of lines"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| {
+            FormatError::new("it is not text in UTF-8").remedy("give a table of lines")
+        })?;
         let mut table = Self::default();
         for (number, line) in (1..).zip(text.lines()) {
             if line.len() > LONGEST {
                 let why = format!("the line has {} characters", line.len());
-                return Err(Fault::at(number, why).remedy(format!("{LONGEST} at most")));
+                return Err(FormatError::at(number, why).remedy(format!("{LONGEST} at most")));
             }
             if let Some(comment) = line.strip_prefix('#') {
                 table.comments.push(comment.trim().to_owned());
@@ -137,7 +138,7 @@ impl Table {
                 table.rows.push(row(number, line)?);
             }
             if table.rows.len() > MOST_ROWS || table.comments.len() > MOST_ROWS {
-                return Err(Fault::at(
+                return Err(FormatError::at(
                     number,
                     format!("there are more than {MOST_ROWS} lines"),
                 ));
@@ -151,20 +152,21 @@ impl Table {
     /// # Errors
     /// A fault for a comment that is too long or has several lines, and sizes that no line answers for a collective
     /// that the table has.
-    pub fn write(&self) -> Result<String, Fault> {
+    pub fn write(&self) -> Result<String, FormatError> {
         let mut out = String::new();
         for comment in &self.comments {
             if comment.len() + 2 > LONGEST || comment.contains(['\n', '\r']) {
-                return Err(
-                    Fault::new(format!("the comment {} is too long", quoted(comment)))
-                        .remedy(format!("{LONGEST} characters at most, in one line")),
-                );
+                return Err(FormatError::new(format!(
+                    "the comment {} is too long",
+                    quoted(comment)
+                ))
+                .remedy(format!("{LONGEST} characters at most, in one line")));
             }
             let _ = writeln!(out, "# {comment}");
         }
         if let Some((collective, bytes)) = self.hole() {
             let why = format!("no line answers for {collective} of {bytes} bytes");
-            return Err(Fault::new(why).remedy("cover 0 to 18446744073709551615"));
+            return Err(FormatError::new(why).remedy("cover 0 to 18446744073709551615"));
         }
         for row in &self.rows {
             let any = |value: Option<u32>| value.map_or("-1".to_owned(), |value| value.to_string());
@@ -226,11 +228,11 @@ impl Table {
     }
 }
 
-fn row(number: u64, line: &str) -> Result<Row, Fault> {
+fn row(number: u64, line: &str) -> Result<Row, FormatError> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     if !(8..=10).contains(&fields.len()) {
         let why = format!("the line has {} fields", fields.len());
-        return Err(Fault::at(number, why).remedy(
+        return Err(FormatError::at(number, why).remedy(
             "write collective,min_bytes,max_bytes,algorithm,protocol,channels,nodes,ranks,pipe_ops,registered",
         ));
     }
@@ -238,29 +240,30 @@ fn row(number: u64, line: &str) -> Result<Row, Fault> {
         let found = names.iter().position(|name| *name == fields[place]);
         found.ok_or_else(|| {
             let why = format!("there is no {}", quoted(fields[place]));
-            Fault::at(number, why).remedy(format!("known are {}", names.join(", ")))
+            FormatError::at(number, why).remedy(format!("known are {}", names.join(", ")))
         })
     };
-    let bytes = |place: usize| -> Result<u64, Fault> {
+    let bytes = |place: usize| -> Result<u64, FormatError> {
         fields[place].parse().map_err(|_| {
             let why = format!("{} is no number of bytes", quoted(fields[place]));
-            Fault::at(number, why).remedy("give 0 to 18446744073709551615")
+            FormatError::at(number, why).remedy("give 0 to 18446744073709551615")
         })
     };
-    let any = |place: usize, range: std::ops::RangeInclusive<i64>| -> Result<Option<u32>, Fault> {
-        let Some(text) = fields.get(place) else {
-            return Ok(None);
-        };
-        let read: Option<i64> = text.parse().ok();
-        match read.filter(|value| *value == -1 || range.contains(value)) {
-            Some(value) => Ok(u32::try_from(value).ok()),
-            None => {
-                let why = format!("{} is no number of field {}", quoted(text), place + 1);
-                let right = format!("give -1 for any, or {} to {}", range.start(), range.end());
-                Err(Fault::at(number, why).remedy(right))
+    let any =
+        |place: usize, range: std::ops::RangeInclusive<i64>| -> Result<Option<u32>, FormatError> {
+            let Some(text) = fields.get(place) else {
+                return Ok(None);
+            };
+            let read: Option<i64> = text.parse().ok();
+            match read.filter(|value| *value == -1 || range.contains(value)) {
+                Some(value) => Ok(u32::try_from(value).ok()),
+                None => {
+                    let why = format!("{} is no number of field {}", quoted(text), place + 1);
+                    let right = format!("give -1 for any, or {} to {}", range.start(), range.end());
+                    Err(FormatError::at(number, why).remedy(right))
+                }
             }
-        }
-    };
+        };
     const LARGEST: i64 = (1 << 31) - 1;
     let row = Row {
         collective: name(0, &COLLECTIVES)?,
@@ -279,7 +282,7 @@ fn row(number: u64, line: &str) -> Result<Row, Fault> {
             "max_bytes {} is less than min_bytes {}",
             row.most, row.least
         );
-        return Err(Fault::at(number, why).remedy("exchange them"));
+        return Err(FormatError::at(number, why).remedy("exchange them"));
     }
     Ok(row)
 }

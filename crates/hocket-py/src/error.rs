@@ -19,7 +19,7 @@ use hocket_core::synthesis::BadUnwinding;
 use hocket_core::topology::TopologyError;
 use hocket_core::trace::TraceError;
 use hocket_core::verify::{VerifyError, VerifyReport};
-use hocket_formats::Fault;
+use hocket_formats::FormatError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -90,6 +90,9 @@ pub(crate) enum CoreError {
     Verification(VerifyReport),
     /// `hocket.SimulationError`.
     Simulation(Parts),
+    /// `hocket.TransportError`: a call between processes failed.
+    #[cfg(unix)]
+    Transport(hocket_runtime::error::Failure),
     /// `KeyboardInterrupt`.
     Interrupted,
     /// Raised by Python itself: a signal, or the callable that watches progress.
@@ -161,8 +164,8 @@ impl From<TraceError> for CoreError {
     }
 }
 
-impl From<Fault> for CoreError {
-    fn from(error: Fault) -> Self {
+impl From<FormatError> for CoreError {
+    fn from(error: FormatError) -> Self {
         CoreError::Spec(Parts::of(&error))
     }
 }
@@ -273,6 +276,8 @@ impl CoreError {
         static INFEASIBLE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static VERIFICATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static SIMULATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        #[cfg(unix)]
+        static TRANSPORT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         const MODULE: &str = "hocket.errors";
         let value = match self {
             CoreError::Spec(parts) => SPEC
@@ -291,6 +296,16 @@ impl CoreError {
             CoreError::Simulation(parts) => SIMULATION
                 .import(py, MODULE, "SimulationError")?
                 .call1(parts.into_arguments())?,
+            #[cfg(unix)]
+            CoreError::Transport(failure) => {
+                let (why, code) = (failure.to_string(), failure.code.name());
+                TRANSPORT.import(py, MODULE, "TransportError")?.call1((
+                    why,
+                    code,
+                    failure.culprit,
+                    failure.call,
+                ))?
+            }
             CoreError::Interrupted => return Ok(PyKeyboardInterrupt::new_err(())),
             CoreError::Python(error) => return Ok(error),
         };

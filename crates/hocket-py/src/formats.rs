@@ -2,31 +2,21 @@
 
 use std::fmt;
 
+use hocket_core::collective::CollectiveKind;
 use hocket_core::program::check::CheckOptions;
-use hocket_core::program::{LowerError, LowerOptions, Mode, Program, SizeLimits, lower};
+use hocket_core::program::interpret::{InterpretOptions, Schedule, computes};
+use hocket_core::program::{
+    LowerError, LowerOptions, Mode, Program, SizeLimits, fewest_channels, lower, raise,
+};
 use hocket_core::progress::Progress;
 use hocket_core::topology::Topology;
 use hocket_formats::msccl_xml::{self, Protocol};
-use hocket_formats::{FormatError, Verdict, mscclpp_json};
+use hocket_formats::{Finding, Verdict, mscclpp_json};
 use pyo3::prelude::*;
 
 use crate::error::{CoreError, Parts};
 use crate::plan::PyPlan;
 use crate::progress;
-
-impl From<FormatError> for CoreError {
-    fn from(error: FormatError) -> Self {
-        let parts = Parts::new(error.why);
-        let parts = match error.remedy {
-            remedy if remedy.is_empty() => parts,
-            remedy => parts.remedy(remedy),
-        };
-        CoreError::Spec(match error.line {
-            0 => parts,
-            line => parts.origin(format!("line {line}")),
-        })
-    }
-}
 
 impl From<LowerError> for CoreError {
     fn from(error: LowerError) -> Self {
@@ -50,8 +40,8 @@ impl From<mscclpp_json::Refused> for CoreError {
 }
 
 /// One thing that is wrong with a file.
-#[pyclass(module = "hocket._core.formats", frozen, get_all)]
-pub(crate) struct Finding {
+#[pyclass(module = "hocket._core.formats", name = "Finding", frozen, get_all)]
+pub(crate) struct PyFinding {
     code: String,
     line: Option<u64>,
     place: String,
@@ -76,7 +66,7 @@ pub(crate) struct Checked {
     max_bytes: Option<u64>,
     contents_known: bool,
     count: u64,
-    findings: Vec<Py<Finding>>,
+    findings: Vec<Py<PyFinding>>,
     notes: Vec<String>,
 }
 
@@ -100,7 +90,7 @@ impl Checked {
             let text = finding.to_string();
             Py::new(
                 py,
-                Finding {
+                PyFinding {
                     code: finding.code.to_owned(),
                     line: (finding.line > 0).then_some(finding.line),
                     place: finding.place,
@@ -131,17 +121,21 @@ impl Checked {
 }
 
 #[pyfunction]
-#[pyo3(signature = (text, *, chunks_per_message=1, progress=None))]
+#[pyo3(signature = (text, *, chunks_per_message=1, runs=false, progress=None))]
 pub(crate) fn check_msccl(
     py: Python<'_>,
     text: &str,
     chunks_per_message: u32,
+    runs: bool,
     progress: Option<Py<PyAny>>,
 ) -> Result<Checked, CoreError> {
     let options = CheckOptions { chunks_per_message };
     let (facts, verdict) = progress::watched(py, progress, |watch| {
         let algo = msccl_xml::read(text)?;
-        let verdict = msccl_xml::check(&algo, &options, watch)?;
+        let mut verdict = msccl_xml::check(&algo, &options, watch)?;
+        if runs && verdict.is_right() {
+            run(&msccl_xml::program(&algo)?, &options, &mut verdict);
+        }
         let tbs = || algo.gpus.iter().flat_map(|gpu| &gpu.blocks);
         let out_of_place = algo.out_of_place.unwrap_or(!algo.in_place);
         let modes = [
@@ -181,17 +175,21 @@ pub(crate) fn check_msccl(
 }
 
 #[pyfunction]
-#[pyo3(signature = (text, *, chunks_per_message=1, progress=None))]
+#[pyo3(signature = (text, *, chunks_per_message=1, runs=false, progress=None))]
 pub(crate) fn check_mscclpp(
     py: Python<'_>,
     text: &str,
     chunks_per_message: u32,
+    runs: bool,
     progress: Option<Py<PyAny>>,
 ) -> Result<Checked, CoreError> {
     let options = CheckOptions { chunks_per_message };
     let (facts, verdict) = progress::watched(py, progress, |watch| {
         let plan = mscclpp_json::read(text)?;
-        let verdict = mscclpp_json::check(&plan, &options, watch)?;
+        let mut verdict = mscclpp_json::check(&plan, &options, watch)?;
+        if runs && verdict.is_right() {
+            run(&mscclpp_json::program(&plan)?.0, &options, &mut verdict);
+        }
         let tbs = || plan.gpus.iter().flat_map(|gpu| &gpu.threadblocks);
         let ops = tbs().flat_map(|tb| &tb.ops).map(|op| 1 + op.ops.len());
         let chunks = plan
@@ -231,6 +229,78 @@ pub(crate) fn check_mscclpp(
         Ok::<_, CoreError>((facts, verdict))
     })?;
     Ok(Checked::new(py, facts, verdict)?)
+}
+
+/// Runs a program on integers, in all modes that it is for and in three orders; adds what came out wrong.
+fn run(program: &Program, options: &CheckOptions, verdict: &mut Verdict) {
+    let orders = [Schedule::First, Schedule::Last, Schedule::Random(1)];
+    for &mode in program.modes() {
+        for schedule in orders {
+            let options = InterpretOptions {
+                mode,
+                elements: 1,
+                chunks_per_message: options.chunks_per_message,
+                schedule,
+            };
+            if let Err(error) = computes(program, &options) {
+                verdict.add(Finding {
+                    code: "run",
+                    line: 0,
+                    place: String::new(),
+                    detail: format!("a run {mode} on integers: {error}"),
+                });
+                return;
+            }
+        }
+    }
+    let outputs = match verdict.contents_known {
+        true => "every output is right",
+        false => "it ends; what outputs must hold is not known",
+    };
+    let note = format!("run on integers in {} orders: {outputs}", orders.len());
+    verdict.notes.push(note);
+}
+
+/// The program of a file as transfers of a plan.
+#[pyclass(module = "hocket._core.formats", frozen, get_all)]
+pub(crate) struct Raised {
+    collective: &'static str,
+    ranks: u32,
+    chunks: u32,
+    name: String,
+    transfers: Vec<(u32, u32, u32, u32, bool)>,
+    unused: u64,
+}
+
+#[pyfunction]
+pub(crate) fn raise_msccl(py: Python<'_>, text: &str) -> Result<Raised, CoreError> {
+    py.detach(|| raised(&msccl_xml::program(&msccl_xml::read(text)?)?))
+}
+
+#[pyfunction]
+pub(crate) fn raise_mscclpp(py: Python<'_>, text: &str) -> Result<Raised, CoreError> {
+    py.detach(|| raised(&mscclpp_json::program(&mscclpp_json::read(text)?)?.0))
+}
+
+fn raised(program: &Program) -> Result<Raised, CoreError> {
+    let made =
+        raise(program).map_err(|error| CoreError::Infeasible(Parts::new(error.to_string())))?;
+    let task = program.task();
+    let has_parts = !matches!(
+        task.kind,
+        CollectiveKind::AllReduce | CollectiveKind::Broadcast | CollectiveKind::Reduce
+    );
+    let transfers = made.transfers.into_iter();
+    Ok(Raised {
+        collective: task.kind.name(),
+        ranks: task.ranks,
+        chunks: if has_parts { task.part() } else { task.chunks },
+        name: program.name().to_owned(),
+        transfers: transfers
+            .map(|each| (each.first, each.count, each.src, each.dst, each.is_sum))
+            .collect(),
+        unused: made.unused,
+    })
 }
 
 /// What was written.
@@ -292,16 +362,17 @@ fn lowering(
     }
 }
 
-/// The first number of channels that works, or the one that is given; the last refusal if none does.
+/// The first number of channels that works, or the one that is given; the last refusal if none does. Fewer than `least`
+/// cannot work.
 fn with_channels<T, E: Into<CoreError>>(
-    given: Option<u32>,
+    (given, least): (Option<u32>, u32),
     watch: &mut dyn Progress,
     mut attempt: impl FnMut(u32) -> Result<T, E>,
 ) -> Result<T, CoreError> {
     let single = given.map(|channels| [channels]);
-    let tried = single
-        .as_ref()
-        .map_or(CHANNELS.as_slice(), |one| one.as_slice());
+    let first = CHANNELS.partition_point(|&channels| channels < least);
+    let ladder = &CHANNELS[first.min(CHANNELS.len() - 1)..];
+    let tried = single.as_ref().map_or(ladder, |one| one.as_slice());
     let mut last = None;
     for (done, &channels) in tried.iter().enumerate() {
         if !watch.report("export", done as u64, tried.len() as u64) {
@@ -348,8 +419,9 @@ pub(crate) fn export_msccl(
         max_chunks: msccl_xml::MAX_OFFSET,
         ..lowering(in_place, instances, (min_bytes, max_bytes))
     };
+    let least = fewest_channels(verified.plan(), msccl_xml::MAX_STEPS);
     progress::watched(py, progress, |watch| {
-        with_channels(channels, watch, |channels| {
+        with_channels((channels, least), watch, |channels| {
             let options = LowerOptions {
                 channels,
                 ..options.clone()
@@ -369,7 +441,7 @@ pub(crate) fn export_msccl(
 
 #[pyfunction]
 #[pyo3(signature = (
-    plan, write, *, channels=None, instances=1, in_place=None, min_bytes=0, max_bytes=None,
+    plan, write, *, protocol="Simple", channels=None, instances=1, in_place=None, min_bytes=0, max_bytes=None,
     progress=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
@@ -377,6 +449,7 @@ pub(crate) fn export_mscclpp(
     py: Python<'_>,
     plan: &PyPlan,
     write: Py<PyAny>,
+    protocol: &str,
     channels: Option<u32>,
     instances: u32,
     in_place: Option<bool>,
@@ -384,6 +457,14 @@ pub(crate) fn export_mscclpp(
     max_bytes: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> Result<Exported, CoreError> {
+    let known = mscclpp_json::Protocol::ALL;
+    let protocol = known
+        .into_iter()
+        .find(|known| known.name() == protocol)
+        .ok_or_else(|| {
+            let parts = Parts::new(format!("{protocol:?} is not a protocol of MSCCL++"));
+            parts.field("protocol").remedy("Simple and LL are")
+        })?;
     let verified = plan.verified(py, None)?;
     let options = LowerOptions {
         fuse: false,
@@ -391,26 +472,23 @@ pub(crate) fn export_mscclpp(
         ..lowering(in_place, instances, (min_bytes, max_bytes))
     };
     let near = near(plan.network(), plan.core().collective().npus());
+    let least = fewest_channels(verified.plan(), mscclpp_json::MAX_OPS as u32);
     progress::watched(py, progress, |watch| {
-        let (program, text, scratch_chunks) = with_channels(channels, watch, |channels| {
+        with_channels((channels, least), watch, |channels| {
             let options = LowerOptions {
                 channels,
                 ..options.clone()
             };
             let program = lower(&verified, &options)?;
-            let made =
-                mscclpp_json::export(&program, &|a, b| near[a as usize] == near[b as usize])?;
-            let text = mscclpp_json::write(&made)?;
-            // Beside the program's own scratch: where sums are put.
-            let scratch = made.gpus.iter().map(|gpu| gpu.scratch_chunks).max();
-            Ok::<_, CoreError>((program, text, scratch.unwrap_or(0)))
-        })?;
-        let mut out = ToPython::new(&write);
-        let written = fmt::Write::write_str(&mut out, &text).map_err(Into::into);
-        out.finish(written.map_err(|error: msccl_xml::Refused| error))?;
-        Ok::<_, CoreError>(Exported {
-            scratch_chunks,
-            ..Exported::new(&program, Vec::new())
+            let mut out = ToPython::new(&write);
+            let is_near = |a: u32, b: u32| near[a as usize] == near[b as usize];
+            let made = mscclpp_json::export(&program, protocol, &is_near, &mut out);
+            // Beside the program's own scratch: where what is put is summed or unpacked.
+            let scratch_chunks = out.finish(made)?;
+            Ok::<_, CoreError>(Exported {
+                scratch_chunks,
+                ..Exported::new(&program, Vec::new())
+            })
         })
     })
 }

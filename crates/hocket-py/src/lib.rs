@@ -30,8 +30,11 @@ mod simulate;
 mod symmetry;
 mod cluster;
 mod formats;
+mod perfetto;
 mod report;
 mod kernel;
+#[cfg(unix)]
+mod runtime;
 mod pickle;
 
 use pyo3::prelude::*;
@@ -67,7 +70,8 @@ mod _core {
     mod formats {
         #[pymodule_export]
         use crate::formats::{
-            Checked, Exported, Finding, check_msccl, check_mscclpp, export_msccl, export_mscclpp,
+            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, export_msccl,
+            export_mscclpp, raise_msccl, raise_mscclpp,
         };
     }
 
@@ -109,6 +113,13 @@ mod _core {
         use crate::packing::{PyPacking, PyTreePlan, plan_trees};
     }
 
+    /// `hocket._core.perfetto`: spans of time as Perfetto shows them.
+    #[pymodule]
+    mod perfetto {
+        #[pymodule_export]
+        use crate::perfetto::Writer;
+    }
+
     #[pymodule_export]
     use crate::pickle::restore;
     #[pymodule_export]
@@ -136,6 +147,14 @@ mod _core {
     mod routing {
         #[pymodule_export]
         use crate::routing::{Assignment, PyFabric, Sprayed, assign, assignment_of, spray};
+    }
+
+    /// `hocket._core.runtime`: plans run between processes.
+    #[cfg(unix)]
+    #[pymodule]
+    mod runtime {
+        #[pymodule_export]
+        use crate::runtime::{PyGroup, PyProgram, PyStore};
     }
 
     /// `hocket._core.steering`: hashes of switches.
@@ -196,9 +215,12 @@ mod _core {
             "kernel",
             "nccl",
             "packing",
+            "perfetto",
             "registry",
             "replay",
             "routing",
+            #[cfg(unix)]
+            "runtime",
             "steering",
             "symmetry",
             "synthesis",

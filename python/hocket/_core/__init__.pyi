@@ -19,9 +19,11 @@ from hocket._core import iteration as iteration
 from hocket._core import kernel as kernel
 from hocket._core import nccl as nccl
 from hocket._core import packing as packing
+from hocket._core import perfetto as perfetto
 from hocket._core import registry as registry
 from hocket._core import replay as replay
 from hocket._core import routing as routing
+from hocket._core import runtime as runtime
 from hocket._core import steering as steering
 from hocket._core import symmetry as symmetry
 from hocket._core import synthesis as synthesis
@@ -74,6 +76,7 @@ __all__ = [
     "kernel",
     "nccl",
     "packing",
+    "perfetto",
     "plan",
     "plan_of",
     "rails",
@@ -83,6 +86,7 @@ __all__ = [
     "report",
     "restore",
     "routing",
+    "runtime",
     "schedule",
     "simulate",
     "simulate_flows",

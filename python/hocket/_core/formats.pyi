@@ -9,10 +9,13 @@ __all__ = [
     "Checked",
     "Exported",
     "Finding",
+    "Raised",
     "check_msccl",
     "check_mscclpp",
     "export_msccl",
     "export_mscclpp",
+    "raise_msccl",
+    "raise_mscclpp",
 ]
 
 @final
@@ -86,13 +89,31 @@ class Exported:
     @property
     def notes(self) -> list[str]: ...
 
+@final
+class Raised:
+    """The program of a file as transfers of a plan, right one after the other."""
+
+    @property
+    def collective(self) -> str: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def chunks(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def transfers(self) -> list[tuple[int, int, int, int, bool]]: ...
+    @property
+    def unused(self) -> int: ...
+
 def check_msccl(
     text: str,
     *,
     chunks_per_message: int = 1,
+    runs: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Checked:
-    """Read and judge a file of MSCCL.
+    """Read and judge a file of MSCCL; where it `runs`, on integers as well.
 
     Raises
     ------
@@ -104,9 +125,10 @@ def check_mscclpp(
     text: str,
     *,
     chunks_per_message: int = 1,
+    runs: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Checked:
-    """Read and judge a file of MSCCL++.
+    """Read and judge a file of MSCCL++; where it `runs`, on integers as well.
 
     Raises
     ------
@@ -138,6 +160,7 @@ def export_mscclpp(
     plan: Plan,
     write: Callable[[str], object],
     *,
+    protocol: str = "Simple",
     channels: int | None = None,
     instances: int = 1,
     in_place: bool | None = None,
@@ -151,4 +174,26 @@ def export_mscclpp(
     ------
     hocket.InfeasibleError
         If the format cannot express it, or the executor cannot hold it.
+    """
+
+def raise_msccl(text: str) -> Raised:
+    """Give the transfers of a file of MSCCL: first chunk, count, sender, receiver, whether it sums.
+
+    Raises
+    ------
+    hocket.SpecError
+        If it cannot be read.
+    hocket.InfeasibleError
+        If no plan can say what it does.
+    """
+
+def raise_mscclpp(text: str) -> Raised:
+    """As :func:`raise_msccl`, of a file of MSCCL++.
+
+    Raises
+    ------
+    hocket.SpecError
+        If it cannot be read.
+    hocket.InfeasibleError
+        If no plan can say what it does.
     """

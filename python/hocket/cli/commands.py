@@ -148,6 +148,12 @@ COMMANDS = (
         "For example: hocket explore plan.parquet -o page.html",
     ),
     Command(
+        "run",
+        "Run a plan between processes of this machine, check the result, and time it.",
+        "run_plan:run",
+        "For example: hocket run plan.parquet  ·  hocket run --np 4 --size 16MB --algorithm ring",
+    ),
+    Command(
         "view",
         "Draw a plan on its network: its rings and trees, how busy links are, or its transfers over time.",
         "view:view",

@@ -82,6 +82,7 @@ _OPTIONS: dict[str, Callable[[str], list[str]]] = {
 _OTHERS: dict[tuple[str, str], Callable[[str], list[str]] | None] = {
     ("simulate", "--fidelity"): all_fidelities,
     ("trace run", "--npu"): None,
+    ("run", "--collective"): collectives,
 }
 """Where an option of a command is another; None where nothing is completed."""
 _ARGUMENTS: dict[str, Callable[[str], list[str]]] = {

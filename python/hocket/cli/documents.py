@@ -35,6 +35,7 @@ from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricD
 from hocket.plans.synthesis.data import TimetableData
 from hocket.profiles.data import FitData, PlanPredictionData, PredictionData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
+from hocket.runtime.data import TimedCallsData
 from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
 from hocket.telemetry.data import MeasuredData
@@ -131,7 +132,7 @@ DOCUMENTS: dict[str, Any] = {
     "calibration": CalibrationDocument,
     "fitted-profile": FitData,
     "prediction": PredictionData,
-    "measured": MeasuredData,
+    "timed-calls": TimedCallsData,
     "training-prediction": TrainingPredictionData,
     "nccl-prediction": NcclData,
     "nccl-audit": AuditData,
@@ -141,6 +142,7 @@ DOCUMENTS: dict[str, Any] = {
     "checked-file": CheckedFileData,
     "exported-file": ExportedFileData,
     "reproduction": ReproductionData,
+    "measured": MeasuredData,
 }
 """By what follows ``hocket.`` in ``format``."""
 

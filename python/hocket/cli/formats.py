@@ -36,7 +36,8 @@ class Lowering:
     panel: ClassVar[str] = "Program"
 
     protocol: Annotated[
-        str | None, typer.Option("--protocol", help="msccl: Simple (the default), LL or LL128.")
+        str | None,
+        typer.Option("--protocol", help="Simple (the default), LL or, for msccl, LL128."),
     ] = None
     channels: Annotated[
         int | None,

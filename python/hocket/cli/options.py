@@ -213,6 +213,12 @@ Cache = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Perfetto = Annotated[
+    str | None,
+    typer.Option(
+        "--perfetto", help="Write a timeline for ui.perfetto.dev to this .pftrace or .json file."
+    ),
+]
 Plot = Annotated[
     str | None, typer.Option("--plot", help="Also draw a picture to this .png, .svg or .pdf file.")
 ]

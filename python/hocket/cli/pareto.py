@@ -139,7 +139,8 @@ def _print(found: Pareto) -> None:
     missing = "" if found.is_complete else "; not all was measured in time (--within)"
     holes = [f"{format_size(low)} to {format_size(high)}" for low, high in found.holes]
     precision = f"switching sizes to {share_of(found.options.precision)}"
-    console.print(f"{len(found.points)} sizes measured, {precision}; all plans proved{missing}")
+    sizes = "1 size" if len(found.points) == 1 else f"{len(found.points)} sizes"
+    console.print(f"{sizes} measured, {precision}; all plans proved{missing}")
     if found.missing:
         console.note(f"not measured: {', '.join(map(format_size, found.missing))}")
     if holes:

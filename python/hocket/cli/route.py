@@ -16,6 +16,7 @@ from hocket.cli.groups import grouped
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.errors import SpecError
+from hocket.files.perfetto import check_trace
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
@@ -224,6 +225,7 @@ class Shown(Form):
         str | None,
         typer.Option("--heat", help="Draw what each link carried to this .png, .svg or .pdf file."),
     ] = None
+    perfetto: options.Perfetto = None
 
 
 @grouped
@@ -231,8 +233,11 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
     """Place jobs on a fabric, give their flows paths, and run them in simulated time."""
     from hocket import routing
 
-    timeline, heat = shown.timeline, shown.heat
+    timeline, heat, perfetto = shown.timeline, shown.heat, shown.perfetto
     _check_pictures(timeline, heat, paths.compare)
+    if perfetto is not None:
+        _check_one(paths.compare, "--perfetto")
+        check_trace("--perfetto", Path(perfetto))
     if not paths.compare:
         options.choice("--scheme", paths.scheme, routing.CLUSTER_SCHEMES)
     given = routing.load_jobs(jobs)
@@ -245,6 +250,8 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
         run = routing.simulate(cluster, given, scheme=paths.scheme, options=how, progress=watch)
         watch.note("drawing")
         _draw(run, timeline, heat)
+    if perfetto is not None:
+        run.save_perfetto(perfetto)
     if not shown.prints("cluster-run", run.to_dict, lambda: run):
         _print(run, has_outages=bool(paths.outage))
 
@@ -253,13 +260,17 @@ def _check_pictures(timeline: str | None, heat: str | None, compare: bool) -> No
     for option, name in (("--timeline", timeline), ("--heat", heat)):
         if name is None:
             continue
-        if compare:
-            raise SpecError(option, "is of one scheme", "leave it out, or --compare")
+        _check_one(compare, option)
         from hocket.plot.style import check_picture
 
         check_picture(Path(name))
     if timeline is not None and heat is not None and Path(timeline) == Path(heat):
         raise SpecError("--heat", f"{heat} is the time-line's file", "name another")
+
+
+def _check_one(compare: bool, option: str) -> None:
+    if compare:
+        raise SpecError(option, "is of one scheme", "leave it out, or --compare")
 
 
 def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:

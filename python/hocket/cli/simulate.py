@@ -17,6 +17,7 @@ from hocket.cli.verify import PlanFile
 from hocket.collectives.outcome import Outcome
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
+from hocket.files.perfetto import check_trace
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
 from hocket.profiles.plans import PlanPrediction, predict_plan
@@ -87,6 +88,7 @@ def simulate(
             "--output", "-o", help="Write the start and end of every transfer to this Parquet file."
         ),
     ] = None,
+    perfetto: options.Perfetto = None,
     output: Output,
 ) -> None:
     """Prove a plan and run it in simulated time."""
@@ -96,13 +98,19 @@ def simulate(
         from hocket.plot.style import check_picture
 
         check_picture(Path(plot))
+    if perfetto is not None:
+        check_trace("--perfetto", Path(perfetto))
     if file is not None:
         check_target(Path(file))
         if Path(file).resolve() == Path(plan).resolve():
             raise SpecError("--output", f"{file} is the plan", "name another file")
     made = Plan.load(plan)
     if isinstance(fidelity, DimensionOptions):
-        for name, given in (("--output", file), ("--routing", simulation.routing)):
+        for name, given in (
+            ("--output", file),
+            ("--perfetto", perfetto),
+            ("--routing", simulation.routing),
+        ):
             if given is not None:
                 raise SpecError(
                     name, "dimension fidelity has no links", "leave it out, or use link"
@@ -115,13 +123,15 @@ def simulate(
             made,
             fidelity=fidelity,
             routing=simulation.routing,
-            keep_services=plot is not None,
+            keep_services=plot is not None or perfetto is not None,
             progress=watch,
         )
     if plot is not None:
         from hocket.plot.heat import draw_heat
 
         draw_heat(run, Path(plot))
+    if perfetto is not None:
+        run.save_perfetto(perfetto)
     if file is not None:
         run.save(file)
     found = measured.of(made)

@@ -70,12 +70,7 @@ def run(
     *,
     network: Network,
     how: Replaying,
-    perfetto: Annotated[
-        str | None,
-        typer.Option(
-            "--perfetto", help="Also write a timeline for ui.perfetto.dev to this .json file."
-        ),
-    ] = None,
+    perfetto: options.Perfetto = None,
     form: Form,
 ) -> None:
     """Run a trace on a network, rank r on NPU r, in simulated time."""

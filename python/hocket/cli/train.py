@@ -29,12 +29,7 @@ class Report(Form):
         str | None,
         typer.Option("--timeline", help="Draw the timeline to this .png, .svg or .pdf file."),
     ] = None
-    perfetto: Annotated[
-        str | None,
-        typer.Option(
-            "--perfetto", help="Write trace events for ui.perfetto.dev to this .json file."
-        ),
-    ] = None
+    perfetto: options.Perfetto = None
     layers: Annotated[
         bool,
         typer.Option(

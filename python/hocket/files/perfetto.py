@@ -1,8 +1,9 @@
-"""Writes spans of time as a trace-event file, which Perfetto and chrome://tracing show.
+"""Writes spans of time for Perfetto: its own traces, or trace events, which chrome://tracing shows too.
 
 References
 ----------
-Google: Trace Event Format (JSON; times in microseconds).
+Google: Trace Event Format (JSON; times in microseconds). Perfetto: ``perfetto_trace.proto``, which
+:mod:`hocket._core.perfetto` writes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from hocket._core.perfetto import Writer
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target, replacing
 from hocket.units import shown
@@ -22,12 +24,14 @@ __all__ = ["Span", "check_trace", "in_lanes", "write_spans"]
 
 _AT_ONCE = 10_000
 """Events that are written together."""
+PROTOBUF = (".pftrace", ".perfetto-trace")
+"""Endings of Perfetto's own traces."""
 
 
 class Span(NamedTuple):
     """Something that took its time on a track of a process; times in ps; what else there is to say of it.
 
-    Those of a track do not overlap, or lie within each other.
+    Those of a track come in the order of their starts; they do not overlap, or lie within each other.
     """
 
     process: int
@@ -36,21 +40,21 @@ class Span(NamedTuple):
     start_ps: int
     end_ps: int
     category: str = ""
-    about: Mapping[str, object] | None = None
+    about: dict[str, object] | None = None
 
 
 def check_trace(option: str, path: Path) -> None:
-    """Refuse a file that cannot be one of trace events, before the work.
+    """Refuse a file that cannot be a trace, before the work.
 
     Raises
     ------
     SpecError
-        If its name does not end in ``.json``, or it cannot be written.
+        If its name ends neither in ``.json`` nor in one of :data:`PROTOBUF`, or it cannot be written.
     """
-    if path.suffix == ".json" or path.is_dir():
+    if path.suffix in (".json", *PROTOBUF) or path.is_dir():
         check_target(path)
         return
-    raise SpecError(option, f"{shown(str(path))} has no ending that fits", "use .json")
+    raise SpecError(option, f"{shown(str(path))} has no ending that fits", "use .pftrace or .json")
 
 
 def write_spans(
@@ -60,6 +64,9 @@ def write_spans(
     spans: Iterable[Span],
 ) -> None:
     """Write a file whole or not at all, span by span.
+
+    A name that ends in one of :data:`PROTOBUF` makes a trace of Perfetto, with every text once and times in
+    whole nanoseconds, rounded down; any other makes trace events, with times to the picosecond.
 
     Parameters
     ----------
@@ -73,7 +80,36 @@ def write_spans(
     SpecError
         If the file cannot be written.
     """
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    write = _write_packets if path.suffix in PROTOBUF else _write_events
+    with replacing(path) as temporary:
+        write(temporary, processes, tracks, spans)
+
+
+def _write_packets(
+    path: Path,
+    processes: Mapping[int, str],
+    tracks: Mapping[tuple[int, int], str],
+    spans: Iterable[Span],
+) -> None:
+    writer = Writer()
+    for process, name in processes.items():
+        writer.process(process, name)
+    for (process, track), name in tracks.items():
+        writer.track(process, track, name)
+    rest = iter(spans)
+    with path.open("wb") as file:
+        file.write(writer.spans([]))
+        while batch := list(islice(rest, _AT_ONCE)):
+            file.write(writer.spans(batch))
+
+
+def _write_events(
+    path: Path,
+    processes: Mapping[int, str],
+    tracks: Mapping[tuple[int, int], str],
+    spans: Iterable[Span],
+) -> None:
+    with path.open("w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
         events = _events(processes, tracks, spans)
         before = ""

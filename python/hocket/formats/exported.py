@@ -25,7 +25,7 @@ class ExportOptions:
     Parameters
     ----------
     protocol
-        Protocol of NCCL: ``Simple``, ``LL`` or ``LL128``; by default Simple.
+        ``Simple``, ``LL`` (packets, for small sizes) or, of MSCCL alone, ``LL128``; by default Simple.
     channels
         Channels over which chunks are spread; by default the fewest that the runtime loads.
     instances

@@ -61,7 +61,14 @@ KINDS: dict[str, Kind] = {
         Kind(
             "msccl", "MSCCL's XML", _is_msccl, check_msccl, export_msccl, ("protocol", *_LOWERING)
         ),
-        Kind("mscclpp", "MSCCL++'s JSON", _is_mscclpp, check_mscclpp, export_mscclpp, _LOWERING),
+        Kind(
+            "mscclpp",
+            "MSCCL++'s JSON",
+            _is_mscclpp,
+            check_mscclpp,
+            export_mscclpp,
+            ("protocol", *_LOWERING),
+        ),
     )
 }
 """By name. Those that recognize a file are asked in this order."""

@@ -3,6 +3,9 @@
 The search is idealised: it finds as many channels as the links of a GPU and the NICs of a node carry, of
 the speed that uses them best. NCCL's own walks the topology and may find fewer.
 
+Processors are taken to be Intel's, whose overhead a step over the network is half of AMD's; latencies of
+NICs that graphs state are not added; NVLS trees are not corrected by size; PAT and CollNet are left out.
+
 Source: as :mod:`hocket.nccl.constants`; of its algorithms: Hu et al., Demystifying NCCL, 2025.
 """
 

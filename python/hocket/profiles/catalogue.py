@@ -174,6 +174,9 @@ def load_sets(data: Path | None = None) -> list[tuple[MeasuredSet, Sweeps]]:
             sweeps = read_sweeps(path).only(in_place=each.in_place).once()
             rows = tuple(row for row in sweeps if row.is_aligned)
             found.append((each, Sweeps(sweeps.name, rows, sweeps.facts)))
+    if data is not None and not data.is_dir():
+        wrong = f"{shown_path(data)} is not a folder"
+        raise SpecError("--data", wrong, "name one with tables of measurements")
     if data is not None and missing:
         known = ", ".join(f"{each.name}.csv" for each in SETS[:3])
         raise SpecError(

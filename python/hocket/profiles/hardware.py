@@ -52,12 +52,13 @@ def hardware_of(topology: Topology) -> Hardware:
     Raises
     ------
     InfeasibleError
-        If a node has one NPU alone, or some node reaches no other.
+        If a node has one NPU alone, or some NPU does not reach another.
     """
     groups = [list(group) for group in topology.groups] or [list(range(topology.npu_count))]
     node = groups[0]
     if len(node) < 2:
-        raise InfeasibleError(None, "its nodes have a single NPU", "there is nothing inside them")
+        right = "give a topology with two or more on each node, or say by groups which form one"
+        raise InfeasibleError(None, "its nodes have a single NPU", right)
     owner = owners(topology, groups)
     everything = set(range(topology.device_count))
     inside = {device for device, group in enumerate(owner) if group == 0}
@@ -72,6 +73,7 @@ def hardware_of(topology: Topology) -> Hardware:
     nics = _flow(topology, everything, node, others) if others else 0.0
     if others and nics == 0:
         raise InfeasibleError(None, "its nodes reach no other node", "join them by links")
+    _check_joined(topology)
     offloads = topology.switch_offloads
     npus = topology.npu_count
     sums = any(
@@ -79,6 +81,22 @@ def hardware_of(topology: Topology) -> Hardware:
         for switch, offload in enumerate(offloads)
     )
     return Hardware(bandwidth, nics, sums, len(node))
+
+
+def _check_joined(topology: Topology) -> None:
+    """Refuse a topology with two NPUs of which one does not reach the other."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    count, npus = topology.device_count, topology.npu_count
+    ones = np.ones(topology.link_count, np.int8)
+    links = csr_array((ones, (topology.link_src, topology.link_dst)), shape=(count, count))
+    _, part = connected_components(links, directed=True, connection="strong")
+    apart = np.flatnonzero(part[:npus] != part[0])
+    if apart.size:
+        names = topology.device_names
+        wrong = f"{names[0]!r} and {names[int(apart[0])]!r} do not reach each other both ways"
+        raise InfeasibleError(None, wrong, "join them by links, or leave one of them out")
 
 
 def _are_joined(topology: Topology, node: list[int]) -> bool:

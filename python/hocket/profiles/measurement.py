@@ -35,7 +35,11 @@ COLUMNS = ("collective", "gpus", "nodes", "bytes", "time_us")
 
 _LARGEST = 64 << 20
 """Bytes of a file."""
+_LEAST, _MOST = 1e-3, 1e12
+"""Microseconds that are taken for a time."""
 _WHOLE = re.compile(r"[0-9]{1,15}")
+_OTHER_TIMES = ("(s)", "(ms)", "(ns)")
+"""Units that nccl-tests does not print below its columns; it prints microseconds."""
 _WHOLE_COPIES = 16
 """An all-to-all whose parts are no multiple of this many bytes takes another, much slower way."""
 _TOLD = re.compile(r"ring|tree|nvls|nvls-?tree|collnet\w*|pat|msccl.*")
@@ -240,7 +244,8 @@ def _table(lines: Sequence[str], name: str) -> Iterator[Measurement]:
     for (number, _), cells in zip(rest, reader, strict=False):
         where = f"{name}, line {number}"
         if len(cells) != len(columns):
-            why = f"has {len(cells)} cells, not {len(columns)} as its head"
+            cells_here = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+            why = f"has {cells_here}, not {len(columns)} as its head"
             raise SpecError(None, why, "give one of each column", where)
         row = dict(zip(columns, map(str.strip, cells), strict=True))
         yield _row(row, where)
@@ -300,8 +305,8 @@ def _microseconds(text: str, column: str, where: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (0 < value < 1e12):
-        right = "give microseconds above 0, or leave the row out"
+    if not (_LEAST <= value < _MOST):
+        right = f"give microseconds from {_LEAST:g} to {_MOST:g}, or leave the row out"
         raise SpecError(column, f"{shown(text)} is not a time", right, where)
     return value * 1e-6
 
@@ -326,6 +331,10 @@ def _log(lines: Sequence[str], name: str) -> Iterator[Measurement]:
         if words[:2] == ["size", "count"]:
             columns, is_new = words, False
             continue
+        other = [word for word in words if word in _OTHER_TIMES]
+        if words[:1] == ["(B)"] and other:
+            right = "give what nccl-tests prints, in (us)"
+            raise SpecError(None, f"times are in {other[0]}", right, where)
         if not words or line.startswith("#") or _WHOLE.fullmatch(words[0]) is None:
             continue
         if not columns:

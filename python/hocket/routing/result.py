@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocket._core import cluster as core_cluster
@@ -209,6 +211,18 @@ class ClusterRun(TableResult):
     def link_bytes(self) -> npt.NDArray[np.uint64]:
         """Bytes over each link of the topology, (links,)."""
         return self.core.link_bytes
+
+    def save_perfetto(self, path: str | PathLike[str]) -> None:
+        """Write when each job computed and communicated, for ui.perfetto.dev: .pftrace or .json.
+
+        Raises
+        ------
+        SpecError
+            If the file cannot be written.
+        """
+        from hocket.routing.timeline import write_timeline
+
+        write_timeline(Path(path), self)
 
     def to_dict(self) -> ClusterRunData:
         """Give it as values of JSON."""

@@ -236,6 +236,18 @@ class Run(Outcome):
 
         save_run(self, Path(path))
 
+    def save_perfetto(self, path: str | PathLike[str]) -> None:
+        """Write when each transfer occupied each link, for ui.perfetto.dev: .pftrace or .json.
+
+        Raises
+        ------
+        SpecError
+            If the run was made without ``keep_services``, or the file cannot be written.
+        """
+        from hocket.simulation.timeline import write_timeline
+
+        write_timeline(Path(path), self)
+
     def to_dict(self) -> RunData:
         """Give what it came to as values of JSON."""
         return {**self.plan.to_dict(), **self.figures()}

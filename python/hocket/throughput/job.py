@@ -77,8 +77,12 @@ class Job:
 
     def _check_sizes(self) -> None:
         spread, model = self.parallel, self.model
-        if model.experts or spread.ep > 1:
-            raise SpecError("model", "the law knows no experts", "leave them out")
+        if model.experts:
+            wrong = "it has experts, which the law does not describe"
+            raise SpecError("model", wrong, "name a transformer without experts, as gpt3-175b")
+        if spread.ep > 1:
+            wrong = f"ep={spread.ep}: the law does not describe expert parallelism"
+            raise SpecError("parallel", wrong, "leave ep out")
         if spread.micro_batches is not None:
             wrong = f"micro-batches={spread.micro_batches} is not how a batch is cut here"
             raise SpecError("parallel", wrong, "give the size of a micro-batch instead")

@@ -180,7 +180,9 @@ def predict_training(
     if asked.efficiency is not None:
         owner = owner_of("efficiency", program, machine, job.precision)
         constants = constants.with_values({(owner, "efficiency"): float(asked.efficiency)})
-    return predict_job(job, machine, program, constants)
+    found = predict_job(job, machine, program, constants)
+    # How far a stated efficiency is off is not known.
+    return found if asked.efficiency is None else replace(found, error=None)
 
 
 def predict_job(

@@ -40,9 +40,13 @@ def _spans(run: TraceRun, calls: list[list[Span]]) -> Iterator[Span]:
 
 
 def _nodes_of(run: TraceRun, rank: int) -> Iterator[Span]:
-    """Give what kept the rank's NPU, CPU or memory busy."""
+    """Give what kept the rank's NPU, CPU or memory busy, each in the order of starts."""
+    import numpy as np
+
     trace, outcome, names = run.trace, run.outcome, run.trace.names
-    rows = slice(*trace.rank_first[rank : rank + 2].tolist())
+    first, last = trace.rank_first[rank : rank + 2].tolist()
+    keys = (outcome.end_ps, outcome.start_ps, run.graph.engine)
+    rows = first + np.lexsort([key[first:last] for key in keys])
     columns = zip(
         run.graph.engine[rows].tolist(),
         trace.name_row[rows].tolist(),
@@ -56,12 +60,16 @@ def _nodes_of(run: TraceRun, rank: int) -> Iterator[Span]:
 
 
 def _calls_of(run: TraceRun, rank: int) -> list[Span]:
-    """Give the calls that a rank takes part in."""
+    """Give the calls that a rank takes part in, in the order of starts."""
     import numpy as np
 
     trace, graph, outcome, names = run.trace, run.graph, run.outcome, run.trace.names
     low, high = trace.rank_first[rank : rank + 2].tolist()
     rows = np.flatnonzero(run.call_of[low:high] != trace.NONE) + low
+    begin, end = (
+        times[run.call_of[rows]] for times in (outcome.call_start_ps, outcome.call_end_ps)
+    )
+    rows = rows[np.lexsort((end, begin))]
     calls = run.call_of[rows]
     whats = [kind for kind, *_ in run.whats]
     columns = list(

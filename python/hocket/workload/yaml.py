@@ -67,7 +67,10 @@ def transformer_from_file(path: Path) -> Transformer:
         raise reader.error(error) from None
     if len(file.layers) == 1 and isinstance(file.layers[0], TransformerEntry):
         return file.layers[0].sizes.architecture()
-    raise reader.wrong(("layers",), "are no transformer alone", "name a file of one transformer:")
+    right = (
+        'name a file with a single "transformer:" entry, or a shipped workload such as gpt3-175b'
+    )
+    raise reader.wrong(("layers",), "there are other layers than one transformer", right)
 
 
 def _workload(values: dict[str, Any], lines: dict[Place, int], name: str, stem: str) -> Workload:

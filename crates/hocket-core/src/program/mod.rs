@@ -7,6 +7,7 @@
 //! Verified -> lower -> Program -> check -> faults, or none
 //!                         |
 //!                         +-> interpret -> the arrays at the end
+//!                         +-> raise -> transfers, where it is a plan
 //! ```
 //!
 //! A program need not come from a plan. [`check`](check::check) and [`interpret`](interpret::interpret) judge what anybody wrote, and share nothing
@@ -30,10 +31,12 @@ mod builder;
 pub mod check;
 pub mod interpret;
 mod lower;
+mod raise;
 mod task;
 
 pub use builder::{NewStep, ProgramBuilder, ProgramError};
-pub use lower::{LowerError, LowerOptions, awaited, lower};
+pub use lower::{LowerError, LowerOptions, awaited, fewest_channels, lower};
+pub use raise::{RaiseError, Raised, RaisedTransfer, raise};
 pub use task::{Contents, Mode, Task};
 
 use crate::graph::Lists;

@@ -122,7 +122,7 @@ impl Task {
     }
 
     /// The chunk of the memory shared by input and output that `chunk` of `buffer` is, in place.
-    pub(super) fn in_place(&self, rank: u32, buffer: Buffer, chunk: u32) -> u32 {
+    pub fn in_place(&self, rank: u32, buffer: Buffer, chunk: u32) -> u32 {
         let own_part = matches!(
             (self.kind, buffer),
             (

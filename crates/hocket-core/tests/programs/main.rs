@@ -3,4 +3,5 @@
 mod draft;
 mod lowered;
 mod oracle;
+mod raised;
 mod rules;

@@ -18,7 +18,7 @@ mod tests;
 
 pub use export::{Refused, export, from_program};
 pub use read::read;
-pub use rules::{MAX_COUNT, MAX_DEPENDED_BLOCK, MAX_FUSED, MAX_OFFSET, Runtime};
+pub use rules::{MAX_COUNT, MAX_DEPENDED_BLOCK, MAX_FUSED, MAX_OFFSET, MAX_STEPS, Runtime};
 pub use to_program::{check, program};
 pub use write::write;
 

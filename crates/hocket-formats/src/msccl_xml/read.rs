@@ -23,11 +23,8 @@ const OTHER_COLLECTIVES: [&str; 4] = ["custom", "alltoallv", "send", "recv"];
 /// element or attribute that is missing or has no value that it can have.
 pub fn read(text: &str) -> Result<Algo, FormatError> {
     if text.len() > MAX_BYTES {
-        return Err(FormatError::new(
-            0,
-            format!("has {} bytes", text.len()),
-            format!("the most that is read is {MAX_BYTES}"),
-        ));
+        let why = format!("has {} bytes", text.len());
+        return Err(FormatError::new(why).remedy(format!("the most that is read is {MAX_BYTES}")));
     }
     let mut parser = Parser {
         reader: Reader::from_str(text),
@@ -121,7 +118,7 @@ impl Parser<'_> {
     }
 
     fn fail<T>(&self, why: impl Into<String>, remedy: &str) -> Result<T, FormatError> {
-        Err(FormatError::new(self.line, why, remedy))
+        Err(FormatError::at(self.line, why).remedy(remedy))
     }
 
     fn count_lines(&mut self, until: usize) {
@@ -368,7 +365,7 @@ impl<'a> Attributes<'a> {
     }
 
     fn fail<T>(&self, why: String, remedy: &str) -> Result<T, FormatError> {
-        Err(FormatError::new(self.line, why, remedy))
+        Err(FormatError::at(self.line, why).remedy(remedy))
     }
 
     fn get(&self, name: &str) -> Option<&'a str> {

@@ -11,6 +11,8 @@ pub const MAX_DEPENDED_BLOCK: u32 = 127;
 pub const MAX_FUSED: usize = 16;
 /// Highest offset: it is kept in sixteen bits with a sign.
 pub const MAX_OFFSET: u32 = (1 << 15) - 1;
+/// Steps that a block may have in the runtime that holds most.
+pub const MAX_STEPS: u32 = 256;
 /// Characters of a name or value.
 const MAX_TEXT: usize = 254;
 
@@ -50,7 +52,7 @@ impl Runtime {
     /// Steps that a block may have.
     const fn max_steps(self) -> usize {
         match self {
-            Runtime::Msccl | Runtime::Azure => 256,
+            Runtime::Msccl | Runtime::Azure => MAX_STEPS as usize,
             Runtime::Rccl => 64,
         }
     }

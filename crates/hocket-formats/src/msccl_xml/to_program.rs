@@ -53,7 +53,7 @@ pub fn program(algo: &Algo) -> Result<Program, FormatError> {
     }
     builder
         .finish()
-        .map_err(|error| FormatError::new(0, error.to_string(), ""))
+        .map_err(|error| FormatError::new(error.to_string()))
 }
 
 fn modes(algo: &Algo) -> Vec<Mode> {
@@ -76,11 +76,10 @@ fn add(
 ) -> Result<(), FormatError> {
     let span = |at: At, word: &str| match u32::try_from(at.offset) {
         Ok(offset) => Ok(Span::new(rank, at.buffer, offset, step.count)),
-        Err(_) => Err(FormatError::new(
-            u64::from(step.line.0),
-            format!("<step> of type {} has {word}off=\"-1\"", step.kind.name()),
-            "give the chunk",
-        )),
+        Err(_) => {
+            let why = format!("<step> of type {} has {word}off=\"-1\"", step.kind.name());
+            Err(FormatError::at(u64::from(step.line.0), why).remedy("give the chunk"))
+        }
     };
     let (op, uses_src, uses_dst) = match step.kind {
         StepType::Nop => (Op::Nop, false, false),
@@ -131,9 +130,9 @@ pub fn check(
             }
             Err(error) => verdict.add(crate::Finding {
                 code: "unreadable",
-                line: error.line,
+                line: error.line().unwrap_or(0),
                 place: String::new(),
-                detail: error.why,
+                detail: error.why().to_owned(),
             }),
         }
     }

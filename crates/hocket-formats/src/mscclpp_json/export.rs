@@ -1,18 +1,25 @@
-//! [`Program`] to [`ExecutionPlan`]: each send becomes a put into the receiver's memory with a signal.
+//! [`Program`] to [`ExecutionPlan`]: each send becomes a put into the receiver's memory.
 //!
-//! A receiver that is not ready must not be written to. It signals that it is before the first put of each connection,
-//! which also says that it has come to this call, and before puts into chunks that its own steps may still use.
-//! Sums are put into scratch and added by the receiver. Steps that wait for other blocks take a semaphore.
+//! With the protocol Simple the put is followed by a signal. A receiver that is not ready must not be written to. It signals that
+//! it is before the first put of each connection, which also says that it has come to this call, and before puts into
+//! chunks that its own steps may still use. Sums are put into scratch and added by the receiver.
+//!
+//! With LL what is put are packets, into scratch of each message's own: whoever reads a packet waits until it is there, so there are no
+//! signals. The halves of the scratch take turns from call to call.
+//!
+//! Steps that wait for other blocks take a semaphore.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Write};
 
 use hocket_core::collective::CollectiveKind;
 use hocket_core::program::{Buffer as Memory, Mode, Op as StepOp, Program, Span};
 
 use super::to_program::COLLECTIVES;
+use super::writer::Writer;
 use super::{
-    Buffer, BufferRefs, BufferType, ChannelRefs, ChannelType, Channels, ExecutionPlan, Gpu, Op,
-    RemoteBuffer, Semaphore, Threadblock, rules,
+    BufferType, ChannelType, Channels, ExecutionPlan, Gpu, RemoteBuffer, Semaphore, Threadblock,
+    rules,
 };
 
 /// Why a program has no plan in this format.
@@ -25,6 +32,31 @@ pub enum Refused {
     /// More operations, channels or buffers of a block than the executor holds.
     #[error("MSCCL++'s executor cannot hold it: {0}")]
     Limit(String),
+    /// The text could not be written.
+    #[error("the text could not be written")]
+    Write(#[from] fmt::Error),
+}
+
+/// How messages are passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Puts with signals: full bandwidth.
+    Simple,
+    /// Packets with flags: half the bandwidth, and no signals.
+    Ll,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 2] = [Protocol::Simple, Protocol::Ll];
+
+    /// The name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Simple => "Simple",
+            Protocol::Ll => "LL",
+        }
+    }
 }
 
 /// A connection of the program: who sends to whom on which channel.
@@ -41,12 +73,14 @@ struct Pass {
 
 struct Exporter<'a> {
     program: &'a Program,
+    protocol: Protocol,
     is_near: &'a dyn Fn(u32, u32) -> bool,
     /// How the message that each step sends or receives is passed on.
-    passes: HashMap<u32, Pass>,
-    /// Connections of each rank, in the order of its channels.
-    channels: Vec<BTreeMap<(ChannelType, u32, Ends), u32>>,
-    remote: Vec<BTreeMap<(u32, BufferType), BTreeSet<ChannelType>>>,
+    passes: Vec<Option<Pass>>,
+    /// Channels of each rank, sorted: by type and peer.
+    channels: Vec<Vec<(ChannelType, u32, Ends)>>,
+    /// Memory of others that each rank writes to, sorted.
+    remote: Vec<Vec<(u32, BufferType)>>,
     scratch: Vec<u32>,
     /// Semaphores of each rank: block that gives and block that takes.
     semaphores: Vec<BTreeMap<(u32, u32), u32>>,
@@ -54,15 +88,43 @@ struct Exporter<'a> {
     waiting: HashMap<u32, Vec<u32>>,
 }
 
-/// The plan of a program whose steps do not both receive and send. `is_near` says which ranks reach each other's memory; the
-/// others are reached through ports.
+/// Writes the plan of a program whose steps do not both receive and send, rank by rank, and gives the most scratch chunks of a
+/// rank. `is_near` says which ranks reach each other's memory; the others are reached through ports. Nothing is written
+/// unless the executor can hold all of it.
 ///
 /// # Errors
 /// [`Refused`].
 pub fn export(
     program: &Program,
+    protocol: Protocol,
     is_near: &dyn Fn(u32, u32) -> bool,
-) -> Result<ExecutionPlan, Refused> {
+    out: &mut dyn Write,
+) -> Result<u32, Refused> {
+    let head = head(program, protocol)?;
+    let mut exporter = Exporter::new(program, protocol, is_near);
+    exporter.connect()?;
+    exporter.join();
+    for block in 0..program.blocks().len() as u32 {
+        exporter.check_block(block)?;
+    }
+    let text = super::write(&head)?;
+    let (before, after) = text
+        .split_once("\"gpus\":[]")
+        .ok_or(Refused::Write(fmt::Error))?;
+    write!(out, "{before}\"gpus\":[")?;
+    for rank in 0..program.ranks() {
+        if rank > 0 {
+            out.write_char(',')?;
+        }
+        let gpu = serde_json::to_string(&exporter.gpu(rank));
+        out.write_str(&gpu.map_err(|_| fmt::Error)?)?;
+    }
+    write!(out, "]{after}")?;
+    Ok(exporter.scratch.iter().copied().max().unwrap_or(0))
+}
+
+/// The plan of a program, without its ranks.
+fn head(program: &Program, protocol: Protocol) -> Result<ExecutionPlan, Refused> {
     let task = program.task();
     let known = COLLECTIVES.iter().find(|(_, kind)| *kind == task.kind);
     let Some(&(collective, _)) = known else {
@@ -76,41 +138,23 @@ pub fn export(
         );
         return Err(Refused::Inexpressible(why));
     }
-    let ranks = program.ranks() as usize;
-    let mut exporter = Exporter {
-        program,
-        is_near,
-        passes: HashMap::new(),
-        channels: vec![BTreeMap::new(); ranks],
-        remote: vec![BTreeMap::new(); ranks],
-        scratch: program
-            .sizes()
-            .iter()
-            .map(|sizes| sizes[Memory::Scratch as usize])
-            .collect(),
-        semaphores: vec![BTreeMap::new(); ranks],
-        waiting: HashMap::new(),
-    };
-    exporter.connect()?;
-    exporter.join();
-    let gpus = (0..program.ranks()).map(|rank| exporter.gpu(rank));
     let limits = program.limits();
     Ok(ExecutionPlan {
         name: program.name().to_owned(),
         collective: collective.to_owned(),
-        protocol: "Simple".to_owned(),
+        protocol: protocol.name().to_owned(),
         inplace: program.modes() == [Mode::InPlace],
         reuse_resources: false,
-        gpus: gpus.collect::<Result<_, _>>()?,
+        gpus: Vec::new(),
         num_threads_per_block: super::threads(),
-        use_double_scratch_buffer: false,
+        use_double_scratch_buffer: protocol == Protocol::Ll,
         buffer_alignment: super::alignment(),
         min_message_size: limits.min,
         max_message_size: limits.max,
     })
 }
 
-fn buffer_type(buffer: Memory) -> BufferType {
+pub(super) fn buffer_type(buffer: Memory) -> BufferType {
     match buffer {
         Memory::Input => BufferType::Input,
         Memory::Output => BufferType::Output,
@@ -118,7 +162,27 @@ fn buffer_type(buffer: Memory) -> BufferType {
     }
 }
 
-impl Exporter<'_> {
+impl<'a> Exporter<'a> {
+    fn new(
+        program: &'a Program,
+        protocol: Protocol,
+        is_near: &'a dyn Fn(u32, u32) -> bool,
+    ) -> Self {
+        let ranks = program.ranks() as usize;
+        let sizes = program.sizes().iter();
+        Self {
+            program,
+            protocol,
+            is_near,
+            passes: vec![None; program.len()],
+            channels: vec![Vec::new(); ranks],
+            remote: vec![Vec::new(); ranks],
+            scratch: sizes.map(|sizes| sizes[Memory::Scratch as usize]).collect(),
+            semaphores: vec![BTreeMap::new(); ranks],
+            waiting: HashMap::new(),
+        }
+    }
+
     fn kind(&self, a: u32, b: u32) -> ChannelType {
         if (self.is_near)(a, b) {
             ChannelType::Memory
@@ -130,7 +194,8 @@ impl Exporter<'_> {
     /// Pairs sends with receives, and says how each message is passed on.
     fn connect(&mut self) -> Result<(), Refused> {
         let program = self.program;
-        let mut ends: BTreeMap<Ends, (Vec<u32>, Vec<u32>)> = BTreeMap::new();
+        let mut sends: Vec<(Ends, u32)> = Vec::new();
+        let mut receives: Vec<(Ends, u32)> = Vec::new();
         for (number, block) in program.blocks().iter().enumerate() {
             for step in program.steps_of(number as u32) {
                 let op = program.step(step).op;
@@ -140,96 +205,98 @@ impl Exporter<'_> {
                 }
                 match (op.sends(), op.receives(), block.send, block.recv) {
                     (true, _, Some(peer), _) => {
-                        ends.entry((block.rank, peer, block.channel))
-                            .or_default()
-                            .0
-                            .push(step);
+                        sends.push(((block.rank, peer, block.channel), step));
                     }
                     (_, true, _, Some(peer)) => {
-                        ends.entry((peer, block.rank, block.channel))
-                            .or_default()
-                            .1
-                            .push(step);
+                        receives.push(((peer, block.rank, block.channel), step));
                     }
                     _ => {}
                 }
             }
         }
+        sends.sort_unstable();
+        receives.sort_unstable();
         let written = self.write_counts();
-        for (&key, (sends, receives)) in &ends {
+        let mut all = sends.iter().zip(&receives).peekable();
+        while let Some(&(&(key, _), _)) = all.peek() {
+            let messages = std::iter::from_fn(|| all.next_if(|((ends, _), _)| *ends == key));
+            let messages: Vec<(u32, u32)> = messages.map(|(send, recv)| (send.1, recv.1)).collect();
             let (from, to, _) = key;
             let kind = self.kind(from, to);
+            if self.protocol == Protocol::Ll && kind == ChannelType::Port {
+                let why = format!(
+                    "packets go to memory of the same node, and ranks {from} and {to} are on two; write it with protocol Simple"
+                );
+                return Err(Refused::Inexpressible(why));
+            }
             for (rank, peer) in [(from, to), (to, from)] {
-                self.channels[rank as usize].insert((kind, peer, key), 0);
+                self.channels[rank as usize].push((kind, peer, key));
             }
-            self.pass(key, sends, receives, &written);
+            self.pass(key, &messages, &written);
         }
-        for channels in &mut self.channels {
-            let mut next: HashMap<ChannelType, u32> = HashMap::new();
-            for ((kind, ..), number) in channels {
-                let count = next.entry(*kind).or_default();
-                *number = *count;
-                *count += 1;
-            }
+        for rank in 0..program.ranks() as usize {
+            self.channels[rank].sort_unstable();
+            self.remote[rank].sort_unstable();
+            self.remote[rank].dedup();
         }
         Ok(())
     }
 
-    /// How often each chunk of each rank is written.
-    fn write_counts(&self) -> HashMap<(u32, Memory, u32), u32> {
-        let mut counts = HashMap::new();
+    /// How often each chunk of each rank's buffers is written; 255 stands for more.
+    fn write_counts(&self) -> Vec<[Vec<u8>; 3]> {
+        let sizes = self.program.sizes().iter();
+        let mut counts: Vec<[Vec<u8>; 3]> = sizes
+            .map(|sizes| sizes.map(|size| vec![0; size as usize]))
+            .collect();
         for step in 0..self.program.len() as u32 {
             for span in self.program.step(step).targets() {
-                for chunk in span.offset()..span.offset() + span.count() {
-                    *counts
-                        .entry((span.rank(), span.buffer(), chunk))
-                        .or_default() += 1;
+                let first = span.offset() as usize;
+                let buffer = &mut counts[span.rank() as usize][span.buffer() as usize];
+                for count in &mut buffer[first..first + span.count() as usize] {
+                    *count = count.saturating_add(1);
                 }
             }
         }
         counts
     }
 
-    fn pass(
-        &mut self,
-        (from, to, _): Ends,
-        sends: &[u32],
-        receives: &[u32],
-        written: &HashMap<(u32, Memory, u32), u32>,
-    ) {
-        let kind = self.kind(from, to);
-        let sums = receives
-            .iter()
-            .filter(|&&step| self.program.step(step).op == StepOp::RecvReduce);
-        let most = sums
-            .map(|&step| self.program.step(step).count())
-            .max()
-            .unwrap_or(0);
+    fn pass(&mut self, (from, to, _): Ends, messages: &[(u32, u32)], written: &[[Vec<u8>; 3]]) {
+        let program = self.program;
+        let is_sum = |receive: u32| program.step(receive).op == StepOp::RecvReduce;
         let slot = self.scratch[to as usize];
-        self.scratch[to as usize] += most;
-        for (i, (&send, &receive)) in sends.iter().zip(receives).enumerate() {
-            let view = self.program.step(receive);
-            let target = view.targets().next().expect("it receives into something");
-            let is_sum = view.op == StepOp::RecvReduce;
-            let place = if is_sum {
-                Span::new(to, Memory::Scratch, slot, target.count())
+        if self.protocol == Protocol::Simple {
+            let sums = messages.iter().filter(|message| is_sum(message.1));
+            let counts = sums.map(|message| program.step(message.1).count());
+            self.scratch[to as usize] += counts.max().unwrap_or(0);
+        }
+        for (i, &(send, receive)) in messages.iter().enumerate() {
+            let mut targets = program.step(receive).targets();
+            let target = targets.next().expect("it receives into something");
+            let pass = if self.protocol == Protocol::Ll {
+                let own = &mut self.scratch[to as usize];
+                let at = *own;
+                *own += target.count();
+                let to = Span::new(to, Memory::Scratch, at, target.count());
+                Pass { ready: false, to }
+            } else if is_sum(receive) {
+                let to = Span::new(to, Memory::Scratch, slot, target.count());
+                Pass { ready: true, to }
             } else {
-                target
+                let counts = &written[to as usize][target.buffer() as usize];
+                let is_fresh = |chunk: u32| {
+                    counts[chunk as usize] == 1 && !self.starts_filled(to, target.buffer(), chunk)
+                };
+                let mut chunks = target.offset()..target.offset() + target.count();
+                let ready = i == 0 || !chunks.all(is_fresh);
+                Pass { ready, to: target }
             };
-            let is_fresh = |chunk: u32| {
-                written.get(&(to, target.buffer(), chunk)) == Some(&1)
-                    && !self.starts_filled(to, target.buffer(), chunk)
-            };
-            let mut chunks = target.offset()..target.offset() + target.count();
-            let ready = i == 0 || is_sum || !chunks.all(is_fresh);
-            let pass = Pass { ready, to: place };
-            self.passes.insert(send, pass);
-            self.passes.insert(receive, pass);
-            let buffer = (to, buffer_type(place.buffer()));
-            self.remote[from as usize]
-                .entry(buffer)
-                .or_default()
-                .insert(kind);
+            self.passes[send as usize] = Some(pass);
+            self.passes[receive as usize] = Some(pass);
+            let buffer = (to, buffer_type(pass.to.buffer()));
+            let remote = &mut self.remote[from as usize];
+            if remote.last() != Some(&buffer) {
+                remote.push(buffer);
+            }
         }
     }
 
@@ -264,16 +331,15 @@ impl Exporter<'_> {
         }
     }
 
-    fn gpu(&self, rank: u32) -> Result<Gpu, Refused> {
-        let first = self.program.blocks_of(rank).start;
+    fn gpu(&self, rank: u32) -> Gpu {
         let blocks = self.program.blocks_of(rank);
-        let threadblocks = blocks.map(|block| self.block(rank, block, block - first));
+        let first = blocks.start;
+        let threadblocks = blocks.map(|block| self.block(block, block - first));
+        let all = &self.channels[rank as usize];
         let channels = [ChannelType::Memory, ChannelType::Port]
             .into_iter()
             .filter_map(|kind| {
-                let own = self.channels[rank as usize]
-                    .keys()
-                    .filter(|key| key.0 == kind);
+                let own = all.iter().filter(|key| key.0 == kind);
                 let peers: Vec<u32> = own.map(|key| key.1).collect();
                 (!peers.is_empty()).then_some(Channels {
                     channel_type: kind,
@@ -282,213 +348,135 @@ impl Exporter<'_> {
                     rank_groups: None,
                 })
             });
-        let remote = self.remote[rank as usize]
-            .iter()
-            .map(|(&(rank, kind), access)| RemoteBuffer {
-                rank,
-                r#type: kind,
-                access_channel_types: access.iter().copied().collect(),
-            });
+        let remote = self.remote[rank as usize].iter();
+        let remote = remote.map(|&(peer, buffer)| RemoteBuffer {
+            rank: peer,
+            r#type: buffer,
+            access_channel_types: vec![self.kind(rank, peer)],
+        });
         let task = self.program.task();
         let sizes = self.program.sizes()[rank as usize];
         // The executor divides by these: a buffer that a rank does not use has the size of the others'.
         let or_all = |size: u32| if size == 0 { task.chunks } else { size };
-        Ok(Gpu {
+        Gpu {
             id: rank,
             input_chunks: or_all(sizes[Memory::Input as usize]),
             output_chunks: or_all(sizes[Memory::Output as usize]),
             scratch_chunks: self.scratch[rank as usize],
-            threadblocks: threadblocks.collect::<Result<_, _>>()?,
+            threadblocks: threadblocks.collect(),
             channels: channels.collect(),
             remote_buffers: remote.collect(),
             semaphores: vec![Semaphore { init_value: 0 }; self.semaphores[rank as usize].len()],
-        })
+        }
     }
 
-    fn block(&self, rank: u32, block: u32, id: u32) -> Result<Threadblock, Refused> {
-        let mut writer = Writer {
-            ops: Vec::new(),
-            channels: BTreeMap::new(),
-            buffers: BTreeMap::new(),
-        };
+    fn check_block(&self, block: u32) -> Result<(), Refused> {
+        let mut writer = Writer::new(false);
+        self.steps(block, &mut writer);
+        let (count, most) = (writer.count(), rules::MAX_OPS);
+        if count <= most {
+            return Ok(());
+        }
+        let rank = self.program.blocks()[block as usize].rank;
+        let id = block - self.program.blocks_of(rank).start;
+        Err(Refused::Limit(format!(
+            "block {id} of rank {rank} has {count} operations, and the most is {most}; spread it over more channels, or use fewer chunks"
+        )))
+    }
+
+    fn block(&self, block: u32, id: u32) -> Threadblock {
+        let mut writer = Writer::new(true);
+        self.steps(block, &mut writer);
+        writer.finish(id)
+    }
+
+    fn steps(&self, block: u32, writer: &mut Writer) {
         for step in self.program.steps_of(block) {
-            self.step(rank, block, step, &mut writer);
+            self.step(block, step, writer);
         }
-        if writer.ops.last().is_some_and(|op| op.name == "nop") {
-            writer.ops.pop();
-        }
-        if writer.ops.len() > rules::MAX_OPS {
-            return Err(Refused::Limit(format!(
-                "block {id} of rank {rank} has {} operations, and the most is {}; spread it over more channels, or use fewer chunks",
-                writer.ops.len(),
-                rules::MAX_OPS
-            )));
-        }
-        let channels = writer.channels.into_iter().map(|(kind, ids)| ChannelRefs {
-            channel_type: kind,
-            channel_ids: ids,
-        });
-        let buffers = writer.buffers.into_iter().map(|(kind, ids)| BufferRefs {
-            access_channel_type: kind,
-            remote_buffer_ids: ids,
-        });
-        Ok(Threadblock {
-            id,
-            ops: writer.ops,
-            channels: channels.collect(),
-            remote_buffer_refs: buffers.collect(),
-        })
     }
 
-    fn step(&self, rank: u32, block: u32, step: u32, writer: &mut Writer) {
+    /// Type and number of the channel of a connection at one of its ends.
+    fn channel(&self, rank: u32, peer: u32, ends: Ends) -> (ChannelType, u32) {
+        let kind = self.kind(rank, peer);
+        let all = &self.channels[rank as usize];
+        let first = all.partition_point(|key| key.0 < kind);
+        let own = all.partition_point(|key| *key < (kind, peer, ends));
+        (kind, (own - first) as u32)
+    }
+
+    fn step(&self, block: u32, step: u32, writer: &mut Writer) {
         let view = self.program.step(step);
         let own = self.program.blocks()[block as usize];
+        let rank = own.rank;
         let semaphores = &self.semaphores[rank as usize];
         if let Some(target) = view.dependency {
             let giver = self.program.block_of(target);
-            writer.semaphores("sem_acquire", vec![semaphores[&(giver, block)]]);
+            writer.semaphores("sem_acquire", &[semaphores[&(giver, block)]]);
         }
         match view.op {
             StepOp::Send => {
                 let peer = own.send.expect("it sends");
-                let ends = (rank, peer, own.channel);
-                let kind = self.kind(rank, peer);
-                let channel = self.channels[rank as usize][&(kind, peer, ends)];
-                let pass = self.passes[&step];
+                let pass = self.passes[step as usize].expect("it was paired");
+                let (kind, channel) = self.channel(rank, peer, (rank, peer, own.channel));
                 writer.sync();
                 if pass.ready {
                     writer.signal("wait", kind, channel);
                     writer.sync();
                 }
-                let key = (peer, buffer_type(pass.to.buffer()));
-                let remote = self.remote[rank as usize]
-                    .keys()
-                    .position(|each| *each == key);
-                let name = if kind == ChannelType::Port {
-                    "pwsf"
-                } else {
-                    "pws"
+                let memory = (peer, buffer_type(pass.to.buffer()));
+                let remote = self.remote[rank as usize].partition_point(|each| *each < memory);
+                let name = match (self.protocol, kind) {
+                    (Protocol::Ll, _) => "ppkt",
+                    (_, ChannelType::Port) => "pwsf",
+                    _ => "pws",
                 };
-                let channel = writer.channel(kind, channel);
-                let buffer = writer.buffer(kind, remote.expect("it was added") as u32);
-                writer.ops.push(Op {
-                    name: name.to_owned(),
-                    src_buff: view.sources().map(local).collect(),
-                    dst_buff: vec![Buffer {
-                        buffer_id: Some(buffer),
-                        index: pass.to.offset(),
-                        size: pass.to.count(),
-                        ..Buffer::default()
-                    }],
-                    channel_ids: vec![channel],
-                    channel_type: Some(kind),
-                    ..Op::default()
-                });
+                writer.put(
+                    name,
+                    (kind, channel, remote as u32),
+                    view.sources(),
+                    pass.to,
+                );
             }
             StepOp::Recv | StepOp::RecvReduce => {
-                let peer = own.recv.expect("it receives");
-                let ends = (peer, rank, own.channel);
-                let kind = self.kind(rank, peer);
-                let channel = self.channels[rank as usize][&(kind, peer, ends)];
-                let pass = self.passes[&step];
-                if pass.ready {
+                let pass = self.passes[step as usize].expect("it was paired");
+                if self.protocol == Protocol::Ll {
+                    let packets = view.sources().chain([pass.to]);
                     writer.sync();
-                    writer.signal("signal", kind, channel);
-                }
-                writer.signal("wait", kind, channel);
-                if view.op == StepOp::RecvReduce {
-                    writer.sync();
-                    let sources = view.sources().chain([pass.to]);
-                    writer.data("re", sources.collect(), view.targets().collect());
+                    let name = if view.op == StepOp::Recv {
+                        "upkt"
+                    } else {
+                        "repkt"
+                    };
+                    writer.data(name, packets, view.targets());
+                } else {
+                    let peer = own.recv.expect("it receives");
+                    let (kind, channel) = self.channel(rank, peer, (peer, rank, own.channel));
+                    if pass.ready {
+                        writer.sync();
+                        writer.signal("signal", kind, channel);
+                    }
+                    writer.signal("wait", kind, channel);
+                    if view.op == StepOp::RecvReduce {
+                        writer.sync();
+                        writer.data("re", view.sources().chain([pass.to]), view.targets());
+                    }
                 }
             }
             StepOp::Copy => {
                 writer.sync();
-                writer.data("copy", view.sources().collect(), view.targets().collect());
+                writer.data("copy", view.sources(), view.targets());
             }
             StepOp::Reduce => {
                 writer.sync();
-                writer.data("re", view.sources().collect(), view.targets().collect());
+                writer.data("re", view.sources(), view.targets());
             }
             _ => {}
         }
         if let Some(takers) = self.waiting.get(&step) {
             writer.sync();
             let numbers = takers.iter().map(|&taker| semaphores[&(block, taker)]);
-            writer.semaphores("sem_release", numbers.collect());
+            writer.semaphores("sem_release", &numbers.collect::<Vec<_>>());
         }
-    }
-}
-
-/// A chunk of the block's own rank.
-fn local(span: Span) -> Buffer {
-    Buffer {
-        r#type: Some(buffer_type(span.buffer())),
-        index: span.offset(),
-        size: span.count(),
-        ..Buffer::default()
-    }
-}
-
-/// The operations of a block, and the channels and remote buffers that they use.
-struct Writer {
-    ops: Vec<Op>,
-    channels: BTreeMap<ChannelType, Vec<u32>>,
-    buffers: BTreeMap<ChannelType, Vec<u32>>,
-}
-
-impl Writer {
-    /// Has the threads of the block wait for each other.
-    fn sync(&mut self) {
-        if self.ops.last().is_some_and(|op| op.name != "nop") {
-            self.ops.push(Op {
-                name: "nop".to_owned(),
-                ..Op::default()
-            });
-        }
-    }
-
-    fn position(list: &mut Vec<u32>, id: u32) -> u32 {
-        let found = list.iter().position(|&known| known == id);
-        found.unwrap_or_else(|| {
-            list.push(id);
-            list.len() - 1
-        }) as u32
-    }
-
-    fn channel(&mut self, kind: ChannelType, id: u32) -> u32 {
-        Self::position(self.channels.entry(kind).or_default(), id)
-    }
-
-    fn buffer(&mut self, kind: ChannelType, id: u32) -> u32 {
-        Self::position(self.buffers.entry(kind).or_default(), id)
-    }
-
-    fn signal(&mut self, name: &str, kind: ChannelType, channel: u32) {
-        let channel = self.channel(kind, channel);
-        self.ops.push(Op {
-            name: name.to_owned(),
-            channel_ids: vec![channel],
-            channel_type: Some(kind),
-            ..Op::default()
-        });
-    }
-
-    fn semaphores(&mut self, name: &str, numbers: Vec<u32>) {
-        self.ops.push(Op {
-            name: name.to_owned(),
-            semaphore_ids: numbers,
-            ..Op::default()
-        });
-    }
-
-    fn data(&mut self, name: &str, sources: Vec<Span>, targets: Vec<Span>) {
-        self.ops.push(Op {
-            name: name.to_owned(),
-            src_buff: sources.into_iter().map(local).collect(),
-            dst_buff: targets.into_iter().map(local).collect(),
-            reduce_op: (name == "re").then(|| "sum".to_owned()),
-            ..Op::default()
-        });
     }
 }

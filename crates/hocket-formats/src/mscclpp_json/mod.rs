@@ -7,12 +7,16 @@
 mod export;
 mod rules;
 mod to_program;
+mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub use export::{Refused, export};
+pub use export::{Protocol, Refused, export};
+pub use rules::MAX_OPS;
 pub use to_program::{check, program};
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
@@ -216,7 +220,7 @@ pub struct BufferRefs {
 #[serde(deny_unknown_fields)]
 pub struct Op {
     /// Its name.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// What it reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub src_buff: Vec<Buffer>,
@@ -298,25 +302,21 @@ pub struct Buffer {
 pub fn read(text: &str) -> Result<ExecutionPlan, FormatError> {
     if text.len() > MAX_BYTES {
         let why = format!("has {} bytes", text.len());
-        return Err(FormatError::new(
-            0,
-            why,
-            format!("the most that is read is {MAX_BYTES}"),
-        ));
+        return Err(FormatError::new(why).remedy(format!("the most that is read is {MAX_BYTES}")));
     }
     serde_json::from_str(text).map_err(|error| {
         let (line, text) = (error.line() as u64, error.to_string());
         let why = text
             .rsplit_once(" at line ")
             .map_or(text.as_str(), |(why, _)| why);
-        FormatError::new(line, why, "")
+        FormatError::at(line, why)
     })
 }
 
 /// Writes a plan on one line.
 ///
 /// # Errors
-/// [`FormatError`], never as long as a string takes all.
-pub fn write(plan: &ExecutionPlan) -> Result<String, FormatError> {
-    serde_json::to_string(plan).map_err(|error| FormatError::new(0, error.to_string(), ""))
+/// Never, as long as a string takes all.
+pub fn write(plan: &ExecutionPlan) -> Result<String, std::fmt::Error> {
+    serde_json::to_string(plan).map_err(|_| std::fmt::Error)
 }

@@ -4,7 +4,7 @@ use super::{ChannelType, ExecutionPlan, Gpu, Op, Threadblock};
 use crate::{Finding, Verdict};
 
 /// Operations of a block; a pipeline counts as one more than what is in it.
-pub(super) const MAX_OPS: usize = 64;
+pub const MAX_OPS: usize = 64;
 /// Channels of one type, or remote buffers of one type, of a block.
 pub(super) const MAX_REFS: usize = 16;
 /// Channels of an operation.
@@ -14,7 +14,7 @@ const MAX_OP_BUFFERS: usize = 10;
 /// Barriers of a rank.
 const MAX_BARRIERS: u32 = 16;
 /// Semaphores of an operation.
-const MAX_OP_SEMAPHORES: usize = 16;
+pub(super) const MAX_OP_SEMAPHORES: usize = 16;
 
 /// The operations, and what they need: (name, sources at least, targets at least, has channels of its own).
 const OPS: [(&str, usize, usize, bool); 30] = [

@@ -89,7 +89,7 @@ pub fn program(plan: &ExecutionPlan) -> Result<(Program, Vec<String>), FormatErr
         reader.gpu(rank as u32, gpu)?;
     }
     let built = reader.builder.finish();
-    let program = built.map_err(|error| FormatError::new(0, error.to_string(), ""))?;
+    let program = built.map_err(|error| FormatError::new(error.to_string()))?;
     Ok((program, reader.places))
 }
 
@@ -104,7 +104,7 @@ fn cut(plan: &ExecutionPlan) -> Result<u32, FormatError> {
             cut = cut / gcd(cut, size) * size;
             if cut > 1 << 12 {
                 let why = "has block groups whose shares need chunks cut into more than 4,096";
-                return Err(FormatError::new(0, why, ""));
+                return Err(FormatError::new(why));
             }
         }
     }
@@ -122,7 +122,7 @@ fn cut(plan: &ExecutionPlan) -> Result<u32, FormatError> {
     if most >= u64::from(Span::MAX_CHUNKS) {
         let why = format!("has buffers of {most} chunks and shares of them");
         let remedy = format!("the most is {}", Span::MAX_CHUNKS - 1);
-        return Err(FormatError::new(0, why, remedy));
+        return Err(FormatError::new(why).remedy(remedy));
     }
     Ok(cut)
 }
@@ -193,11 +193,7 @@ impl Reader {
     }
 
     fn fail<T>(&self, why: &str, remedy: &str) -> Result<T, FormatError> {
-        Err(FormatError::new(
-            0,
-            format!("{}: {why}", self.place),
-            remedy,
-        ))
+        Err(FormatError::new(format!("{}: {why}", self.place)).remedy(remedy))
     }
 
     fn add(&mut self, op: StepOp, sources: &[Span], targets: &[Span], numbers: &[u32]) {
@@ -211,7 +207,7 @@ impl Reader {
     }
 
     fn op(&mut self, gpu: &Gpu, tb: &Threadblock, op: &Op) -> Result<(), FormatError> {
-        match op.name.as_str() {
+        match op.name.as_ref() {
             "nop" => self.add(StepOp::Nop, &[], &[], &[]),
             "flush" => {}
             "barrier" => {
@@ -379,7 +375,7 @@ impl Reader {
             targets.push(self.spans(gpu, tb, op, buffer)?);
         }
         // Which sources and targets are packets: from this position on.
-        let (packets_read, packets_written) = match op.name.as_str() {
+        let (packets_read, packets_written) = match op.name.as_ref() {
             "ppkt" | "cpkt" => (usize::MAX, 0),
             "rppkt" => (0, 0),
             "upkt" => (0, usize::MAX),
@@ -397,7 +393,7 @@ impl Reader {
             marked.collect()
         };
         let sums = matches!(
-            op.name.as_str(),
+            op.name.as_ref(),
             "re" | "res" | "rre" | "rres" | "repkt" | "respkt" | "recpkt" | "recspkt" | "glres"
         );
         let sources = mark(sources, packets_read);
@@ -457,9 +453,9 @@ pub fn check(
         Ok(_) => {}
         Err(error) => verdict.add(Finding {
             code: "unreadable",
-            line: error.line,
+            line: error.line().unwrap_or(0),
             place: String::new(),
-            detail: error.why,
+            detail: error.why().to_owned(),
         }),
     }
     verdict

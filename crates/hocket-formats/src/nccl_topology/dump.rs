@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::rates::{self, Medium};
 use super::{Gpu, Kind, Link, Net, System};
 use crate::elements::{Document, Element, quoted};
-use crate::fault::Fault;
+use crate::error::FormatError;
 
 /// Versions of a dump: that of NCCL, and that of RCCL.
 const VERSIONS: [i64; 2] = [1, 2];
@@ -15,7 +15,7 @@ const LARGEST_DEV: i64 = (1 << 31) - 1;
 /// Speed of a NIC that says none [Mb/s], as NCCL has it.
 const SLOW: i64 = 10_000;
 
-pub(super) fn read(bytes: &[u8]) -> Result<System, Fault> {
+pub(super) fn read(bytes: &[u8]) -> Result<System, FormatError> {
     let document = Document::parse(bytes)?;
     let root = document.root();
     if root.name != "system" {
@@ -24,13 +24,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<System, Fault> {
             "graphs" => "that is a file of graphs (NCCL_GRAPH_DUMP_FILE); give the topology",
             _ => "give what NCCL writes to NCCL_TOPO_DUMP_FILE",
         };
-        return Err(Fault::at(root.line, why).remedy(right));
+        return Err(FormatError::at(root.line, why).remedy(right));
     }
     let version = root.whole("version", 0..=LARGEST_DEV)?;
     if !VERSIONS.contains(&version) {
         let why = format!("it is of version {version}");
         let right = "versions that are known are 1, of NCCL, and 2, of RCCL";
-        return Err(Fault::at(root.line, why).remedy(right));
+        return Err(FormatError::at(root.line, why).remedy(right));
     }
     let mut reading = Reading {
         document: &document,
@@ -46,7 +46,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<System, Fault> {
     }
     if reading.system.gpus.is_empty() {
         let right = "it is one for NCCL_TOPO_FILE, which NCCL completes; give what NCCL writes to NCCL_TOPO_DUMP_FILE";
-        return Err(Fault::at(root.line, "it has no GPUs with ranks").remedy(right));
+        return Err(FormatError::at(root.line, "it has no GPUs with ranks").remedy(right));
     }
     reading.between_processors();
     reading.between_gpus()?;
@@ -80,7 +80,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn cpu(&mut self, element: &'a Element) -> Result<(), Fault> {
+    fn cpu(&mut self, element: &'a Element) -> Result<(), FormatError> {
         let hash = element.get("host_hash").unwrap_or("0");
         let known = self.hosts.iter().position(|it| it == hash);
         let host = known.unwrap_or(self.hosts.len());
@@ -98,7 +98,7 @@ impl<'a> Reading<'a> {
         let cpu = self.cpus.len();
         if cpu == MOST {
             let why = format!("it has more than {MOST} processors");
-            return Err(Fault::at(element.line, why));
+            return Err(FormatError::at(element.line, why));
         }
         self.cpus.push(Cpu { device, host, rate });
         for child in self.document.within(element) {
@@ -116,7 +116,7 @@ impl<'a> Reading<'a> {
         &mut self,
         element: &'a Element,
         (parent, cpu, host): (usize, usize, usize),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), FormatError> {
         let width = element.whole_or("link_width", 0, 0..=64)?;
         let speed = element.get("link_speed").unwrap_or_default();
         let rate = rates::pcie(speed, width);
@@ -155,7 +155,7 @@ impl<'a> Reading<'a> {
         element: &'a Element,
         (bus, parent, rate): (&str, usize, u64),
         (cpu, host): (usize, usize),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), FormatError> {
         let dev = element.whole("dev", 0..=LARGEST_DEV)?;
         let gpu = Gpu {
             device: self
@@ -171,15 +171,15 @@ impl<'a> Reading<'a> {
         let gpus = &self.system.gpus;
         if gpus.len() == MOST {
             let why = format!("it has more than {MOST} GPUs, the most that NCCL has in a node");
-            return Err(Fault::at(element.line, why));
+            return Err(FormatError::at(element.line, why));
         }
         if let Some(twin) = gpus.iter().find(|it| it.rank == gpu.rank) {
             let why = format!("two GPUs have rank {}", twin.rank);
-            return Err(Fault::at(element.line, why).remedy("give each its own"));
+            return Err(FormatError::at(element.line, why).remedy("give each its own"));
         }
         if gpus.iter().any(|it| it.id() == gpu.id()) {
             let why = format!("two GPUs have dev {dev}");
-            return Err(Fault::at(element.line, why).remedy("give each its own"));
+            return Err(FormatError::at(element.line, why).remedy("give each its own"));
         }
         let number = gpus.len();
         self.system
@@ -212,7 +212,7 @@ impl<'a> Reading<'a> {
         &mut self,
         element: &'a Element,
         (parent, rate, host): (usize, u64, usize),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), FormatError> {
         let is_port = |it: &&Element| {
             it.name == "net" && it.get("dev").is_some() && it.get("net") != Some("0")
         };
@@ -240,14 +240,14 @@ impl<'a> Reading<'a> {
                 mbps,
             };
             if self.system.nets.len() == MOST {
-                return Err(Fault::at(
+                return Err(FormatError::at(
                     port.line,
                     format!("it has more than {MOST} NICs"),
                 ));
             }
             if self.system.nets.iter().any(|it| it.id() == net.id()) {
                 let why = format!("two NICs have dev {dev}");
-                return Err(Fault::at(port.line, why).remedy("give each its own"));
+                return Err(FormatError::at(port.line, why).remedy("give each its own"));
             }
             // What is below a processor itself has no link of its own: its port is what limits it.
             let own = rate.min(mbps as u64 * 125_000);
@@ -271,7 +271,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn between_gpus(&mut self) -> Result<(), Fault> {
+    fn between_gpus(&mut self) -> Result<(), FormatError> {
         let mut switch = None;
         let mut loops = Vec::new();
         for links in std::mem::take(&mut self.links) {
@@ -286,16 +286,15 @@ impl<'a> Reading<'a> {
             let each = match (&arch, element.name.as_str()) {
                 (Some(arch), "xgmi") => rates::xgmi(arch).ok_or_else(|| {
                     let why = format!("there is no rate of xGMI for gcn {}", quoted(arch));
-                    Fault::at(element.line, why)
+                    FormatError::at(element.line, why)
                         .remedy("known are 906, 908, 910, 90a, gfx940 to gfx950")
                 })?,
                 _ => rates::nvlink(gpu.sm),
             };
             if each == 0 {
                 let why = format!("a GPU of sm {} has no NVLink", gpu.sm);
-                return Err(
-                    Fault::at(element.line, why).remedy("sm of one with NVLink is 60 or more")
-                );
+                return Err(FormatError::at(element.line, why)
+                    .remedy("sm of one with NVLink is 60 or more"));
             }
             let bandwidth = each * count as u64;
             let class = element.text("tclass")?;
@@ -345,7 +344,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<System, Fault> {
+    fn finish(mut self) -> Result<System, FormatError> {
         self.system.gpus.sort_by_key(|gpu| gpu.rank);
         self.system.nets.sort_by_key(|net| (net.host, net.dev));
         merged(&mut self.system.links);

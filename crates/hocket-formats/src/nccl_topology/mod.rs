@@ -15,7 +15,7 @@ pub use network::{Network, join};
 pub use rates::Medium;
 pub use smi::read_smi;
 
-use crate::fault::Fault;
+use crate::error::FormatError;
 
 /// What a device of a machine is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,9 +141,9 @@ impl System {
     /// let system = System::parse(text.as_bytes())?;
     /// assert_eq!(system.gpus.len(), 2);
     /// assert_eq!(system.gpus[0].links, 12);
-    /// # Ok::<(), hocket_formats::Fault>(())
+    /// # Ok::<(), hocket_formats::FormatError>(())
     /// ```
-    pub fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         dump::read(bytes)
     }
 

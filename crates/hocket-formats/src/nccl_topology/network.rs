@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::rates::Medium;
 use super::{Kind, Link, System};
-use crate::fault::Fault;
+use crate::error::FormatError;
 
 /// A network: NPUs first, then switches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Network {
 ///
 /// # Errors
 /// A fault where a machine of several has no NIC.
-pub fn join(systems: &[&System]) -> Result<Network, Fault> {
+pub fn join(systems: &[&System]) -> Result<Network, FormatError> {
     let is_alone = systems.len() == 1;
     let kept: Vec<Kept> = systems.iter().map(|it| Kept::of(it, !is_alone)).collect();
     let mut network = Network::default();
@@ -86,7 +86,7 @@ pub fn join(systems: &[&System]) -> Result<Network, Fault> {
         for (node, system) in systems.iter().enumerate() {
             if system.nets.is_empty() {
                 let why = format!("node {node} has no NIC that the file tells of");
-                return Err(Fault::new(why).remedy(
+                return Err(FormatError::new(why).remedy(
                     "give what NCCL writes to NCCL_TOPO_DUMP_FILE in a run over several nodes",
                 ));
             }

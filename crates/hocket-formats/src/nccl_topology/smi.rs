@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::rates::{self, Medium};
 use super::{Gpu, Kind, Link, System, network};
 use crate::elements::{LARGEST, quoted};
-use crate::fault::Fault;
+use crate::error::FormatError;
 
 /// NVLinks of a GPU at most, so that more in a row of the matrix go to a switch: 18 of Hopper and Blackwell.
 const MOST_LINKS: u32 = 18;
@@ -29,12 +29,12 @@ const NEAR: [&str; 5] = ["PIX", "PXB", "PHB", "NODE", "SYS"];
 ///
 /// # Errors
 /// A fault with the line, where there is no matrix or one that contradicts itself.
-pub fn read_smi(bytes: &[u8]) -> Result<System, Fault> {
+pub fn read_smi(bytes: &[u8]) -> Result<System, FormatError> {
     if bytes.len() > LARGEST {
-        return Err(Fault::new(format!("it has {} bytes", bytes.len())));
+        return Err(FormatError::new(format!("it has {} bytes", bytes.len())));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| {
-        Fault::new("it is not text in UTF-8").remedy("give what nvidia-smi printed")
+        FormatError::new("it is not text in UTF-8").remedy("give what nvidia-smi printed")
     })?;
     let matrix = Matrix::read(text)?;
     let listed = listed(text)?;
@@ -50,14 +50,14 @@ struct Matrix {
 }
 
 impl Matrix {
-    fn read(text: &str) -> Result<Self, Fault> {
+    fn read(text: &str) -> Result<Self, FormatError> {
         let mut lines = (1..).zip(text.lines());
         let head = lines.find(|(_, line)| plain(line).split_whitespace().next() == Some("GPU0"));
         let Some((_, head)) = head else {
-            return Err(
-                Fault::new("it has no line that begins with GPU0, the head of a matrix")
-                    .remedy("give what nvidia-smi topo -m prints"),
-            );
+            return Err(FormatError::new(
+                "it has no line that begins with GPU0, the head of a matrix",
+            )
+            .remedy("give what nvidia-smi topo -m prints"));
         };
         let head = plain(head);
         let is_device = |name: &&str| {
@@ -72,7 +72,7 @@ impl Matrix {
             .collect();
         if names.len() > MOST {
             return Err(
-                Fault::new(format!("its matrix has {} columns", names.len()))
+                FormatError::new(format!("its matrix has {} columns", names.len()))
                     .remedy(format!("{MOST} at most")),
             );
         }
@@ -97,7 +97,7 @@ impl Matrix {
                     "the row of {} has no X below its own column",
                     names[cells.len()]
                 );
-                return Err(Fault::at(number, why).remedy("give the matrix whole"));
+                return Err(FormatError::at(number, why).remedy("give the matrix whole"));
             }
             cells.push(row);
             at.push(number);
@@ -108,7 +108,7 @@ impl Matrix {
                 names.len(),
                 cells.len()
             );
-            return Err(Fault::new(why).remedy("give what nvidia-smi topo -m prints, whole"));
+            return Err(FormatError::new(why).remedy("give what nvidia-smi topo -m prints, whole"));
         }
         Ok(Self {
             names,
@@ -119,15 +119,16 @@ impl Matrix {
     }
 
     /// NVLinks between two GPUs.
-    fn links(&self, a: usize, b: usize) -> Result<u32, Fault> {
+    fn links(&self, a: usize, b: usize) -> Result<u32, FormatError> {
         let cell = &self.cells[a][b];
         let Some(count) = cell.strip_prefix("NV") else {
             return match NEAR.contains(&cell.as_str()) || a == b {
                 true => Ok(0),
-                false => Err(
-                    Fault::at(self.lines[a], format!("there is no {}", quoted(cell)))
-                        .remedy("cells are NV1 and so on, PIX, PXB, PHB, NODE or SYS"),
-                ),
+                false => Err(FormatError::at(
+                    self.lines[a],
+                    format!("there is no {}", quoted(cell)),
+                )
+                .remedy("cells are NV1 and so on, PIX, PXB, PHB, NODE or SYS")),
             };
         };
         let count = count.parse().ok().filter(|&it| it <= 1000);
@@ -135,7 +136,7 @@ impl Matrix {
         count.filter(|_| same).ok_or_else(|| {
             let (one, other) = (&self.names[a], &self.names[b]);
             let why = format!("{one} has {cell} to {other}, and {} back", self.cells[b][a]);
-            Fault::at(self.lines[a], why).remedy("give the matrix as it was printed")
+            FormatError::at(self.lines[a], why).remedy("give the matrix as it was printed")
         })
     }
 
@@ -176,7 +177,7 @@ struct Listed {
     rates: Vec<u64>,
 }
 
-fn listed(text: &str) -> Result<Vec<Listed>, Fault> {
+fn listed(text: &str) -> Result<Vec<Listed>, FormatError> {
     let mut found: Vec<Listed> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = plain(line);
@@ -189,7 +190,7 @@ fn listed(text: &str) -> Result<Vec<Listed>, Fault> {
                 rates: Vec::new(),
             });
             if found.len() > MOST {
-                return Err(Fault::at(
+                return Err(FormatError::at(
                     number,
                     format!("there are more than {MOST} GPUs"),
                 ));
@@ -201,10 +202,13 @@ fn listed(text: &str) -> Result<Vec<Listed>, Fault> {
             let read: Option<f64> = rate.trim().parse().ok();
             let Some(read) = read.filter(|rate| (0.1..=1000.0).contains(rate)) else {
                 let why = format!("{} is no rate of a link", quoted(rate));
-                return Err(Fault::at(number, why).remedy("it is as 25 GB/s"));
+                return Err(FormatError::at(number, why).remedy("it is as 25 GB/s"));
             };
             let Some(gpu) = found.last_mut() else {
-                return Err(Fault::at(number, "a link stands before the first GPU"));
+                return Err(FormatError::at(
+                    number,
+                    "a link stands before the first GPU",
+                ));
             };
             gpu.rates.push(nominal(read));
         }
@@ -243,14 +247,14 @@ fn capability(name: &str) -> i64 {
     found.map_or(0, |(_, sm)| *sm)
 }
 
-fn build(matrix: &Matrix, listed: &[Listed]) -> Result<System, Fault> {
+fn build(matrix: &Matrix, listed: &[Listed]) -> Result<System, FormatError> {
     let count = matrix.gpus;
     if !listed.is_empty() && listed.len() != count {
         let why = format!(
             "the matrix has {count} GPUs, the list of links {}",
             listed.len()
         );
-        return Err(Fault::new(why).remedy("give both of one machine"));
+        return Err(FormatError::new(why).remedy("give both of one machine"));
     }
     let mut system = System::default();
     for dev in 0..count {
@@ -276,11 +280,11 @@ fn build(matrix: &Matrix, listed: &[Listed]) -> Result<System, Fault> {
     Ok(system)
 }
 
-fn nvlinks(system: &mut System, matrix: &Matrix, listed: &[Listed]) -> Result<(), Fault> {
+fn nvlinks(system: &mut System, matrix: &Matrix, listed: &[Listed]) -> Result<(), FormatError> {
     let count = matrix.gpus;
     let mut rows = Vec::new();
     for a in 0..count {
-        let row: Result<Vec<u32>, Fault> = (0..count).map(|b| matrix.links(a, b)).collect();
+        let row: Result<Vec<u32>, FormatError> = (0..count).map(|b| matrix.links(a, b)).collect();
         rows.push(row?);
     }
     let works = |gpu: usize| {

@@ -27,6 +27,7 @@ use crate::progress::{Interrupted, Progress};
 
 pub(super) use matching::Matching;
 pub(super) use memory::Memory;
+pub(super) use run::run;
 pub(super) use structure::check as check_structure;
 
 /// The kind of a fault; its name is stable.

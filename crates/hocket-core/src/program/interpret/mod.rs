@@ -1,12 +1,14 @@
 //! Runs a program on arrays: what the outputs hold at the end, not what they should hold.
 //!
 //! It shares no code with [`check`](super::check) but the numbering of memory and who meets whom, and so is its oracle
-//! and that of plans that are lowered. [`interpret`] makes one run, in an order of one's choice; [`explore`] makes all
-//! runs of a small program. A program without races gives the same in every run, so one order is enough for it.
+//! and that of plans that are lowered. [`interpret`] makes one run, in an order of one's choice; [`computes`] compares what one
+//! gives with what it must give; [`explore`] makes all runs of a small program. A program without races gives the same in every run, so one order is enough for it.
 
+mod computes;
 mod explore;
 mod machine;
 
+pub use computes::computes;
 pub use explore::{Explored, explore};
 
 use super::check::{Faults, Matching, Memory};
@@ -82,6 +84,14 @@ pub enum InterpretError {
     Undefined {
         /// The step.
         step: String,
+    },
+    /// An output is not what the task says.
+    #[error("output chunk {chunk} of rank {rank} has another value than it must have")]
+    Wrong {
+        /// The rank.
+        rank: u32,
+        /// The chunk of its output.
+        chunk: u32,
     },
 }
 

@@ -20,7 +20,7 @@ const NONE: StepId = StepId {
     position: u32::MAX,
 };
 
-/// A step under construction, in 28 bytes.
+/// A step under construction, in 24 bytes.
 #[derive(Clone, Copy)]
 struct Draft {
     op: Op,
@@ -45,7 +45,9 @@ struct DraftBlock {
 #[derive(Clone)]
 struct Cell {
     write: StepId,
-    reads: Vec<StepId>,
+    /// The first that read it; most chunks have one.
+    read: StepId,
+    more: Vec<StepId>,
 }
 
 /// Whether a place lies directly behind a run of chunks that starts at `first`.
@@ -61,7 +63,7 @@ struct Emitter<'a> {
     blocks: Vec<DraftBlock>,
     senders: HashMap<(u32, u32, u32), u32>,
     receivers: HashMap<(u32, u32, u32), u32>,
-    /// Chunks of input, output and scratch of each rank.
+    /// Chunks of input, output and scratch of each rank, up to the last that was accessed.
     cells: Vec<[Vec<Cell>; 3]>,
     /// How much of a block another one has waited for: steps of it that have ended.
     waited: HashMap<(u32, u32), u32>,
@@ -76,8 +78,6 @@ pub(super) fn emit(
     options: &LowerOptions,
     fuse: bool,
 ) -> Result<Program, LowerError> {
-    let sizes = |rank| [task.input(rank) as usize, task.output(rank) as usize, 0];
-    let cells = (0..task.ranks).map(|rank| sizes(rank).map(|size| vec![Cell::new(); size]));
     let mut emitter = Emitter {
         task,
         max_count: options.max_count.min(Span::MAX_COUNT),
@@ -90,7 +90,7 @@ pub(super) fn emit(
         blocks: Vec::new(),
         senders: HashMap::new(),
         receivers: HashMap::new(),
-        cells: cells.collect(),
+        cells: vec![Default::default(); task.ranks as usize],
         waited: HashMap::new(),
     };
     let mut position = 0;
@@ -124,8 +124,26 @@ impl Cell {
     fn new() -> Self {
         Self {
             write: NONE,
-            reads: Vec::new(),
+            read: NONE,
+            more: Vec::new(),
         }
+    }
+
+    fn is_read(&self) -> bool {
+        self.read != NONE
+    }
+
+    fn add_read(&mut self, step: StepId) {
+        if self.is_read() {
+            self.more.push(step);
+        } else {
+            self.read = step;
+        }
+    }
+
+    fn forget_reads(&mut self) {
+        self.read = NONE;
+        self.more.clear();
     }
 }
 
@@ -161,7 +179,6 @@ impl Emitter<'_> {
                     _ => whole.push((from, own, to, len)),
                 }
             }
-            self.grow(each.dst);
             for (from, own, to, len) in whole {
                 let part = len / options.instances;
                 for instance in 0..options.instances {
@@ -200,12 +217,6 @@ impl Emitter<'_> {
                 self.places.end(each.dst, chunk, position);
             }
         }
-    }
-
-    /// Makes room for the scratch of a rank.
-    fn grow(&mut self, rank: u32) {
-        let size = self.places.sizes[rank as usize] as usize;
-        self.cells[rank as usize][Buffer::Scratch as usize].resize(size, Cell::new());
     }
 
     fn add_block(&mut self, block: Block) -> u32 {
@@ -252,8 +263,13 @@ impl Emitter<'_> {
     }
 
     fn cells(&mut self, rank: u32, at: At, count: u32) -> &mut [Cell] {
-        let first = at.1 as usize;
-        &mut self.cells[rank as usize][at.0 as usize][first..first + count as usize]
+        let (first, end) = (at.1 as usize, (at.1 + count) as usize);
+        let cells = &mut self.cells[rank as usize][at.0 as usize];
+        if cells.len() < end {
+            cells.reserve_exact((end - cells.len()).max(cells.len() / 4));
+            cells.resize(end, Cell::new());
+        }
+        &mut cells[first..end]
     }
 
     fn send(&mut self, rank: u32, peer: u32, channel: u32, from: At, count: u32) {
@@ -267,7 +283,7 @@ impl Emitter<'_> {
         }
         let step = self.step(block, (Op::Send, from, from, count), after);
         for cell in self.cells(rank, from, count) {
-            cell.reads.push(step);
+            cell.add_read(step);
         }
         self.blocks[block as usize].sent = step.position + 1;
     }
@@ -275,7 +291,7 @@ impl Emitter<'_> {
     /// Makes the receive that brought these chunks send them on, if it may.
     fn fuses(&mut self, rank: u32, block: u32, from: At, count: u32) -> bool {
         let write = self.cells(rank, from, 1)[0].write;
-        let is_whole = |cell: &Cell| cell.write == write && cell.reads.is_empty();
+        let is_whole = |cell: &Cell| cell.write == write && !cell.is_read();
         if write.block != block || !self.cells(rank, from, count).iter().all(is_whole) {
             return false;
         }
@@ -304,8 +320,8 @@ impl Emitter<'_> {
             }
         }
         for cell in self.cells(rank, to, count) {
-            after.push(cell.write);
-            after.extend(&cell.reads);
+            after.extend([cell.write, cell.read]);
+            after.extend(&cell.more);
         }
         let op = if own.is_some() {
             Op::RecvReduce
@@ -315,15 +331,15 @@ impl Emitter<'_> {
         let step = self.step(block, (op, own.unwrap_or(to), to, count), after);
         if let Some(own) = own.filter(|&own| own != to) {
             for cell in self.cells(rank, own, count) {
-                cell.reads.push(step);
+                cell.add_read(step);
             }
         }
         for i in 0..count {
             let is_read = own == Some(to);
             let cell = &mut self.cells(rank, (to.0, to.1 + i), 1)[0];
             let before = std::mem::replace(&mut cell.write, step);
-            let unread = cell.reads.is_empty() && !is_read;
-            cell.reads.clear();
+            let unread = !cell.is_read() && !is_read;
+            cell.forget_reads();
             if unread {
                 self.unread(before);
             }
@@ -350,6 +366,10 @@ impl Emitter<'_> {
         });
         let last = after.pop().unwrap_or(NONE);
         let steps = &mut self.blocks[block as usize].steps;
+        let more = after.len() + 1;
+        if steps.capacity() - steps.len() < more {
+            steps.reserve_exact(more.max(8).max(steps.len() / 4));
+        }
         for other in after {
             steps.push(Draft {
                 op: Op::Nop,
@@ -405,7 +425,7 @@ impl Emitter<'_> {
             for buffer in [Buffer::Input, Buffer::Scratch] {
                 let cells = std::mem::take(&mut self.cells[rank as usize][buffer as usize]);
                 for (chunk, cell) in cells.iter().enumerate() {
-                    if cell.reads.is_empty() && !self.is_result(rank, buffer, chunk as u32, mode) {
+                    if !cell.is_read() && !self.is_result(rank, buffer, chunk as u32, mode) {
                         self.unread(cell.write);
                     }
                 }
@@ -438,6 +458,8 @@ impl Emitter<'_> {
         mode: Mode,
         options: &LowerOptions,
     ) -> Result<Program, LowerError> {
+        self.cells = Vec::new();
+        self.waited = HashMap::new();
         let mut builder = ProgramBuilder::new(moves.plan.algorithm(), self.task);
         builder.modes(&[mode]);
         builder.limits(options.limits);

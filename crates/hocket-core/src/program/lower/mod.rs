@@ -17,6 +17,7 @@ mod place;
 mod units;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::check::{Faults, Matching, is_stuck};
 use super::{Mode, Program, SizeLimits, Task};
@@ -174,6 +175,17 @@ pub fn lower(verified: &Verified, options: &LowerOptions) -> Result<Program, Low
         }
     }
     make(false)
+}
+
+/// The number of channels below which some block has more than `most` steps, however the plan is lowered: the messages of
+/// each connection, spread over that many, each take a step.
+pub fn fewest_channels(plan: &Plan, most: u32) -> u32 {
+    let mut messages: HashMap<(u32, u32), u32> = HashMap::new();
+    for (&src, &dst) in plan.src().iter().zip(plan.dst()) {
+        *messages.entry((src, dst)).or_default() += 1;
+    }
+    let longest = messages.into_values().max().unwrap_or(0);
+    longest.div_ceil(most).max(1)
 }
 
 /// What a collective is to ranks that count from 0, with its vector in chunks.

@@ -3,13 +3,13 @@
 /// A file that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.sentence())]
-pub struct Fault {
+pub struct FormatError {
     line: Option<u64>,
     why: String,
     remedy: Option<String>,
 }
 
-impl Fault {
+impl FormatError {
     /// A fault of the whole file.
     pub fn new(why: impl Into<String>) -> Self {
         Self {
@@ -27,16 +27,21 @@ impl Fault {
         }
     }
 
-    /// What would be right.
+    /// What would be right; nothing if it is empty.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
-        let remedy = Some(in_a_line(&remedy.into()));
+        let remedy = Some(in_a_line(&remedy.into())).filter(|text| !text.is_empty());
         Self { remedy, ..self }
     }
 
     /// The line that is at fault.
     pub fn line(&self) -> Option<u64> {
         self.line
+    }
+
+    /// What is wrong.
+    pub fn why(&self) -> &str {
+        &self.why
     }
 
     fn sentence(&self) -> String {
@@ -61,7 +66,7 @@ fn in_a_line(text: &str) -> String {
 }
 
 #[cfg(feature = "core")]
-impl hocket_core::explain::Explain for Fault {
+impl hocket_core::explain::Explain for FormatError {
     fn origin(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.line.map(|line| format!("line {line}").into())
     }
@@ -81,9 +86,9 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line() {
-        let fault = Fault::at(3, "a\nb\u{2028}c").remedy("d\te");
+        let fault = FormatError::at(3, "a\nb\u{2028}c").remedy("d\te");
         assert_eq!(fault.to_string(), "line 3: a b c; d e");
-        let long = Fault::new("x".repeat(1000)).to_string();
+        let long = FormatError::new("x".repeat(1000)).to_string();
         assert_eq!(long.len(), 303);
     }
 }

@@ -1,0 +1,330 @@
+//! `hocket._core.runtime`: plans run between processes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hocket_core::collective::CollectiveKind;
+use hocket_runtime::error::{Code, Failure};
+use hocket_runtime::group::{Area, Group, Request};
+use hocket_runtime::number::{Dtype, Reduction};
+use hocket_runtime::options::{GroupOptions, needs_secret};
+use hocket_runtime::script::Loaded;
+use hocket_runtime::store::Store;
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+use crate::error::{CoreError, Parts};
+use crate::plan::PyPlan;
+
+impl From<Failure> for CoreError {
+    fn from(failure: Failure) -> Self {
+        match failure.code {
+            Code::Invalid => CoreError::Spec(Parts::new(failure.why)),
+            _ => CoreError::Transport(failure),
+        }
+    }
+}
+
+/// Where ranks meet.
+#[pyclass(name = "Store", module = "hocket._core.runtime", frozen)]
+pub(crate) struct PyStore {
+    store: Mutex<Option<Store>>,
+    address: String,
+}
+
+#[pymethods]
+impl PyStore {
+    #[new]
+    fn new(py: Python<'_>, address: &str, secret: Vec<u8>) -> Result<Self, CoreError> {
+        let store = py.detach(|| {
+            needs_secret(address, &secret)?;
+            Store::listen(address, &secret)
+        })?;
+        let address = store.address().to_string();
+        Ok(Self {
+            store: Mutex::new(Some(store)),
+            address,
+        })
+    }
+
+    #[getter]
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn close(&self, py: Python<'_>) {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = store.take();
+        py.detach(|| drop(store));
+    }
+}
+
+/// What ranks run.
+#[pyclass(name = "Program", module = "hocket._core.runtime", frozen)]
+pub(crate) struct PyProgram {
+    loaded: Loaded,
+}
+
+#[pymethods]
+impl PyProgram {
+    #[new]
+    fn new(py: Python<'_>, plan: &PyPlan) -> Result<Self, CoreError> {
+        let verified = plan.verified(py, None)?;
+        let loaded = py.detach(|| Loaded::of_plan(&verified))?;
+        Ok(Self { loaded })
+    }
+
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.loaded.program().task().kind.name()
+    }
+
+    #[getter]
+    fn ranks(&self) -> u32 {
+        self.loaded.program().task().ranks
+    }
+
+    #[getter]
+    fn root(&self) -> u32 {
+        self.loaded.program().task().root
+    }
+
+    #[getter]
+    fn in_place(&self) -> bool {
+        self.loaded.is_in_place()
+    }
+
+    #[getter]
+    fn hash(&self) -> u64 {
+        self.loaded.hash()
+    }
+
+    fn peers(&self, rank: u32) -> Vec<u32> {
+        if rank >= self.ranks() {
+            return Vec::new();
+        }
+        self.loaded.peers(rank)
+    }
+}
+
+/// A group of ranks.
+#[pyclass(name = "Group", module = "hocket._core.runtime", frozen)]
+pub(crate) struct PyGroup {
+    group: Mutex<Option<Group>>,
+    aborting: AtomicBool,
+    #[pyo3(get)]
+    rank: u32,
+    #[pyo3(get)]
+    size: u32,
+    #[pyo3(get)]
+    shares: bool,
+    #[pyo3(get)]
+    number: u64,
+    #[pyo3(get)]
+    old_ranks: Vec<u32>,
+}
+
+impl PyGroup {
+    fn of(group: Group) -> Self {
+        Self {
+            rank: group.rank(),
+            size: group.size(),
+            shares: group.shares(),
+            number: group.id(),
+            old_ranks: group.old_ranks().to_vec(),
+            aborting: AtomicBool::new(false),
+            group: Mutex::new(Some(group)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Group>> {
+        self.group.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a call with the interpreter released; now and then it looks for signals.
+    fn call(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Group, &mut dyn FnMut() -> bool) -> Result<(), Failure> + Send,
+    ) -> Result<(), CoreError> {
+        const LOOK: Duration = Duration::from_millis(100);
+        let mut raised = None;
+        let result = py.detach(|| {
+            let mut looked = Instant::now();
+            let mut stop = || {
+                if self.aborting.load(Ordering::Acquire) {
+                    return true;
+                }
+                if looked.elapsed() >= LOOK {
+                    looked = Instant::now();
+                    raised = Python::attach(|py| py.check_signals().err());
+                }
+                raised.is_some()
+            };
+            match self.lock().as_mut() {
+                Some(group) => work(group, &mut stop),
+                None => Err(closed()),
+            }
+        });
+        match raised {
+            Some(error) => Err(CoreError::Python(error)),
+            None => Ok(result?),
+        }
+    }
+}
+
+fn closed() -> Failure {
+    Failure::new(Code::Invalid, "the communicator is closed")
+}
+
+/// Memory of an array; `None` stands for none.
+fn area(
+    name: &str,
+    array: Option<&Bound<'_, PyArray1<u8>>>,
+    written: bool,
+) -> Result<Area, CoreError> {
+    let Some(array) = array else {
+        let start = std::ptr::NonNull::<u8>::dangling().as_ptr();
+        return Ok(Area { start, bytes: 0 });
+    };
+    let refuse = |why: &str| Err(Parts::new(why).field(name).into());
+    if !array.is_contiguous() {
+        return refuse("its bytes are not next to each other");
+    }
+    if written && array.try_readwrite().is_err() {
+        return refuse("cannot be written");
+    }
+    Ok(Area {
+        start: array.data(),
+        bytes: array.len(),
+    })
+}
+
+fn request(dtype: &str, op: &str, elements: u64) -> Result<Request, CoreError> {
+    let unknown = |field: &str, given: &str, known: Vec<&str>| {
+        let known = known.join(", ");
+        let parts = Parts::new(format!("{given:?} is not known"));
+        CoreError::from(parts.field(field).remedy(format!("one of {known}")))
+    };
+    let found = Dtype::ALL.into_iter().find(|known| known.name() == dtype);
+    let names = || Dtype::ALL.iter().map(|known| known.name()).collect();
+    let dtype = found.ok_or_else(|| unknown("dtype", dtype, names()))?;
+    let found = Reduction::ALL.into_iter().find(|known| known.name() == op);
+    let names = || Reduction::ALL.iter().map(|known| known.name()).collect();
+    let op = found.ok_or_else(|| unknown("op", op, names()))?;
+    Ok(Request {
+        dtype,
+        op,
+        elements,
+    })
+}
+
+fn seconds(name: &str, value: f64) -> Result<Duration, CoreError> {
+    match Duration::try_from_secs_f64(value) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => {
+            let parts = Parts::new(format!("{value} s is not a time")).field(name);
+            Err(parts.remedy("give more than 0 s").into())
+        }
+    }
+}
+
+#[pymethods]
+impl PyGroup {
+    #[staticmethod]
+    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams))]
+    #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
+    fn connect(
+        py: Python<'_>,
+        address: String,
+        group: String,
+        rank: u32,
+        size: u32,
+        secret: Vec<u8>,
+        patience: f64,
+        timeout: f64,
+        shares: bool,
+        streams: u32,
+    ) -> Result<Self, CoreError> {
+        let options = GroupOptions {
+            address,
+            group,
+            rank,
+            size,
+            secret,
+            patience: seconds("patience", patience)?,
+            timeout: seconds("timeout", timeout)?,
+            shares,
+            streams,
+        };
+        let group = py.detach(|| Group::connect(&options))?;
+        Ok(Self::of(group))
+    }
+
+    #[pyo3(signature = (program, dtype, op, elements, input, output=None))]
+    #[expect(clippy::too_many_arguments, reason = "a call")]
+    fn run(
+        &self,
+        py: Python<'_>,
+        program: &PyProgram,
+        dtype: &str,
+        op: &str,
+        elements: u64,
+        input: Option<&Bound<'_, PyArray1<u8>>>,
+        output: Option<&Bound<'_, PyArray1<u8>>>,
+    ) -> Result<(), CoreError> {
+        let request = request(dtype, op, elements)?;
+        let input = area("input", input, program.in_place())?;
+        let output = area("output", output, true)?;
+        self.call(py, |group, stop| {
+            // SAFETY: the caller's references keep the arrays until the call ends.
+            unsafe { group.run(&program.loaded, &request, input, output, stop) }
+        })
+    }
+
+    #[pyo3(signature = (kind, root, dtype, op, elements, input, output))]
+    #[expect(clippy::too_many_arguments, reason = "a call")]
+    fn exchange(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        root: u32,
+        dtype: &str,
+        op: &str,
+        elements: u64,
+        input: Option<&Bound<'_, PyArray1<u8>>>,
+        output: Option<&Bound<'_, PyArray1<u8>>>,
+    ) -> Result<(), CoreError> {
+        let kind: CollectiveKind = kind.parse()?;
+        let request = request(dtype, op, elements)?;
+        let input = area("input", input, false)?;
+        let output = area("output", output, true)?;
+        self.call(py, |group, stop| {
+            // SAFETY: the caller's references keep the arrays until the call ends.
+            unsafe { group.exchange(kind, root, &request, input, output, stop) }
+        })
+    }
+
+    fn abort(&self, py: Python<'_>, why: &str) {
+        self.aborting.store(true, Ordering::Release);
+        py.detach(|| {
+            if let Some(group) = self.lock().as_mut() {
+                group.abort(why);
+            }
+        });
+    }
+
+    fn shrink(&self, py: Python<'_>, patience: f64) -> Result<Self, CoreError> {
+        let patience = seconds("patience", patience)?;
+        let group = py.detach(|| match self.lock().as_ref() {
+            Some(group) => group.shrink(patience),
+            None => Err(closed()),
+        })?;
+        Ok(Self::of(group))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.lock().take()));
+    }
+}

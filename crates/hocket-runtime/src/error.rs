@@ -1,0 +1,100 @@
+//! Why a group could not be made, or a call came to nothing.
+
+use std::fmt;
+
+/// What kind of failure it is; programs tell them apart by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Code {
+    /// What the caller gave makes no sense.
+    Invalid = 0,
+    /// The group could not be made.
+    Join = 1,
+    /// A rank has died: its process ended, or its connection was reset.
+    Died = 2,
+    /// A rank made no progress within the timeout.
+    Stalled = 3,
+    /// Ranks do different things: another plan, type, size or call.
+    Mismatch = 4,
+    /// A rank gave up and said so.
+    Aborted = 5,
+    /// The store, where ranks meet, is gone.
+    StoreLost = 6,
+    /// The caller's program asked to stop waiting.
+    Interrupted = 7,
+}
+
+impl Code {
+    /// Every code, by number.
+    pub const ALL: [Code; 8] = [
+        Code::Invalid,
+        Code::Join,
+        Code::Died,
+        Code::Stalled,
+        Code::Mismatch,
+        Code::Aborted,
+        Code::StoreLost,
+        Code::Interrupted,
+    ];
+
+    /// The name in programs, as `stalled`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Code::Invalid => "invalid",
+            Code::Join => "join",
+            Code::Died => "died",
+            Code::Stalled => "stalled",
+            Code::Mismatch => "mismatch",
+            Code::Aborted => "aborted",
+            Code::StoreLost => "store_lost",
+            Code::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Why a group could not be made, or a call came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its kind.
+    pub code: Code,
+    /// The rank at fault, if one is.
+    pub culprit: Option<u32>,
+    /// Number of the call, counted from 1; 0 outside of calls.
+    pub call: u64,
+    /// What went wrong, in words.
+    pub why: String,
+}
+
+impl Failure {
+    /// A failure that no rank is to blame for.
+    pub fn new(code: Code, why: impl Into<String>) -> Self {
+        let (culprit, call, why) = (None, 0, why.into());
+        Self {
+            code,
+            culprit,
+            call,
+            why,
+        }
+    }
+
+    /// The same, with the rank at fault and the call.
+    pub fn of(self, culprit: Option<u32>, call: u64) -> Self {
+        Self {
+            culprit,
+            call,
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.call > 0 {
+            write!(f, "call {}: ", self.call)?;
+        }
+        f.write_str(&self.why)
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,486 @@
+//! Runs a script over connections, in one thread.
+//!
+//! Blocks go on as far as they can; then whatever sockets have is read, and whatever they take is written. Bytes of a
+//! message go where its step wants them, summed as they arrive, if the step has come; else they are kept until it has.
+
+mod receive;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{self, IoSlice, Write};
+use std::time::{Duration, Instant};
+
+use hocket_core::program::{Buffer, Op};
+use rustix::event::{PollFd, PollFlags};
+
+use crate::control::Control;
+use crate::error::{Code, Failure};
+use crate::links::{Links, Outgoing, Reading, Stream};
+use crate::number::{Dtype, Reduction, combine};
+use crate::script::{Place, Script, Step};
+use crate::wire::{Agreement, Header};
+
+/// How often a wait looks whether the caller wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long to wait for the store to say why a connection broke.
+const VERDICT: Duration = Duration::from_millis(50);
+
+/// Where a call's numbers are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buffers {
+    pub at: [*mut u8; 3],
+}
+
+/// What a call is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub agreement: Agreement,
+    pub dtype: Dtype,
+    pub op: Reduction,
+    pub timeout: Duration,
+}
+
+/// Messages from one rank on one channel.
+#[derive(Debug)]
+struct Inbox {
+    peer: u32,
+    block: u32,
+    /// Length of each message, in order, and how many have begun.
+    lengths: Vec<usize>,
+    begun: usize,
+    /// Whole messages that came before their step, and the one that is coming.
+    kept: VecDeque<Vec<u8>>,
+    coming: Vec<u8>,
+    /// Whether the step waits for the next message.
+    wanted: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Ready,
+    Receiving,
+    Received,
+    Sending,
+}
+
+#[derive(Debug)]
+struct State {
+    at: u32,
+    phase: Phase,
+    /// Inbox that it receives from.
+    inbox: Option<u32>,
+    /// What a step that stores nothing sends on.
+    own: Option<Vec<u8>>,
+    queued: bool,
+}
+
+pub(crate) struct Execution<'a> {
+    script: &'a Script,
+    buffers: Buffers,
+    call: Call,
+    links: &'a mut Links,
+    control: &'a mut Control,
+    states: Vec<State>,
+    inboxes: Vec<Inbox>,
+    inbox_of: BTreeMap<(u32, u32), u32>,
+    /// Streams from which something comes, and all that are used.
+    reads: Vec<(u32, u32)>,
+    uses: Vec<(u32, u32)>,
+    ready: VecDeque<u32>,
+    left: usize,
+    moved: Instant,
+}
+
+impl<'a> Execution<'a> {
+    pub fn new(
+        script: &'a Script,
+        buffers: Buffers,
+        call: Call,
+        links: &'a mut Links,
+        control: &'a mut Control,
+    ) -> Self {
+        let mut inboxes: Vec<Inbox> = Vec::new();
+        let mut inbox_of = BTreeMap::new();
+        let mut states = Vec::with_capacity(script.blocks.len());
+        let (mut reads, mut uses) = (BTreeSet::new(), BTreeSet::new());
+        for (number, block) in script.blocks.iter().enumerate() {
+            let receives = block.steps.iter().filter(|step| step.op.receives());
+            let lengths: Vec<usize> = receives.map(|&step| message(script, step).len).collect();
+            let inbox = block.recv.filter(|_| !lengths.is_empty()).map(|from| {
+                reads.insert(links.stream_of(from.0, from.1));
+                inbox_of.insert(from, inboxes.len() as u32);
+                inboxes.push(Inbox {
+                    peer: from.0,
+                    block: number as u32,
+                    lengths,
+                    begun: 0,
+                    kept: VecDeque::new(),
+                    coming: Vec::new(),
+                    wanted: false,
+                });
+                inboxes.len() as u32 - 1
+            });
+            if let Some((peer, channel)) = block.send {
+                uses.insert(links.stream_of(peer, channel));
+            }
+            states.push(State {
+                at: 0,
+                phase: Phase::Ready,
+                inbox,
+                own: None,
+                queued: true,
+            });
+        }
+        uses.extend(reads.iter().copied());
+        for key in &uses {
+            let stream = links.open.get_mut(key).expect("connected before");
+            stream.opened = (false, false);
+            if stream.reading == Reading::Parked {
+                stream.reading = Reading::Header;
+            }
+        }
+        Self {
+            ready: (0..states.len() as u32).collect(),
+            left: script
+                .blocks
+                .iter()
+                .filter(|block| !block.steps.is_empty())
+                .count(),
+            script,
+            buffers,
+            call,
+            links,
+            control,
+            states,
+            inboxes,
+            inbox_of,
+            reads: reads.into_iter().collect(),
+            uses: uses.into_iter().collect(),
+            moved: Instant::now(),
+        }
+    }
+
+    /// Runs to the end. `stop` is asked now and then whether the caller wants to stop.
+    pub fn run(mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
+        let mut looked = Instant::now();
+        // What was read in an earlier call may be all that is missing.
+        for key in self.reads.clone() {
+            self.take(key)?;
+        }
+        loop {
+            while let Some(block) = self.ready.pop_front() {
+                self.states[block as usize].queued = false;
+                self.advance(block)?;
+            }
+            for key in self.uses.clone() {
+                self.write(key)?;
+            }
+            if !self.ready.is_empty() {
+                continue;
+            }
+            if self.left == 0
+                && self
+                    .uses
+                    .iter()
+                    .all(|key| self.links.open[key].out.is_empty())
+            {
+                return Ok(());
+            }
+            self.check_ended()?;
+            self.wait()?;
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                if stop() {
+                    return Err(Failure::new(Code::Interrupted, "the call was interrupted"));
+                }
+            }
+        }
+    }
+
+    /// Waits for sockets, and reads.
+    fn wait(&mut self) -> Result<(), Failure> {
+        let idle = self.moved.elapsed();
+        if idle >= self.call.timeout {
+            return Err(self.stalled());
+        }
+        let most = (self.call.timeout - idle).min(LOOK);
+        let mut sockets = Vec::with_capacity(self.uses.len() + 1);
+        sockets.push(PollFd::new(self.control.socket(), PollFlags::IN));
+        let mut keys = Vec::with_capacity(self.uses.len());
+        for &key in &self.uses {
+            let stream = &self.links.open[&key];
+            if stream.ended && stream.out.is_empty() {
+                continue; // it would be reported again and again
+            }
+            keys.push(key);
+            let reads = self.reads.binary_search(&key).is_ok();
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::OUT, !stream.out.is_empty());
+            flags.set(
+                PollFlags::IN,
+                reads && stream.reading != Reading::Parked && !stream.ended,
+            );
+            sockets.push(PollFd::new(&stream.socket, flags));
+        }
+        let used = sockets.len();
+        sockets.extend(self.links.doors());
+        crate::poll::wait(&mut sockets, most);
+        let said = !sockets[0].revents().is_empty();
+        let has = |fd: &PollFd<'_>| !fd.revents().difference(PollFlags::OUT).is_empty();
+        let readable: Vec<bool> = sockets[1..used].iter().map(has).collect();
+        let comes = sockets[used..].iter().any(has);
+        drop(sockets);
+        if comes {
+            self.links.admit();
+        }
+        if said && let Some(failure) = self.control.poll()? {
+            return Err(failure);
+        }
+        for (key, readable) in keys.into_iter().zip(readable) {
+            if readable && self.reads.binary_search(&key).is_ok() {
+                self.read(key)?;
+            } else if readable && !self.links.open[&key].out.is_empty() {
+                return Err(self.broken(key.0, "was reset"));
+            }
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self, key: (u32, u32)) -> &mut Stream {
+        self.links.open.get_mut(&key).expect("connected before")
+    }
+
+    fn pointer(&self, place: Place) -> *mut u8 {
+        let buffer = self.buffers.at[place.buffer as usize];
+        // SAFETY: the script's places lie within the buffers, whose sizes were checked.
+        unsafe { buffer.add(place.offset) }
+    }
+
+    fn wake(&mut self, block: u32) {
+        if !std::mem::replace(&mut self.states[block as usize].queued, true) {
+            self.ready.push_back(block);
+        }
+    }
+
+    /// Goes on with a block as far as it gets.
+    fn advance(&mut self, block: u32) -> Result<(), Failure> {
+        loop {
+            let script = self.script;
+            let state = &self.states[block as usize];
+            let Some(&step) = script.blocks[block as usize].steps.get(state.at as usize) else {
+                return Ok(());
+            };
+            match state.phase {
+                Phase::Receiving | Phase::Sending => return Ok(()),
+                Phase::Received => {
+                    if step.op.sends() {
+                        self.send(block, step);
+                        return Ok(());
+                    }
+                }
+                Phase::Ready => {
+                    let waits = step
+                        .after
+                        .is_some_and(|(other, at)| self.states[other as usize].at <= at);
+                    if waits {
+                        return Ok(());
+                    }
+                    if step.op.receives() {
+                        self.prepare(block, step);
+                        if !self.take_kept(block) {
+                            return Ok(());
+                        }
+                        continue;
+                    }
+                    if step.op.sends() {
+                        self.send(block, step);
+                        return Ok(());
+                    }
+                    self.compute(step);
+                }
+            }
+            self.end(block);
+        }
+    }
+
+    /// Ends a block's step.
+    fn end(&mut self, block: u32) {
+        let script = self.script;
+        let state = &mut self.states[block as usize];
+        state.phase = Phase::Ready;
+        state.at += 1;
+        if state.at as usize == script.blocks[block as usize].steps.len() {
+            self.left -= 1;
+        }
+        for &waiting in &script.blocks[block as usize].awaited_by {
+            self.wake(waiting);
+        }
+    }
+
+    /// Copies and sums within the rank.
+    fn compute(&mut self, step: Step) {
+        let (sources, targets) = (self.script.sources(step), self.script.targets(step));
+        match step.op {
+            Op::Copy => {
+                for (&source, &target) in sources.iter().zip(targets) {
+                    self.copy(source, target);
+                }
+            }
+            Op::Reduce => {
+                let Some((&first, others)) = sources.split_first() else {
+                    return;
+                };
+                let mut sum = vec![0u8; first.len];
+                // SAFETY: a place has as many bytes as it says.
+                unsafe {
+                    self.pointer(first)
+                        .copy_to_nonoverlapping(sum.as_mut_ptr(), first.len)
+                };
+                for &other in others {
+                    self.sum(sum.as_mut_ptr(), self.pointer(other), first.len);
+                }
+                for &target in targets {
+                    // SAFETY: as above.
+                    unsafe { self.pointer(target).copy_from(sum.as_ptr(), first.len) };
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn copy(&self, source: Place, target: Place) {
+        let len = source.len.min(target.len);
+        // SAFETY: places have as many bytes as they say; they may overlap.
+        unsafe { self.pointer(target).copy_from(self.pointer(source), len) };
+    }
+
+    fn sum(&self, target: *mut u8, source: *const u8, len: usize) {
+        // SAFETY: whoever calls has `len` bytes in both.
+        unsafe { combine(self.call.dtype, self.call.op, target, source, len) };
+    }
+
+    /// Queues a message and writes what the socket takes.
+    fn send(&mut self, block: u32, step: Step) {
+        let own = self.states[block as usize].own.take();
+        let place = message_out(self.script, step);
+        let data = own
+            .as_ref()
+            .map_or(self.pointer(place).cast_const(), |own| own.as_ptr());
+        let (peer, channel) = self.script.blocks[block as usize].send.expect("it sends");
+        let key = self.links.stream_of(peer, channel);
+        let agreement = self.call.agreement;
+        let stream = self.stream(key);
+        let mut head = Vec::with_capacity(2 * Header::BYTES + Agreement::BYTES);
+        if !std::mem::replace(&mut stream.opened.0, true) {
+            let bytes = Agreement::BYTES as u64;
+            let header = Header {
+                opens: true,
+                channel: 0,
+                bytes,
+            };
+            head.extend_from_slice(&header.encode());
+            head.extend_from_slice(&agreement.encode());
+        }
+        let header = Header {
+            opens: false,
+            channel,
+            bytes: place.len as u64,
+        };
+        head.extend_from_slice(&header.encode());
+        stream.out.push_back(Outgoing {
+            head,
+            data,
+            len: place.len,
+            sent: 0,
+            block,
+            _own: own,
+        });
+        self.states[block as usize].phase = Phase::Sending;
+    }
+
+    /// Writes what a socket takes.
+    fn write(&mut self, key: (u32, u32)) -> Result<(), Failure> {
+        loop {
+            let stream = self.stream(key);
+            let Some(first) = stream.out.front_mut() else {
+                return Ok(());
+            };
+            let (head, len) = (first.head.len(), first.len);
+            // SAFETY: the place that is sent is not written before the step has ended, and has that many bytes.
+            let data = unsafe { std::slice::from_raw_parts(first.data, len) };
+            let parts = [
+                IoSlice::new(&first.head[first.sent.min(head)..]),
+                IoSlice::new(&data[first.sent.saturating_sub(head)..]),
+            ];
+            match (&stream.socket).write_vectored(&parts) {
+                Ok(written) => {
+                    first.sent += written;
+                    self.moved = Instant::now();
+                    let stream = self.stream(key);
+                    let first = stream.out.front().expect("just written");
+                    if first.sent == head + len {
+                        let block = first.block;
+                        stream.out.pop_front();
+                        self.end(block);
+                        self.wake(block);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.broken(key.0, &crate::says(&error))),
+            }
+        }
+    }
+
+    /// Why a connection broke: what the store says, if it knows, or that the rank has died.
+    fn broken(&mut self, peer: u32, how: &str) -> Failure {
+        let verdict = self.control.await_verdict(VERDICT);
+        verdict.unwrap_or_else(|| {
+            let why = format!("rank {peer} has died: the connection to it {how}");
+            Failure::new(Code::Died, why).of(Some(peer), self.call.agreement.call)
+        })
+    }
+
+    /// Nothing has moved for too long: whom this rank waits for, as far as it knows.
+    fn stalled(&mut self) -> Failure {
+        let receiving = self
+            .states
+            .iter()
+            .filter(|state| state.phase == Phase::Receiving);
+        let from = receiving.filter_map(|state| Some(self.inboxes[state.inbox? as usize].peer));
+        let sending = self
+            .uses
+            .iter()
+            .filter(|key| !self.links.open[key].out.is_empty());
+        let awaited: BTreeSet<u32> = from.chain(sending.map(|key| key.0)).collect();
+        crate::group::stalled(
+            self.call.agreement.call,
+            &awaited.into_iter().collect::<Vec<_>>(),
+            self.control,
+        )
+    }
+}
+
+/// Where the bytes of a message that comes go, or how many they are.
+fn message(script: &Script, step: Step) -> Place {
+    let target = script.targets(step).first();
+    *target
+        .or_else(|| script.sources(step).first())
+        .expect("a receive has a place")
+}
+
+/// Where the bytes of a message that is sent are.
+fn message_out(script: &Script, step: Step) -> Place {
+    match step.op {
+        Op::Send | Op::RecvReduceSend => script.sources(step)[0],
+        _ => script.targets(step)[0],
+    }
+}
+
+/// The three buffers, of which scratch is the call's own.
+pub(crate) fn buffers(input: *mut u8, output: *mut u8, scratch: &mut [u8]) -> Buffers {
+    let mut at = [std::ptr::null_mut(); 3];
+    at[Buffer::Input as usize] = input;
+    at[Buffer::Output as usize] = output;
+    at[Buffer::Scratch as usize] = scratch.as_mut_ptr();
+    Buffers { at }
+}

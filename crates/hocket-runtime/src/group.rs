@@ -1,0 +1,528 @@
+//! A group of ranks, and the calls that it makes.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use hocket_core::collective::CollectiveKind;
+
+use crate::control::{Control, listen};
+use crate::error::{Code, Failure};
+use crate::execute::{Call, Execution, buffers};
+use crate::links::Links;
+use crate::number::{Dtype, Reduction, divide};
+use crate::options::{GroupOptions, check};
+use crate::script::{Loaded, Script, parts};
+#[cfg(target_os = "linux")]
+use crate::window::{self, Exchange, Window};
+use crate::wire::{self, Agreement, Frame, Member};
+
+/// How long the store may take to say who stands still, beyond the time in which it collects reports.
+const VERDICT: Duration = Duration::from_millis(300);
+
+/// How long to wait for the store to say why a connection could not be made.
+const BROKEN: Duration = Duration::from_millis(50);
+
+/// What is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Type of the numbers.
+    pub dtype: Dtype,
+    /// What is done to them.
+    pub op: Reduction,
+    /// Numbers of the whole vector: that of a rank, or the gathered or scattered one.
+    pub elements: u64,
+}
+
+/// A place in the caller's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    /// Where it starts.
+    pub start: *mut u8,
+    /// Its bytes.
+    pub bytes: usize,
+}
+
+// SAFETY: a place is a number; whoever uses it says that it is there.
+unsafe impl Send for Area {}
+// SAFETY: likewise.
+unsafe impl Sync for Area {}
+
+/// A group of ranks that has come together.
+#[derive(Debug)]
+pub struct Group {
+    options: GroupOptions,
+    control: Control,
+    links: Links,
+    #[cfg(target_os = "linux")]
+    window: Option<Window>,
+    scripts: HashMap<(u64, u64, Dtype), Script>,
+    scratch: Vec<u8>,
+    calls: u64,
+    failure: Option<Failure>,
+    /// Ranks that these were in the group that failed.
+    old_ranks: Vec<u32>,
+}
+
+impl Group {
+    /// Joins a group, and waits for the others.
+    ///
+    /// # Errors
+    /// [`Code::Invalid`] for options without meaning, [`Code::Join`] if the group does not come together.
+    pub fn connect(options: &GroupOptions) -> Result<Self, Failure> {
+        check(options)?;
+        Self::join(options, |member, options| Frame::Join {
+            group: options.group.clone(),
+            size: options.size,
+            patience: options.patience.as_millis() as u64,
+            member,
+        })
+    }
+
+    fn join(
+        options: &GroupOptions,
+        frame: impl FnOnce(Member, &GroupOptions) -> Frame,
+    ) -> Result<Self, Failure> {
+        let mut control = Control::connect(&options.address, &options.secret, options.patience)?;
+        let (listener, address) = listen(&control)?;
+        let challenge = wire::challenge();
+        #[cfg(target_os = "linux")]
+        let file = options.shares.then(window::file).flatten();
+        #[cfg(target_os = "linux")]
+        let number = file
+            .as_ref()
+            .map_or(0, |file| std::os::fd::AsRawFd::as_raw_fd(file) as u32);
+        #[cfg(not(target_os = "linux"))]
+        let number = 0;
+        let member = Member {
+            rank: options.rank,
+            address: address.to_string(),
+            challenge,
+            host: host(),
+            process: if number > 0 { std::process::id() } else { 0 },
+            file: number,
+        };
+        let (id, members) = control.join(&frame(member, options), options.patience)?;
+        let own = members
+            .iter()
+            .position(|member| member.challenge == challenge);
+        let rank = own.ok_or_else(|| Failure::new(Code::Join, "the store left this rank out"))?;
+        let old_ranks = members.iter().map(|member| member.rank).collect();
+        #[cfg(target_os = "linux")]
+        let window = file.and_then(|file| {
+            let first = &members[0];
+            let shared = members
+                .iter()
+                .all(|each| each.process > 0 && each.host == first.host);
+            let place = (first.process, first.file);
+            shared.then(|| Window::open(file, place, rank, members.len()))?
+        });
+        let size = members.len() as u32;
+        let links = Links::new(
+            (id, members),
+            rank as u32,
+            &options.secret,
+            challenge,
+            listener,
+            options.streams,
+        );
+        let mut group = Self {
+            options: GroupOptions {
+                rank: rank as u32,
+                size,
+                ..options.clone()
+            },
+            control,
+            links,
+            #[cfg(target_os = "linux")]
+            window,
+            scripts: HashMap::new(),
+            scratch: Vec::new(),
+            calls: 0,
+            failure: None,
+            old_ranks,
+        };
+        group.settle_window()?;
+        Ok(group)
+    }
+
+    /// All ranks use the window, or none: they meet once more to say whether each has mapped it.
+    #[cfg(target_os = "linux")]
+    fn settle_window(&mut self) -> Result<(), Failure> {
+        if !self.options.shares {
+            return Ok(());
+        }
+        let options = &self.options;
+        let mut control = Control::connect(&options.address, &options.secret, options.patience)?;
+        let own = &self.links.members[options.rank as usize];
+        let vote = Frame::Join {
+            group: format!("{} {}: window", options.group, self.links.group),
+            size: options.size,
+            patience: options.patience.as_millis() as u64,
+            member: Member {
+                rank: options.rank,
+                file: self.window.is_some().into(),
+                ..own.clone()
+            },
+        };
+        let (_, votes) = control.join(&vote, options.patience)?;
+        control.say(&Frame::Bye);
+        if votes.iter().any(|vote| vote.file == 0) {
+            self.window = None;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn settle_window(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> u32 {
+        self.options.rank
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> u32 {
+        self.options.size
+    }
+
+    /// How it was made, with this rank and the number of ranks as they are now.
+    pub fn options(&self) -> &GroupOptions {
+        &self.options
+    }
+
+    /// Number of the group in its store.
+    pub fn id(&self) -> u64 {
+        self.links.group
+    }
+
+    /// Whether all ranks share memory.
+    pub fn shares(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.window.is_some();
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
+    /// Rank that each of these ranks had in the group that failed; their own in a first group.
+    pub fn old_ranks(&self) -> &[u32] {
+        &self.old_ranks
+    }
+
+    /// Why the group is dead, if it is.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Runs a program in a call; in place, input and output are one area. `stop` is asked now and then whether the caller
+    /// wants to stop, which ends the group.
+    ///
+    /// # Errors
+    /// [`Failure`]; the group is dead then, except after [`Code::Invalid`].
+    ///
+    /// # Safety
+    /// Both areas are there, the input can be read, and in place or as output written, until the call ends.
+    pub unsafe fn run(
+        &mut self,
+        loaded: &Loaded,
+        request: &Request,
+        input: Area,
+        output: Area,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Failure> {
+        let task = *loaded.program().task();
+        if task.ranks != self.size() {
+            let (plan, size) = (task.ranks, self.size());
+            let why = format!("the plan is for {plan} ranks, the group has {size}");
+            return Err(Failure::new(Code::Invalid, why));
+        }
+        average_is_of_floats(request)?;
+        let script = self.script(loaded, request)?;
+        let (part, padded) = script.part;
+        let width = request.dtype.bytes();
+        let sizes = script.sizes;
+        let parts_of = |bytes: usize| match padded {
+            0 => 0,
+            _ => bytes / (padded as usize * width),
+        };
+        // What the caller has of each buffer, whose parts are shorter than padded ones.
+        let fits = |area: Area, size: usize| area.bytes >= parts_of(size) * part as usize * width;
+        if !fits(input, sizes[0]) || !fits(output, sizes[1]) {
+            let why = format!(
+                "the plan has {} bytes of input and {} of output here; the arrays have {} and {}",
+                parts_of(sizes[0]) * part as usize * width,
+                parts_of(sizes[1]) * part as usize * width,
+                input.bytes,
+                output.bytes
+            );
+            return Err(Failure::new(Code::Invalid, why));
+        }
+        let agreement = self.open(loaded.hash(), request)?;
+        let call = Call {
+            agreement,
+            dtype: request.dtype,
+            op: request.op,
+            timeout: self.options.timeout,
+        };
+        let is_padded = part != padded;
+        let repack = |from: *const u8, to: *mut u8, parts: usize, lens: (u64, u64)| {
+            let (from_len, to_len) = (lens.0 as usize * width, lens.1 as usize * width);
+            for part in 0..parts {
+                // SAFETY: both have that many parts of that length.
+                unsafe {
+                    let (from, to) = (from.add(part * from_len), to.add(part * to_len));
+                    to.copy_from_nonoverlapping(from, from_len.min(to_len));
+                }
+            }
+        };
+        let mut filled = [Vec::new(), Vec::new()];
+        let mut places = [input.start, output.start];
+        if is_padded {
+            for (index, filled) in filled.iter_mut().enumerate() {
+                *filled = vec![0; sizes[index]];
+                if index == 0 {
+                    repack(
+                        input.start,
+                        filled.as_mut_ptr(),
+                        parts_of(sizes[0]),
+                        (part, padded),
+                    );
+                }
+                places[index] = filled.as_mut_ptr();
+            }
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.resize(sizes[2].max(scratch.len()), 0);
+        let key = (loaded.hash(), request.elements, request.dtype);
+        let peers = loaded.peers(self.rank());
+        let ended = self
+            .links
+            .connect(&peers, self.options.timeout, &mut self.control)
+            .map_err(|failure| match failure.code {
+                // The store may know why.
+                Code::Died => self.control.await_verdict(BROKEN).unwrap_or(failure),
+                _ => failure,
+            })
+            .and_then(|()| {
+                let at = buffers(places[0], places[1], &mut scratch);
+                let (links, control) = (&mut self.links, &mut self.control);
+                Execution::new(&self.scripts[&key], at, call, links, control).run(stop)
+            });
+        self.scratch = scratch;
+        self.settle(ended)?;
+        if is_padded {
+            let (index, area) = if loaded.is_in_place() {
+                (0, input)
+            } else {
+                (1, output)
+            };
+            repack(
+                filled[index].as_ptr(),
+                area.start,
+                parts_of(sizes[index]),
+                (padded, part),
+            );
+        }
+        if request.op == Reduction::Average && task.kind.reduces() {
+            let area = if loaded.is_in_place() { input } else { output };
+            // SAFETY: as of this function.
+            unsafe { divide(request.dtype, area.start, area.bytes, self.size()) };
+        }
+        Ok(())
+    }
+
+    /// Runs a collective through shared memory.
+    ///
+    /// # Errors
+    /// [`Failure`]; the group is dead then, except after [`Code::Invalid`].
+    ///
+    /// # Safety
+    /// As of [`Group::run`].
+    pub unsafe fn exchange(
+        &mut self,
+        kind: CollectiveKind,
+        root: u32,
+        request: &Request,
+        input: Area,
+        output: Area,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Failure> {
+        let refuse = |why: String| Err(Failure::new(Code::Invalid, why));
+        if !self.shares() {
+            return refuse("the ranks of the group share no memory".to_owned());
+        }
+        if root >= self.size() {
+            return refuse(format!("rank {root} is not in a group of {}", self.size()));
+        }
+        average_is_of_floats(request)?;
+        let (n, is_root) = (self.size(), self.rank() == root);
+        let whole = request.elements as usize * request.dtype.bytes();
+        if !request.elements.is_multiple_of(parts(kind, n).into()) {
+            return refuse(format!(
+                "{} numbers are not {n} equal parts",
+                request.elements
+            ));
+        }
+        let part = whole / n as usize;
+        use CollectiveKind::*;
+        let (reads, writes) = match kind {
+            AllReduce | AllToAll => (whole, whole),
+            Broadcast => (if is_root { whole } else { 0 }, whole),
+            Reduce => (whole, if is_root { whole } else { 0 }),
+            AllGather => (part, whole),
+            ReduceScatter => (whole, part),
+            Gather => (part, if is_root { whole } else { 0 }),
+            Scatter => (if is_root { whole } else { 0 }, part),
+            Custom => return refuse("a custom collective needs a plan".to_owned()),
+        };
+        if input.bytes < reads || output.bytes < writes {
+            let (has, room) = (input.bytes, output.bytes);
+            return refuse(format!(
+                "{kind} reads {reads} bytes and writes {writes} here; the arrays have {has} and {room}"
+            ));
+        }
+        let plan = 1 + kind as u64 + (u64::from(root) << 8);
+        let agreement = self.open(plan, request)?;
+        #[cfg(target_os = "linux")]
+        {
+            let exchange = Exchange {
+                kind,
+                root: root as usize,
+                dtype: request.dtype,
+                op: request.op,
+                input: input.start,
+                output: output.start,
+                bytes: whole,
+                agreement,
+                timeout: self.options.timeout,
+            };
+            let window = self.window.as_mut().expect("the group shares memory");
+            let ended = window.run(&exchange, &mut self.control, stop);
+            self.settle(ended)?;
+        }
+        if request.op == Reduction::Average && kind.reduces() {
+            // SAFETY: as of this function.
+            unsafe { divide(request.dtype, output.start, writes, n) };
+        }
+        Ok(())
+    }
+
+    /// Opens a call.
+    fn open(&mut self, plan: u64, request: &Request) -> Result<Agreement, Failure> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        if let Some(failure) = self.control.poll().unwrap_or_else(Some) {
+            self.settle(Err(failure))?;
+        }
+        self.calls += 1;
+        Ok(Agreement {
+            call: self.calls,
+            plan,
+            elements: request.elements,
+            dtype: request.dtype as u8,
+            op: request.op as u8,
+        })
+    }
+
+    /// Ends a call; after a failure the others are told, and the group is dead.
+    fn settle(&mut self, ended: Result<(), Failure>) -> Result<(), Failure> {
+        let Err(failure) = ended else { return Ok(()) };
+        let call = if failure.call > 0 {
+            failure.call
+        } else {
+            self.calls
+        };
+        let failure = Failure { call, ..failure };
+        let told = match failure.code {
+            Code::Interrupted => {
+                let why = format!("rank {} was interrupted", self.rank());
+                Failure::new(Code::Aborted, why).of(Some(self.rank()), call)
+            }
+            _ => failure.clone(),
+        };
+        self.control.say(&Frame::Failed(told));
+        self.links.open.clear();
+        self.failure = Some(failure.clone());
+        Err(failure)
+    }
+
+    /// Ends the group: calls of other ranks fail and name this rank.
+    pub fn abort(&mut self, why: &str) {
+        if self.failure.is_none() {
+            let why = format!("rank {} gave up: {why}", self.rank());
+            let failure = Failure::new(Code::Aborted, why).of(Some(self.rank()), self.calls);
+            let _ = self.settle(Err(failure));
+        }
+    }
+
+    /// Makes a group of those ranks that are left after a failure. A rank that is alive but does not come is left
+    /// out after the patience of the group.
+    ///
+    /// # Errors
+    /// [`Code::Join`] if the store is gone or no group comes together.
+    pub fn shrink(&self, patience: Duration) -> Result<Self, Failure> {
+        let options = GroupOptions {
+            patience,
+            ..self.options.clone()
+        };
+        let id = self.id();
+        Self::join(&options, |member, options| Frame::Rejoin {
+            id,
+            patience: options.patience.as_millis() as u64,
+            member,
+        })
+    }
+
+    fn script(&mut self, loaded: &Loaded, request: &Request) -> Result<&Script, Failure> {
+        // A program is small beside its data, but callers may use any number of sizes.
+        const MOST: usize = 256;
+        let key = (loaded.hash(), request.elements, request.dtype);
+        if !self.scripts.contains_key(&key) {
+            let script = Script::of(loaded, self.rank(), request.elements, request.dtype)?;
+            if self.scripts.len() >= MOST {
+                self.scripts.clear();
+            }
+            self.scripts.insert(key, script);
+        }
+        Ok(&self.scripts[&key])
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.control.say(&Frame::Bye);
+    }
+}
+
+fn average_is_of_floats(request: &Request) -> Result<(), Failure> {
+    if request.op == Reduction::Average && request.dtype.is_integer() {
+        let why = format!(
+            "an average of {} is not defined; sum and divide",
+            request.dtype
+        );
+        return Err(Failure::new(Code::Invalid, why));
+    }
+    Ok(())
+}
+
+/// Tells the store whom this rank waits for, and asks who is to blame.
+pub(crate) fn stalled(call: u64, awaited: &[u32], control: &mut Control) -> Failure {
+    let frame = Frame::Stalled {
+        call,
+        awaited: awaited.to_vec(),
+    };
+    control.say(&frame);
+    control.await_verdict(VERDICT).unwrap_or_else(|| {
+        let why = format!("{}: nothing came in time", crate::ranks(awaited));
+        Failure::new(Code::Stalled, why).of(awaited.first().copied(), call)
+    })
+}
+
+/// The host and its namespace of processes: equal where memory can be shared.
+fn host() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("{} {}", boot.trim(), space.display())
+}

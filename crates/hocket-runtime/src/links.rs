@@ -1,0 +1,383 @@
+//! Connections between ranks: who connects to whom, and how they recognise each other.
+//!
+//! Of two ranks the higher one connects. It shows at once that it knows the secret, by the challenge that the other has
+//! published through the store, and which no other pair of ranks shares; so the lower one never waits for a stranger or
+//! for a rank that itself waits.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+
+use crate::control::Control;
+use crate::error::{Code, Failure};
+use crate::wire::{self, Header, Member, Proof};
+
+/// Bytes that are read from a connection at once; they stay in the second cache until they are summed.
+pub(crate) const BUFFER: usize = 256 << 10;
+
+/// How long a stranger may take to greet.
+const GREETING_TIME: Duration = Duration::from_secs(2);
+
+/// Strangers that may be greeting at once; more are closed.
+const MAX_STRANGERS: usize = 64;
+
+/// Bytes of a greeting: who it is, the group, from, to, stream, and the answer to the challenge.
+const GREETING: usize = 8 + 8 + 4 + 4 + 4 + wire::PROOF;
+
+/// A message that is on its way out.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    /// Header, and before it what opens the call.
+    pub head: Vec<u8>,
+    pub data: *const u8,
+    pub len: usize,
+    pub sent: usize,
+    /// Block that goes on when it is out.
+    pub block: u32,
+    /// Where the data is, if not in a buffer of the call.
+    pub _own: Option<Vec<u8>>,
+}
+
+/// What is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// A header comes next.
+    Header,
+    /// Bytes of a message: its inbox, whether they go where the step wants them, and how many have come.
+    Body {
+        inbox: u32,
+        direct: bool,
+        done: usize,
+    },
+    /// What comes next belongs to a later call.
+    Parked,
+}
+
+/// One TCP connection to a rank.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub socket: TcpStream,
+    pub out: VecDeque<Outgoing>,
+    pub reading: Reading,
+    /// What has been read and not yet used.
+    pub buffer: Box<[u8]>,
+    pub used: usize,
+    pub filled: usize,
+    /// Whether this side, and the other, have opened the call.
+    pub opened: (bool, bool),
+    pub ended: bool,
+}
+
+// SAFETY: the pointers in `out` are used by the thread only that runs a call, which empties it.
+unsafe impl Send for Stream {}
+
+impl Stream {
+    fn new(socket: TcpStream) -> io::Result<Self> {
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(None)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket,
+            out: VecDeque::new(),
+            reading: Reading::Header,
+            buffer: vec![0; BUFFER].into_boxed_slice(),
+            used: 0,
+            filled: 0,
+            opened: (false, false),
+            ended: false,
+        })
+    }
+
+    /// What has been read and not yet used.
+    pub fn waiting(&self) -> &[u8] {
+        &self.buffer[self.used..self.filled]
+    }
+
+    /// The header that comes next, if it is there as a whole.
+    pub fn header(&self) -> Option<&[u8; Header::BYTES]> {
+        self.waiting().first_chunk()
+    }
+
+    /// Reads into the buffer; whether anything came.
+    pub fn fill(&mut self) -> io::Result<bool> {
+        if self.used == self.filled {
+            (self.used, self.filled) = (0, 0);
+        } else if self.filled == self.buffer.len() {
+            self.buffer.copy_within(self.used..self.filled, 0);
+            self.filled -= self.used;
+            self.used = 0;
+        }
+        let read = read(
+            &self.socket,
+            &mut self.buffer[self.filled..],
+            &mut self.ended,
+        )?;
+        self.filled += read;
+        Ok(read > 0)
+    }
+}
+
+/// Reads what is there; 0 if nothing is, or the other side has ended, which is noted.
+pub(crate) fn read(mut socket: &TcpStream, to: &mut [u8], ended: &mut bool) -> io::Result<usize> {
+    loop {
+        match socket.read(to) {
+            Ok(0) => {
+                *ended = !to.is_empty();
+                return Ok(0);
+            }
+            Ok(read) => return Ok(read),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// All connections of a rank.
+#[derive(Debug)]
+pub(crate) struct Links {
+    pub group: u64,
+    pub rank: u32,
+    pub members: Vec<Member>,
+    secret: Vec<u8>,
+    challenge: Proof,
+    listener: TcpListener,
+    /// Streams that lead to each rank.
+    streams: u32,
+    pub open: BTreeMap<(u32, u32), Stream>,
+    strangers: Vec<Stranger>,
+}
+
+impl Links {
+    pub fn new(
+        (group, members): (u64, Vec<Member>),
+        rank: u32,
+        secret: &[u8],
+        challenge: Proof,
+        listener: TcpListener,
+        streams: u32,
+    ) -> Self {
+        Self {
+            group,
+            rank,
+            members,
+            secret: secret.to_vec(),
+            challenge,
+            listener,
+            streams,
+            open: BTreeMap::new(),
+            strangers: Vec::new(),
+        }
+    }
+
+    /// The stream that a channel to a rank goes over.
+    pub fn stream_of(&self, peer: u32, channel: u32) -> (u32, u32) {
+        (peer, channel % self.streams)
+    }
+
+    /// Connects to ranks that are not connected yet; they do the same at the same time.
+    pub fn connect(
+        &mut self,
+        peers: &[u32],
+        patience: Duration,
+        control: &mut Control,
+    ) -> Result<(), Failure> {
+        let all = peers
+            .iter()
+            .flat_map(|&peer| (0..self.streams).map(move |s| (peer, s)));
+        let missing: Vec<(u32, u32)> = all.filter(|key| !self.open.contains_key(key)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let until = Instant::now() + patience;
+        let mut greeted = Vec::new();
+        for &(peer, stream) in missing.iter().filter(|key| key.0 < self.rank) {
+            let socket = self.greet(peer, stream, patience);
+            let socket = socket.map_err(|error| self.lost(peer, &error))?;
+            greeted.push((peer, stream, socket));
+        }
+        let rank = self.rank;
+        for &key in missing.iter().filter(|key| key.0 > rank) {
+            while !self.open.contains_key(&key) {
+                self.await_others(None, until, control)
+                    .map_err(|failure| match failure.code {
+                        Code::Stalled if failure.culprit.is_none() => failure.of(Some(key.0), 0),
+                        _ => failure,
+                    })?;
+            }
+        }
+        for (peer, stream, mut socket) in greeted {
+            self.await_answer(&socket, until, control)
+                .map_err(|failure| match failure.code {
+                    Code::Stalled if failure.culprit.is_none() => failure.of(Some(peer), 0),
+                    _ => failure,
+                })?;
+            let mut answer = [0; wire::PROOF];
+            let answered = socket
+                .set_read_timeout(Some(GREETING_TIME))
+                .and_then(|()| socket.read_exact(&mut answer));
+            answered.map_err(|error| self.lost(peer, &error))?;
+            let parts = self.parts(self.rank, peer, stream);
+            let challenge = self.challenge;
+            if !wire::proves(&self.secret, "accept", &[&challenge, &parts], &answer) {
+                let why = format!("rank {peer} does not know the secret");
+                return Err(Failure::new(Code::Join, why).of(Some(peer), 0));
+            }
+            let ready = Stream::new(socket).map_err(|error| self.lost(peer, &error))?;
+            self.open.insert((peer, stream), ready);
+        }
+        Ok(())
+    }
+
+    fn lost(&self, peer: u32, error: &io::Error) -> Failure {
+        let address = &self.members[peer as usize].address;
+        let says = crate::says(error);
+        let why = format!("cannot connect to rank {peer} at {address}: {says}");
+        Failure::new(Code::Died, why).of(Some(peer), 0)
+    }
+
+    /// What both sides prove: the group, who connects to whom, and which stream it is.
+    fn parts(&self, from: u32, to: u32, stream: u32) -> Vec<u8> {
+        let mut parts = self.group.to_le_bytes().to_vec();
+        for number in [from, to, stream] {
+            parts.extend_from_slice(&number.to_le_bytes());
+        }
+        parts
+    }
+
+    fn greet(&self, peer: u32, stream: u32, patience: Duration) -> io::Result<TcpStream> {
+        let member = &self.members[peer as usize];
+        let address = member.address.parse();
+        let address = address.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let mut socket = TcpStream::connect_timeout(&address, patience)?;
+        let parts = self.parts(self.rank, peer, stream);
+        let proof = wire::prove(&self.secret, "connect", &[&member.challenge, &parts]);
+        socket.write_all(&[&wire::LINK_GREETING[..], &parts, &proof].concat())?;
+        Ok(socket)
+    }
+
+    /// Sockets on which ranks may come.
+    pub fn doors(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let listener = PollFd::new(&self.listener, PollFlags::IN);
+        let strangers = self.strangers.iter().map(|each| &each.socket);
+        std::iter::once(listener).chain(strangers.map(|socket| PollFd::new(socket, PollFlags::IN)))
+    }
+
+    /// Waits until a rank that was greeted answers.
+    fn await_answer(
+        &mut self,
+        socket: &TcpStream,
+        until: Instant,
+        control: &mut Control,
+    ) -> Result<(), Failure> {
+        loop {
+            let mut sockets = [PollFd::new(socket, PollFlags::IN)];
+            crate::poll::wait(&mut sockets, Duration::ZERO);
+            if !sockets[0].revents().is_empty() {
+                return Ok(());
+            }
+            self.await_others(Some(socket), until, control)?;
+        }
+    }
+
+    /// Waits until ranks come, or a socket has something, for a moment.
+    fn await_others(
+        &mut self,
+        socket: Option<&TcpStream>,
+        until: Instant,
+        control: &mut Control,
+    ) -> Result<(), Failure> {
+        if let Some(failure) = control.poll()? {
+            return Err(failure);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let why = "a rank that the plan connects with this one did not connect";
+            return Err(Failure::new(Code::Stalled, why));
+        }
+        let mut sockets: Vec<PollFd<'_>> = self.doors().collect();
+        sockets.push(PollFd::new(control.socket(), PollFlags::IN));
+        sockets.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        crate::poll::wait(&mut sockets, left.min(Duration::from_millis(50)));
+        self.admit();
+        Ok(())
+    }
+
+    /// Lets in ranks of the group that have come and know the secret; closes others. It never waits.
+    pub fn admit(&mut self) {
+        while let Ok((socket, _)) = self.listener.accept() {
+            if self.strangers.len() < MAX_STRANGERS && socket.set_nonblocking(true).is_ok() {
+                self.strangers.push(Stranger {
+                    socket,
+                    said: Vec::new(),
+                    since: Instant::now(),
+                });
+            }
+        }
+        for mut stranger in std::mem::take(&mut self.strangers) {
+            match stranger.listen() {
+                Ok(false) if stranger.since.elapsed() < GREETING_TIME => {
+                    self.strangers.push(stranger);
+                }
+                Ok(true) => {
+                    let _ = self.welcome(stranger);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets in a rank of the group that knows the secret.
+    fn welcome(&mut self, stranger: Stranger) -> io::Result<()> {
+        let (said, proof) = stranger
+            .said
+            .split_last_chunk::<{ wire::PROOF }>()
+            .expect("it has said all");
+        let (name, parts) = said.split_first_chunk::<8>().expect("longer");
+        let short = |at: usize| u32::from_le_bytes(parts[at..at + 4].try_into().expect("4 bytes"));
+        let (from, to, stream) = (short(8), short(12), short(16));
+        let right = *name == wire::LINK_GREETING
+            && parts == self.parts(from, to, stream)
+            && to == self.rank
+            && from > self.rank
+            && (from as usize) < self.members.len()
+            && stream < self.streams
+            && !self.open.contains_key(&(from, stream))
+            && wire::proves(&self.secret, "connect", &[&self.challenge, parts], proof);
+        if !right {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let challenge = self.members[from as usize].challenge;
+        let answer = wire::prove(&self.secret, "accept", &[&challenge, parts]);
+        (&stranger.socket).write_all(&answer)?;
+        self.open
+            .insert((from, stream), Stream::new(stranger.socket)?);
+        Ok(())
+    }
+}
+
+/// A connection of somebody who has not said who it is.
+#[derive(Debug)]
+struct Stranger {
+    socket: TcpStream,
+    said: Vec<u8>,
+    since: Instant,
+}
+
+impl Stranger {
+    /// Reads what it says; whether that is all.
+    fn listen(&mut self) -> io::Result<bool> {
+        let mut buffer = [0; GREETING];
+        let mut ended = false;
+        let wanted = GREETING - self.said.len();
+        let read = read(&self.socket, &mut buffer[..wanted], &mut ended)?;
+        self.said.extend_from_slice(&buffer[..read]);
+        if ended {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(self.said.len() == GREETING)
+    }
+}

@@ -1,0 +1,301 @@
+//! Numbers of the types that arrays have, and what is done to them while they arrive.
+//!
+//! Nothing is assumed of alignment. Loops are over one type and one operation each, so that the compiler vectorises
+//! them; types of 16 and 8 bits are summed in 32 bits, a stretch at a time, and rounded to nearest even.
+
+mod narrow;
+
+use std::fmt;
+
+/// The type of the numbers of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Dtype {
+    /// IEEE binary64.
+    F64 = 0,
+    /// IEEE binary32.
+    F32 = 1,
+    /// IEEE binary16.
+    F16 = 2,
+    /// The upper half of binary32.
+    Bf16 = 3,
+    /// OCP FP8 E4M3: no infinities.
+    F8E4m3 = 4,
+    /// OCP FP8 E5M2.
+    F8E5m2 = 5,
+    /// Signed, 8 bits.
+    I8 = 6,
+    /// Signed, 16 bits.
+    I16 = 7,
+    /// Signed, 32 bits.
+    I32 = 8,
+    /// Signed, 64 bits.
+    I64 = 9,
+    /// Unsigned, 8 bits.
+    U8 = 10,
+    /// Unsigned, 16 bits.
+    U16 = 11,
+    /// Unsigned, 32 bits.
+    U32 = 12,
+    /// Unsigned, 64 bits.
+    U64 = 13,
+}
+
+impl Dtype {
+    /// All types, by number.
+    pub const ALL: [Dtype; 14] = [
+        Dtype::F64,
+        Dtype::F32,
+        Dtype::F16,
+        Dtype::Bf16,
+        Dtype::F8E4m3,
+        Dtype::F8E5m2,
+        Dtype::I8,
+        Dtype::I16,
+        Dtype::I32,
+        Dtype::I64,
+        Dtype::U8,
+        Dtype::U16,
+        Dtype::U32,
+        Dtype::U64,
+    ];
+
+    /// The name, as NumPy and `ml_dtypes` write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dtype::F64 => "float64",
+            Dtype::F32 => "float32",
+            Dtype::F16 => "float16",
+            Dtype::Bf16 => "bfloat16",
+            Dtype::F8E4m3 => "float8_e4m3fn",
+            Dtype::F8E5m2 => "float8_e5m2",
+            Dtype::I8 => "int8",
+            Dtype::I16 => "int16",
+            Dtype::I32 => "int32",
+            Dtype::I64 => "int64",
+            Dtype::U8 => "uint8",
+            Dtype::U16 => "uint16",
+            Dtype::U32 => "uint32",
+            Dtype::U64 => "uint64",
+        }
+    }
+
+    /// Bytes of a number.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Dtype::F64 | Dtype::I64 | Dtype::U64 => 8,
+            Dtype::F32 | Dtype::I32 | Dtype::U32 => 4,
+            Dtype::F16 | Dtype::Bf16 | Dtype::I16 | Dtype::U16 => 2,
+            Dtype::F8E4m3 | Dtype::F8E5m2 | Dtype::I8 | Dtype::U8 => 1,
+        }
+    }
+
+    /// Whether it is an integer.
+    pub const fn is_integer(self) -> bool {
+        self as u8 >= Dtype::I8 as u8
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is done to numbers of several ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Reduction {
+    /// Their sum; integers wrap.
+    Sum = 0,
+    /// Their product; integers wrap.
+    Product = 1,
+    /// The least; not a number if one of them is not.
+    Min = 2,
+    /// The greatest; not a number if one of them is not.
+    Max = 3,
+    /// Their sum, divided by the number of ranks at the end. Not for integers.
+    Average = 4,
+}
+
+impl Reduction {
+    /// All of them, by number.
+    pub const ALL: [Reduction; 5] = [
+        Reduction::Sum,
+        Reduction::Product,
+        Reduction::Min,
+        Reduction::Max,
+        Reduction::Average,
+    ];
+
+    /// The name in messages and options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reduction::Sum => "sum",
+            Reduction::Product => "product",
+            Reduction::Min => "min",
+            Reduction::Max => "max",
+            Reduction::Average => "average",
+        }
+    }
+}
+
+impl fmt::Display for Reduction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+trait Number: Copy {
+    fn sum(self, other: Self) -> Self;
+    fn product(self, other: Self) -> Self;
+    fn least(self, other: Self) -> Self;
+    fn greatest(self, other: Self) -> Self;
+}
+
+macro_rules! integer {
+    ($($type:ty)*) => {$(
+        impl Number for $type {
+            #[inline(always)]
+            fn sum(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline(always)]
+            fn product(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn least(self, other: Self) -> Self { if other < self { other } else { self } }
+            #[inline(always)]
+            fn greatest(self, other: Self) -> Self { if other > self { other } else { self } }
+        }
+    )*};
+}
+
+integer!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+macro_rules! float {
+    ($($type:ty)*) => {$(
+        impl Number for $type {
+            #[inline(always)]
+            fn sum(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn product(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn least(self, other: Self) -> Self {
+                if self < other || self.is_nan() { self } else { other }
+            }
+            #[inline(always)]
+            fn greatest(self, other: Self) -> Self {
+                if self > other || self.is_nan() { self } else { other }
+            }
+        }
+    )*};
+}
+
+float!(f32 f64);
+
+/// `dst[i] = f(dst[i], src[i])`.
+///
+/// # Safety
+/// Both places hold `count` numbers, wherever they lie, and the first may be written.
+#[inline(always)]
+unsafe fn fold<T: Copy>(dst: *mut u8, src: *const u8, count: usize, f: impl Fn(T, T) -> T) {
+    let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
+    for i in 0..count {
+        // SAFETY: both hold that many.
+        unsafe {
+            let value = f(dst.add(i).read_unaligned(), src.add(i).read_unaligned());
+            dst.add(i).write_unaligned(value);
+        }
+    }
+}
+
+unsafe fn combine_as<T: Number>(op: Reduction, dst: *mut u8, src: *const u8, count: usize) {
+    // SAFETY: as of this function.
+    unsafe {
+        match op {
+            Reduction::Sum | Reduction::Average => fold(dst, src, count, T::sum),
+            Reduction::Product => fold(dst, src, count, T::product),
+            Reduction::Min => fold(dst, src, count, T::least),
+            Reduction::Max => fold(dst, src, count, T::greatest),
+        }
+    }
+}
+
+/// Combines what is at `src` into what is at `dst`; an average is a sum until [`divide`].
+///
+/// # Safety
+/// Both places hold `bytes` bytes, a multiple of the type's, and the first may be written; they do not overlap.
+pub unsafe fn combine(dtype: Dtype, op: Reduction, dst: *mut u8, src: *const u8, bytes: usize) {
+    let count = bytes / dtype.bytes();
+    // SAFETY: as of this function.
+    unsafe {
+        match dtype {
+            Dtype::F64 => combine_as::<f64>(op, dst, src, count),
+            Dtype::F32 => combine_as::<f32>(op, dst, src, count),
+            Dtype::I8 => combine_as::<i8>(op, dst, src, count),
+            Dtype::I16 => combine_as::<i16>(op, dst, src, count),
+            Dtype::I32 => combine_as::<i32>(op, dst, src, count),
+            Dtype::I64 => combine_as::<i64>(op, dst, src, count),
+            Dtype::U8 => combine_as::<u8>(op, dst, src, count),
+            Dtype::U16 => combine_as::<u16>(op, dst, src, count),
+            Dtype::U32 => combine_as::<u32>(op, dst, src, count),
+            Dtype::U64 => combine_as::<u64>(op, dst, src, count),
+            Dtype::F16 | Dtype::Bf16 | Dtype::F8E4m3 | Dtype::F8E5m2 => {
+                narrow::combine(dtype, op, dst, &[dst, src], count);
+            }
+        }
+    }
+}
+
+/// Combines what is at all of `sources` into `dst`, narrow types with one rounding at the end.
+///
+/// # Safety
+/// As of [`combine`], for each source.
+pub unsafe fn combine_all(
+    dtype: Dtype,
+    op: Reduction,
+    dst: *mut u8,
+    sources: &[*const u8],
+    bytes: usize,
+) {
+    let count = bytes / dtype.bytes();
+    if matches!(
+        dtype,
+        Dtype::F16 | Dtype::Bf16 | Dtype::F8E4m3 | Dtype::F8E5m2
+    ) {
+        // SAFETY: as of this function.
+        unsafe { narrow::combine(dtype, op, dst, sources, count) };
+        return;
+    }
+    // A stretch of the result stays in the first cache while all sources are added.
+    const STRETCH: usize = 8 << 10;
+    let mut at = 0;
+    while at < bytes {
+        let len = STRETCH.min(bytes - at);
+        // SAFETY: within all places.
+        unsafe {
+            std::ptr::copy_nonoverlapping(sources[0].add(at), dst.add(at), len);
+            for source in &sources[1..] {
+                combine(dtype, op, dst.add(at), source.add(at), len);
+            }
+        }
+        at += len;
+    }
+}
+
+/// Divides by a number of ranks, at the end of an average; integers stay as they are.
+///
+/// # Safety
+/// The place holds `bytes` bytes, a multiple of the type's, and may be written.
+pub unsafe fn divide(dtype: Dtype, dst: *mut u8, bytes: usize, ranks: u32) {
+    let count = bytes / dtype.bytes();
+    // SAFETY: as of this function.
+    unsafe {
+        match dtype {
+            Dtype::F64 => fold::<f64>(dst, dst, count, |a, _| a / f64::from(ranks)),
+            Dtype::F32 => fold::<f32>(dst, dst, count, |a, _| a / ranks as f32),
+            Dtype::F16 | Dtype::Bf16 | Dtype::F8E4m3 | Dtype::F8E5m2 => {
+                narrow::divide(dtype, dst, count, ranks as f32);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What one rank does in a call: the steps of a program with places in bytes instead of chunks.
+
+use std::sync::Arc;
+
+use hocket_core::collective::CollectiveKind;
+use hocket_core::program::{Buffer, LowerError, LowerOptions, Mode, Op, Program, Span, lower};
+use hocket_core::verify::Verified;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Code, Failure};
+use crate::number::Dtype;
+
+/// A program that can be run, and what tells it from others.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    program: Arc<Program>,
+    mode: Mode,
+    hash: u64,
+}
+
+impl Loaded {
+    /// Takes a program that is right: lowered from a proved plan, or judged by [`check`](hocket_core::program::check::check).
+    ///
+    /// # Errors
+    /// [`Code::Invalid`] if it has steps that reach into the memory of other ranks, or does nothing that has a name.
+    pub fn new(program: Program) -> Result<Self, Failure> {
+        let refuse = |why: String| Err(Failure::new(Code::Invalid, why));
+        if program.task().kind == CollectiveKind::Custom {
+            return refuse("a custom collective has no input and output that can be named".into());
+        }
+        for step in 0..program.len() as u32 {
+            let op = program.step(step).op;
+            if !(op.moves_data() || op == Op::Nop) {
+                let name = op.name();
+                return refuse(format!(
+                    "the program has a step \"{name}\", which needs memory that is shared; \
+                     only messages can be run"
+                ));
+            }
+        }
+        let mode = program.modes().first().copied().unwrap_or(Mode::OutOfPlace);
+        let hash = hash(&program);
+        Ok(Self {
+            program: Arc::new(program),
+            mode,
+            hash,
+        })
+    }
+
+    /// The program of a proved plan. Sends and receives have blocks of their own, so that none waits for the other;
+    /// what a rank gathers or scatters lies apart from what it has itself.
+    ///
+    /// # Errors
+    /// [`LowerError`], of a plan that has no program.
+    pub fn of_plan(verified: &Verified) -> Result<Self, LowerError> {
+        use CollectiveKind::{AllToAll, Gather, Scatter};
+        let kind = verified.plan().collective().kind();
+        let mode = match kind {
+            AllToAll | Gather | Scatter => Mode::OutOfPlace,
+            _ => Mode::InPlace,
+        };
+        let options = LowerOptions {
+            mode: Some(mode),
+            fuse: false,
+            max_count: Span::MAX_COUNT,
+            max_chunks: Span::MAX_CHUNKS - 1,
+            ..LowerOptions::default()
+        };
+        let program = lower(verified, &options)?;
+        Ok(Self::new(program).expect("lowered programs have only messages and copies"))
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Whether input and output are one place.
+    pub fn is_in_place(&self) -> bool {
+        self.mode == Mode::InPlace
+    }
+
+    /// Equal for equal programs, whoever made them.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Other ranks to which a rank sends, or from which it receives.
+    pub fn peers(&self, rank: u32) -> Vec<u32> {
+        let blocks = &self.program.blocks()[usize_range(self.program.blocks_of(rank))];
+        let mut peers: Vec<u32> = blocks
+            .iter()
+            .flat_map(|b| [b.send, b.recv])
+            .flatten()
+            .collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers
+    }
+}
+
+fn usize_range(range: std::ops::Range<u32>) -> std::ops::Range<usize> {
+    range.start as usize..range.end as usize
+}
+
+fn hash(program: &Program) -> u64 {
+    let mut hasher = Sha256::new();
+    let mut number = |number: u64| hasher.update(number.to_le_bytes());
+    let task = program.task();
+    number(task.kind as u64);
+    for value in [task.ranks, task.root, task.chunks] {
+        number(value.into());
+    }
+    number(u64::from(program.modes().first() == Some(&Mode::InPlace)));
+    for (index, block) in program.blocks().iter().enumerate() {
+        let peer = |peer: Option<u32>| peer.map_or(0, |peer| u64::from(peer) + 1);
+        for value in [
+            block.rank.into(),
+            peer(block.send),
+            peer(block.recv),
+            block.channel.into(),
+        ] {
+            number(value);
+        }
+        for step in program.steps_of(index as u32) {
+            let view = program.step(step);
+            number(view.op as u64);
+            number(view.dependency.map_or(0, |step| u64::from(step) + 1));
+            number(view.sources().len() as u64);
+            for span in view.spans() {
+                let values = [
+                    span.rank(),
+                    span.buffer() as u32,
+                    span.offset(),
+                    span.count(),
+                ];
+                values.iter().for_each(|&value| number(value.into()));
+            }
+        }
+    }
+    let digest = hasher.finalize();
+    u64::from_le_bytes(*digest.first_chunk().expect("32 bytes"))
+}
+
+/// Bytes of one of the three buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Of the buffer, as in [`Buffer`]; in place, the output is the input.
+    pub buffer: Buffer,
+    pub offset: usize,
+    pub len: usize,
+}
+
+/// A step with its places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub op: Op,
+    /// Block of this rank, and position in it, of the step that must have ended.
+    pub after: Option<(u32, u32)>,
+    first: u32,
+    sources: u8,
+    count: u8,
+}
+
+/// A thread block of this rank.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    /// Rank and channel that it sends to, and which it receives from.
+    pub send: Option<(u32, u32)>,
+    pub recv: Option<(u32, u32)>,
+    pub steps: Vec<Step>,
+    /// Blocks that wait for steps of this one.
+    pub awaited_by: Vec<u32>,
+}
+
+/// What one rank does in a call with a number of elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub blocks: Vec<Block>,
+    places: Vec<Place>,
+    /// Bytes of input, output and scratch; in place, the input is the whole vector.
+    pub sizes: [usize; 3],
+    /// Numbers of each part, as the caller has them and with what fills up chunks.
+    pub part: (u64, u64),
+}
+
+impl Script {
+    /// The script of a rank for a whole vector of that many numbers.
+    ///
+    /// # Errors
+    /// [`Code::Invalid`] if the numbers do not fill parts of ranks that are equally large.
+    pub fn of(loaded: &Loaded, rank: u32, elements: u64, dtype: Dtype) -> Result<Self, Failure> {
+        let program = loaded.program();
+        let task = program.task();
+        let parts = u64::from(parts(task.kind, task.ranks));
+        if !elements.is_multiple_of(parts) {
+            let kind = task.kind;
+            let why =
+                format!("{elements} numbers are not {parts} equal parts, as {kind} needs them");
+            return Err(Failure::new(Code::Invalid, why));
+        }
+        // Scratch chunks have no place in the vector and so no length of their own: all must be equal.
+        let has_scratch = program.sizes().iter().any(|sizes| sizes[2] > 0);
+        let chunks = u64::from(task.chunks);
+        let of_part = chunks / parts;
+        let part = elements / parts;
+        let padded = if has_scratch {
+            part.next_multiple_of(of_part)
+        } else {
+            part
+        };
+        let cut = Cut {
+            elements: padded * parts,
+            chunks,
+            bytes: dtype.bytes() as u64,
+            in_place: loaded.is_in_place(),
+        };
+        let range = program.blocks_of(rank);
+        let mut script = Self {
+            blocks: Vec::with_capacity(range.len()),
+            places: Vec::new(),
+            sizes: cut.sizes(program, rank),
+            part: (part, padded),
+        };
+        let first = range.start;
+        for block in range {
+            let core = program.blocks()[block as usize];
+            let steps: Vec<Step> = program
+                .steps_of(block)
+                .map(|number| {
+                    let view = program.step(number);
+                    let start = script.places.len() as u32;
+                    let places = view.spans().map(|span| cut.place(program, span));
+                    script.places.extend(places);
+                    let after = view.dependency.map(|step| {
+                        let other = program.block_of(step);
+                        (other - first, step - program.steps_of(other).start)
+                    });
+                    Step {
+                        op: view.op,
+                        after,
+                        first: start,
+                        sources: view.sources().len() as u8,
+                        count: view.spans().len() as u8,
+                    }
+                })
+                .collect();
+            script.blocks.push(Block {
+                send: core.send.map(|peer| (peer, core.channel)),
+                recv: core.recv.map(|peer| (peer, core.channel)),
+                steps,
+                awaited_by: Vec::new(),
+            });
+        }
+        for waiting in 0..script.blocks.len() {
+            let awaited: Vec<u32> = script.blocks[waiting]
+                .steps
+                .iter()
+                .filter_map(|step| Some(step.after?.0))
+                .collect();
+            for block in awaited {
+                let by = &mut script.blocks[block as usize].awaited_by;
+                if by.last() != Some(&(waiting as u32)) && block != waiting as u32 {
+                    by.push(waiting as u32);
+                }
+            }
+        }
+        Ok(script)
+    }
+
+    pub fn sources(&self, step: Step) -> &[Place] {
+        &self.places[step.first as usize..][..step.sources as usize]
+    }
+
+    pub fn targets(&self, step: Step) -> &[Place] {
+        &self.places[step.first as usize..][step.sources as usize..step.count as usize]
+    }
+}
+
+/// Parts of the whole vector that a kind has: one for each rank, or one.
+pub(crate) fn parts(kind: CollectiveKind, ranks: u32) -> u32 {
+    match kind {
+        CollectiveKind::AllReduce | CollectiveKind::Broadcast | CollectiveKind::Reduce => 1,
+        _ => ranks,
+    }
+}
+
+/// How a vector is cut into chunks.
+struct Cut {
+    elements: u64,
+    chunks: u64,
+    bytes: u64,
+    in_place: bool,
+}
+
+impl Cut {
+    /// Byte at which a chunk starts.
+    fn start(&self, chunk: u64) -> usize {
+        let number = u128::from(chunk) * u128::from(self.elements) / u128::from(self.chunks.max(1));
+        number as usize * self.bytes as usize
+    }
+
+    fn sizes(&self, program: &Program, rank: u32) -> [usize; 3] {
+        let task = program.task();
+        let scratch = self.start(program.sizes()[rank as usize][2].into());
+        let (input, output) = (task.input(rank), task.output(rank));
+        if self.in_place {
+            return [self.start(self.chunks), 0, scratch];
+        }
+        [self.start(input.into()), self.start(output.into()), scratch]
+    }
+
+    fn place(&self, program: &Program, span: Span) -> Place {
+        let (buffer, first) = match span.buffer() {
+            Buffer::Scratch => (Buffer::Scratch, span.offset()),
+            other if self.in_place => {
+                let first = program.task().in_place(span.rank(), other, span.offset());
+                (Buffer::Input, first)
+            }
+            other => (other, span.offset()),
+        };
+        let offset = self.start(first.into());
+        let end = self.start(u64::from(first) + u64::from(span.count()));
+        Place {
+            buffer,
+            offset,
+            len: end - offset,
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! Collectives among ranks of one host, through memory that all of them map.
+//!
+//! The window has two blocks for each rank, which take turns, and two for sums. In a tick, each rank puts a part of its
+//! numbers into its block; all meet; each takes what it needs from the blocks of the others. In the next tick the other
+//! blocks are used, so that meeting once a tick is enough: who comes to the next meeting has taken all of this one.
+//!
+//! The file of the window has no name, and so nothing is left behind by whoever dies.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use hocket_core::collective::CollectiveKind;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::thread::futex;
+
+use crate::control::Control;
+use crate::error::{Code, Failure};
+use crate::number::{Dtype, Reduction, combine_all};
+use crate::wire::Agreement;
+
+/// Bytes that a rank puts into the window in one tick.
+const BLOCK: usize = 1 << 20;
+/// Up to here, each rank sums everything itself: one meeting instead of two.
+const SMALL: usize = 32 << 10;
+/// A rank's words lie this far apart, so that no two share a line of a cache.
+const APART: usize = 128;
+/// Words of each rank: where it is, and what it has come for, in both turns.
+const WORDS: usize = 4 * APART;
+/// How long a wait sleeps before it looks for trouble.
+const SLEEP: Duration = Duration::from_millis(10);
+/// How often a wait looks before it sleeps, where each rank has a core of its own.
+const SPINS: u32 = 2000;
+
+/// What a call moves, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exchange {
+    pub kind: CollectiveKind,
+    pub root: usize,
+    pub dtype: Dtype,
+    pub op: Reduction,
+    pub input: *const u8,
+    pub output: *mut u8,
+    /// Bytes of the whole vector.
+    pub bytes: usize,
+    pub agreement: Agreement,
+    pub timeout: Duration,
+}
+
+/// A window that this rank has mapped.
+#[derive(Debug)]
+pub(crate) struct Window {
+    base: NonNull<u8>,
+    len: usize,
+    _file: OwnedFd,
+    rank: usize,
+    ranks: usize,
+    tick: u32,
+    spins: u32,
+}
+
+// SAFETY: the memory belongs to the window; what other processes do with it is ordered by meetings.
+unsafe impl Send for Window {}
+
+/// The file that a window would be in.
+pub(crate) fn file() -> Option<OwnedFd> {
+    memfd_create("hocket", MemfdFlags::CLOEXEC).ok()
+}
+
+fn len(ranks: usize) -> usize {
+    head(ranks) + (2 * ranks + 2) * BLOCK
+}
+
+/// Bytes of words before the blocks.
+fn head(ranks: usize) -> usize {
+    (APART * 2 + ranks * WORDS).next_multiple_of(4096)
+}
+
+impl Window {
+    /// Maps the window of a group: the file of its first rank. `None` if that cannot be reached.
+    pub fn open(
+        own: OwnedFd,
+        (process, number): (u32, u32),
+        rank: usize,
+        ranks: usize,
+    ) -> Option<Self> {
+        let is_own = process == std::process::id() && number as i32 == own.as_raw_fd();
+        let file = if is_own {
+            own
+        } else {
+            let path = format!("/proc/{process}/fd/{number}");
+            File::options()
+                .read(true)
+                .write(true)
+                .open(path)
+                .ok()?
+                .into()
+        };
+        let len = len(ranks);
+        // All do so, since nobody knows who is first.
+        ftruncate(&file, len as u64).ok()?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping of a file that nobody makes shorter.
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                len,
+                access,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )
+        };
+        let base = NonNull::new(base.ok()?.cast::<u8>())?;
+        // SAFETY: the mapping that was just made. Without large pages it is slower, not wrong.
+        let _ = unsafe { madvise(base.as_ptr().cast(), len, Advice::LinuxHugepage) };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Some(Self {
+            base,
+            len,
+            _file: file,
+            rank,
+            ranks,
+            tick: 0,
+            spins: if ranks <= cores { SPINS } else { 0 },
+        })
+    }
+
+    fn word(&self, at: usize) -> &AtomicU32 {
+        debug_assert!(at + 4 <= head(self.ranks) && at.is_multiple_of(4));
+        // SAFETY: within the words of the window, which all use as such.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(at).cast()) }
+    }
+
+    /// Block of a rank in this turn.
+    fn block(&self, rank: usize) -> *mut u8 {
+        let number = 2 * rank + self.tick as usize % 2;
+        // SAFETY: the window has that many blocks.
+        unsafe { self.base.as_ptr().add(head(self.ranks) + number * BLOCK) }
+    }
+
+    /// Block of sums of a tick.
+    fn sums(&self, tick: u32) -> *mut u8 {
+        let number = 2 * self.ranks + tick as usize % 2;
+        // SAFETY: as above.
+        unsafe { self.base.as_ptr().add(head(self.ranks) + number * BLOCK) }
+    }
+
+    /// Waits until all ranks have come to this tick.
+    fn meet(&self, meeting: &mut Meeting<'_>) -> Result<(), Failure> {
+        let (count, generation) = (self.word(0), self.word(APART));
+        let own = self.word(2 * APART + self.rank * WORDS);
+        let before = generation.load(Ordering::Acquire);
+        own.store(self.tick, Ordering::Release);
+        if count.fetch_add(1, Ordering::AcqRel) + 1 == self.ranks as u32 {
+            count.store(0, Ordering::Relaxed);
+            generation.store(before.wrapping_add(1), Ordering::Release);
+            let _ = futex::wake(generation, futex::Flags::empty(), i32::MAX as u32);
+            return Ok(());
+        }
+        for _ in 0..self.spins {
+            if generation.load(Ordering::Acquire) != before {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        let since = Instant::now();
+        let sleep = futex::Timespec {
+            tv_sec: 0,
+            tv_nsec: SLEEP.as_nanos() as _,
+        };
+        while generation.load(Ordering::Acquire) == before {
+            let _ = futex::wait(generation, futex::Flags::empty(), before, Some(&sleep));
+            if generation.load(Ordering::Acquire) != before {
+                break;
+            }
+            if let Some(failure) = meeting.control.poll()? {
+                return Err(failure);
+            }
+            if (meeting.stop)() {
+                return Err(Failure::new(Code::Interrupted, "the call was interrupted"));
+            }
+            if since.elapsed() >= meeting.timeout {
+                let is_late = |&rank: &u32| {
+                    let at = self
+                        .word(2 * APART + rank as usize * WORDS)
+                        .load(Ordering::Acquire);
+                    at != self.tick
+                };
+                let late: Vec<u32> = (0..self.ranks as u32).filter(is_late).collect();
+                return Err(crate::group::stalled(meeting.call, &late, meeting.control));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what this rank has come for.
+    fn declare(&self, agreement: &Agreement) {
+        let at = 2 * APART + self.rank * WORDS + APART * (1 + self.tick as usize % 2);
+        for (index, bytes) in agreement.encode().chunks_exact(4).enumerate() {
+            let word = u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
+            self.word(at + 4 * index).store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether all ranks have come for the same.
+    fn agree(&self, ours: &Agreement) -> Result<(), Failure> {
+        for rank in 0..self.ranks {
+            let at = 2 * APART + rank * WORDS + APART * (1 + self.tick as usize % 2);
+            let mut bytes = [0; Agreement::BYTES];
+            for (index, bytes) in bytes.chunks_exact_mut(4).enumerate() {
+                let word = self.word(at + 4 * index).load(Ordering::Relaxed);
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+            let theirs = Agreement::decode(&bytes);
+            if theirs != *ours {
+                let why = ours.differences(&theirs, rank as u32);
+                let failure = Failure::new(Code::Mismatch, why);
+                return Err(failure.of(Some(rank as u32), ours.call));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a collective to the end.
+    pub fn run(
+        &mut self,
+        exchange: &Exchange,
+        control: &mut Control,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Failure> {
+        let mut meeting = Meeting {
+            control,
+            stop,
+            timeout: exchange.timeout,
+            call: exchange.agreement.call,
+        };
+        self.declare(&exchange.agreement);
+        let is_summed = matches!(
+            exchange.kind,
+            CollectiveKind::AllReduce | CollectiveKind::Reduce
+        );
+        if is_summed && exchange.bytes > SMALL {
+            self.sum(exchange, &mut meeting)
+        } else {
+            self.pass(exchange, &mut meeting)
+        }
+    }
+
+    /// All-reduce and reduce of many numbers: in a tick, block `i` is put, of block `i - 1` each rank sums its part, and
+    /// block `i - 2` is taken.
+    fn sum(&mut self, exchange: &Exchange, meeting: &mut Meeting<'_>) -> Result<(), Failure> {
+        let blocks = exchange.bytes.div_ceil(BLOCK);
+        let range = |block: usize| {
+            let start = block * BLOCK;
+            (start, BLOCK.min(exchange.bytes - start))
+        };
+        let takes = exchange.kind == CollectiveKind::AllReduce || self.rank == exchange.root;
+        for step in 0..blocks + 2 {
+            if step < blocks {
+                let (start, len) = range(step);
+                // SAFETY: within the caller's numbers and this rank's block.
+                unsafe {
+                    let from = exchange.input.add(start);
+                    self.block(self.rank).copy_from_nonoverlapping(from, len);
+                }
+            }
+            if (1..=blocks).contains(&step) {
+                let (_, len) = range(step - 1);
+                self.sum_part(exchange, len);
+            }
+            if step >= 2 && takes {
+                let (start, len) = range(step - 2);
+                // SAFETY: as above; the sums of two ticks ago are complete since the last meeting.
+                unsafe {
+                    let sums = self.sums(self.tick.wrapping_sub(1));
+                    exchange
+                        .output
+                        .add(start)
+                        .copy_from_nonoverlapping(sums, len);
+                }
+            }
+            if step <= blocks {
+                self.meet(meeting)?;
+            }
+            if step == 0 {
+                self.agree(&exchange.agreement)?;
+            }
+            self.tick = self.tick.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    /// Sums this rank's part of the blocks of the last tick.
+    fn sum_part(&self, exchange: &Exchange, len: usize) {
+        const GRAIN: usize = 64;
+        let part = len.div_ceil(self.ranks).next_multiple_of(GRAIN);
+        let start = (part * self.rank).min(len);
+        let len = part.min(len - start);
+        let last = self.tick.wrapping_sub(1) as usize % 2;
+        let first = head(self.ranks);
+        // SAFETY: within the blocks, which nobody writes in this tick.
+        let source = |rank| unsafe {
+            self.base
+                .as_ptr()
+                .add(first + (2 * rank + last) * BLOCK + start)
+        };
+        let sources: Vec<*const u8> = (0..self.ranks)
+            .map(|rank| source(rank).cast_const())
+            .collect();
+        // SAFETY: only this rank writes this part of the sums.
+        unsafe {
+            let sums = self.sums(self.tick).add(start);
+            combine_all(exchange.dtype, exchange.op, sums, &sources, len);
+        }
+    }
+
+    /// Everything else: what is put in a tick is taken in the same.
+    fn pass(&mut self, exchange: &Exchange, meeting: &mut Meeting<'_>) -> Result<(), Failure> {
+        use CollectiveKind::*;
+        let kind = exchange.kind;
+        let (n, me) = (self.ranks, self.rank);
+        let whole = matches!(kind, AllReduce | Reduce | Broadcast);
+        let part = if whole {
+            exchange.bytes
+        } else {
+            exchange.bytes / n
+        };
+        // Of kinds in which a rank has something for each other rank, a block holds as many pieces.
+        let pieces = if matches!(kind, ReduceScatter | Scatter | AllToAll) {
+            n
+        } else {
+            1
+        };
+        let stride = BLOCK / pieces / 64 * 64;
+        let puts = match kind {
+            Broadcast | Scatter => me == exchange.root,
+            _ => true,
+        };
+        let takes = match kind {
+            Reduce | Gather => me == exchange.root,
+            _ => true,
+        };
+        for tick in 0..part.div_ceil(stride).max(1) {
+            let start = tick * stride;
+            let len = stride.min(part - start);
+            let block = self.block(me);
+            for piece in 0..if puts { pieces } else { 0 } {
+                // SAFETY: within the caller's numbers and this rank's block.
+                unsafe {
+                    let from = exchange.input.add(piece * part + start);
+                    block
+                        .add(piece * stride)
+                        .copy_from_nonoverlapping(from, len);
+                }
+            }
+            self.meet(meeting)?;
+            if tick == 0 {
+                self.agree(&exchange.agreement)?;
+            }
+            let sources = |piece: usize| -> Vec<*const u8> {
+                // SAFETY: within the blocks, which nobody writes before all have come to the next meeting.
+                let at = |rank| unsafe { self.block(rank).add(piece * stride).cast_const() };
+                (0..n).map(at).collect()
+            };
+            if takes {
+                // SAFETY: within the blocks and the room that the caller has for what the kind gives.
+                unsafe {
+                    let output = exchange.output.add(start);
+                    match kind {
+                        AllReduce | Reduce => {
+                            combine_all(exchange.dtype, exchange.op, output, &sources(0), len);
+                        }
+                        ReduceScatter => {
+                            combine_all(exchange.dtype, exchange.op, output, &sources(me), len);
+                        }
+                        Broadcast => output.copy_from(sources(0)[exchange.root], len),
+                        Scatter => output.copy_from(sources(me)[exchange.root], len),
+                        AllGather | Gather | AllToAll => {
+                            let piece = if kind == AllToAll { me } else { 0 };
+                            for (rank, source) in sources(piece).into_iter().enumerate() {
+                                output.add(rank * part).copy_from(source, len);
+                            }
+                        }
+                        Custom => {}
+                    }
+                }
+            }
+            self.tick = self.tick.wrapping_add(1);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `open` made; nobody has a reference into it.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// What a rank looks at while it waits for others.
+struct Meeting<'a> {
+    control: &'a mut Control,
+    stop: &'a mut dyn FnMut() -> bool,
+    timeout: Duration,
+    call: u64,
+}

@@ -1,0 +1,119 @@
+"""Plans run between processes; only on Unix."""
+
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Self
+
+from hocket._core import Plan
+
+__all__ = ["Group", "Program", "Store"]
+
+@final
+class Store:
+    """Where ranks meet, served by threads of this process until it is closed or forgotten.
+
+    Raises ``TransportError`` if the address is not of this host or in use, ``SpecError`` if it can be
+    reached from other hosts and there is no secret.
+    """
+
+    def __new__(cls, address: str, secret: bytes) -> Self: ...
+    @property
+    def address(self) -> str:
+        """Host and port, the one that was free where 0 was given."""
+
+    def close(self) -> None:
+        """End it: groups that have met here lose their store."""
+
+@final
+class Program:
+    """What ranks run: a plan, proved first, with places instead of chunks.
+
+    Raises ``VerificationError`` for a wrong plan, ``InfeasibleError`` for one that has no program.
+    """
+
+    def __new__(cls, plan: Plan) -> Self: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def root(self) -> int: ...
+    @property
+    def in_place(self) -> bool:
+        """Whether the whole vector is one array that is read and written."""
+
+    @property
+    def hash(self) -> int:
+        """Equal for equal programs."""
+
+    def peers(self, rank: int) -> list[int]:
+        """Ranks that one is connected with; none for a rank that it does not have."""
+
+@final
+class Group:
+    """Ranks that have come together. A call that fails ends it: all later ones raise the same."""
+
+    @staticmethod
+    def connect(
+        address: str,
+        *,
+        group: str,
+        rank: int,
+        size: int,
+        secret: bytes,
+        patience: float,
+        timeout: float,
+        shares: bool,
+        streams: int,
+    ) -> Group:
+        """Join the group of a name at a store; `patience` and `timeout` are in seconds."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def shares(self) -> bool:
+        """Whether all ranks share memory."""
+
+    @property
+    def number(self) -> int:
+        """Of the group in its store, which uses none twice."""
+
+    @property
+    def old_ranks(self) -> list[int]:
+        """Rank of each in the group that failed before; of a first group its own."""
+
+    def run(
+        self,
+        program: Program,
+        dtype: str,
+        op: str,
+        elements: int,
+        input: npt.NDArray[np.uint8] | None,
+        output: npt.NDArray[np.uint8] | None = None,
+    ) -> None:
+        """Run a program on bytes; `elements` numbers are the whole vector. In place, `input` is written."""
+
+    def exchange(
+        self,
+        kind: str,
+        root: int,
+        dtype: str,
+        op: str,
+        elements: int,
+        input: npt.NDArray[np.uint8] | None,
+        output: npt.NDArray[np.uint8] | None,
+    ) -> None:
+        """Do a collective through shared memory."""
+
+    def abort(self, why: str) -> None:
+        """End the group: calls of all ranks fail and name this rank."""
+
+    def shrink(self, patience: float) -> Group:
+        """Make a group of the ranks that are left, waiting so many seconds for each that is alive."""
+
+    def close(self) -> None:
+        """Leave."""

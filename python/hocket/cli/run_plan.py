@@ -1,0 +1,152 @@
+"""``hocket run``: a plan, or a collective, among processes of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from hocket.cli import complete, options
+from hocket.cli.groups import grouped
+from hocket.cli.table import Table
+from hocket.errors import SpecError
+from hocket.plans.plan import Plan
+from hocket.units import format_bandwidth, format_size, format_time_ps
+
+if TYPE_CHECKING:
+    from hocket.runtime import Measured
+
+
+@dataclass(frozen=True)
+class Unplanned:
+    """What is done where there is no plan."""
+
+    panel: ClassVar[str] = "Without a plan"
+
+    collective: Annotated[
+        str | None,
+        typer.Option(
+            "--collective",
+            autocompletion=complete.collectives,
+            help="What is done; by default all-reduce.",
+        ),
+    ] = None
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithm",
+            "-a",
+            autocompletion=complete.algorithms,
+            help="Plan it so, on a fully connected network; by default nothing is planned, and memory is "
+            "shared where that is possible.",
+        ),
+    ] = None
+    root: Annotated[int | None, typer.Option("--root", help="The root's rank; by default 0.")] = (
+        None
+    )
+
+    def check_none(self) -> None:
+        """Refuse options of which a plan has its own."""
+        for name, given in vars(self).items():
+            if given is not None:
+                raise SpecError(f"--{name}", "the plan has its own", "leave it out")
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What calls are made."""
+
+    panel: ClassVar[str] = "Calls"
+
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size", "-s", help="Bytes of the whole vector; by default those of the plan."
+        ),
+    ] = None
+    dtype: Annotated[str, typer.Option("--dtype", help="Type of the numbers.")] = "float32"
+    op: Annotated[str, typer.Option("--op", help="sum, product, min, max or average.")] = "sum"
+    transport: Annotated[
+        str, typer.Option("--transport", help="auto, tcp or shared; plans go over TCP.")
+    ] = "auto"
+    calls: Annotated[int, typer.Option("--calls", help="How many are timed.")] = 20
+    timeout: Annotated[str, typer.Option("--timeout", help="How long a call may stand still.")] = (
+        "30 s"
+    )
+
+
+@grouped
+def run(
+    plan: Annotated[
+        str | None,
+        typer.Argument(metavar="[PLAN]", help="A plan file, as written by `hocket plan -o`."),
+    ] = None,
+    *,
+    ranks: Annotated[
+        int | None,
+        typer.Option("--np", "-n", help="How many processes; by default those of the plan."),
+    ] = None,
+    unplanned: Unplanned,
+    calls: Calls,
+    json: options.Json = False,
+) -> None:
+    """Run a plan between processes of this machine, check the result, and time it."""
+    from hocket.runtime.launch import run_plan
+    from hocket.runtime.options import MeasureOptions
+
+    try:
+        chosen = MeasureOptions(
+            root=unplanned.root or 0,
+            dtype=calls.dtype,
+            op=calls.op,
+            transport=calls.transport,
+            calls=calls.calls,
+            timeout=calls.timeout,
+        )
+        what: Plan | str = unplanned.collective or "all-reduce"
+        if plan is not None:
+            unplanned.check_none()
+            what = Plan.load(plan)
+        with options.watching() as watch:
+            found = run_plan(
+                what,
+                ranks=ranks,
+                size=calls.size,
+                algorithm=unplanned.algorithm,
+                options=chosen,
+                progress=watch,
+            )
+    except SpecError as error:
+        raise error.but(field=_OPTIONS.get(error.field or "", error.field)) from None
+    if json:
+        options.print_result("timed-calls", found.to_dict())
+    else:
+        options.output().print(_table(found))
+
+
+_OPTIONS = {
+    "ranks": "--np",
+    "kind": "--collective",
+    **{
+        name: f"--{name}"
+        for name in ("algorithm", "root", "size", "dtype", "op", "transport", "calls", "timeout")
+    },
+}
+"""What the arguments are called here."""
+
+
+def _table(found: Measured) -> Table:
+    what = f"{found.collective} of {format_size(found.size)} {found.dtype}"
+    table = Table(title=f"{what} between {found.ranks} processes", show_header=False)
+    table.add_row("algorithm", found.algorithm)
+    table.add_row("transport", found.transport)
+    table.add_row("result", "right at every rank")
+    table.add_row("calls", f"{len(found.times_ps)}")
+    table.add_row("median", format_time_ps(found.median_ps))
+    table.add_row("90 % within", format_time_ps(found.p90_ps))
+    table.add_row("algbw", format_bandwidth(round(found.algbw)))
+    table.add_row("busbw", format_bandwidth(round(found.busbw)))
+    if found.predicted_ps is not None:
+        table.add_row("simulated", format_time_ps(found.predicted_ps))
+    return table

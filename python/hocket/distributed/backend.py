@@ -1,0 +1,310 @@
+"""A process group of PyTorch over a communicator of hocket; what that does not do, gloo does."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, cast
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import _create_work_from_future
+
+from hocket.distributed.tensors import array_of
+from hocket.errors import InfeasibleError
+from hocket.runtime import Communicator, connect, serve
+
+NAME = "hocket"
+
+_OPERATIONS = {"SUM": "sum", "PRODUCT": "product", "MIN": "min", "MAX": "max", "AVG": "average"}
+
+_GLOO = (
+    *("send", "recv", "recv_anysource", "monitored_barrier", "alltoall"),
+    *("allgather_coalesced", "allreduce_coalesced"),
+)
+"""What goes to gloo as it is."""
+
+Tensors = Sequence[torch.Tensor]
+
+
+class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
+    """A process group whose collectives on the CPU are those of :mod:`hocket.runtime`.
+
+    Calls go on in a thread of their own, in order, with the interpreter released. The future of each holds
+    its tensors, which may neither be read nor written until it is done.
+    """
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
+        super().__init__(rank, size)
+        self._comm, self._store = _join(store, rank, size, timeout)
+        gloo = getattr(dist, "ProcessGroupGloo", None)
+        self._gloo = gloo and gloo(dist.PrefixStore("gloo", store), rank, size, timeout)
+
+    @property
+    def communicator(self) -> Communicator:
+        """The communicator, with ranks of this group."""
+        return self._comm
+
+    def getBackendName(self) -> str:  # noqa: N802
+        """Give the name of the backend."""
+        return NAME
+
+    def getSize(self) -> int:  # noqa: N802
+        """Give the number of ranks."""
+        return self._comm.size
+
+    def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
+        """Combine tensors in place."""
+        op = _operation(opts)
+        if op is None:
+            return self._by_gloo("allreduce", tensors, opts)
+
+        def work() -> None:
+            for tensor in tensors:
+                with _Whole(tensor) as (array, dtype):
+                    self._comm.all_reduce(array, op, out=array, dtype=dtype)
+
+        return self._start(work, list(tensors))
+
+    def broadcast(self, tensors: Tensors, opts: Any) -> Any:
+        """Copy the root's tensors over those of the others."""
+        root = opts.rootRank
+
+        def work() -> None:
+            for tensor in tensors:
+                with _Whole(tensor) as (array, dtype):
+                    self._comm.broadcast(array, root, dtype=dtype)
+
+        return self._start(work, list(tensors))
+
+    def reduce(self, tensors: Tensors, opts: Any) -> Any:
+        """Combine tensors at the root, in place."""
+        op, root = _operation(opts), opts.rootRank
+        if op is None:
+            return self._by_gloo("reduce", tensors, opts)
+
+        def work() -> None:
+            with _Whole(tensors[0]) as (array, dtype):
+                out = array if self._comm.rank == root else None
+                self._comm.reduce(array, root, op, out=out, dtype=dtype)
+
+        return self._start(work, list(tensors))
+
+    def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
+        """Give all ranks the tensors of all ranks, each in a tensor of its own."""
+
+        def work() -> None:
+            for parts, tensor in zip(outputs, inputs, strict=True):
+                array, dtype = array_of(tensor.contiguous())
+                whole = self._comm.all_gather(array, dtype=dtype)
+                _spread(whole, parts)
+
+        return self._start(work, [tensor for parts in outputs for tensor in parts])
+
+    def all_gather_single(
+        self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None
+    ) -> Any:
+        """Give all ranks the tensors of all ranks, in one."""
+
+        def work() -> None:
+            array, dtype = array_of(tensor.contiguous())
+            with _Whole(output) as (whole, _):
+                self._comm.all_gather(array, out=whole, dtype=dtype)
+
+        return self._start(work, [output])
+
+    def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Any:
+        """Combine tensors, of which each rank gets one."""
+        op = _operation(opts)
+
+        def work() -> None:
+            for output, parts in zip(outputs, inputs, strict=True):
+                whole = torch.cat([part.reshape(-1) for part in parts])
+                array, dtype = array_of(whole)
+                with _Whole(output) as (own, _):
+                    self._comm.reduce_scatter(array, str(op), out=own, dtype=dtype)
+
+        same = len({part.numel() for parts in inputs for part in parts}) == 1
+        if op is None or not same:
+            return self._by_gloo("reduce_scatter", outputs, inputs, opts)
+        return self._start(work, list(outputs))
+
+    def reduce_scatter_single(
+        self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None
+    ) -> Any:
+        """Combine tensors, of which each rank gets a part."""
+        op = _operation(opts)
+        if op is None:
+            return self._by_gloo("_reduce_scatter_base", output, tensor, opts)
+
+        def work() -> None:
+            array, dtype = array_of(tensor.contiguous())
+            with _Whole(output) as (own, _):
+                self._comm.reduce_scatter(array, op, out=own, dtype=dtype)
+
+        return self._start(work, [output])
+
+    def all_to_all_single(
+        self,
+        output: torch.Tensor,
+        tensor: torch.Tensor,
+        output_sizes: Sequence[int],
+        sizes: Sequence[int],
+        opts: Any = None,
+    ) -> Any:
+        """Send part i of a tensor to rank i; parts that are not equal go by gloo."""
+        if len({*output_sizes}) > 1 or len({*sizes}) > 1:
+            return self._by_gloo("alltoall_base", output, tensor, output_sizes, sizes, opts)
+
+        def work() -> None:
+            array, dtype = array_of(tensor.contiguous())
+            with _Whole(output) as (whole, _):
+                self._comm.all_to_all(array, out=whole, dtype=dtype)
+
+        return self._start(work, [output])
+
+    def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Any:
+        """Give the root the tensors of all ranks."""
+        root = opts.rootRank
+
+        def work() -> None:
+            array, dtype = array_of(inputs[0].contiguous())
+            whole = self._comm.gather(array, root, dtype=dtype)
+            if whole is not None:
+                _spread(whole, outputs[0])
+
+        return self._start(work, list(outputs[0]) if outputs else list(inputs))
+
+    def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
+        """Give each rank one of the root's tensors."""
+        root = opts.rootRank
+
+        def work() -> None:
+            with _Whole(outputs[0]) as (own, dtype):
+                if self._comm.rank == root:
+                    whole = torch.cat([part.reshape(-1) for part in inputs[0]])
+                    array, dtype = array_of(whole)
+                    self._comm.scatter(array, root, out=own, dtype=dtype)
+                else:
+                    self._comm.scatter(None, root, out=own, dtype=dtype)
+
+        return self._start(work, list(outputs))
+
+    def barrier(self, opts: Any = None) -> Any:
+        """Wait for all ranks."""
+        return self._start(self._comm.barrier, [])
+
+    # Names of other versions of PyTorch for the same.
+    _allgather_base = all_gather_single
+    _reduce_scatter_base = reduce_scatter_single
+    alltoall_base = all_to_all_single
+
+    def _start(self, work: Callable[[], None], tensors: list[torch.Tensor]) -> Any:
+        """Start a call; its work ends when the call has."""
+        future: Any = torch.futures.Future()
+
+        def call() -> None:
+            try:
+                work()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(tensors)
+
+        self._comm.start_work(call)
+        return _create_work_from_future(future)
+
+    def _by_gloo(self, name: str, *args: Any) -> Any:
+        if self._gloo is None:
+            raise InfeasibleError(name, "is not done by hocket, and there is no gloo here")
+        return getattr(self._gloo, name)(*args)
+
+
+def _delegate(name: str) -> Callable[..., Any]:
+    def call(self: HocketProcessGroup, *args: Any) -> Any:
+        return self._by_gloo(name, *args)
+
+    call.__name__, call.__doc__ = name, "Leave it to gloo."
+    return call
+
+
+for _name in _GLOO:
+    setattr(HocketProcessGroup, _name, _delegate(_name))
+
+
+class _Whole:
+    """A tensor in one piece while a call writes it: itself, or a copy that is copied back."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor.detach()
+        self._work = self._tensor.contiguous()
+
+    def __enter__(self) -> tuple[Any, str | None]:
+        return array_of(self._work)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None and self._work.data_ptr() != self._tensor.data_ptr():
+            self._tensor.copy_(self._work)
+
+
+def _spread(whole: Any, parts: Tensors) -> None:
+    """Copy parts of an array into tensors."""
+    at = 0
+    for part in parts:
+        with _Whole(part) as (array, _):
+            array[:] = whole[at : at + len(array)]
+            at += len(array)
+
+
+def _operation(opts: Any) -> str | None:
+    """Give what is done to numbers; None for what hocket does not do."""
+    given = dist.ReduceOp.SUM if opts is None else opts.reduceOp
+    for name, op in _OPERATIONS.items():
+        known = getattr(dist.ReduceOp, name, None)
+        if known is not None and given == known:
+            return op
+    return None
+
+
+def _join(store: Any, rank: int, size: int, timeout: timedelta) -> tuple[Communicator, Any]:
+    """Meet the other ranks, who learn from PyTorch's store where."""
+    key = "hocket: where ranks meet"
+    served = None
+    if rank == 0:
+        secret = secrets.token_hex(16)
+        served = serve(f"{_own_address()}:0", secret=secret)
+        store.set(key, f"{served.address} {secret}")
+    address, secret = cast(bytes, store.get(key)).decode().split()
+    limit = timeout.total_seconds()
+    communicator = connect(
+        address,
+        rank=rank,
+        size=size,
+        secret=secret,
+        serves=False,
+        timeout=limit,
+        join_timeout=limit,
+        transport=os.environ.get("HOCKET_TRANSPORT", "auto"),
+    )
+    return communicator, served
+
+
+def _own_address() -> str:
+    """Give the address under which the other ranks reach this host."""
+    master = os.environ.get("MASTER_ADDR", "127.0.0.1")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((master, 9))  # sends nothing
+        return str(probe.getsockname()[0])
+
+
+def register() -> None:
+    """Make the backend known to PyTorch, once."""
+    if NAME.upper() in dir(dist.Backend):
+        return
+    known = inspect.signature(dist.Backend.register_backend).parameters
+    more = {"devices": ["cpu"]} if "devices" in known else {}
+    dist.Backend.register_backend(NAME, HocketProcessGroup, **more)

@@ -1,0 +1,347 @@
+"""A collective among processes of this machine: started, checked against NumPy, and timed."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket import _core
+from hocket._options import options_of, seconds
+from hocket._results import Result
+from hocket.errors import InfeasibleError, SimulationError, SpecError, TransportError
+from hocket.plans.plan import Plan
+from hocket.plans.planner import plan as make_plan
+from hocket.runtime.data import TimedCallsData
+from hocket.runtime.options import MeasureOptions
+from hocket.runtime.store import serve
+from hocket.simulation.run import simulate
+from hocket.topology import fully_connected
+from hocket.units import parse_size
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.runtime.options import MeasureKeywords
+
+MAX_RANKS = 64
+"""Most processes that are started on one machine."""
+
+_ROOTED = ("broadcast", "reduce", "gather", "scatter")
+_SHARED = "shared-memory"
+_CHOSEN = "chosen by size"
+
+
+@dataclass(frozen=True)
+class Measured(Result):
+    """What a collective takes on this machine.
+
+    Attributes
+    ----------
+    collective, algorithm, ranks, root, size, dtype, op, transport
+        What was run: bytes of the whole vector, and ``shared-memory`` where no plan was.
+    times_ps
+        Of each call, until the last rank had its result.
+    predicted_ps
+        Of a plan: its time at link fidelity on the network that it was planned for.
+    load_average
+        Of the machine when it began.
+    """
+
+    collective: str
+    algorithm: str
+    ranks: int
+    root: int
+    size: int
+    dtype: str
+    op: str
+    transport: str
+    times_ps: tuple[int, ...]
+    predicted_ps: int | None
+    load_average: float
+
+    @property
+    def median_ps(self) -> int:
+        """The median time of a call."""
+        return round(median(self.times_ps))
+
+    @property
+    def p90_ps(self) -> int:
+        """The time within which nine of ten calls ended."""
+        return round(float(np.percentile(self.times_ps, 90)))
+
+    @property
+    def algbw(self) -> float:
+        """Bytes of the vector by the median time [bytes/s]."""
+        return self.size * 1e12 / self.median_ps
+
+    @property
+    def busbw(self) -> float:
+        """What each link must have carried, as nccl-tests count it [bytes/s]."""
+        return self.algbw * bus_factor(self.collective, self.ranks)
+
+    def to_dict(self) -> TimedCallsData:
+        """Give it as values of JSON."""
+        return {
+            "collective": self.collective,
+            "algorithm": self.algorithm,
+            "ranks": self.ranks,
+            "root": self.root,
+            "size_bytes": self.size,
+            "dtype": self.dtype,
+            "op": self.op,
+            "transport": self.transport,
+            "calls": len(self.times_ps),
+            "median_ps": self.median_ps,
+            "p90_ps": self.p90_ps,
+            "min_ps": min(self.times_ps),
+            "algbw": self.algbw,
+            "busbw": self.busbw,
+            "predicted_ps": self.predicted_ps,
+            "load_average": self.load_average,
+        }
+
+
+def bus_factor(kind: str, ranks: int) -> float:
+    """Give the factor from algbw to busbw, as nccl-tests have it."""
+    if kind == "all-reduce":
+        return 2 * (ranks - 1) / ranks
+    return 1.0 if kind in ("broadcast", "reduce") else (ranks - 1) / ranks
+
+
+def run_plan(
+    what: Plan | str = "all-reduce",
+    *,
+    ranks: int | None = None,
+    size: int | str | None = None,
+    algorithm: str | None = None,
+    options: MeasureOptions | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    **keywords: Unpack[MeasureKeywords],
+) -> Measured:
+    """Start processes that do a collective, check the result against NumPy, and time it.
+
+    Parameters
+    ----------
+    what
+        A plan, or a kind of collective.
+    ranks
+        How many processes; by default those of the plan.
+    size
+        Bytes of the whole vector, rounded down to whole numbers for all ranks; by default the plan's.
+    algorithm
+        Of a kind: the plan that is run, on a fully connected network. Without it the collective goes
+        through shared memory where that is possible, or takes the plan that a communicator chooses.
+    options
+        What is done, and how often.
+    progress
+        Called as ``progress(stage, done, total)``.
+    keywords
+        Any option of :class:`MeasureOptions` by its name, in place of the one in `options`.
+
+    Returns
+    -------
+    Measured
+        With the time of each call.
+
+    Raises
+    ------
+    SpecError
+        For arguments that make no sense.
+    InfeasibleError
+        If the plan cannot be made or run, or memory cannot be shared.
+    TransportError
+        If a process died or stood still.
+    VerificationError
+        If the plan is wrong.
+    """
+    chosen = options_of(MeasureOptions, options, keywords)
+    plan, kind, ranks, size, root = _task(what, ranks, size, algorithm, chosen.root)
+    if plan is not None and chosen.transport == "shared":
+        raise SpecError("transport", "plans go over TCP", "leave it out, or leave the plan out")
+    width = np.dtype(chosen.dtype).itemsize
+    count = size // width // ranks * ranks
+    if count == 0:
+        raise SpecError("size", f"{size} bytes are no {chosen.dtype} for each of {ranks} ranks")
+    predicted = None
+    if plan is not None:
+        plan.verify()
+        if plan.collective.size == size:
+            predicted = _predicted(plan)
+    given = {
+        "kind": kind,
+        "root": root,
+        "op": chosen.op,
+        "dtype": chosen.dtype,
+        "count": count,
+        "transport": "tcp" if plan is not None else chosen.transport,
+        "calls": chosen.calls,
+        "timeout": seconds(chosen.timeout, "timeout"),
+    }
+    load = os.getloadavg()[0]
+    ended = _processes(plan, given, ranks, progress)
+    times = np.array([each["times"] for each in ended]).max(axis=0) * 1000
+    used = str(ended[0]["transport"])
+    unplanned = _SHARED if used == "shared" else _CHOSEN
+    return Measured(
+        collective=kind,
+        algorithm=unplanned if plan is None else plan.algorithm,
+        ranks=ranks,
+        root=root,
+        size=count * width,
+        dtype=chosen.dtype,
+        op=chosen.op,
+        transport=used,
+        times_ps=tuple(int(each) for each in times),
+        predicted_ps=predicted,
+        load_average=load,
+    )
+
+
+def _predicted(plan: Plan) -> int | None:
+    """Simulate a plan; None where it is too large for that."""
+    try:
+        return simulate(plan).time_ps
+    except (InfeasibleError, SimulationError, SpecError):
+        return None
+
+
+def _task(
+    what: Plan | str, ranks: int | None, size: int | str | None, algorithm: str | None, root: int
+) -> tuple[Plan | None, str, int, int, int]:
+    """Give the plan, kind, number of ranks, size and root."""
+    wanted = None if size is None else parse_size(size, field="size")
+    if isinstance(what, Plan):
+        collective = what.collective
+        has = len(collective.npus)
+        if algorithm is not None:
+            raise SpecError("algorithm", "the plan has its own", "leave it out")
+        if ranks not in (None, has):
+            raise SpecError("ranks", f"the plan is for {has} ranks, not {ranks}")
+        return what, collective.kind, has, wanted or collective.size, collective.root or 0
+    if ranks is None:
+        raise SpecError("ranks", "is missing", "say how many processes to start")
+    if not 2 <= ranks <= MAX_RANKS:
+        raise SpecError("ranks", f"{ranks} is not 2 to {MAX_RANKS}")
+    if wanted is None:
+        raise SpecError("size", "is missing", 'give bytes, as in "16 MB"')
+    network = fully_connected(ranks, bandwidth="10 GB/s", latency="10 us")
+    plan = None
+    kind = _core.Collective(
+        what, list(range(ranks)), wanted, root if what in _ROOTED else None
+    ).kind
+    if not 0 <= root < ranks:
+        raise SpecError("root", f"{root} is not a rank of 0 to {ranks - 1}")
+    if algorithm is not None:
+        plan = make_plan(
+            kind, network, size=wanted, algorithm=algorithm, root=root if kind in _ROOTED else None
+        )
+    return plan, kind, ranks, wanted, root if kind in _ROOTED else 0
+
+
+def _processes(
+    plan: Plan | None,
+    given: dict[str, Any],
+    ranks: int,
+    progress: Callable[[str, int, int], None] | None,
+) -> list[dict[str, Any]]:
+    """Run the processes to their end; give the last line of each."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hocket-")))
+        file = None
+        if plan is not None:
+            file = folder / "plan.parquet"
+            plan.save(file)
+        secret = secrets.token_hex(16)
+        store = serve(secret=secret)
+        stack.callback(store.close)
+        told = json.dumps({**given, "plan": None if file is None else str(file)})
+        lines: list[list[dict[str, Any]]] = [[] for _ in range(ranks)]
+        processes = []
+        threads = []
+        for rank in range(ranks):
+            environment = {
+                **os.environ,
+                "HOCKET_STORE": store.address,
+                "HOCKET_RANK": str(rank),
+                "HOCKET_SIZE": str(ranks),
+                "HOCKET_SECRET": secret,
+            }
+            process = subprocess.Popen(
+                [sys.executable, "-m", "hocket.runtime.rank"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+                text=True,
+            )
+            processes.append(process)
+            stack.callback(_end, process)
+            assert process.stdin is not None
+            process.stdin.write(told)
+            process.stdin.close()
+            thread = threading.Thread(target=_read, args=(process, lines[rank]), daemon=True)
+            thread.start()
+            threads.append(thread)
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(0.02)
+            if progress is not None:
+                done = min(each[-1].get("done", 0) if each else 0 for each in lines)
+                progress("run", done, given["calls"])
+        for process in processes:
+            process.wait()
+        return [_judged(rank, each, processes[rank]) for rank, each in enumerate(lines)]
+
+
+def _judged(
+    rank: int, lines: list[dict[str, Any]], process: subprocess.Popen[str]
+) -> dict[str, Any]:
+    """Give the last line of a rank, or raise what it says."""
+    last = lines[-1] if lines else {}
+    if "times" in last:
+        return last
+    if "wrong" in last:
+        raise InfeasibleError(None, f"rank {rank}: the result is wrong: {last['wrong']}")
+    if "failed" in last:
+        raise TransportError(last["error"], *last["failed"])
+    if "error" in last:
+        raise InfeasibleError(None, f"rank {rank}: {last['error']}")
+    raise TransportError(
+        f"rank {rank} ended with exit code {process.returncode} and said nothing", "died", rank
+    )
+
+
+def _read(process: subprocess.Popen[str], lines: list[dict[str, Any]]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            lines.append(found)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process that may still run."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

@@ -1,0 +1,147 @@
+"""How processes come together, and how runs are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hocket._options import seconds
+from hocket.errors import SpecError
+from hocket.runtime.arrays import OPERATIONS
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class ConnectKeywords(TypedDict, total=False):
+        """The fields of :class:`ConnectOptions` as keywords of a call."""
+
+        secret: str | bytes | None
+        group: str
+        timeout: str | float
+        join_timeout: str | float
+        transport: str
+        streams: int
+        serves: bool | None
+
+    class MeasureKeywords(TypedDict, total=False):
+        """The fields of :class:`MeasureOptions` as keywords of a call."""
+
+        root: int
+        dtype: str
+        op: str
+        transport: str
+        calls: int
+        timeout: str | float
+
+
+TRANSPORTS = ("auto", "tcp", "shared")
+"""How numbers travel."""
+
+DTYPES = (
+    *("float64", "float32", "float16"),
+    *("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
+)
+"""Types that NumPy has, and so can check."""
+
+_MAX_SECONDS = 1e9
+
+
+@dataclass(frozen=True)
+class ConnectOptions:
+    """How a group of processes comes together.
+
+    Parameters
+    ----------
+    secret
+        What all ranks know; by default ``$HOCKET_SECRET``. An address that other hosts reach needs one.
+    group
+        Name of the group: groups of several names can meet at one address.
+    timeout
+        How long a call may stand still, as ``"30 s"``; numbers are seconds.
+    join_timeout
+        How long the others may take to come.
+    transport
+        ``tcp``; ``shared`` for memory of one host; ``auto`` shares memory where all ranks can. Calls that
+        name a plan go over TCP in any case.
+    streams
+        TCP connections of each link, over which the channels of a plan are spread.
+    serves
+        Whether this rank lets all meet at the address; by default rank 0 does if the address is given.
+    """
+
+    secret: str | bytes | None = None
+    group: str = "world"
+    timeout: str | float = "30 s"
+    join_timeout: str | float = "60 s"
+    transport: str = "auto"
+    streams: int = 1
+    serves: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("transport", self.transport, TRANSPORTS)
+        if not 0 < len(self.group) <= 1000:
+            raise SpecError("group", "is not a name of a group", "give a short text")
+        for name in ("timeout", "join_timeout"):
+            check_time(name, getattr(self, name))
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """What processes of this machine do when a collective is measured.
+
+    Parameters
+    ----------
+    root
+        Of a kind that has one.
+    dtype
+        Type of the numbers, one of those that NumPy has.
+    op
+        ``sum``, ``product``, ``min``, ``max`` or ``average``.
+    transport
+        ``auto``, ``tcp`` or ``shared``; plans go over TCP.
+    calls
+        How many are timed, after some that are not.
+    timeout
+        How long a call, and the start, may stand still.
+    """
+
+    root: int = 0
+    dtype: str = "float32"
+    op: str = "sum"
+    transport: str = "auto"
+    calls: int = 20
+    timeout: str | float = "30 s"
+
+    def __post_init__(self) -> None:
+        check_choice("dtype", self.dtype, DTYPES)
+        check_choice("op", self.op, OPERATIONS)
+        check_choice("transport", self.transport, TRANSPORTS)
+        check_time("timeout", self.timeout)
+        if self.op == "average" and not self.dtype.startswith("float"):
+            raise SpecError("op", f"there is no average of {self.dtype}", "sum, or take floats")
+        if not 1 <= self.calls <= 100_000:
+            raise SpecError("calls", f"{self.calls} is not 1 to 100000")
+
+
+def check_time(name: str, given: str | float) -> None:
+    """Refuse what is not a time above 0.
+
+    Raises
+    ------
+    SpecError
+        With what would be right.
+    """
+    if not 0 < seconds(given, name) < _MAX_SECONDS:
+        raise SpecError(name, f"{given!r} is not a time above 0", 'give "30 s"')
+
+
+def check_choice(name: str, given: str, known: tuple[str, ...]) -> None:
+    """Refuse what is not among the known.
+
+    Raises
+    ------
+    SpecError
+        Naming them.
+    """
+    if given not in known:
+        raise SpecError(name, f"{given!r} is not known", f"one of {', '.join(known)}")

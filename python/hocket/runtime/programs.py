@@ -1,0 +1,72 @@
+"""Which program a call runs that names no plan."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hocket._core.runtime import Program
+from hocket.errors import SpecError
+from hocket.plans.plan import Plan
+from hocket.plans.planner import plan
+from hocket.topology import fully_connected
+
+_SMALL = 64 << 10
+"""Up to here each rank sends to all at once; above, as few bytes as possible cross each link [bytes]."""
+
+
+def program_for(kind: str, ranks: int, root: int, size: int) -> Program:
+    """Give the program of a collective among ranks that all reach each other equally well.
+
+    Parameters
+    ----------
+    kind, ranks, root
+        What is to be done.
+    size
+        Bytes of the whole vector.
+    """
+    is_large = kind == "all-reduce" and size > _SMALL
+    return _planned(kind, ranks, root, "ring" if is_large else "direct")
+
+
+@lru_cache(maxsize=256)
+def _planned(kind: str, ranks: int, root: int, algorithm: str) -> Program:
+    topology = fully_connected(ranks, bandwidth="10 GB/s", latency="10 us")
+    rooted = kind in ("broadcast", "reduce", "gather", "scatter")
+    made = plan(
+        kind,
+        topology,
+        size=ranks << 10,
+        algorithm=algorithm,
+        chunks=1,
+        root=root if rooted else None,
+    )
+    return Program(made.core)
+
+
+class Programs:
+    """Programs of a user's plans, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Plan, Program]] = {}
+
+    def of(self, given: Plan, kind: str, ranks: int, root: int) -> Program:
+        """Give the program of a plan that is to do a kind of collective.
+
+        Raises
+        ------
+        SpecError
+            If it does something else.
+        VerificationError, InfeasibleError
+            If the plan is wrong, or has no program.
+        """
+        if id(given) not in self._made:
+            self._made[id(given)] = (given, Program(given.core))
+        program = self._made[id(given)][1]
+        for what, has, wanted in (
+            ("kind", program.kind, kind),
+            ("number of ranks", program.ranks, ranks),
+            ("root", program.root, root),
+        ):
+            if has != wanted:
+                raise SpecError("plan", f"its {what} is {has}, the call's {wanted}")
+        return program

@@ -1,0 +1,102 @@
+"""Calls every collective of ``torch.distributed`` on a backend, and prints what comes out."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+
+
+def results(rank: int, size: int) -> dict[str, object]:
+    found: dict[str, object] = {}
+    mine = torch.arange(6.0) + 10 * rank
+    for name in ("SUM", "PRODUCT", "MIN", "MAX"):
+        tensor = mine.clone()
+        dist.all_reduce(tensor, op=getattr(dist.ReduceOp, name))
+        found[f"all_reduce {name}"] = tensor.tolist()
+    for dtype in (torch.float64, torch.float16, torch.int64, torch.int32, torch.uint8):
+        tensor = torch.arange(5).to(dtype) + rank
+        dist.all_reduce(tensor)
+        found[f"all_reduce {dtype}"] = tensor.tolist()
+    strided = torch.arange(12.0).reshape(3, 4).t()
+    dist.all_reduce(strided)
+    found["all_reduce strided"] = strided.tolist()
+    tensor = mine.clone()
+    dist.broadcast(tensor, 1)
+    found["broadcast"] = tensor.tolist()
+    tensor = mine.clone()
+    dist.reduce(tensor, 1)
+    found["reduce"] = tensor.tolist() if rank == 1 else None
+    parts = [torch.empty(6) for _ in range(size)]
+    dist.all_gather(parts, mine)
+    found["all_gather"] = [part.tolist() for part in parts]
+    own = torch.empty(2)
+    dist.scatter(own, [torch.full((2,), float(i)) for i in range(size)] if rank == 0 else None)
+    found["scatter"] = own.tolist()
+    into = [torch.empty(6) for _ in range(size)] if rank == 0 else None
+    dist.gather(mine, into)
+    found["gather"] = [part.tolist() for part in into] if into is not None else None
+    if rank == 0:
+        dist.send(mine, 1)
+    elif rank == 1:
+        got = torch.empty(6)
+        dist.recv(got, 0)
+        found["recv"] = got.tolist()
+    work = dist.all_reduce(mine, async_op=True)
+    work.wait()
+    found["async"] = mine.tolist()
+    pair = dist.new_group([0, 1])
+    if rank < 2:
+        tensor = torch.ones(3) * (rank + 1)
+        dist.all_reduce(tensor, group=pair)
+        found["pair"] = tensor.tolist()
+    dist.barrier()
+    return found
+
+
+def more(rank: int, size: int) -> dict[str, object]:
+    """What gloo of PyTorch 1.13 does not do: compared with what it must be."""
+    numbers = torch.arange(2.0 * size) + rank
+    own = torch.empty(2)
+    base = getattr(dist, "reduce_scatter_tensor", None) or dist._reduce_scatter_base
+    base(own, numbers)
+    total = torch.arange(2.0 * size) * size + size * (size - 1) / 2
+    whole = torch.empty(2 * size)
+    gather = getattr(dist, "all_gather_into_tensor", None) or dist._all_gather_base
+    gather(whole, own)
+    out = torch.empty(2 * size)
+    dist.all_to_all_single(out, torch.arange(2.0 * size) + 100 * rank)
+    swapped = [100.0 * i + 2 * rank + j for i in range(size) for j in range(2)]
+    wide = torch.tensor([1.5, -2.0], dtype=torch.bfloat16) * (rank + 1)
+    dist.all_reduce(wide)
+    factor = size * (size + 1) / 2
+    lists = torch.empty(2)
+    dist.reduce_scatter(lists, [numbers[2 * i : 2 * i + 2].clone() for i in range(size)])
+    return {
+        "reduce_scatter": own.tolist() == total[2 * rank : 2 * rank + 2].tolist(),
+        "reduce_scatter of lists": lists.tolist() == own.tolist(),
+        "all_gather": whole.tolist() == total.tolist(),
+        "all_to_all": out.tolist() == swapped,
+        "bfloat16": wide.tolist() == [1.5 * factor, -2 * factor],
+    }
+
+
+def main(backend: str) -> None:
+    if backend == "hocket":
+        import hocket.distributed  # noqa: F401
+    dist.init_process_group(backend)
+    rank, size = dist.get_rank(), dist.get_world_size()
+    found = results(rank, size)
+    if backend == "hocket":
+        found["more"] = more(rank, size)
+    print(json.dumps(found))
+    sys.stdout.flush()
+    dist.barrier()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

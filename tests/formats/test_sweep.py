@@ -1,0 +1,66 @@
+"""Algorithms on shipped machines, through every format: written, read, judged, run on integers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import hocket as hk
+from hocket.formats import ExportOptions, export_plan
+from hocket.formats.kinds import KINDS
+from hocket.plans.algorithms import BUILTIN, quick
+from hocket.topology.machines import names
+
+SAMPLE = ("amd4_sccl", "dgx1_v100", "dgx_a100_2box")
+FORMATS = (("msccl", "Simple"), ("msccl", "LL"), ("mscclpp", "Simple"), ("mscclpp", "LL"))
+KINDS_OF_COLLECTIVES = sorted({kind for each in BUILTIN.values() for kind in each.kinds})
+MOST_NPUS = 64
+REFUSALS = re.compile(
+    r"has no name for (gather|scatter)|packets go to memory of the same node|executor cannot hold it"
+    r"|no runtime loads it|is no rank of the collective|not whole multiples of one chunk size"
+)
+"""What docs/msccl.md and docs/mscclpp.md say that the formats cannot express."""
+
+
+def machines() -> list[object]:
+    """The sample, and all others as slow tests."""
+    slow = pytest.mark.slow
+    return [pytest.param(each, marks=() if each in SAMPLE else slow) for each in names()]
+
+
+def refusal(plan: hk.Plan, path: Path, to: str, protocol: str) -> str | None:
+    """Write a plan; give why it cannot be written."""
+    try:
+        export_plan(plan, path, to=to, options=ExportOptions(protocol=protocol))
+    except hk.InfeasibleError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("machine", machines())
+def test_what_every_algorithm_plans_is_right_in_every_format(machine: str, tmp_path: Path) -> None:
+    topology = hk.topology.load(machine)
+    if topology.npu_count > MOST_NPUS:
+        pytest.skip("plans among so many NPUs take minutes")
+    path, right = tmp_path / "file", 0
+    for kind in KINDS_OF_COLLECTIVES:
+        for algorithm in quick(kind):
+            try:
+                plan = hk.plan(kind, topology, size="16 MB", algorithm=algorithm, chunks=1)
+            except (hk.InfeasibleError, hk.SpecError):
+                continue
+            for to, protocol in FORMATS:
+                name = f"{machine}: {kind} by {algorithm} as {to}, {protocol}"
+                why = refusal(plan, path, to, protocol)
+                if why is not None:
+                    assert REFUSALS.search(why), f"{name}: {why}"
+                    continue
+                check = KINDS[to].check
+                assert check is not None
+                found = check(path.read_text(), runs=True)
+                assert not found.count, f"{name}: {found.findings[0].text}"
+                assert "every output is right" in found.notes[-1], name
+                right += 1
+    assert right

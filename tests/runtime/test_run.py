@@ -1,0 +1,138 @@
+"""``hocket run`` and ``hk.runtime.run_plan``: processes that are started, checked and timed."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Hocket, folder, hocket
+
+import hocket as hk
+from hocket import runtime
+from hocket.runtime import launch
+from hocket.runtime.reference import check, expected
+
+__all__ = ["folder", "hocket"]  # fixtures
+
+NETWORK = "mesh:2x2@1GB/s,10us"
+
+
+def test_a_plan_is_run_checked_and_timed(hocket: Hocket) -> None:
+    made = hocket(
+        *("plan", "all-reduce", "-t", NETWORK, "-s", "1MB", "-a", "greedy", "-o", "plan.parquet")
+    )
+    assert made.code == 0, made.err
+    found = hocket("run", "plan.parquet", "--calls", "3", "--json").json()
+    assert found["format"] == "hocket.timed-calls"
+    assert (found["algorithm"], found["ranks"], found["calls"]) == ("greedy", 4, 3)
+    assert 0 < found["min_ps"] <= found["median_ps"] <= found["p90_ps"]
+    assert found["algbw"] == pytest.approx(1e6 / found["median_ps"] * 1e12)
+    assert found["busbw"] == pytest.approx(found["algbw"] * 1.5)
+    assert found["predicted_ps"] > 10**8
+    larger = hocket("run", "plan.parquet", "--calls", "1", "--size", "2MB", "--json").json()
+    assert (larger["size_bytes"], larger["predicted_ps"]) == (2_000_000, None)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce"),
+        *("all-to-all", "gather", "scatter"),
+    ],
+)
+def test_every_kind_is_run(kind: str) -> None:
+    for algorithm, transport in ((None, "shared"), ("direct", "tcp")):
+        found = runtime.run_plan(kind, ranks=2, size=4000, algorithm=algorithm, calls=1)
+        assert (found.collective, found.transport) == (kind, transport)
+        assert found.size == 4000
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "--np: is missing; say how many processes to start"),
+        (("--np", "4"), '--size: is missing; give bytes, as in "16 MB"'),
+        (("--np", "1", "-s", "1MB"), "--np: 1 is not 2 to 64"),
+        (("--np", "4", "-s", "2B"), "--size: 2 bytes are no float32 for each of 4 ranks"),
+        (("--np", "4", "-s", "1MB", "--dtype", "int3"), "--dtype: 'int3' is not known; one of "),
+        (("--np", "4", "-s", "1MB", "--op", "or"), "--op: 'or' is not known; one of sum, "),
+        (
+            ("--np", "4", "-s", "1MB", "--dtype", "int8", "--op", "average"),
+            "--op: there is no average of int8",
+        ),
+        (("--np", "4", "-s", "1MB", "--calls", "0"), "--calls: 0 is not 1 to 100000"),
+        (("--np", "4", "-s", "1MB", "--timeout", "soon"), "--timeout: 'soon' is not a time"),
+        (("--np", "4", "-s", "1MB", "--transport", "x"), "--transport: 'x' is not known"),
+        (("--np", "4", "-s", "1MB", "--collective", "x"), 'there is no collective "x"'),
+        (("--np", "4", "-s", "1MB", "-a", "x"), "there is no algorithm 'x'"),
+        (("plan.parquet", "-a", "ring"), "--algorithm: the plan has its own; leave it out"),
+        (("plan.parquet", "--root", "1"), "--root: the plan has its own; leave it out"),
+        (("plan.parquet", "--np", "3"), "--np: the plan is for 4 ranks, not 3"),
+        (("plan.parquet", "--transport", "shared"), "--transport: plans go over TCP"),
+        (("nowhere.parquet",), "there is no such file"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(hocket: Hocket, words: tuple[str, ...], said: str) -> None:
+    hocket("plan", "all-reduce", "-t", NETWORK, "-s", "1MB", "-a", "ring", "-o", "plan.parquet")
+    result = hocket("run", *words)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+def test_a_process_that_is_killed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    class Recorded(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            started.append(self)
+
+    monkeypatch.setattr(launch.subprocess, "Popen", Recorded)
+
+    def kill(_stage: str, done: int, _total: int) -> None:
+        if done > 0:
+            started[1].kill()
+
+    with pytest.raises(hk.TransportError) as caught:
+        runtime.run_plan("all-reduce", ranks=3, size=1 << 20, calls=100_000, progress=kill)
+    assert (caught.value.code, caught.value.culprit) == ("died", 1)
+    assert "rank 1 has died" in str(caught.value)
+    assert all(process.poll() is not None for process in started)
+
+
+def test_an_interruption_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    class Recorded(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            started.append(self)
+
+    monkeypatch.setattr(launch.subprocess, "Popen", Recorded)
+
+    def interrupt(_stage: str, done: int, _total: int) -> None:
+        if done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        runtime.run_plan("all-reduce", ranks=2, size=1 << 20, calls=100_000, progress=interrupt)
+    assert [process.poll() is not None for process in started] == [True, True]
+
+
+def test_the_check_finds_what_is_wrong() -> None:
+    import numpy as np
+
+    inputs = [np.arange(6.0, dtype=np.float32) + rank for rank in range(3)]
+    right = expected("all-reduce", inputs, 0, 0, "sum")
+    assert right is not None
+    result = right.astype(np.float32)
+    assert check("all-reduce", result, inputs, 0, 0, "sum") is None
+    result[4] += 1e-3
+    assert "1 numbers are wrong, at 4 " in str(check("all-reduce", result, inputs, 0, 0, "sum"))
+    result[4] = np.nan
+    assert check("all-reduce", result, inputs, 0, 0, "sum") is not None
+    assert check("all-reduce", result[:2], inputs, 0, 0, "sum") is not None
+    assert check("reduce", None, inputs, 1, 0, "sum") is None
+    assert check("reduce", result, inputs, 1, 0, "sum") is not None

@@ -1,0 +1,353 @@
+"""Collectives on arrays between processes, against NumPy."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tests.runtime.ranks import Ranks
+
+import hocket as hk
+from hocket import runtime
+from hocket.plans.algorithms import quick
+from hocket.runtime.arrays import DTYPES, OPERATIONS
+from hocket.runtime.rank import filled
+from hocket.runtime.reference import check
+
+Array = npt.NDArray[Any]
+
+KINDS = (
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "broadcast",
+    "reduce",
+    "all-to-all",
+    "gather",
+    "scatter",
+)
+LINK = {"bandwidth": "1 GB/s", "latency": "10 us"}
+
+
+def call(
+    comm: runtime.Communicator, kind: str, array: Array, root: int, op: str, **more: Any
+) -> Array | None:
+    """Make the call of a kind, with arrays of the kind's usual shapes."""
+    if kind == "all-reduce":
+        return comm.all_reduce(array, op, **more)
+    if kind == "reduce":
+        return comm.reduce(array, root, op, **more)
+    if kind == "reduce-scatter":
+        return comm.reduce_scatter(array, op, **more)
+    if kind == "all-gather":
+        return comm.all_gather(array, **more)
+    if kind == "all-to-all":
+        return comm.all_to_all(array, **more)
+    if kind == "gather":
+        return comm.gather(array, root, **more)
+    if kind == "broadcast":
+        return comm.broadcast(array.copy(), root, **more)
+    if comm.rank == root:
+        return comm.scatter(array, root, **more)
+    part = np.empty_like(array[: len(array) // comm.size])
+    return comm.scatter(None, root, out=part, **more)
+
+
+def checked(
+    comm: runtime.Communicator, kind: str, count: int, dtype: str, op: str = "sum", **more: Any
+) -> list[str]:
+    """Make a call and compare; give what is wrong."""
+    root = comm.size - 1 if kind in ("broadcast", "reduce", "gather", "scatter") else 0
+    has_parts = kind not in ("all-reduce", "reduce", "broadcast")
+    count = count * comm.size if has_parts else count
+    inputs = [filled(rank, count, dtype) for rank in range(comm.size)]
+    before = inputs[comm.rank].copy()
+    result = call(comm, kind, inputs[comm.rank], root, op, **more)
+    wrong = check(kind, result, inputs, comm.rank, root, op)
+    if not np.array_equal(before, inputs[comm.rank]):
+        wrong = "the array that was only to be read has changed"
+    return [f"{kind} {op} of {count} {dtype} at {comm.rank}: {wrong}"] if wrong else []
+
+
+def every_kind(sizes: tuple[int, ...]) -> Callable[[runtime.Communicator], list[str]]:
+    def work(comm: runtime.Communicator) -> list[str]:
+        wrong = []
+        for kind, count in itertools.product(KINDS, sizes):
+            wrong += checked(comm, kind, count, "int32")
+            wrong += checked(comm, kind, count, "float32")
+        return wrong
+
+    return work
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_every_kind_without_a_plan(transport: str, size: int) -> None:
+    if size == 1 and transport == "tcp":
+        return
+    with Ranks(size, every_kind((0, 1, 17, 40_001)), transport=transport) as ranks:
+        assert ranks.results() == [[]] * size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+@pytest.mark.parametrize("size", [4, 7, 8, 16])
+def test_every_kind_among_many(transport: str, size: int) -> None:
+    work = every_kind((0, 1, 17, 400_000 // size + 1))
+    with Ranks(size, work, transport=transport, timeout="120 s", join_timeout="120 s") as ranks:
+        assert [ranks.ended(rank, 600).value for rank in range(size)] == [[]] * size
+
+
+def plans_of(size: int, kinds: tuple[str, ...]) -> list[hk.Plan]:
+    """Plans of all quick algorithms on a network, those that apply."""
+    topology = hk.topology.fully_connected(size, **LINK)
+    plans = []
+    for kind in kinds:
+        root = size - 1 if kind in ("broadcast", "reduce", "gather", "scatter") else None
+        for algorithm in quick(kind):
+            try:
+                made = hk.plan(
+                    kind, topology, size=size * 7560, algorithm=algorithm, chunks=1, root=root
+                )
+            except (hk.InfeasibleError, hk.SpecError):
+                continue
+            plans.append(made)
+    return plans
+
+
+def run_plans(plans: list[hk.Plan], sizes: tuple[int, ...], dtypes: tuple[str, ...]) -> Any:
+    def work(comm: runtime.Communicator) -> list[str]:
+        wrong = []
+        for plan, count, dtype in itertools.product(plans, sizes, dtypes):
+            found = checked(comm, plan.collective.kind, count, dtype, plan=plan)
+            wrong += [f"{plan.algorithm}: {each}" for each in found]
+        return wrong
+
+    return work
+
+
+def test_plans_of_every_algorithm() -> None:
+    plans = plans_of(4, KINDS)
+    assert {plan.collective.kind for plan in plans} == set(KINDS)
+    assert len({plan.algorithm for plan in plans}) > 8
+    with Ranks(4, run_plans(plans, (0, 1, 1009), ("int64", "float32"))) as ranks:
+        assert ranks.results() == [[]] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3, 6, 8, 12, 16])
+def test_plans_of_every_algorithm_among_more(size: int) -> None:
+    plans = plans_of(size, KINDS)
+    work = run_plans(plans, (0, 1, 1009, 65_537), ("int64", "float32", "float16", "int8"))
+    with Ranks(size, work, timeout="120 s", join_timeout="120 s") as ranks:
+        assert [ranks.ended(rank, 600).value for rank in range(size)] == [[]] * size
+
+
+def test_a_plan_over_several_hops_and_streams() -> None:
+    mesh = hk.topology.mesh(2, 3, **LINK)
+    plans = [
+        hk.plan("all-reduce", mesh, size=1 << 20, algorithm=name, chunks=4)
+        for name in ("greedy", "multitree", "ring")
+    ]
+    with Ranks(6, run_plans(plans, (0, 5, 30_011), ("int32",)), streams=2) as ranks:
+        assert ranks.results() == [[]] * 6
+
+
+def operations(comm: runtime.Communicator) -> list[str]:
+    wrong = []
+    for dtype, op in itertools.product((*DTYPES, "float32"), OPERATIONS):
+        if dtype.startswith(("bfloat", "float8")):
+            continue  # NumPy has none: see the next test
+        if op == "average" and "int" in dtype:
+            continue
+        wrong += checked(comm, "all-reduce", 1003, dtype, op)
+        wrong += checked(comm, "reduce-scatter", 11, dtype, op)
+    return wrong
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_every_type_and_operation(transport: str) -> None:
+    with Ranks(3, operations, transport=transport) as ranks:
+        assert ranks.results() == [[]] * 3
+
+
+def bfloats(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """Round to nearest even, to the upper half of a float."""
+    bits = values.view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def floats(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def narrow(comm: runtime.Communicator) -> list[Array]:
+    values = [bfloats(filled(rank, 999, "float32")) for rank in range(comm.size)]
+    total = comm.all_reduce(values[comm.rank], dtype="bfloat16")
+    eights = np.array([0x38, 0x40, 0xB8, 0x7E], np.uint8)  # 1, 2, -1 and 448
+    tiny = comm.all_reduce(eights, dtype="float8_e4m3fn")
+    return [floats(total), tiny]
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_types_that_numpy_does_not_have(transport: str) -> None:
+    with Ranks(3, narrow, transport=transport) as ranks:
+        found = ranks.results()
+    values = [floats(bfloats(filled(rank, 999, "float32"))) for rank in range(3)]
+    right = np.sum([each.astype(np.float64) for each in values], axis=0)
+    allowed = np.sum(np.abs(values), axis=0) * 2**-7 * 2
+    for total, tiny in found:
+        assert (np.abs(total - right) <= allowed).all()
+        assert list(tiny) == [0x44, 0x4C, 0xC4, 0x7F]  # 3, 6, -3, and too large for a number
+        assert np.array_equal(total, found[0][0])
+
+
+def arrays(comm: runtime.Communicator) -> list[str]:
+    """Arrays of all kinds; the errors are those of this rank and reach no other."""
+    refused = []
+    numbers = np.arange(24.0)
+
+    def refuse(work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except hk.SpecError as error:
+            refused.append(str(error))
+
+    strided = numbers.reshape(4, 6)[:, ::2]
+    assert (comm.all_reduce(strided) == strided * comm.size).all()
+    unaligned = np.frombuffer(b"x" + numbers.tobytes(), np.uint8)[1:].view(np.float64)
+    assert not unaligned.flags.aligned
+    assert (comm.all_reduce(unaligned) == numbers * comm.size).all()
+    in_place = numbers.copy()
+    assert comm.all_reduce(in_place, out=in_place) is in_place
+    assert in_place[5] == 5 * comm.size
+    assert comm.all_reduce(memoryview(numbers))[5] == 5 * comm.size
+    assert comm.all_reduce(numbers + 1j)[5] == (5 + 1j) * comm.size
+    assert comm.all_gather(np.array(["ab", "c"]))[2] == "ab"
+    assert comm.all_reduce(np.array([True, False]), "max").tolist() == [True, False]
+    assert comm.all_reduce(np.float32(2) * np.ones(())).shape == ()
+    assert comm.all_gather(np.ones(())).shape == (comm.size,)
+    assert comm.all_to_all(np.arange(12).reshape(comm.size * 2, -1)).shape == (comm.size * 2, 3)
+    refuse(lambda: comm.all_reduce([1, 2]))
+    refuse(lambda: comm.all_reduce(numbers, "mean"))
+    refuse(lambda: comm.all_reduce(numbers, out=strided))
+    refuse(lambda: comm.all_reduce(strided, out=strided))
+    refuse(lambda: comm.all_reduce(numbers, out=unaligned))
+    refuse(lambda: comm.all_reduce(numbers, out=numbers.astype("f4")))
+    refuse(lambda: comm.all_reduce(numbers.astype(">f8")))
+    refuse(lambda: comm.all_reduce(np.array(["ab"])))
+    refuse(lambda: comm.all_reduce(numbers.astype("i4"), "average"))
+    refuse(lambda: comm.all_reduce(numbers, dtype="bfloat16"))
+    refuse(lambda: comm.reduce_scatter(np.arange(5)))
+    refuse(lambda: comm.all_to_all(numbers, out=numbers))
+    refuse(lambda: comm.broadcast(numbers, root=2))
+    refuse(lambda: comm.scatter(None) if comm.rank else comm.all_reduce(object()))
+    refuse(lambda: comm.start(len, "x"))
+    assert comm.start(comm.all_reduce, numbers).wait()[5] == 5 * comm.size
+    return refused
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_arrays_that_are_taken_copied_or_refused(transport: str) -> None:
+    with Ranks(2, arrays, transport=transport) as ranks:
+        found = ranks.results()
+    assert found[0][:3] == [
+        "array: list is not an array; give NumPy, DLPack or a buffer",
+        "op: 'mean' is not an operation; one of sum, product, min, max, average",
+        "out: has shape (4, 3); it must be (24,)",
+    ]
+    assert found[0][3] == (
+        "out: its elements are not next to each other; give a contiguous array, or copy it"
+    )
+    assert [len(each) for each in found] == [15, 15]
+    assert "is read-only" in found[0][4]
+    assert "must be of float64" in found[0][5]
+    assert "an average of int32 is not defined" in found[0][8]
+    assert "out: is missing" in found[1][13]
+
+
+def groups(comm: runtime.Communicator) -> list[float]:
+    halves = [comm.group([0, 2]), comm.group([3, 1])]
+    sums = []
+    for half in halves:
+        if half is not None:
+            with half:
+                sums.append(float(half.all_reduce(np.array([comm.rank]))[0]))
+                sums.append(float(half.rank))
+    pending = [comm.start(comm.all_reduce, np.full(1000, i)) for i in range(20)]
+    comm.barrier()
+    assert all(each.done() for each in pending)
+    sums += [float(each.wait()[0]) for each in pending[:2]]
+    return sums
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_groups_within_groups_and_calls_that_go_on(transport: str) -> None:
+    with Ranks(4, groups, transport=transport) as ranks:
+        found = ranks.results()
+    assert found == [[2, 0, 0, 4], [4, 1, 0, 4], [2, 1, 0, 4], [4, 0, 0, 4]]
+
+
+def test_a_plan_must_be_that_of_the_call() -> None:
+    plan = hk.plan("all-reduce", hk.topology.fully_connected(3, **LINK), size=300, algorithm="ring")
+
+    def work(comm: runtime.Communicator) -> list[str]:
+        said = []
+        for attempt in (
+            lambda: comm.all_reduce(np.ones(3), plan=plan),
+            lambda: comm.all_gather(np.ones(3), plan=plan),
+        ):
+            with pytest.raises(hk.SpecError) as caught:
+                attempt()
+            said.append(str(caught.value))
+        return said
+
+    with Ranks(2, work) as ranks:
+        assert ranks.results()[0] == [
+            "plan: its number of ranks is 3, the call's 2",
+            "plan: its kind is all-reduce, the call's all-gather",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"address": "nowhere"}, "address: 'nowhere' is not HOST:PORT"),
+        ({"rank": 2}, "rank: 2 of 2 ranks"),
+        ({"rank": -1}, "rank: -1 is not a whole number from 0"),
+        ({"size": None}, "size: is missing"),
+        ({"timeout": "0 s"}, "timeout: '0 s' is not a time above 0"),
+        ({"transport": "rdma"}, "transport: 'rdma' is not known"),
+        ({"streams": 0}, "streams: 0; give 1 to 64"),
+        ({"address": "0.0.0.0:0"}, "give a secret that all ranks know"),
+        ({"port": 1}, "port: there is no such option"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given: dict[str, Any], said: str) -> None:
+    options: dict[str, Any] = {"address": "127.0.0.1:0", "rank": 0, "size": 2, **given}
+    with pytest.raises(hk.SpecError) as caught:
+        runtime.connect(options.pop("address"), **options)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_environment_says_where_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOCKET_STORE", "HOCKET_RANK", "HOCKET_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(hk.SpecError, match="HOCKET_STORE"):
+        runtime.connect()
+    store = runtime.serve(secret="key")
+    if True:
+        monkeypatch.setenv("HOCKET_STORE", store.address)
+        monkeypatch.setenv("HOCKET_RANK", "0")
+        monkeypatch.setenv("HOCKET_SIZE", "1")
+        monkeypatch.setenv("HOCKET_SECRET", "key")
+        with runtime.connect() as comm:
+            assert comm.all_reduce(np.arange(3)).tolist() == [0, 1, 2]
+        monkeypatch.setenv("HOCKET_SIZE", "many")
+        with pytest.raises(hk.SpecError, match="whole number"):
+            runtime.connect()
