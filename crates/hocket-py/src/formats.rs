@@ -457,12 +457,12 @@ pub(crate) fn export_mscclpp(
     max_bytes: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> Result<Exported, CoreError> {
-    let known = mscclpp_json::Protocol::ALL;
+    let (known, given) = (mscclpp_json::Protocol::ALL, protocol);
     let protocol = known
         .into_iter()
-        .find(|known| known.name() == protocol)
+        .find(|known| known.name() == given)
         .ok_or_else(|| {
-            let parts = Parts::new(format!("{protocol:?} is not a protocol of MSCCL++"));
+            let parts = Parts::new(format!("{given:?} is not a protocol of MSCCL++"));
             parts.field("protocol").remedy("Simple and LL are")
         })?;
     let verified = plan.verified(py, None)?;
