@@ -49,6 +49,7 @@ __all__ = [
     "behind",
     "bus_factors",
     "cells_of",
+    "launch_behind",
     "times",
     "ways_of",
 ]
@@ -261,3 +262,9 @@ def behind(launch: Floats, work: Floats) -> Floats:
     """Give what work takes with a launch that hides behind the work before it [us]."""
     together: Floats = (launch**_LAUNCH + work**_LAUNCH) ** (1 / _LAUNCH)
     return together
+
+
+def launch_behind(together: float, work: float) -> float:
+    """Give the launch by which work takes so long [us], the inverse of :func:`behind`; 0 if none does."""
+    launch: float = max(together**_LAUNCH - work**_LAUNCH, 0.0) ** (1 / _LAUNCH)
+    return launch

@@ -91,7 +91,9 @@ class Measured(Result):
     @property
     def busbw(self) -> float:
         """What each link must have carried, as nccl-tests count it [bytes/s]."""
-        return self.algbw * bus_factor(self.collective, self.ranks)
+        root = self.root if self.collective in _ROOTED else None
+        done = _core.Collective(self.collective, list(range(self.ranks)), self.size, root)
+        return self.algbw * done.bus_factor
 
     def to_dict(self) -> TimedCallsData:
         """Give it as values of JSON."""
@@ -113,13 +115,6 @@ class Measured(Result):
             "predicted_ps": self.predicted_ps,
             "load_average": self.load_average,
         }
-
-
-def bus_factor(kind: str, ranks: int) -> float:
-    """Give the factor from algbw to busbw, as nccl-tests have it."""
-    if kind == "all-reduce":
-        return 2 * (ranks - 1) / ranks
-    return 1.0 if kind in ("broadcast", "reduce") else (ranks - 1) / ranks
 
 
 def run_plan(

@@ -19,7 +19,7 @@ from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.hardware import Hardware
-from hocket.profiles.law import behind, cells_of, ways_of
+from hocket.profiles.law import behind, cells_of, launch_behind, ways_of
 from hocket.profiles.measurement import Measurement
 from hocket.profiles.plans import predict_plan
 from hocket.profiles.prediction import predict_on
@@ -166,16 +166,15 @@ def launched(
     named; by default the one with which the least time up to 32 KiB would be right, though no shorter and
     no longer than those of the kinds that the profile has; without such a size the profile's first.
     """
+    none = replace(profile, launch={"kernel": 0.0}, launch_per_npu=0.0)
     if times[0].timing == KERNEL:
-        return replace(profile, launch={"kernel": 0.0}, launch_per_npu=0.0)
+        return none
     own = profile.launch_per_npu * expectation.network.npu_count if expectation.nodes == 1 else 0.0
     told = min(times, key=lambda each: each.seconds)
     took = profile.launching(kind)
     if kind is None and times[0].size <= _TELLING and expectation.hardware is not None:
-        none = replace(profile, launch={"kernel": 0.0}, launch_per_npu=0.0)
         (work,) = expectation.predicted(told.kind, [told.size], none)
-        rest = (told.seconds * 1e6) ** 4 - ((work or 0.0) * 1e6) ** 4
-        least = max(rest, 0.0) ** 0.25 - own
+        least = launch_behind(told.seconds * 1e6, (work or 0.0) * 1e6) - own
         took = min(max(least, min(profile.launch.values())), max(profile.launch.values()))
     return replace(profile, launch={"measured": took + own}, launch_per_npu=0.0)
 
