@@ -48,6 +48,9 @@ from hocket.simulation.options import (
     PacketOptions,
 )
 from hocket.simulation.run import Run, simulate
+from hocket.sweeps.report import SweepReport, report_sweep
+from hocket.sweeps.run import SweepRun, load_sweep, run_sweep
+from hocket.sweeps.sweep import Sweep
 from hocket.telemetry.judge import Measured, MeasuredRange, measured
 from hocket.telemetry.options import MeasuredOptions
 from hocket.telemetry.verdict import MeasuredSize
@@ -106,6 +109,9 @@ __all__ = [
     "SimulationError",
     "SizeComparison",
     "SpecError",
+    "Sweep",
+    "SweepReport",
+    "SweepRun",
     "SymmetricPlan",
     "Synthesis",
     "Topology",
@@ -130,6 +136,7 @@ __all__ = [
     "compare",
     "compare_sizes",
     "load_collective",
+    "load_sweep",
     "measured",
     "merge_plans",
     "nccl",
@@ -141,7 +148,9 @@ __all__ = [
     "predict",
     "predict_plan",
     "predict_training",
+    "report_sweep",
     "routing",
+    "run_sweep",
     "schedule",
     "send_receive",
     "simulate",

@@ -97,6 +97,11 @@ COMMANDS = (
         "For example: hocket pareto all-reduce --topology dgx1_v100 -o table.csv --plot front.png",
     ),
     Command(
+        "sweep",
+        "Run a command over a grid or a list of networks, sizes, algorithms and so on.",
+        "sweep:sweep",
+    ),
+    Command(
         "plan",
         "Plan a collective with one algorithm, prove the plan, and write it to a file.",
         "plan:plan",
