@@ -48,6 +48,8 @@ from hocket.simulation.options import (
     PacketOptions,
 )
 from hocket.simulation.run import Run, simulate
+from hocket.sweeps.design import Design, Designed, design_network
+from hocket.sweeps.design_options import DesignOptions
 from hocket.sweeps.report import SweepReport, report_sweep
 from hocket.sweeps.run import SweepRun, load_sweep, run_sweep
 from hocket.sweeps.sweep import Sweep
@@ -72,6 +74,9 @@ __all__ = [
     "CompactTimetable",
     "Comparison",
     "Demand",
+    "Design",
+    "DesignOptions",
+    "Designed",
     "DimensionOptions",
     "DimensionRun",
     "DimensionUse",
@@ -135,6 +140,7 @@ __all__ = [
     "collective_on",
     "compare",
     "compare_sizes",
+    "design_network",
     "load_collective",
     "load_sweep",
     "measured",

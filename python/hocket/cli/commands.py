@@ -102,6 +102,13 @@ COMMANDS = (
         "sweep:sweep",
     ),
     Command(
+        "design",
+        "Find the network for a budget on which a collective or a training iteration takes the least time.",
+        "design:design",
+        "For example: hocket design all-reduce --npus 16 --size 64MB --costs prices.yml --budget 9000 "
+        "-o best.yml",
+    ),
+    Command(
         "plan",
         "Plan a collective with one algorithm, prove the plan, and write it to a file.",
         "plan:plan",

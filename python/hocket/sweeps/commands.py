@@ -187,6 +187,14 @@ def _plan(point: Point, tools: Tools) -> list[Row]:
     return [{**_of_network(point, tools), **_of_plan(plan, slices), "bound_ps": bound}]
 
 
+def _bound(point: Point, tools: Tools) -> list[Row]:
+    topology = tools.network(point).topology
+    found = _core.bound(topology, tools.collective(point, topology))
+    return [
+        {**_of_network(point, tools), "bound_ps": found.time_ps, "witness": found.witness},
+    ]
+
+
 def _simulate(point: Point, tools: Tools) -> list[Row]:
     fidelity = _transfers(point)
     plan, slices = _planned(point, tools)
@@ -216,6 +224,18 @@ def _compare(point: Point, tools: Tools) -> list[Row]:
         }
         for rank, entry in enumerate(found, 1)
     ]
+
+
+def _design(point: Point, tools: Tools) -> list[Row]:
+    """Give the quickest plan of a candidate; not for users, since the names of algorithms are not in points."""
+    from hocket.comparison.compare import compare
+
+    topology = tools.network(point).topology
+    best = compare(
+        tools.collective(point, topology), topology, algorithms=tools.loaded.algorithms
+    ).best
+    planned = {"planned_by": best.algorithm, "time_ps": best.run.time_ps}
+    return [{**_of_network(point, tools), **planned}]
 
 
 def _train(point: Point, tools: Tools) -> list[Row]:
@@ -431,6 +451,12 @@ def _make(name: str) -> SweptCommand:
     if name == "plan":
         columns: dict[str, Column] = {**_NETWORK_COLUMNS, **_PLAN_COLUMNS, "bound_ps": "whole"}
         return SweptCommand(name, plain, ("topology",), columns, _plan)
+    if name == "bound":
+        columns = {**_NETWORK_COLUMNS, "bound_ps": "whole", "witness": "text"}
+        return SweptCommand(name, {**NETWORK, **TASK}, ("topology",), columns, _bound)
+    if name == "design":
+        columns = {**_NETWORK_COLUMNS, "planned_by": "text", "time_ps": "whole"}
+        return SweptCommand(name, {**NETWORK, **TASK}, ("topology",), columns, _design)
     if name in ("simulate", "compare"):
         keys = {**plain, **_simulation()}
         rank: dict[str, Column] = {"rank": "whole"} if name == "compare" else {}
@@ -461,7 +487,7 @@ def _make(name: str) -> SweptCommand:
     return SweptCommand(name, _routed(), ("jobs", "fabric"), columns, _route)
 
 
-NAMES = ("simulate", "compare", "plan", "train", "predict", "predict-training", "route")
+NAMES = ("simulate", "compare", "plan", "bound", "train", "predict", "predict-training", "route")
 """Commands that a sweep can run."""
 _MADE: dict[str, SweptCommand] = {}
 

@@ -49,3 +49,38 @@ class SweepReportData(TypedDict):
     """By group: its keys, ``ran``, ``failed``, the least, median and largest time, and what the quickest is."""
     front: list[dict[str, Cell]]
     """What nothing beats in both time and cost, by what is to be done; the cheapest first."""
+
+
+class DesignedData(TypedDict):
+    """A network that was planned for."""
+
+    network: str
+    """As ``--topology`` takes it."""
+    cost: float
+    budget: float
+    """The part of the budget that it was made for."""
+    time_ps: float
+    bound_ps: int | None
+    """None of training."""
+    algorithm: str
+    bandwidths_bytes_per_s: list[int]
+    """Of the links of each dimension; of a Clos, of those of NPUs and of those of ToRs."""
+    oversubscription: float | None
+    """Of a Clos: bandwidth below a ToR for that above it."""
+
+
+class DesignData(TypedDict):
+    """The best networks for a budget."""
+
+    task: str
+    npus: int
+    budget: float
+    candidates: int
+    evaluated: int
+    """How many were planned and simulated for."""
+    is_exhausted: bool
+    """Whether no other candidate can be quicker than the best."""
+    designs: list[DesignedData]
+    """For the whole budget, the quickest first."""
+    front: list[DesignedData]
+    """What nothing beats in both time and cost, the cheapest first."""

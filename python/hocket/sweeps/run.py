@@ -140,7 +140,7 @@ def run_sweep(
     if left:
         executor: Executor
         if ray is None:
-            executor = Local(sweep, min(workers or _cores(), len(left)))
+            executor = Local(sweep, min(workers or cores(), len(left)))
         else:
             from hocket.sweeps.on_ray import OnRay
 
@@ -152,7 +152,8 @@ def run_sweep(
     return SweepRun(sweep, place, failed_points(place), resumed)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Give how many cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # where there is no such thing

@@ -51,6 +51,8 @@ class Sweep:
         Hashes of those files by their names.
     origin
         The file of the sweep, for messages.
+    per_part
+        Points of a part; by default what suits their number.
     """
 
     command: str
@@ -60,6 +62,7 @@ class Sweep:
     loaded: Loaded = field(default_factory=Loaded, repr=False, compare=False)
     files: Mapping[str, str] = field(default_factory=dict)
     origin: str = field(default="", compare=False)
+    per_part: int | None = None
 
     @property
     def swept(self) -> SweptCommand:
@@ -96,6 +99,8 @@ class Sweep:
     @property
     def part_size(self) -> int:
         """Points of a part, which is run by one process and kept in one file; it depends on the count alone."""
+        if self.per_part is not None:
+            return self.per_part
         return min(max(-(-self.count // _PARTS), 1), _LARGEST_PART)
 
     @property

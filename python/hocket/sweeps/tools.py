@@ -38,6 +38,8 @@ class Loaded:
         Texts of files by their names.
     costs
         Of networks whose files have none.
+    algorithms
+        That may plan for candidates of a design.
     """
 
     topologies: Mapping[str, TopologySpec] = field(default_factory=dict)
@@ -46,6 +48,7 @@ class Loaded:
     jobs: Mapping[str, Any] = field(default_factory=dict)
     collectives: Mapping[str, str] = field(default_factory=dict)
     costs: CostsSpec | None = None
+    algorithms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
