@@ -131,7 +131,7 @@ def design(
         typer.Argument(
             metavar="COLLECTIVE",
             autocompletion=complete.collectives,
-            help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter or all-to-all.",
+            help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all.",
         ),
     ] = "all-reduce",
     *,
@@ -140,7 +140,9 @@ def design(
     ],
     budget: Annotated[
         float,
-        typer.Option("--budget", "-b", help="What the network may cost, in the units of the prices."),
+        typer.Option(
+            "--budget", "-b", help="What the network may cost, in the units of the prices."
+        ),
     ],
     costs: Annotated[
         str, typer.Option("--costs", help="A .yml file that says what links and switches cost.")

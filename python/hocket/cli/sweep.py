@@ -67,7 +67,8 @@ class Where(Form):
 @grouped
 def run(
     file: Annotated[
-        str, typer.Argument(metavar="SWEEP", help="A .yml file with the command and its grid or list.")
+        str,
+        typer.Argument(metavar="SWEEP", help="A .yml file with the command and its grid or list."),
     ],
     *,
     workers: Annotated[
@@ -79,7 +80,7 @@ def run(
         typer.Option(
             "--ray",
             metavar="ADDRESS",
-            help="Run on a Ray cluster: auto, host:6379, ray://host:10001, or local, which starts one here.",
+            help="Run on a Ray cluster: auto, host:6379, ray://host:10001, or local to start one here.",
         ),
     ] = None,
     count: Annotated[
@@ -92,7 +93,9 @@ def run(
 
     made = load_sweep(file)
     if count:
-        if where.prints("sweep-count", lambda: _counted(made.count), lambda: [_counted(made.count)]):
+        if where.prints(
+            "sweep-count", lambda: _counted(made.count), lambda: [_counted(made.count)]
+        ):
             return
         options.say(made.shape())
         return
@@ -173,7 +176,9 @@ def _print(found: SweepReport) -> None:
     if found.front:
         console.print(_table("time against cost", found.front[:_MOST_ROWS], found))
         if len(found.front) > _MOST_ROWS:
-            more = f"the first {_MOST_ROWS} of {len(found.front):,} on the fronts; --json prints all"
+            more = (
+                f"the first {_MOST_ROWS} of {len(found.front):,} on the fronts; --json prints all"
+            )
             console.print(more)
     if found.failed:
         console.print(f"{found.failed:,} points failed:")

@@ -71,7 +71,8 @@ def show(
     costs: Annotated[
         str | None,
         typer.Option(
-            "--costs", help="A .yml file that says what links and switches cost, for a network that does not."
+            "--costs",
+            help="A .yml file that says what links and switches cost, for a network that does not.",
         ),
     ] = None,
     links: Annotated[

@@ -61,4 +61,6 @@ def draw_sweep(found: SweepReport, path: Path) -> None:
         axes.set_ylabel(f"time [{unit}]")
         if len(fronts) <= _LABELLED:
             axes.legend(frameon=False, fontsize=8)
-        write_title(figure, f"{found.command}: {found.points:,} points, and the fronts of time and cost")
+        write_title(
+            figure, f"{found.command}: {found.points:,} points, and the fronts of time and cost"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from math import prod
 
 from hocket.topology.costs import cables_of
@@ -66,7 +66,7 @@ class Shape:
         return npus + cables * costs.link.each + switches * costs.switch.each
 
     def rates(self, costs: CostsSpec) -> tuple[float, ...]:
-        """Give what a byte/s of each link of a dimension costs, or of the links of NPUs and of ToRs."""
+        """Give what a byte/s of all links of a dimension costs; of a Clos, those of NPUs and ToRs."""
         link, switch = costs.link.per_byte_per_s, costs.switch.per_byte_per_s
         if self.clos is not None:
             spines, tors, below = self.clos
@@ -150,7 +150,7 @@ def bought(
 
 
 def product_shapes(npus: int, kinds: Sequence[str], most: int) -> list[Shape]:
-    """Give products of at most so many dimensions: in each order of sizes, since plans go dimension by dimension.
+    """Give products of at most so many dimensions, in each order, since plans go dimension by dimension.
 
     Of dimensions of two NPUs one kind alone stands for a ring and a full mesh, which are the same there.
     """
@@ -186,7 +186,7 @@ def splits(ways: int, steps: int) -> Iterator[tuple[float, ...]]:
         return
     for cuts in combinations(range(1, steps), ways - 1):
         ends = (0, *cuts, steps)
-        yield tuple(float(b - a) for a, b in zip(ends, ends[1:], strict=False))
+        yield tuple(float(b - a) for a, b in pairwise(ends))
 
 
 def _factors(number: int, count: int) -> Iterator[tuple[int, ...]]:

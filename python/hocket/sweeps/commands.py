@@ -227,7 +227,7 @@ def _compare(point: Point, tools: Tools) -> list[Row]:
 
 
 def _design(point: Point, tools: Tools) -> list[Row]:
-    """Give the quickest plan of a candidate; not for users, since the names of algorithms are not in points."""
+    """Give the quickest plan of a candidate; not for users, since points do not name the algorithms."""
     from hocket.comparison.compare import compare
 
     topology = tools.network(point).topology
@@ -464,7 +464,12 @@ def _make(name: str) -> SweptCommand:
         run = _simulate if name == "simulate" else _compare
         return SweptCommand(name, keys, ("topology",), columns, run)
     if name == "train":
-        keys = {"workload": TEXT, **NETWORK, "parallel": PARALLEL, "algorithm": training_algorithm()}
+        keys = {
+            "workload": TEXT,
+            **NETWORK,
+            "parallel": PARALLEL,
+            "algorithm": training_algorithm(),
+        }
         columns = {**_NETWORK_COLUMNS, "planned_by": "text"}
         times = ("time", "forward", "backward", "update", "exposed", "waiting")
         columns |= {f"{each}_ps": "number" for each in times}

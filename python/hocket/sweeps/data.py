@@ -46,7 +46,7 @@ class SweepReportData(TypedDict):
     by: list[str]
     """Keys of the table."""
     table: list[dict[str, Cell]]
-    """By group: its keys, ``ran``, ``failed``, the least, median and largest time, and what the quickest is."""
+    """By group: its keys, ``ran``, ``failed``, least, median and largest time, and what the quickest is."""
     front: list[dict[str, Cell]]
     """What nothing beats in both time and cost, by what is to be done; the cheapest first."""
 

@@ -1,7 +1,7 @@
 """The best network for a budget: shapes, splits of bandwidth and oversubscription, judged by time.
 
-The lower bound of each candidate is computed first. Candidates are then planned and simulated in the order of
-their bounds, until no bound is below the best time found: no other candidate can be quicker.
+The lower bound of each candidate is computed first. Candidates are then planned and simulated in the order
+of their bounds, until no bound is below the best time found: no other candidate can be quicker.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from math import ceil
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket._checks import check_function, path_of, whole
@@ -52,6 +51,8 @@ __all__ = ["Design", "Designed", "design_network"]
 MOST_CANDIDATES = 200_000
 _WAVE = 16
 """Candidates that are planned before the best time is looked at again; whatever the number of processes."""
+_AT_ONCE = 64
+"""Parts of bounds between two reports of progress."""
 _REFINED = 3
 """Shapes whose splits are made finer."""
 _ALGORITHMS = (
@@ -189,11 +190,11 @@ def design_network(
     progress: Progress | None = None,
     **keywords: Unpack[DesignKeywords],
 ) -> Design:
-    """Search networks within a budget for the least time of a collective or of a training iteration.
+    """Search networks within a budget for the least time of a collective or a training iteration.
 
     Products of rings, full meshes and switches are tried in every order of sizes, each with its budget for
-    bandwidth split over its dimensions in several ways, and Clos networks with several oversubscriptions. The
-    splits of the best shapes are then made finer.
+    bandwidth split over its dimensions in several ways, and Clos networks with several oversubscriptions.
+    The splits of the best shapes are then made finer.
 
     Parameters
     ----------
@@ -233,7 +234,10 @@ def design_network(
         right = 'price it, as in link: {bandwidth: "2 per GB/s"}, or give max_bandwidth'
         raise SpecError("costs", "the bandwidth of links costs nothing", right)
     judge = _Judge(kind, npus, size, workload, prices, asked, progress)
-    return judge.design(float(budget))
+    try:
+        return judge.design(float(budget))
+    finally:
+        judge.close()
 
 
 class _Judge:
@@ -256,6 +260,7 @@ class _Judge:
         self._workers = options.workers or cores()
         self._workload = workload
         self._evaluated = 0
+        self._executor: Local | None = None
         if workload is not None:
             from hocket.workload import load
 
@@ -276,6 +281,19 @@ class _Judge:
         self._fixed = {"collective": collective, "size": count}
         self.task = f"{collective} of {count:,} bytes"
         self._names = self._algorithms(collective)
+
+    def close(self) -> None:
+        """End all processes."""
+        if self._executor is not None:
+            self._executor.close()
+
+    def _working(self, sweep: Sweep) -> Local:
+        """Give the processes, turned to these candidates."""
+        if self._executor is None:
+            self._executor = Local(sweep, self._workers)
+        else:
+            self._executor.turn_to(sweep)
+        return self._executor
 
     def _algorithms(self, kind: str) -> list[str]:
         if self._options.algorithms is not None:
@@ -311,7 +329,9 @@ class _Judge:
         if not found:
             least = min((shape.fixed(self._costs) for shape in shapes), default=0.0)
             why = f"{budget:g} buys no network of {self._npus} NPUs that any plan could be made for"
-            raise InfeasibleError("budget", why, f"the cheapest takes {least:g} without any bandwidth")
+            raise InfeasibleError(
+                "budget", why, f"the cheapest takes {least:g} without any bandwidth"
+            )
         whole_budget = [each for each in found if each.candidate.budget == budget]
         whole_budget.sort(key=lambda each: (each.time_ps, each.cost, each.network))
         return Design(
@@ -346,7 +366,10 @@ class _Judge:
         yield from self._all_bought(shape, ways, budget)
 
     def _all_bought(
-        self, shape: Shape, ways: Iterator[tuple[float, ...]] | list[tuple[float, ...]], budget: float
+        self,
+        shape: Shape,
+        ways: Iterator[tuple[float, ...]] | list[tuple[float, ...]],
+        budget: float,
     ) -> Iterator[Candidate]:
         for split in ways:
             made = bought(shape, split, budget, self._costs, self._options.most)
@@ -380,7 +403,9 @@ class _Judge:
     def _sweep(self, command: str, made: Sequence[Candidate]) -> Sweep:
         entries = tuple({"topology": each.text(self._options.latency)} for each in made)
         fixed = self._fixed
-        return Sweep(command, fixed, entries, (), self._loaded, per_part=1 if command != "bound" else 8)
+        return Sweep(
+            command, fixed, entries, (), self._loaded, per_part=1 if command != "bound" else 8
+        )
 
     def _judged(
         self, made: Sequence[Candidate], best: float = float("inf")
@@ -394,42 +419,35 @@ class _Judge:
         sweep = self._sweep(command, [made[i] for i in order])
         if self._names:
             sweep = replace(sweep, loaded=replace(sweep.loaded, algorithms=tuple(self._names)))
-        executor = Local(sweep, min(self._workers, len(order)))
+        executor = self._working(sweep)
         found: list[Designed] = []
         done = 0
-        try:
-            while done < len(order) and done < self._options.most_evaluated:
-                last = min(done + _WAVE, self._options.most_evaluated)
-                wave = [k for k in range(done, min(last, len(order))) if bounds[order[k]] <= best]
-                if not wave:
-                    return found, True
-                rows = _parts(executor, wave)
-                for k in wave:
-                    each = self._designed(made[order[k]], rows[k], bounds[order[k]])
-                    if each is not None:
-                        found.append(each)
-                        best = min(best, each.time_ps)
-                done = wave[-1] + 1
-                self._evaluated += len(wave)
-                self._progress("candidates", done, len(order))
-        finally:
-            executor.close()
+        while done < len(order) and done < self._options.most_evaluated:
+            last = min(done + _WAVE, self._options.most_evaluated)
+            wave = [k for k in range(done, min(last, len(order))) if bounds[order[k]] <= best]
+            if not wave:
+                return found, True
+            rows = _parts(executor, wave)
+            for k in wave:
+                each = self._designed(made[order[k]], rows[k], bounds[order[k]])
+                if each is not None:
+                    found.append(each)
+                    best = min(best, each.time_ps)
+            done = wave[-1] + 1
+            self._evaluated += len(wave)
+            self._progress("candidates", done, len(order))
         return found, done >= len(order) or bounds[order[done]] > best
 
     def _bounds(self, made: Sequence[Candidate]) -> list[int]:
         sweep = self._sweep("bound", made)
-        executor = Local(sweep, min(self._workers, sweep.parts))
+        executor = self._working(sweep)
         found: list[int] = []
-        try:
-            most = 64
-            for first in range(0, sweep.parts, most):
-                parts = list(range(first, min(first + most, sweep.parts)))
-                rows = _parts(executor, parts)
-                for part in parts:
-                    found += [_bound_of(row) for row in rows[part]]
-                self._progress("bounds", len(found), len(made))
-        finally:
-            executor.close()
+        for first in range(0, sweep.parts, _AT_ONCE):
+            parts = list(range(first, min(first + _AT_ONCE, sweep.parts)))
+            rows = _parts(executor, parts)
+            for part in parts:
+                found += [_bound_of(row) for row in rows[part]]
+            self._progress("bounds", len(found), len(made))
         return found
 
     def _designed(
@@ -474,7 +492,9 @@ def _parts(executor: Local, parts: Sequence[int]) -> dict[int, list[dict[str, An
             deaths[number] = deaths.get(number, 0) + 1
             if deaths[number] > 1:
                 raise InfeasibleError(
-                    None, "a process that planned for a candidate was ended twice", "give fewer NPUs"
+                    None,
+                    "a process that planned for a candidate was ended twice",
+                    "give fewer NPUs",
                 )
             waiting.append(outcome.task)
     return rows
@@ -483,7 +503,8 @@ def _parts(executor: Local, parts: Sequence[int]) -> dict[int, list[dict[str, An
 def _front(found: Sequence[Designed], budget: float) -> list[Designed]:
     """Give what no other beats in both cost and time, the cheapest first.
 
-    Costs within a thousandth of the budget are alike: bandwidths are rounded, so nothing costs just the budget.
+    Costs within a thousandth of the budget are alike: bandwidths are rounded, so nothing costs just the
+    budget.
     """
 
     def key(one: Designed) -> tuple[int, float, float, str]:

@@ -162,4 +162,6 @@ def _of_task(error: Any) -> SpecError:
         return SpecError(cause.field, cause.why, cause.remedy)
     if isinstance(cause, ImportError):
         return SpecError("ray", f"a node has no {cause.name or 'hocket'}", "install hocket there")
-    return SpecError("ray", f"a task failed: {_line(cause or error)}", "see the logs of the cluster")
+    return SpecError(
+        "ray", f"a task failed: {_line(cause or error)}", "see the logs of the cluster"
+    )

@@ -7,6 +7,7 @@ import selectors
 import subprocess
 import sys
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,7 +19,7 @@ __all__ = ["Executor", "Local", "Outcome", "Task"]
 
 _AHEAD = 2
 """Tasks that a process has: the one that it does, and the next."""
-_MOST_STILLBORN = 3
+_MOST_STILLBORN = 20
 """Processes that end in a row before they have done anything, after which no more are started."""
 
 
@@ -103,6 +104,12 @@ class Local:
             self.close()
             raise
 
+    def turn_to(self, sweep: Sweep) -> None:
+        """Take tasks of another sweep from now on; there must be none of the last one."""
+        self._sweep = sweep
+        for worker in self._workers:
+            self._tell(worker)
+
     @property
     def pids(self) -> list[int]:
         """Numbers of the processes."""
@@ -117,11 +124,9 @@ class Local:
         """Give a task to the process that has least to do."""
         worker = min(self._workers, key=lambda each: len(each.tasks))
         worker.tasks.append(task)
-        try:
-            assert worker.process.stdin is not None
+        assert worker.process.stdin is not None
+        with suppress(OSError):  # if it has ended, waiting finds that
             write_frame(worker.process.stdin, (task.kind, task.number, task.killers))
-        except OSError:
-            pass  # it has ended, which waiting finds
 
     def wait(self) -> list[Outcome]:
         """Wait until a task is done or its process has ended."""
@@ -147,7 +152,7 @@ class Local:
         self._workers.remove(worker)
         if not worker.has_answered:
             self._stillborn += 1
-            if self._stillborn > _MOST_STILLBORN * 4:
+            if self._stillborn > _MOST_STILLBORN:
                 raise SimulationError(
                     None, "processes end as soon as they begin", "see what they printed"
                 )
@@ -169,24 +174,26 @@ class Local:
         )
         worker = _Worker(process)
         self._workers.append(worker)
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         self._selector.register(process.stdout, selectors.EVENT_READ, worker)
-        try:
-            write_frame(process.stdin, self._sweep)
-        except OSError:
-            pass
+        self._tell(worker)
+
+    def _tell(self, worker: _Worker) -> None:
+        assert worker.process.stdin is not None
+        with suppress(OSError):  # if it has ended, waiting finds that
+            write_frame(worker.process.stdin, self._sweep)
 
     def _stop(self, worker: _Worker) -> None:
         process = worker.process
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         self._selector.unregister(process.stdout)
         process.kill()
         process.wait()
         process.stdout.close()
-        try:
+        with suppress(OSError):
             process.stdin.close()
-        except OSError:
-            pass
 
     def close(self) -> None:
         """End all processes."""

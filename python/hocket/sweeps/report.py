@@ -29,7 +29,7 @@ CHOICES = (
     *("algorithm", "chunks", "chunk_size", "routing", "seed", "unwind", "trials", "window", "slot"),
     *("time_limit", "parallel", "scheme", "micro_batch", "recompute", "bucket"),
 )
-"""Keys whose best value a user is free to choose: a table has the best of them, unless it is asked for them."""
+"""Keys whose best value a user is free to choose: a table has the best, unless it is asked for them."""
 _TASKS = ("collective", "size", "workload", "jobs", "batch", "samples", "sequence")
 """Keys that say what is to be done: a front is of one of each."""
 _MEASURES = ("time_ps", "time_s")
@@ -95,7 +95,9 @@ class SweepReport(TableResult):
         return list(self.table)
 
     def __repr__(self) -> str:
-        return f"<SweepReport of {self.points} points: {len(self.table)} groups, {self.failed} failed>"
+        return (
+            f"<SweepReport of {self.points} points: {len(self.table)} groups, {self.failed} failed>"
+        )
 
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw time against cost, and the front.
@@ -111,9 +113,7 @@ class SweepReport(TableResult):
         draw("sweep", self, Path(path))
 
 
-def report_sweep(
-    folder: str | PathLike[str], *, by: Sequence[str] | None = None
-) -> SweepReport:
+def report_sweep(folder: str | PathLike[str], *, by: Sequence[str] | None = None) -> SweepReport:
     """Say what a sweep came to, finished or not.
 
     Parameters
@@ -141,9 +141,7 @@ def report_sweep(
     data = read_rows(place)
     varying = [key for key in keys if _differs(data, key)]
     grouped = _by(by, keys, varying)
-    measure = next(
-        (name for name in _MEASURES if name in data.column_names), "bound_ps"
-    )
+    measure = next((name for name in _MEASURES if name in data.column_names), "bound_ps")
     failed = data.column("error").is_valid()
     errors = _errors(data)
     good = data.filter(data.column(measure).is_valid())

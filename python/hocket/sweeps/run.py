@@ -191,8 +191,8 @@ def _run(
 class _Judge:
     """Finds points that end the process that runs them.
 
-    A part whose process ended is run again; at the second time each of its points is run alone, and those that
-    end their process twice are left out of it.
+    A part whose process ended is run again; at the second time each of its points is run alone, and those
+    that end their process twice are left out of it.
     """
 
     def __init__(self, sweep: Sweep) -> None:

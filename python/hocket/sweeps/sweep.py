@@ -98,7 +98,7 @@ class Sweep:
 
     @property
     def part_size(self) -> int:
-        """Points of a part, which is run by one process and kept in one file; it depends on the count alone."""
+        """Points of a part, which one process runs and one file keeps; it depends on the count alone."""
         if self.per_part is not None:
             return self.per_part
         return min(max(-(-self.count // _PARTS), 1), _LARGEST_PART)

@@ -108,9 +108,7 @@ class Tools:
             known = replace(known, groups=str(point["groups"]), groups_from="groups")
         return known
 
-    def collective(
-        self, point: Mapping[str, Value], topology: _core.Topology
-    ) -> _core.Collective:
+    def collective(self, point: Mapping[str, Value], topology: _core.Topology) -> _core.Collective:
         """Make the collective of a point."""
         kind = str(point.get("collective", "all-reduce"))
         if is_file(kind):
@@ -126,7 +124,9 @@ class Tools:
         return collective_on(kind, topology, point["size"], **given)  # type: ignore[arg-type]
 
 
-def _kept(known: OrderedDict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]) -> T:
+def _kept(
+    known: OrderedDict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]
+) -> T:
     """Give what is known, or make it; the last used are kept."""
     if key in known:
         known.move_to_end(key)

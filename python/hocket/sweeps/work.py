@@ -56,7 +56,8 @@ def run_part(
 ) -> tuple[bytes, int]:
     """Run the points of a part.
 
-    Points of one network are run one after the other, so that it is made once; rows are in the order of points.
+    Points of one network are run one after the other, so that it is made once; rows are in the order of
+    points.
 
     Parameters
     ----------

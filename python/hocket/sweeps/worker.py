@@ -48,14 +48,16 @@ def main() -> None:
     os.dup2(2, 1)  # what anything prints is no answer
     tasks: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(source, tasks), daemon=True).start()
-    sweep = tasks.get()
 
     from hocket.sweeps.tools import Tools
     from hocket.sweeps.work import run_part, run_point
 
-    tools = Tools(sweep.loaded)
     while True:
-        kind, number, killers = tasks.get()
+        told = tasks.get()
+        if not isinstance(told, tuple):  # a sweep, which the tasks that follow are of
+            sweep, tools = told, Tools(told.loaded)
+            continue
+        kind, number, killers = told
         if kind == "part":
             answer: object = run_part(sweep, number, tools, killers)
         else:

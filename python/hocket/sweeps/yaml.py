@@ -141,9 +141,7 @@ class _Reader(Located):
         if not isinstance(given, list) or not given:
             why = "is empty" if given in ([], None) else f"{shown(given)} is not a list"
             raise self.wrong(("list",), why, "give a point a line, as - {size: 1 MB, chunks: 4}")
-        return tuple(
-            self._mapping(command, ("list", i), entry) for i, entry in enumerate(given)
-        )
+        return tuple(self._mapping(command, ("list", i), entry) for i, entry in enumerate(given))
 
     def _axes(self, command: SweptCommand) -> tuple[Axis, ...]:
         given = self._values.get("grid", {})
@@ -249,7 +247,9 @@ class _Reader(Located):
                 except Error as error:
                     if error.origin is not None and not error.origin.startswith(name):
                         raise
-                    why = error.why if error.field in (None, name) else f"{error.field}: {error.why}"
+                    why = (
+                        error.why if error.field in (None, name) else f"{error.field}: {error.why}"
+                    )
                     raise self.wrong(place, why, error.remedy) from None
 
     def _read(self, command: str, name: str, text: str, firsts: Mapping[str, str]) -> None:
@@ -267,7 +267,9 @@ class _Reader(Located):
                     named=named or spec.named,
                 )
             elif name == "topology":
-                links = {each: [firsts[each]] for each in ("bandwidth", "latency") if each in firsts}
+                links = {
+                    each: [firsts[each]] for each in ("bandwidth", "latency") if each in firsts
+                }
                 given = {"bandwidth": None, "latency": None, **links}
                 topology_from_text(text, option=name, **given)
         elif name == "collective":

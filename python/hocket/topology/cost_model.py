@@ -51,7 +51,7 @@ class Price(Strict):
     bandwidth: PerBandwidth = Field(
         default=0.0,
         validate_default=False,
-        description="Units for the bandwidth of a link in one direction, or of all links that leave a switch.",
+        description="Units for the bandwidth of a link in one direction, or of all that leave a switch.",
     )
 
 

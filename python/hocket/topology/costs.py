@@ -219,5 +219,3 @@ def _cables(
     if not len(starts):
         return 0.0, 0
     return float(np.maximum.reduceat(cost, starts).sum()), len(starts)
-
-

@@ -251,7 +251,9 @@ class _Reader(Located):
         words = tuple(part for part in place if isinstance(part, str) and part != "[key]")
         return self.wrong(place, complaint(kind, given, context, words))
 
-    def check_costs(self, file: Common, *, kinds: tuple[str, ...] = (), dimensions: int = 0) -> None:
+    def check_costs(
+        self, file: Common, *, kinds: tuple[str, ...] = (), dimensions: int = 0
+    ) -> None:
         """Refuse costs of kinds of links, or of dimensions, that the network does not have."""
         if file.costs is None:
             return
