@@ -66,7 +66,7 @@ class Shape:
         return npus + cables * costs.link.each + switches * costs.switch.each
 
     def rates(self, costs: CostsSpec) -> tuple[float, ...]:
-        """Give what a byte/s of all links of a dimension costs; of a Clos, those of NPUs and ToRs."""
+        """Give what a byte/s of all links of a dimension costs; of a Clos, of NPUs and of ToRs."""
         link, switch = costs.link.per_byte_per_s, costs.switch.per_byte_per_s
         if self.clos is not None:
             spines, tors, below = self.clos

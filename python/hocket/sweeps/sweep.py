@@ -94,7 +94,7 @@ class Sweep:
         for axis in reversed(self.axes):
             rest, place = divmod(rest, len(axis.values))
             own[axis.key] = axis.values[place]
-        return {**self.fixed, **self.entries[rest], **own}
+        return {**self.fixed, **self.entries[rest], **dict(reversed(own.items()))}
 
     @property
     def part_size(self) -> int:
