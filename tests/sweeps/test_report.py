@@ -88,9 +88,7 @@ def test_fronts_are_what_no_pair_beats(seed: int, tmp_path: Path) -> None:
         front = {
             (cost, time)
             for cost, time in points
-            if not any(
-                c <= cost and t <= time and (c, t) != (cost, time) for c, t in points
-            )
+            if not any(c <= cost and t <= time and (c, t) != (cost, time) for c, t in points)
         }
         assert [(row["cost"], row["time_ps"]) for row in own] == sorted(front)
     assert {row["size"] for row in found.front} == {row["size"] for row in rows}
@@ -145,7 +143,10 @@ WRONG = [
     (["sweep", "sweep.yml", "-o", "sweep.yml"], "sweep.yml: is a file, not a folder; "),
     (["sweep", "sweep.yml", "-o", "o", "--ray", "1.2.3.4.5:x"], "--ray: "),
     (["sweep", "sweep.yml", "-o", "o", "--ray", "127.0.0.1:1"], "--ray: "),
-    (["sweep", "sweep.yml", "-o", "o", "--ray", "auto", "-w", "2"], "--workers: a Ray cluster has its own"),
+    (
+        ["sweep", "sweep.yml", "-o", "o", "--ray", "auto", "-w", "2"],
+        "--workers: a Ray cluster has its own",
+    ),
     (["sweep", "report", "."], ".: has no sweep; "),
     (["sweep", "sweep.yml", "-o", "a", "-o", "b"], "is given 2 times"),
 ]

@@ -18,7 +18,10 @@ GOOD = f"command: simulate\nset: {{{NET}, algorithm: ring}}\ngrid:\n  size: [1 K
 WRONG = [
     ("", "s.yml: is empty; begin with command: and grid: or list:"),
     ("grid: {}", "s.yml: key 'command' is missing; add it: simulate, compare, "),
-    ("command: simulat", "s.yml, line 1: command: no sweep runs 'simulat'; did you mean 'simulate'?"),
+    (
+        "command: simulat",
+        "s.yml, line 1: command: no sweep runs 'simulat'; did you mean 'simulate'?",
+    ),
     (GOOD + "gird: {}", "s.yml, line 5: there is no key 'gird'; did you mean 'grid'?"),
     (
         GOOD.replace("algorithm", "algoritm"),
@@ -43,10 +46,16 @@ WRONG = [
     (GOOD + "  failed: [3]", "s.yml, line 5: grid.failed[0]: 3 is no list of devices and links; "),
     (GOOD + "  cache: [1]", "s.yml, line 5: grid.cache[0]: 1 is neither true nor false; "),
     (GOOD.replace("algorithm: ring", "algorithm: [ring]"), "set.algorithm: ['ring'] is a list; "),
-    (GOOD + "  algorithm: [direct]", "grid.algorithm: algorithm is in set: too; say it in one place"),
+    (
+        GOOD + "  algorithm: [direct]",
+        "grid.algorithm: algorithm is in set: too; say it in one place",
+    ),
     (GOOD + "list: [{size: 2 KB}]", "grid.size: size is in list: too; say it in one place"),
     (GOOD + "list: []", "s.yml, line 5: list: is empty; give a point a line"),
-    (GOOD.replace(NET, "size: 2 KB").replace("  size", "  seed").replace("1 KB", "1"), "needs a key 'topology'"),
+    (
+        GOOD.replace(NET, "size: 2 KB").replace("  size", "  seed").replace("1 KB", "1"),
+        "needs a key 'topology'",
+    ),
     (
         GOOD.replace("ring:4@", "rong:4@"),
         "s.yml, line 2: set.topology: there is no 'rong' to build; ",
@@ -55,12 +64,30 @@ WRONG = [
     (GOOD.replace("ring:4@25GB/s,1us", "no/such.yml"), "no/such.yml: cannot be read: No such file"),
     (GOOD + "costs: {link: {ech: 1}}", "costs.link: there is no key 'ech'; did you mean 'each'?"),
     (GOOD + "costs: none.yml", "none.yml: cannot be read: No such file or directory; "),
-    ("command: train\nset: {topology: dgx1_v100, workload: gpt-9}", "s.yml, line 2: set.workload: "),
-    ("command: train\nset: {topology: dgx1_v100, workload: resnet50, parallel: 'dp'}", "set.parallel: 'dp' is"),
-    ("command: train\nset: {topology: dgx1_v100, workload: resnet50, npu: a1}", "line 2: set.npu: "),
-    ("command: predict\nset: {topology: dgx1_v100, size: 1 MB, profile: x}", "line 2: set.profile: "),
-    ("command: route\nset: {jobs: x.yml, fabric: 'clos:4x4'}", "x.yml: cannot be read: No such file"),
-    (GOOD.replace("algorithm: ring", "algorithm: a.py:f"), "'a.py:f' is a file; register the algorithm"),
+    (
+        "command: train\nset: {topology: dgx1_v100, workload: gpt-9}",
+        "s.yml, line 2: set.workload: ",
+    ),
+    (
+        "command: train\nset: {topology: dgx1_v100, workload: resnet50, parallel: 'dp'}",
+        "set.parallel: 'dp' is",
+    ),
+    (
+        "command: train\nset: {topology: dgx1_v100, workload: resnet50, npu: a1}",
+        "line 2: set.npu: ",
+    ),
+    (
+        "command: predict\nset: {topology: dgx1_v100, size: 1 MB, profile: x}",
+        "line 2: set.profile: ",
+    ),
+    (
+        "command: route\nset: {jobs: x.yml, fabric: 'clos:4x4'}",
+        "x.yml: cannot be read: No such file",
+    ),
+    (
+        GOOD.replace("algorithm: ring", "algorithm: a.py:f"),
+        "'a.py:f' is a file; register the algorithm",
+    ),
 ]
 
 
@@ -93,7 +120,9 @@ def test_files_are_looked_for_from_the_folder_of_the_sweep(tmp_path: Path) -> No
     (tmp_path / "sub" / "net.yml").write_text(
         "builder: ring\nnpus: 4\nbandwidth: 25 GB/s\nlatency: 1 us\n"
     )
-    (tmp_path / "sub" / "mine.yml").write_text("name: mine\nsends: [{src: 0, dst: 2, size: 1 MB}]\n")
+    (tmp_path / "sub" / "mine.yml").write_text(
+        "name: mine\nsends: [{src: 0, dst: 2, size: 1 MB}]\n"
+    )
     file = tmp_path / "sub" / "sweep.yml"
     file.write_text(
         "command: simulate\nset: {collective: mine.yml}\n"

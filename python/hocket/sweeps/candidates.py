@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations, pairwise, product
 from math import prod
 
@@ -20,8 +21,6 @@ CLOS = "clos"
 _SHORT = {"Ring": "Ring", "FullyConnected": "FC", "Switch": "SW", "Line": "L"}
 _STEP = 10**6
 """Bandwidths are whole MB/s, rounded down."""
-_NEAR = 1e-3
-"""Bytes/s that a quotient of floats may lack of a whole number."""
 
 
 @dataclass(frozen=True)
@@ -51,21 +50,22 @@ class Shape:
         """How many parts a budget is split into."""
         return 2 if self.clos is not None else len(self.dimensions)
 
-    def fixed(self, costs: CostsSpec) -> float:
+    def fixed(self, costs: CostsSpec) -> Fraction:
         """Give what it costs whatever its bandwidth."""
-        npus = self.npus * costs.npu
+        npus = self.npus * Fraction(costs.npu)
+        cable, box = Fraction(costs.link.each), Fraction(costs.switch.each)
         if self.clos is not None:
             spines, tors, below = self.clos
             cables = tors * below + tors * spines
-            return npus + cables * costs.link.each + (spines + tors) * costs.switch.each
+            return npus + cables * cable + (spines + tors) * box
         cables = switches = 0
         for kind, size in self.dimensions:
             groups = self.npus // size
             cables += cables_of(kind, size) * groups
             switches += groups if kind == "Switch" else 0
-        return npus + cables * costs.link.each + switches * costs.switch.each
+        return npus + cables * cable + switches * box
 
-    def rates(self, costs: CostsSpec) -> tuple[float, ...]:
+    def rates(self, costs: CostsSpec) -> tuple[Fraction, ...]:
         """Give what a byte/s of all links of a dimension costs; of a Clos, of NPUs and of ToRs."""
         link, switch = costs.link.per_byte_per_s, costs.switch.per_byte_per_s
         if self.clos is not None:
@@ -88,7 +88,8 @@ class Candidate:
     shape
         What it is.
     split
-        How the budget for bandwidth is shared out: parts of each dimension; of a Clos (1, oversubscription).
+        How the budget for bandwidth is shared out: parts of each dimension; of a Clos 1 and its
+        oversubscription.
     budget
         What it may cost.
     bandwidths
@@ -126,26 +127,27 @@ def bought(
     most
         The largest bandwidth of a link [bytes/s].
     """
-    left = budget - shape.fixed(costs)
+    left = Fraction(budget) - shape.fixed(costs)
     if left <= 0:
         return None
     rates = shape.rates(costs)
+    found: list[Fraction] = []
     if shape.clos is not None:
         spines, _, below = shape.clos
-        up = below / (spines * split[1])  # of an uplink, for each byte/s of an NPU's link
-        host = left / (rates[0] + rates[1] * up) if rates[0] + rates[1] * up > 0 else float("inf")
-        if most is not None:
-            host = min(host, most, most / up)
-        found = [host, host * up]
+        up = Fraction(below) / (spines * Fraction(split[1]))  # of an uplink, by that of an NPU
+        rate = rates[0] + rates[1] * up
+        limits = [left / rate] if rate > 0 else []
+        limits += [] if most is None else [Fraction(most), most / up]
+        found = [min(limits), min(limits) * up] if limits else []
     else:
-        total = sum(split)
-        found = []
+        total = sum(map(Fraction, split))
         for share, rate in zip(split, rates, strict=True):
-            bandwidth = left * share / total / rate if rate > 0 else float("inf")
-            found.append(bandwidth if most is None else min(bandwidth, most))
-    if any(each == float("inf") for each in found):
+            limits = [left * Fraction(share) / total / rate] if rate > 0 else []
+            limits += [] if most is None else [Fraction(most)]
+            found += [min(limits)] if limits else []
+    if len(found) < shape.ways:  # of something all bandwidth is free
         return None
-    bandwidths = tuple(int(each + _NEAR) // _STEP * _STEP for each in found)
+    bandwidths = tuple(int(each) // _STEP * _STEP for each in found)
     return Candidate(shape, split, budget, bandwidths) if min(bandwidths) > 0 else None
 
 

@@ -327,7 +327,7 @@ class _Judge:
                 is_exhausted = all_judged
             found += own
         if not found:
-            least = min((shape.fixed(self._costs) for shape in shapes), default=0.0)
+            least = float(min(shape.fixed(self._costs) for shape in shapes))
             why = f"{budget:g} buys no network of {self._npus} NPUs that any plan could be made for"
             raise InfeasibleError(
                 "budget", why, f"the cheapest takes {least:g} without any bandwidth"
@@ -533,7 +533,7 @@ def _as_yaml(design: Design) -> str:
             link = f"bandwidth: {rate}, latency: {design.latency}"
             lines.append(f"  - {{kind: {kind}, size: {size}, {link}}}")
     costs = design.costs
-    lines += ["costs:", f"  npu: {costs.npu!r}"]
+    lines += ["costs:", f"  npu: {costs.npu:g}"]
     lines += [f"  link: {_price(costs.link)}", f"  switch: {_price(costs.switch)}"]
     note = f"Designed for {design.task} with a budget of {design.budget:g}; it costs {best.cost:g}."
     lines.append(f'notes: ["{note}"]')
@@ -541,4 +541,5 @@ def _as_yaml(design: Design) -> str:
 
 
 def _price(price: PriceSpec) -> str:
-    return f"{{each: {price.each!r}, bandwidth: {price.per_byte_per_s * 1e9!r} per GB/s}}"
+    units = float(price.per_byte_per_s * 10**9)
+    return f"{{each: {price.each:g}, bandwidth: {units:g} per GB/s}}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -14,11 +15,12 @@ from hocket.units import parse_bandwidth, parse_written, shown
 _PER = re.compile(r"\s*([0-9.eE+-]+)\s+per\s+(.+?)\s*")
 _RIGHT = 'write units per bandwidth, such as "2 per GB/s"'
 _MOST = 1e15
+_LONGEST = 30
 
 Units: TypeAlias = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
 
 
-def per_bandwidth(value: object) -> float:
+def per_bandwidth(value: object) -> Fraction:
     """Read a price such as ``"2 per GB/s"`` [units for each byte/s].
 
     Raises
@@ -28,9 +30,9 @@ def per_bandwidth(value: object) -> float:
     """
     found = _PER.fullmatch(value) if isinstance(value, str) else None
     try:
-        units = float(found[1]) if found else -1.0
+        units = Fraction(found[1]) if found and len(found[1]) <= _LONGEST else Fraction(-1)
     except ValueError:
-        units = -1.0
+        units = Fraction(-1)
     if found is None or not 0 <= units <= _MOST:
         raise SpecError(None, f"{shown(value)} is not a price of bandwidth", _RIGHT)
     rate = found[2] if found[2][0].isdigit() else f"1 {found[2]}"
@@ -38,7 +40,7 @@ def per_bandwidth(value: object) -> float:
 
 
 PerBandwidth: TypeAlias = Annotated[
-    float,
+    Fraction,
     BeforeValidator(per_bandwidth),
     WithJsonSchema({"type": "string", "examples": ["2 per GB/s", "150 per 400 Gb/s"]}),
 ]
@@ -49,7 +51,7 @@ class Price(Strict):
 
     each: Units = Field(default=0.0, description="Units for each, whatever its bandwidth.")
     bandwidth: PerBandwidth = Field(
-        default=0.0,
+        default=Fraction(0),
         validate_default=False,
         description="Units for the bandwidth of a link in one direction, or of all that leave a switch.",
     )

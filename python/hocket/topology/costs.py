@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,8 @@ class NetworkCost(Result):
         How many cables there are: a link both ways is one, and each of parallel links.
     switch_count
         How many switches there are.
+    total
+        What the network costs.
     """
 
     npus: float
@@ -44,11 +47,15 @@ class NetworkCost(Result):
     switches: float
     cables: int
     switch_count: int
+    total: float
 
-    @property
-    def total(self) -> float:
-        """What the network costs."""
-        return self.npus + self.links + self.switches
+    @classmethod
+    def of(
+        cls, npus: Fraction, links: Fraction, switches: Fraction, cables: int, switch_count: int
+    ) -> NetworkCost:
+        """Give what the parts cost, which are rounded each, and exactly what the whole does."""
+        parts = (float(npus), float(links), float(switches))
+        return cls(*parts, cables, switch_count, float(npus + links + switches))
 
     def to_dict(self) -> CostData:
         """Give it as values of JSON."""
@@ -147,7 +154,7 @@ def _of_dimensions(dimensions: Sequence[DimensionSpec], costs: CostsSpec) -> Net
     npus = 1
     for each in dimensions:
         npus *= each.size
-    cables, switches, link_cost, switch_cost = 0, 0, 0.0, 0.0
+    cables, switches, link_cost, switch_cost = 0, 0, Fraction(0), Fraction(0)
     for each, (link, switch) in zip(dimensions, each_price, strict=True):
         groups = npus // each.size
         count = cables_of(each.kind, each.size) * groups
@@ -156,7 +163,8 @@ def _of_dimensions(dimensions: Sequence[DimensionSpec], costs: CostsSpec) -> Net
         if each.kind == "Switch" and each.size > 1:
             switches += groups
             switch_cost += groups * switch.of(each.size * each.bandwidth)
-    return NetworkCost(npus * costs.npu, link_cost, switch_cost, cables, switches)
+    own = npus * Fraction(costs.npu)
+    return NetworkCost.of(own, link_cost, switch_cost, cables, switches)
 
 
 def cables_of(kind: str, size: int) -> int:
@@ -178,27 +186,34 @@ def _of_links(spec: TopologySpec, costs: CostsSpec) -> NetworkCost:
         number = {name: i for i, name in enumerate(whole.device_names)}
         src = np.array([number[link.src] for link in spec.links], dtype=np.int64)
         dst = np.array([number[link.dst] for link in spec.links], dtype=np.int64)
-        rate = np.array([link.bandwidth for link in spec.links], dtype=np.float64)
+        rate = np.array([link.bandwidth for link in spec.links], dtype=np.int64)
         prices = [costs.kinds.get(link.kind or "", costs.link) for link in spec.links]
     else:
         if costs.kinds:
             raise SpecError("costs.kinds", "a builder has no kinds of links", "price link instead")
         src = whole.link_src.astype(np.int64)
         dst = whole.link_dst.astype(np.int64)
-        rate = whole.link_bandwidth.astype(np.float64)
+        rate = whole.link_bandwidth.astype(np.int64)
         prices = [costs.link] * len(src)
-    fixed = np.array([each.each for each in prices])
-    per = np.array([each.per_byte_per_s for each in prices])
-    links, cables = _cables(src, dst, fixed + per * rate)
-    ports = np.bincount(src, weights=rate, minlength=whole.device_count)[whole.npu_count :]
-    switches = sum(costs.switch.of(float(each)) for each in ports)
-    return NetworkCost(whole.npu_count * costs.npu, links, switches, cables, len(ports))
+    pairs = list(zip(prices, rate.tolist(), strict=True))
+    known = sorted({one.of(bandwidth) for one, bandwidth in dict.fromkeys(pairs)})
+    rank = {cost: i for i, cost in enumerate(known)}
+    cost_of_pair = {pair: rank[pair[0].of(pair[1])] for pair in dict.fromkeys(pairs)}
+    ranks = np.array([cost_of_pair[pair] for pair in pairs], dtype=np.int64)
+    counts = np.bincount(_cables(src, dst, ranks), minlength=len(known)).tolist()
+    links = sum((count * cost for count, cost in zip(counts, known, strict=True)), Fraction(0))
+    ports = np.zeros(whole.device_count, dtype=np.int64)
+    np.add.at(ports, src, rate)
+    own = ports[whole.npu_count :].tolist()
+    switches = sum((costs.switch.of(each) for each in own), Fraction(0))
+    npus = whole.npu_count * Fraction(costs.npu)
+    return NetworkCost.of(npus, links, switches, sum(counts), len(own))
 
 
 def _cables(
-    src: NDArray[np.int64], dst: NDArray[np.int64], cost: NDArray[np.float64]
-) -> tuple[float, int]:
-    """Give what all cables cost, and how many there are.
+    src: NDArray[np.int64], dst: NDArray[np.int64], cost: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Give the rank of the cost of each cable, from those of links.
 
     A link and one back between the same devices are a cable, which costs what the dearer of them does; of
     parallel links the dearest go together.
@@ -216,6 +231,4 @@ def _cables(
     low, high, turn, cost = low[order], high[order], turn[order], cost[order]
     begins[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (turn[1:] != turn[:-1])
     starts = np.flatnonzero(begins)
-    if not len(starts):
-        return 0.0, 0
-    return float(np.maximum.reduceat(cost, starts).sum()), len(starts)
+    return np.maximum.reduceat(cost, starts) if len(starts) else cost

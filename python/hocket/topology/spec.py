@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TypeAlias
 
 from hocket.topology.offload import Operation
@@ -99,11 +100,11 @@ class PriceSpec:
     """What one link or switch costs: units for each, and for each byte/s of its bandwidth."""
 
     each: float = 0.0
-    per_byte_per_s: float = 0.0
+    per_byte_per_s: Fraction = Fraction(0)
 
-    def of(self, bandwidth: float) -> float:
-        """Give what one of this bandwidth costs [bytes/s]."""
-        return self.each + self.per_byte_per_s * bandwidth
+    def of(self, bandwidth: int) -> Fraction:
+        """Give exactly what one of this bandwidth costs [bytes/s]."""
+        return Fraction(self.each) + self.per_byte_per_s * bandwidth
 
 
 @dataclass(frozen=True)
