@@ -32,7 +32,7 @@ class RunsFiles(TyperGroup):
 
     default_command = DEFAULT
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put ``run`` before a file or an option of it."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = [DEFAULT, *args]
