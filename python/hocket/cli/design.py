@@ -110,7 +110,11 @@ class Trained:
     ] = None
     npu: Annotated[
         str | None,
-        typer.Option("--npu", help="Accelerator that computes, such as h100; default: a100."),
+        typer.Option(
+            "--npu",
+            autocompletion=complete.devices,
+            help="Accelerator that computes, such as h100; default: a100.",
+        ),
     ] = None
 
 

@@ -41,10 +41,10 @@ class RunsFiles(TyperGroup):
 
 sweep = typer.Typer(
     cls=RunsFiles,
-    help="Run a command over a grid or a list of networks, sizes, algorithms and so on. "
-    "`hocket sweep FILE -o FOLDER` is `hocket sweep run FILE -o FOLDER`.",
+    help="Run a command over a grid or a list of networks, sizes, algorithms and so on.",
     no_args_is_help=True,
-    epilog="For example: hocket sweep sweep.yml -o results  ·  hocket sweep report results",
+    epilog="For example: hocket sweep sweep.yml -o results  ·  hocket sweep report results  ·  "
+    "`hocket sweep FILE` is `hocket sweep run FILE`",
 )
 
 
