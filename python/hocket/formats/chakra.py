@@ -22,7 +22,8 @@ __all__ = ["MEMORY", "ExportedTrace", "export_trace", "is_trace_file"]
 
 MEMORY = {"memory-type": "NO_MEMORY_EXPANSION"}
 """ASTRA-sim's file of a memory beyond that of the NPUs, which there is none of."""
-_OWN = re.compile(r"(plan|workload)\.[0-9]+\.et|(system|memory|groups)\.json|network\.yml")
+# "log" is what ASTRA-sim leaves.
+_OWN = re.compile(r"(plan|workload)\.[0-9]+\.et|(system|memory|groups)\.json|network\.yml|log")
 
 
 @dataclass(frozen=True)

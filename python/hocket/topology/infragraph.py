@@ -318,7 +318,8 @@ class _Reader(Located):
 
     def _join(self, a: str, b: str, edge: _Edge) -> None:
         """Add an edge; between two components there is one, and the last is it."""
-        self._edges[(a, b) if a < b else (b, a)] = _Edge(edge.link, edge.place)
+        ends = (b, a) if (b, a) in self._edges else (a, b)
+        self._edges[ends] = _Edge(edge.link, edge.place)
         if len(self._edges) > _MOST:
             raise self.wrong(edge.place, f"makes more than {_MOST:,} edges", "make them fewer")
 
@@ -365,7 +366,7 @@ class _Reader(Located):
             said = self._attributes(edge, at, "attributes")
             ends = [self._nodes_of(edge, at, key) for key in ("ep1", "ep2")]
             for a, b in self._pairs(ends[0], ends[1], "many2many", at):
-                found = self._edges.get((a, b) if a < b else (b, a))
+                found = self._edges.get((a, b)) or self._edges.get((b, a))
                 if found is not None:
                     self._measure(found, said)
         for item, at in self._items(given, place, "nodes"):
