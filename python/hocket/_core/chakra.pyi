@@ -24,9 +24,7 @@ class Writer:
         group: int | None = None,
     ) -> None:
         """Add a part in a collective, whose kind is numbered as ``hocket.traces.CALLS``."""
-    def send(
-        self, id: int, name: str, after: Sequence[int], to: int, bytes: int, tag: int
-    ) -> None:
+    def send(self, id: int, name: str, after: Sequence[int], to: int, bytes: int, tag: int) -> None:
         """Add a message to another rank."""
     def receive(
         self, id: int, name: str, after: Sequence[int], source: int, bytes: int, tag: int

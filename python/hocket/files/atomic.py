@@ -111,8 +111,8 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path]:
     """Give an empty folder beside ``path`` that takes its place when the block ends well.
 
-    A folder that is there must have no files but such as ``is_own`` recognizes by their names: those are replaced with
-    it. Whatever ends the block early leaves what was there.
+    A folder that is there must have no files but such as ``is_own`` recognizes by their names: those are
+    replaced with it. Whatever ends the block early leaves what was there.
 
     Raises
     ------
@@ -121,7 +121,9 @@ def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path
     """
     target = _real(path)
     if target.is_dir():
-        strange = next((each.name for each in sorted(target.iterdir()) if not is_own(each.name)), None)
+        strange = next(
+            (each.name for each in sorted(target.iterdir()) if not is_own(each.name)), None
+        )
         if strange is not None:
             wrong = f"has other files, such as {strange!r}"
             raise SpecError(None, wrong, "name a new folder", origin=str(path))

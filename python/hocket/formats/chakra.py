@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 
 from hocket._checks import path_of
 from hocket._core.chakra import Exported, export
@@ -83,8 +82,8 @@ def export_trace(
     """Prove a plan and write it for ASTRA-sim, as a folder, whole or not at all.
 
     In it are ``plan.RANK.et``, the plan as a custom collective; ``workload.NPU.et``, which call it once;
-    ``system.json`` and ``memory.json``; ``network.yml`` if ASTRA-sim's networks can express the topology; and
-    ``groups.json`` if not all NPUs are ranks. Paths in them are relative: run ASTRA-sim in the folder.
+    ``system.json`` and ``memory.json``; ``network.yml`` if ASTRA-sim's networks can express the topology;
+    and ``groups.json`` if not all NPUs are ranks. Paths in them are relative: run ASTRA-sim in the folder.
 
     Parameters
     ----------
@@ -135,7 +134,7 @@ def _system(made: Exported) -> dict[str, object]:
         "active-chunks-per-dimension": 1,
         "preferred-dataset-splits": 1,
         f"{made.call}-implementation-custom": ["plan"],
-        "local-mem-bw": 1,
+        "local-mem-bw": 1_000_000,
     }
 
 

@@ -133,7 +133,7 @@ def astra_network(topology: _core.Topology) -> str:
         raise InfeasibleError(
             None, "its links are not those of its dimensions, and ASTRA-sim knows no failures"
         )
-    lists = {
+    lists: dict[str, list[str | int | float]] = {
         "topology": [kind for kind, *_ in dimensions],
         "npus_count": [size for _, size, *_ in dimensions],
         "bandwidth": [rate / 2**30 for _, _, rate, *_ in dimensions],

@@ -1,7 +1,7 @@
 """InfraGraph: devices made of components, instances of devices, and edges between their components.
 
-A file is an ``Infrastructure``, or what ``get_graph`` gives: one with ``annotations``. XPUs are NPUs, whatever else
-has an edge forwards, and an edge is a link each way.
+A file is an ``Infrastructure``, or what ``get_graph`` gives: one with ``annotations``. XPUs are NPUs,
+whatever else has an edge forwards, and an edge is a link each way.
 
 References
 ----------
@@ -14,30 +14,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import product
-from math import isfinite
 from typing import Any
 
 from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import Located
 from hocket.files.yaml_tree import Place
 from hocket.topology.defaults import LATENCY_PS
-from hocket.topology.infragraph_names import endpoints, named, sliced
+from hocket.topology.infragraph_names import endpoints, sliced
+from hocket.topology.infragraph_parts import MOST, NAMED, Link, Parts
 from hocket.topology.spec import LinkSpec, TopologySpec
 from hocket.units import parse_bandwidth, parse_time, shown
 
-_NAMED = ("name", "description")
-_INFRASTRUCTURE = (*_NAMED, "devices", "links", "instances", "edges")
+_INFRASTRUCTURE = (*NAMED, "devices", "links", "instances", "edges")
 _KINDS = ("custom", "device", "cpu", "xpu", "nic", "memory", "port", "switch")
-_RATES = {"gigabits_per_second": Fraction(10**9, 8), "gigabytes_per_second": Fraction(10**9)}
-_TRANSFERS = "gigatransfers_per_second"
-_DELAYS = {"ms": Fraction(10**9), "us": Fraction(10**6), "ns": Fraction(10**3)}
 _ABBREVIATED = {"Gbps": "Gb/s", "GBps": "GB/s"}
 """As InfraGraph's service writes units of edges."""
-_MOST = 1 << 20
-"""Components, and edges, of a whole file."""
 _DEEPEST = 16
 
 
@@ -60,20 +52,10 @@ def spec_from_infragraph(
 
 
 @dataclass
-class _Link:
-    """A link's bandwidth [bytes/s] and latency [ps], where it has them."""
-
-    name: str
-    place: Place
-    rate: int | None = None
-    delay: int | None = None
-
-
-@dataclass
 class _Edge:
     """An edge as it is: its own values are those of annotations."""
 
-    link: _Link
+    link: Link
     place: Place
     rate: int | None = None
     delay: int | None = None
@@ -84,11 +66,11 @@ class _Device:
     place: Place
     components: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Kind and number of each."""
-    links: dict[str, _Link] = field(default_factory=dict)
+    links: dict[str, Link] = field(default_factory=dict)
     edges: list[tuple[str, str, _Edge]] = field(default_factory=list)
 
 
-class _Reader(Located):
+class _Reader(Parts):
     def network(self, values: dict[str, Any], stem: str) -> TopologySpec:
         root: Place = ()
         annotations: dict[str, Any] = {}
@@ -101,7 +83,6 @@ class _Reader(Located):
         self._devices: dict[str, _Device] = {}
         self._nodes: dict[str, str] = {}
         self._edges: dict[tuple[str, str], _Edge] = {}
-        self._all_links: dict[str, list[_Link]] = {}
         listed = list(self._named(values, root, "devices", _device_keys()))
         for title, device, place in listed:
             self._devices[title] = self._components(device, place)
@@ -109,7 +90,7 @@ class _Reader(Located):
             self._device_edges(self._devices[title], title, device, place)
         self._instances: dict[str, tuple[str, int]] = {}
         for title, instance, place in self._named(
-            values, root, "instances", (*_NAMED, "device", "count")
+            values, root, "instances", (*NAMED, "device", "count")
         ):
             kind = self._known(instance, place, "device", self._devices, "device")
             self._instances[title] = (kind, self._count(instance, place))
@@ -117,129 +98,24 @@ class _Reader(Located):
                 self._expand(f"{title}.{index}", kind, place, 0)
         self._fabric(values, root)
         notes = self._annotate(annotations, ("annotations",))
-        title, switching = notes.get("name", values.get("name")), notes.get("switching")
-        if title is not None and not isinstance(title, str):
-            raise self.wrong((*root, "name"), f"{shown(title)} is not text", "quote it")
-        return self._spec(title or stem, named=bool(title), switching=switching)
-
-    # What a file lists
-
-    def _keys(self, value: object, place: Place, keys: tuple[str, ...]) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise self.wrong(place, f"{shown(value)} is not a mapping", f"keys are {', '.join(keys)}")
-        for key in value:
-            if key not in keys:
-                hint = did_you_mean(str(key), keys, f"keys are {', '.join(keys)}")
-                old = "InfraGraph 3 has edges: in its place" if key == "connections" else hint
-                raise self.wrong((*place, key), "InfraGraph has no such key here", old)
-        return value
-
-    def _items(self, values: dict[str, Any], place: Place, key: str) -> Iterator[tuple[Any, Place]]:
-        found = values.get(key) or []
-        if not isinstance(found, list):
-            raise self.wrong((*place, key), f"{shown(found)} is not a list", "write one")
-        for i, item in enumerate(found):
-            yield item, (*place, key, i)
-
-    def _named(
-        self, values: dict[str, Any], place: Place, key: str, keys: tuple[str, ...]
-    ) -> Iterator[tuple[str, dict[str, Any], Place]]:
-        seen: set[str] = set()
-        for item, at in self._items(values, place, key):
-            checked = self._keys(item, at, keys)
-            title = self._text(checked, at, "name")
-            if not named(title):
-                wrong = f"{shown(title)} is not a name"
-                raise self.wrong((*at, "name"), wrong, "use letters, digits, _ and -")
-            if title in seen:
-                raise self.wrong((*at, "name"), f"{title!r} is there twice", "give each its own")
-            seen.add(title)
-            yield title, checked, at
-
-    def _text(self, values: dict[str, Any], place: Place, key: str) -> str:
-        if key not in values:
-            raise self.wrong(place, f"key {key!r} is missing", "add it")
-        if not isinstance(values[key], str) or not values[key]:
-            raise self.wrong((*place, key), f"{shown(values[key])} is not text", "quote it")
-        return str(values[key])
-
-    def _known(
-        self, values: dict[str, Any], place: Place, key: str, known: Any, what: str
-    ) -> str:
-        found = self._text(values, place, key)
-        if found not in known:
-            listed = ", ".join(list(known)[:8]) or "none"
-            hint = did_you_mean(found, known, f"there are {listed}")
-            raise self.wrong((*place, key), f"there is no {what} {shown(found)}", hint)
-        return found
-
-    def _count(self, values: dict[str, Any], place: Place) -> int:
-        if "count" not in values:
-            raise self.wrong(place, "key 'count' is missing", "add it")
-        count = values["count"]
-        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MOST:
-            right = f"give 0 to {_MOST:,}"
-            raise self.wrong((*place, "count"), f"{shown(count)} is not a number of them", right)
-        return count
+        called = self._text(values, root, "name") if "name" in values else ""
+        called = notes.get("name", called)
+        return self._spec(called or stem, named=bool(called), switching=notes.get("switching"))
 
     def _components(self, device: dict[str, Any], place: Place) -> _Device:
         made = _Device(place)
         for title, component, at in self._named(
-            device, place, "components", (*_NAMED, "count", "choice", *_KINDS)
+            device, place, "components", (*NAMED, "count", "choice", *_KINDS)
         ):
             kind = self._choice(component, at, _KINDS)
             made.components[title] = (kind, self._count(component, at))
         made.links = self._links(device, place)
         return made
 
-    def _choice(self, values: dict[str, Any], place: Place, known: tuple[str, ...]) -> str:
-        """Give the alternative that is chosen; by the only one that is there if it is not said."""
-        there = [key for key in known if key in values]
-        if "choice" in values:
-            return self._known(values, place, "choice", known, "choice")
-        if len(there) != 1:
-            raise self.wrong(place, "key 'choice' is missing", f"add one of {', '.join(known)}")
-        return there[0]
-
-    def _links(self, values: dict[str, Any], place: Place) -> dict[str, _Link]:
-        found = {}
-        for title, link, at in self._named(values, place, "links", (*_NAMED, "physical")):
-            made = _Link(title, at)
-            if link.get("physical") is not None:
-                inner: Place = (*at, "physical")
-                physical = self._keys(link["physical"], inner, ("bandwidth", "latency"))
-                made.rate = self._quantity(physical, inner, "bandwidth", _RATES, 1)
-                made.delay = self._quantity(physical, inner, "latency", _DELAYS, 0)
-            found[title] = made
-            self._all_links.setdefault(title, []).append(made)
-        return found
-
-    def _quantity(
-        self, values: dict[str, Any], place: Place, key: str, units: dict[str, Fraction], least: int
-    ) -> int | None:
-        if values.get(key) is None:
-            return None
-        place = (*place, key)
-        known = (*units, _TRANSFERS) if key == "bandwidth" else tuple(units)
-        given = self._keys(values[key], place, ("choice", *known))
-        unit = self._choice(given, place, known)
-        if unit == _TRANSFERS:
-            why = "transfers per second are no bandwidth without the number of lanes"
-            raise self.wrong((*place, unit), why, "give gigabytes_per_second")
-        number = given.get(unit)
-        if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number):
-            right = "give a number"
-            raise self.wrong((*place, unit), f"{shown(number)} is not a {key}", right)
-        whole = round(Fraction(number) * units[unit])
-        if not least <= whole < 1 << 62:
-            right = "give more than 0" if whole < least else "make it smaller"
-            raise self.wrong((*place, unit), f"{shown(number)} is not a {key}", right)
-        return whole
-
     # Edges
 
     def _edge(
-        self, item: object, place: Place, keys: tuple[str, ...], links: dict[str, _Link]
+        self, item: object, place: Place, keys: tuple[str, ...], links: dict[str, Link]
     ) -> tuple[dict[str, Any], dict[str, Any], str, _Edge]:
         edge = self._keys(item, place, ("ep1", "ep2", "scheme", "link"))
         ends = []
@@ -258,8 +134,8 @@ class _Reader(Located):
         self, first: list[str], second: list[str], scheme: str, place: Place
     ) -> Iterator[tuple[str, str]]:
         if scheme == "many2many":
-            if len(first) * len(second) > _MOST:
-                raise self.wrong(place, f"joins more than {_MOST:,} pairs", "make it fewer")
+            if len(first) * len(second) > MOST:
+                raise self.wrong(place, f"joins more than {MOST:,} pairs", "make it fewer")
             yield from (pair for pair in product(first, second) if pair[0] != pair[1])
             return
         if len(first) != len(second):
@@ -276,7 +152,7 @@ class _Reader(Located):
             return None if found is None else found.components.get(component)
 
         try:
-            return endpoints(lookup, device, text, _MOST)
+            return endpoints(lookup, device, text, MOST)
         except SpecError as error:
             raise self.wrong(place, error.why, error.remedy) from None
 
@@ -292,8 +168,8 @@ class _Reader(Located):
                 text = text if outer is None else f"{outer}.{text}"
                 ends.append(self._endpoint(title, text, (*at, key, "component")))
             device.edges += [(a, b, edge) for a, b in self._pairs(ends[0], ends[1], scheme, at)]
-            if len(device.edges) > _MOST:
-                raise self.wrong(at, f"are more than {_MOST:,} edges", "make them fewer")
+            if len(device.edges) > MOST:
+                raise self.wrong(at, f"are more than {MOST:,} edges", "make them fewer")
 
     def _expand(self, prefix: str, kind: str, place: Place, depth: int) -> None:
         """Add the components and edges of an instance, and of devices within it."""
@@ -305,8 +181,8 @@ class _Reader(Located):
             if what == "device" and name not in self._devices:
                 hint = "a component that is a device has the device's name"
                 raise self.wrong(device.place, f"there is no device {name!r}", hint)
-            if what != "device" and len(self._nodes) + count > _MOST:
-                raise self.wrong(place, f"makes more than {_MOST:,} components", "make them fewer")
+            if what != "device" and len(self._nodes) + count > MOST:
+                raise self.wrong(place, f"makes more than {MOST:,} components", "make them fewer")
             for index in range(count):
                 path = f"{prefix}.{name}.{index}"
                 if what == "device":
@@ -320,8 +196,8 @@ class _Reader(Located):
         """Add an edge; between two components there is one, and the last is it."""
         ends = (b, a) if (b, a) in self._edges else (a, b)
         self._edges[ends] = _Edge(edge.link, edge.place)
-        if len(self._edges) > _MOST:
-            raise self.wrong(edge.place, f"makes more than {_MOST:,} edges", "make them fewer")
+        if len(self._edges) > MOST:
+            raise self.wrong(edge.place, f"makes more than {MOST:,} edges", "make them fewer")
 
     def _fabric(self, values: dict[str, Any], root: Place) -> None:
         links = self._links(values, root)
@@ -344,8 +220,8 @@ class _Reader(Located):
                 inner = self._endpoint(
                     kind, self._text(end, place, "component"), (*place, "component")
                 )
-                if len(numbers) * len(inner) > _MOST:
-                    raise self.wrong(place, f"names more than {_MOST:,} components", "name fewer")
+                if len(numbers) * len(inner) > MOST:
+                    raise self.wrong(place, f"names more than {MOST:,} components", "name fewer")
                 ends.append([f"{title}.{number}.{each}" for number in numbers for each in inner])
             for a, b in self._pairs(ends[0], ends[1], scheme, at):
                 self._join(a, b, edge)
@@ -358,8 +234,8 @@ class _Reader(Located):
         self._said: dict[str, dict[str, tuple[str, Place]]] = {}
         for item, at in self._items(given, place, "links"):
             link = self._keys(item, at, ("name", "attributes"))
-            title = self._known(link, at, "name", self._all_links, "link")
-            for each in self._all_links[title]:
+            title = self._known(link, at, "name", self.all_links, "link")
+            for each in self.all_links[title]:
                 self._measure(each, self._attributes(link, at, "attributes"))
         for item, at in self._items(given, place, "edges"):
             edge = self._keys(item, at, ("ep1", "ep2", "attributes"))
@@ -406,7 +282,7 @@ class _Reader(Located):
                 found = [f"{first}.{number}.{each}" for number in numbers for each in inner]
         return found
 
-    def _measure(self, what: _Link | _Edge, said: dict[str, tuple[str, Place]]) -> None:
+    def _measure(self, what: Link | _Edge, said: dict[str, tuple[str, Place]]) -> None:
         for key, parse in (("bandwidth", parse_bandwidth), ("latency", parse_time)):
             if key not in said:
                 continue
@@ -427,25 +303,23 @@ class _Reader(Located):
     def _spec(self, title: str, *, named: bool, switching: str | None) -> TopologySpec:
         joined = {end for pair in self._edges for end in pair}
         npus = self._ranked([path for path, kind in self._nodes.items() if kind == "xpu"])
-        switches = [
-            path for path, kind in self._nodes.items() if kind != "xpu" and path in joined
-        ]
+        switches = [path for path, kind in self._nodes.items() if kind != "xpu" and path in joined]
         left = len(self._nodes) - len(npus) - len(switches)
         if left:
-            self._notes.append(f"{left:,} components that are no XPUs have no edges and are left out")
+            self._notes.append(
+                f"{left:,} components that are no XPUs have no edges and are left out"
+            )
         if not npus:
             raise self.wrong((), "has no component of choice xpu", "NPUs are those")
         called = {path: self._about(path, "name", path) for path in (*npus, *switches)}
         twice = [name for name, count in Counter(called.values()).items() if count > 1]
         if twice:
             raise self.wrong((), f"two components are called {twice[0]!r}", "annotate other names")
+        self._check_rates()
         links = []
         media: Counter[str] = Counter()
         for (a, b), edge in self._edges.items():
-            rate = edge.rate or edge.link.rate
-            if rate is None:
-                why = f"link {edge.link.name!r} has no bandwidth"
-                raise self.wrong(edge.link.place, why, "add physical: bandwidth:, or annotate it")
+            rate = edge.rate or edge.link.rate or 0
             delay = edge.link.delay if edge.delay is None else edge.delay
             if delay is None:
                 medium = _medium(edge.link.name, is_direct={a, b} <= set(npus))
@@ -471,6 +345,16 @@ class _Reader(Located):
             notes=(*self._notes, *latencies),
             named=named,
         )
+
+    def _check_rates(self) -> None:
+        lacking = [edge for edge in self._edges.values() if not (edge.rate or edge.link.rate)]
+        if lacking:
+            names = list(dict.fromkeys(repr(edge.link.name) for edge in lacking))
+            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+            which = f"link{'s'[: len(names) != 1]} {', '.join(names[:8])}{more}"
+            why = f"no bandwidth is given for {which}"
+            place = lacking[0].link.place
+            raise self.wrong(place, why, "add physical: bandwidth:, or annotate it")
 
     def _about(self, path: str, key: str, otherwise: str) -> str:
         return self._said.get(path, {}).get(key, (otherwise, ()))[0]
@@ -501,12 +385,14 @@ class _Reader(Located):
             return npus
         if len(ranks) < len(npus):
             lacking = next(path for path in npus if path not in set(ranks.values()))
-            raise self.wrong(("annotations",), f"{lacking} has no rank, and others do", "give all one")
+            raise self.wrong(
+                ("annotations",), f"{lacking} has no rank, and others do", "give all one"
+            )
         return [ranks[rank] for rank in range(len(npus))]
 
 
 def _device_keys() -> tuple[str, ...]:
-    return (*_NAMED, "components", "links", "edges")
+    return (*NAMED, "components", "links", "edges")
 
 
 def _medium(name: str, *, is_direct: bool) -> str:
@@ -514,7 +400,11 @@ def _medium(name: str, *, is_direct: bool) -> str:
     name = name.lower()
     if "nvl" in name:
         return "nvlink" if is_direct else "nvswitch"
-    for words, medium in ((("xgmi", "infinity"), "xgmi"), (("pci",), "pcie"), (("upi", "qpi"), "upi")):
+    for words, medium in (
+        (("xgmi", "infinity"), "xgmi"),
+        (("pci",), "pcie"),
+        (("upi", "qpi"), "upi"),
+    ):
         if any(word in name for word in words):
             return medium
     return "ib"

@@ -29,7 +29,7 @@ def sliced(text: str, count: int | None) -> tuple[str, range]:
         If there are not so many, or it is no slice.
     """
     match = _SLICED.fullmatch(text)
-    if match is None or match[2] == "" and match[3] is None:
+    if match is None or (match[2] == "" and match[3] is None):
         if count is None:
             return text.partition("[")[0], range(0)
         raise SpecError(None, f"{shown(text)} is not a name with a slice", "write as xpu[0:2]")

@@ -1,8 +1,8 @@
 """Networks as InfraGraph files.
 
-NPUs are XPUs of devices of as many as a node has, switches are instances of one device, and a pair of links, one
-each way, is an edge. What the format has no place for stands in annotations: names, the order of NPUs, limits of
-switches, how messages are passed on.
+NPUs are XPUs of devices of as many as a node has, switches are instances of one device, and a pair of
+links, one each way, is an edge. What the format has no place for stands in annotations: names, the order
+of NPUs, limits of switches, how messages are passed on.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ def _edges(topology: Topology) -> list[tuple[int, int, tuple[int, int]]]:
             found[src, dst] = rates[src, dst]
     for rate, delay_ps in set(found.values()):
         if round(rate / 10**9 * 10**9) != rate or round(delay_ps / 10**3 * 10**3) != delay_ps:
-            raise InfeasibleError(None, f"{rate} bytes/s or {delay_ps} ps is no number of InfraGraph")
+            raise InfeasibleError(
+                None, f"{rate} bytes/s or {delay_ps} ps is no number of InfraGraph"
+            )
     return [(src, dst, values) for (src, dst), values in found.items()]
 
 

@@ -71,7 +71,7 @@ FORMS = (
 
 
 def from_file(path: Path) -> TopologySpec:
-    """Read a topology file: hocket's own, ASTRA-sim's, InfraGraph's, a dump of NCCL or a matrix of nvidia-smi.
+    """Read a topology file: hocket's, ASTRA-sim's, InfraGraph's, a dump of NCCL, a matrix of nvidia-smi.
 
     Raises
     ------

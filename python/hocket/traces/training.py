@@ -30,7 +30,7 @@ _NONE = (1 << 32) - 1
 _CALL = {name: number for number, name in CALLS.items()}
 _IMPLEMENTED = {"Ring": "ring", "FullyConnected": "direct", "Switch": "halvingDoubling"}
 _GROUPS = {"tensor": "tp", "expert": "ep", "table": "dp"}
-"""Whose groups the collectives of a cause are among; those of data are of replicas, of whom experts have fewer."""
+"""Among whom the collectives of a cause are; those of data are of replicas, and experts have fewer."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ def write_training(
 ) -> WrittenTraining:
     """Write the graph of training iterations as a trace of each NPU, whole or not at all.
 
-    In the folder are ``workload.NPU.et``, ``groups.json`` with the groups of NPUs, and ASTRA-sim's ``system.json``,
-    ``memory.json`` and, where it can express the topology, ``network.yml``.
+    In the folder are ``workload.NPU.et``, ``groups.json`` with the groups of NPUs, and ASTRA-sim's
+    ``system.json``, ``memory.json`` and, where it can express the topology, ``network.yml``.
 
-    Passes take whole microseconds, as the format has no others: what is cut off one is added to the next, so that an
-    NPU computes as long as in the run to a microsecond.
+    Passes take whole microseconds, as the format has no others: what is cut off one is added to the next,
+    so that an NPU computes as long as in the run to a microsecond.
 
     Parameters
     ----------
@@ -122,9 +122,7 @@ class _Graph:
         for node, actor in enumerate(run.columns.actor):
             self.nodes[actor].append(node)
         npus = run.topology.npu_count
-        self.members = {
-            name: _members(group, run.topology) for name, group in run.groups.items()
-        }
+        self.members = {name: _members(group, run.topology) for name, group in run.groups.items()}
         self.stage_of = [0] * npus
         for line in self.members["pp"].values():
             for stage, npu in enumerate(line):
@@ -134,7 +132,7 @@ class _Graph:
         for lists in self.members.values():
             for group in lists.values():
                 key = tuple(sorted(group))
-                if 1 < len(key) and key != whole:
+                if len(key) > 1 and key != whole:
                     self.numbers.setdefault(key, len(self.numbers) + 1)
 
     @property
@@ -188,9 +186,7 @@ def _members(group: Group, topology: _core.Topology) -> dict[int, tuple[int, ...
     strides = [1]
     for size in sizes:
         strides.append(strides[-1] * size)
-    steps = [
-        (each.size, strides[each.dimension] * each.stride) for each in group.portions
-    ]
+    steps = [(each.size, strides[each.dimension] * each.stride) for each in group.portions]
     found: dict[int, tuple[int, ...]] = {}
     for npu in range(topology.npu_count):
         if npu in found:
@@ -216,7 +212,7 @@ def _system(topology: _core.Topology) -> dict[str, object]:
         "reduce-scatter-implementation": ways,
         "all-to-all-implementation": direct,
         "collective-optimization": "localBWAware",
-        "local-mem-bw": 1,
+        "local-mem-bw": 1_000_000,
     }
 
 

@@ -148,11 +148,15 @@ impl<'a> PlanFiles<'a> {
     /// What the format, or ASTRA-sim, leaves out of the plan.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        // A single link is the way that ASTRA-sim takes too.
+        let leads_on = |path: u32| {
+            path != Plan::DEFAULT_ROUTE && self.plan.paths().get(path as usize).len() > 1
+        };
         let own = self.plan.path().iter();
-        let own = own.filter(|&&path| path != Plan::DEFAULT_ROUTE).count();
+        let own = own.filter(|&&path| leads_on(path)).count();
         if own > 0 {
             notes.push(format!(
-                "{own} transfers have routes of their own; ASTRA-sim takes its own routes"
+                "{own} transfers have routes of their own over several links; ASTRA-sim takes its own"
             ));
         }
         if self.plan.link_order() == LinkOrder::Plan {
