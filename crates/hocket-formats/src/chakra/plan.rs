@@ -27,7 +27,9 @@ const GROUP: u64 = 1;
 #[non_exhaustive]
 pub enum Refused {
     /// A switch sums.
-    #[error("transfer {transfer} starts or ends at switch {name}, and ASTRA-sim's switches only forward")]
+    #[error(
+        "transfer {transfer} starts or ends at switch {name}, and ASTRA-sim's switches only forward"
+    )]
     Switch {
         /// The first such transfer.
         transfer: usize,
@@ -54,7 +56,9 @@ pub enum Refused {
     #[error("the plan has {0} transfers, and ASTRA-sim keeps {TAGS} tags apart")]
     Tags(usize),
     /// A plan without transfers.
-    #[error("the plan has no transfers, and ASTRA-sim waits for ever for a collective that sends nothing")]
+    #[error(
+        "the plan has no transfers, and ASTRA-sim waits for ever for a collective that sends nothing"
+    )]
     Nothing,
 }
 
@@ -161,7 +165,8 @@ impl<'a> PlanFiles<'a> {
         }
         if self.plan.link_order() == LinkOrder::Plan {
             notes.push(
-                "links are meant to serve in the plan's order; ASTRA-sim's serve who comes first".to_owned(),
+                "links are meant to serve in the plan's order; ASTRA-sim's serve who comes first"
+                    .to_owned(),
             );
         }
         notes
