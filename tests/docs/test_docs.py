@@ -31,7 +31,7 @@ from hocket.cli import run
 from hocket.plans import registry
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 SLOW = {"machines.md", "mesh-study.md", "throughput.md", "training.md"}
 """Pages whose commands take more than ten seconds."""
 

@@ -232,6 +232,12 @@ COMMANDS = (
         "hocket measured trace-*.json.gz --topology dgx_a100_1box -o measured.png",
     ),
     Command(
+        "doctor",
+        "Say what is installed here, what is missing of what hocket may use, and how to get it.",
+        "doctor:doctor",
+        "For example: hocket doctor",
+    ),
+    Command(
         "algorithms",
         "List the algorithms, what they do, and their collectives.",
         "plan:algorithms",

@@ -30,6 +30,7 @@ from hocket.comparison.data import (
     ParetoData,
 )
 from hocket.formats.data import CheckedFileData, ExportedFileData
+from hocket.installation.data import InstallationData
 from hocket.nccl.data import AskedTunerData, AuditData, GraphDesignData, NcclData, TunerData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
@@ -143,6 +144,7 @@ DOCUMENTS: dict[str, Any] = {
     "exported-file": ExportedFileData,
     "reproduction": ReproductionData,
     "measured": MeasuredData,
+    "installation": InstallationData,
 }
 """By what follows ``hocket.`` in ``format``."""
 
