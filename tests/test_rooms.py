@@ -41,6 +41,7 @@ ROOMS = (
     "cluster",
     "steering",
     "routing",
+    "sweeps",
     "testbed",
     "reproduce",
     "plot",

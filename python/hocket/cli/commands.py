@@ -97,6 +97,18 @@ COMMANDS = (
         "For example: hocket pareto all-reduce --topology dgx1_v100 -o table.csv --plot front.png",
     ),
     Command(
+        "sweep",
+        "Run a command over a grid or a list of networks, sizes, algorithms and so on.",
+        "sweep:sweep",
+    ),
+    Command(
+        "design",
+        "Find the network for a budget on which a collective or a training iteration takes the least time.",
+        "design:design",
+        "For example: hocket design all-reduce --npus 16 --size 64MB --costs prices.yml --budget 9000 "
+        "-o best.yml",
+    ),
+    Command(
         "plan",
         "Plan a collective with one algorithm, prove the plan, and write it to a file.",
         "plan:plan",

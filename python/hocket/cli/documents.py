@@ -39,6 +39,7 @@ from hocket.routing.data import ClusterRunData, ComparedSchemesData
 from hocket.runtime.data import TimedCallsData
 from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
+from hocket.sweeps.data import DesignData, SweepReportData, SweepRunData
 from hocket.telemetry.data import MeasuredData
 from hocket.testbed.data import SteeringData, StudyData
 from hocket.throughput.data import TrainingPredictionData
@@ -86,6 +87,19 @@ class FailureAdvicesDocument(TypedDict):
     sizes: list[FailureAdviceData]
 
 
+class SweepCountDocument(TypedDict):
+    """How many points a sweep has."""
+
+    points: int
+
+
+class DesignDocument(DesignData):
+    """The best networks for a budget."""
+
+    file: str | None
+    """Where the best was written."""
+
+
 class TrainingComparisonDocument(TrainingComparisonData):
     """Combinations, the best first."""
 
@@ -108,6 +122,10 @@ DOCUMENTS: dict[str, Any] = {
     "comparison": ComparisonData,
     "comparisons": ComparisonsData,
     "pareto": ParetoData,
+    "sweep": SweepRunData,
+    "sweep-count": SweepCountDocument,
+    "sweep-report": SweepReportData,
+    "design": DesignDocument,
     "advice": AdviceData,
     "failure-advices": FailureAdvicesDocument,
     "failure-advice": FailureAdviceData,

@@ -18,6 +18,7 @@ __all__ = ["Installation", "Part", "examine"]
 _PACKAGES = (
     ("networkx", "networks from graphs", "networkx"),
     ("ortools", "`exact` and the routing scheme `ilp`", "exact"),
+    ("ray", "`sweep` on a cluster", "ray"),
     ("torch", "layers of PyTorch modules, and the backend of torch.distributed", "torch"),
 )
 """Distribution, what it is for, and the extra that installs it."""
