@@ -6,6 +6,7 @@ function raises :class:`hocket.SpecError` for input that makes no sense.
 """
 
 from hocket._core import Topology
+from hocket.topology.costs import NetworkCost, price
 from hocket.topology.export import export_topology
 from hocket.topology.families import (
     bigraph,
@@ -28,6 +29,7 @@ from hocket.topology.offload import offloaded
 from hocket.topology.sources import as_topology, load, names
 
 __all__ = [
+    "NetworkCost",
     "Topology",
     "as_topology",
     "bigraph",
@@ -46,6 +48,7 @@ __all__ = [
     "names",
     "offloaded",
     "planes",
+    "price",
     "product",
     "rail",
     "ring",
