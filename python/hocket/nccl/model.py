@@ -99,12 +99,13 @@ def generation_of(hardware: Hardware, name: str | None = None) -> Generation:
     if name is not None:
         one_of("gpu", name, list(GENERATIONS))
         return GENERATIONS[name]
+    bandwidth = hardware.most or hardware.bandwidth
     for most, found in ((160, "volta"), (310, "ampere"), (460, "hopper"), (910, "blackwell")):
-        if 0.9 * most * _G <= hardware.bandwidth <= most * _G:
+        if 0.9 * most * _G <= bandwidth <= most * _G:
             return GENERATIONS[found]
     raise InfeasibleError(
         "gpu",
-        f"no NVIDIA GPU has {hardware.bandwidth / _G:g} GB/s of NVLink",
+        f"no NVIDIA GPU has {bandwidth / _G:g} GB/s of NVLink",
         f"say which it is: {', '.join(GENERATIONS)}, or for RCCL mi250 or mi300x",
     )
 
