@@ -281,9 +281,9 @@ def _why_outside(run: PublishedRun, constants: Constants) -> str:
 def _with_errors(result: TrainingResult) -> Constants:
     """Give the constants with the error to be expected of each program on an accelerator.
 
-    Of a program whose own runs were folded that is their error; where constants are assumed, that of all runs
-    that were predicted by constants of another program or accelerator, those of programs that differ
-    more among them.
+    Of a program whose own runs were folded that is their error; where constants are assumed, that of all
+    runs that were predicted by constants of another program or accelerator, those of programs that
+    differ more among them.
     """
     errors: dict[str, ExpectedError] = {}
     odd: dict[str, list[PredictedRun]] = {}
