@@ -60,6 +60,9 @@ def calibrate(
     """Fit what real runs cost on a machine to sweeps measured there, and write its topology with it."""
     spec = options.read_spec(topology, None, None, None)
     if output is not None:
+        if Path(output).suffix not in (".yml", ".yaml"):
+            wrong = f"{shown_path(Path(output))} is written as YAML, and its name says otherwise"
+            raise SpecError("--output", wrong, f"name {Path(output).stem}.yml")
         check_target(Path(output))
         source = _text_of(topology, spec)
     network = build_topology(spec)
@@ -179,7 +182,7 @@ def _print(found: Fit, sweeps: list[Sweeps], profile: Profile, output: str | Non
     for (kind, band), texts in cells.items():
         table.add_row(kind, band, texts.get(True, "–"), texts.get(False, "–"))
     console.print(table)
-    constants = Table(title="constants that the data tells")
+    constants = Table(title="constants that the data determines")
     for name in ("constant", "value", "90 % interval", "unit"):
         constants.add_column(name, justify="left" if name in ("constant", "unit") else "right")
     shown = {f"launch of {name}": each for name, each in found.launch.items()}
@@ -192,7 +195,7 @@ def _print(found: Fit, sweeps: list[Sweeps], profile: Profile, output: str | Non
     console.print(constants)
     unseen = [name for name, each in found.constants.items() if not each.is_seen]
     if unseen:
-        console.note(f"not told by this data, at their priors: {', '.join(unseen)}")
+        console.note(f"not determined by this data, at their priors: {', '.join(unseen)}")
     for one, other in found.alike:
         console.note(f"{one} and {other} cannot be told apart: measure another number of NPUs")
     for sweep in sweeps:

@@ -193,6 +193,7 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
     except UnicodeDecodeError:
         raise SpecError(None, "is not text in UTF-8", "give a .csv file or a log", origin) from None
     lines = text.splitlines()
+    _check_separator(lines, origin)
     is_table = any("," in line and not line.startswith("#") for line in lines[:200])
     facts = dict(_facts(lines))
     read = _table if is_table else _log
@@ -205,6 +206,17 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
             origin,
         )
     return Sweeps(name, rows, facts)
+
+
+def _check_separator(lines: Sequence[str], origin: str) -> None:
+    """Refuse a table whose columns are separated by something else than commas."""
+    for number, line in enumerate(lines[:200], 1):
+        for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+            if len({*COLUMNS} & {each.strip().strip('"') for each in line.split(mark)}) > 1:
+                right = "separate them by commas, and write decimals with a point"
+                raise SpecError(
+                    None, f"columns are separated by {name}", right, f"{origin}, line {number}"
+                )
 
 
 def oddities(sweep: Sweeps) -> Iterator[str]:
