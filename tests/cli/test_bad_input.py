@@ -276,7 +276,10 @@ def test_refusal_as_json(hocket: Any, files: Path, line: str) -> None:
     ("argv", "said"),
     [
         (["plan", "--no-such-option"], "see `hocket plan --help`"),
-        (["nccl", "predict"], "Missing option '--topology' / '-t'; see `hocket nccl predict --help`"),
+        (
+            ["nccl", "predict"],
+            "Missing option '--topology' / '-t'; see `hocket nccl predict --help`",
+        ),
         (["nothing"], "see `hocket --help`"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,7 +78,7 @@ def calibrate(
     if output is not None:
         write_text(Path(output), with_profile(source, profile.as_yaml()))
     if json:
-        options.print_result("fitted-profile", {**_as_data(found), "file": output})
+        options.print_result("fitted-profile", {**_as_data(found, sweeps), "file": output})
         return
     _print(found, sweeps, profile, output)
 
@@ -94,7 +95,7 @@ def _usable(sweep: Sweeps, path: str, *, in_place: bool) -> Sweeps:
             )
         )
         raise SpecError(None, f"has no times {which}", other, origin=shown_path(Path(path)))
-    return Sweeps(sweep.name, rows, sweep.facts)
+    return replace(sweep, rows=rows)
 
 
 def _check(sweeps: list[Sweeps], npus: int, nodes: int) -> None:
@@ -132,7 +133,7 @@ def _text_of(topology: str, spec: TopologySpec) -> str:
     return Path(topology).read_text(encoding="utf-8")
 
 
-def _as_data(found: Fit) -> dict[str, Any]:
+def _as_data(found: Fit, sweeps: list[Sweeps]) -> dict[str, Any]:
     return {
         "constants": {
             name: {
@@ -147,6 +148,7 @@ def _as_data(found: Fit) -> dict[str, Any]:
         "launch_per_npu_us": found.launch_per_npu,
         "alike": [list(pair) for pair in found.alike],
         "errors": list(_errors(found)),
+        "left_out": [line for sweep in sweeps for line in sweep.wrong],
     }
 
 
@@ -201,6 +203,8 @@ def _print(found: Fit, sweeps: list[Sweeps], profile: Profile, output: str | Non
     for sweep in sweeps:
         for line in oddities(sweep):
             console.note(line)
+        for line in sweep.wrong:
+            console.note(f"left out, as results were wrong: {line}")
     held = spread_of(found.errors[found.held])
     console.print(
         f"{len(found.rows)} times, {held.rows} of them kept back: "

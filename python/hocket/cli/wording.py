@@ -35,13 +35,12 @@ def of_options(error: Error) -> Error:
     if error.remedy:
         error = error.but(remedy=_PYTHON_NAME.sub(_as_option, error.remedy))
     field = error.field
-    if error.origin is not None:
-        option = option_of(error.origin)
-        return error.but(origin=option) if option in known else error
-    if field is None or field.startswith("-"):
+    if error.origin is not None or field is None or field.startswith("-"):
         return error
+    field, colon, rest = field.partition(": ")
     option = option_of(field)
-    return error.but(field=option if option in known else _arguments().get(field, field))
+    name = option if option in known else _arguments().get(field, field)
+    return error.but(field=name + colon + rest)
 
 
 _PYTHON_NAME = re.compile(r"\b(give )?([a-z]+(?:_[a-z]+)*)\b")
