@@ -109,8 +109,8 @@ def export(
     mode = "in place" if file.in_place else "out of place"
     console.print(
         f"{output}: {made.kind.title}, {mode}, {counted(file.chunks, 'chunk')}, "
-        f"{counted(file.steps, 'step')}, up to {file.blocks} thread blocks a rank on {counted(file.channels, 'channel')}, "
-        f"{counted(file.scratch_chunks, 'chunk')} of scratch"
+        f"{counted(file.steps, 'step')}, up to {file.blocks} thread blocks a rank on "
+        f"{counted(file.channels, 'channel')}, {counted(file.scratch_chunks, 'chunk')} of scratch"
     )
     for note in file.notes:
         console.note(note)
