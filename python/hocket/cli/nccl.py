@@ -34,7 +34,7 @@ nccl.add_typer(tuner, name="tuner")
 )
 @grouped
 def predict(
-    kind: options.Kind = "all-reduce",
+    kind: options.MeasuredKind = "all-reduce",
     *,
     network: Nodes,
     size: options.Size,
