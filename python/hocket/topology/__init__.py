@@ -6,6 +6,7 @@ function raises :class:`hocket.SpecError` for input that makes no sense.
 """
 
 from hocket._core import Topology
+from hocket.topology.costs import NetworkCost, price
 from hocket.topology.families import (
     bigraph,
     clos,
@@ -27,6 +28,7 @@ from hocket.topology.offload import offloaded
 from hocket.topology.sources import as_topology, load, names
 
 __all__ = [
+    "NetworkCost",
     "Topology",
     "as_topology",
     "bigraph",
@@ -44,6 +46,7 @@ __all__ = [
     "names",
     "offloaded",
     "planes",
+    "price",
     "product",
     "rail",
     "ring",
