@@ -9,6 +9,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.groups import grouped
+from hocket.cli.numbers import counted
 from hocket.cli.plan import describe
 from hocket.errors import SpecError
 from hocket.formats.checked import CheckedFile, check_file
@@ -115,9 +116,9 @@ def export(
     console.print(f"{describe(loaded)}: proved")
     mode = "in place" if file.in_place else "out of place"
     console.print(
-        f"{output}: {made.kind.title}, {mode}, {file.chunks:,} chunks, {file.steps:,} steps, up to "
-        f"{file.blocks} thread blocks a rank on {_count(file.channels, 'channel')}, "
-        f"{_count(file.scratch_chunks, 'chunk')} of scratch"
+        f"{output}: {made.kind.title}, {mode}, {counted(file.chunks, 'chunk')}, "
+        f"{counted(file.steps, 'step')}, up to {file.blocks} thread blocks a rank on "
+        f"{counted(file.channels, 'channel')}, {counted(file.scratch_chunks, 'chunk')} of scratch"
     )
     for note in file.notes:
         console.note(note)
@@ -179,7 +180,7 @@ def import_(file: File, *, chunks_per_message: PerMessage = 1, json: options.Jso
     if facts.max_bytes is not None:
         sizes += f" to {format_size(facts.max_bytes)}"
     console.print(
-        f"up to {facts.blocks} thread blocks a rank, {_count(facts.scratch_chunks, 'chunk')} of scratch, "
+        f"up to {facts.blocks} thread blocks a rank, {counted(facts.scratch_chunks, 'chunk')} of scratch, "
         f"sizes {sizes}"
     )
 
@@ -199,7 +200,7 @@ def _title(found: CheckedFile) -> str:
     return (
         f"{found.kind.title}: {facts.name}, {facts.collective} among {facts.ranks} ranks, "
         f"{' and '.join(modes) or 'neither in place nor out of place'}, {facts.protocol}, "
-        f"{facts.chunks:,} chunks, {facts.steps:,} steps"
+        f"{counted(facts.chunks, 'chunk')}, {counted(facts.steps, 'step')}"
     )
 
 
@@ -208,7 +209,3 @@ def _verdict(found: CheckedFile) -> str:
     sizes = "any message size" if chunks == 1 else f"messages of {chunks} chunks or more"
     results = "right results" if found.checked.contents_known else "results unknown"
     return f"right: no deadlock at {sizes}, no race, {results}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
