@@ -537,6 +537,12 @@ class Plan(_Immutable):
     def path_items(self) -> _U32:
         """Links of all paths."""
 
+    def routes(self) -> tuple[_U64, _U32]:
+        """Links of each transfer's route: where each starts, (len + 1,), and the links of all.
+
+        SpecError where a transfer has no route, or is sprayed over several.
+        """
+
     @property
     def chunk_offsets(self) -> _U64:
         """Running sum of the chunks' bytes from 0, (chunks + 1,)."""

@@ -39,7 +39,7 @@ from hocket.runtime.data import TimedCallsData
 from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
 from hocket.telemetry.data import MeasuredData
-from hocket.testbed.data import SteeringData, StudyData
+from hocket.testbed.data import PlanStudyData, SteeringData, StudyData
 from hocket.throughput.data import TrainingPredictionData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
 
@@ -128,6 +128,7 @@ DOCUMENTS: dict[str, Any] = {
     "link-heat": LinkHeatData,
     "time-expanded": TimeExpandedData,
     "testbed-study": StudyData,
+    "testbed-plans": PlanStudyData,
     "testbed-steering": SteeringData,
     "calibration": CalibrationDocument,
     "fitted-profile": FitData,

@@ -178,6 +178,86 @@ fn every_algorithm_lowers_checks_and_computes() {
     assert!(refused.is_empty(), "{}", refused[0]);
 }
 
+/// First chunks of what each rank sends to each other one, in the order of the program and of the plan.
+fn sent(program: &Program, verified: &Verified) -> [HashMap<(u32, u32), Vec<u32>>; 2] {
+    let plan = verified.plan();
+    let (mut of_program, mut of_plan) = (HashMap::new(), HashMap::new());
+    let each = program.task().chunks / plan.chunks().len() as u32;
+    for (index, block) in program.blocks().iter().enumerate() {
+        let Some(to) = block.send else { continue };
+        let chunks: &mut Vec<u32> = of_program.entry((block.rank, to)).or_default();
+        let steps = program
+            .steps_of(index as u32)
+            .map(|step| program.step(step));
+        let sends = steps.filter(|step| step.op == Op::Send);
+        chunks.extend(sends.map(|step| step.sources()[0].offset() / each));
+    }
+    for (i, &chunk) in plan.chunk().iter().enumerate() {
+        let chunks: &mut Vec<u32> = of_plan.entry((plan.src()[i], plan.dst()[i])).or_default();
+        chunks.extend(chunk..chunk + plan.chunk_count()[i]);
+    }
+    [of_program, of_plan]
+}
+
+#[test]
+fn messages_keep_the_plans_order_where_they_are_to() {
+    let grid = build::mesh(&[3, 3], gigabyte(), Time::ZERO).unwrap();
+    let (mut kept, mut level) = (0, 0);
+    for topology in networks().into_iter().chain([grid]) {
+        for algorithm in Algorithm::ALL {
+            let size = 720_720;
+            let all_reduce = CollectiveKind::AllReduce;
+            let Some(verified) = verified(&topology, all_reduce, algorithm, 2, size) else {
+                continue;
+            };
+            let name = format!("{} by {}", topology.name(), algorithm.name());
+            let lowered = |in_plan_order, channel_of| {
+                let options = LowerOptions {
+                    fuse: false,
+                    max_count: 1,
+                    in_plan_order,
+                    channel_of,
+                    ..LowerOptions::default()
+                };
+                let program = lower(&verified, &options).expect("lowered");
+                let checked = check(&program, &CheckOptions::default(), &mut Silent).unwrap();
+                assert!(
+                    checked.is_right(),
+                    "{name}: {:?}",
+                    checked.faults.kept().first()
+                );
+                assert_computes(&program, &name);
+                program
+            };
+            let transfers = verified.plan().len() as u32;
+            let apart = lowered(false, Some((0..transfers).collect()));
+            assert_eq!(
+                apart
+                    .blocks()
+                    .iter()
+                    .filter(|block| block.send.is_some())
+                    .count(),
+                transfers as usize,
+                "{name}"
+            );
+            let [in_order, plan] = sent(&lowered(true, None), &verified);
+            let is_even = in_order
+                .values()
+                .map(Vec::len)
+                .eq(in_order.keys().map(|key| plan[key].len()));
+            if !is_even {
+                continue; // chunks of several sizes, of which a message is several
+            }
+            assert_eq!(in_order, plan, "{name}");
+            kept += 1;
+            let [by_level, _] = sent(&lowered(false, None), &verified);
+            level += usize::from(by_level != plan);
+        }
+    }
+    assert!(kept > 20, "{kept}");
+    assert!(level > 0, "levels never differ from the plan's order");
+}
+
 #[test]
 fn a_ring_is_fused_and_needs_no_scratch() {
     let topology = build::ring(4, gigabyte(), Time::ZERO, RingWays::Both).unwrap();

@@ -158,8 +158,12 @@ impl Emitter<'_> {
         options: &LowerOptions,
     ) {
         let mut runs = Vec::new();
-        for each in slice.iter().map(|&transfer| moves.at(transfer)) {
-            let spread = each.first % options.channels;
+        for &transfer in slice {
+            let each = moves.at(transfer);
+            let spread = match &options.channel_of {
+                Some(channels) => channels[transfer as usize],
+                None => each.first % options.channels,
+            };
             let mut whole: Vec<(At, Option<At>, At, u32)> = Vec::new();
             for chunk in each.first..each.first + each.count {
                 let from = self.places.now(each.src, chunk);
