@@ -23,7 +23,7 @@ from hocket.testbed.namespaces import inside
 from hocket.testbed.network import NetworkSpec
 from hocket.testbed.priority import promptly
 from hocket.testbed.shaping import GOODPUT
-from hocket.testbed.ways import on_network, ways_of
+from hocket.testbed.ways import on_network
 
 __all__ = ["Calibration", "calibrate_network", "model_of"]
 
@@ -63,8 +63,8 @@ class Calibration:
         return max(self.together, key=lambda each: abs(each - 1))
 
 
-def calibrate_network(spec: NetworkSpec, *, real_time: bool = True) -> tuple[Calibration, int]:
-    """Measure what links carry and what a step takes; give it, and how many connections that needed.
+def calibrate_network(spec: NetworkSpec, *, real_time: bool = True) -> Calibration:
+    """Measure what links carry and what a step takes.
 
     Raises
     ------
@@ -74,8 +74,7 @@ def calibrate_network(spec: NetworkSpec, *, real_time: bool = True) -> tuple[Cal
     with promptly(real_time):
         alone = median(_shares(spec, [0])[0] for _ in range(_TIMES))
         together = _shares(spec, range(len(spec.rates)))
-    step, used = _step(spec, real_time=real_time)
-    return Calibration(alone, tuple(together), step), used
+    return Calibration(alone, tuple(together), _step(spec, real_time=real_time))
 
 
 def model_of(spec: NetworkSpec, calibration: Calibration | None = None) -> _core.Topology:
@@ -161,14 +160,16 @@ def _shares(spec: NetworkSpec, links: Sequence[int]) -> list[float]:
     return shares
 
 
-def _step(spec: NetworkSpec, *, real_time: bool) -> tuple[float, int]:
-    """Time rings of a few bytes, whose steps the simulation counts; give the time of a step [s]."""
+def _step(spec: NetworkSpec, *, real_time: bool) -> float:
+    """Time a few bytes between two ranks, whose steps the simulation counts; give the time of one [s]."""
     model = model_of(spec)
     if model.npu_count < 2:
         raise InfeasibleError("topology", "it has one NPU", "give one that has two")
-    tiny = make_plan("all-reduce", model, size=4 * model.npu_count, algorithm="ring", chunks=1)
+    pairs = zip(model.link_src.tolist(), model.link_dst.tolist(), strict=True)
+    pair = next((ends for ends in pairs if max(ends) < model.npu_count), (0, 1))
+    tiny = make_plan("all-reduce", model, size=8, algorithm="ring", chunks=1, npus=pair)
     plan = on_network(tiny, model).verify()
     steps = simulate(plan).time_ps / _UNIT
     with gathered(spec, plan, real_time=real_time) as gang:
         times = [gang.run() for _ in range(_STEPS)]
-    return median(times) / steps, len(ways_of(plan).connections)
+    return median(times) / steps

@@ -24,7 +24,7 @@ from hocket.plans.plan import Plan
 from hocket.runtime.rank import filled
 from hocket.runtime.reference import expected
 from hocket.testbed.namespaces import inside
-from hocket.testbed.network import NetworkSpec, lead
+from hocket.testbed.network import NetworkSpec, led
 from hocket.testbed.priority import promptly
 from hocket.testbed.ways import Ways, ways_of
 
@@ -77,9 +77,8 @@ class Gang:
         self.ranks: list[_Rank] = []
         self._right: list[Array | None] | None = None
 
-    def connect(self, first: int) -> None:
-        """Bring ranks together; connections get addresses from a number on."""
-        addresses = lead(self.spec, self.ways.connections, first)
+    def connect(self, addresses: Sequence[tuple[str, str]]) -> None:
+        """Bring ranks together, by connections with these addresses."""
         to_lower: dict[int, list[tuple[int, int, str]]] = {i: [] for i in range(self.count)}
         for each, (low, _) in zip(self.ways.connections, addresses, strict=True):
             to_lower[each.ranks[1]].append((each.ranks[0], each.stream, low))
@@ -144,8 +143,13 @@ class Gang:
             views = [
                 None if each is None else each.view(np.uint8) for each in (rank.input, rank.output)
             ]
+            few = [
+                None if each is None else np.zeros(_WIDTH * self.count, np.uint8) for each in views
+            ]
             with promptly(self.real_time):
                 gate.wait(_PATIENCE)
+                # Threads leave the gate one after the other; a call of few bytes brings them together.
+                rank.group.run(self.program, DTYPE, "sum", self.count, *few)
                 begun = time.perf_counter()
                 rank.group.run(self.program, DTYPE, "sum", self.elements, *views)
                 return begun, time.perf_counter()
@@ -255,23 +259,20 @@ def _first(errors: Sequence[BaseException]) -> BaseException:
 
 
 @contextmanager
-def gathered(
-    spec: NetworkSpec, plan: Plan, first: int = 0, *, real_time: bool = True
-) -> Iterator[Gang]:
+def gathered(spec: NetworkSpec, plan: Plan, *, real_time: bool = True) -> Iterator[Gang]:
     """Connect the ranks of a plan on a network that is there, while the block runs.
 
     Parameters
     ----------
     spec, plan
         Where, and what.
-    first
-        How many connections this network has had before.
     real_time
         Whether ranks run before everything else on this machine, as far as that is permitted.
     """
     gang = Gang(spec, plan, ways_of(plan), real_time=real_time)
-    try:
-        gang.connect(first)
-        yield gang
-    finally:
-        gang.close()
+    with led(spec, gang.ways.connections) as addresses:
+        try:
+            gang.connect(addresses)
+            yield gang
+        finally:
+            gang.close()

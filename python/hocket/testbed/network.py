@@ -32,7 +32,7 @@ from hocket.testbed.shaping import shape
 from hocket.testbed.ways import Connection, Route
 from hocket.units import Quantity, parse_bandwidth
 
-__all__ = ["NetworkSpec", "build_network", "carried", "lead"]
+__all__ = ["NetworkSpec", "build_network", "carried", "led"]
 
 MAX_DEVICES = 128
 MAX_LINKS = 512
@@ -195,29 +195,22 @@ def build_network(spec: NetworkSpec) -> Iterator[NetworkSpec]:
         yield spec
 
 
-def lead(
-    spec: NetworkSpec, connections: Sequence[Connection], first: int = 0
-) -> list[tuple[str, str]]:
-    """Give connections their addresses, and lead packets to each along its links.
+@contextmanager
+def led(spec: NetworkSpec, connections: Sequence[Connection]) -> Iterator[list[tuple[str, str]]]:
+    """Give connections addresses, and lead packets to each along its links, while the block runs.
 
-    Parameters
-    ----------
-    spec
-        A network that is there.
-    connections
-        What is to be connected.
-    first
-        How many connections have been given addresses before.
-
-    Returns
-    -------
-    list of (str, str)
-        The addresses of each connection, at the lower and at the higher rank.
+    Yields the addresses of each connection, at the lower and at the higher rank.
     """
-    lines = commands(spec, connections, first)
+    lines = commands(spec, connections)
     for namespace, group in lines.items():
         batch(group, namespace)
-    return [addresses_of(first + i) for i in range(len(connections))]
+    try:
+        yield [addresses_of(number) for number in range(len(connections))]
+    finally:
+        for namespace, group in lines.items():
+            # Routes first: they name addresses.
+            undone = sorted((line.replace(" add ", " del ", 1) for line in group), reverse=True)
+            batch(undone, namespace)
 
 
 def addresses_of(number: int) -> tuple[str, str]:
@@ -225,17 +218,15 @@ def addresses_of(number: int) -> tuple[str, str]:
     return _address(_CONNECTIONS + 2 * number + 2), _address(_CONNECTIONS + 2 * number + 3)
 
 
-def commands(
-    spec: NetworkSpec, connections: Sequence[Connection], first: int = 0
-) -> dict[str, list[str]]:
-    """Give the commands of ``ip`` for each namespace; see :func:`lead`."""
+def commands(spec: NetworkSpec, connections: Sequence[Connection]) -> dict[str, list[str]]:
+    """Give the commands of ``ip`` for each namespace; see :func:`led`."""
     lines: dict[str, list[str]] = defaultdict(list)
-    for number, each in enumerate(connections, first):
+    for number, each in enumerate(connections):
         addresses = addresses_of(number)
         for device, address in zip(each.devices, addresses, strict=True):
             name = spec.namespace(spec.device(device))
             lines[name].append(f"addr add {address}/32 dev lo")
-    for number, each in enumerate(connections, first):
+    for number, each in enumerate(connections):
         low, high = addresses_of(number)
         for source, to, route, other in (
             (low, high, each.forth, each.back),

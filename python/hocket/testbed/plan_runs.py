@@ -200,15 +200,14 @@ def run_plans(
     made = plans_for(spec, plans, collective=collective, size=size, npus=npus, chunks=chunks)
     if progress is not None:
         progress("calibrate", 0, len(made))
-    calibration, used = calibrate_network(spec, real_time=real_time)
+    calibration = calibrate_network(spec, real_time=real_time)
     model = model_of(spec, calibration)
     runs = []
     for i, plan in enumerate(made):
         if progress is not None:
             progress(plan.algorithm, i, len(made))
         moved = on_network(plan, model).verify()
-        runs.append(_run(spec, moved, used, repeats, real_time=real_time))
-        used += len(ways_of(moved).connections)
+        runs.append(_run(spec, moved, repeats, real_time=real_time))
     return PlanStudy(spec, calibration, tuple(runs))
 
 
@@ -297,10 +296,10 @@ def _planned(
 _LADDER = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
-def _run(spec: NetworkSpec, plan: Plan, first: int, repeats: int, *, real_time: bool) -> PlanRun:
+def _run(spec: NetworkSpec, plan: Plan, repeats: int, *, real_time: bool) -> PlanRun:
     load = os.getloadavg()[0]
     fidelity, predicted = _predicted(plan)
-    with gathered(spec, plan, first, real_time=real_time) as gang:
+    with gathered(spec, plan, real_time=real_time) as gang:
         gang.run()
         before = carried(spec)
         times = [gang.run()]
