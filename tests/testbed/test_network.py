@@ -263,7 +263,7 @@ def test_plans_run_and_each_link_carries_their_bytes(name: str, prefix: str) -> 
     """Results are checked while they run; frames are what the plan sends, and headers."""
     topology = ODD[name]
     spec = hk.testbed.NetworkSpec(topology=topology, prefix=prefix, rate="400 Mb/s")
-    model = model_of(spec)
+    model = model_of(spec, Calibration(1.0, (), 0.0))
     with hk.testbed.build_network(spec):
         for algorithm in ("ring", "greedy", "direct"):
             plan = on_network(plan_on(topology, algorithm, chunks=1), model).verify()
@@ -326,7 +326,7 @@ def test_plans_are_set_beside_their_simulation(prefix: str, tmp_path: Path) -> N
         assert int(row.plan.transfers.size_bytes.min()) >= LEAST_MESSAGE
     assert 0.5 < study.calibration.alone < 1.1
     assert len(study.calibration.together) == topology.link_count
-    assert study.calibration.step > 1e-6
+    assert -0.005 < study.calibration.delay < 1
     assert len(study.to_frame()) == 2
 
 

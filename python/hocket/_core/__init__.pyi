@@ -745,9 +745,13 @@ def simulate(
     switching: str | None = None,
     latency: str = "overlapped",
     keep_services: bool = False,
+    ahead_ps: int = 0,
     progress: _Progress | None = None,
 ) -> Run:
-    """Simulate a plan at link fidelity, after proving it; names as in :func:`hocket.simulate`."""
+    """Simulate a plan at link fidelity, after proving it; names as in :func:`hocket.simulate`.
+
+    A message is across `ahead_ps` before its link is done with it.
+    """
 
 def simulate_flows(
     plan: Plan,

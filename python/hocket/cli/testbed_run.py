@@ -16,7 +16,7 @@ from hocket.cli.numbers import TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.errors import SpecError
 from hocket.topology.build import build_topology
-from hocket.units import format_size, format_time_ps
+from hocket.units import format_size
 
 if TYPE_CHECKING:
     from hocket.testbed import PlanStudy
@@ -180,8 +180,8 @@ def _print(study: PlanStudy) -> None:
     found = study.calibration
     console.note(
         f"a link alone carried {100 * (found.alone - 1):+.2f} % of what its rate leaves for data, all at "
-        f"once {100 * (found.worst - 1):+.2f} % at worst; a step takes "
-        f"{format_time_ps(round(found.step * 1e12))} besides its bytes"
+        f"once {100 * (found.worst - 1):+.2f} % at worst; a message takes {1e3 * found.delay:+.3f} ms "
+        "besides its bytes"
     )
     if abs(found.worst - 1) > 4 * WIDE:
         console.note("this machine does not keep up with the links: give a lower --link-bandwidth")

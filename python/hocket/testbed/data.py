@@ -69,7 +69,6 @@ class PlanRunData(TypedDict):
     measured_ps: int
     """The median."""
     predicted_ps: int
-    fidelity: str
     deviation: float
     """By which share the median is longer than the prediction."""
     measured_rank: int
@@ -92,6 +91,6 @@ class PlanStudyData(TypedDict):
     """Data that one link carried, in relation to what one of its rate carries."""
     calibration_worst: float
     """The same of all links at once, of the one that is furthest off."""
-    step_ps: int
-    """From a rank to the next, besides bytes."""
+    delay_ps: int
+    """Of a message on a link, besides its bytes; below 0 where shaped links are ahead of them."""
     runs: list[PlanRunData]

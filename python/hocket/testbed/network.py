@@ -28,7 +28,7 @@ from hocket.testbed.cables import Cable, End, lay
 from hocket.testbed.namespaces import batch, check_prefix, make, write_settings
 from hocket.testbed.ownership import owned
 from hocket.testbed.rights import check_rights
-from hocket.testbed.shaping import shape
+from hocket.testbed.shaping import SHORT, shape
 from hocket.testbed.ways import Connection, Route
 from hocket.units import Quantity, parse_bandwidth
 
@@ -191,7 +191,7 @@ def build_network(spec: NetworkSpec) -> Iterator[NetworkSpec]:
             write_settings(name, _SETTINGS)
         lay([*spec.cables(), *(spec.meeting(npu) for npu in range(spec.topology.npu_count))])
         rates = ((spec.ends(link)[0], rate) for link, rate in enumerate(spec.rates))
-        shape(rates, by="receiver")
+        shape(rates, by="receiver", least_burst=SHORT)
         yield spec
 
 

@@ -19,7 +19,7 @@ from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.run import simulate
-from hocket.testbed.calibrated import Calibration, calibrate_network, model_of
+from hocket.testbed.calibrated import Calibration, calibrate_network, model_of, predicted
 from hocket.testbed.data import PlanRunData, PlanStudyData
 from hocket.testbed.gang import gathered
 from hocket.testbed.network import NetworkSpec, carried
@@ -45,8 +45,6 @@ class PlanRun:
         Of each run [s].
     predicted
         By the simulation [s].
-    fidelity
-        Of the simulation.
     overhead
         Bytes of frames by bytes of data, of all links together, in one run.
     worst_link
@@ -58,7 +56,6 @@ class PlanRun:
     plan: Plan
     times: tuple[float, ...]
     predicted: float
-    fidelity: str
     overhead: float
     worst_link: float
     load: float
@@ -116,7 +113,7 @@ class PlanStudy(TableResult):
             "rate_bytes_per_s": self.spec.rate_bytes,
             "calibration_alone": self.calibration.alone,
             "calibration_worst": self.calibration.worst,
-            "step_ps": round(1e12 * self.calibration.step),
+            "delay_ps": round(1e12 * self.calibration.delay),
             "runs": [
                 _row(run, measured, predicted)
                 for run, measured, predicted in zip(
@@ -146,7 +143,6 @@ def _row(run: PlanRun, measured: int, predicted: int) -> PlanRunData:
         "times_ps": [round(1e12 * each) for each in run.times],
         "measured_ps": round(1e12 * run.time),
         "predicted_ps": round(1e12 * run.predicted),
-        "fidelity": run.fidelity,
         "deviation": run.deviation,
         "measured_rank": measured,
         "predicted_rank": predicted,
@@ -207,7 +203,7 @@ def run_plans(
         if progress is not None:
             progress(plan.algorithm, i, len(made))
         moved = on_network(plan, model).verify()
-        runs.append(_run(spec, moved, repeats, real_time=real_time))
+        runs.append(_run(spec, moved, calibration, repeats, real_time=real_time))
     return PlanStudy(spec, calibration, tuple(runs))
 
 
@@ -224,7 +220,7 @@ def plans_for(
 
     See :func:`run_plans`.
     """
-    draft = model_of(spec, Calibration(1.0, (), _STEP))
+    draft = model_of(spec, Calibration(1.0, (), _DELAY))
     made = []
     for each in list_of("plans", plans):
         if isinstance(each, Plan):
@@ -241,8 +237,8 @@ def plans_for(
     return made
 
 
-_STEP = 80e-6
-"""What a step takes, for planning before it is measured [s]."""
+_DELAY = 80e-6
+"""What a message takes besides its bytes, for planning before it is measured [s]."""
 
 
 def _check_runs(plan: Plan) -> None:
@@ -296,9 +292,11 @@ def _planned(
 _LADDER = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
-def _run(spec: NetworkSpec, plan: Plan, repeats: int, *, real_time: bool) -> PlanRun:
+def _run(
+    spec: NetworkSpec, plan: Plan, calibration: Calibration, repeats: int, *, real_time: bool
+) -> PlanRun:
     load = os.getloadavg()[0]
-    fidelity, predicted = _predicted(plan)
+    expected = predicted(plan, calibration)
     with gathered(spec, plan, real_time=real_time) as gang:
         gang.run()
         before = carried(spec)
@@ -310,12 +308,7 @@ def _run(spec: NetworkSpec, plan: Plan, repeats: int, *, real_time: bool) -> Pla
     shares = [frame / each for frame, each in zip(frames, data, strict=True) if each]
     overhead = sum(frames) / max(sum(data), 1)
     worst = max(shares, key=lambda share: abs(share - overhead), default=overhead)
-    return PlanRun(plan, tuple(times), predicted, fidelity, overhead, worst, load)
-
-
-def _predicted(plan: Plan) -> tuple[str, float]:
-    """Simulate a plan: message by message."""
-    return "link", simulate(plan).time_ps / 1e12
+    return PlanRun(plan, tuple(times), expected, overhead, worst, load)
 
 
 def load_or_name(text: str) -> Plan | str:

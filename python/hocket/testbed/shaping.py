@@ -24,6 +24,8 @@ GOODPUT = Fraction(1448, 1514)
 """Share of a rate that TCP's data has, with frames of 1,514 bytes and timestamps."""
 _BURST_TIME = Fraction(6, 10_000)
 _LEAST_BURST = 16 * 1024
+SHORT = 8 * 1024
+"""Least burst where messages are to end when their last byte is due, not a burst before [bytes]."""
 _CLASSES = 32
 _FIRST_CLASS = 0x10
 _TURN = 60_000
@@ -33,20 +35,25 @@ _KEYS = {"port": f"0x{_CLASSES - 1 << 16:08x} at 20", "receiver": f"0x{_CLASSES 
 """Where in a packet of IPv4 what tells flows apart is."""
 
 
-def shape(ends: Iterable[tuple[End, int]], *, by: Literal["port", "receiver"] = "port") -> None:
+def shape(
+    ends: Iterable[tuple[End, int]],
+    *,
+    by: Literal["port", "receiver"] = "port",
+    least_burst: int = _LEAST_BURST,
+) -> None:
     """Limit what ends send, each to a rate [bytes/s].
 
     Flows are told apart by the low bits of their source ports, or of the addresses that they go to.
     """
     lines: dict[str, list[str]] = defaultdict(list)
     for end, rate in ends:
-        lines[end.namespace] += _commands(end.interface, rate, _KEYS[by])
+        lines[end.namespace] += _commands(end.interface, rate, _KEYS[by], least_burst)
     for namespace, commands in lines.items():
         batch(commands, namespace, program="tc")
 
 
-def _commands(interface: str, rate: int, key: str) -> Iterator[str]:
-    burst = max(_LEAST_BURST, round(rate * _BURST_TIME))
+def _commands(interface: str, rate: int, key: str, least_burst: int) -> Iterator[str]:
+    burst = max(least_burst, round(rate * _BURST_TIME * least_burst / _LEAST_BURST))
     bits, share = f"{8 * rate}bit", f"{max(8 * rate // _CLASSES, _LEAST_RATE)}bit"
     bursts = f"burst {burst} cburst {burst}"
     dev = f"dev {interface}"
