@@ -52,7 +52,7 @@ class Calibration:
     together
         The same of each link while all carried data.
     delay
-        What a message takes on a link besides its bytes [s]. Waking up whoever waits for it takes some time;
+        What a message takes on a link besides its bytes [s]. Waking up whoever waits for it takes time;
         but the queue lets frames go as soon as their first byte is due, so that messages are there before
         their last byte is. Where that is more, the delay is below 0.
     """

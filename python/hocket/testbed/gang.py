@@ -75,6 +75,7 @@ class Gang:
             raise SpecError("size", f"{size} bytes are no {DTYPE} for each of {self.count} ranks")
         self.program = Program(plan.core, ways.channel_of, in_plan_order=ways.in_plan_order)
         self.ranks: list[_Rank] = []
+        self._store: Store | None = None
         self._right: list[Array | None] | None = None
 
     def connect(self, addresses: Sequence[tuple[str, str]]) -> None:
@@ -202,9 +203,9 @@ class Gang:
         for rank in self.ranks:
             rank.group.close()
         self.ranks = []
-        store, self._store = getattr(self, "_store", None), None
-        if store is not None:
-            store.close()
+        if self._store is not None:
+            self._store.close()
+            self._store = None
 
     def _together(self, work: Callable[[int], T]) -> list[T]:
         """Have a thread for each rank do something in the rank's namespace, and wait for all of them.
