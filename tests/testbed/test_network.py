@@ -29,6 +29,7 @@ from hocket.testbed.ways import (
     check_same_network,
     load_of,
     on_network,
+    passed_on,
     routes_of,
     ways_of,
 )
@@ -194,6 +195,28 @@ def test_a_plan_keeps_its_routes_on_a_network_of_other_rates() -> None:
         for size, route in zip(plan.transfers.size_bytes.tolist(), routes_of(plan), strict=True)
     )
     assert sum(load_of(plan)) == total
+
+
+def test_packets_pass_an_npu_that_only_passes_on() -> None:
+    """A corner of the mesh has no data in TTO; transfers that end there become ways through it."""
+    topology = ODD["mesh"]
+    npus = [0, 1, 2, 3, 4, 5, 7, 8]
+    plan = plan_on(topology, "tto", chunks=4, npus=npus)
+    assert 6 in plan.transfers.dst
+    passed = passed_on(plan).verify()
+    assert len(passed) == len(plan) - np.count_nonzero(plan.transfers.dst == 6)
+    assert 6 not in passed.transfers.dst
+    assert 6 not in passed.transfers.src
+    assert load_of(passed) == load_of(plan)
+    # Stored there, messages take as long as before.
+    stored = [hk.simulate(each, switching="store-and-forward") for each in (plan, passed)]
+    assert stored[0].time_ps == stored[1].time_ps
+    assert {len(route) for route in routes_of(passed)} == {1, 2}
+    whole = plan_on(topology, "greedy")
+    assert passed_on(whole) is whole
+    sums = T.offloaded(T.switch(4, bandwidth="1 GB/s", latency="1 us"))
+    with pytest.raises(hk.SpecError, match="sw0 takes no part in the collective, and does not only"):
+        passed_on(plan_on(sums, "in-network"))
 
 
 def test_slower_links_are_slower_in_proportion() -> None:

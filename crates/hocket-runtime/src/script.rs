@@ -56,8 +56,8 @@ impl Loaded {
         Self::of_plan_over(verified, None, false)
     }
 
-    /// Likewise, with a channel for each transfer, and messages of a channel in the plan's order where they are to be. A
-    /// channel is a stream by its number modulo the number of streams; of several channels of a stream, who is ready first
+    /// Likewise, with a channel for each transfer, and messages of a channel in the plan's order where they are to be. With
+    /// channels, sends also keep waits of the plan that are not for data. A channel is a stream by its number modulo the number of streams; of several channels of a stream, who is ready first
     /// is sent first.
     ///
     /// # Errors
@@ -81,6 +81,7 @@ impl Loaded {
             fuse: false,
             max_count: Span::MAX_COUNT,
             max_chunks: Span::MAX_CHUNKS - 1,
+            keeps_waits: channel_of.is_some(),
             channel_of,
             in_plan_order,
             ..LowerOptions::default()

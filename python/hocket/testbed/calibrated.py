@@ -186,6 +186,6 @@ def _delay(spec: NetworkSpec, rate_share: float, *, real_time: bool) -> float:
     steps = (simulate(plan).time_ps - predicted) / _UNIT
     with gathered(spec, plan, real_time=real_time) as gang:
         gang.run()
-        # What disturbs a run makes it longer.
-        quickest = min(gang.run() for _ in range(_CALLS))
-    return (quickest - predicted / 1e12) / steps
+        times = sorted(gang.run() for _ in range(_CALLS))
+    # What disturbs a run makes it longer: a quarter are quicker than what is taken.
+    return (times[_CALLS // 4] - predicted / 1e12) / steps

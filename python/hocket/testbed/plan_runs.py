@@ -23,7 +23,7 @@ from hocket.testbed.calibrated import Calibration, calibrate_network, model_of, 
 from hocket.testbed.data import PlanRunData, PlanStudyData
 from hocket.testbed.gang import gathered
 from hocket.testbed.network import NetworkSpec, carried
-from hocket.testbed.ways import check_same_network, load_of, on_network, ways_of
+from hocket.testbed.ways import check_same_network, load_of, on_network, passed_on, ways_of
 
 __all__ = ["PlanRun", "PlanStudy", "load_or_name", "plans_for", "run_plans"]
 
@@ -230,8 +230,7 @@ def plans_for(
             plan = _planned(each, draft, collective, size, npus, chunks)
         else:
             raise SpecError("plans", f"{each!r} is no plan", "give plans, or names of algorithms")
-        _check_runs(plan)
-        made.append(plan)
+        made.append(_checked(plan))
     if not made:
         raise SpecError("plans", "there are none", "give plans, or names of algorithms")
     return made
@@ -241,8 +240,8 @@ _DELAY = 80e-6
 """What a message takes besides its bytes, for planning before it is measured [s]."""
 
 
-def _check_runs(plan: Plan) -> None:
-    """Check that ranks can run a plan.
+def _checked(plan: Plan) -> Plan:
+    """Give a plan as ranks can run it.
 
     Raises
     ------
@@ -252,7 +251,9 @@ def _check_runs(plan: Plan) -> None:
     if len(plan) > _MOST_TRANSFERS:
         why = f"the plan of {plan.algorithm} has {len(plan):,} transfers"
         raise SpecError("plan", why, f"give fewer chunks: {_MOST_TRANSFERS:,} at most run here")
+    plan = passed_on(plan)
     ways_of(plan)
+    return plan.verify()
 
 
 def _planned(

@@ -10,17 +10,30 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hocket import _core
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 
-__all__ = ["Connection", "Ways", "check_same_network", "load_of", "on_network", "ways_of"]
+__all__ = [
+    "Connection",
+    "Ways",
+    "check_same_network",
+    "load_of",
+    "on_network",
+    "passed_on",
+    "ways_of",
+]
 
 MAX_STREAMS = 64
 """Most routes between two ranks."""
+
+_GROUP = 1 << 31
+"""In a wait: the rest is a group's number."""
 
 Route = tuple[int, ...]
 
@@ -187,7 +200,25 @@ def check_same_network(plan: Plan, topology: _core.Topology, field: str = "plan"
 
 def on_network(plan: Plan, topology: _core.Topology) -> Plan:
     """Give the same transfers by the same routes on a network that differs in its rates alone."""
-    routes = routes_of(plan)
+    core = plan.core
+    return _made(
+        plan,
+        topology,
+        routes_of(plan),
+        chunk=core.chunk,
+        chunk_count=core.chunk_count,
+        src=core.src,
+        dst=core.dst,
+        op=core.op,
+        wait=core.wait,
+        group_items=core.group_items,
+    )
+
+
+def _made(
+    plan: Plan, topology: _core.Topology, routes: list[Route], **columns: NDArray[Any]
+) -> Plan:
+    """Make a plan with these transfers, each by its route, and all else as another has it."""
     number = {route: i for i, route in enumerate(dict.fromkeys(routes))}
     core = plan.core
     made = _core.Plan.from_columns(
@@ -196,17 +227,72 @@ def on_network(plan: Plan, topology: _core.Topology) -> Plan:
         core.algorithm,
         chunk_offsets=core.chunk_offsets,
         chunk_demand=core.chunk_demand,
-        chunk=core.chunk,
-        chunk_count=core.chunk_count,
-        src=core.src,
-        dst=core.dst,
-        op=core.op,
-        wait=core.wait,
         path=np.array([number[route] for route in routes], np.uint32),
         group_offsets=core.group_offsets,
-        group_items=core.group_items,
         path_offsets=np.cumsum([0, *map(len, number)], dtype=np.uint32),
         path_items=np.array([link for route in number for link in route], np.uint32),
         link_order=core.link_order,
+        **columns,
     )
     return Plan(made)
+
+
+def passed_on(plan: Plan) -> Plan:
+    """Give a plan in which no NPU that takes no part receives: where it only passes on, packets pass it.
+
+    Raises
+    ------
+    SpecError
+        Where such an NPU, or a switch, does more than pass on to one other what came.
+    """
+    taking_part = set(plan.collective.npus)
+    core = plan.core
+    src, dst, wait, op = (each.tolist() for each in (core.src, core.dst, core.wait, core.op))
+    if all(device in taking_part for device in dst):
+        return plan
+    routes = routes_of(plan)
+    pieces = list(zip(core.chunk.tolist(), core.chunk_count.tolist(), strict=True))
+    following: dict[int, list[int]] = defaultdict(list)
+    for i, (start, first) in enumerate(zip(src, wait, strict=True)):
+        if start not in taking_part:
+            following[first].append(i)
+    gone: dict[int, int] = {}
+    # Those that a transfer waits for may come after it in the plan; ways through several are chains.
+    for i in range(len(src)):
+        if src[i] not in taking_part or dst[i] in taking_part:
+            continue
+        begins, last = i, i
+        while dst[last] not in taking_part:
+            next_legs = [j for j in following[last] if src[j] == dst[last]]
+            if op[last] or len(next_legs) != 1 or pieces[next_legs[0]] != pieces[last]:
+                name = plan.topology.device_names[dst[last]]
+                why = f"{name} takes no part in the collective, and does not only pass on what it gets"
+                raise SpecError("plan", why, "only participants can sum and spread here")
+            routes[next_legs[0]] = routes[last] + routes[next_legs[0]]
+            gone[last] = last = next_legs[0]
+        src[last], wait[last] = src[begins], wait[begins]
+    kept = [i for i in range(len(src)) if i not in gone]
+    place = {i: at for at, i in enumerate(kept)}
+
+    def moved(bits: int) -> int:
+        if bits == Plan.NO_WAIT or bits & _GROUP:
+            return bits
+        while bits in gone:
+            bits = gone[bits]
+        return place[bits]
+
+    def column(values: list[int], kind: type[np.generic] = np.uint32) -> NDArray[Any]:
+        return np.array([values[i] for i in kept], kind)
+
+    return _made(
+        plan,
+        plan.topology,
+        [routes[i] for i in kept],
+        chunk=core.chunk[kept],
+        chunk_count=core.chunk_count[kept],
+        src=column(src),
+        dst=column(dst),
+        op=column(op, np.uint8),
+        wait=column([moved(bits) for bits in wait]),
+        group_items=np.array([moved(bits) for bits in core.group_items.tolist()], np.uint32),
+    )

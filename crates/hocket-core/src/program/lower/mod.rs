@@ -53,6 +53,9 @@ pub struct LowerOptions {
     /// Whether messages of a connection go in the plan's order, as links serve plans that ask for it, instead of level by
     /// level of their waits. Where the waits do not allow it, they go level by level.
     pub in_plan_order: bool,
+    /// Whether sends wait for whatever the plan has them wait for that arrives at their rank, and not only for the data that
+    /// they send. Plans pace themselves so.
+    pub keeps_waits: bool,
 }
 
 impl Default for LowerOptions {
@@ -68,6 +71,7 @@ impl Default for LowerOptions {
             limits: SizeLimits::default(),
             channel_of: None,
             in_plan_order: false,
+            keeps_waits: false,
         }
     }
 }
