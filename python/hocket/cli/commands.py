@@ -244,13 +244,19 @@ COMMANDS = (
         "hocket measured trace-*.json.gz --topology dgx_a100_1box -o measured.png",
     ),
     Command(
+        "doctor",
+        "Say what is installed here, what is missing of what hocket may use, and how to get it.",
+        "doctor:doctor",
+        "For example: hocket doctor",
+    ),
+    Command(
         "algorithms",
         "List the algorithms, what they do, and their collectives.",
         "plan:algorithms",
         "For example: hocket algorithms --json",
     ),
     Command("advise", "Say what limits a network, and what failures cost.", "advise:advise"),
-    Command("topology", "List, inspect and draw networks.", "topology:topology"),
+    Command("topology", "List, inspect, draw and export networks.", "topology:topology"),
     Command(
         "workload",
         "List models to be trained, show their layers, and make them from PyTorch modules.",

@@ -29,7 +29,8 @@ from hocket.comparison.data import (
     FailureAdviceData,
     ParetoData,
 )
-from hocket.formats.data import CheckedFileData, ExportedFileData
+from hocket.formats.data import CheckedFileData, ExportedFileData, ExportedTraceData
+from hocket.installation.data import InstallationData
 from hocket.nccl.data import AskedTunerData, AuditData, GraphDesignData, NcclData, TunerData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
@@ -40,7 +41,7 @@ from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
 from hocket.sweeps.data import DesignData, SweepReportData, SweepRunData
 from hocket.telemetry.data import MeasuredData
-from hocket.testbed.data import SteeringData, StudyData
+from hocket.testbed.data import PlanStudyData, SteeringData, StudyData
 from hocket.throughput.data import TrainingPredictionData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
 
@@ -146,6 +147,7 @@ DOCUMENTS: dict[str, Any] = {
     "link-heat": LinkHeatData,
     "time-expanded": TimeExpandedData,
     "testbed-study": StudyData,
+    "testbed-plans": PlanStudyData,
     "testbed-steering": SteeringData,
     "calibration": CalibrationDocument,
     "fitted-profile": FitData,
@@ -159,8 +161,10 @@ DOCUMENTS: dict[str, Any] = {
     "nccl-asked-tuner": AskedTunerData,
     "checked-file": CheckedFileData,
     "exported-file": ExportedFileData,
+    "exported-trace": ExportedTraceData,
     "reproduction": ReproductionData,
     "measured": MeasuredData,
+    "installation": InstallationData,
 }
 """By what follows ``hocket.`` in ``format``."""
 
