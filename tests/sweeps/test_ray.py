@@ -83,7 +83,7 @@ def test_ray_gives_the_same_bytes_and_loses_no_point(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["8", "24"]
+    assert done.stdout.split()[-2:] == ["8", "24"]  # after notes of Ray
     assert len(list(marks.iterdir())) == 2
     wanted = {each.name: each.read_bytes() for each in (tmp_path / "here" / "rows").iterdir()}
     assert {
