@@ -256,7 +256,7 @@ COMMANDS = (
         "For example: hocket algorithms --json",
     ),
     Command("advise", "Say what limits a network, and what failures cost.", "advise:advise"),
-    Command("topology", "List, inspect and draw networks.", "topology:topology"),
+    Command("topology", "List, inspect, draw and export networks.", "topology:topology"),
     Command(
         "workload",
         "List models to be trained, show their layers, and make them from PyTorch modules.",

@@ -29,7 +29,7 @@ from hocket.comparison.data import (
     FailureAdviceData,
     ParetoData,
 )
-from hocket.formats.data import CheckedFileData, ExportedFileData
+from hocket.formats.data import CheckedFileData, ExportedFileData, ExportedTraceData
 from hocket.installation.data import InstallationData
 from hocket.nccl.data import AskedTunerData, AuditData, GraphDesignData, NcclData, TunerData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
@@ -41,7 +41,7 @@ from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
 from hocket.sweeps.data import DesignData, SweepReportData, SweepRunData
 from hocket.telemetry.data import MeasuredData
-from hocket.testbed.data import SteeringData, StudyData
+from hocket.testbed.data import PlanStudyData, SteeringData, StudyData
 from hocket.throughput.data import TrainingPredictionData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
 
@@ -147,6 +147,7 @@ DOCUMENTS: dict[str, Any] = {
     "link-heat": LinkHeatData,
     "time-expanded": TimeExpandedData,
     "testbed-study": StudyData,
+    "testbed-plans": PlanStudyData,
     "testbed-steering": SteeringData,
     "calibration": CalibrationDocument,
     "fitted-profile": FitData,
@@ -160,6 +161,7 @@ DOCUMENTS: dict[str, Any] = {
     "nccl-asked-tuner": AskedTunerData,
     "checked-file": CheckedFileData,
     "exported-file": ExportedFileData,
+    "exported-trace": ExportedTraceData,
     "reproduction": ReproductionData,
     "measured": MeasuredData,
     "installation": InstallationData,

@@ -11,8 +11,10 @@ from hocket.cli import options
 from hocket.cli.groups import grouped
 from hocket.cli.numbers import counted
 from hocket.cli.plan import describe
+from hocket.errors import SpecError
 from hocket.formats.checked import CheckedFile, check_file
 from hocket.formats.exported import ExportOptions, export_plan
+from hocket.formats.kinds import Kind, kind_named
 from hocket.plans.plan import Plan
 from hocket.units import format_size, parse_size
 
@@ -88,16 +90,22 @@ def export(
         str, typer.Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
     ],
     *,
-    to: Annotated[str, typer.Option("--to", metavar="KIND", help="msccl or mscclpp.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="KIND", help="msccl, mscclpp or chakra (a folder).")
+    ],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="The file or folder to write.")
     ],
     lowering: Lowering,
     json: options.Json = False,
 ) -> None:
     """Prove a plan and write it as a file of a runtime."""
     given = lowering.options()
+    kind = kind_named(to)
     loaded = Plan.load(plan)
+    if kind.folder is not None:
+        _export_folder(kind, loaded, output, given, json=json)
+        return
     with options.watching() as watch:
         made = export_plan(loaded, output, to=to, options=given, progress=watch)
     if json:
@@ -113,6 +121,28 @@ def export(
         f"{counted(file.channels, 'channel')}, {counted(file.scratch_chunks, 'chunk')} of scratch"
     )
     for note in file.notes:
+        console.note(note)
+
+
+def _export_folder(
+    kind: Kind, plan: Plan, output: str, given: ExportOptions, *, json: bool
+) -> None:
+    assert kind.folder is not None
+    if given != ExportOptions():
+        wrong = f"{kind.title} are of transfers, not of a program"
+        raise SpecError("--to", wrong, "leave out the options of programs")
+    with options.watching() as watch:
+        made = kind.folder(plan, output, progress=watch)
+    if json:
+        options.print_result("exported-trace", made.to_dict())
+        return
+    console = options.output()
+    console.print(f"{describe(plan)}: proved")
+    console.print(
+        f"{output}: {kind.title}, {_count(made.exported.ranks, 'rank')}, "
+        f"{made.exported.nodes:,} nodes, {', '.join(made.files)}"
+    )
+    for note in made.notes:
         console.note(note)
 
 

@@ -1,4 +1,4 @@
-"""``hocket topology``: list, show, draw."""
+"""``hocket topology``: list, show, draw, export."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hocket.cli.data import LinkData, OffloadData, TopologyData
 
 topology = typer.Typer(
-    help="List, inspect and draw networks.",
+    help="List, inspect, draw and export networks.",
     no_args_is_help=True,
     epilog="For example: hocket topology show dgx1_v100 --failed gpu0,gpu1",
 )
@@ -309,3 +309,25 @@ def draw(
     else:
         draw_network(network, Path(output))
     options.output().print(f"drawn to {output}")
+
+
+@topology.command(
+    epilog="For example: hocket topology export dgx1_v100 --to infragraph -o dgx1.yaml"
+)
+def export(
+    topology: Text,
+    *,
+    to: Annotated[str, typer.Option("--to", metavar="KIND", help="infragraph or astra-sim.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
+    ],
+    bandwidth: options.Bandwidth = None,
+    latency: options.LatencyText = None,
+    failed: options.Failed = None,
+) -> None:
+    """Write a network as a file of another tool."""
+    from hocket.topology.export import export_topology
+
+    spec = options.read_spec(topology, bandwidth, latency, failed)
+    export_topology(build_topology(spec), output, to=to)
+    options.output().print(f"written to {output}")

@@ -7,6 +7,7 @@ function raises :class:`hocket.SpecError` for input that makes no sense.
 
 from hocket._core import Topology
 from hocket.topology.costs import NetworkCost, price
+from hocket.topology.export import export_topology
 from hocket.topology.families import (
     bigraph,
     clos,
@@ -35,6 +36,7 @@ __all__ = [
     "box",
     "clos",
     "dragonfly",
+    "export_topology",
     "fat_tree",
     "from_networkx",
     "fully_connected",
