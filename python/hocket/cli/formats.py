@@ -139,7 +139,7 @@ def _export_folder(
     console = options.output()
     console.print(f"{describe(plan)}: proved")
     console.print(
-        f"{output}: {kind.title}, {_count(made.exported.ranks, 'rank')}, "
+        f"{output}: {kind.title}, {counted(made.exported.ranks, 'rank')}, "
         f"{made.exported.nodes:,} nodes, {', '.join(made.files)}"
     )
     for note in made.notes:
