@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 
-from hocket._checks import path_of
+from hocket._checks import check_function, instance_of, path_of
 from hocket._core.chakra import Exported, export
 from hocket._results import Result
 from hocket.errors import InfeasibleError
@@ -103,6 +103,8 @@ def export_trace(
     VerificationError
         If the plan is wrong.
     """
+    instance_of(Plan, "plan", plan, "give one of hk.plan(...)")
+    check_function("progress", progress)
     target = path_of("folder", folder)
     with replacing_folder(target, is_trace_file) as temporary:
         plan.verify(progress=progress)
