@@ -79,7 +79,7 @@ def gloo(spec: hk.testbed.NetworkSpec, size: int, calls: int = 5) -> list[float]
             ranks.append(
                 subprocess.Popen(
                     ["ip", "netns", "exec", name, "chrt", "-f", "40", python, "-c", RANK, *told],
-                    env={**os.environ, "GLOO_SOCKET_IFNAME": "m", "OMP_NUM_THREADS": "1"},
+                    env={**os.environ, "GLOO_SOCKET_IFNAME": "meet", "OMP_NUM_THREADS": "1"},
                     stdout=subprocess.PIPE,
                     text=True,
                 )
