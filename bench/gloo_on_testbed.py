@@ -63,6 +63,8 @@ def lead_everywhere(spec: hk.testbed.NetworkSpec) -> None:
                 queue.append(src)
                 near, far = spec.ends(link)
                 route = f"route add {to}/32 via {far.address} dev {near.interface} congctl cubic"
+                if src < topology.npu_count:
+                    route += f" src {spec.meeting(src).other.address}"
                 batch([route], near.namespace)
 
 
