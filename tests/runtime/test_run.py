@@ -10,7 +10,7 @@ from tests.cli.conftest import Hocket, folder, hocket
 
 import hocket as hk
 from hocket import runtime
-from hocket.runtime import launch
+from hocket.runtime import processes
 from hocket.runtime.reference import check, expected
 
 __all__ = ["folder", "hocket"]  # fixtures
@@ -89,7 +89,7 @@ def test_a_process_that_is_killed_is_named(monkeypatch: pytest.MonkeyPatch) -> N
             super().__init__(*args, **more)
             started.append(self)
 
-    monkeypatch.setattr(launch.subprocess, "Popen", Recorded)
+    monkeypatch.setattr(processes.subprocess, "Popen", Recorded)
 
     def kill(_stage: str, done: int, _total: int) -> None:
         if done > 0:
@@ -110,7 +110,7 @@ def test_an_interruption_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> N
             super().__init__(*args, **more)
             started.append(self)
 
-    monkeypatch.setattr(launch.subprocess, "Popen", Recorded)
+    monkeypatch.setattr(processes.subprocess, "Popen", Recorded)
 
     def interrupt(_stage: str, done: int, _total: int) -> None:
         if done > 0:

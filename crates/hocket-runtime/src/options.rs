@@ -32,6 +32,8 @@ pub struct GroupOptions {
     pub shares: bool,
     /// TCP connections of each link, over which channels are spread.
     pub streams: u32,
+    /// What it chooses plans by, which all must: equal for equal tables; 0 for none.
+    pub table: u64,
 }
 
 /// Refuses options without meaning.
