@@ -42,8 +42,15 @@ def test_a_plan_is_run_checked_and_timed(hocket: Hocket) -> None:
     ],
 )
 def test_every_kind_is_run(kind: str) -> None:
-    for algorithm, transport in ((None, "shared"), ("direct", "tcp")):
-        found = runtime.run_plan(kind, ranks=2, size=4000, algorithm=algorithm, calls=1)
+    for algorithm, asked, transport in (
+        (None, "auto", "shared"),
+        (None, "tcp", "tcp"),
+        ("direct", "auto", "tcp"),
+        ("direct", "shared", "shared"),
+    ):
+        found = runtime.run_plan(
+            kind, ranks=2, size=4000, algorithm=algorithm, calls=1, transport=asked
+        )
         assert (found.collective, found.transport) == (kind, transport)
         assert found.size == 4000
 
@@ -69,7 +76,6 @@ def test_every_kind_is_run(kind: str) -> None:
         (("plan.parquet", "-a", "ring"), "--algorithm: the plan has its own; leave it out"),
         (("plan.parquet", "--root", "1"), "--root: the plan has its own; leave it out"),
         (("plan.parquet", "--np", "3"), "--np: the plan is for 4 ranks, not 3"),
-        (("plan.parquet", "--transport", "shared"), "--transport: plans go over TCP"),
         (("nowhere.parquet",), "there is no such file"),
     ],
 )

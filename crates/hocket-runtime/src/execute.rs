@@ -216,8 +216,9 @@ impl<'a> Execution<'a> {
     #[cfg(target_os = "linux")]
     fn wait_for_memory(&mut self, pipes: &Pipes, most: Duration) -> Result<(), Failure> {
         let rung = pipes.rung();
-        let goes_on = self.uses.iter().any(|key| self.links.open[key].can_go_on());
-        if !goes_on {
+        let open = &self.links.open;
+        let comes = self.reads.iter().any(|key| open[key].has_more());
+        if !comes && !self.uses.iter().any(|key| open[key].has_room()) {
             pipes.wait(rung, most.min(crate::memory::SLEEP));
             if pipes.rung() == rung
                 && let Some(failure) = self.control.poll()?

@@ -460,18 +460,17 @@ impl Group {
         let (rank, ranks) = (self.rank() as usize, said.len());
         let place = (self.links.members[0].process, said[0][0] as u32);
         let made = own.filter(|_| place.1 > 0).and_then(|own| {
-            // What is asked for by another stays open until all have it.
-            let kept = own.try_clone().ok()?;
             let file = memory::reach(own, place)?;
             let len = Board::stride(bytes).checked_mul(ranks)?;
             memory::lengthen(&file, len)?;
             let board = Board::new(memory::Mapping::large(&file, len)?, rank, bytes);
-            Some((board, kept, file))
+            // The others open it by its number, so it stays open until all have it.
+            Some((board, file))
         });
         let votes = self.tell_all([made.is_some().into(), 0], stop)?;
         let shelf = &mut self.window.as_mut().expect("it shares memory").shelf;
         let all_have = votes.iter().all(|vote| vote[0] == 1);
-        Ok(made.filter(|_| all_have).map(|(board, _, _)| shelf.put(board)))
+        Ok(made.filter(|_| all_have).map(|(board, _)| shelf.put(board)))
     }
 
     /// Gives what each rank says, through shared memory.

@@ -197,15 +197,21 @@ impl Stream {
         }
     }
 
-    /// Whether something has come through memory that was not looked at, or there is room for what waits to go.
+    /// Whether something has come through memory that was not looked at.
     #[cfg(target_os = "linux")]
-    pub fn can_go_on(&self) -> bool {
+    pub fn has_more(&self) -> bool {
         match &self.carrier {
             Carrier::Tcp { .. } => false,
-            Carrier::Memory(pipe) => {
-                let comes = self.reading != Reading::Parked && pipe.has_more();
-                comes || (!self.out.is_empty() && pipe.has_room())
-            }
+            Carrier::Memory(pipe) => self.reading != Reading::Parked && pipe.has_more(),
+        }
+    }
+
+    /// Whether there is room in memory for what waits to go.
+    #[cfg(target_os = "linux")]
+    pub fn has_room(&self) -> bool {
+        match &self.carrier {
+            Carrier::Tcp { .. } => false,
+            Carrier::Memory(pipe) => !self.out.is_empty() && pipe.has_room(),
         }
     }
 }

@@ -54,6 +54,8 @@ pub(crate) struct Exchange {
 #[derive(Debug)]
 pub(crate) struct Window {
     memory: Mapping,
+    /// Others open it by its number while they join.
+    _file: OwnedFd,
     pipes: Arc<Pipes>,
     pub shelf: Shelf,
     rank: usize,
@@ -82,6 +84,7 @@ impl Window {
         Some(Self {
             memory,
             pipes: Arc::new(Pipes::open(&file, len, rank, ranks)?),
+            _file: file,
             shelf: Shelf::default(),
             rank,
             ranks,

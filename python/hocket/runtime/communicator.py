@@ -55,8 +55,8 @@ class Communicator:
     In every method, `plan` is a plan of that collective for as many ranks: it is run as it is, at any
     size, over TCP, or through shared memory if `connect` was told so. Without, the group's table of
     plans says what is run; where it says nothing, memory is shared if that is possible, and otherwise
-    a plan is chosen by size. `dtype` says what elements are that NumPy does not know, as ``bfloat16`` in an array of
-    ``uint16``.
+    a plan is chosen by size. `dtype` says what elements are that NumPy does not know, as ``bfloat16`` in
+    an array of ``uint16``.
     """
 
     def __init__(

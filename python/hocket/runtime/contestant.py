@@ -1,6 +1,7 @@
-"""One process of a contest: ``python -m hocket.runtime.contestant``, started by :mod:`hocket.runtime.contest`.
+"""One process of a contest: ``python -m hocket.runtime.contestant``.
 
-It reads what to do from standard input, as JSON, and writes lines of JSON as :mod:`hocket.runtime.rank` does.
+It is started by :mod:`hocket.runtime.contest`, reads what to do from standard input, as JSON, and writes
+lines of JSON as :mod:`hocket.runtime.rank` does.
 """
 
 from __future__ import annotations
@@ -33,14 +34,12 @@ def work(given: dict[str, Any]) -> None:
     for way in given["transports"]:
         comms[way] = connect(options=options, transport=way, group=way)
     plans = {name: Plan.load(name) for name in given["plans"]}
-    done = 0
     found = []
     say({"done": 0})
-    for size in given["sizes"]:
+    for done, size in enumerate(given["sizes"], 1):
         found.append(contest(comms, plans, given, size))
         if found[-1] is None:
             return
-        done += 1
         say({"done": done})
     for comm in comms.values():
         comm.barrier()

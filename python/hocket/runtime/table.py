@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hocket import _core
 from hocket._core.runtime import Program
@@ -72,8 +72,10 @@ class PlanRow:
         """Give it as values of JSON: what it does not say is left out."""
         given = asdict(self)
         always = ("collective", "ranks", "from_bytes", "transport")
-        said = {k: v for k, v in given.items() if k in always or v not in (None, 0)}
-        return said  # type: ignore[return-value]
+        return cast(
+            "PlanRowData",
+            {name: each for name, each in given.items() if name in always or each not in (None, 0)},
+        )
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Choice:
 
 
 class PlanTable:
-    """What is run for each kind, number of ranks and size; calls of other kinds or sizes choose for themselves.
+    """What is run for each kind, number of ranks and size; other calls choose for themselves.
 
     Parameters
     ----------

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from hocket import _core
 from hocket.errors import SpecError
 from hocket.files.model import Strict
+from hocket.plans.algorithms import algorithms
 from hocket.runtime.table import FORMAT, VERSION, WINDOW, PlanRow
 
 _MAX_FILE = 1 << 24
@@ -88,9 +88,9 @@ def read_rows(path: Path) -> list[PlanRow]:
         file_ = TableFile.model_validate_json(text)
     except ValidationError as error:
         raise _wrong(error, path) from None
+    known = {each.name for each in algorithms()} | {WINDOW}
     for number, row in enumerate(file_.rows):
-        known = {each.name for each in _core.algorithms()} | {WINDOW}
-        if row.algorithm is not None and row.algorithm not in known and "." not in row.algorithm:
+        if row.algorithm is not None and row.algorithm not in known:
             raise SpecError(
                 f"rows[{number}].algorithm",
                 f"there is no algorithm {row.algorithm!r}",

@@ -16,11 +16,13 @@ from hocket.collectives.sweep import sizes_of
 from hocket.comparison.compare import compare
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.plan import Plan
+from hocket.plans.planner import plan as make_plan
 from hocket.runtime.contest import Candidate, contest
 from hocket.runtime.options import MeasureOptions
 from hocket.runtime.processes import MAX_RANKS
 from hocket.runtime.programs import TOPOLOGY, lower, usual_algorithm
 from hocket.runtime.table import ROOTED, WINDOW, PlanRow, PlanTable, merged, tuned_path
+from hocket.simulation.run import simulate
 from hocket.topology.sources import as_topology
 from hocket.tuning.options import TuneOptions
 from hocket.units import Quantity
@@ -147,29 +149,34 @@ class Tuning(TableResult):
 
     @property
     def rows(self) -> list[PlanRow]:
-        """Rows of a table: where the pick changes between two sizes, half-way in logarithm."""
-        rows: list[PlanRow] = []
+        """Rows of a table: where the pick changes between two sizes, half-way in logarithm.
+
+        Where what runs without a table is predicted to be the quickest, there is no row.
+        """
+        rows: list[PlanRow | None] = []
         for before, each in zip((None, *self.sizes), self.sizes, strict=False):
             if before is not None and before.picked.key == each.picked.key:
                 continue
             start = 0 if before is None else round(math.sqrt(before.size * each.size))
-            if rows:
+            if rows and rows[-1] is not None:
                 rows[-1] = replace(rows[-1], to_bytes=start)
-            way = each.picked
-            is_planned = way.algorithm != WINDOW
-            rows.append(
-                PlanRow(
-                    collective=self.collective,
-                    ranks=self.ranks,
-                    from_bytes=start,
-                    algorithm=way.algorithm,
-                    chunks=way.chunks,
-                    planned_bytes=each.size if is_planned else None,
-                    topology=self.topology if is_planned else None,
-                    transport=way.transport,
-                )
-            )
-        return rows
+            is_silent = each.picked.key == each.usual.key and not self.options.measure
+            rows.append(None if is_silent else self._row(each, start))
+        return [row for row in rows if row is not None]
+
+    def _row(self, each: TunedSize, start: int) -> PlanRow:
+        way = each.picked
+        is_planned = way.algorithm != WINDOW
+        return PlanRow(
+            collective=self.collective,
+            ranks=self.ranks,
+            from_bytes=start,
+            algorithm=way.algorithm,
+            chunks=way.chunks,
+            planned_bytes=each.size if is_planned else None,
+            topology=self.topology if is_planned else None,
+            transport=way.transport,
+        )
 
     def save(self, path: str | PathLike[str] | None = None) -> Path:
         """Write the rows into a table, beside those for other kinds and numbers of ranks.
@@ -352,9 +359,21 @@ def _predicted(
         kept += 1
         way = TunedWay(entry.algorithm, entry.chunks, "tcp", entry.run.time_ps)
         ways.append((way, entry.plan))
+        if options.measure and entry.chunks > 1:
+            # No prediction knows what a message costs a processor: fewer may be quicker.
+            ways += _in_one(entry.algorithm, kind, topology, size, root)
     if not ways:
         raise InfeasibleError("algorithms", f"none has a program for {kind} among {ranks} ranks")
     return ways
+
+
+def _in_one(name: str, kind: str, topology: str, size: int, root: int | None) -> Ways:
+    """Give a way without cutting data into chunks, if the algorithm has one."""
+    try:
+        made = make_plan(kind, topology, size=size, algorithm=name, chunks=1, root=root)
+        return [(TunedWay(name, 1, "tcp", simulate(made).time_ps), made)]
+    except (InfeasibleError, SpecError):
+        return []
 
 
 def _measured(
