@@ -105,9 +105,27 @@ def weights(net: torch.nn.Module, way: str) -> bytes:
     return found
 
 
+def counted() -> dict[str, int]:
+    """Count the calls that hocket makes from now on, by kind."""
+    from hocket.runtime import Communicator
+
+    calls: dict[str, int] = {}
+    make = Communicator._do
+
+    def count(self: Communicator, kind: str, *more: object) -> None:
+        calls[kind] = calls.get(kind, 0) + 1
+        make(self, kind, *more)
+
+    Communicator._do = count
+    return calls
+
+
 def main(backend: str, steps: int, dtype: str, which: str, way: str) -> None:
-    if backend == "hocket":
+    calls: dict[str, int] = {}
+    if backend == "hocket" or way in ("hook", "narrow"):
         import hocket.distributed  # noqa: F401
+
+        calls = counted()
     torch.set_num_threads(1)
     torch.set_default_dtype(getattr(torch, dtype))
     dist.init_process_group(backend)
@@ -137,7 +155,12 @@ def main(backend: str, steps: int, dtype: str, which: str, way: str) -> None:
     if rank == 0:
         print(
             json.dumps(
-                {"losses": losses, "seconds": took, "equal": all(map(digest.equal, digests))}
+                {
+                    "losses": losses,
+                    "seconds": took,
+                    "equal": all(map(digest.equal, digests)),
+                    "calls": calls,
+                }
             )
         )
     dist.barrier()

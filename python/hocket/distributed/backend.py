@@ -40,6 +40,11 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         self._comm, self._store = join(store, rank, size, timeout)
         gloo = getattr(dist, "ProcessGroupGloo", None)
         self._gloo = gloo and gloo(dist.PrefixStore("gloo", store), rank, size, timeout)
+        if self._gloo is not None and hasattr(self, "_register_backend"):
+            # PyTorch keeps a group's name, which meshes of devices ask for, with a backend of its own kind.
+            kind = dist.ProcessGroup.BackendType.CUSTOM
+            self._register_backend(torch.device("cpu"), kind, self._gloo)
+            self._set_default_backend(kind)
 
     @property
     def communicator(self) -> Communicator:
