@@ -136,9 +136,15 @@ impl<'a> Execution<'a> {
         for key in &uses {
             let stream = links.open.get_mut(key).expect("connected before");
             stream.opened = (false, false);
+            stream.awaited = 0;
             if stream.reading == Reading::Parked {
                 stream.reading = Reading::Header;
             }
+        }
+        for (&(peer, channel), &inbox) in &inbox_of {
+            let key = links.stream_of(peer, channel);
+            let stream = links.open.get_mut(&key).expect("connected before");
+            stream.awaited += inboxes[inbox as usize].lengths.len();
         }
         Self {
             ready: (0..states.len() as u32).collect(),
@@ -227,7 +233,7 @@ impl<'a> Execution<'a> {
             }
         }
         for key in self.reads.clone() {
-            if self.links.open[&key].reading != Reading::Parked {
+            if self.links.open[&key].can_come() {
                 self.read(key)?;
             }
         }
@@ -250,7 +256,7 @@ impl<'a> Execution<'a> {
             flags.set(PollFlags::OUT, !stream.out.is_empty());
             flags.set(
                 PollFlags::IN,
-                reads && stream.reading != Reading::Parked && !stream.ended,
+                reads && stream.can_come() && !stream.ended,
             );
             if let Some(socket) = stream.socket() {
                 sockets.push(PollFd::new(socket, flags));

@@ -86,6 +86,8 @@ pub(crate) struct Stream {
     carrier: Carrier,
     pub out: VecDeque<Outgoing>,
     pub reading: Reading,
+    /// Messages of this call that have not come as a whole.
+    pub awaited: usize,
     /// Whether this side, and the other, have opened the call.
     pub opened: (bool, bool),
     pub ended: bool,
@@ -112,9 +114,15 @@ impl Stream {
             carrier,
             out: VecDeque::new(),
             reading: Reading::Header,
+            awaited: 0,
             opened: (false, false),
             ended: false,
         }
+    }
+
+    /// Whether something of this call can still come.
+    pub fn can_come(&self) -> bool {
+        self.awaited > 0 && self.reading != Reading::Parked
     }
 
     /// The connection; a way through memory has none.
@@ -202,7 +210,7 @@ impl Stream {
     pub fn has_more(&self) -> bool {
         match &self.carrier {
             Carrier::Tcp { .. } => false,
-            Carrier::Memory(pipe) => self.reading != Reading::Parked && pipe.has_more(),
+            Carrier::Memory(pipe) => self.can_come() && pipe.has_more(),
         }
     }
 

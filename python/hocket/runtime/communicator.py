@@ -26,7 +26,7 @@ T = TypeVar("T")
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Call:
     """A collective on bytes: what it reads and what it writes, of which either may be none here."""
 
@@ -190,7 +190,9 @@ class Communicator:
         check_op(op)
         given = numbers("array", array, dtype, op)
         result = self._target(given, out, given.array.shape)
-        self._do("all-reduce", 0, op, given, given.bytes, result.bytes, given.count, plan)
+        source = given.bytes
+        into = source if result.array is given.array else result.bytes
+        self._do("all-reduce", 0, op, given, source, into, given.count, plan)
         return result.array
 
     def reduce(
@@ -494,11 +496,14 @@ class Communicator:
     ) -> None:
         """Make a call now, after those that were started."""
         call = _Call(kind, root, op, given.dtype, elements, source, result, plan)
-        self._in_order(lambda: self._run(call))
+        if self._worker.is_idle:
+            self._run(call)
+        else:
+            self._in_order(lambda: self._run(call))
 
     def _in_order(self, work: Callable[[], T]) -> T:
         """Do something now, after the calls that were started."""
-        if self._worker.is_inside or self._worker.is_idle:
+        if self._worker.is_idle or self._worker.is_inside:
             return work()
         done: T = self._worker.start(work).wait()
         return done

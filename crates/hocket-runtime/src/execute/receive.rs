@@ -79,7 +79,7 @@ impl Execution<'_> {
                 Err(error) => return Err(self.broken(key.0, &crate::says(&error))),
             }
             self.take(key)?;
-            if self.stream(key).reading == Reading::Parked {
+            if !self.stream(key).can_come() {
                 return Ok(());
             }
         }
@@ -128,7 +128,9 @@ impl Execution<'_> {
             };
             return;
         }
-        self.stream(key).reading = Reading::Header;
+        let stream = self.stream(key);
+        stream.reading = Reading::Header;
+        stream.awaited -= 1;
         let slot = &mut self.inboxes[inbox as usize];
         let block = slot.block;
         if direct {
