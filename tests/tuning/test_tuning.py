@@ -90,11 +90,11 @@ def test_candidates_are_measured_and_the_table_is_used(hocket: Hocket, folder: P
     table = runtime.PlanTable.load(folder / "table.json")
     assert [dict(row.to_dict()) for row in table.rows] == found["rows"]
     # Another number of ranks is added, the same one replaced.
-    more = hocket("autotune", "--np", "3", "--sizes", "4K", "-o", "table.json", "-a", "ring")
+    more = hocket("autotune", "-t", MESH, "--sizes", "1M", "-o", "table.json", "-a", "greedy")
     assert more.code == 0, more.err
     assert "written to table.json" in more.out
     ranks = {row["ranks"] for row in json.loads((folder / "table.json").read_text())["rows"]}
-    assert ranks == {2, 3}
+    assert ranks == {2, 4}
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def autotune(
     sizes
         Of the whole vector, as ``"1K:64M:x8"``.
     algorithms
-        Names to try; by default all that plan in a few seconds.
+        Names to try, beside what runs without a table; by default all that plan in a few seconds.
     options
         How they are picked.
     progress
@@ -342,10 +342,11 @@ def _predicted(
     """Give every way with a plan that has a program, the quickest first."""
     root = 0 if kind in ROOTED else None
     size = max(size // ranks * ranks, ranks)
-    found = compare(kind, topology, size=size, algorithms=algorithms, root=root)
+    usual = usual_algorithm(kind, size)
+    names = None if algorithms is None else list(dict.fromkeys([*algorithms, usual]))
+    found = compare(kind, topology, size=size, algorithms=names, root=root)
     refused.update(found.refused)
     ways: Ways = []
-    usual = usual_algorithm(kind, size)
     kept = 0
     for entry in found:
         # Only what may be measured, or is what runs without a table, need have a program.
