@@ -8,7 +8,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 #[cfg(target_os = "linux")]
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -251,6 +251,8 @@ pub(crate) struct Links {
     listener: TcpListener,
     /// Streams that lead to each rank.
     streams: u32,
+    /// Where some of them connect instead.
+    ways: BTreeMap<(u32, u32), IpAddr>,
     /// Ways to ranks, by rank and number.
     pub open: BTreeMap<(u32, u32), Stream>,
     /// What the messages of this call go through, if not through connections.
@@ -266,7 +268,7 @@ impl Links {
         secret: &[u8],
         challenge: Proof,
         listener: TcpListener,
-        streams: u32,
+        (streams, ways): (u32, BTreeMap<(u32, u32), IpAddr>),
     ) -> Self {
         Self {
             group,
@@ -276,6 +278,7 @@ impl Links {
             challenge,
             listener,
             streams,
+            ways,
             open: BTreeMap::new(),
             #[cfg(target_os = "linux")]
             memory: None,
@@ -380,8 +383,11 @@ impl Links {
 
     fn greet(&self, peer: u32, stream: u32, patience: Duration) -> io::Result<TcpStream> {
         let member = &self.members[peer as usize];
-        let address = member.address.parse();
-        let address = address.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let address = member.address.parse::<SocketAddr>();
+        let mut address = address.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        if let Some(&way) = self.ways.get(&(peer, stream)) {
+            address.set_ip(way);
+        }
         let mut socket = TcpStream::connect_timeout(&address, patience)?;
         let parts = self.parts(self.rank, peer, stream);
         let proof = wire::prove(&self.secret, "connect", &[&member.challenge, &parts]);
