@@ -13,7 +13,10 @@ pub fn run(bytes: &[u8]) {
     {
         assert_eq!(header.encode(), *head);
     }
-    let both = (bytes.get(..Agreement::BYTES), bytes.get(Agreement::BYTES..2 * Agreement::BYTES));
+    let both = (
+        bytes.get(..Agreement::BYTES),
+        bytes.get(Agreement::BYTES..2 * Agreement::BYTES),
+    );
     if let (Some(ours), Some(theirs)) = both {
         let read = |bytes: &[u8]| Agreement::decode(bytes.try_into().expect("so many"));
         let (ours, theirs) = (read(ours), read(theirs));
@@ -31,7 +34,10 @@ fn stream(bytes: &[u8]) {
         assert!(4 < used && used <= rest.len());
         assert_eq!(Frame::receive(rest).expect("it was split off"), frame);
         let early = Frame::split(&rest[..used - 1]);
-        assert!(matches!(early, Ok(None)), "before its end there is no frame");
+        assert!(
+            matches!(early, Ok(None)),
+            "before its end there is no frame"
+        );
         again(&frame);
         rest = &rest[used..];
     }

@@ -220,12 +220,7 @@ fn area(
     })
 }
 
-fn request(
-    dtype: &str,
-    op: &str,
-    elements: u64,
-    by_memory: bool,
-) -> Result<Request, CoreError> {
+fn request(dtype: &str, op: &str, elements: u64, by_memory: bool) -> Result<Request, CoreError> {
     let unknown = |field: &str, given: &str, known: Vec<&str>| {
         let known = known.join(", ");
         let parts = Parts::new(format!("{given:?} is not known"));

@@ -254,10 +254,7 @@ impl<'a> Execution<'a> {
             let reads = self.reads.binary_search(&key).is_ok();
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::OUT, !stream.out.is_empty());
-            flags.set(
-                PollFlags::IN,
-                reads && stream.can_come() && !stream.ended,
-            );
+            flags.set(PollFlags::IN, reads && stream.can_come() && !stream.ended);
             if let Some(socket) = stream.socket() {
                 sockets.push(PollFd::new(socket, flags));
             }

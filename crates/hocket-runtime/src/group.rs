@@ -11,11 +11,11 @@ use crate::control::{Control, listen};
 use crate::error::{Code, Failure};
 use crate::execute::{Call, Execution, buffers};
 use crate::links::Links;
+#[cfg(target_os = "linux")]
+use crate::memory;
 use crate::number::{Dtype, Reduction, divide};
 use crate::options::{GroupOptions, check};
 use crate::script::{Loaded, Script, parts};
-#[cfg(target_os = "linux")]
-use crate::memory;
 #[cfg(target_os = "linux")]
 pub use crate::window::Board;
 #[cfg(target_os = "linux")]

@@ -69,10 +69,7 @@ unsafe impl Send for Mapping {}
 // SAFETY: likewise.
 unsafe impl Sync for Mapping {}
 
-const SHARED: (ProtFlags, MapFlags) = (
-    ProtFlags::READ.union(ProtFlags::WRITE),
-    MapFlags::SHARED,
-);
+const SHARED: (ProtFlags, MapFlags) = (ProtFlags::READ.union(ProtFlags::WRITE), MapFlags::SHARED);
 
 impl Mapping {
     /// Maps the first bytes of a file that is as long, by large pages where there are.

@@ -206,7 +206,12 @@ impl Pipe {
     fn ring(&self) {
         let bell = self.bells.word(self.peer * BELL);
         bell.fetch_add(1, Ordering::SeqCst);
-        if self.bells.word(self.peer * BELL + APART).load(Ordering::SeqCst) == 1 {
+        if self
+            .bells
+            .word(self.peer * BELL + APART)
+            .load(Ordering::SeqCst)
+            == 1
+        {
             wake(bell);
         }
     }

@@ -308,7 +308,10 @@ fn arrays_that_all_see_are_used_where_they_are() {
             // SAFETY: as above.
             unsafe { group.exchange(kind, 0, &request, both, both, &mut || false) }
                 .expect("the call works");
-            assert_eq!(first, after(kind, rank, size, 0, whole).expect("all get it"));
+            assert_eq!(
+                first,
+                after(kind, rank, size, 0, whole).expect("all get it")
+            );
             drop((kept, others));
         });
     }
@@ -318,7 +321,9 @@ fn arrays_that_all_see_are_used_where_they_are() {
 fn ranks_that_ask_for_different_memory_are_told() {
     let failures = with_group(3, true, PATIENT, |mut group| {
         let bytes = if group.rank() == 1 { 4096 } else { 8192 };
-        group.allocate(bytes, &mut || false).expect_err("they differ")
+        group
+            .allocate(bytes, &mut || false)
+            .expect_err("they differ")
     });
     for failure in failures {
         assert_eq!(failure.code, Code::Mismatch);
@@ -381,7 +386,13 @@ fn long_messages_go_through_memory() {
     with_group(3, true, PATIENT, |mut group| {
         for _ in 0..3 {
             for loaded in &programs {
-                call(&mut group, Some(loaded), CollectiveKind::AllReduce, 0, 2_000_003);
+                call(
+                    &mut group,
+                    Some(loaded),
+                    CollectiveKind::AllReduce,
+                    0,
+                    2_000_003,
+                );
             }
         }
     });

@@ -98,7 +98,10 @@ impl Places {
 
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
-        for (spot, out) in [self.input, self.output].iter().zip(out.chunks_exact_mut(12)) {
+        for (spot, out) in [self.input, self.output]
+            .iter()
+            .zip(out.chunks_exact_mut(12))
+        {
             out[..4].copy_from_slice(&spot.board.to_le_bytes());
             out[4..].copy_from_slice(&spot.offset.to_le_bytes());
         }
