@@ -33,6 +33,7 @@ ROOMS = (
     "nccl",
     "telemetry",
     "comparison",
+    "tuning",
     "workload",
     "workload.torch",
     "training",

@@ -160,6 +160,12 @@ COMMANDS = (
         "For example: hocket explore plan.parquet -o page.html",
     ),
     Command(
+        "autotune",
+        "Find the plan for each size, by prediction or measurement, and keep a table of them.",
+        "autotune:autotune",
+        "For example: hocket autotune --np 4 --measure  ·  hocket autotune -t mesh:2x2 -o table.json",
+    ),
+    Command(
         "run",
         "Run a plan between processes of this machine, check the result, and time it.",
         "run_plan:run",
