@@ -157,7 +157,7 @@ def test_the_same_run_gives_the_same_page() -> None:
 def test_a_page_that_would_be_too_large_leaves_transfers_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hocket.explorer.page.MOST_BYTES", 1_000)
+    monkeypatch.setattr("hocket.explorer.page.MOST_BYTES", 100)
     run = made()
     note = write_page(run, tmp_path / "page.html")
     assert note is not None
