@@ -71,6 +71,7 @@ export class Runs {
     this.check();
     this.picked();
     if (this.state.w) this.drawStrips();
+    performance.mark("loaded");
     (window as unknown as { loaded: boolean }).loaded = true;
   }
 
