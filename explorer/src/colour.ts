@@ -24,7 +24,6 @@ export function setTheme(name: string): void {
   chosen = name === "light" || name === "dark" ? name : "auto";
   if (chosen === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = chosen;
-  tables.clear();
 }
 
 export function isDark(): boolean {

@@ -35,9 +35,10 @@ export function byId<T extends HTMLElement>(id: string): T {
   return document.getElementById(id) as T;
 }
 
+const WRITERS = [1, 2, 3].map((digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
+
 function rounded(value: number): string {
-  const digits = Math.abs(value) >= 100 ? 1 : Math.abs(value) >= 10 ? 2 : 3;
-  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return WRITERS[Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2]!.format(value);
 }
 
 export function time(ps: number): string {

@@ -70,6 +70,8 @@ export class Transfers {
   readonly op: Column; readonly src: Column; readonly dst: Column; readonly wait: Column; readonly group: Column;
   readonly demand: Column; readonly size: Column;
   readonly stayTransfer: Column; readonly stayLink: Column; readonly stayStart: Column; readonly stayLength: Column;
+  /** Stays of transfer i: `stayAt[i]` to before `stayAt[i + 1]`. */
+  readonly stayAt: Int32Array;
   /** Stays of link l: `byLink[linkAt[l]]` to before `byLink[linkAt[l + 1]]`, in order of time. */
   readonly linkAt: Int32Array; readonly byLink: Int32Array;
   /** Bytes before each chunk. */
@@ -84,16 +86,20 @@ export class Transfers {
       const src = this.src = new Int32Array(this.rows), dst = this.dst = new Int32Array(this.rows);
       const [from, to] = [network.src, network.dst];
       for (let i = 0; i < this.rows; i++) { src[i] = from[link[i]!]!; dst[i] = to[link[i]!]!; }
-      const tail = at("tail");
-      this.stayLink = link; this.stayStart = this.start; this.stayLength = Float64Array.from(this.length, (each, i) => each - tail[i]!);
+      const tail = at("tail"), length = this.length, stay = this.stayLength = length.slice();
+      this.stayLink = link; this.stayStart = this.start;
+      for (let i = 0; i < this.rows; i++) stay[i]! -= tail[i]!;
       const own = this.stayTransfer = new Int32Array(this.rows);
-      for (let i = 0; i < this.rows; i++) own[i] = i;
+      const at_ = this.stayAt = new Int32Array(this.rows + 1);
+      for (let i = 0; i < this.rows; i++) { own[i] = i; at_[i] = i; }
+      at_[this.rows] = this.rows;
     } else {
       this.src = at("from"); this.dst = at("to");
       this.stayLink = at("stay_link"); this.stayLength = at("stay_length");
       const hops = at("hops"), offset = at("stay_start"), stays = this.stayLink.length;
       const own = this.stayTransfer = new Int32Array(stays), begin = this.stayStart = new Float64Array(stays);
-      for (let i = 0, s = 0; i < this.rows; i++)
+      const at_ = this.stayAt = new Int32Array(this.rows + 1);
+      for (let i = 0, s = 0; i < this.rows; at_[++i] = s)
         for (let k = hops[i]!; k > 0; k--, s++) { own[s] = i; begin[s] = this.start[i]! + offset[s]!; }
     }
     const links = network.head.links, stays = this.stayLink.length;
@@ -142,6 +148,21 @@ export class Scene {
   bin(ps: number): number {
     const { time_ps, bins } = this.head;
     return time_ps > 0 && ps < time_ps ? Math.min(bins - 1, Math.floor(ps / time_ps * bins)) : -1;
+  }
+
+  private tones = new Uint16Array(0);
+  private tonesOf = -2;
+  /** Places in the table of colours of all links in a bin. */
+  tonesAt(bin: number): Uint16Array {
+    if (this.tonesOf === bin) return this.tones;
+    const { head: { bins, phase }, heat, phases } = this, { links } = this.network.head;
+    if (this.tones.length !== links) this.tones = new Uint16Array(links);
+    const tones = this.tones;
+    this.tonesOf = bin;
+    if (bin < 0) return tones.fill(0);
+    if (phases) for (let l = 0, at = bin; l < links; l++, at += bins) tones[l] = phases[at]! << 8 | heat[at]!;
+    else for (let l = 0, at = bin; l < links; l++, at += bins) tones[l] = phase << 8 | heat[at]!;
+    return tones;
   }
 
   /** Place in the table of colours of a link in a bin. */

@@ -32,6 +32,8 @@ export class NetworkView {
   constructor(readonly scene: Scene, readonly holder: HTMLElement) {
     this.base = holder.appendChild(document.createElement("canvas"));
     this.marks = holder.appendChild(document.createElement("canvas"));
+    // Pixels that are written by hand are best kept where they are written.
+    this.base.getContext("2d", { willReadFrequently: scene.network.head.links > STROKED, alpha: false });
     this.base.setAttribute("role", "img");
     this.base.setAttribute("aria-label", `Network ${scene.network.head.name}; links coloured by use at the cursor's time. The tab Links has it as a table.`);
     this.marks.className = "marks";
@@ -229,8 +231,8 @@ export class NetworkView {
   draw(ps: number): void {
     const table = colours(), bin = this.scene.bin(ps), g = this.base.getContext("2d")!;
     if (!this.detailed) { this.drawBundles(g, table, bin); return; }
-    const { links } = this.scene.network.head, tones = this.tones;
-    for (let l = 0; l < links; l++) tones[l] = table[this.tone(l, bin)]!;
+    const { links } = this.scene.network.head, tones = this.tones, now = this.load ?? this.scene.tonesAt(bin), base = this.load ? 15 << 8 : 0;
+    for (let l = 0; l < links; l++) tones[l] = table[base | now[l]!]!;
     if (this.isRaster) {
       const { words, pixels, owners } = this;
       for (let i = 0; i < pixels.length; i++) words[pixels[i]!] = tones[owners[i]!]!;
@@ -281,10 +283,12 @@ export class NetworkView {
     g.drawImage(this.fixed, 0, 0);
     g.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     g.font = "10px system-ui, sans-serif";
+    const now = this.load ?? this.scene.tonesAt(bin), base = this.load ? 15 << 8 : 0;
     for (const each of this.bundles) {
+      const { links } = each;
       let sum = 0, most = 0, phase = 0;
-      for (const l of each.links) {
-        const tone = this.tone(l, bin), use = tone & 255;
+      for (let i = 0; i < links.length; i++) {
+        const tone = base | now[links[i]!]!, use = tone & 255;
         sum += use;
         if (use > most) { most = use; phase = tone >> 8; }
       }

@@ -24,9 +24,8 @@ function waiting(): HTMLElement {
 function transferRow(scene: Scene, i: number, choices: Choices, at: number, begin?: number, end?: number): Row {
   const moved = scene.transfers!, unit = scene.head.unit_ps, { names } = scene.network;
   const start = begin ?? moved.start[i]! * unit, stop = end ?? (moved.start[i]! + moved.length[i]!) * unit;
-  const chunk = chunks(moved.chunk[i]!, moved.count[i]!);
   return {
-    cells: [names[moved.src[i]!]!, names[moved.dst[i]!]!, chunk, moved.op[i] ? "reduce" : "copy", bytes(moved.bytes(i)), time(start), time(stop)],
+    get cells() { return [names[moved.src[i]!]!, names[moved.dst[i]!]!, chunks(moved.chunk[i]!, moved.count[i]!), moved.op[i] ? "reduce" : "copy", bytes(moved.bytes(i)), time(start), time(stop)]; },
     keys: [names[moved.src[i]!]!, names[moved.dst[i]!]!, moved.chunk[i]!, moved.op[i]!, moved.bytes(i), start, stop],
     choose: () => choices.chunk(moved.chunk[i]!), chosen: start <= at && at < stop,
   };
@@ -56,8 +55,9 @@ export function linksTable(scene: Scene, state: State, choices: Choices): HTMLEl
   const bin = scene.bin(state.t), { head: { links } } = scene.network, rows: Row[] = [];
   for (let l = 0; l < links; l++) {
     const now = (scene.tone(l, bin) & 255) / 255, busy = scene.busy[l]! / (scene.head.time_ps || 1);
-    rows.push({ cells: [scene.network.link(l), percent(now), percent(busy), bytes(scene.bytes[l]!), rate(scene.network.rate[l]!)],
-      keys: [scene.network.link(l), now, busy, scene.bytes[l]!, scene.network.rate[l]!], choose: () => choices.link(l), chosen: l === state.link });
+    const link = scene.network.link(l);
+    rows.push({ get cells() { return [link, percent(now), percent(busy), bytes(scene.bytes[l]!), rate(scene.network.rate[l]!)]; },
+      keys: [link, now, busy, scene.bytes[l]!, scene.network.rate[l]!], choose: () => choices.link(l), chosen: l === state.link });
   }
   return table(`Links: use at ${time(state.t)}, and in all`, ["link", "now", "busy", "bytes", "bandwidth"], rows);
 }
@@ -74,7 +74,7 @@ export function npusTable(scene: Scene, state: State, choices: Choices): HTMLEle
     }
   }
   const rows = sums.map((of, d): Row => ({
-    cells: [names[d]!, percent(of.now / (of.links || 1)), percent(of.busy / (of.links || 1)), bytes(of.out), bytes(of.into)],
+    get cells() { return [names[d]!, percent(of.now / (of.links || 1)), percent(of.busy / (of.links || 1)), bytes(of.out), bytes(of.into)]; },
     keys: [d, of.now / (of.links || 1), of.busy / (of.links || 1), of.out, of.into], choose: () => choices.npu(d), chosen: d === state.npu,
   }));
   return table(`NPUs: share of their links that are busy at ${time(state.t)}, and in all`, ["NPU", "now", "busy", "sent", "received"], rows);
@@ -98,7 +98,7 @@ export function chunkTable(scene: Scene, proof: Proof | null, state: State, choi
   if (!proof) return el("p", { class: "note" }, "Choose a chunk: in the field above, or by a row of a link's transfers.");
   const { names } = scene.network, { held, twice } = proof.at(state.t), box = el("div");
   const done = proof.wanted.filter((npu) => proof.size(held.get(npu)) === proof.needed).length;
-  const holds = proof.holds();
+  const holds = holding(scene, proof);
   box.append(el("p", {}, `Chunk ${proof.chunk}, ${bytes(scene.transfers.size[proof.chunk]!)}: by ${time(state.t)}, ${done} of ${proof.wanted.length} have ${proof.isSum ? `the sum of all ${proof.needed} contributions` : "it"}.`));
   box.append(el("p", { class: holds ? "ok" : "bad" }, holds
     ? `✓ At the end everyone who wants it has ${proof.isSum ? "each contribution exactly once" : "it"}.`
@@ -106,12 +106,19 @@ export function chunkTable(scene: Scene, proof: Proof | null, state: State, choi
   if (proof.participants.length <= 64 && proof.isSum) box.append(matrix(scene, proof, held));
   const rows = [...new Set([...proof.wanted, ...held.keys()])].map((d): Row => {
     const size = proof.size(held.get(d));
-    const who = proof.participants.filter((npu) => proof.has(held.get(d), npu)).map((npu) => names[npu]!);
-    return { cells: [names[d]!, `${size} of ${proof.needed}${twice.has(d) ? ", one twice" : ""}`, who.length === proof.participants.length ? "all" : who.slice(0, 8).join(", ") + (who.length > 8 ? ", …" : "")], keys: [d, size, who.length], choose: () => choices.npu(d) };
+    const who = () => size === proof.participants.length ? "all" : proof.first(held.get(d), 8).map((npu) => names[npu]!).join(", ") + (size > 8 ? ", …" : "");
+    return { get cells() { return [names[d]!, `${size} of ${proof.needed}${twice.has(d) ? ", one twice" : ""}`, who()]; }, keys: [d, size, size], choose: () => choices.npu(d) };
   });
   const tree = proof.rows.map((i) => transferRow(scene, i, choices, state.t));
   box.append(table("Who has which contributions by now", ["device", "has", "of"], rows), table(`Its tree: ${count(tree.length, "transfer")}`, HEADS, tree.slice(0, LISTED), tree.length));
   return box;
+}
+
+const judged = new WeakMap<Proof, boolean>();
+/** Whether the proof holds, found out once. */
+function holding(scene: Scene, proof: Proof): boolean {
+  if (!judged.has(proof) && scene.transfers) judged.set(proof, proof.holds());
+  return judged.get(proof) ?? false;
 }
 
 function matrix(scene: Scene, proof: Proof, held: Map<number, Uint32Array>): HTMLElement {

@@ -28,17 +28,25 @@ export class Proof {
     this.isSum = reduced === 1;
     this.participants.forEach((npu, i) => this.rank.set(npu, i));
     this.words = Math.ceil(this.participants.length / BITS);
-    const key = (event: number): number => {
-      const row = this.rows[event >> 1]!;
-      return moved.start[row]! + (event & 1 ? 0 : moved.length[row]!);
-    };
-    const events = Array.from({ length: 2 * this.rows.length }, (_, i) => i);
     // Even: an end. Odd: a start. Ends come first, in the plan's order.
-    this.events = Int32Array.from(events.sort((a, b) => key(a) - key(b) || (a & 1) - (b & 1) || a - b));
+    const key = new Float64Array(2 * this.rows.length), events = this.events = new Int32Array(key.length);
+    this.rows.forEach((row, i) => {
+      key[2 * i] = moved.start[row]! + moved.length[row]!;
+      key[2 * i + 1] = moved.start[row]!;
+      events[2 * i] = 2 * i;
+      events[2 * i + 1] = 2 * i + 1;
+    });
+    events.sort((a, b) => key[a]! - key[b]! || (a & 1) - (b & 1) || a - b);
   }
 
+  private known = { ps: NaN, held: new Map<number, Uint32Array>(), twice: new Set<number>() };
   /** What each device holds at a moment [ps]: sets of contributions, and what came twice. */
   at(ps: number): { held: Map<number, Uint32Array>; twice: Set<number> } {
+    if (this.known.ps !== ps) this.known = { ps, ...this.replayed(ps) };
+    return this.known;
+  }
+
+  private replayed(ps: number): { held: Map<number, Uint32Array>; twice: Set<number> } {
     const moved = this.scene.transfers!;
     const held = new Map<number, Uint32Array>(), twice = new Set<number>();
     for (const npu of this.holders) {
@@ -72,10 +80,22 @@ export class Proof {
     return set !== undefined && rank !== undefined && (set[rank >> 5]! >>> (rank & 31) & 1) === 1;
   }
 
+  /** The first few contributions of a set. */
+  first(set: Uint32Array | undefined, most: number): number[] {
+    const found: number[] = [];
+    if (set) for (let rank = 0; rank < this.participants.length && found.length < most; rank++) if (set[rank >> 5]! >>> (rank & 31) & 1) found.push(this.participants[rank]!);
+    return found;
+  }
+
   size(set: Uint32Array | undefined): number {
     if (!set) return 0;
     let sum = 0;
-    for (let word of set) for (; word; word &= word - 1) sum++;
+    for (let i = 0; i < set.length; i++) {
+      let v = set[i]!;
+      v -= v >>> 1 & 0x55555555;
+      v = (v & 0x33333333) + (v >>> 2 & 0x33333333);
+      sum += Math.imul((v + (v >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+    }
     return sum;
   }
 
@@ -86,7 +106,7 @@ export class Proof {
 
   /** Whether, at the end, everybody who wants the chunk has each contribution exactly once. */
   holds(): boolean {
-    const { held, twice } = this.at(Infinity);
+    const { held, twice } = this.replayed(Infinity);
     return twice.size === 0 && this.wanted.every((npu) => this.size(held.get(npu)) === this.needed);
   }
 }

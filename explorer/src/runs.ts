@@ -99,8 +99,12 @@ export class Runs {
       if (changed("link", "chunk", "npu", "run", "cut", "tab", "strip", "speed")) this.picked();
       this.frame();
     }
-    this.remember();
+    clearTimeout(this.saving);
+    // Browsers complain of an address that changes with every frame.
+    if (changed("t") && !changed("w", "v", "link", "chunk", "npu", "run", "tab")) this.saving = setTimeout(() => this.remember(), 100);
+    else this.remember();
   }
+  private saving = 0;
 
   private remember(): void {
     history.replaceState(null, "", toHash(this.state));
@@ -300,8 +304,7 @@ export class Runs {
       if (isOwn && state.link >= 0) links.add(state.link);
       if (isOwn && state.npu >= 0) devices.push(state.npu);
       if (isOwn && this.proof && scene.transfers) {
-        const rows = new Set(this.proof.rows);
-        for (const link of this.treeLinks(scene, rows)) links.add(link);
+        for (const link of this.treeLinks(scene, this.proof.rows)) links.add(link);
         const { held } = this.proof.at(state.t);
         shares = new Map(this.proof.participants.map((npu) => [npu, this.proof!.size(held.get(npu)) / this.proof!.needed]));
       }
@@ -310,11 +313,11 @@ export class Runs {
   }
 
   private tree: { key: string; links: number[] } = { key: "", links: [] };
-  private treeLinks(scene: Scene, rows: Set<number>): number[] {
+  private treeLinks(scene: Scene, rows: number[]): number[] {
     const key = `${scene.index}.${this.state.chunk}`;
     if (this.tree.key !== key) {
       const moved = scene.transfers!, found = new Set<number>();
-      for (let s = 0; s < moved.stayTransfer.length; s++) if (rows.has(moved.stayTransfer[s]!)) found.add(moved.stayLink[s]!);
+      for (const row of rows) for (let s = moved.stayAt[row]!; s < moved.stayAt[row + 1]!; s++) found.add(moved.stayLink[s]!);
       this.tree = { key, links: [...found] };
     }
     return this.tree.links;

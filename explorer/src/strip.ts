@@ -107,6 +107,7 @@ export class Strip {
 
   private linkTones(wide: number, high: number): Uint16Array {
     const exact = this.exact(wide);
+    if (exact) return this.merged(wide, high, exact.use, exact.phase);
     const { heat, phases, head } = this.scene, { bins } = head, rows = this.rows;
     const out = new Uint16Array(wide * high), [first, last] = this.columns(wide);
     for (let y = 0; y < high; y++) {
@@ -120,11 +121,6 @@ export class Strip {
         let most = 0, tone = 0;
         for (let row = a; row < b; row++) {
           const l = this.order[row]!;
-          if (exact) {
-            const use = exact.use[l * wide + x]!;
-            if (use > most) { most = use; tone = exact.phase[l * wide + x]! * 256 + use; }
-            continue;
-          }
           const base = l * bins;
           for (let i = base + first[x]!; i <= base + last[x]!; i++) {
             if (heat[i]! > most) { most = heat[i]!; tone = (phases ? phases[i]! : head.phase) * 256 + most; }
@@ -132,6 +128,20 @@ export class Strip {
         }
         out[y * wide + x] = tone;
       }
+    }
+    return out;
+  }
+
+  /** The most of what shares a row of pixels, of columns that are a pixel wide. */
+  private merged(wide: number, high: number, use: Uint8Array, phase: Uint8Array): Uint16Array {
+    const out = new Uint16Array(wide * high), rows = this.rows, [first] = this.columns(wide);
+    for (let y = 0; y < high; y++) {
+      const a = Math.floor(y * rows / high), b = Math.max(a + 1, Math.floor((y + 1) * rows / high));
+      for (let row = a; row < b; row++) {
+        const base = this.order[row]! * wide;
+        for (let x = 0; x < wide; x++) if (use[base + x]! > (out[y * wide + x]! & 255)) out[y * wide + x] = phase[base + x]! << 8 | use[base + x]!;
+      }
+      for (let x = 0; x < wide; x++) if (first[x]! < 0) out[y * wide + x] = NOTHING;
     }
     return out;
   }
@@ -144,8 +154,11 @@ export class Strip {
     const use = new Float32Array(links * wide), sums = new Float32Array(links * wide);
     const scale = unit_ps * wide / (w1 - w0), shift = w0 * wide / (w1 - w0);
     const { stayLink, stayStart, stayLength, stayTransfer, op } = moved;
+    const low = w0 / unit_ps, high = w1 / unit_ps;
     for (let s = 0; s < stayLink.length; s++) {
-      const a = Math.max(0, stayStart[s]! * scale - shift), b = Math.min(wide, (stayStart[s]! + stayLength[s]!) * scale - shift);
+      const begin = stayStart[s]!;
+      if (begin >= high || begin + stayLength[s]! <= low) continue;
+      const a = Math.max(0, begin * scale - shift), b = Math.min(wide, (begin + stayLength[s]!) * scale - shift);
       if (a >= b) continue;
       const base = stayLink[s]! * wide, sum = op[stayTransfer[s]!] === 1;
       for (let x = Math.floor(a); x < b; x++) {
@@ -154,10 +167,14 @@ export class Strip {
         if (sum) sums[base + x]! += part;
       }
     }
-    return {
-      use: Uint8Array.from(use, (each) => Math.min(255, Math.ceil(255 * each - 1e-3))),
-      phase: Uint8Array.from(use, (each, i) => each > 0 ? Math.round(15 * Math.min(1, sums[i]! / each)) : 0),
-    };
+    const used = new Uint8Array(use.length), phase = new Uint8Array(use.length);
+    for (let i = 0; i < use.length; i++) {
+      const each = use[i]!;
+      if (each <= 0) continue;
+      used[i] = Math.min(255, Math.ceil(255 * each - 1e-3));
+      phase[i] = Math.round(15 * Math.min(1, sums[i]! / each));
+    }
+    return { use: used, phase };
   }
 
   private npuTones(wide: number, high: number): Uint16Array {

@@ -131,7 +131,7 @@ def test_time_moves_by_keys_and_mouse_and_is_in_the_address(tab, pages) -> None:
     page.mouse.move(x + 0.5 * (width + 64), y + height / 3)
     assert abs(open_tab("page.state.t") / run.time_ps - 0.5) < 0.01
     seen = open_tab("page.state.t")
-    assert f"t={round(seen)}" in open_tab.hash
+    open_tab.until(f"location.hash.includes('t={round(seen)}')")
     again = tab().open(path, open_tab.hash)
     assert abs(again("page.state.t") - seen) <= 1
     left = again("document.querySelector('.cursor').getBoundingClientRect().left")
