@@ -324,7 +324,7 @@ export class Runs {
   }
 
   private readonly cuts = new Map<number, { links: number[]; devices: number[] } | null>();
-  /** The devices on one side of the bound's cut, and the links that cross it; parts of one NPU each show nothing apart. */
+  /** The devices on one side of the bound's cut, and the links that cross it. */
   private cutOf(scene: Scene): { links: number[]; devices: number[] } | null {
     const known = this.cuts.get(scene.index);
     if (known !== undefined) return known;
@@ -335,7 +335,9 @@ export class Runs {
       sides.forEach((side, i) => side.forEach((d) => { part[d] = i; }));
       const links: number[] = [];
       for (let l = 0; l < head.links; l++) if (part[src[l]!] !== part[dst[l]!]) links.push(l);
-      found = { links: links.length <= 4000 ? links : [], devices: sides.length === 1 ? sides[0]! : [] };
+      // Where every NPU is a part of its own, every link crosses: the rings around NPUs say it all.
+      const alone = sides.every((side) => side.length === 1);
+      found = { links: links.length <= 4000 && !(alone && sides.length > 1) ? links : [], devices: alone || sides.length === 1 ? sides.flat() : [] };
     }
     this.cuts.set(scene.index, found);
     return found;
