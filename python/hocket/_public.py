@@ -48,6 +48,11 @@ from hocket.simulation.options import (
     PacketOptions,
 )
 from hocket.simulation.run import Run, simulate
+from hocket.sweeps.design import Design, Designed, design_network
+from hocket.sweeps.design_options import DesignOptions
+from hocket.sweeps.report import SweepReport, report_sweep
+from hocket.sweeps.run import SweepRun, load_sweep, run_sweep
+from hocket.sweeps.sweep import Sweep
 from hocket.telemetry.judge import Measured, MeasuredRange, measured
 from hocket.telemetry.options import MeasuredOptions
 from hocket.telemetry.verdict import MeasuredSize
@@ -69,6 +74,9 @@ __all__ = [
     "CompactTimetable",
     "Comparison",
     "Demand",
+    "Design",
+    "DesignOptions",
+    "Designed",
     "DimensionOptions",
     "DimensionRun",
     "DimensionUse",
@@ -106,6 +114,9 @@ __all__ = [
     "SimulationError",
     "SizeComparison",
     "SpecError",
+    "Sweep",
+    "SweepReport",
+    "SweepRun",
     "SymmetricPlan",
     "Synthesis",
     "Topology",
@@ -129,7 +140,9 @@ __all__ = [
     "collective_on",
     "compare",
     "compare_sizes",
+    "design_network",
     "load_collective",
+    "load_sweep",
     "measured",
     "merge_plans",
     "nccl",
@@ -141,7 +154,9 @@ __all__ = [
     "predict",
     "predict_plan",
     "predict_training",
+    "report_sweep",
     "routing",
+    "run_sweep",
     "schedule",
     "send_receive",
     "simulate",

@@ -36,7 +36,7 @@ def plan_json(plan: hk.Plan, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.read_text()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS.values() if kind.check])
 @pytest.mark.parametrize("collective", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all"])
 @pytest.mark.parametrize("in_place", [True, False])
 def test_what_is_written_is_right(

@@ -9,9 +9,12 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.groups import grouped
+from hocket.cli.numbers import counted
 from hocket.cli.plan import describe
+from hocket.errors import SpecError
 from hocket.formats.checked import CheckedFile, check_file
 from hocket.formats.exported import ExportOptions, export_plan
+from hocket.formats.kinds import Kind, kind_named
 from hocket.plans.plan import Plan
 from hocket.units import format_size, parse_size
 
@@ -87,16 +90,22 @@ def export(
         str, typer.Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
     ],
     *,
-    to: Annotated[str, typer.Option("--to", metavar="KIND", help="msccl or mscclpp.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="KIND", help="msccl, mscclpp or chakra (a folder).")
+    ],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="The file or folder to write.")
     ],
     lowering: Lowering,
     json: options.Json = False,
 ) -> None:
     """Prove a plan and write it as a file of a runtime."""
     given = lowering.options()
+    kind = kind_named(to)
     loaded = Plan.load(plan)
+    if kind.folder is not None:
+        _export_folder(kind, loaded, output, given, json=json)
+        return
     with options.watching() as watch:
         made = export_plan(loaded, output, to=to, options=given, progress=watch)
     if json:
@@ -107,11 +116,33 @@ def export(
     console.print(f"{describe(loaded)}: proved")
     mode = "in place" if file.in_place else "out of place"
     console.print(
-        f"{output}: {made.kind.title}, {mode}, {file.chunks:,} chunks, {file.steps:,} steps, up to "
-        f"{file.blocks} thread blocks a rank on {_count(file.channels, 'channel')}, "
-        f"{_count(file.scratch_chunks, 'chunk')} of scratch"
+        f"{output}: {made.kind.title}, {mode}, {counted(file.chunks, 'chunk')}, "
+        f"{counted(file.steps, 'step')}, up to {file.blocks} thread blocks a rank on "
+        f"{counted(file.channels, 'channel')}, {counted(file.scratch_chunks, 'chunk')} of scratch"
     )
     for note in file.notes:
+        console.note(note)
+
+
+def _export_folder(
+    kind: Kind, plan: Plan, output: str, given: ExportOptions, *, json: bool
+) -> None:
+    assert kind.folder is not None
+    if given != ExportOptions():
+        wrong = f"{kind.title} are of transfers, not of a program"
+        raise SpecError("--to", wrong, "leave out the options of programs")
+    with options.watching() as watch:
+        made = kind.folder(plan, output, progress=watch)
+    if json:
+        options.print_result("exported-trace", made.to_dict())
+        return
+    console = options.output()
+    console.print(f"{describe(plan)}: proved")
+    console.print(
+        f"{output}: {kind.title}, {_count(made.exported.ranks, 'rank')}, "
+        f"{made.exported.nodes:,} nodes, {', '.join(made.files)}"
+    )
+    for note in made.notes:
         console.note(note)
 
 
@@ -149,7 +180,7 @@ def import_(file: File, *, chunks_per_message: PerMessage = 1, json: options.Jso
     if facts.max_bytes is not None:
         sizes += f" to {format_size(facts.max_bytes)}"
     console.print(
-        f"up to {facts.blocks} thread blocks a rank, {_count(facts.scratch_chunks, 'chunk')} of scratch, "
+        f"up to {facts.blocks} thread blocks a rank, {counted(facts.scratch_chunks, 'chunk')} of scratch, "
         f"sizes {sizes}"
     )
 
@@ -169,7 +200,7 @@ def _title(found: CheckedFile) -> str:
     return (
         f"{found.kind.title}: {facts.name}, {facts.collective} among {facts.ranks} ranks, "
         f"{' and '.join(modes) or 'neither in place nor out of place'}, {facts.protocol}, "
-        f"{facts.chunks:,} chunks, {facts.steps:,} steps"
+        f"{counted(facts.chunks, 'chunk')}, {counted(facts.steps, 'step')}"
     )
 
 
@@ -178,7 +209,3 @@ def _verdict(found: CheckedFile) -> str:
     sizes = "any message size" if chunks == 1 else f"messages of {chunks} chunks or more"
     results = "right results" if found.checked.contents_known else "results unknown"
     return f"right: no deadlock at {sizes}, no race, {results}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

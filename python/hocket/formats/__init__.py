@@ -1,5 +1,6 @@
 """Files of other runtimes: plans written for them, and theirs read and judged."""
 
+from hocket.formats.chakra import ExportedTrace, export_trace
 from hocket.formats.checked import CheckedFile, check_file
 from hocket.formats.exported import ExportedFile, ExportOptions, export_plan
 from hocket.formats.kinds import KINDS, Kind
@@ -9,7 +10,9 @@ __all__ = [
     "CheckedFile",
     "ExportOptions",
     "ExportedFile",
+    "ExportedTrace",
     "Kind",
     "check_file",
     "export_plan",
+    "export_trace",
 ]

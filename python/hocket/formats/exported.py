@@ -128,7 +128,8 @@ def export_plan(
         If the plan is wrong.
     """
     kind = kind_named(to)
-    assert kind.export is not None
+    if kind.export is None:
+        raise SpecError("to", f"{kind.title} are a folder", "write it with export_trace")
     given = options or ExportOptions()
     values = {each.name: getattr(given, each.name) for each in fields(given)}
     values = {name: value for name, value in values.items() if value is not None}

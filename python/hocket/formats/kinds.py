@@ -14,6 +14,7 @@ from hocket._core.formats import (
     export_mscclpp,
 )
 from hocket.errors import SpecError
+from hocket.formats.chakra import ExportedTrace, export_trace
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Kind:
         Writes a plan through the callable that it is given; ``None`` if this kind is only read.
     options
         Options of :class:`~hocket.formats.ExportOptions` that `export` heeds.
+    folder
+        Writes a plan as a folder; ``None`` if this kind is a file.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Kind:
     check: Callable[..., Checked] | None = None
     export: Callable[..., Exported] | None = None
     options: tuple[str, ...] = ()
+    folder: Callable[..., ExportedTrace] | None = None
 
 
 _LOWERING = ("channels", "instances", "in_place", "min_bytes", "max_bytes")
@@ -53,6 +57,10 @@ def _is_msccl(head: str) -> bool:
 
 def _is_mscclpp(head: str) -> bool:
     return head.startswith("{") and '"gpus"' in head
+
+
+def _is_none(_: str) -> bool:
+    return False
 
 
 KINDS: dict[str, Kind] = {
@@ -69,6 +77,7 @@ KINDS: dict[str, Kind] = {
             export_mscclpp,
             ("protocol", *_LOWERING),
         ),
+        Kind("chakra", "Chakra's traces", _is_none, folder=export_trace),
     )
 }
 """By name. Those that recognize a file are asked in this order."""
@@ -83,8 +92,8 @@ def kind_named(name: str) -> Kind:
         If there is none.
     """
     kind = KINDS.get(name)
-    if kind is None or kind.export is None:
-        known = ", ".join(each.name for each in KINDS.values() if each.export)
+    if kind is None or (kind.export is None and kind.folder is None):
+        known = ", ".join(each.name for each in KINDS.values() if each.export or each.folder)
         raise SpecError("to", f"{name!r} is not a kind of file that plans are written as", known)
     return kind
 
