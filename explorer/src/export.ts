@@ -57,3 +57,21 @@ export function perfetto(scene: Scene): string[] {
   parts.push("]}\n");
   return parts;
 }
+
+const PERFETTO = "https://ui.perfetto.dev";
+
+/** Opens ui.perfetto.dev with spans, once its window answers; nothing is asked for before a reader wants that. */
+export function openPerfetto(title: string, parts: string[]): void {
+  const other = window.open(PERFETTO);
+  if (!other) return;
+  const timer = setInterval(() => other.postMessage("PING", PERFETTO), 50);
+  const answered = (event: MessageEvent) => {
+    if (event.source !== other || event.data !== "PONG") return;
+    clearInterval(timer);
+    window.removeEventListener("message", answered);
+    const buffer = new TextEncoder().encode(parts.join("")).buffer;
+    other.postMessage({ perfetto: { buffer, title } }, PERFETTO, [buffer]);
+  };
+  window.addEventListener("message", answered);
+  setTimeout(() => clearInterval(timer), 60_000);
+}

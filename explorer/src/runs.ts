@@ -1,7 +1,7 @@
 // Runs of plans: one, or several beside one another on one clock.
 import { colours, css, setTheme, theme } from "./colour";
 import { byId, bytes, count, el, percent, rate, save, time } from "./dom";
-import { composed, perfetto, png } from "./export";
+import { composed, openPerfetto, perfetto, png } from "./export";
 import { addTransfers, firstOf, type RunsHead, type Scene } from "./model";
 import { NetworkView } from "./network";
 import { chunkTable, linksTable, npusTable, runsTable, transfersTable, type Choices } from "./panel";
@@ -149,7 +149,8 @@ export class Runs {
         el("span", { class: "group" },
           press("png", "PNG", "Save the picture as PNG", () => void this.savePng()),
           press("svg", "SVG", "Save the picture as SVG", () => this.saveSvg()),
-          press("perfetto", "Perfetto", "Save what each link carries when, for ui.perfetto.dev", () => this.savePerfetto()),
+          press("perfetto", "Spans", "Save what each link carries when, for ui.perfetto.dev", () => this.savePerfetto()),
+          press("open", "Open in Perfetto", "Open ui.perfetto.dev with what each link carries when; needs a network", () => { if (this.scene.transfers) openPerfetto(this.scene.head.title, perfetto(this.scene)); }),
           pick("theme", [["auto", "auto"], ["light", "light"], ["dark", "dark"]], (value) => this.set({ theme: value }), ""),
           press("help", "?", "Keys", () => byId<HTMLDialogElement>("keys").showModal()))),
       el("main", {},

@@ -362,6 +362,33 @@ def test_pictures_and_spans_are_saved(tab, pages, tmp_path: Path) -> None:
     assert abs(max(each["ts"] + each["dur"] for each in spans) * 1e6 - last) < 1e3
 
 
+def test_spans_open_in_perfetto(browser, pages) -> None:
+    """A stand-in for ui.perfetto.dev answers as that does, and keeps what it is given."""
+    path, (run,) = pages["dgx1"]
+    stand_in = """<script>onmessage = (event) => {
+      if (event.data === 'PING') event.source.postMessage('PONG', '*');
+      else window.given = event.data.perfetto;
+    };</script>"""
+    context = browser.new_context()
+    context.route(
+        "https://ui.perfetto.dev/**",
+        lambda route: route.fulfill(body=stand_in, content_type="text/html"),
+    )
+    page = context.new_page()
+    page.goto(f"file://{path}")
+    page.locator("#panel").wait_for()
+    while not page.evaluate("!!window.loaded"):
+        page.wait_for_timeout(20)
+    with context.expect_page() as opened:
+        page.click("#open")
+    other = opened.value
+    other.wait_for_function("window.given")
+    text = other.evaluate("new TextDecoder().decode(window.given.buffer)")
+    spans = [event for event in json.loads(text)["traceEvents"] if event["ph"] == "X"]
+    assert len(spans) == len(run.core.service_link)
+    context.close()
+
+
 def test_dark_light_and_print(tab, pages) -> None:
     path, _ = pages["dgx1"]
     colours = {}
