@@ -40,6 +40,7 @@ def test_version(hocket: Any) -> None:
         "verify",
         "simulate",
         "explore",
+        "serve",
         "view",
         "algorithms",
         "reproduce",

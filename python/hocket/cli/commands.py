@@ -155,9 +155,16 @@ COMMANDS = (
     ),
     Command(
         "explore",
-        "Write a page that shows a plan move over its network, for any browser.",
+        "Write a page for any browser: plans that move over networks, sweeps, iterations or jobs.",
         "explore:explore",
-        "For example: hocket explore plan.parquet -o page.html",
+        "For example: hocket explore plan.parquet -o page.html  ·  hocket explore a.parquet b.parquet -o "
+        "both.html",
+    ),
+    Command(
+        "serve",
+        "Show plans live in a browser: a form says what is planned.",
+        "serve:serve",
+        "For example: hocket serve --topology torus:8x8@25GB/s,700ns",
     ),
     Command(
         "autotune",
