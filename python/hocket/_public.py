@@ -26,6 +26,10 @@ from hocket.errors import (
     TransportError,
     VerificationError,
 )
+from hocket.formats.checked import CheckedFile, check_file
+from hocket.formats.exported import ExportedFile, export_plan
+from hocket.formats.imported import import_plan
+from hocket.formats.options import CheckOptions, ExportOptions, ImportOptions
 from hocket.plans.advice import Advice, advise_dimensions
 from hocket.plans.algorithms import Algorithm, algorithms
 from hocket.plans.builder import PlanBuilder
@@ -64,6 +68,8 @@ __all__ = [
     "Algorithm",
     "Array",
     "Bound",
+    "CheckOptions",
+    "CheckedFile",
     "Chiplet",
     "Collective",
     "CompactTimetable",
@@ -74,9 +80,12 @@ __all__ = [
     "DimensionUse",
     "Epoch",
     "Error",
+    "ExportOptions",
+    "ExportedFile",
     "Failure",
     "FailureAdvice",
     "FlowOptions",
+    "ImportOptions",
     "InfeasibleError",
     "Iteration",
     "Lane",
@@ -125,10 +134,13 @@ __all__ = [
     "algorithms",
     "all_to_all_v",
     "bound",
+    "check_file",
     "collective",
     "collective_on",
     "compare",
     "compare_sizes",
+    "export_plan",
+    "import_plan",
     "load_collective",
     "measured",
     "merge_plans",

@@ -71,7 +71,7 @@ mod _core {
         #[pymodule_export]
         use crate::formats::{
             Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, export_msccl,
-            export_mscclpp, raise_msccl, raise_mscclpp,
+            check_nccl_graph, export_mscclpp, raise_msccl, raise_mscclpp,
         };
     }
 
