@@ -170,7 +170,6 @@ impl Graphs {
         out.push_str("</graphs>\n");
         Ok(out)
     }
-
 }
 
 /// A number as short as it can be.

@@ -4,9 +4,7 @@ use std::fmt;
 
 use hocket_core::collective::CollectiveKind;
 use hocket_core::program::check::CheckOptions;
-use hocket_core::program::interpret::{
-    Explored, InterpretOptions, Schedule, computes, explore,
-};
+use hocket_core::program::interpret::{Explored, InterpretOptions, Schedule, computes, explore};
 use hocket_core::program::{
     LowerError, LowerOptions, Mode, Program, SizeLimits, fewest_channels, lower, raise,
 };

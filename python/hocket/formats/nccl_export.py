@@ -174,15 +174,12 @@ def _legs(run: Run, machine: Machine, rings: Sequence[_Ring]) -> Iterator[list[L
         if nics is None:
             yield [(order, None, None)]
             continue
-        first = (
-            next(
-                i
-                for i in range(len(order))
-                if node_of[order[i]] == 0 and node_of[order[i - 1]] == len(nodes) - 1
-            )
-            if _leads_back(order, node_of, len(nodes))
-            else 0
+        enters = (
+            place
+            for place, npu in enumerate(order)
+            if node_of[npu] == 0 != node_of[order[place - 1]]
         )
+        first = next(enters, 0)
         order = order[first:] + order[:first]
         runs: list[list[int]] = []
         for npu in order:
@@ -195,7 +192,7 @@ def _legs(run: Run, machine: Machine, rings: Sequence[_Ring]) -> Iterator[list[L
             names = ", ".join(map(str, passed[:8])) + ("..." if len(passed) > 8 else "")
             raise InfeasibleError(
                 None,
-                f"a ring passes nodes {names}",
+                f"a ring of the plan passes nodes {names}",
                 "NCCL's rings pass every node once, in the order of ranks; number the nodes so",
             )
         legs: list[Leg] = []
@@ -205,12 +202,6 @@ def _legs(run: Run, machine: Machine, rings: Sequence[_Ring]) -> Iterator[list[L
             out = nics.between(members[-1], after, number)
             legs.append((members, into, out))
         yield legs
-
-
-def _leads_back(order: Sequence[int], node_of: Mapping[int, int], nodes: int) -> bool:
-    """Whether a ring comes from the last node to the first somewhere."""
-    pairs = ((node_of[a], node_of[b]) for a, b in zip(order, [*order[1:], order[0]], strict=True))
-    return (nodes - 1, 0) in pairs
 
 
 class _Nics:

@@ -172,8 +172,8 @@ def refuse_detours(
         why = f"rank {src} ({names[npus[src]]}) sends to rank {dst} ({names[npus[dst]]})"
         others = "" if not more else f", nor between {more:,} other pairs that it uses"
         raise InfeasibleError(
-            "topology",
+            None,
             f"{why}, and {topology.name!r} has no link between them{others}",
-            "give the topology that the file is for, or say through_npus where NPUs pass messages on, as "
-            "on a torus",
+            "give the topology that the file is for; where NPUs pass messages on, as on a torus, say so by "
+            "through_npus (--through-npus)",
         )

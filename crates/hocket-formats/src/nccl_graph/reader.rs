@@ -109,7 +109,8 @@ impl Reader<'_> {
             return Err(self.wrong("line_break", "a tag goes over several lines", remedy));
         }
         if tag.contains('\t') {
-            let remedy = "separate attributes by one space: NCCL's reader takes a tab for a part of a name";
+            let remedy =
+                "separate attributes by one space: NCCL's reader takes a tab for a part of a name";
             return Err(self.wrong("tab_within", "a tag has a tab", remedy));
         }
         let mut rest = tag.split_once(' ').map_or("", |(_, rest)| rest);
@@ -159,7 +160,10 @@ mod tests {
     fn each_trap_is_named_with_its_line() {
         let file = |tag: &str| format!("{HEAD}{tag}\n</graphs>\n");
         assert_eq!(code(&file("  <!-- a > b -->\n<gpu dev='0x0' />")), None);
-        assert_eq!(code(&format!("<?xml version=\"1.0\"?>{HEAD}")), Some(("prolog", 1)));
+        assert_eq!(
+            code(&format!("<?xml version=\"1.0\"?>{HEAD}")),
+            Some(("prolog", 1))
+        );
         assert_eq!(code(&format!("\u{feff}{HEAD}")), Some(("mark", 1)));
         assert_eq!(code(&file("\t<gpu/>")), Some(("tab", 2)));
         assert_eq!(code(&file("stray <gpu/>")), Some(("text", 2)));
@@ -168,9 +172,18 @@ mod tests {
         assert_eq!(code(&file("<gpu dev =\"0x0\"/>")), Some(("spaces", 2)));
         assert_eq!(code(&file("<gpu dev= \"0x0\"/>")), Some(("spaces", 2)));
         let long = "7".repeat(255);
-        assert_eq!(code(&file(&format!("<gpu dev=\"{long}\"/>"))), Some(("long", 2)));
+        assert_eq!(
+            code(&file(&format!("<gpu dev=\"{long}\"/>"))),
+            Some(("long", 2))
+        );
         let many: String = (0..17).map(|i| format!(" a{i}=\"0\"")).collect();
-        assert_eq!(code(&file(&format!("<gpu{many}/>"))), Some(("attributes", 2)));
-        assert_eq!(code(&file(&"<gpu/>\n".repeat(641))), Some(("children", 642)));
+        assert_eq!(
+            code(&file(&format!("<gpu{many}/>"))),
+            Some(("attributes", 2))
+        );
+        assert_eq!(
+            code(&file(&"<gpu/>\n".repeat(641))),
+            Some(("children", 642))
+        );
     }
 }
