@@ -197,13 +197,16 @@ def _print(found: CheckedFile) -> None:
         console.note(note)
 
 
-def import_(
-    file: File,
-    *,
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read as a plan."""
+
+    panel: ClassVar[str] = "Plan"
+
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="PLAN", help="The plan file to write; needs -t."),
-    ] = None,
+    ] = None
     topology: Annotated[
         str | None,
         typer.Option(
@@ -211,51 +214,52 @@ def import_(
             "-t",
             help="The network that the file is for; of graphs of NCCL the dump of the machine.",
         ),
-    ] = None,
+    ] = None
     size: Annotated[
         str | None,
         typer.Option(
             "--size", "-s", help="Of the data; 64 MiB, or the nearest that the file is for."
         ),
-    ] = None,
+    ] = None
     npus: Annotated[
         str | None,
         typer.Option(
             "--npus", help="Of programs: the NPU of each rank, as 0-3,8-11; all, in order."
         ),
-    ] = None,
+    ] = None
     through_npus: Annotated[
         bool | None,
         typer.Option(
             "--through-npus",
             help="Of programs: messages may pass other NPUs on their way, as on a torus.",
         ),
-    ] = None,
+    ] = None
     collective: Annotated[
         str | None,
         typer.Option("--collective", help="Of graphs of NCCL: what is done; an all-reduce."),
-    ] = None,
+    ] = None
     graph: Annotated[
         str | None,
         typer.Option("--graph", help="Of graphs of NCCL: ring, tree or nvls; what NCCL picks."),
-    ] = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option(
-            "--nodes", help="Of graphs of NCCL: how many nodes are like the one of the dump."
-        ),
-    ] = None,
-    json: options.Json = False,
-) -> None:
+    ] = None
+    nodes: LikeNodes = None
+
+    def options(self) -> ImportOptions:
+        """Read them."""
+        return ImportOptions(
+            size=self.size,
+            npus=self.npus,
+            through_npus=self.through_npus,
+            collective=self.collective,
+            graph=self.graph,
+            nodes=self.nodes,
+        )
+
+
+@grouped
+def import_(file: File, *, reading: Reading, json: options.Json = False) -> None:
     """Read a file of a runtime as a plan, or say what it is."""
-    given = ImportOptions(
-        size=size,
-        npus=npus,
-        through_npus=through_npus,
-        collective=collective,
-        graph=graph,
-        nodes=nodes,
-    )
+    given, output, topology = reading.options(), reading.output, reading.topology
     if output is None:
         if topology is not None or given != ImportOptions():
             raise SpecError("--output", "there is no plan to write", "name its file by -o PLAN")
