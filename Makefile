@@ -17,7 +17,9 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help tools venv torch build controller demo check test test-slow golden oracle fuzz bench clean $(CHECKS) unit examples
+STATIC := x86_64-unknown-linux-musl
+
+.PHONY: help tools venv torch build controller wheel sdist static site demo check test test-slow golden oracle fuzz bench clean $(CHECKS) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -55,6 +57,20 @@ controller: .venv/deps.stamp ## build the routing controller, its agent and the 
 	cargo install $(CARGO_FLAGS) --quiet --force --root .venv --path crates/hocket-agent
 	cargo build $(CARGO_FLAGS) --quiet --profile preload -p hocket-preload
 	install -D -m 755 target/preload/libhocket_preload.so .venv/lib/libhocket_preload.so
+
+wheel: .venv/deps.stamp ## build the wheel for this machine into dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+sdist: .venv/deps.stamp ## build the source distribution into dist/
+	$(BIN)/maturin sdist --out dist
+
+static: | tools ## build controller and agent without any library into dist/, for STATIC (musl-tools, rustup target add)
+	cargo build $(CARGO_FLAGS) --quiet --release --target $(STATIC) -p hocket-controller -p hocket-agent
+	mkdir -p dist
+	for name in hocket-controller hocket-agent; do cp target/$(STATIC)/release/$$name dist/$$name-$(STATIC); done
+
+site: .venv/build.stamp ## build the documentation site into target/site; warnings are errors
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs/site docs target/site
 
 demo: build ## all-reduce of 256 MB on two DGX A100: healthy, then with a GPU and its NIC gone
 	$(BIN)/hocket compare $(DEMO)

@@ -41,10 +41,12 @@ ROOMS = (
     "cluster",
     "steering",
     "routing",
+    "sweeps",
     "testbed",
     "reproduce",
     "plot",
     "explorer",
+    "installation",
     "cli",
     "face",
 )
@@ -71,6 +73,7 @@ MAY_IMPORT_BY_NAME = {
     "plans/registry.py",  # algorithms of a user's own
     "__init__.py",  # the face: public names when they are first asked for
     "cli/lazy.py",  # commands when they are called, by their places in cli/commands.py
+    "installation/parts.py",  # asks which versions are installed
     "cli/route.py",  # asks whether a solver is installed
     "workload/torch/factory.py",  # a user's own module
 }

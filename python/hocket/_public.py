@@ -52,6 +52,11 @@ from hocket.simulation.options import (
     PacketOptions,
 )
 from hocket.simulation.run import Run, simulate
+from hocket.sweeps.design import Design, Designed, design_network
+from hocket.sweeps.design_options import DesignOptions
+from hocket.sweeps.report import SweepReport, report_sweep
+from hocket.sweeps.run import SweepRun, load_sweep, run_sweep
+from hocket.sweeps.sweep import Sweep
 from hocket.telemetry.judge import Measured, MeasuredRange, measured
 from hocket.telemetry.options import MeasuredOptions
 from hocket.telemetry.verdict import MeasuredSize
@@ -75,6 +80,9 @@ __all__ = [
     "CompactTimetable",
     "Comparison",
     "Demand",
+    "Design",
+    "DesignOptions",
+    "Designed",
     "DimensionOptions",
     "DimensionRun",
     "DimensionUse",
@@ -115,6 +123,9 @@ __all__ = [
     "SimulationError",
     "SizeComparison",
     "SpecError",
+    "Sweep",
+    "SweepReport",
+    "SweepRun",
     "SymmetricPlan",
     "Synthesis",
     "Topology",
@@ -139,9 +150,11 @@ __all__ = [
     "collective_on",
     "compare",
     "compare_sizes",
+    "design_network",
     "export_plan",
     "import_plan",
     "load_collective",
+    "load_sweep",
     "measured",
     "merge_plans",
     "nccl",
@@ -153,7 +166,9 @@ __all__ = [
     "predict",
     "predict_plan",
     "predict_training",
+    "report_sweep",
     "routing",
+    "run_sweep",
     "schedule",
     "send_receive",
     "simulate",

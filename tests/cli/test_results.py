@@ -37,6 +37,9 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "exported-file",
         ("export", "plan.parquet", "--to", "msccl", "-o", "written.xml"),
     ),
+    "export, folder": (
+        ("export", "plan.parquet", "--to", "chakra", "-o", "traces"),
+    ),
     "check": ("checked-file", ("check", "plan.xml")),
     "import": ("checked-file", ("import", "plan.xml")),
     "simulate": ("run", ("simulate", "plan.parquet")),

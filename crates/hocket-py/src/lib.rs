@@ -29,6 +29,7 @@ mod packing;
 mod simulate;
 mod symmetry;
 mod cluster;
+mod chakra;
 mod formats;
 mod perfetto;
 mod report;
@@ -65,6 +66,13 @@ mod _core {
         Balance, DimensionRun, PySchedule, balance, carries_out, check_rails, plan_of, rails,
         schedule,
     };
+    /// `hocket._core.chakra`: execution traces as ASTRA-sim runs them.
+    #[pymodule]
+    mod chakra {
+        #[pymodule_export]
+        use crate::chakra::{ChakraExported, PyWriter, export};
+    }
+
     /// `hocket._core.formats`: files of other runtimes.
     #[pymodule]
     mod formats {
@@ -208,6 +216,7 @@ mod _core {
     fn init(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
         let modules = module.py().import("sys")?.getattr("modules")?;
         for name in [
+            "chakra",
             "cluster",
             "formats",
             "interrupt",

@@ -1,5 +1,6 @@
 //! `hocket._core.runtime`: plans run between processes.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,9 +70,20 @@ pub(crate) struct PyProgram {
 #[pymethods]
 impl PyProgram {
     #[new]
-    fn new(py: Python<'_>, plan: &PyPlan) -> Result<Self, CoreError> {
+    #[pyo3(signature = (plan, channel_of=None, *, in_plan_order=false))]
+    fn new(
+        py: Python<'_>,
+        plan: &PyPlan,
+        channel_of: Option<Vec<u32>>,
+        in_plan_order: bool,
+    ) -> Result<Self, CoreError> {
         let verified = plan.verified(py, None)?;
-        let loaded = py.detach(|| Loaded::of_plan(&verified))?;
+        let transfers = verified.plan().len();
+        if let Some(channels) = channel_of.as_ref().filter(|each| each.len() != transfers) {
+            let why = format!("has {} of {transfers} transfers", channels.len());
+            return Err(Parts::new(why).field("channel_of").into());
+        }
+        let loaded = py.detach(|| Loaded::of_plan_over(&verified, channel_of, in_plan_order))?;
         Ok(Self { loaded })
     }
 
@@ -233,7 +245,7 @@ fn seconds(name: &str, value: f64) -> Result<Duration, CoreError> {
 #[pymethods]
 impl PyGroup {
     #[staticmethod]
-    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams))]
+    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams, ways=None))]
     #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
     fn connect(
         py: Python<'_>,
@@ -246,7 +258,9 @@ impl PyGroup {
         timeout: f64,
         shares: bool,
         streams: u32,
+        ways: Option<Vec<(u32, u32, IpAddr)>>,
     ) -> Result<Self, CoreError> {
+        let ways = ways.unwrap_or_default().into_iter();
         let options = GroupOptions {
             address,
             group,
@@ -257,6 +271,9 @@ impl PyGroup {
             timeout: seconds("timeout", timeout)?,
             shares,
             streams,
+            ways: ways
+                .map(|(rank, stream, to)| ((rank, stream), to))
+                .collect(),
         };
         let group = py.detach(|| Group::connect(&options))?;
         Ok(Self::of(group))

@@ -83,7 +83,7 @@ impl Group {
         frame: impl FnOnce(Member, &GroupOptions) -> Frame,
     ) -> Result<Self, Failure> {
         let mut control = Control::connect(&options.address, &options.secret, options.patience)?;
-        let (listener, address) = listen(&control)?;
+        let (listener, address) = listen(&control, !options.ways.is_empty())?;
         let challenge = wire::challenge();
         #[cfg(target_os = "linux")]
         let file = options.shares.then(window::file).flatten();
@@ -123,7 +123,7 @@ impl Group {
             &options.secret,
             challenge,
             listener,
-            options.streams,
+            (options.streams, options.ways.clone()),
         );
         let mut group = Self {
             options: GroupOptions {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -147,6 +147,8 @@ pub(crate) struct Links {
     listener: TcpListener,
     /// Streams that lead to each rank.
     streams: u32,
+    /// Where some of them connect instead.
+    ways: BTreeMap<(u32, u32), IpAddr>,
     pub open: BTreeMap<(u32, u32), Stream>,
     strangers: Vec<Stranger>,
 }
@@ -158,7 +160,7 @@ impl Links {
         secret: &[u8],
         challenge: Proof,
         listener: TcpListener,
-        streams: u32,
+        (streams, ways): (u32, BTreeMap<(u32, u32), IpAddr>),
     ) -> Self {
         Self {
             group,
@@ -168,6 +170,7 @@ impl Links {
             challenge,
             listener,
             streams,
+            ways,
             open: BTreeMap::new(),
             strangers: Vec::new(),
         }
@@ -250,8 +253,11 @@ impl Links {
 
     fn greet(&self, peer: u32, stream: u32, patience: Duration) -> io::Result<TcpStream> {
         let member = &self.members[peer as usize];
-        let address = member.address.parse();
-        let address = address.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let address = member.address.parse::<SocketAddr>();
+        let mut address = address.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        if let Some(&way) = self.ways.get(&(peer, stream)) {
+            address.set_ip(way);
+        }
         let mut socket = TcpStream::connect_timeout(&address, patience)?;
         let parts = self.parts(self.rank, peer, stream);
         let proof = wire::prove(&self.secret, "connect", &[&member.challenge, &parts]);

@@ -59,6 +59,7 @@ fn options(store: &Store, rank: u32, size: u32, shares: bool) -> GroupOptions {
         timeout: Duration::from_secs(20),
         shares,
         streams: 1,
+        ways: std::collections::BTreeMap::new(),
     }
 }
 
@@ -255,6 +256,43 @@ fn several_streams_carry_channels_side_by_side() {
             });
         }
     });
+}
+
+#[test]
+#[cfg(target_os = "linux")] // where all of 127/8 is this host
+fn streams_connect_where_they_are_told() {
+    let loaded = load(CollectiveKind::AllReduce, 0, 3, Algorithm::Direct).expect("it applies");
+    // Whoever is told of no way listens at one address only, at which nobody comes then.
+    for (told, comes) in [(3, true), (2, false)] {
+        let store = Store::listen("127.0.0.1:0", b"secret").expect("a free port");
+        let all: Vec<Result<(), Failure>> = std::thread::scope(|scope| {
+            let each = |rank: u32| {
+                let (store, loaded) = (&store, &loaded);
+                scope.spawn(move || {
+                    let to = (0..3).map(|peer| {
+                        let last = 10 * (rank + 1) as u8 + peer as u8;
+                        ((peer, 0), [127, 0, 0, last].into())
+                    });
+                    let first = 3 - told;
+                    let options = GroupOptions {
+                        ways: to.filter(|_| rank >= first).collect(),
+                        ..options(store, rank, 3, false)
+                    };
+                    let mut group = Group::connect(&options).expect("all come");
+                    let numbers = sum(&mut group, Some(loaded), 999)?;
+                    assert!(numbers.iter().all(|&each| each == 3));
+                    Ok(())
+                })
+            };
+            let ranks: Vec<_> = (0..3).map(each).collect();
+            ranks
+                .into_iter()
+                .map(|rank| rank.join().expect("no panic"))
+                .collect()
+        });
+        assert_eq!(all.iter().all(Result::is_ok), comes, "{all:?}");
+        assert!(comes || all.iter().all(Result::is_err), "{all:?}");
+    }
 }
 
 fn sum(group: &mut Group, loaded: Option<&Loaded>, count: usize) -> Result<Vec<i32>, Failure> {

@@ -537,6 +537,12 @@ class Plan(_Immutable):
     def path_items(self) -> _U32:
         """Links of all paths."""
 
+    def routes(self) -> tuple[_U64, _U32]:
+        """Links of each transfer's route: where each starts, (len + 1,), and the links of all.
+
+        SpecError where a transfer has no route, or is sprayed over several.
+        """
+
     @property
     def chunk_offsets(self) -> _U64:
         """Running sum of the chunks' bytes from 0, (chunks + 1,)."""
@@ -739,9 +745,13 @@ def simulate(
     switching: str | None = None,
     latency: str = "overlapped",
     keep_services: bool = False,
+    ahead_ps: int = 0,
     progress: _Progress | None = None,
 ) -> Run:
-    """Simulate a plan at link fidelity, after proving it; names as in :func:`hocket.simulate`."""
+    """Simulate a plan at link fidelity, after proving it; names as in :func:`hocket.simulate`.
+
+    A message is across `ahead_ps` before its link is done with it.
+    """
 
 def simulate_flows(
     plan: Plan,

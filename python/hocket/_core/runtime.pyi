@@ -33,7 +33,14 @@ class Program:
     Raises ``VerificationError`` for a wrong plan, ``InfeasibleError`` for one that has no program.
     """
 
-    def __new__(cls, plan: Plan) -> Self: ...
+    def __new__(
+        cls, plan: Plan, channel_of: list[int] | None = None, *, in_plan_order: bool = False
+    ) -> Self:
+        """Lower a plan; on channels of each transfer, and in the plan's order, where that is asked for.
+
+        A channel goes over the stream of its number modulo the number of streams.
+        """
+
     @property
     def kind(self) -> str: ...
     @property
@@ -67,8 +74,12 @@ class Group:
         timeout: float,
         shares: bool,
         streams: int,
+        ways: list[tuple[int, int, str]] | None = None,
     ) -> Group:
-        """Join the group of a name at a store; `patience` and `timeout` are in seconds."""
+        """Join the group of a name at a store; `patience` and `timeout` are in seconds.
+
+        `ways` says where streams to ranks connect: (rank, stream, address).
+        """
 
     @property
     def rank(self) -> int: ...

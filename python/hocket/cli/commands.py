@@ -97,6 +97,18 @@ COMMANDS = (
         "For example: hocket pareto all-reduce --topology dgx1_v100 -o table.csv --plot front.png",
     ),
     Command(
+        "sweep",
+        "Run a command over a grid or a list of networks, sizes, algorithms and so on.",
+        "sweep:sweep",
+    ),
+    Command(
+        "design",
+        "Find the network for a budget on which a collective or a training iteration takes the least time.",
+        "design:design",
+        "For example: hocket design all-reduce --npus 16 --size 64MB --costs prices.yml --budget 9000 "
+        "-o best.yml",
+    ),
+    Command(
         "plan",
         "Plan a collective with one algorithm, prove the plan, and write it to a file.",
         "plan:plan",
@@ -232,13 +244,19 @@ COMMANDS = (
         "hocket measured trace-*.json.gz --topology dgx_a100_1box -o measured.png",
     ),
     Command(
+        "doctor",
+        "Say what is installed here, what is missing of what hocket may use, and how to get it.",
+        "doctor:doctor",
+        "For example: hocket doctor",
+    ),
+    Command(
         "algorithms",
         "List the algorithms, what they do, and their collectives.",
         "plan:algorithms",
         "For example: hocket algorithms --json",
     ),
     Command("advise", "Say what limits a network, and what failures cost.", "advise:advise"),
-    Command("topology", "List, inspect and draw networks.", "topology:topology"),
+    Command("topology", "List, inspect, draw and export networks.", "topology:topology"),
     Command(
         "workload",
         "List models to be trained, show their layers, and make them from PyTorch modules.",

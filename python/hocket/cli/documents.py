@@ -30,6 +30,7 @@ from hocket.comparison.data import (
     ParetoData,
 )
 from hocket.formats.data import CheckedFileData, ExportedFileData
+from hocket.installation.data import InstallationData
 from hocket.nccl.data import AskedTunerData, AuditData, GraphDesignData, NcclData, TunerData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
@@ -38,8 +39,9 @@ from hocket.routing.data import ClusterRunData, ComparedSchemesData
 from hocket.runtime.data import TimedCallsData
 from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
+from hocket.sweeps.data import DesignData, SweepReportData, SweepRunData
 from hocket.telemetry.data import MeasuredData
-from hocket.testbed.data import SteeringData, StudyData
+from hocket.testbed.data import PlanStudyData, SteeringData, StudyData
 from hocket.throughput.data import TrainingPredictionData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
 
@@ -85,6 +87,19 @@ class FailureAdvicesDocument(TypedDict):
     sizes: list[FailureAdviceData]
 
 
+class SweepCountDocument(TypedDict):
+    """How many points a sweep has."""
+
+    points: int
+
+
+class DesignDocument(DesignData):
+    """The best networks for a budget."""
+
+    file: str | None
+    """Where the best was written."""
+
+
 class TrainingComparisonDocument(TrainingComparisonData):
     """Combinations, the best first."""
 
@@ -107,6 +122,10 @@ DOCUMENTS: dict[str, Any] = {
     "comparison": ComparisonData,
     "comparisons": ComparisonsData,
     "pareto": ParetoData,
+    "sweep": SweepRunData,
+    "sweep-count": SweepCountDocument,
+    "sweep-report": SweepReportData,
+    "design": DesignDocument,
     "advice": AdviceData,
     "failure-advices": FailureAdvicesDocument,
     "failure-advice": FailureAdviceData,
@@ -128,6 +147,7 @@ DOCUMENTS: dict[str, Any] = {
     "link-heat": LinkHeatData,
     "time-expanded": TimeExpandedData,
     "testbed-study": StudyData,
+    "testbed-plans": PlanStudyData,
     "testbed-steering": SteeringData,
     "calibration": CalibrationDocument,
     "fitted-profile": FitData,
@@ -143,6 +163,7 @@ DOCUMENTS: dict[str, Any] = {
     "exported-file": ExportedFileData,
     "reproduction": ReproductionData,
     "measured": MeasuredData,
+    "installation": InstallationData,
 }
 """By what follows ``hocket.`` in ``format``."""
 

@@ -43,6 +43,15 @@ Kind = Annotated[
         "file (.yml, .json) with your own collective.",
     ),
 ]
+MeasuredKind = Annotated[
+    str,
+    typer.Argument(
+        metavar="COLLECTIVE",
+        autocompletion=complete.collectives,
+        help="all-reduce, all-gather, reduce-scatter, broadcast or reduce; `hocket predict` has all-to-all "
+        "and send-receive too.",
+    ),
+]
 TopologyText = Annotated[
     str,
     typer.Option(

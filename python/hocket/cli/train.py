@@ -30,6 +30,14 @@ class Report(Form):
         typer.Option("--timeline", help="Draw the timeline to this .png, .svg or .pdf file."),
     ] = None
     perfetto: options.Perfetto = None
+    chakra: Annotated[
+        str | None,
+        typer.Option(
+            "--chakra",
+            metavar="FOLDER",
+            help="Write a trace of each NPU to this folder, and what ASTRA-sim needs to run them.",
+        ),
+    ] = None
     layers: Annotated[
         bool,
         typer.Option(
@@ -99,8 +107,11 @@ def train(
             progress=watch,
         )
         _write(run, report.timeline, report.perfetto, watch)
+        notes = () if report.chakra is None else _write_traces(run, report.chakra, watch)
     if not report.prints("training-run", run.to_dict, lambda: run):
         print_run(run, algorithm, asked.chunks, layers=report.layers)
+        for note in notes:
+            options.output().note(note)
 
 
 def _check_targets(timeline: str | None, perfetto: str | None) -> None:
@@ -123,6 +134,12 @@ def _write(
     if timeline is not None:
         watch.note("drawing")
         run.plot(timeline)
+
+
+def _write_traces(run: TrainingRun, folder: str, watch: options.Watch) -> tuple[str, ...]:
+    from hocket.traces.training import write_training
+
+    return write_training(run, folder, progress=watch).notes
 
 
 def _parallel(text: str | None, places: str | None, topology: _core.Topology) -> Parallel:

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -105,6 +105,49 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         temporary.unlink(missing_ok=True)
         _core.interrupt.finished(str(temporary))
+
+
+@contextmanager
+def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path]:
+    """Give an empty folder beside ``path`` that takes its place when the block ends well.
+
+    A folder that is there must have no files but such as ``is_own`` recognizes by their names: those are
+    replaced with it. Whatever ends the block early leaves what was there.
+
+    Raises
+    ------
+    SpecError
+        If it is a file, has other files, or its folder is missing or cannot be written.
+    """
+    target = _real(path)
+    if target.is_dir():
+        strange = next(
+            (each.name for each in sorted(target.iterdir()) if not is_own(each.name)), None
+        )
+        if strange is not None:
+            wrong = f"has other files, such as {strange!r}"
+            raise SpecError(None, wrong, "name a new folder", origin=str(path))
+    elif target.exists():
+        raise SpecError(None, f"{str(path)!r} is a file", "name a folder")
+    else:
+        check_target(path)
+    temporary = target.parent / f".hocket-{os.urandom(8).hex()}.part"
+    old = temporary.with_suffix(".old")
+    try:
+        temporary.mkdir()
+        yield temporary
+        if target.is_dir():
+            target.replace(old)
+        temporary.replace(target)
+    except OSError as error:
+        raise SpecError(
+            None, f"cannot be written: {error.strerror or error}", origin=str(path)
+        ) from None
+    finally:
+        if old.is_dir() and not target.is_dir():
+            old.replace(target)
+        for each in (temporary, old):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def _mode(target: Path) -> int:

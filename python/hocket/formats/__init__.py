@@ -1,5 +1,6 @@
 """Files of other runtimes: plans written for them, and theirs read, judged and read as plans."""
 
+from hocket.formats.chakra import ExportedTrace, export_trace
 from hocket.formats.checked import CheckedFile, check_file
 from hocket.formats.exported import ExportedFile, export_plan
 from hocket.formats.imported import import_plan
@@ -13,6 +14,7 @@ __all__ = [
     "CheckedFile",
     "ExportOptions",
     "ExportedFile",
+    "ExportedTrace",
     "Fault",
     "ImportOptions",
     "Judgement",
@@ -20,5 +22,6 @@ __all__ = [
     "Written",
     "check_file",
     "export_plan",
+    "export_trace",
     "import_plan",
 ]

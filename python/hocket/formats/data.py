@@ -87,3 +87,23 @@ class ExportedFileData(TypedDict):
     warnings: list[str]
     program: ExportedProgramData | None
     """None for files that are no programs."""
+
+
+class ExportedTraceData(TypedDict):
+    """A folder that was written for ASTRA-sim."""
+
+    folder: str
+    kind: str
+    algorithm: str
+    collective: str
+    call: str
+    """What ASTRA-sim is told that the collective is."""
+    npus: int
+    ranks: int
+    size_bytes: int
+    transfers: int
+    nodes: int
+    """Of all ranks' plan files."""
+    files: list[str]
+    """Beside the traces."""
+    notes: list[str]

@@ -100,7 +100,8 @@ def export_plan(
     kind = kind_named(to)
     assert kind.export is not None
     said = heeded(options or ExportOptions(), kind, kind.exports)
-    check_target(Path(path))
+    if not kind.is_folder:
+        check_target(Path(path))
     plan.verify(progress=progress)
     made = kind.export(plan, Path(path), said, progress)
     return ExportedFile(str(path), kind, plan, made)

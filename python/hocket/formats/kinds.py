@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hocket._core import formats as core
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
-from hocket.formats import nccl_export, nccl_files, programs, timelines
+from hocket.formats import chakra, nccl_export, nccl_files, programs, timelines
 from hocket.formats.judgement import Judgement, Written
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class Kind:
         Writes a plan; ``None`` if this kind is only read.
     checks, imports, exports
         Options of :mod:`hocket.formats.options` that each of these heeds.
+    is_folder
+        Whether what it writes is a folder.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Kind:
     checks: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
     exports: tuple[str, ...] = ()
+    is_folder: bool = False
 
 
 def _begins_as(tag: str) -> Callable[[str], bool]:
@@ -128,6 +131,7 @@ KINDS: dict[str, Kind] = {
             exports=("profile", "measured"),
         ),
         Kind("nccl-topology", "a machine's dump", _is_machine, nccl_files.judge_machine),
+        Kind("chakra", "Chakra's traces", export=chakra.write_folder, is_folder=True),
         Kind("perfetto", "a timeline for Perfetto", export=timelines.write_timeline),
     )
 }

@@ -51,6 +51,10 @@ def judged(
     return judge
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s'[: number != 1]}"
+
+
 def _summary(found: Checked, title: str) -> str:
     modes = [
         name
@@ -60,7 +64,7 @@ def _summary(found: Checked, title: str) -> str:
     return (
         f"{title}: {found.name}, {found.collective} among {found.ranks} ranks, "
         f"{' and '.join(modes) or 'neither in place nor out of place'}, {found.protocol}, "
-        f"{found.chunks:,} chunks, {found.steps:,} steps"
+        f"{_count(found.chunks, 'chunk')}, {_count(found.steps, 'step')}"
     )
 
 
@@ -78,11 +82,10 @@ def written(
         ):
             made = core(plan.core, file.write, progress=progress, **said)
         mode = "in place" if made.in_place else "out of place"
-        channels = f"{made.channels:,} channel{'s'[: made.channels != 1]}"
-        scratch = f"{made.scratch_chunks:,} chunk{'s'[: made.scratch_chunks != 1]}"
         summary = (
-            f"{title}, {mode}, {made.chunks:,} chunks, {made.steps:,} steps, up to {made.blocks} thread "
-            f"blocks a rank on {channels}, {scratch} of scratch"
+            f"{title}, {mode}, {_count(made.chunks, 'chunk')}, {_count(made.steps, 'step')}, up to "
+            f"{made.blocks} thread blocks a rank on {_count(made.channels, 'channel')}, "
+            f"{_count(made.scratch_chunks, 'chunk')} of scratch"
         )
         return Written((path,), summary, tuple(made.notes), program=made)
 
