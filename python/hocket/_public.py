@@ -26,6 +26,10 @@ from hocket.errors import (
     TransportError,
     VerificationError,
 )
+from hocket.formats.checked import CheckedFile, check_file
+from hocket.formats.exported import ExportedFile, export_plan
+from hocket.formats.imported import import_plan
+from hocket.formats.options import CheckOptions, ExportOptions, ImportOptions
 from hocket.plans.advice import Advice, advise_dimensions
 from hocket.plans.algorithms import Algorithm, algorithms
 from hocket.plans.builder import PlanBuilder
@@ -71,6 +75,8 @@ __all__ = [
     "Algorithm",
     "Array",
     "Bound",
+    "CheckOptions",
+    "CheckedFile",
     "Chiplet",
     "Collective",
     "CompactTimetable",
@@ -84,9 +90,12 @@ __all__ = [
     "DimensionUse",
     "Epoch",
     "Error",
+    "ExportOptions",
+    "ExportedFile",
     "Failure",
     "FailureAdvice",
     "FlowOptions",
+    "ImportOptions",
     "InfeasibleError",
     "Iteration",
     "Lane",
@@ -143,11 +152,14 @@ __all__ = [
     "all_to_all_v",
     "autotune",
     "bound",
+    "check_file",
     "collective",
     "collective_on",
     "compare",
     "compare_sizes",
     "design_network",
+    "export_plan",
+    "import_plan",
     "load_collective",
     "load_sweep",
     "measured",

@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("export", "plan.parquet", "--to", "msccl", "-o", "written.xml"),
     ),
     "export, folder": (
-        "exported-trace",
+        "exported-file",
         ("export", "plan.parquet", "--to", "chakra", "-o", "traces"),
     ),
     "check": ("checked-file", ("check", "plan.xml")),

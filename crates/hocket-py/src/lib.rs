@@ -78,8 +78,8 @@ mod _core {
     mod formats {
         #[pymodule_export]
         use crate::formats::{
-            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, export_msccl,
-            export_mscclpp, raise_msccl, raise_mscclpp,
+            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, check_nccl_graph,
+            export_msccl, export_mscclpp, raise_msccl, raise_mscclpp,
         };
     }
 

@@ -143,9 +143,9 @@ COMMANDS = (
     ),
     Command(
         "import",
-        "Say what a file of a runtime is.",
+        "Read a file of a runtime as a plan, or say what it is.",
         "formats:import_",
-        "For example: hocket import plan.xml",
+        "For example: hocket import plan.xml -t dgx1_v100 -o plan.parquet",
     ),
     Command(
         "simulate",

@@ -29,7 +29,7 @@ from hocket.comparison.data import (
     FailureAdviceData,
     ParetoData,
 )
-from hocket.formats.data import CheckedFileData, ExportedFileData, ExportedTraceData
+from hocket.formats.data import CheckedFileData, ExportedFileData
 from hocket.installation.data import InstallationData
 from hocket.nccl.data import AskedTunerData, AuditData, GraphDesignData, NcclData, TunerData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
@@ -170,7 +170,6 @@ DOCUMENTS: dict[str, Any] = {
     "nccl-asked-tuner": AskedTunerData,
     "checked-file": CheckedFileData,
     "exported-file": ExportedFileData,
-    "exported-trace": ExportedTraceData,
     "reproduction": ReproductionData,
     "measured": MeasuredData,
     "installation": InstallationData,
