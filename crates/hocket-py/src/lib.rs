@@ -78,8 +78,8 @@ mod _core {
     mod formats {
         #[pymodule_export]
         use crate::formats::{
-            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, export_msccl,
-            export_mscclpp, raise_msccl, raise_mscclpp,
+            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, check_nccl_graph,
+            export_msccl, export_mscclpp, raise_msccl, raise_mscclpp,
         };
     }
 
@@ -149,6 +149,7 @@ mod _core {
     #[pymodule_export]
     use crate::report::{
         DimensionReport, Report, activity, dimension_report, equal_links, gap, heat, rates, report,
+        use_and_sums,
     };
     /// `hocket._core.routing`: paths on a Clos or fat tree.
     #[pymodule]

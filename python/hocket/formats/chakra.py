@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
+from typing import Any
 
 from hocket._checks import check_function, instance_of, path_of
 from hocket._core.chakra import Exported, export
@@ -14,6 +16,7 @@ from hocket._results import Result
 from hocket.errors import InfeasibleError
 from hocket.files.atomic import replacing_folder
 from hocket.formats.data import ExportedTraceData
+from hocket.formats.judgement import Written
 from hocket.plans.plan import Plan
 from hocket.topology.astra import astra_network
 
@@ -127,6 +130,19 @@ def export_trace(
         for name, text in files.items():
             (temporary / name).write_text(text, encoding="utf-8")
     return ExportedTrace(str(target), plan, made, tuple(files), tuple(notes))
+
+
+def write_folder(
+    plan: Plan,
+    path: Path,
+    _said: Mapping[str, Any],
+    progress: Callable[[str, int, int], None] | None,
+) -> Written:
+    """Write a plan as :func:`export_trace` does, for the registry of kinds."""
+    made = export_trace(plan, path, progress=progress)
+    ranks = f"{made.exported.ranks} rank{'s'[: made.exported.ranks != 1]}"
+    what = f"Chakra's traces, {ranks}, {made.exported.nodes:,} nodes, {', '.join(made.files)}"
+    return Written((path,), what, made.notes)
 
 
 def _system(made: Exported) -> dict[str, object]:

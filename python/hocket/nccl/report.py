@@ -296,6 +296,13 @@ def _predicted(machine: Machine, kind: str, size: int) -> dict[str, Choice]:
     return best
 
 
+def pick_graph(machine: Machine, kind: str, size: int) -> str | None:
+    """Name the algorithm that the library picks among a machine's graphs; ``None`` where it has none."""
+    known = [name for name in _PLANS if _speed(machine, name) is not None]
+    predicted = _predicted(machine, kind, size)
+    return min(known, key=lambda name: _seconds(predicted.get(name)), default=None)
+
+
 def _entry(
     machine: Machine,
     algorithm: str,
