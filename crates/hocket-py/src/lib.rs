@@ -29,6 +29,7 @@ mod packing;
 mod simulate;
 mod symmetry;
 mod cluster;
+mod chakra;
 mod formats;
 mod perfetto;
 mod report;
@@ -65,13 +66,20 @@ mod _core {
         Balance, DimensionRun, PySchedule, balance, carries_out, check_rails, plan_of, rails,
         schedule,
     };
+    /// `hocket._core.chakra`: execution traces as ASTRA-sim runs them.
+    #[pymodule]
+    mod chakra {
+        #[pymodule_export]
+        use crate::chakra::{ChakraExported, PyWriter, export};
+    }
+
     /// `hocket._core.formats`: files of other runtimes.
     #[pymodule]
     mod formats {
         #[pymodule_export]
         use crate::formats::{
-            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, export_msccl,
-            export_mscclpp, raise_msccl, raise_mscclpp,
+            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, check_nccl_graph,
+            export_msccl, export_mscclpp, raise_msccl, raise_mscclpp,
         };
     }
 
@@ -141,6 +149,7 @@ mod _core {
     #[pymodule_export]
     use crate::report::{
         DimensionReport, Report, activity, dimension_report, equal_links, gap, heat, rates, report,
+        use_and_sums,
     };
     /// `hocket._core.routing`: paths on a Clos or fat tree.
     #[pymodule]
@@ -208,6 +217,7 @@ mod _core {
     fn init(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
         let modules = module.py().import("sys")?.getattr("modules")?;
         for name in [
+            "chakra",
             "cluster",
             "formats",
             "interrupt",

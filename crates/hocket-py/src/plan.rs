@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use hocket_core::id::LinkId;
-use hocket_core::plan::{self as core, Chunks, Columns, Lists, Wait};
+use hocket_core::id::{LinkId, TransferId};
+use hocket_core::plan::{self as core, Chunks, Columns, Lists, Routes, Wait};
 use hocket_core::topology::Topology;
 use hocket_core::verify::Verified;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -334,6 +334,37 @@ impl PyPlan {
     #[getter]
     fn path_items<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         arrays::column(slf, |this| this.core.paths().items())
+    }
+
+    /// Links of each transfer's route: where each starts, and the links of all.
+    #[expect(clippy::type_complexity, reason = "two columns")]
+    fn routes<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> Result<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>), CoreError> {
+        let (plan, topology) = (&self.core, &self.topology);
+        let found = py.detach(|| {
+            let routes = Routes::resolve(plan, topology).map_err(|error| {
+                let transfer = error.transfer.0;
+                Parts::new(format!("transfer {transfer} has no way to its receiver"))
+            })?;
+            if routes.equal().is_some() {
+                let why = "it sprays transfers over several paths at once";
+                return Err(Parts::new(why).remedy("give routing single, balanced or ecmp"));
+            }
+            let (mut offsets, mut links) = (vec![0], Vec::new());
+            for transfer in 0..plan.len() as u32 {
+                let route = routes.links(plan, topology, TransferId(transfer));
+                links.extend(route.into_iter().map(|link| link.0));
+                offsets.push(links.len() as u64);
+            }
+            Ok((offsets, links))
+        });
+        let (offsets, links) = found.map_err(|parts: Parts| parts.field("plan"))?;
+        Ok((
+            PyArray1::from_vec(py, offsets),
+            PyArray1::from_vec(py, links),
+        ))
     }
 
     #[getter]

@@ -1,5 +1,6 @@
 //! `hocket._core.runtime`: plans run between processes.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,9 +70,20 @@ pub(crate) struct PyProgram {
 #[pymethods]
 impl PyProgram {
     #[new]
-    fn new(py: Python<'_>, plan: &PyPlan) -> Result<Self, CoreError> {
+    #[pyo3(signature = (plan, channel_of=None, *, in_plan_order=false))]
+    fn new(
+        py: Python<'_>,
+        plan: &PyPlan,
+        channel_of: Option<Vec<u32>>,
+        in_plan_order: bool,
+    ) -> Result<Self, CoreError> {
         let verified = plan.verified(py, None)?;
-        let loaded = py.detach(|| Loaded::of_plan(&verified))?;
+        let transfers = verified.plan().len();
+        if let Some(channels) = channel_of.as_ref().filter(|each| each.len() != transfers) {
+            let why = format!("has {} of {transfers} transfers", channels.len());
+            return Err(Parts::new(why).field("channel_of").into());
+        }
+        let loaded = py.detach(|| Loaded::of_plan_over(&verified, channel_of, in_plan_order))?;
         Ok(Self { loaded })
     }
 
@@ -106,6 +118,13 @@ impl PyProgram {
         }
         self.loaded.peers(rank)
     }
+}
+
+/// What keeps memory that all ranks see for an array of it.
+#[cfg(target_os = "linux")]
+#[pyclass(module = "hocket._core.runtime", frozen)]
+struct PyBoard {
+    board: std::sync::Arc<hocket_runtime::group::Board>,
 }
 
 /// A group of ranks.
@@ -143,11 +162,11 @@ impl PyGroup {
     }
 
     /// Makes a call with the interpreter released; now and then it looks for signals.
-    fn call(
+    fn call<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Group, &mut dyn FnMut() -> bool) -> Result<(), Failure> + Send,
-    ) -> Result<(), CoreError> {
+        work: impl FnOnce(&mut Group, &mut dyn FnMut() -> bool) -> Result<T, Failure> + Send,
+    ) -> Result<T, CoreError> {
         const LOOK: Duration = Duration::from_millis(100);
         let mut raised = None;
         let result = py.detach(|| {
@@ -201,7 +220,7 @@ fn area(
     })
 }
 
-fn request(dtype: &str, op: &str, elements: u64) -> Result<Request, CoreError> {
+fn request(dtype: &str, op: &str, elements: u64, by_memory: bool) -> Result<Request, CoreError> {
     let unknown = |field: &str, given: &str, known: Vec<&str>| {
         let known = known.join(", ");
         let parts = Parts::new(format!("{given:?} is not known"));
@@ -217,6 +236,7 @@ fn request(dtype: &str, op: &str, elements: u64) -> Result<Request, CoreError> {
         dtype,
         op,
         elements,
+        by_memory,
     })
 }
 
@@ -233,7 +253,7 @@ fn seconds(name: &str, value: f64) -> Result<Duration, CoreError> {
 #[pymethods]
 impl PyGroup {
     #[staticmethod]
-    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams))]
+    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams, table=0, ways=None))]
     #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
     fn connect(
         py: Python<'_>,
@@ -246,7 +266,10 @@ impl PyGroup {
         timeout: f64,
         shares: bool,
         streams: u32,
+        table: u64,
+        ways: Option<Vec<(u32, u32, IpAddr)>>,
     ) -> Result<Self, CoreError> {
+        let ways = ways.unwrap_or_default().into_iter();
         let options = GroupOptions {
             address,
             group,
@@ -257,12 +280,16 @@ impl PyGroup {
             timeout: seconds("timeout", timeout)?,
             shares,
             streams,
+            table,
+            ways: ways
+                .map(|(rank, stream, to)| ((rank, stream), to))
+                .collect(),
         };
         let group = py.detach(|| Group::connect(&options))?;
         Ok(Self::of(group))
     }
 
-    #[pyo3(signature = (program, dtype, op, elements, input, output=None))]
+    #[pyo3(signature = (program, dtype, op, elements, input, output=None, *, by_memory=false))]
     #[expect(clippy::too_many_arguments, reason = "a call")]
     fn run(
         &self,
@@ -273,8 +300,9 @@ impl PyGroup {
         elements: u64,
         input: Option<&Bound<'_, PyArray1<u8>>>,
         output: Option<&Bound<'_, PyArray1<u8>>>,
+        by_memory: bool,
     ) -> Result<(), CoreError> {
-        let request = request(dtype, op, elements)?;
+        let request = request(dtype, op, elements, by_memory)?;
         let input = area("input", input, program.in_place())?;
         let output = area("output", output, true)?;
         self.call(py, |group, stop| {
@@ -297,13 +325,33 @@ impl PyGroup {
         output: Option<&Bound<'_, PyArray1<u8>>>,
     ) -> Result<(), CoreError> {
         let kind: CollectiveKind = kind.parse()?;
-        let request = request(dtype, op, elements)?;
+        let request = request(dtype, op, elements, true)?;
         let input = area("input", input, false)?;
         let output = area("output", output, true)?;
         self.call(py, |group, stop| {
             // SAFETY: the caller's references keep the arrays until the call ends.
             unsafe { group.exchange(kind, root, &request, input, output, stop) }
         })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn allocate<'py>(
+        &self,
+        py: Python<'py>,
+        bytes: usize,
+    ) -> Result<Option<Bound<'py, PyArray1<u8>>>, CoreError> {
+        let made = self.call(py, |group, stop| group.allocate(bytes, stop))?;
+        let Some(board) = made else { return Ok(None) };
+        let owner = Bound::new(py, PyBoard { board })?;
+        Ok(Some(crate::arrays::memory_of(owner, |each| {
+            (each.board.own(), each.board.bytes())
+        })))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn allocate(&self, bytes: usize) -> Option<Py<PyAny>> {
+        let _ = bytes;
+        None
     }
 
     fn abort(&self, py: Python<'_>, why: &str) {

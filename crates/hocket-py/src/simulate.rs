@@ -48,8 +48,9 @@ impl PyRun {
 #[pyfunction]
 #[pyo3(signature = (
     plan, *, order=None, switching=None, latency="overlapped",
-    keep_services=false, progress=None
+    keep_services=false, ahead_ps=0, progress=None
 ))]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn simulate(
     py: Python<'_>,
     plan: Py<PyPlan>,
@@ -57,6 +58,7 @@ pub(crate) fn simulate(
     switching: Option<&str>,
     latency: &str,
     keep_services: bool,
+    ahead_ps: u64,
     progress: Option<Py<PyAny>>,
 ) -> Result<PyRun, CoreError> {
     let order = order.map(|name| choose("order", name, ORDERS));
@@ -66,6 +68,7 @@ pub(crate) fn simulate(
         switching: switching.transpose()?,
         latency: choose("latency", latency, LATENCIES)?,
         keep_services,
+        ahead: Time::from_ps(ahead_ps),
     };
     let verified = plan
         .get()

@@ -1,7 +1,7 @@
 //! A rank's connection to the store.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use crate::error::{Code, Failure};
@@ -164,13 +164,24 @@ impl Control {
 }
 
 /// Binds a free port on the address from which the store is reached.
-pub(crate) fn listen(control: &Control) -> Result<(TcpListener, SocketAddr), Failure> {
+pub(crate) fn listen(
+    control: &Control,
+    everywhere: bool,
+) -> Result<(TcpListener, SocketAddr), Failure> {
     let made = || {
         let mut address = control.local()?;
         address.set_port(0);
+        let own = address.ip();
+        if everywhere {
+            address.set_ip(match own {
+                IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            });
+        }
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+        let mut address = listener.local_addr()?;
+        address.set_ip(own);
         Ok((listener, address))
     };
     made().map_err(|error: io::Error| {

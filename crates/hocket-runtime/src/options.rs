@@ -1,6 +1,7 @@
 //! How ranks find and treat each other, and what of that makes no sense.
 
-use std::net::ToSocketAddrs;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use crate::error::{Code, Failure};
@@ -32,6 +33,11 @@ pub struct GroupOptions {
     pub shares: bool,
     /// TCP connections of each link, over which channels are spread.
     pub streams: u32,
+    /// What it chooses plans by, which all must: equal for equal tables; 0 for none.
+    pub table: u64,
+    /// Where streams to ranks connect, by rank and stream, instead of where those ranks meet the store. If there are any, this
+    /// rank listens at all its addresses.
+    pub ways: BTreeMap<(u32, u32), IpAddr>,
 }
 
 /// Refuses options without meaning.

@@ -53,6 +53,23 @@ impl Loaded {
     /// # Errors
     /// [`LowerError`], of a plan that has no program.
     pub fn of_plan(verified: &Verified) -> Result<Self, LowerError> {
+        Self::of_plan_over(verified, None, false)
+    }
+
+    /// Likewise, with a channel for each transfer, and messages of a channel in the plan's order where they are to be. With
+    /// channels, sends also keep waits of the plan that are not for data. A channel is a stream by its number modulo the number of streams; of several channels of a stream, who is ready first
+    /// is sent first.
+    ///
+    /// # Errors
+    /// As of [`of_plan`](Self::of_plan).
+    ///
+    /// # Panics
+    /// If there are channels, but not one for each transfer.
+    pub fn of_plan_over(
+        verified: &Verified,
+        channel_of: Option<Vec<u32>>,
+        in_plan_order: bool,
+    ) -> Result<Self, LowerError> {
         use CollectiveKind::{AllToAll, Gather, Scatter};
         let kind = verified.plan().collective().kind();
         let mode = match kind {
@@ -64,6 +81,9 @@ impl Loaded {
             fuse: false,
             max_count: Span::MAX_COUNT,
             max_chunks: Span::MAX_CHUNKS - 1,
+            keeps_waits: channel_of.is_some(),
+            channel_of,
+            in_plan_order,
             ..LowerOptions::default()
         };
         let program = lower(verified, &options)?;

@@ -95,6 +95,7 @@ __all__ = [
     "symmetry",
     "synthesis",
     "trace",
+    "use_and_sums",
     "verify",
 ]
 
@@ -537,6 +538,12 @@ class Plan(_Immutable):
     def path_items(self) -> _U32:
         """Links of all paths."""
 
+    def routes(self) -> tuple[_U64, _U32]:
+        """Links of each transfer's route: where each starts, (len + 1,), and the links of all.
+
+        SpecError where a transfer has no route, or is sprayed over several.
+        """
+
     @property
     def chunk_offsets(self) -> _U64:
         """Running sum of the chunks' bytes from 0, (chunks + 1,)."""
@@ -599,6 +606,7 @@ class Bound(_Immutable):
         components: list[tuple[str, int]],
         exact_cut: bool,
         exact_partition: bool,
+        sides: list[list[int]] = ...,
     ) -> Bound:
         """Make one that was found before; nothing of it is proved again."""
 
@@ -621,6 +629,13 @@ class Bound(_Immutable):
     @property
     def exact_partition(self) -> bool:
         """Whether the partition is the best of all partitions."""
+
+    @property
+    def sides(self) -> list[list[int]]:
+        """Sets of devices whose borders the argument counts.
+
+        One for an NPU or a cut, several for a partition, none where it counts something else.
+        """
 
 def bound(
     topology: Topology,
@@ -739,9 +754,13 @@ def simulate(
     switching: str | None = None,
     latency: str = "overlapped",
     keep_services: bool = False,
+    ahead_ps: int = 0,
     progress: _Progress | None = None,
 ) -> Run:
-    """Simulate a plan at link fidelity, after proving it; names as in :func:`hocket.simulate`."""
+    """Simulate a plan at link fidelity, after proving it; names as in :func:`hocket.simulate`.
+
+    A message is across `ahead_ps` before its link is done with it.
+    """
 
 def simulate_flows(
     plan: Plan,
@@ -798,6 +817,9 @@ def equal_links(run: Run) -> tuple[int, int]:
 
 def heat(run: Run, bins: int) -> npt.NDArray[np.float32]:
     """Share of each of the time bins in which each link was occupied, (link_count, bins)."""
+
+def use_and_sums(run: Run, bins: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Heat from 0 to 255, rounded up, and what of it were sums, 0 to 15; both (link_count, bins)."""
 
 @final
 class DimensionReport:

@@ -1,4 +1,4 @@
-"""``hocket testbed``: clos, steer, learn, calibrate, clean."""
+"""``hocket testbed``: run, clos, steer, learn, calibrate, clean."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hocket.cli.form import Form
 from hocket.cli.groups import grouped
 from hocket.cli.numbers import TIMES
 from hocket.cli.table import NEVER, Table
+from hocket.cli.testbed_run import run
 from hocket.errors import SpecError
 from hocket.units import format_size, format_time_ps
 
@@ -32,6 +33,10 @@ testbed = typer.Typer(
 def _group() -> None:
     """Take the command that follows."""
 
+
+testbed.command(
+    epilog="For example: hocket testbed run -t mesh:3x3@1GB/s,1us ring greedy --size 16MB"
+)(run)
 
 Prefix = Annotated[
     str,

@@ -5,10 +5,13 @@ docs/testbed.md says what it is good for. It needs Linux and root.
 
 from __future__ import annotations
 
+from hocket.testbed.calibrated import Calibration
 from hocket.testbed.clos import ClosSpec, build
 from hocket.testbed.marks import METHODS_IPV6
 from hocket.testbed.neighbours import learn_fabric
+from hocket.testbed.network import NetworkSpec, build_network
 from hocket.testbed.ownership import clean
+from hocket.testbed.plan_runs import PlanRun, PlanStudy, run_plans
 from hocket.testbed.ports import METHODS, Wanted, port_for
 from hocket.testbed.rights import what_is_missing
 from hocket.testbed.rings import Ring, all_reduce
@@ -18,7 +21,11 @@ from hocket.testbed.study import Study, StudyRun, run_study
 __all__ = [
     "METHODS",
     "METHODS_IPV6",
+    "Calibration",
     "ClosSpec",
+    "NetworkSpec",
+    "PlanRun",
+    "PlanStudy",
     "Ring",
     "Steered",
     "SteeredRow",
@@ -27,9 +34,11 @@ __all__ = [
     "Wanted",
     "all_reduce",
     "build",
+    "build_network",
     "clean",
     "learn_fabric",
     "port_for",
+    "run_plans",
     "run_study",
     "steer_flows",
     "what_is_missing",

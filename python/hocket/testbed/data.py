@@ -54,3 +54,43 @@ class StudyData(TypedDict):
     """Mean time by hashed ports over that by assigned ones."""
     predicted_gain: float | None
     runs: list[StudyRunData]
+
+
+class PlanRunData(TypedDict):
+    """A plan that ran on a network of namespaces."""
+
+    algorithm: str
+    collective: str
+    size_bytes: int
+    transfers: int
+    chunk_count: int
+    times_ps: list[int]
+    """Of each run."""
+    measured_ps: int
+    """The median."""
+    predicted_ps: int
+    deviation: float
+    """By which share the median is longer than the prediction."""
+    measured_rank: int
+    predicted_rank: int
+    frame_bytes_per_byte: float
+    """Of all links in one run, as the kernel counted them."""
+    worst_link_frame_bytes_per_byte: float
+    load_average: float
+    """Of the machine when it began."""
+
+
+class PlanStudyData(TypedDict):
+    """Plans on a network of namespaces, measured beside their simulation."""
+
+    topology: str
+    npus: int
+    links: int
+    rate_bytes_per_s: int
+    calibration_alone: float
+    """Data that one link carried, in relation to what one of its rate carries."""
+    calibration_worst: float
+    """The same of all links at once, of the one that is furthest off."""
+    delay_ps: int
+    """Of a message on a link, besides its bytes; below 0 where shaped links are ahead of them."""
+    runs: list[PlanRunData]

@@ -236,10 +236,11 @@ impl<'a> Simulation<'a> {
         if self.switching == Switching::CutThrough {
             sent = sent.max(self.tail[i]);
         }
-        let arrival = sent + this.latency;
+        let whole = sent + this.latency;
+        let arrival = whole.saturating_sub(self.options.ahead.min(sent.saturating_sub(start)));
         let free = match self.options.latency {
             LatencyModel::Overlapped => sent,
-            LatencyModel::Occupying => arrival,
+            LatencyModel::Occupying => whole,
         };
         this.free = free;
         this.busy = this.busy + free.saturating_sub(start);

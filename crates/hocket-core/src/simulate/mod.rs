@@ -36,6 +36,9 @@ pub struct SimulateOptions {
     pub latency: LatencyModel,
     /// `true` keeps every stay on a link in [`Run::services`], 24 bytes each; `false` by default.
     pub keep_services: bool,
+    /// How long before its link is done with it a message is across; 0 by default. A shaper that lets a frame go as soon as
+    /// its first byte is due is ahead by a frame.
+    pub ahead: crate::units::Time,
 }
 
 /// Why a simulation has no result.

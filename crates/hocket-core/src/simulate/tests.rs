@@ -97,6 +97,37 @@ fn cut_through_waits_for_the_slower_link() {
 }
 
 #[test]
+fn a_message_that_is_ahead_is_across_before_its_link_is_free() {
+    let ahead = |ahead, switching| SimulateOptions {
+        ahead: Time::from_ps(ahead),
+        switching: Some(switching),
+        ..SimulateOptions::default()
+    };
+    // Stored, it goes on sooner at each device; the message behind it waits for the link all the same.
+    let stored = run(
+        star(3, 1000, 1),
+        &line(3, 10),
+        ahead(300, Switching::StoreAndForward),
+    );
+    assert_eq!(ends(&stored), [2_000_020 - 600, 2_000_010 - 300]);
+    assert_eq!(stored.start[1].as_ps(), 1_000_000);
+    // Cut through, only its last hop is ahead: the second link is done no sooner.
+    let through = run(
+        star(3, 1000, 1),
+        &line(3, 10),
+        ahead(300, Switching::CutThrough),
+    );
+    assert_eq!(ends(&through), [1_000_020 - 300, 2_000_010 - 300]);
+    // No message is across before it was sent.
+    let long = run(
+        star(3, 1000, 1),
+        &line(3, 10),
+        ahead(5_000_000, Switching::StoreAndForward),
+    );
+    assert_eq!(ends(&long), [20, 1_000_010]);
+}
+
+#[test]
 fn latency_delays_the_next_message_where_it_occupies() {
     let options = SimulateOptions {
         latency: LatencyModel::Occupying,

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
 use hocket_core::collective::{Collective, CollectiveKind};
+use hocket_core::plan::{Wait, WaitOn};
 use hocket_core::program::check::{CheckOptions, check};
 use hocket_core::program::interpret::{InterpretOptions, Schedule, interpret};
 use hocket_core::program::{LowerError, LowerOptions, Mode, Op, Program, lower};
@@ -176,6 +177,163 @@ fn every_algorithm_lowers_checks_and_computes() {
     refused.iter().take(20).for_each(|line| println!("{line}"));
     assert!(lowered > 1_000);
     assert!(refused.is_empty(), "{}", refused[0]);
+}
+
+/// First chunks of what each rank sends to each other one, in the order of the program and of the plan.
+fn sent(program: &Program, verified: &Verified) -> [HashMap<(u32, u32), Vec<u32>>; 2] {
+    let plan = verified.plan();
+    let (mut of_program, mut of_plan) = (HashMap::new(), HashMap::new());
+    let each = program.task().chunks / plan.chunks().len() as u32;
+    for (index, block) in program.blocks().iter().enumerate() {
+        let Some(to) = block.send else { continue };
+        let chunks: &mut Vec<u32> = of_program.entry((block.rank, to)).or_default();
+        let steps = program
+            .steps_of(index as u32)
+            .map(|step| program.step(step));
+        let sends = steps.filter(|step| step.op == Op::Send);
+        chunks.extend(sends.map(|step| step.sources()[0].offset() / each));
+    }
+    for (i, &chunk) in plan.chunk().iter().enumerate() {
+        let chunks: &mut Vec<u32> = of_plan.entry((plan.src()[i], plan.dst()[i])).or_default();
+        chunks.extend(chunk..chunk + plan.chunk_count()[i]);
+    }
+    [of_program, of_plan]
+}
+
+#[test]
+fn messages_keep_the_plans_order_where_they_are_to() {
+    let grid = build::mesh(&[3, 3], gigabyte(), Time::ZERO).unwrap();
+    let (mut kept, mut level) = (0, 0);
+    for topology in networks().into_iter().chain([grid]) {
+        for algorithm in Algorithm::ALL {
+            let size = 720_720;
+            let all_reduce = CollectiveKind::AllReduce;
+            let Some(verified) = verified(&topology, all_reduce, algorithm, 2, size) else {
+                continue;
+            };
+            let name = format!("{} by {}", topology.name(), algorithm.name());
+            let lowered = |in_plan_order, channel_of| {
+                let options = LowerOptions {
+                    fuse: false,
+                    max_count: 1,
+                    in_plan_order,
+                    channel_of,
+                    ..LowerOptions::default()
+                };
+                let program = lower(&verified, &options).expect("lowered");
+                let checked = check(&program, &CheckOptions::default(), &mut Silent).unwrap();
+                assert!(
+                    checked.is_right(),
+                    "{name}: {:?}",
+                    checked.faults.kept().first()
+                );
+                assert_computes(&program, &name);
+                program
+            };
+            let transfers = verified.plan().len() as u32;
+            let apart = lowered(false, Some((0..transfers).collect()));
+            assert_eq!(
+                apart
+                    .blocks()
+                    .iter()
+                    .filter(|block| block.send.is_some())
+                    .count(),
+                transfers as usize,
+                "{name}"
+            );
+            let [in_order, plan] = sent(&lowered(true, None), &verified);
+            let is_even = in_order
+                .values()
+                .map(Vec::len)
+                .eq(in_order.keys().map(|key| plan[key].len()));
+            if !is_even {
+                continue; // chunks of several sizes, of which a message is several
+            }
+            assert_eq!(in_order, plan, "{name}");
+            kept += 1;
+            let [by_level, _] = sent(&lowered(false, None), &verified);
+            level += usize::from(by_level != plan);
+        }
+    }
+    assert!(kept > 20, "{kept}");
+    assert!(level > 0, "levels never differ from the plan's order");
+}
+
+/// Transfers that a plan has another wait for.
+fn awaited(verified: &Verified, bits: u32, found: &mut Vec<u32>) {
+    match Wait::from_bits(bits).target() {
+        WaitOn::Nothing => {}
+        WaitOn::Transfer(transfer) => found.push(transfer.0),
+        WaitOn::Group(group) => {
+            for &bits in verified.plan().groups().get(group as usize) {
+                awaited(verified, bits, found);
+            }
+        }
+    }
+}
+
+/// Waits for what arrives at a sender that its send does not have, directly or through others.
+fn waits_that_are_lost(program: &Program, verified: &Verified) -> usize {
+    let plan = verified.plan();
+    // Each transfer has a channel of its own.
+    let mut blocks = HashMap::new();
+    for (index, block) in program.blocks().iter().enumerate() {
+        blocks.insert((block.channel, block.send.is_some()), index as u32);
+    }
+    let mut lost = 0;
+    for transfer in 0..plan.len() as u32 {
+        let mut before = std::collections::HashSet::new();
+        let mut open = vec![program.steps_of(blocks[&(transfer, true)]).end - 1];
+        while let Some(step) = open.pop() {
+            if before.insert(step) {
+                let first = program.steps_of(program.block_of(step)).start;
+                open.extend((step > first).then(|| step - 1));
+                open.extend(program.step(step).dependency);
+            }
+        }
+        let mut waits = Vec::new();
+        awaited(verified, plan.wait()[transfer as usize], &mut waits);
+        for wait in waits {
+            let arrives = plan.dst()[wait as usize] == plan.src()[transfer as usize];
+            let last = program.steps_of(blocks[&(wait, false)]).end - 1;
+            lost += usize::from(arrives && !before.contains(&last));
+        }
+    }
+    lost
+}
+
+#[test]
+fn sends_keep_the_waits_of_the_plan_where_they_are_to() {
+    let torus = build::torus(&[2, 4], gigabyte(), Time::from_ns(10)).unwrap();
+    let mut lost = 0;
+    for topology in networks().into_iter().chain([torus]) {
+        for algorithm in Algorithm::ALL {
+            let all_reduce = CollectiveKind::AllReduce;
+            let Some(verified) = verified(&topology, all_reduce, algorithm, 4, 720_720) else {
+                continue;
+            };
+            let lowered = |keeps_waits| {
+                let options = LowerOptions {
+                    fuse: false,
+                    keeps_waits,
+                    channel_of: Some((0..verified.plan().len() as u32).collect()),
+                    ..LowerOptions::default()
+                };
+                lower(&verified, &options).expect("lowered")
+            };
+            let name = format!("{} by {}", topology.name(), algorithm.name());
+            let kept = lowered(true);
+            let checked = check(&kept, &CheckOptions::default(), &mut Silent).unwrap();
+            assert!(
+                checked.is_right(),
+                "{name}: {:?}",
+                checked.faults.kept().first()
+            );
+            assert_eq!(waits_that_are_lost(&kept, &verified), 0, "{name}");
+            lost += waits_that_are_lost(&lowered(false), &verified);
+        }
+    }
+    assert!(lost > 0, "no plan waits for more than its data");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::pairs::Pairs;
 use super::place::{At, Places};
 use super::units::Units;
 use super::{LowerError, LowerOptions, Moves};
+use crate::plan::{Wait, WaitOn};
 use crate::program::{Block, Buffer, Mode, NewStep, Op, Program, ProgramBuilder, Span, Task};
 
 /// A step by its block and its position there.
@@ -47,8 +48,11 @@ struct Cell {
     write: StepId,
     /// The first that read it; most chunks have one.
     read: StepId,
-    more: Vec<StepId>,
+    more: More,
 }
+
+/// The others, boxed: a chunk that is read once has none, and there are many chunks.
+type More = Option<Box<Vec<StepId>>>;
 
 /// Whether a place lies directly behind a run of chunks that starts at `first`.
 fn follows(first: At, at: At, run: u32) -> bool {
@@ -67,6 +71,8 @@ struct Emitter<'a> {
     cells: Vec<[Vec<Cell>; 3]>,
     /// How much of a block another one has waited for: steps of it that have ended.
     waited: HashMap<(u32, u32), u32>,
+    /// The last step that received each transfer, where waits are kept; else empty.
+    received: Vec<StepId>,
 }
 
 /// Makes the program, with steps that receive and send where `fuse`.
@@ -92,6 +98,14 @@ pub(super) fn emit(
         receivers: HashMap::new(),
         cells: vec![Default::default(); task.ranks as usize],
         waited: HashMap::new(),
+        received: vec![
+            NONE;
+            if options.keeps_waits {
+                moves.plan.len()
+            } else {
+                0
+            }
+        ],
     };
     let mut position = 0;
     for level in moves.levels.iter() {
@@ -111,6 +125,7 @@ const AT_ONCE: usize = 1 << 13;
 
 /// Consecutive chunks of a transfer: from where, with which own chunks if they are summed, to where.
 struct Run {
+    transfer: u32,
     src: u32,
     dst: u32,
     channel: u32,
@@ -125,7 +140,7 @@ impl Cell {
         Self {
             write: NONE,
             read: NONE,
-            more: Vec::new(),
+            more: None,
         }
     }
 
@@ -135,7 +150,7 @@ impl Cell {
 
     fn add_read(&mut self, step: StepId) {
         if self.is_read() {
-            self.more.push(step);
+            self.more.get_or_insert_default().push(step);
         } else {
             self.read = step;
         }
@@ -143,7 +158,7 @@ impl Cell {
 
     fn forget_reads(&mut self) {
         self.read = NONE;
-        self.more.clear();
+        self.more = None;
     }
 }
 
@@ -158,8 +173,12 @@ impl Emitter<'_> {
         options: &LowerOptions,
     ) {
         let mut runs = Vec::new();
-        for each in slice.iter().map(|&transfer| moves.at(transfer)) {
-            let spread = each.first % options.channels;
+        for &transfer in slice {
+            let each = moves.at(transfer);
+            let spread = match &options.channel_of {
+                Some(channels) => channels[transfer as usize],
+                None => each.first % options.channels,
+            };
             let mut whole: Vec<(At, Option<At>, At, u32)> = Vec::new();
             for chunk in each.first..each.first + each.count {
                 let from = self.places.now(each.src, chunk);
@@ -188,6 +207,7 @@ impl Emitter<'_> {
                         let offset = instance * part + done;
                         let at = |place: At| (place.0, place.1 + offset);
                         runs.push(Run {
+                            transfer,
                             src: each.src,
                             dst: each.dst,
                             channel: instance * options.channels + spread,
@@ -202,10 +222,18 @@ impl Emitter<'_> {
             }
         }
         for run in &runs {
-            self.send(run.src, run.dst, run.channel, run.from, run.count);
+            let mut after = Vec::new();
+            if options.keeps_waits {
+                let wait = Wait::from_bits(moves.plan.wait()[run.transfer as usize]);
+                self.arrivals(moves, run.src, wait, &mut after);
+            }
+            self.send(run.src, run.dst, run.channel, run.from, run.count, after);
         }
         for run in &runs {
-            self.receive(run.dst, run.src, run.channel, run.own, run.to, run.count);
+            let step = self.receive(run.dst, run.src, run.channel, run.own, run.to, run.count);
+            if let Some(last) = self.received.get_mut(run.transfer as usize) {
+                *last = step;
+            }
         }
         for (each, position) in slice
             .iter()
@@ -215,6 +243,23 @@ impl Emitter<'_> {
             for chunk in each.first..each.first + each.count {
                 self.places.end(each.src, chunk, position);
                 self.places.end(each.dst, chunk, position);
+            }
+        }
+    }
+
+    /// Steps by which what a wait is for arrives at a rank.
+    fn arrivals(&self, moves: &Moves<'_>, rank: u32, wait: Wait, steps: &mut Vec<StepId>) {
+        match wait.target() {
+            WaitOn::Nothing => {}
+            WaitOn::Transfer(transfer) => {
+                if moves.at(transfer.0).dst == rank {
+                    steps.push(self.received[transfer.index()]);
+                }
+            }
+            WaitOn::Group(group) => {
+                for &bits in moves.plan.groups().get(group as usize) {
+                    self.arrivals(moves, rank, Wait::from_bits(bits), steps);
+                }
             }
         }
     }
@@ -272,12 +317,19 @@ impl Emitter<'_> {
         &mut cells[first..end]
     }
 
-    fn send(&mut self, rank: u32, peer: u32, channel: u32, from: At, count: u32) {
+    fn send(
+        &mut self,
+        rank: u32,
+        peer: u32,
+        channel: u32,
+        from: At,
+        count: u32,
+        mut after: Vec<StepId>,
+    ) {
         let block = self.sender(rank, peer, channel);
         if self.fuses(rank, block, from, count) {
             return;
         }
-        let mut after: Vec<StepId> = Vec::new();
         for cell in self.cells(rank, from, count) {
             after.push(cell.write);
         }
@@ -311,7 +363,15 @@ impl Emitter<'_> {
         true
     }
 
-    fn receive(&mut self, rank: u32, peer: u32, channel: u32, own: Option<At>, to: At, count: u32) {
+    fn receive(
+        &mut self,
+        rank: u32,
+        peer: u32,
+        channel: u32,
+        own: Option<At>,
+        to: At,
+        count: u32,
+    ) -> StepId {
         let block = self.receiver(rank, peer, channel);
         let mut after: Vec<StepId> = Vec::new();
         if let Some(own) = own {
@@ -321,7 +381,7 @@ impl Emitter<'_> {
         }
         for cell in self.cells(rank, to, count) {
             after.extend([cell.write, cell.read]);
-            after.extend(&cell.more);
+            after.extend(cell.more.iter().flat_map(|more| more.iter()));
         }
         let op = if own.is_some() {
             Op::RecvReduce
@@ -344,6 +404,7 @@ impl Emitter<'_> {
                 self.unread(before);
             }
         }
+        step
     }
 
     /// Notes that a chunk that a step stored was read by nobody.
@@ -368,7 +429,9 @@ impl Emitter<'_> {
         let steps = &mut self.blocks[block as usize].steps;
         let more = after.len() + 1;
         if steps.capacity() - steps.len() < more {
-            steps.reserve_exact(more.max(8).max(steps.len() / 4));
+            // Blocks of a single step, as those of a direct all-to-all, are many: they have no spare room.
+            let spare = steps.len().min(8).max(steps.len() / 4);
+            steps.reserve_exact(more.max(spare));
         }
         for other in after {
             steps.push(Draft {
@@ -460,6 +523,8 @@ impl Emitter<'_> {
     ) -> Result<Program, LowerError> {
         self.cells = Vec::new();
         self.waited = HashMap::new();
+        self.senders = HashMap::new();
+        self.receivers = HashMap::new();
         let mut builder = ProgramBuilder::new(moves.plan.algorithm(), self.task);
         builder.modes(&[mode]);
         builder.limits(options.limits);

@@ -1,8 +1,8 @@
 //! A proved plan as a program of thread blocks with one peer in each direction, as MSCCL's runtimes ask for.
 //!
-//! The transfers are taken level by level of their waits. Each becomes a send and a receive, or part of a step that
+//! The transfers are taken level by level of their waits, or in the plan's order. Each becomes a send and a receive, or part of a step that
 //! receives and sends; steps wait for those of other blocks that they conflict with. The parts: `units` (the
-//! data in chunks of one size), `place` (where each chunk is at each rank), `pairs` (which receives go with which
+//! data in chunks of one size), `order` (the plan's, where waits allow it), `place` (where each chunk is at each rank), `pairs` (which receives go with which
 //! sends) and `emit` (blocks and steps).
 //!
 //! # Deadlocks
@@ -12,6 +12,7 @@
 //! argument: they are kept if the check finds that the program ends with one chunk a message.
 
 mod emit;
+mod order;
 mod pairs;
 mod place;
 mod units;
@@ -47,6 +48,14 @@ pub struct LowerOptions {
     pub max_chunks: u32,
     /// Sizes for which the program may be used.
     pub limits: SizeLimits,
+    /// The channel of each transfer, instead of those by chunks.
+    pub channel_of: Option<Vec<u32>>,
+    /// Whether messages of a connection go in the plan's order, as links serve plans that ask for it, instead of level by
+    /// level of their waits. Where the waits do not allow it, they go level by level.
+    pub in_plan_order: bool,
+    /// Whether sends wait for whatever the plan has them wait for that arrives at their rank, and not only for the data that
+    /// they send. Plans pace themselves so.
+    pub keeps_waits: bool,
 }
 
 impl Default for LowerOptions {
@@ -60,6 +69,9 @@ impl Default for LowerOptions {
             max_count: 71,
             max_chunks: (1 << 15) - 1,
             limits: SizeLimits::default(),
+            channel_of: None,
+            in_plan_order: false,
+            keeps_waits: false,
         }
     }
 }
@@ -153,7 +165,10 @@ pub fn lower(verified: &Verified, options: &LowerOptions) -> Result<Program, Low
     if let Some(&(option, _)) = zero.iter().find(|(_, value)| *value == 0) {
         return Err(LowerError::Zero { option });
     }
-    let moves = Moves::of(plan)?;
+    if let Some(channels) = &options.channel_of {
+        assert_eq!(channels.len(), plan.len(), "a channel for each transfer");
+    }
+    let moves = Moves::of(plan, options)?;
     let units = units::Units::of(plan, options)?;
     let collective = plan.collective();
     let task = task(collective, units.per_demand);
@@ -223,7 +238,7 @@ struct Move {
 }
 
 impl<'a> Moves<'a> {
-    fn of(plan: &'a Plan) -> Result<Self, LowerError> {
+    fn of(plan: &'a Plan, options: &LowerOptions) -> Result<Self, LowerError> {
         let collective = plan.collective();
         if collective.kind() == CollectiveKind::Custom {
             return Err(LowerError::Custom);
@@ -247,9 +262,12 @@ impl<'a> Moves<'a> {
                 }
             }
         }
+        let in_order = options
+            .in_plan_order
+            .then(|| order::in_plan_order(plan, options.channel_of.as_deref()));
         Ok(Self {
             plan,
-            levels: plan.wait_levels(),
+            levels: in_order.flatten().unwrap_or_else(|| plan.wait_levels()),
             rank_of,
         })
     }
