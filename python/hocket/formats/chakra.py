@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -19,13 +18,9 @@ from hocket.formats.data import ExportedTraceData
 from hocket.formats.judgement import Written
 from hocket.plans.plan import Plan
 from hocket.topology.astra import astra_network
+from hocket.traces.folder import MEMORY, is_trace_file
 
-__all__ = ["MEMORY", "ExportedTrace", "export_trace", "is_trace_file"]
-
-MEMORY = {"memory-type": "NO_MEMORY_EXPANSION"}
-"""ASTRA-sim's file of a memory beyond that of the NPUs, which there is none of."""
-# "log" is what ASTRA-sim leaves.
-_OWN = re.compile(r"(plan|workload)\.[0-9]+\.et|(system|memory|groups)\.json|network\.yml|log")
+__all__ = ["ExportedTrace", "export_trace"]
 
 
 @dataclass(frozen=True)
@@ -69,11 +64,6 @@ class ExportedTrace(Result):
             "files": list(self.files),
             "notes": list(self.notes),
         }
-
-
-def is_trace_file(name: str) -> bool:
-    """Whether a file of a folder is one that is written here, by its name."""
-    return _OWN.fullmatch(name) is not None
 
 
 def export_trace(

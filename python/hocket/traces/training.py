@@ -13,9 +13,9 @@ from hocket._checks import check_function, instance_of, path_of
 from hocket._core.chakra import Writer
 from hocket.errors import InfeasibleError
 from hocket.files.atomic import replacing_folder
-from hocket.formats.chakra import MEMORY, is_trace_file
 from hocket.topology.astra import astra_network
 from hocket.traces.files import CALLS
+from hocket.traces.folder import MEMORY, is_trace_file
 from hocket.training import TrainingRun
 from hocket.training.parallel import CAUSES, Group
 from hocket.training.timeline import labels
