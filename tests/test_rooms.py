@@ -32,6 +32,7 @@ ROOMS = (
     "nccl",
     "telemetry",
     "comparison",
+    "tuning",
     "workload",
     "workload.torch",
     "training",

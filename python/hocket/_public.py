@@ -63,6 +63,8 @@ from hocket.telemetry.verdict import MeasuredSize
 from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.prediction import TrainingPrediction, predict_training
 from hocket.training import Epoch, Iteration, Parallel, TrainingOptions, TrainingRun, train
+from hocket.tuning.options import TuneOptions
+from hocket.tuning.tune import TunedSize, TunedWay, Tuning, autotune
 from hocket.workload.accelerators import Accelerator, accelerator
 from hocket.workload.layers import Layer, Workload
 from hocket.workload.systolic import Array, Chiplet
@@ -135,6 +137,10 @@ __all__ = [
     "TrainingRun",
     "TransportError",
     "Trees",
+    "TuneOptions",
+    "TunedSize",
+    "TunedWay",
+    "Tuning",
     "VerificationError",
     "Workload",
     "__version__",
@@ -144,6 +150,7 @@ __all__ = [
     "algorithm",
     "algorithms",
     "all_to_all_v",
+    "autotune",
     "bound",
     "check_file",
     "collective",

@@ -121,6 +121,28 @@ def test_a_ring_has_what_a_ring_has(tmp_path: Path) -> None:
     assert workload.calls_size.tolist() == [8_000_000]
 
 
+def test_many_awaited_transfers_are_a_node(tmp_path: Path) -> None:
+    """On a direct all-reduce among 67, each NPU waits for 66 sums before it sends its block 66 times."""
+    topo = hk.topology.fully_connected(67, **LINK)
+    plan = hk.plan("all-reduce", topo, size="67 KB", algorithm="direct", chunks=1)
+    made = export_trace(plan, tmp_path / "out")
+    trace = hk.traces.load(tmp_path / "out" / "plan")
+    joins = [row for row, number in enumerate(trace.id.tolist()) if number >= 3 * len(plan)]
+    assert len(joins) == 67
+    assert made.exported.nodes == len(trace) == 2 * len(plan) + len(plan) // 2 + 67
+    low, high = trace.dependency_first[joins[0] : joins[0] + 2].tolist()
+    awaited = trace.id[trace.dependencies[low:high]]
+    assert len(awaited) == 66
+    assert set((awaited % 3).tolist()) == {2}
+    waiting = [
+        row
+        for row in range(len(trace))
+        if joins[0] in trace.dependencies[slice(*trace.dependency_first[row : row + 2].tolist())]
+    ]
+    assert len(waiting) == 66
+    assert hk.traces.replay(trace, topo).time_ps > 0
+
+
 def test_a_part_of_the_npus_is_a_group(tmp_path: Path) -> None:
     topo = NETWORKS["full"]
     plan = hk.plan("all-gather", topo, size="9 MB", npus=[1, 2, 4], algorithm="direct")

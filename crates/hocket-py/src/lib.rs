@@ -149,6 +149,7 @@ mod _core {
     #[pymodule_export]
     use crate::report::{
         DimensionReport, Report, activity, dimension_report, equal_links, gap, heat, rates, report,
+        use_and_sums,
     };
     /// `hocket._core.routing`: paths on a Clos or fat tree.
     #[pymodule]

@@ -95,6 +95,7 @@ __all__ = [
     "symmetry",
     "synthesis",
     "trace",
+    "use_and_sums",
     "verify",
 ]
 
@@ -605,6 +606,7 @@ class Bound(_Immutable):
         components: list[tuple[str, int]],
         exact_cut: bool,
         exact_partition: bool,
+        sides: list[list[int]] = ...,
     ) -> Bound:
         """Make one that was found before; nothing of it is proved again."""
 
@@ -627,6 +629,13 @@ class Bound(_Immutable):
     @property
     def exact_partition(self) -> bool:
         """Whether the partition is the best of all partitions."""
+
+    @property
+    def sides(self) -> list[list[int]]:
+        """Sets of devices whose borders the argument counts.
+
+        One for an NPU or a cut, several for a partition, none where it counts something else.
+        """
 
 def bound(
     topology: Topology,
@@ -808,6 +817,9 @@ def equal_links(run: Run) -> tuple[int, int]:
 
 def heat(run: Run, bins: int) -> npt.NDArray[np.float32]:
     """Share of each of the time bins in which each link was occupied, (link_count, bins)."""
+
+def use_and_sums(run: Run, bins: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Heat from 0 to 255, rounded up, and what of it were sums, 0 to 15; both (link_count, bins)."""
 
 @final
 class DimensionReport:

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hocket._checks import path_of
+from hocket._checks import check_function, instance_of, path_of
 from hocket._core.chakra import Exported, export
 from hocket._results import Result
 from hocket.errors import InfeasibleError
@@ -106,6 +106,8 @@ def export_trace(
     VerificationError
         If the plan is wrong.
     """
+    instance_of(Plan, "plan", plan, "give one of hk.plan(...)")
+    check_function("progress", progress)
     target = path_of("folder", folder)
     with replacing_folder(target, is_trace_file) as temporary:
         plan.verify(progress=progress)
