@@ -92,7 +92,8 @@ export class NetworkView {
   }
 
   private lineWidth(l: number): number {
-    return Math.max(1.6, Math.min(5, 0.085 * this.k)) * (this.k < 20 ? 1 : this.scene.network.width[l]!);
+    const { width, head } = this.scene.network, crowd = Math.max(1, head.links / head.devices / 8);
+    return Math.max(this.k < 20 ? 1.6 : 1.3, Math.min(5, 0.085 * this.k) / crowd) * (this.k < 20 || crowd > 1 ? 1 : width[l]!);
   }
 
   /** Computes every link's line: from edge to edge of its devices, aside by its lane, bent where it must be. */

@@ -23,7 +23,7 @@ OWNED = """() => {
   // Slices of a stub that more links share than it has are one bundle: their pixels count together.
   const sums = new Map();
   for (let l = 0; l < head.links; l++) {
-    const key = [...ways.slice(5 * l, 5 * l + 5), lane[l]].join();
+    const key = [...ways.slice(5 * l, 5 * l + 5), lane[l]].map((x) => x.toFixed(2)).join();
     sums.set(key, (sums.get(key) ?? 0) + owned[l]);
   }
   return {links: [...sums.values()]};

@@ -36,7 +36,7 @@ _ARC, _WIDE = 0.12, 2.2
 """How high an arc is for each NPU that it passes, and how far rows of arcs are apart."""
 _STUB, _FAR = 0.44, 0.40
 """How long stubs in the plane and askew are."""
-_SLICES = 8
+_SLICES = 4
 """Links of one stub that are drawn one behind the other; more are one bundle."""
 _ANGLES = (-45.0, -135.0, -22.5, -67.5, -112.5, -157.5, -11.0, -79.0)
 """Directions of stubs that leave a grid, a dimension each; the other way is opposite."""

@@ -30,6 +30,9 @@ _CIRCLE = 64
 """NPUs that are drawn on a circle at most."""
 _DISTANCES = 1500
 """NPUs whose distances are computed at most."""
+_DENSE, _MANY = 1000, 6
+"""Links of a network above which NPUs that have many switches get stubs, and how many those are."""
+_STUB = 0.42
 _BENT = 4000
 """Links that are looked at for devices in their way at most."""
 
@@ -40,14 +43,17 @@ def tiers_layout(topology: _core.Topology) -> Layout:
     group = _by_nodes(topology, groups_of(topology))
     width, height = picture.place(group, 0.0, 0.0, 0)
     ways = straight(topology, picture.devices)
-    _bend(ways, topology, picture.devices)
+    is_stub, lanes = np.zeros(topology.link_count, bool), lanes_of(topology)
+    if topology.link_count > _DENSE:
+        _stubs(ways, lanes, is_stub, topology, picture.devices)
+    _bend(ways, is_stub, topology, picture.devices)
     boxes = picture.boxes or [Box(-_PAD, -_PAD, width + 2 * _PAD, height + 2 * _PAD, "")]
     bundles, labels = picture.bundles(boxes)
     return Layout(
         picture.devices,
         ways,
-        lanes_of(topology),
-        np.zeros(topology.link_count, bool),
+        lanes,
+        is_stub,
         bundles,
         boxes,
         labels,
@@ -81,7 +87,7 @@ class _Picture:
             width, height = self._place_children(group, x, y, depth)
         else:
             width, height = self._place_npus(group.npus, x, y)
-        step_down = max(_TIER, width / 10)
+        step_down = max(_TIER, width / 5)
         down = step_down * len(tiers)
         self._move(group, 0.0, down)
         widest = max((len(tier) for tier in tiers), default=1) - 1
@@ -235,8 +241,31 @@ def _by_distance(topology: _core.Topology, npus: list[int]) -> NDArray[np.float6
     return rounded
 
 
+def _stubs(
+    ways: NDArray[np.float64],
+    lanes: NDArray[np.int64],
+    is_stub: NDArray[np.bool_],
+    topology: _core.Topology,
+    devices: NDArray[np.float64],
+) -> None:
+    """Draw links between an NPU and many switches as two stubs at the NPU: out of it, and into it."""
+    npus = topology.npu_count
+    src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
+    for near, far, forth in ((src, dst, True), (dst, src, False)):
+        own = (near < npus) & (far >= npus)
+        many = np.bincount(near[own], minlength=npus)[:npus] > _MANY
+        mine = np.flatnonzero(own & many[np.minimum(near, npus - 1)])
+        at = devices[near[mine]]
+        ends = (at - [0, 0.16], at - [0, 0.16 + _STUB])
+        ways[mine, 0:2], ways[mine, 2:4] = ends if forth else ends[::-1]
+        lanes[mine], is_stub[mine] = 1, True
+
+
 def _bend(
-    ways: NDArray[np.float64], topology: _core.Topology, devices: NDArray[np.float64]
+    ways: NDArray[np.float64],
+    is_stub: NDArray[np.bool_],
+    topology: _core.Topology,
+    devices: NDArray[np.float64],
 ) -> None:
     """Bend lines that lead through a third device, the longer the more."""
     if len(ways) > _BENT:
@@ -248,5 +277,12 @@ def _bend(
         offset = devices[device] - start
         at = (offset * along).sum(axis=1) / length**2
         away = np.abs(along[:, 0] * offset[:, 1] - along[:, 1] * offset[:, 0]) / length
-        hit = (at > 0.02) & (at < 0.98) & (away < _RADIUS) & (src != device) & (dst != device)
+        hit = (
+            ~is_stub
+            & (at > 0.02)
+            & (at < 0.98)
+            & (away < _RADIUS)
+            & (src != device)
+            & (dst != device)
+        )
         ways[hit, 4] = np.maximum(ways[hit, 4], 0.18 * length[hit] + 0.25)
