@@ -134,6 +134,10 @@ def good(name: str) -> dict[str, Any]:
         "log2_npus": 2,
         "planes": 2,
         "group_size": 2,
+        "folder": "no/such",
+        "sweep": "no/such.yml",
+        "budget": 1000.0,
+        "costs": "no/such.yml",
     }
     there: dict[str, dict[str, Any]] = {
         "hocket.nccl.ask_tuner": {"library": "no/such.so"},

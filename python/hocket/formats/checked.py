@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from hocket._checks import path_of
+from hocket._options import options_of
 from hocket._results import Result
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
@@ -106,7 +107,7 @@ def check_file(
     SpecError
         If there is no such file, it cannot be read, or its kind does not heed an option.
     """
-    file, given = path_of("path", path), options or CheckOptions()
+    file, given = path_of("path", path), options_of(CheckOptions, options, {})
     text, kind = read_file(file)
     assert kind.check is not None
     said = heeded(given, kind, kind.checks)

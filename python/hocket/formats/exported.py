@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from hocket._options import options_of
 from hocket._results import Result
 from hocket.collectives.collective import Progress
 from hocket.files.atomic import check_target
@@ -99,7 +100,7 @@ def export_plan(
     """
     kind = kind_named(to)
     assert kind.export is not None
-    said = heeded(options or ExportOptions(), kind, kind.exports)
+    said = heeded(options_of(ExportOptions, options, {}), kind, kind.exports)
     if not kind.is_folder:
         check_target(Path(path))
     plan.verify(progress=progress)

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from hocket._checks import path_of
+from hocket._options import options_of
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SpecError
 from hocket.formats.checked import placed, read_file
@@ -65,7 +66,7 @@ def import_plan(
         why = f"{kind.title} says no plan"
         right = "programs of MSCCL and MSCCL++ and graphs of NCCL do"
         raise SpecError(None, why, right, origin=str(file))
-    said = heeded(options or ImportOptions(), kind, kind.imports)
+    said = heeded(options_of(ImportOptions, options, {}), kind, kind.imports)
     try:
         plan = kind.plan(text, file, topology, said, progress)
     except SpecError as error:

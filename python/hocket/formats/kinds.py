@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hocket._checks import instance_of
 from hocket._core import formats as core
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
@@ -149,6 +150,7 @@ def kind_named(name: str) -> Kind:
     SpecError
         If there is none.
     """
+    instance_of(str, "to", name, ", ".join(EXPORTED))
     if name not in EXPORTED:
         why = f"{name!r} is not a kind of file that plans are written as"
         raise SpecError("to", why, ", ".join(EXPORTED))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from hocket._checks import whole
+from hocket._checks import instance_of, list_of, path_of, truth, whole
 from hocket.errors import SpecError
 
 if TYPE_CHECKING:
@@ -42,10 +42,7 @@ class CheckOptions:
     nodes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.chunks_per_message is not None and self.chunks_per_message < 1:
-            why = f"{self.chunks_per_message} is below 1"
-            raise SpecError("chunks_per_message", why, "give 1 or more")
-        _check_nodes(self.nodes)
+        _check(self)
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class ImportOptions:
     nodes: int | None = None
 
     def __post_init__(self) -> None:
-        _check_nodes(self.nodes)
+        _check(self)
 
 
 @dataclass(frozen=True)
@@ -119,20 +116,39 @@ class ExportOptions:
     measured: Sequence[str | PathLike[str]] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("channels", "instances"):
-            value = getattr(self, name)
-            if value is not None and not 1 <= value <= _MOST:
-                raise SpecError(name, f"{value} is not 1 to {_MOST}")
-        for name in ("min_bytes", "max_bytes"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < 2**63:
-                raise SpecError(name, f"{value} is not a size that fits 63 bits")
-        _check_nodes(self.nodes)
+        _check(self)
+        if self.measured is not None:
+            for file in list_of("measured", self.measured):
+                path_of("measured", file)
 
 
-def _check_nodes(nodes: int | None) -> None:
-    if nodes is not None:
-        whole("nodes", nodes, 1, _MOST_NODES)
+_WHOLE = {
+    "chunks_per_message": (1, _MOST),
+    "channels": (1, _MOST),
+    "instances": (1, _MOST),
+    "min_bytes": (0, 2**63 - 1),
+    "max_bytes": (0, 2**63 - 1),
+    "nodes": (1, _MOST_NODES),
+}
+_TRUTHS = ("run", "in_place", "through_npus")
+_NAMES = ("protocol", "profile", "collective", "graph")
+_PATHS = ("topology",)
+
+
+def _check(options: CheckOptions | ImportOptions | ExportOptions) -> None:
+    """Refuse what is no value of an option; ``None`` is one of each."""
+    for each in fields(options):
+        name, value = each.name, getattr(options, each.name)
+        if value is None:
+            continue
+        if name in _WHOLE:
+            whole(name, value, *_WHOLE[name])
+        elif name in _TRUTHS:
+            truth(name, value)
+        elif name in _NAMES:
+            instance_of(str, name, value, "give a name")
+        elif name in _PATHS:
+            path_of(name, value)
 
 
 def heeded(
