@@ -19,7 +19,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 STATIC := x86_64-unknown-linux-musl
 
-.PHONY: help tools venv torch build controller wheel sdist static site demo check test test-slow golden oracle fuzz bench clean $(CHECKS) unit examples
+.PHONY: help tools venv torch page browser build controller wheel sdist static site demo check test test-slow golden oracle fuzz bench clean $(CHECKS) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -45,6 +45,13 @@ venv: .venv/deps.stamp ## make .venv and install what building and testing need
 
 torch: .venv/deps.stamp ## install PyTorch, for the tests that need it (3 GB to load, 5 GB installed on Linux)
 	$(BIN)/python -m pip install 'torch>=2.4'
+
+page: ## build the explorer's page of its TypeScript sources; needs Node (the built page is checked in)
+	cd explorer && npm ci --no-audit --no-fund --loglevel=error && npm run --silent check && npm run --silent build
+
+browser: .venv/deps.stamp ## install what drives the explorer's page in a browser, and Chromium where there is none
+	$(BIN)/python -m pip install --group browser
+	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 || $(BIN)/playwright install chromium
 
 build: .venv/build.stamp ## build the Rust core and install the package into .venv
 

@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("export", "plan.parquet", "--to", "msccl", "-o", "written.xml"),
     ),
     "export, folder": (
-        "exported-trace",
+        "exported-file",
         ("export", "plan.parquet", "--to", "chakra", "-o", "traces"),
     ),
     "check": ("checked-file", ("check", "plan.xml")),
@@ -128,6 +128,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "calibrate": ("fitted-profile", ("calibrate", str(SWEEP), "-t", "hgx_h200_8gpu")),
     "run": ("timed-calls", ("run", "--np", "2", "-s", "1KB", "--calls", "2")),
+    "autotune": ("tuning", ("autotune", "--np", "3", "--sizes", "4K", "-o", "table.json")),
     "reproduce": ("reproduction", ("reproduce", "themis", "--figure", "9")),
     "route": ("cluster-run", ("route", str(EXAMPLES / "jobs.yml"), "-f", "clos:32x64")),
     "route, compare": (

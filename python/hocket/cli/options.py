@@ -228,6 +228,10 @@ Perfetto = Annotated[
         "--perfetto", help="Write a timeline for ui.perfetto.dev to this .pftrace or .json file."
     ),
 ]
+Page = Annotated[
+    str | None,
+    typer.Option("--page", help="Write a page that shows it in any browser to this .html file."),
+]
 Plot = Annotated[
     str | None, typer.Option("--plot", help="Also draw a picture to this .png, .svg or .pdf file.")
 ]
