@@ -23,7 +23,7 @@ grid:
   topology: ["ring:4@25GB/s,1us", net.yml]
   algorithm: [ring, direct, hdrm]
   size: [64 KB, 1 MB]
-  chunks: 1:8:+1
+  chunks: [1, 2]
 """
 NET = "builder: mesh\nsize: [2, 2]\nbandwidth: 25 GB/s\nlatency: 1 us\n"
 
@@ -34,14 +34,13 @@ import hocket as hk
 from hocket.sweeps import on_ray
 
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-killed = []
+marks = sys.argv[3]
 
 def work(sweep, key, version, task):
-    # The first task of a process, in two of them, ends it as a node that fails would.
-    mark = sys.argv[3] + "/" + "killed-"
+    # The first two tasks end their processes, as where a node fails.
     for i in range(2):
         try:
-            os.close(os.open(mark + str(i), os.O_CREAT | os.O_EXCL))
+            os.close(os.open(f"{marks}/killed-{i}", os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             continue
         os.kill(os.getpid(), signal.SIGKILL)
@@ -84,7 +83,7 @@ def test_ray_gives_the_same_bytes_and_loses_no_point(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["32", "96"]
+    assert done.stdout.split()[-2:] == ["8", "24"]  # after notes of Ray
     assert len(list(marks.iterdir())) == 2
     wanted = {each.name: each.read_bytes() for each in (tmp_path / "here" / "rows").iterdir()}
     assert {
