@@ -63,6 +63,8 @@ def lead_everywhere(spec: hk.testbed.NetworkSpec) -> None:
                 queue.append(src)
                 near, far = spec.ends(link)
                 route = f"route add {to}/32 via {far.address} dev {near.interface} congctl cubic"
+                if src < topology.npu_count:
+                    route += f" src {spec.meeting(src).other.address}"
                 batch([route], near.namespace)
 
 
@@ -79,7 +81,7 @@ def gloo(spec: hk.testbed.NetworkSpec, size: int, calls: int = 5) -> list[float]
             ranks.append(
                 subprocess.Popen(
                     ["ip", "netns", "exec", name, "chrt", "-f", "40", python, "-c", RANK, *told],
-                    env={**os.environ, "GLOO_SOCKET_IFNAME": "m", "OMP_NUM_THREADS": "1"},
+                    env={**os.environ, "GLOO_SOCKET_IFNAME": "meet", "OMP_NUM_THREADS": "1"},
                     stdout=subprocess.PIPE,
                     text=True,
                 )

@@ -26,6 +26,10 @@ from hocket.errors import (
     TransportError,
     VerificationError,
 )
+from hocket.formats.checked import CheckedFile, check_file
+from hocket.formats.exported import ExportedFile, export_plan
+from hocket.formats.imported import import_plan
+from hocket.formats.options import CheckOptions, ExportOptions, ImportOptions
 from hocket.plans.advice import Advice, advise_dimensions
 from hocket.plans.algorithms import Algorithm, algorithms
 from hocket.plans.builder import PlanBuilder
@@ -59,6 +63,8 @@ from hocket.telemetry.verdict import MeasuredSize
 from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.prediction import TrainingPrediction, predict_training
 from hocket.training import Epoch, Iteration, Parallel, TrainingOptions, TrainingRun, train
+from hocket.tuning.options import TuneOptions
+from hocket.tuning.tune import TunedSize, TunedWay, Tuning, autotune
 from hocket.workload.accelerators import Accelerator, accelerator
 from hocket.workload.layers import Layer, Workload
 from hocket.workload.systolic import Array, Chiplet
@@ -69,6 +75,8 @@ __all__ = [
     "Algorithm",
     "Array",
     "Bound",
+    "CheckOptions",
+    "CheckedFile",
     "Chiplet",
     "Collective",
     "CompactTimetable",
@@ -82,9 +90,12 @@ __all__ = [
     "DimensionUse",
     "Epoch",
     "Error",
+    "ExportOptions",
+    "ExportedFile",
     "Failure",
     "FailureAdvice",
     "FlowOptions",
+    "ImportOptions",
     "InfeasibleError",
     "Iteration",
     "Lane",
@@ -126,6 +137,10 @@ __all__ = [
     "TrainingRun",
     "TransportError",
     "Trees",
+    "TuneOptions",
+    "TunedSize",
+    "TunedWay",
+    "Tuning",
     "VerificationError",
     "Workload",
     "__version__",
@@ -135,12 +150,16 @@ __all__ = [
     "algorithm",
     "algorithms",
     "all_to_all_v",
+    "autotune",
     "bound",
+    "check_file",
     "collective",
     "collective_on",
     "compare",
     "compare_sizes",
     "design_network",
+    "export_plan",
+    "import_plan",
     "load_collective",
     "load_sweep",
     "measured",

@@ -35,6 +35,7 @@ def test_version(hocket: Any) -> None:
         "",
         "compare",
         "pareto",
+        "autotune",
         "plan",
         "verify",
         "simulate",

@@ -62,10 +62,7 @@ mod _core {
     #[pymodule_export]
     use crate::collective::PyCollective;
     #[pymodule_export]
-    use crate::multirail::{
-        Balance, DimensionRun, PySchedule, balance, carries_out, check_rails, plan_of, rails,
-        schedule,
-    };
+    use crate::multirail::{DimensionRun, PySchedule, carries_out, plan_of, schedule};
     /// `hocket._core.chakra`: execution traces as ASTRA-sim runs them.
     #[pymodule]
     mod chakra {
@@ -78,8 +75,8 @@ mod _core {
     mod formats {
         #[pymodule_export]
         use crate::formats::{
-            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, export_msccl,
-            export_mscclpp, raise_msccl, raise_mscclpp,
+            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, check_nccl_graph,
+            export_msccl, export_mscclpp, raise_msccl, raise_mscclpp,
         };
     }
 
@@ -102,6 +99,13 @@ mod _core {
     mod kernel {
         #[pymodule_export]
         use crate::kernel::durations;
+    }
+
+    /// `hocket._core.multirail`: dimensions as schedulers see them, and how data is spread over them.
+    #[pymodule]
+    mod multirail {
+        #[pymodule_export]
+        use crate::multirail::{Balance, balance, check_rails, rails};
     }
 
     /// `hocket._core.nccl`: files of NCCL, and plans along the channels that they name.
@@ -223,6 +227,7 @@ mod _core {
             "interrupt",
             "iteration",
             "kernel",
+            "multirail",
             "nccl",
             "packing",
             "perfetto",

@@ -31,7 +31,6 @@ from hocket._core import trace as trace
 
 __version__: Final[str]
 __all__ = [
-    "Balance",
     "Bound",
     "Collective",
     "DimensionReport",
@@ -45,7 +44,6 @@ __all__ = [
     "Violation",
     "__version__",
     "activity",
-    "balance",
     "bound",
     "build_bigraph",
     "build_boxes",
@@ -63,7 +61,6 @@ __all__ = [
     "build_switch",
     "build_torus",
     "carries_out",
-    "check_rails",
     "checked_routing",
     "cluster",
     "dimension_report",
@@ -79,7 +76,6 @@ __all__ = [
     "perfetto",
     "plan",
     "plan_of",
-    "rails",
     "rates",
     "registry",
     "replay",
@@ -963,9 +959,6 @@ def schedule(
     ``effort`` is in simulated steps, ``time_limit`` in seconds.
     """
 
-def check_rails(topology: Topology) -> None:
-    """Raise SpecError where links have failed or a switch has a limit, so that NPUs differ."""
-
 def carries_out(plan: Plan, schedule: Schedule, memory_limit: int) -> bool:
     """Whether a plan, perhaps from a file, is the one that the schedule makes, all of its columns."""
 
@@ -974,33 +967,3 @@ def plan_of(schedule: Schedule, memory_limit: int) -> Plan:
 
     SpecError or InfeasibleError if it does not fit in memory, or switches sum.
     """
-
-def rails(topology: Topology) -> list[tuple[int, str, int, int, int, int, bool]]:
-    """Describe the dimensions of more than one NPU as schedulers see them.
-
-    Place among the topology's, kind, size, bandwidth of an NPU [bytes/s], latency of a step [ps],
-    steps of a pass, whether switches sum.
-    """
-
-@final
-class Balance:
-    """Shares of the data by order of the dimensions, and what they do to the dimensions."""
-
-    @property
-    def shares(self) -> list[tuple[list[int], float]]:
-        """Order of the reduce-scatter and its share, greatest first."""
-
-    @property
-    def loads(self) -> list[float]:
-        """Bytes that an NPU sends over each dimension for a byte that is summed."""
-
-    @property
-    def busy(self) -> list[bool]:
-        """Which dimensions have most to do for their bandwidth."""
-
-    @property
-    def utilization(self) -> float:
-        """Of all bandwidth, where latencies count for nothing, 0 to 1."""
-
-def balance(topology: Topology, *, fixed: bool = False) -> Balance | None:
-    """Balance the dimensions' loads best, or show the fixed order; ``None`` for more than six."""

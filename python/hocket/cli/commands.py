@@ -143,9 +143,9 @@ COMMANDS = (
     ),
     Command(
         "import",
-        "Say what a file of a runtime is.",
+        "Read a file of a runtime as a plan, or say what it is.",
         "formats:import_",
-        "For example: hocket import plan.xml",
+        "For example: hocket import plan.xml -t dgx1_v100 -o plan.parquet",
     ),
     Command(
         "simulate",
@@ -165,6 +165,12 @@ COMMANDS = (
         "Show plans live in a browser: a form says what is planned.",
         "serve:serve",
         "For example: hocket serve --topology torus:8x8@25GB/s,700ns",
+    ),
+    Command(
+        "autotune",
+        "Find the plan for each size, by prediction or measurement, and keep a table of them.",
+        "autotune:autotune",
+        "For example: hocket autotune --np 4 --measure  ·  hocket autotune -t mesh:2x2 -o table.json",
     ),
     Command(
         "run",

@@ -83,6 +83,26 @@ class Candidates:
 
 
 @dataclass(frozen=True)
+class Bought:
+    """What the network is to be, and what it may cost."""
+
+    panel: ClassVar[str] = "Network"
+
+    npus: Annotated[
+        int, typer.Option("--npus", "-n", help="Number of NPUs that the network joins.")
+    ]
+    budget: Annotated[
+        float,
+        typer.Option(
+            "--budget", "-b", help="What the network may cost, in the units of the prices."
+        ),
+    ]
+    costs: Annotated[
+        str, typer.Option("--costs", help="A .yml file that says what links and switches cost.")
+    ]
+
+
+@dataclass(frozen=True)
 class Trained:
     """What is trained, instead of a collective."""
 
@@ -110,7 +130,11 @@ class Trained:
     ] = None
     npu: Annotated[
         str | None,
-        typer.Option("--npu", help="Accelerator that computes, such as h100; default: a100."),
+        typer.Option(
+            "--npu",
+            autocompletion=complete.devices,
+            help="Accelerator that computes, such as h100; default: a100.",
+        ),
     ] = None
 
 
@@ -135,18 +159,7 @@ def design(
         ),
     ] = "all-reduce",
     *,
-    npus: Annotated[
-        int, typer.Option("--npus", "-n", help="Number of NPUs that the network joins.")
-    ],
-    budget: Annotated[
-        float,
-        typer.Option(
-            "--budget", "-b", help="What the network may cost, in the units of the prices."
-        ),
-    ],
-    costs: Annotated[
-        str, typer.Option("--costs", help="A .yml file that says what links and switches cost.")
-    ],
+    bought: Bought,
     size: options.FileOrSize = None,
     algorithm: options.Algorithms = None,
     trained: Trained,
@@ -170,9 +183,9 @@ def design(
     with options.watching() as watch:
         found = design_network(
             kind,
-            npus=npus,
-            budget=budget,
-            costs=costs_from_file(Path(costs)),
+            npus=bought.npus,
+            budget=bought.budget,
+            costs=costs_from_file(Path(bought.costs)),
             size=size,
             workload=trained.workload,
             options=asked,

@@ -29,7 +29,7 @@ from hocket.comparison.data import (
     FailureAdviceData,
     ParetoData,
 )
-from hocket.formats.data import CheckedFileData, ExportedFileData, ExportedTraceData
+from hocket.formats.data import CheckedFileData, ExportedFileData
 from hocket.installation.data import InstallationData
 from hocket.nccl.data import AskedTunerData, AuditData, GraphDesignData, NcclData, TunerData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
@@ -44,6 +44,7 @@ from hocket.telemetry.data import MeasuredData
 from hocket.testbed.data import PlanStudyData, SteeringData, StudyData
 from hocket.throughput.data import TrainingPredictionData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
+from hocket.tuning.data import TuningData
 
 VERSION = 1
 """Raised where a key goes or means something else."""
@@ -107,6 +108,13 @@ class TrainingComparisonDocument(TrainingComparisonData):
     """By network, the splits that a search tried."""
 
 
+class TuningDocument(TuningData):
+    """A table of plans, and how each was picked."""
+
+    file: str
+    """Where the table was written."""
+
+
 class CalibrationDocument(CalibrationData):
     """Which switch each probe reached, and the hashes that explain it."""
 
@@ -153,6 +161,7 @@ DOCUMENTS: dict[str, Any] = {
     "fitted-profile": FitData,
     "prediction": PredictionData,
     "timed-calls": TimedCallsData,
+    "tuning": TuningDocument,
     "training-prediction": TrainingPredictionData,
     "nccl-prediction": NcclData,
     "nccl-audit": AuditData,
@@ -161,7 +170,6 @@ DOCUMENTS: dict[str, Any] = {
     "nccl-asked-tuner": AskedTunerData,
     "checked-file": CheckedFileData,
     "exported-file": ExportedFileData,
-    "exported-trace": ExportedTraceData,
     "reproduction": ReproductionData,
     "measured": MeasuredData,
     "installation": InstallationData,

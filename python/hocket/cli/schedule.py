@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from hocket import _core
+from hocket._core import multirail
 from hocket.cli import complete, options
 from hocket.cli.groups import Output, grouped
 from hocket.cli.numbers import counted, share_of
@@ -140,7 +141,7 @@ def describe_schedule(schedule: Schedule) -> str:
 
 def limited_by(topology: _core.Topology) -> str | None:
     """Say which dimensions limit every order of the chunks; nothing where none does."""
-    rails = _core.rails(topology)
+    rails = multirail.rails(topology)
     if len(rails) > MAX_DIMENSIONS or any(rail[-1] for rail in rails):
         return None
     advice = advise_dimensions(topology)

@@ -32,7 +32,7 @@ class RunsFiles(TyperGroup):
 
     default_command = DEFAULT
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put ``run`` before a file or an option of it."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = [DEFAULT, *args]
@@ -41,10 +41,10 @@ class RunsFiles(TyperGroup):
 
 sweep = typer.Typer(
     cls=RunsFiles,
-    help="Run a command over a grid or a list of networks, sizes, algorithms and so on. "
-    "`hocket sweep FILE -o FOLDER` is `hocket sweep run FILE -o FOLDER`.",
+    help="Run a command over a grid or a list of networks, sizes, algorithms and so on.",
     no_args_is_help=True,
-    epilog="For example: hocket sweep sweep.yml -o results  ·  hocket sweep report results",
+    epilog="For example: hocket sweep sweep.yml -o results  ·  hocket sweep report results  ·  "
+    "`hocket sweep FILE` is `hocket sweep run FILE`",
 )
 
 

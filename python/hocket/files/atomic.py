@@ -22,17 +22,7 @@ def check_target(path: Path) -> None:
     SpecError
         If it is a folder, or its folder is missing or cannot be written.
     """
-    try:
-        str(path).encode()
-        is_folder, special, target = path.is_dir(), _is_special(path), _real(path)
-    except UnicodeEncodeError:
-        raise SpecError(
-            None, f"{str(path)!r} is not text in UTF-8", "choose another name"
-        ) from None
-    except RuntimeError:
-        raise SpecError(None, "links to itself", "choose another", origin=str(path)) from None
-    except OSError as error:
-        raise SpecError(None, str(error.strerror), "choose another", origin=str(path)) from None
+    is_folder, special, target = _found(path)
     if is_folder:
         raise SpecError(None, f"{str(path)!r} is a folder", "name a file")
     if _is_standard_output(path):
@@ -50,6 +40,21 @@ def check_target(path: Path) -> None:
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise SpecError(None, "its folder cannot be written", "choose another", origin=str(path))
+
+
+def _found(path: Path) -> tuple[bool, bool, Path]:
+    """Tell whether a path is a folder, whether it is neither that nor a file, and where it leads."""
+    try:
+        str(path).encode()
+        return path.is_dir(), _is_special(path), _real(path)
+    except UnicodeEncodeError:
+        raise SpecError(
+            None, f"{str(path)!r} is not text in UTF-8", "choose another name"
+        ) from None
+    except RuntimeError:
+        raise SpecError(None, "links to itself", "choose another", origin=str(path)) from None
+    except OSError as error:
+        raise SpecError(None, str(error.strerror), "choose another", origin=str(path)) from None
 
 
 def _is_special(path: Path) -> bool:
@@ -119,13 +124,15 @@ def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path
     SpecError
         If it is a file, has other files, or its folder is missing or cannot be written.
     """
-    target = _real(path)
-    if target.is_dir():
-        strange = next(
-            (each.name for each in sorted(target.iterdir()) if not is_own(each.name)), None
-        )
-        if strange is not None:
-            wrong = f"has other files, such as {strange!r}"
+    is_folder, _, target = _found(path)
+    if is_folder:
+        try:
+            strange = sorted(each.name for each in target.iterdir() if not is_own(each.name))
+        except OSError as error:
+            why = f"cannot be read: {error.strerror}"
+            raise SpecError(None, why, "name a new folder", origin=str(path)) from None
+        if strange:
+            wrong = f"has other files, such as {strange[0]!r}"
             raise SpecError(None, wrong, "name a new folder", origin=str(path))
     elif target.exists():
         raise SpecError(None, f"{str(path)!r} is a file", "name a folder")

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
+from typing import Any
 
-from hocket._checks import path_of
+from hocket._checks import check_function, instance_of, path_of
 from hocket._core.chakra import Exported, export
 from hocket._results import Result
 from hocket.errors import InfeasibleError
 from hocket.files.atomic import replacing_folder
 from hocket.formats.data import ExportedTraceData
+from hocket.formats.judgement import Written
 from hocket.plans.plan import Plan
 from hocket.topology.astra import astra_network
+from hocket.traces.folder import MEMORY, is_trace_file
 
-__all__ = ["MEMORY", "ExportedTrace", "export_trace", "is_trace_file"]
-
-MEMORY = {"memory-type": "NO_MEMORY_EXPANSION"}
-"""ASTRA-sim's file of a memory beyond that of the NPUs, which there is none of."""
-# "log" is what ASTRA-sim leaves.
-_OWN = re.compile(r"(plan|workload)\.[0-9]+\.et|(system|memory|groups)\.json|network\.yml|log")
+__all__ = ["ExportedTrace", "export_trace"]
 
 
 @dataclass(frozen=True)
@@ -68,11 +66,6 @@ class ExportedTrace(Result):
         }
 
 
-def is_trace_file(name: str) -> bool:
-    """Whether a file of a folder is one that is written here, by its name."""
-    return _OWN.fullmatch(name) is not None
-
-
 def export_trace(
     plan: Plan,
     folder: str | PathLike[str],
@@ -103,6 +96,8 @@ def export_trace(
     VerificationError
         If the plan is wrong.
     """
+    instance_of(Plan, "plan", plan, "give one of hk.plan(...)")
+    check_function("progress", progress)
     target = path_of("folder", folder)
     with replacing_folder(target, is_trace_file) as temporary:
         plan.verify(progress=progress)
@@ -125,6 +120,19 @@ def export_trace(
         for name, text in files.items():
             (temporary / name).write_text(text, encoding="utf-8")
     return ExportedTrace(str(target), plan, made, tuple(files), tuple(notes))
+
+
+def write_folder(
+    plan: Plan,
+    path: Path,
+    _said: Mapping[str, Any],
+    progress: Callable[[str, int, int], None] | None,
+) -> Written:
+    """Write a plan as :func:`export_trace` does, for the registry of kinds."""
+    made = export_trace(plan, path, progress=progress)
+    ranks = f"{made.exported.ranks} rank{'s'[: made.exported.ranks != 1]}"
+    what = f"Chakra's traces, {ranks}, {made.exported.nodes:,} nodes, {', '.join(made.files)}"
+    return Written((path,), what, made.notes)
 
 
 def _system(made: Exported) -> dict[str, object]:

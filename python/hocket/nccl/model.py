@@ -48,6 +48,7 @@ __all__ = [
     "USUAL_CPU",
     "Channels",
     "Choice",
+    "Host",
     "check_kind",
     "choices",
     "generation_of",
@@ -74,6 +75,22 @@ class Channels:
     def rate(self, nodes: int) -> float:
         """Give what all channels carry, as the model takes it for so many nodes."""
         return self.count * (self.inside if nodes <= 2 else self.between)
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a node is beside its GPUs.
+
+    Attributes
+    ----------
+    cpu
+        Whose processors it has: ``"intel"``, ``"amd"``, ``"other"``, or ``"mixed"`` where nodes differ.
+    is_on_pci
+        Whether GPUs reach each other over PCI: then steps take longer, and LL128 is not used.
+    """
+
+    cpu: str = USUAL_CPU
+    is_on_pci: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,8 +168,7 @@ def choices(
     hardware: Hardware,
     generation: Generation,
     graphs: Mapping[str, Channels] | None = None,
-    is_on_pci: bool = False,
-    cpu: str = USUAL_CPU,
+    host: Host | None = None,
 ) -> Iterator[Choice]:
     """Give every algorithm and protocol that NCCL weighs for a collective, with its prediction.
 
@@ -163,10 +179,8 @@ def choices(
     graphs
         The channels of ``"ring"``, ``"tree"`` and ``"nvls"``, as a file says; by default they are
         searched for.
-    is_on_pci
-        Whether they go over PCI inside a node: then steps take longer, and LL128 is not used.
-    cpu
-        Whose processors the nodes have: ``"intel"``, ``"amd"``, ``"other"``, or ``"mixed"``.
+    host
+        What the nodes are beside their GPUs; by default what is usual.
 
     Raises
     ------
@@ -175,12 +189,12 @@ def choices(
     """
     check_kind(kind, "NCCL")
     given = _searched(npus, nodes, hardware, generation) if graphs is None else graphs
-    asked = _Asked(kind, size, npus, nodes, generation, is_on_pci, cpu)
+    asked = _Asked(kind, size, npus, nodes, generation, host or Host())
     for algorithm, graph in given.items():
         name = _weighed(algorithm, asked)
         for number, protocol in enumerate(PROTOCOLS):
             is_used = number == SIMPLE or not algorithm.startswith("nvls")
-            if name is not None and is_used and not (is_on_pci and number == LL128):
+            if name is not None and is_used and not (asked.host.is_on_pci and number == LL128):
                 yield _choice(asked, name, graph, number, protocol)
 
 
@@ -231,8 +245,7 @@ class _Asked:
     npus: int
     nodes: int
     generation: Generation
-    is_on_pci: bool = False
-    cpu: str = USUAL_CPU
+    host: Host
 
     @property
     def steps(self) -> int:
@@ -271,7 +284,7 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> f
     bus = graph.rate(asked.nodes)
     share = asked.npus / asked.steps
     # Over several nodes it is processors that LL is held to, as NCCL has it by generations of GPUs.
-    row = "ampere" if asked.cpu in ("amd", "mixed") else "volta"
+    row = "ampere" if asked.host.cpu in ("amd", "mixed") else "volta"
     most_ll = gpu.ll[0] if asked.nodes == 1 else GENERATIONS[row].ll[at]
     if algorithm == "ring":
         if number == LL:
@@ -298,7 +311,7 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> f
 
 
 def _latency(asked: _Asked, algorithm: str, number: int) -> float:
-    inside = (PCI if asked.is_on_pci else NVLINK)[algorithm][number]
+    inside = (PCI if asked.host.is_on_pci else NVLINK)[algorithm][number]
     net = NET[algorithm][number]
     near = asked.npus // asked.nodes
     if near == 1:
@@ -308,7 +321,7 @@ def _latency(asked: _Asked, algorithm: str, number: int) -> float:
         if asked.kind in ("broadcast", "reduce"):
             return BASE["ring"][number] + (inside if asked.nodes == 1 else net)
         far = (2 if asked.kind == "all-reduce" else 1) * (asked.nodes - 1)
-        posting = POSTING[asked.cpu] * (3 if number == SIMPLE else 1)
+        posting = POSTING[asked.host.cpu] * (3 if number == SIMPLE else 1)
         overhead = 0.0 if asked.nodes == 1 else posting
         near_steps = (asked.steps - far) * max(inside, overhead)
         return BASE["ring"][number] + near_steps + far * net

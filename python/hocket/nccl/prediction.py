@@ -11,7 +11,7 @@ from hocket._core import Topology
 from hocket._results import TableResult
 from hocket.errors import SpecError
 from hocket.nccl.constants import GENERATIONS, POSTING, VERSION
-from hocket.nccl.model import USUAL_CPU, Choice, choices, generation_of
+from hocket.nccl.model import USUAL_CPU, Choice, Host, choices, generation_of
 from hocket.nccl.rccl import MACHINES, rccl_choices
 from hocket.nccl.rccl import VERSION as RCCL_VERSION
 from hocket.profiles.flows import Flows
@@ -209,7 +209,7 @@ class Library:
         if self.hardware is None:
             found = list(rccl_choices(*asked, MACHINES[self.gpu]))
         else:
-            found = list(choices(*asked, self.hardware, GENERATIONS[self.gpu], cpu=self.cpu))
+            found = list(choices(*asked, self.hardware, GENERATIONS[self.gpu], host=Host(self.cpu)))
         return sorted(found, key=lambda each: each.seconds)
 
 

@@ -148,7 +148,7 @@ def _transfers(point: Point) -> TransferOptions:
     found = fidelity_options(str(point.get("fidelity", "link")), given)
     if found.fidelity == "dimension":
         raise SpecError("fidelity", "dimension has no links", "use link, flow or packet")
-    return found  # type: ignore[return-value]
+    return found
 
 
 def _planned(point: Point, tools: Tools) -> tuple[Plan, int | None]:
@@ -359,7 +359,7 @@ def _route(point: Point, tools: Tools) -> list[Row]:
         made,
         jobs,
         scheme=str(point.get("scheme", "greedy")),
-        options=ClusterOptions(seed=int(seed), **paths),  # type: ignore[arg-type]
+        options=ClusterOptions(seed=int(seed), **paths),
     )
     slow = [job.slowdown for job in run.jobs]
     data = run.to_dict()

@@ -223,7 +223,9 @@ def design_network(
     asked = options_of(DesignOptions, options, keywords)
     check_function("progress", progress)
     npus = whole("npus", npus, 2, 1 << 20)
-    if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget <= 1e15:
+    given: object = budget
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not is_number or not 0 < budget <= 1e15:
         raise SpecError("budget", f"{shown(budget)} is no budget", "give a number above 0")
     prices = costs if isinstance(costs, CostsSpec) else costs_from_file(path_of("costs", costs))
     if prices.kinds or prices.dimensions:
@@ -396,9 +398,9 @@ class _Judge:
                         moved[j] += share
                         if i != j and moved[i] > 0:
                             ways.append(tuple(moved))
-            for each in self._all_bought(shape, ways, budget):
-                made.setdefault(each.text(self._options.latency), each)
-        return [each for text, each in made.items() if text not in known]
+            for one in self._all_bought(shape, ways, budget):
+                made.setdefault(one.text(self._options.latency), one)
+        return [one for text, one in made.items() if text not in known]
 
     def _sweep(self, command: str, made: Sequence[Candidate]) -> Sweep:
         entries = tuple({"topology": each.text(self._options.latency)} for each in made)

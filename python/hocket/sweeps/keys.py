@@ -286,5 +286,10 @@ def training_algorithm() -> Key:
 
 def of_options(kind: Callable[..., object], fields: Mapping[str, str]) -> dict[str, Key]:
     """Give keys that set fields of options: of each field, the type of its values."""
-    made = {"whole": wholes, "text": words, "number": numbers, "truth": flags}
+    made: dict[str, Callable[[Callable[[Any], object]], Key]] = {
+        "whole": wholes,
+        "text": words,
+        "number": numbers,
+        "truth": flags,
+    }
     return {name: made[column](_of(kind, name)) for name, column in fields.items()}

@@ -138,8 +138,8 @@ def _check_reachable(address: str) -> None:
     if address in (LOCAL, "auto"):
         return
     is_client = address.startswith("ray://")
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host:
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon:
         host, port = port, str(_CLIENT_PORT if is_client else _HEAD_PORT)
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         right = "write auto, local, host:6379 or ray://host:10001"

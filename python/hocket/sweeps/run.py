@@ -335,4 +335,4 @@ def read_rows(place: Path, columns: list[str] | None = None) -> pa.Table:
 def failed_points(place: Path) -> int:
     """Count the points of a folder that failed."""
     column = read_rows(place, ["error"]).column("error")
-    return len(column) - column.null_count
+    return int(len(column) - column.null_count)

@@ -8,22 +8,21 @@ from __future__ import annotations
 import os
 import pickle
 import struct
-import sys
 import threading
 from queue import SimpleQueue
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 _LENGTH = struct.Struct("<Q")
 
 
-def write_frame(file: BinaryIO, value: object) -> None:
+def write_frame(file: IO[bytes], value: object) -> None:
     """Write a value behind its length."""
     data = pickle.dumps(value)
     file.write(_LENGTH.pack(len(data)) + data)
     file.flush()
 
 
-def read_frame(file: BinaryIO) -> Any:
+def read_frame(file: IO[bytes]) -> Any:
     """Read a value.
 
     Raises
@@ -66,7 +65,7 @@ def main() -> None:
         write_frame(answers, answer)
 
 
-def _listen(source: BinaryIO, tasks: SimpleQueue[Any]) -> None:
+def _listen(source: IO[bytes], tasks: SimpleQueue[Any]) -> None:
     """Hand on what comes; end the process when nothing more will."""
     try:
         while True:
@@ -76,4 +75,4 @@ def _listen(source: BinaryIO, tasks: SimpleQueue[Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

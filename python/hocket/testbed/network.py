@@ -3,7 +3,7 @@
 ::
 
     npu0   l0 10.128.0.0  ----  10.128.0.1 l5  npu1        link 0 there, link 5 back
-           m  10.192.0.1  ----  10.192.0.0 m0  meet        where ranks meet, beside the links
+       meet  10.192.0.1  ----  10.192.0.0 m0  meet        where ranks meet, beside the links
 
 Interface ``lI`` of a namespace sends what link I carries, at its rate. A link without another the other way
 has a cable of its own, whose far end ``rI`` sends acknowledgements alone. Every connection has an address
@@ -154,7 +154,7 @@ class NetworkSpec:
         address = _MEETING + 2 * npu
         return Cable(
             End(self.namespace("meet"), f"m{npu}", _address(address)),
-            End(self.namespace(self.device(npu)), "m", _address(address + 1)),
+            End(self.namespace(self.device(npu)), "meet", _address(address + 1)),
         )
 
 

@@ -9,13 +9,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hocket._checks import instance_of, path_of
+from hocket._checks import check_function, instance_of, path_of
 from hocket._core.chakra import Writer
 from hocket.errors import InfeasibleError
 from hocket.files.atomic import replacing_folder
-from hocket.formats.chakra import MEMORY, is_trace_file
 from hocket.topology.astra import astra_network
 from hocket.traces.files import CALLS
+from hocket.traces.folder import MEMORY, is_trace_file
 from hocket.training import TrainingRun
 from hocket.training.parallel import CAUSES, Group
 from hocket.training.timeline import labels
@@ -85,6 +85,7 @@ def write_training(
         If the folder cannot be written, or has other files.
     """
     instance_of(TrainingRun, "run", run, "give one of hk.train(...)")
+    check_function("progress", progress)
     target = path_of("folder", folder)
     npus = run.topology.npu_count
     graph = _Graph(run)

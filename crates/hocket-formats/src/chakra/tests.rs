@@ -122,7 +122,6 @@ fn plan_of(npus: u32, sends: &[(u32, u32, u32, bool, Vec<u32>)]) -> Plan {
         Collective::new(CollectiveKind::AllReduce, all, u64::from(npus) * 4, None).unwrap();
     let chunks = Chunks::split(&collective.demands(), npus as usize).unwrap();
     let mut builder = PlanBuilder::new("test", &collective, chunks);
-    let mut ids = Vec::new();
     for (chunk, src, dst, sums, waits) in sends {
         let waits: Vec<Wait> = waits
             .iter()
@@ -130,7 +129,7 @@ fn plan_of(npus: u32, sends: &[(u32, u32, u32, bool, Vec<u32>)]) -> Plan {
             .collect();
         let wait = builder.all_of(&waits);
         let op = if *sums { Op::Reduce } else { Op::Copy };
-        ids.push(builder.send((*chunk, 1), NpuId(*src), NpuId(*dst), op, wait));
+        builder.send((*chunk, 1), NpuId(*src), NpuId(*dst), op, wait);
     }
     builder.finish()
 }
@@ -222,7 +221,7 @@ fn what_ranks_cannot_wait_for_is_refused() {
 fn a_large_group_is_a_node_once() {
     let mut sends: Vec<_> = (0..70).map(|i| (i % 2, 0, 1, false, vec![])).collect();
     let all: Vec<u32> = (0..70).collect();
-    sends.push((0, 1, 0, false, all.clone()));
+    sends.push((0, 1, 0, false, all));
     let plan = plan_of(2, &sends);
     let network = network(2);
     let files = PlanFiles::new(&plan, &network).unwrap();
@@ -250,7 +249,7 @@ proptest! {
                 a == src || b == src
             };
             let waits = (0..sends.len() as u32).filter(near);
-            let waits = waits.filter(|i| chosen >> (i % 64) & 1 == 1).collect();
+            let waits = waits.filter(|i| (chosen >> (i % 64)) & 1 == 1).collect();
             sends.push((0, src, dst, sums, waits));
         }
         let plan = plan_of(npus, &sends);
