@@ -628,10 +628,7 @@ class Bound(_Immutable):
 
     @property
     def sides(self) -> list[list[int]]:
-        """Sets of devices whose borders the argument counts.
-
-        One for an NPU or a cut, several for a partition, none where it counts something else.
-        """
+        """Sets of devices whose borders the argument counts; none where it counts something else."""
 
 def bound(
     topology: Topology,
