@@ -17,7 +17,9 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help tools venv torch build controller demo check test test-slow golden oracle fuzz bench clean $(CHECKS) unit examples
+STATIC := x86_64-unknown-linux-musl
+
+.PHONY: help tools venv torch page browser build controller wheel sdist static site demo check test test-slow golden oracle fuzz bench clean $(CHECKS) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -44,6 +46,13 @@ venv: .venv/deps.stamp ## make .venv and install what building and testing need
 torch: .venv/deps.stamp ## install PyTorch, for the tests that need it (3 GB to load, 5 GB installed on Linux)
 	$(BIN)/python -m pip install 'torch>=2.4'
 
+page: ## build the explorer's page of its TypeScript sources; needs Node (the built page is checked in)
+	cd explorer && npm ci --no-audit --no-fund --loglevel=error && npm run --silent check && npm run --silent build
+
+browser: .venv/deps.stamp ## install what drives the explorer's page in a browser, and Chromium where there is none
+	$(BIN)/python -m pip install --group browser
+	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 || $(BIN)/playwright install chromium
+
 build: .venv/build.stamp ## build the Rust core and install the package into .venv
 
 .venv/build.stamp: .venv/deps.stamp $(RUST_SOURCES)
@@ -55,6 +64,20 @@ controller: .venv/deps.stamp ## build the routing controller, its agent and the 
 	cargo install $(CARGO_FLAGS) --quiet --force --root .venv --path crates/hocket-agent
 	cargo build $(CARGO_FLAGS) --quiet --profile preload -p hocket-preload
 	install -D -m 755 target/preload/libhocket_preload.so .venv/lib/libhocket_preload.so
+
+wheel: .venv/deps.stamp ## build the wheel for this machine into dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+sdist: .venv/deps.stamp ## build the source distribution into dist/
+	$(BIN)/maturin sdist --out dist
+
+static: | tools ## build controller and agent without any library into dist/, for STATIC (musl-tools, rustup target add)
+	cargo build $(CARGO_FLAGS) --quiet --release --target $(STATIC) -p hocket-controller -p hocket-agent
+	mkdir -p dist
+	for name in hocket-controller hocket-agent; do cp target/$(STATIC)/release/$$name dist/$$name-$(STATIC); done
+
+site: .venv/build.stamp ## build the documentation site into target/site; warnings are errors
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs/site docs target/site
 
 demo: build ## all-reduce of 256 MB on two DGX A100: healthy, then with a GPU and its NIC gone
 	$(BIN)/hocket compare $(DEMO)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -62,20 +63,32 @@ def rank_main() -> None:
         )
         for way in ("shared", "tcp")
     }
+    network = hk.topology.fully_connected(size, bandwidth="10 GB/s", latency="10 us")
     for length in SIZES:
         if rank == 0:
             print(f"\n{length >> 10} KiB, load {os.getloadavg()[0]:.1f}", flush=True)
         tensor = torch.ones(length // 4)
         array, _ = array_of(tensor)
 
-        def by(way: str, array: object = array) -> Callable[[], object]:
-            return lambda: comms[way].all_reduce(array, "sum", out=array)
+        shared = comms["shared"].empty(length // 4)
+        shared[:] = 1
+        # What a sum of registered arrays must read and write at least, each rank its share.
+        copied = np.ones_like(shared)
+        ring = hk.plan("all-reduce", network, size=length, algorithm="ring", chunks=1)
+
+        def by(
+            way: str, array: object = array, plan: hk.Plan | None = None
+        ) -> Callable[[], object]:
+            return lambda: comms[way].all_reduce(array, "sum", out=array, plan=plan)
 
         measure(
             {
                 "gloo": lambda tensor=tensor: dist.all_reduce(tensor),
                 "shared": by("shared"),
                 "tcp": by("tcp"),
+                "registered": by("shared", shared),
+                "limit": lambda copied=copied, shared=shared: np.copyto(copied, shared),
+                "plan through memory": by("shared", array, ring),
             },
             comms["shared"].barrier,
             1 if length > 1 << 22 else 20,

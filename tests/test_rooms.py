@@ -25,7 +25,6 @@ ROOMS = (
     "plans.exact",
     "plans.synthesis",
     "plans",
-    "formats",
     "simulation",
     "runtime",
     "distributed",
@@ -33,18 +32,22 @@ ROOMS = (
     "nccl",
     "telemetry",
     "comparison",
+    "tuning",
     "workload",
     "workload.torch",
     "training",
     "throughput",
     "traces",
+    "formats",
     "cluster",
     "steering",
     "routing",
+    "sweeps",
     "testbed",
     "reproduce",
     "plot",
     "explorer",
+    "installation",
     "cli",
     "face",
 )
@@ -71,6 +74,7 @@ MAY_IMPORT_BY_NAME = {
     "plans/registry.py",  # algorithms of a user's own
     "__init__.py",  # the face: public names when they are first asked for
     "cli/lazy.py",  # commands when they are called, by their places in cli/commands.py
+    "installation/parts.py",  # asks which versions are installed
     "cli/route.py",  # asks whether a solver is installed
     "workload/torch/factory.py",  # a user's own module
 }

@@ -134,6 +134,10 @@ def good(name: str) -> dict[str, Any]:
         "log2_npus": 2,
         "planes": 2,
         "group_size": 2,
+        "folder": "no/such",
+        "sweep": "no/such.yml",
+        "budget": 1000.0,
+        "costs": "no/such.yml",
     }
     there: dict[str, dict[str, Any]] = {
         "hocket.nccl.ask_tuner": {"library": "no/such.so"},
@@ -156,7 +160,12 @@ def good(name: str) -> dict[str, Any]:
         "hocket.measured": {"files": "no/such.log"},
         "hocket.predict_plan": {"profile": "a100"},
         "hocket.predict_training": {"model": "gpt3-175b", "parallel": "tp=8", "batch": 8},
+        "hocket.topology.export_topology": {"path": "written.yml", "to": "infragraph"},
         "hocket.traces.write": {"prefix": "written"},
+        "hocket.traces.write_training": {
+            "run": hk.train("alexnet", "ring:4@25GB/s,1us", algorithm="none", fits=False),
+            "folder": "written",
+        },
         "hocket.workload.save": {"path": "written.yml"},
     }
     return {**values, **there.get(name, {})}

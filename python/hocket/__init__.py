@@ -68,6 +68,13 @@ def _draw_measured(found: "Measured", path: "Path") -> None:  # noqa: F405
     draw_measured(found, path)
 
 
+def _draw_sweep(found: "SweepReport", path: "Path") -> None:  # noqa: F405
+    from hocket.plot.sweep import draw_sweep
+
+    draw_sweep(found, path)
+
+
+_set_painter("sweep", _draw_sweep)
 _set_painter("measured", _draw_measured)
 _set_painter("training", _draw_training)
 _set_painter("sizes", _draw_sizes)

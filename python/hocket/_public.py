@@ -26,6 +26,10 @@ from hocket.errors import (
     TransportError,
     VerificationError,
 )
+from hocket.formats.checked import CheckedFile, check_file
+from hocket.formats.exported import ExportedFile, export_plan
+from hocket.formats.imported import import_plan
+from hocket.formats.options import CheckOptions, ExportOptions, ImportOptions
 from hocket.plans.advice import Advice, advise_dimensions
 from hocket.plans.algorithms import Algorithm, algorithms
 from hocket.plans.builder import PlanBuilder
@@ -48,12 +52,19 @@ from hocket.simulation.options import (
     PacketOptions,
 )
 from hocket.simulation.run import Run, simulate
+from hocket.sweeps.design import Design, Designed, design_network
+from hocket.sweeps.design_options import DesignOptions
+from hocket.sweeps.report import SweepReport, report_sweep
+from hocket.sweeps.run import SweepRun, load_sweep, run_sweep
+from hocket.sweeps.sweep import Sweep
 from hocket.telemetry.judge import Measured, MeasuredRange, measured
 from hocket.telemetry.options import MeasuredOptions
 from hocket.telemetry.verdict import MeasuredSize
 from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.prediction import TrainingPrediction, predict_training
 from hocket.training import Epoch, Iteration, Parallel, TrainingOptions, TrainingRun, train
+from hocket.tuning.options import TuneOptions
+from hocket.tuning.tune import TunedSize, TunedWay, Tuning, autotune
 from hocket.workload.accelerators import Accelerator, accelerator
 from hocket.workload.layers import Layer, Workload
 from hocket.workload.systolic import Array, Chiplet
@@ -64,19 +75,27 @@ __all__ = [
     "Algorithm",
     "Array",
     "Bound",
+    "CheckOptions",
+    "CheckedFile",
     "Chiplet",
     "Collective",
     "CompactTimetable",
     "Comparison",
     "Demand",
+    "Design",
+    "DesignOptions",
+    "Designed",
     "DimensionOptions",
     "DimensionRun",
     "DimensionUse",
     "Epoch",
     "Error",
+    "ExportOptions",
+    "ExportedFile",
     "Failure",
     "FailureAdvice",
     "FlowOptions",
+    "ImportOptions",
     "InfeasibleError",
     "Iteration",
     "Lane",
@@ -106,6 +125,9 @@ __all__ = [
     "SimulationError",
     "SizeComparison",
     "SpecError",
+    "Sweep",
+    "SweepReport",
+    "SweepRun",
     "SymmetricPlan",
     "Synthesis",
     "Topology",
@@ -115,6 +137,10 @@ __all__ = [
     "TrainingRun",
     "TransportError",
     "Trees",
+    "TuneOptions",
+    "TunedSize",
+    "TunedWay",
+    "Tuning",
     "VerificationError",
     "Workload",
     "__version__",
@@ -124,12 +150,18 @@ __all__ = [
     "algorithm",
     "algorithms",
     "all_to_all_v",
+    "autotune",
     "bound",
+    "check_file",
     "collective",
     "collective_on",
     "compare",
     "compare_sizes",
+    "design_network",
+    "export_plan",
+    "import_plan",
     "load_collective",
+    "load_sweep",
     "measured",
     "merge_plans",
     "nccl",
@@ -141,7 +173,9 @@ __all__ = [
     "predict",
     "predict_plan",
     "predict_training",
+    "report_sweep",
     "routing",
+    "run_sweep",
     "schedule",
     "send_receive",
     "simulate",

@@ -248,6 +248,10 @@ def _read(value: object, field: str | None, kind: _Kind) -> Fraction:
 
 def _parse(text: str, field: str | None, kind: _Kind) -> Fraction:
     what, right, units = kind.name, kind.example, kind.units
+    if "," in text and len(text) <= _LONGEST:
+        several = [_NUMBER.fullmatch(each) for each in text.split(",")]
+        if all(each is not None and each.group(2) in units for each in several):
+            raise SpecError(field, f"{text!r} is a list", f"give one {what}, such as {right}")
     match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         negative = len(text) <= _LONGEST and _NUMBER.fullmatch(text.strip().removeprefix("-"))

@@ -272,10 +272,22 @@ def test_refusal_as_json(hocket: Any, files: Path, line: str) -> None:
     assert message == "; ".join([line, *([values["remedy"]] if "remedy" in values else [])])
 
 
-@pytest.mark.parametrize("argv", [["plan", "--no-such-option"], ["nothing"]])
-def test_options_that_make_no_sense_as_json(hocket: Any, files: Path, argv: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["plan", "--no-such-option"], "see `hocket plan --help`"),
+        (
+            ["nccl", "predict"],
+            "Missing option '--topology' / '-t'; see `hocket nccl predict --help`",
+        ),
+        (["nothing"], "see `hocket --help`"),
+    ],
+)
+def test_options_that_make_no_sense_as_json(
+    hocket: Any, files: Path, argv: list[str], said: str
+) -> None:
     result = hocket(*argv, "--json")
-    check_refusal(result, ["see `hocket --help`"])
+    check_refusal(result, [said])
     values = json.loads(result.out)
     assert values["error"] == "UsageError"
     assert values["message"] == result.err.removeprefix("hocket: ").strip()

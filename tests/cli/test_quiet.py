@@ -43,6 +43,7 @@ def test_every_command_can_be_quiet(hocket: Hocket) -> None:
             if not one.is_program and one.name not in (
                 "advise",
                 "nccl",
+                "sweep",
                 "testbed",
                 "topology",
                 "workload",

@@ -37,6 +37,10 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "exported-file",
         ("export", "plan.parquet", "--to", "msccl", "-o", "written.xml"),
     ),
+    "export, folder": (
+        "exported-file",
+        ("export", "plan.parquet", "--to", "chakra", "-o", "traces"),
+    ),
     "check": ("checked-file", ("check", "plan.xml")),
     "import": ("checked-file", ("import", "plan.xml")),
     "simulate": ("run", ("simulate", "plan.parquet")),
@@ -54,6 +58,13 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "pareto": (
         "pareto",
         ("pareto", "all-reduce", *LINE, "-s", "8KB,1MB", "-a", "ring", "-a", "direct"),
+    ),
+    "sweep": ("sweep", ("sweep", "sweep.yml", "-o", "rows", "-w", "1")),
+    "sweep, count": ("sweep-count", ("sweep", "sweep.yml", "--count")),
+    "sweep report": ("sweep-report", ("sweep", "report", "rows")),
+    "design": (
+        "design",
+        ("design", "-n", "4", "-s", "1MB", "--costs", "prices.yml", "-b", "500", "-w", "1"),
     ),
     "timetable": (
         "timetable",
@@ -117,6 +128,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "calibrate": ("fitted-profile", ("calibrate", str(SWEEP), "-t", "hgx_h200_8gpu")),
     "run": ("timed-calls", ("run", "--np", "2", "-s", "1KB", "--calls", "2")),
+    "autotune": ("tuning", ("autotune", "--np", "3", "--sizes", "4K", "-o", "table.json")),
     "reproduce": ("reproduction", ("reproduce", "themis", "--figure", "9")),
     "route": ("cluster-run", ("route", str(EXAMPLES / "jobs.yml"), "-f", "clos:32x64")),
     "route, compare": (
@@ -156,6 +168,14 @@ def test_what_is_printed_is_as_published(
         (folder / "graph.xml").write_text(dumps.rings_of(dumps.PCI_T4))
     if "plan.xml" in argv:
         hocket("export", "plan.parquet", "--to", "msccl", "-o", "plan.xml")
+    if {"sweep.yml", "rows", "prices.yml"} & set(argv):
+        (folder / "prices.yml").write_text("costs: {link: {each: 1, bandwidth: 1 per GB/s}}")
+        (folder / "sweep.yml").write_text(
+            "command: simulate\nset: {algorithm: ring, size: 1 MB}\ncosts: prices.yml\n"
+            "grid: {topology: ['ring:4@25GB/s,1us', 'line:4@25GB/s,1us']}"
+        )
+    if name == "sweep report":
+        hocket("sweep", "sweep.yml", "-o", "rows", "-w", "1")
     if "measured.yml" in argv:
         text = "measured_samples: 7\nlayers: [{name: b, forward: 3 ms}]"
         (folder / "measured.yml").write_text(text)

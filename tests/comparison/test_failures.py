@@ -42,6 +42,15 @@ def test_each_failure_is_that_of_the_network_without_it() -> None:
     assert times == sorted(times, key=lambda time: (time is not None, -(time or 0)))
 
 
+def test_a_failure_costs_what_the_best_plan_after_it_takes() -> None:
+    found = hk.advise_failures("all-reduce", "ring:8@25GB/s,1us", size="64M", parts=["link"])
+    left = hk.topology.load("ring:8@25GB/s,1us").without(links=["npu0,npu1"])
+    after = hk.compare("all-reduce", left, size="64M", algorithms=["greedy", "trees"])
+    (failure,) = found.failures
+    assert failure.time_ps is not None
+    assert failure.time_ps <= after.best.run.time_ps
+
+
 def test_kinds_of_failures_of_symmetric_networks() -> None:
     def kinds(text: str, part: str) -> list[int]:
         found = hk.advise_failures(

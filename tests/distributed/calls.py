@@ -84,6 +84,39 @@ def more(rank: int, size: int) -> dict[str, object]:
     }
 
 
+def meshes(rank: int, size: int) -> dict[str, object]:
+    """What DTensor and functional collectives call, where this PyTorch has them."""
+    try:
+        import torch.distributed._functional_collectives as functional
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
+    except ImportError:
+        return {}
+    mesh = init_device_mesh("cpu", (size,))
+    whole = torch.arange(4.0 * size * size).reshape(2 * size, 2 * size)
+    parted = distribute_tensor(whole, mesh, [Shard(0)])
+    turned = parted.redistribute(mesh, [Shard(1)])
+    product = parted.redistribute(mesh, [Shard(1)]) @ distribute_tensor(whole, mesh, [Shard(0)])
+    assert any(isinstance(place, Partial) for place in product.placements)
+    group = dist.group.WORLD
+    mine = torch.arange(2.0 * size) + rank
+    total = torch.arange(2.0 * size) * size + size * (size - 1) / 2
+    many = functional.all_gather_into_tensor_coalesced([mine, mine * 2], group)
+    few = functional.reduce_scatter_tensor_coalesced([mine, mine * 2], "sum", [0, 0], group)
+    all_of = torch.cat([torch.arange(2.0 * size) + each for each in range(size)])
+    own = total[2 * rank : 2 * rank + 2]
+    return {
+        "shards": parted.to_local().tolist() == whole[2 * rank : 2 * rank + 2].tolist(),
+        "full": parted.full_tensor().tolist() == whole.tolist(),
+        "turned": turned.to_local().tolist() == whole[:, 2 * rank : 2 * rank + 2].tolist(),
+        "product": product.redistribute(mesh, [Replicate()]).to_local().tolist()
+        == (whole @ whole).tolist(),
+        "sum": functional.all_reduce(mine, "sum", group).tolist() == total.tolist(),
+        "gathered": [each.tolist() for each in many] == [all_of.tolist(), (all_of * 2).tolist()],
+        "scattered": [each.tolist() for each in few] == [own.tolist(), (own * 2).tolist()],
+    }
+
+
 def main(backend: str) -> None:
     if backend == "hocket":
         import hocket.distributed  # noqa: F401
@@ -91,7 +124,7 @@ def main(backend: str) -> None:
     rank, size = dist.get_rank(), dist.get_world_size()
     found = results(rank, size)
     if backend == "hocket":
-        found["more"] = more(rank, size)
+        found["more"] = {**more(rank, size), **meshes(rank, size)}
     print(json.dumps(found))
     sys.stdout.flush()
     dist.barrier()

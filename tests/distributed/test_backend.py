@@ -27,6 +27,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+def search_path() -> dict[str, str]:
+    """Say where another interpreter finds hocket and what it needs."""
+    paths = [str(PACKAGE), sysconfig.get_paths()["purelib"]]
+    return {} if OTHER is None else {"PYTHONPATH": os.pathsep.join(paths)}
+
+
 def launched(script: str, *words: str, ranks: int, **more: str) -> list[Any]:
     """Run a script in processes, as a launcher does; what each prints."""
     with socket.socket() as probe:
@@ -38,11 +44,9 @@ def launched(script: str, *words: str, ranks: int, **more: str) -> list[Any]:
         "MASTER_PORT": str(port),
         "WORLD_SIZE": str(ranks),
         "OMP_NUM_THREADS": "1",
+        **search_path(),
         **more,
     }
-    if OTHER is not None:
-        paths = [str(PACKAGE), sysconfig.get_paths()["purelib"]]
-        environment["PYTHONPATH"] = os.pathsep.join(paths)
     command = [OTHER or sys.executable, "-W", "ignore", str(HERE / script), *words]
     processes = [
         subprocess.Popen(
@@ -75,13 +79,20 @@ def test_every_collective_gives_what_gloo_gives(transport: str) -> None:
     assert ours == launched("calls.py", "gloo", ranks=3)
 
 
-def same(steps: int, ranks: int, transport: str) -> list[float]:
+def train(backend: str, *words: str, ranks: int, **more: str) -> Any:
+    """Train, and give what rank 0 says of it."""
+    found = launched("train.py", backend, *words, ranks=ranks, **more)[0]
+    assert found["equal"], "replicas differ"
+    assert len(found["losses"]) == int(words[0])
+    return found
+
+
+def same(steps: int, ranks: int, transport: str, net: str = "convolutions") -> list[float]:
     """Train with gloo and with hocket, and compare; the losses."""
-    words = (str(steps), "float32")
-    gloo = launched("train.py", "gloo", *words, ranks=ranks)[0]
-    ours = launched("train.py", "hocket", *words, ranks=ranks, HOCKET_TRANSPORT=transport)[0]
-    assert ours["equal"], "replicas differ"
-    assert len(ours["losses"]) == steps
+    words = (str(steps), "float32", net)
+    gloo = train("gloo", *words, ranks=ranks)
+    ours = train("hocket", *words, ranks=ranks, HOCKET_TRANSPORT=transport)
+    assert ours["calls"]["all-reduce"] > steps
     assert ours["losses"] == pytest.approx(gloo["losses"], rel=1e-6)
     losses: list[float] = ours["losses"]
     return losses
@@ -94,6 +105,64 @@ def test_training_has_the_losses_that_it_has_with_gloo(transport: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["tcp", "shared"])
-def test_long_training_has_the_losses_that_it_has_with_gloo(transport: str) -> None:
-    losses = same(200, 4, transport)
+@pytest.mark.parametrize("ranks", [4, 9])
+@pytest.mark.parametrize("net", ["convolutions", "transformer"])
+def test_long_training_has_the_losses_that_it_has_with_gloo(
+    transport: str, ranks: int, net: str
+) -> None:
+    losses = same(200, ranks, transport, net)
     assert sum(losses[-20:]) < sum(losses[:20])
+
+
+def test_a_hook_averages_gradients_beside_any_backend() -> None:
+    gloo = train("gloo", "5", "float32", ranks=2)
+    assert gloo["calls"] == {}
+    for backend, way in (("gloo", "hook"), ("hocket", "hook"), ("gloo", "narrow")):
+        ours = train(backend, "5", "float32", "convolutions", way, ranks=2)
+        assert ours["calls"]["all-reduce"] >= 5
+        allowed = 1e-6 if way == "hook" else 2e-2
+        assert ours["losses"] == pytest.approx(gloo["losses"], rel=allowed)
+        assert way == "hook" or ours["losses"][1:] != gloo["losses"][1:]
+
+
+def test_calls_run_what_a_table_says(tmp_path: Path) -> None:
+    from hocket import runtime
+
+    row = runtime.PlanRow(collective="all-reduce", ranks=2, algorithm="ring", transport="shared")
+    runtime.PlanTable([row]).save(tmp_path / "table.json")
+    gloo = train("gloo", "5", "float32", ranks=2)
+    ours = train("hocket", "5", "float32", ranks=2, HOCKET_TABLE=str(tmp_path / "table.json"))
+    assert ours["losses"] == pytest.approx(gloo["losses"], rel=1e-6)
+
+
+def torch_version() -> tuple[int, ...]:
+    command = [OTHER or sys.executable, "-c", "import torch; print(torch.__version__)"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return tuple(int(part) for part in found.split("+")[0].split(".")[:2])
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_sharded_training_has_the_losses_that_it_has_with_gloo(transport: str) -> None:
+    if torch_version() < (2, 6):
+        pytest.skip("this PyTorch has no fully_shard")
+    words = ("10", "float32", "transformer", "fsdp2")
+    gloo = train("gloo", *words, ranks=4)
+    ours = train("hocket", *words, ranks=4, HOCKET_TRANSPORT=transport)
+    assert ours["calls"]["all-gather"] > 30
+    assert ours["calls"]["reduce-scatter"] > 20
+    assert ours["losses"] == pytest.approx(gloo["losses"], rel=1e-6)
+
+
+def test_torchrun_starts_it() -> None:
+    command = [OTHER or sys.executable, "-W", "ignore", "-m", "torch.distributed.run"]
+    words = ["--standalone", "--nproc-per-node", "2", str(HERE / "train.py"), "hocket", "3"]
+    found = subprocess.run(
+        [*command, *words, "float32"],
+        env={**os.environ, **search_path(), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["equal"]

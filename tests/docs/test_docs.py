@@ -3,7 +3,7 @@
 In a ``console`` block, a line that begins with ``$ `` is a command and what follows is its output; a line
 ``...`` stands for any lines. ``> FILE`` keeps the output, and with ``&`` at its end a command runs on while
 the page is read. Any block after a line that is only a file name in backquotes and a colon is that file;
-other ``python`` blocks are programs. A page that needs the extra ``torch`` is skipped where PyTorch is not
+other ``python`` blocks are programs. A page that needs PyTorch is skipped where it is not
 installed, that of the testbed where none can be built, that of the controller where its programs are not.
 ``make`` in ``sh`` blocks must name a target.
 """
@@ -31,9 +31,11 @@ from hocket.cli import run
 from hocket.plans import registry
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SLOW = {"machines.md", "mesh-study.md", "throughput.md", "training.md"}
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+SLOW = {"architect.md", "machines.md", "mesh-study.md", "throughput.md", "training.md"}
 """Pages whose commands take more than ten seconds."""
+TORCH = {"from-torch.md", "pytorch.md"}
+"""Pages whose commands need PyTorch."""
 
 
 @dataclass
@@ -128,7 +130,7 @@ def test_page(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:
-    if "hocket[torch]" in page.read_text(encoding="utf-8") and find_spec("torch") is None:
+    if page.name in TORCH and find_spec("torch") is None:
         pytest.skip("PyTorch is not installed: make torch installs it")
     missing = testbed.what_is_missing()
     if page.name == "testbed.md" and missing is not None:

@@ -11,7 +11,9 @@ import pytest
 
 import hocket as hk
 from hocket.cli.app import run
-from hocket.formats import KINDS, ExportOptions, check_file, export_plan
+from hocket.formats import ExportOptions, check_file, export_plan
+
+PROGRAMS = ("msccl", "mscclpp")
 
 Change = Callable[[str], str]
 
@@ -36,7 +38,7 @@ def plan_json(plan: hk.Plan, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.read_text()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PROGRAMS)
 @pytest.mark.parametrize("collective", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all"])
 @pytest.mark.parametrize("in_place", [True, False])
 def test_what_is_written_is_right(
@@ -53,10 +55,13 @@ def test_what_is_written_is_right(
     made = export_plan(plan, path, to=kind, options=ExportOptions(in_place=in_place))
     found = check_file(path)
     assert found.kind.name == kind
-    assert found.is_right, found.checked.findings[0].text
-    assert found.checked.contents_known
-    assert made.to_dict()["chunks"] == found.to_dict()["chunks"]
-    assert found.checked.in_place == in_place
+    assert found.is_right, found.judgement.faults[0].text
+    written, read = made.written.program, found.judgement.program
+    assert written is not None
+    assert read is not None
+    assert read.contents_known
+    assert written.chunks == read.chunks
+    assert read.in_place == in_place
 
 
 def test_the_limits_of_sizes_are_in_the_file(xml: str) -> None:
@@ -175,7 +180,7 @@ def test_wrong_files_are_each_wrong_for_their_own_reason(
     path.write_text(change(xml))
     found = check_file(path)
     assert not found.is_right
-    assert found.checked.findings[0].code == code, found.checked.findings[0].text
+    assert found.judgement.faults[0].code == code, found.judgement.faults[0].text
 
 
 @pytest.mark.parametrize(
@@ -228,7 +233,7 @@ def test_wrong_json_is_wrong_for_its_own_reason(
     path.write_text(plan_json.replace(old, new, -1 if code == "race" else 1))
     found = check_file(path)
     assert not found.is_right
-    assert found.checked.findings[0].code == code, found.checked.findings[0].text
+    assert found.judgement.faults[0].code == code, found.judgement.faults[0].text
 
 
 def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,7 +266,7 @@ def test_commands_print_and_exit(
     assert run(["export", str(saved), "--to", "msccl", "-o", str(written), "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["format"] == "hocket.exported-file"
-    assert made["steps"] == 28
+    assert made["program"]["steps"] == 28
     assert run(["check", str(written), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["right"] is True
     written.write_text(written.read_text().replace('coll="allreduce"', 'coll="allgather"'))

@@ -78,6 +78,32 @@ def test_two_boxes_by_rails(tmp_path: Path) -> None:
     assert any("one switch joins all NICs" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("vendors", "step"),
+    # With Simple a step is 3.4 us over NVLink, or thrice what posting to a NIC takes: 1 us, AMD's 2.
+    [
+        (("GenuineIntel",) * 2, 3.4),
+        (("AuthenticAMD",) * 2, 6.0),
+        (("GenuineIntel", "AuthenticAMD"), 3.4),
+    ],
+)
+def test_processors_are_those_of_the_dumps(
+    tmp_path: Path, vendors: tuple[str, str], step: float
+) -> None:
+    topologies, graphs = [], []
+    for number, vendor in enumerate(vendors):
+        machine = replace(dumps.DGX_A100, cpu=f'arch="x86_64" vendor="{vendor}" familyid="6"')
+        (tmp_path / str(number)).mkdir()
+        rails = dumps.rails_of(machine, range(8), speed=24)
+        topology, graph = files(tmp_path / str(number), machine, rails)
+        topologies.append(topology)
+        graphs.append(graph)
+    found = hk.nccl.audit(topologies, graphs, size="1 GiB").entries[0].predicted
+    assert found is not None
+    assert (found.algorithm, found.protocol) == ("ring", "Simple")
+    assert found.latency == pytest.approx((8.4 + 28 * step + 2 * 14) * 1.4)
+
+
 def test_what_is_found(tmp_path: Path) -> None:
     """Of two boxes the second has a dead NVLink, and fewer channels, which all nodes then have."""
     whole = dumps.switched(12)

@@ -111,6 +111,8 @@ def test_bad_input() -> None:
         hk.nccl.predict("all-to-all", "dgx_a100_1box", size="1 MiB")
     with pytest.raises(hk.SpecError, match="gpu: there is no 'turing'"):
         hk.nccl.predict("all-reduce", "dgx_a100_1box", size="1 MiB", gpu="turing")
+    with pytest.raises(hk.SpecError, match="cpu: there is no 'epyc'"):
+        hk.nccl.predict("all-reduce", "dgx_a100_2box", size="1 MiB", cpu="epyc")
     with pytest.raises(hk.InfeasibleError, match="no NVIDIA GPU has 3"):
         hk.nccl.predict("all-reduce", "mi300x_8gpu", size="1 MiB")
 
@@ -148,6 +150,60 @@ def test_rccl_over_two_boxes_of_mi250() -> None:
     latency, bandwidth = found["tree", "LL128"]
     assert latency == pytest.approx(12 + 2 * (15 * 1.4 + 34.4))
     assert bandwidth == pytest.approx(161.4 * 1.09 * 0.2 / 2)
+
+
+def test_processors_count_between_nodes() -> None:
+    """AMD's take 2 us to post where Intel's take 1, thrice that with Simple; LL 22.5 GB/s, not 39."""
+    ways = {}
+    for cpu in ("intel", "amd", "other", "mixed"):
+        found = hk.nccl.predict("all-reduce", "dgx_a100_2box", size="1 GiB", cpu=cpu)
+        ways[cpu] = {(each.algorithm, each.protocol): each for each in found.choices}
+    one = {way: each.latency for way, each in ways["intel"].items()}
+    for way, each in ways["amd"].items():
+        # 28 steps inside nodes: LL 1 -> 2, LL128 1.9 -> 2, Simple 3.4 -> 6 (times 1.4 on the plateau).
+        more = {"LL": 1.0, "LL128": 0.1, "Simple": 2.6 * 1.4}[way[1]] * 28
+        assert each.latency - one[way] == pytest.approx(more if way[0] == "ring" else 0.0)
+    latencies = {way: each.latency for way, each in ways["other"].items()}
+    assert latencies == one == {way: each.latency for way, each in ways["mixed"].items()}
+    for cpu, most in (("intel", 39.0), ("amd", 22.5), ("other", 39.0), ("mixed", 22.5)):
+        assert ways[cpu]["ring", "LL"].bandwidth == pytest.approx(most * 16 / 30)
+        assert ways[cpu]["ring", "Simple"].bandwidth == ways["intel"]["ring", "Simple"].bandwidth
+
+
+def test_processors_do_not_count_inside_a_node() -> None:
+    found = [
+        hk.nccl.predict("all-reduce", "dgx_a100_1box", size="1 MiB", cpu=cpu).choices
+        for cpu in ("intel", "amd")
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "topology", "said"),
+    [
+        ("mi300x", "dgx_a100_1box", "has GPUs of ampere by its profile 'a100', not mi300x"),
+        ("hopper", "dgx_a100_4box", "has GPUs of ampere by its profile 'a100-infiniband'"),
+        ("ampere", "mi300x_8gpu", "has GPUs of mi300x by its profile"),
+        ("mi250", "mi300x_8gpu", "has GPUs of mi300x by its profile"),
+        ("mi300x", "gb200_nvl72", "its switches sum, as NVIDIA's do"),
+        ("mi300x", "ring:8@25GB/s,1us", "carry 50 GB/s from a GPU, those of mi300x 315 to 448"),
+        ("mi300x", "switch:8@336GB/s,1us", "its GPUs are not linked to one another"),
+    ],
+)
+def test_a_gpu_that_the_topology_does_not_have_is_refused(
+    gpu: str, topology: str, said: str
+) -> None:
+    with pytest.raises(hk.SpecError, match="leave it out") as caught:
+        hk.nccl.predict("all-reduce", topology, size="1 MiB", gpu=gpu)
+    assert said in str(caught.value)
+
+
+def test_a_gpu_that_the_topology_may_have_is_taken() -> None:
+    """Links of 64 GB/s as AMD states them, one of them dead; the profile's own name."""
+    linked = hk.topology.load("fc:8@64GB/s,1us").without(links=[("npu0", "npu7")])
+    assert hk.nccl.predict("all-reduce", linked, size="1 MiB", gpu="mi300x").library == "RCCL"
+    same = hk.nccl.predict("all-reduce", "dgx_a100_1box", size="1 MiB", gpu="ampere")
+    assert same.choices == hk.nccl.predict("all-reduce", "dgx_a100_1box", size="1 MiB").choices
 
 
 def test_tables_of_rccl_have_27_sizes() -> None:

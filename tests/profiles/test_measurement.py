@@ -57,6 +57,38 @@ def test_a_table_is_read(tmp_path: Path) -> None:
     )
 
 
+def test_times_of_wrong_results_are_left_out(tmp_path: Path) -> None:
+    """Each of a line's two times has a number of wrong results of its own; N/A is none."""
+    lines = LOG.replace("17.77      0", "17.77      5").replace(
+        "0.00  0.00  0\n", "0.00  0.00  3\n"
+    )
+    sweeps = read_sweeps(
+        write(tmp_path, lines.replace("0.00    0.00      0", "0.00    0.00    N/A"))
+    )
+    assert [(row.size, row.in_place) for row in sweeps] == [(8, False), (1 << 20, True)]
+    assert [line.partition(": ")[2] for line in sweeps.wrong] == [
+        "all-reduce of 8 bytes in place, #wrong 3",
+        "all-reduce of 1048576 bytes out of place, #wrong 5",
+    ]
+    assert sweeps.only(in_place=True).once().wrong == sweeps.wrong
+
+
+def test_a_log_of_wrong_results_alone_is_refused(tmp_path: Path) -> None:
+    lines = LOG.replace("      0    ", "      1    ").replace("0.00  0\n", "0.00  2\n")
+    lines = lines.replace("18.06  0\n", "18.06  9\n")
+    with pytest.raises(hk.SpecError, match="results were wrong at all 4 times; mend"):
+        read_sweeps(write(tmp_path, lines))
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_tables_of_other_separators_are_refused(tmp_path: Path, mark: str, name: str) -> None:
+    text = (
+        "# source: us\n" + HEAD.replace(",", mark) + f"all_reduce{mark}8{mark}1{mark}8{mark}3,5\n"
+    )
+    with pytest.raises(hk.SpecError, match=f"line 2: columns are separated by {name}; separate"):
+        read_sweeps(write(tmp_path, text))
+
+
 def test_a_log_is_read(tmp_path: Path) -> None:
     rows = read_sweeps(write(tmp_path, LOG, "run.txt")).rows
     assert [(row.kind, row.npus, row.nodes) for row in rows] == [("all-reduce", 4, 2)] * 4

@@ -29,6 +29,26 @@ def test_a_ring_takes_what_the_law_says(protocol: str, kind: str, size: int) -> 
     )
 
 
+@pytest.mark.parametrize("size", [64 << 20, 4 << 30])
+def test_sums_in_switches_take_their_constants(size: int) -> None:
+    """Each NPU sends all but its own share, and a sum to be multicast: S in all."""
+    box = hk.topology.load("hgx_h200_8gpu")
+    values = load_profile("h100").values
+    plan = hk.plan("all-reduce", box, size=size, algorithm="nccl-nvls", chunks=64)
+    found = hk.predict_plan(plan, "h100")
+    assert found.protocol == "simple"
+    assert found.fixed * 1e6 == pytest.approx(values["nvls.fixed"])
+    least = size / (450e9 * values["nvls.efficiency"])
+    assert least <= found.moving <= 1.05 * least
+    law = ways_of(cells_of([Measurement("all-reduce", 8, 1, size, 1.0)], hardware_of(box)), values)[
+        "nvls", "simple"
+    ][0]
+    assert 0.88 * law <= (found.moving + found.fixed) * 1e6 <= law
+    assert found == hk.predict_plan(plan, "h100", protocol="simple")
+    with pytest.raises(hk.SpecError, match="protocol: switches sum or multicast in this plan"):
+        hk.predict_plan(plan, "h100", protocol="ll128")
+
+
 def test_links_of_a_network_as_a_protocol_sees_it() -> None:
     boxes = hk.topology.load("box:2x4x2@300GB/s,1us@25GB/s,2us")
     profile = load_profile("a100-infiniband")

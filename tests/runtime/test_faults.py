@@ -17,14 +17,20 @@ LINK = {"bandwidth": "1 GB/s", "latency": "10 us"}
 TRANSPORTS = pytest.mark.parametrize("transport", ["tcp", "shared"])
 
 
-def endless(comm: runtime.Communicator) -> dict[str, Any]:
+def by_plan(comm: runtime.Communicator) -> dict[str, Any]:
+    """Do as `endless` by a plan, whose messages go through shared memory if the group was told so."""
+    topology = hk.topology.fully_connected(comm.size, **LINK)
+    return endless(comm, hk.plan("all-reduce", topology, size=1 << 16, algorithm="ring"))
+
+
+def endless(comm: runtime.Communicator, plan: hk.Plan | None = None) -> dict[str, Any]:
     """Sum again and again until somebody dies; then go on with those that are left."""
     numbers = np.full(100_000, comm.rank + 1, np.int64)
     right = comm.size * (comm.size + 1) // 2
     calls = 0
     while True:
         try:
-            total = comm.all_reduce(numbers)
+            total = comm.all_reduce(numbers, plan=plan)
         except hk.TransportError as failure:
             noticed = time.monotonic()
             left = comm.survivors("1 s")
@@ -44,8 +50,8 @@ def endless(comm: runtime.Communicator) -> dict[str, Any]:
         assert (total == right).all(), "a wrong sum"
 
 
-def kill_one(transport: str, size: int, victim: int, after: float) -> None:
-    with Ranks(size, endless, transport=transport, timeout="5 s") as ranks:
+def kill_one(transport: str, size: int, victim: int, after: float, work: Any = endless) -> None:
+    with Ranks(size, work, transport=transport, timeout="5 s") as ranks:
         time.sleep(after)
         ranks.signal(victim, signal.SIGKILL)
         killed = time.monotonic()
@@ -63,6 +69,10 @@ def test_a_killed_rank_is_named_and_the_others_go_on(transport: str) -> None:
     kill_one(transport, 3, 0, 0.9)
 
 
+def test_a_rank_that_dies_in_a_plan_through_memory_is_named() -> None:
+    kill_one("shared", 4, 1, 1.5, by_plan)
+
+
 @pytest.mark.slow
 @TRANSPORTS
 @pytest.mark.parametrize("size", [4, 8])
@@ -72,10 +82,21 @@ def test_ranks_killed_at_any_moment(transport: str, size: int) -> None:
         kill_one(transport, size, int(random.integers(size)), float(random.uniform(0.6, 1.2)))
 
 
-@TRANSPORTS
-def test_a_rank_that_stands_still_is_named(transport: str) -> None:
-    with Ranks(4, endless, transport=transport, timeout="1 s") as ranks:
-        time.sleep(1.0)
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [4, 8])
+def test_ranks_killed_at_any_moment_of_a_plan_through_memory(size: int) -> None:
+    random = np.random.default_rng(size)
+    for _ in range(25):
+        after = float(random.uniform(1.0, 2.0))
+        kill_one("shared", size, int(random.integers(size)), after, by_plan)
+
+
+@pytest.mark.parametrize(
+    ("transport", "work"), [("tcp", endless), ("shared", endless), ("shared", by_plan)]
+)
+def test_a_rank_that_stands_still_is_named(transport: str, work: Any) -> None:
+    with Ranks(4, work, transport=transport, timeout="1 s") as ranks:
+        time.sleep(1.0 if work is endless else 1.5)
         ranks.signal(1, signal.SIGSTOP)
         stopped = time.monotonic()
         for found in ranks.results([0, 2, 3]):
@@ -121,14 +142,22 @@ def test_ranks_that_do_different_things_are_all_refused(transport: str, what: st
         assert each.seconds < 5
 
 
-def test_a_rank_that_gives_up_says_so() -> None:
+@pytest.mark.parametrize("way", ["tcp", "window", "memory", "shared array"])
+def test_a_rank_that_gives_up_says_so(way: str) -> None:
+    """The others wait within the call by then."""
+    topology = hk.topology.fully_connected(3, **LINK)
+    ring = hk.plan("all-reduce", topology, size=3000, algorithm="ring", chunks=1)
+
     def work(comm: runtime.Communicator) -> None:
+        mine = comm.empty(100_000) if way == "shared array" else np.ones(100_000)
         comm.barrier()
         if comm.rank == 1:
+            time.sleep(0.2)
             comm.abort("no more data")
-        comm.all_reduce(np.ones(10))
+        comm.all_reduce(mine, out=mine, plan=ring if way == "memory" else None)
 
-    with Ranks(3, work, timeout="10 s") as ranks:
+    transport = "tcp" if way == "tcp" else "shared"
+    with Ranks(3, work, transport=transport, timeout="10 s") as ranks:
         found = all_fail(ranks, 3)
     for each in found:
         assert each.failure is not None

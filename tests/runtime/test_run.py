@@ -10,7 +10,7 @@ from tests.cli.conftest import Hocket, folder, hocket
 
 import hocket as hk
 from hocket import runtime
-from hocket.runtime import launch
+from hocket.runtime import processes
 from hocket.runtime.reference import check, expected
 
 __all__ = ["folder", "hocket"]  # fixtures
@@ -42,8 +42,15 @@ def test_a_plan_is_run_checked_and_timed(hocket: Hocket) -> None:
     ],
 )
 def test_every_kind_is_run(kind: str) -> None:
-    for algorithm, transport in ((None, "shared"), ("direct", "tcp")):
-        found = runtime.run_plan(kind, ranks=2, size=4000, algorithm=algorithm, calls=1)
+    for algorithm, asked, transport in (
+        (None, "auto", "shared"),
+        (None, "tcp", "tcp"),
+        ("direct", "auto", "tcp"),
+        ("direct", "shared", "shared"),
+    ):
+        found = runtime.run_plan(
+            kind, ranks=2, size=4000, algorithm=algorithm, calls=1, transport=asked
+        )
         assert (found.collective, found.transport) == (kind, transport)
         assert found.size == 4000
 
@@ -69,7 +76,6 @@ def test_every_kind_is_run(kind: str) -> None:
         (("plan.parquet", "-a", "ring"), "--algorithm: the plan has its own; leave it out"),
         (("plan.parquet", "--root", "1"), "--root: the plan has its own; leave it out"),
         (("plan.parquet", "--np", "3"), "--np: the plan is for 4 ranks, not 3"),
-        (("plan.parquet", "--transport", "shared"), "--transport: plans go over TCP"),
         (("nowhere.parquet",), "there is no such file"),
     ],
 )
@@ -89,7 +95,7 @@ def test_a_process_that_is_killed_is_named(monkeypatch: pytest.MonkeyPatch) -> N
             super().__init__(*args, **more)
             started.append(self)
 
-    monkeypatch.setattr(launch.subprocess, "Popen", Recorded)
+    monkeypatch.setattr(processes.subprocess, "Popen", Recorded)
 
     def kill(_stage: str, done: int, _total: int) -> None:
         if done > 0:
@@ -110,7 +116,7 @@ def test_an_interruption_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> N
             super().__init__(*args, **more)
             started.append(self)
 
-    monkeypatch.setattr(launch.subprocess, "Popen", Recorded)
+    monkeypatch.setattr(processes.subprocess, "Popen", Recorded)
 
     def interrupt(_stage: str, done: int, _total: int) -> None:
         if done > 0:

@@ -130,20 +130,23 @@ def run_plans(plans: list[hk.Plan], sizes: tuple[int, ...], dtypes: tuple[str, .
     return work
 
 
-def test_plans_of_every_algorithm() -> None:
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_plans_of_every_algorithm(transport: str) -> None:
     plans = plans_of(4, KINDS)
     assert {plan.collective.kind for plan in plans} == set(KINDS)
     assert len({plan.algorithm for plan in plans}) > 8
-    with Ranks(4, run_plans(plans, (0, 1, 1009), ("int64", "float32"))) as ranks:
+    work = run_plans(plans, (0, 1, 1009), ("int64", "float32"))
+    with Ranks(4, work, transport=transport) as ranks:
         assert ranks.results() == [[]] * 4
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 3, 6, 8, 12])
-def test_plans_of_every_algorithm_among_more(size: int) -> None:
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+@pytest.mark.parametrize("size", [2, 3, 6, 8, 12, 16])
+def test_plans_of_every_algorithm_among_more(size: int, transport: str) -> None:
     plans = plans_of(size, KINDS)
     work = run_plans(plans, (0, 1, 1009, 65_537), ("int64", "float32", "float16", "int8"))
-    with Ranks(size, work, timeout="120 s", join_timeout="120 s") as ranks:
+    with Ranks(size, work, transport=transport, timeout="120 s", join_timeout="120 s") as ranks:
         assert [ranks.ended(rank, 600).value for rank in range(size)] == [[]] * size
 
 
@@ -204,6 +207,120 @@ def test_types_that_numpy_does_not_have(transport: str) -> None:
         assert (np.abs(total - right) <= allowed).all()
         assert list(tiny) == [0x44, 0x4C, 0xC4, 0x7F]  # 3, 6, -3, and too large for a number
         assert np.array_equal(total, found[0][0])
+
+
+def eights(kind: str) -> npt.NDArray[np.float32]:
+    """The values of all 256 floats of 8 bits, by the format's definition."""
+    exponent_bits, bias = (4, 7) if kind == "float8_e4m3fn" else (5, 15)
+    bits = 7 - exponent_bits
+    codes = np.arange(256)
+    exponent = (codes >> bits) & ((1 << exponent_bits) - 1)
+    share = (codes & ((1 << bits) - 1)) / (1 << bits)
+    value = np.where(
+        exponent > 0, (1 + share) * 2.0 ** (exponent - bias), share * 2.0 ** (1 - bias)
+    )
+    if kind == "float8_e4m3fn":
+        value[(codes & 0x7F) == 0x7F] = np.nan
+    else:
+        value[exponent == 31] = np.where(share[exponent == 31] == 0, np.inf, np.nan)
+    return np.where(codes >> 7, -value, value).astype(np.float32)
+
+
+def by_every_operation(comm: runtime.Communicator) -> dict[tuple[str, str], Array]:
+    found = {}
+    for kind in ("float8_e4m3fn", "float8_e5m2"):
+        given = np.random.default_rng(comm.rank).integers(0, 256, 2000).astype(np.uint8)
+        for op in OPERATIONS:
+            found[kind, op] = comm.all_reduce(given, op, dtype=kind)
+    return found
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_eight_bits_by_every_operation(transport: str) -> None:
+    with Ranks(2, by_every_operation, transport=transport) as ranks:
+        first, second = ranks.results()
+    draws = [np.random.default_rng(rank).integers(0, 256, 2000) for rank in range(2)]
+    for (kind, op), codes in first.items():
+        assert np.array_equal(codes, second[kind, op])
+        values = eights(kind)
+        one, other = (values[draw].astype(np.float64) for draw in draws)
+        with np.errstate(invalid="ignore", over="ignore"):
+            right = {
+                "sum": one + other,
+                "product": one * other,
+                "min": np.minimum(one, other),
+                "max": np.maximum(one, other),
+                "average": (one + other) / 2,
+            }[op]
+        got = values[codes].astype(np.float64)
+        is_number = np.isfinite(one) & np.isfinite(other)
+        assert np.isnan(got[np.isnan(right)]).all(), (kind, op)
+        most = np.nanmax(values[np.isfinite(values)])
+        # With two ranks there is one rounding, and one more for an average, which is a sum at first.
+        fits = is_number & (np.abs(one + other if op == "average" else right) <= most)
+        finite = np.unique(values[np.isfinite(values)].astype(np.float64))
+        at = np.clip(np.searchsorted(finite, right[fits]), 1, len(finite) - 1)
+        gap = finite[at] - finite[at - 1]
+        allowed = gap * (0.5 if op != "average" else 1.0)
+        assert (np.abs(got[fits] - right[fits]) <= allowed).all(), (kind, op)
+        if op in ("min", "max"):
+            assert np.array_equal(got[is_number], right[is_number])
+
+
+def shared_arrays(comm: runtime.Communicator) -> list[str]:
+    """Arrays in memory that all see, whole and in part, beside ordinary ones."""
+    wrong = []
+    for dtype, shape in (("float32", (comm.size * 30_000,)), ("int16", (comm.size, 70_001))):
+        mine = comm.empty(shape, dtype)
+        assert (mine.shape, mine.dtype) == (shape, np.dtype(dtype))
+        out = comm.empty(shape, dtype)
+        for kind, op in itertools.product(KINDS, ("sum", "max")):
+            root = comm.size - 1 if kind in ("broadcast", "reduce", "gather", "scatter") else 0
+            inputs = [filled(rank, mine.size, dtype).reshape(shape) for rank in range(comm.size)]
+            mine[...] = inputs[comm.rank]
+            more = {"out": out} if kind in ("all-reduce", "all-to-all") else {}
+            result = call(comm, kind, mine, root, op, **more)
+            found = check(kind, result, inputs, comm.rank, root, op)
+            wrong += [f"{kind} {op} of {dtype}: {found}"] if found else []
+    mine = comm.empty(100_000, "float64")
+    mine[:] = comm.rank + 1
+    comm.all_reduce(mine[100:90_000], "average", out=mine[100:90_000])
+    half = (comm.size + 1) / 2
+    assert (mine[100:90_000] == half).all()
+    assert (mine[:100] == comm.rank + 1).all()
+    assert (mine[90_000:] == comm.rank + 1).all()
+    # Some in shared memory, some not.
+    given = mine if comm.rank else mine.copy()
+    assert (comm.all_reduce(given)[200:300] == half * comm.size).all()
+    assert comm.empty(0).tolist() == []
+    assert comm.empty((), "int32").shape == ()
+    kept = comm.empty((2, 3))
+    kept[:] = 7
+    comm.close()
+    assert (kept == 7).all()
+    return wrong
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+@pytest.mark.parametrize("size", [2, 5])
+def test_arrays_in_memory_that_all_see(transport: str, size: int) -> None:
+    with Ranks(size, shared_arrays, transport=transport) as ranks:
+        assert ranks.results() == [[]] * size
+
+
+def test_shared_arrays_that_make_no_sense() -> None:
+    def work(comm: runtime.Communicator) -> list[str]:
+        said = []
+        for shape, dtype in ((-1, "f4"), (3, "f5"), (3, object), ("x", "f4")):
+            with pytest.raises(hk.SpecError) as caught:
+                comm.empty(shape, dtype)  # type: ignore[arg-type]
+            said.append(str(caught.value))
+        return said
+
+    with Ranks(2, work) as ranks:
+        found = ranks.results()[0]
+    assert all("\n" not in each for each in found)
+    assert found[2] == "dtype: holds objects of Python; give numbers"
 
 
 def arrays(comm: runtime.Communicator) -> list[str]:

@@ -215,7 +215,9 @@ def test_packets_pass_an_npu_that_only_passes_on() -> None:
     whole = plan_on(topology, "greedy")
     assert passed_on(whole) is whole
     sums = T.offloaded(T.switch(4, bandwidth="1 GB/s", latency="1 us"))
-    with pytest.raises(hk.SpecError, match="sw0 takes no part in the collective, and does not only"):
+    with pytest.raises(
+        hk.SpecError, match="sw0 takes no part in the collective, and does not only"
+    ):
         passed_on(plan_on(sums, "in-network"))
 
 

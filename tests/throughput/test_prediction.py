@@ -20,8 +20,6 @@ def test_gpt3_of_2021() -> None:
     """384 A100 reached 153 teraflops with what is computed again (Narayanan et al. 2021, table 2)."""
     found = hk.predict_training("gpt3-175b", npu="a100", stack="megatron-2021", **GPT3)
     assert found.hardware_tflops == pytest.approx(153, rel=0.05)
-    assert found.error is not None
-    assert found.error.median < 0.08
     assert any("passes" in line for line in found.assumed)
     value = found.to_dict()
     assert sum(each["time_s"] for each in value["parts"]) == pytest.approx(value["time_s"])
@@ -36,6 +34,16 @@ def test_own_constants_have_their_own_error() -> None:
     assert not found.assumed
     assert found.error is not None
     assert found.error.of == "mpt-a100"
+
+
+def test_assumed_constants_have_the_wide_error() -> None:
+    """The error of all runs predicted by another program's constants, not of the sets that fare best."""
+    found = hk.predict_training("gpt3-175b", npu="a100", stack="megatron-2021", **GPT3)
+    own = shipped().errors["llm-foundry on a100"]
+    assert found.assumed
+    assert found.error is not None
+    assert found.error.median > 2 * own.median
+    assert found.error.of == "narayanan-2021, korthikanti-2022, llama3-405b and bloom-prequel"
 
 
 def test_borrowed_constants_have_the_error_of_other_clusters() -> None:

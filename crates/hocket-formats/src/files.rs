@@ -1,13 +1,12 @@
-//! Files of a folder that an environment variable names, for tests on files that are not part of this repository.
+//! Files that others wrote, for tests: those in `tests/data`, and those of a folder that an environment variable names.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Files with an ending in the folder and those below it; none where the variable is not set.
-pub(crate) fn files(variable: &str, ending: &str) -> Vec<PathBuf> {
-    let Some(root) = std::env::var_os(variable) else {
-        return Vec::new();
-    };
-    let mut folders = vec![PathBuf::from(root)];
+/// Files with an ending in a folder of `tests/data`, and in the folder that a variable names, with those below them.
+pub(crate) fn files(variable: &str, shipped: &str, ending: &str) -> Vec<PathBuf> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data");
+    let mut folders = vec![data.join(shipped)];
+    folders.extend(std::env::var_os(variable).map(PathBuf::from));
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
@@ -20,5 +19,6 @@ pub(crate) fn files(variable: &str, ending: &str) -> Vec<PathBuf> {
         }
     }
     found.sort();
+    assert!(!found.is_empty(), "{shipped} has files");
     found
 }

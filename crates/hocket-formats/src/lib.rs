@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "core")]
+pub mod chakra;
 mod elements;
 mod error;
 #[cfg(all(test, feature = "core"))]

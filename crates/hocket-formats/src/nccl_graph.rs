@@ -8,6 +8,9 @@
 //! NVIDIA NCCL 2.30.7, `src/graph/xml.{h,cc}` (the reader and its limits), `search.cc` (`ncclTopoGetGraphFromXml`),
 //! `connect.cc` (what channels must have in common) and `rings.cc`.
 
+mod reader;
+mod rules;
+
 use std::fmt::Write as _;
 
 use crate::elements::{Document, Element, quoted};
@@ -15,10 +18,6 @@ use crate::error::FormatError;
 
 /// Channels of a graph at most: half of `MAXCHANNELS`, as NCCL doubles them.
 pub const MOST_CHANNELS: usize = 32;
-/// Elements within another at most, `MAX_SUBS`: GPUs and two NICs of a channel.
-const MOST_WITHIN: usize = 640;
-/// Elements of a file at most: `NCCL_GRAPH_XML_MAX_NODES`.
-const MOST_ELEMENTS: usize = 65536;
 /// The version of files.
 const VERSION: i64 = 1;
 /// Types of paths, the nearest first.
@@ -26,6 +25,9 @@ pub const TYPES: [&str; 9] = [
     "LOC", "NVL", "NVB", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS",
 ];
 const LARGEST: i64 = (1 << 31) - 1;
+
+pub use reader::reader_fault;
+pub use rules::GraphFault;
 
 /// A GPU of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,145 +170,6 @@ impl Graphs {
         out.push_str("</graphs>\n");
         Ok(out)
     }
-
-    /// Whether NCCL takes such a file: numbers of channels and of elements, both rings and trees with as many
-    /// channels, every GPU once in a channel, the same GPUs in all.
-    ///
-    /// # Errors
-    /// A fault that says which limit is not kept.
-    pub fn check(&self) -> Result<(), FormatError> {
-        let elements: usize = self.graphs.iter().map(elements_of).sum();
-        if elements + 1 > MOST_ELEMENTS {
-            let why = format!("the file would have {} elements", elements + 1);
-            let right = format!("NCCL reads {MOST_ELEMENTS} at most; use fewer channels");
-            return Err(FormatError::new(why).remedy(right));
-        }
-        let counts = [0, 1].map(|id| self.of(id).map(|graph| graph.channels.len()));
-        let [Some(rings), Some(trees)] = counts else {
-            let missing = if counts[0].is_none() {
-                "ring (id 0)"
-            } else {
-                "tree (id 1)"
-            };
-            let why = format!("it has no graph of a {missing}");
-            return Err(FormatError::new(why)
-                .remedy("give both: NCCL would search for the other, and use the fewer channels"));
-        };
-        if rings != trees {
-            let why = format!("rings have {rings} channels and trees {trees}");
-            return Err(FormatError::new(why).remedy("give both as many: NCCL uses the fewer"));
-        }
-        let mut all: Option<Vec<i64>> = None;
-        for graph in &self.graphs {
-            graph.check()?;
-            for (number, channel) in graph.channels.iter().enumerate().filter(|_| graph.id < 2) {
-                let mut devs: Vec<i64> = channel.gpus.iter().map(|gpu| gpu.dev).collect();
-                devs.sort_unstable();
-                let known = all.get_or_insert_with(|| devs.clone());
-                if *known != devs {
-                    let why = format!("channel {number} of graph {} has other GPUs", graph.id);
-                    return Err(FormatError::new(why)
-                        .remedy("every channel passes every GPU of the node once"));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Graph {
-    fn check(&self) -> Result<(), FormatError> {
-        let id = self.id;
-        let wrong = |why: String, right: &str| {
-            Err(FormatError::new(format!("graph {id}: {why}")).remedy(right))
-        };
-        let count = self.channels.len();
-        if count > MOST_CHANNELS {
-            let why = format!("it has {count} channels");
-            return wrong(
-                why,
-                "give 32 at most: NCCL doubles them, has room for 64, and does not look",
-            );
-        }
-        let patterns: &[i64] = match id {
-            0 => &[4],
-            1 => &[1, 2, 3],
-            3 => &[5],
-            _ => &[1, 2, 3, 6],
-        };
-        if !patterns.contains(&self.pattern) {
-            return wrong(
-                format!("its pattern is {}", self.pattern),
-                "rings have 4, trees 1 to 3, NVLS 5",
-            );
-        }
-        for name in [&self.type_intra, &self.type_inter] {
-            if !TYPES.contains(&name.as_str()) {
-                return wrong(
-                    format!("there is no type {}", quoted(name)),
-                    "types are LOC, NVL, NVB, PIX, PXB, P2C, PXN, PHB and SYS",
-                );
-            }
-        }
-        for speed in [self.speed_intra, self.speed_inter] {
-            if !(speed > 0.0 && speed <= 10_000.0) {
-                return wrong(
-                    format!("a channel of {speed} GB/s"),
-                    "give more than 0: NCCL's choice of algorithms divides by it",
-                );
-            }
-        }
-        if !(0..=2).contains(&self.cross_nic) {
-            return wrong(format!("crossnic is {}", self.cross_nic), "give 0, 1 or 2");
-        }
-        let is_joined = self.channels.iter().any(|it| !it.nets.is_empty());
-        for (number, channel) in self.channels.iter().enumerate() {
-            let at = |why: &str| format!("channel {number} {why}");
-            let mut devs: Vec<i64> = channel.gpus.iter().map(|gpu| gpu.dev).collect();
-            devs.sort_unstable();
-            if devs.is_empty() || (id == 3 && devs.len() > 1) {
-                return wrong(
-                    at("has no GPU, or more than its head"),
-                    "give the GPUs of the node; of NVLS the head alone",
-                );
-            }
-            if devs.windows(2).any(|pair| pair[0] == pair[1]) {
-                return wrong(at("passes a GPU twice"), "give every GPU of the node once");
-            }
-            if devs[0] < 0 || channel.nets.iter().any(|&net| net < 0) {
-                return wrong(
-                    at("has a negative number"),
-                    "numbers of GPUs and NICs are 0 or more",
-                );
-            }
-            if channel.gpus.len() + channel.nets.len() > MOST_WITHIN {
-                return wrong(
-                    at("has more than 640 GPUs and NICs"),
-                    "NCCL reads 640 at most",
-                );
-            }
-            if channel.nets.len() != if is_joined { 2 } else { 0 } {
-                return wrong(
-                    at("has not two NICs, as others have"),
-                    "give the NIC in and the NIC out, or none in all",
-                );
-            }
-            if self.cross_nic == 0 && is_joined && channel.nets[0] != channel.nets[1] && id == 0 {
-                return wrong(
-                    at("goes out by another NIC than it came in by"),
-                    "set crossnic to 1",
-                );
-            }
-        }
-        Ok(())
-    }
-}
-
-fn elements_of(graph: &Graph) -> usize {
-    let within = graph.channels.iter();
-    1 + within
-        .map(|it| 1 + it.gpus.len() + it.nets.len())
-        .sum::<usize>()
 }
 
 /// A number as short as it can be.

@@ -61,6 +61,20 @@ unsafe impl Column for hocket_core::trace::CallKind {
     type Number = u8;
 }
 
+/// Bytes that `owner` keeps and that are nobody's but the array's, as an array that can be written.
+#[cfg(target_os = "linux")]
+pub(crate) fn memory_of<'py, C: PyClass<Frozen = True> + Sync>(
+    owner: Bound<'py, C>,
+    place: impl FnOnce(&C) -> (*mut u8, usize),
+) -> Bound<'py, PyArray1<u8>> {
+    let (start, len) = place(owner.get());
+    // SAFETY: the owner keeps the bytes as long as the array keeps it.
+    unsafe {
+        let view = ArrayView1::from_shape_ptr(len, start.cast_const());
+        PyArray1::borrow_from_array(&view, owner.into_any())
+    }
+}
+
 /// A column that `owner` holds, as a read-only array that keeps `owner` alive.
 pub(crate) fn column<'py, C, T>(
     owner: &Bound<'py, C>,

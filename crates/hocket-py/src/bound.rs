@@ -22,6 +22,7 @@ pub(crate) struct Bound {
     components: Vec<(String, u64)>,
     exact_cut: bool,
     exact_partition: bool,
+    sides: Vec<Vec<u32>>,
 }
 
 impl Bound {
@@ -35,6 +36,12 @@ impl Bound {
                 .collect(),
             exact_cut: bound.exact_cut,
             exact_partition: bound.exact_partition,
+            sides: bound
+                .witness
+                .sides()
+                .iter()
+                .map(|side| side.iter().map(|device| device.index() as u32).collect())
+                .collect(),
         }
     }
 }
@@ -43,12 +50,14 @@ impl Bound {
 impl Bound {
     /// What was found before, as in a pickle.
     #[new]
+    #[pyo3(signature = (time_ps, witness, components, exact_cut, exact_partition, sides=Vec::new()))]
     fn new(
         time_ps: u64,
         witness: String,
         components: Vec<(String, u64)>,
         exact_cut: bool,
         exact_partition: bool,
+        sides: Vec<Vec<u32>>,
     ) -> Self {
         Self {
             time_ps,
@@ -56,6 +65,7 @@ impl Bound {
             components,
             exact_cut,
             exact_partition,
+            sides,
         }
     }
 
@@ -66,6 +76,7 @@ impl Bound {
             "components",
             "exact_cut",
             "exact_partition",
+            "sides",
         ];
         reduced(this.py(), "Bound", attributes(this, &names)?)
     }

@@ -4,13 +4,14 @@ use std::fmt;
 
 use hocket_core::collective::CollectiveKind;
 use hocket_core::program::check::CheckOptions;
-use hocket_core::program::interpret::{InterpretOptions, Schedule, computes};
+use hocket_core::program::interpret::{Explored, InterpretOptions, Schedule, computes, explore};
 use hocket_core::program::{
     LowerError, LowerOptions, Mode, Program, SizeLimits, fewest_channels, lower, raise,
 };
 use hocket_core::progress::Progress;
 use hocket_core::topology::Topology;
 use hocket_formats::msccl_xml::{self, Protocol};
+use hocket_formats::nccl_graph::{Graphs, reader_fault};
 use hocket_formats::{Finding, Verdict, mscclpp_json};
 use pyo3::prelude::*;
 
@@ -47,6 +48,18 @@ pub(crate) struct PyFinding {
     place: String,
     detail: String,
     text: String,
+}
+
+impl PyFinding {
+    fn of(finding: Finding) -> Self {
+        Self {
+            text: finding.to_string(),
+            code: finding.code.to_owned(),
+            line: (finding.line > 0).then_some(finding.line),
+            place: finding.place,
+            detail: finding.detail,
+        }
+    }
 }
 
 /// What a file is, and what is wrong with it.
@@ -86,19 +99,8 @@ struct Facts {
 
 impl Checked {
     fn new(py: Python<'_>, facts: Facts, verdict: Verdict) -> PyResult<Self> {
-        let findings = verdict.findings.into_iter().map(|finding| {
-            let text = finding.to_string();
-            Py::new(
-                py,
-                PyFinding {
-                    code: finding.code.to_owned(),
-                    line: (finding.line > 0).then_some(finding.line),
-                    place: finding.place,
-                    detail: finding.detail,
-                    text,
-                },
-            )
-        });
+        let findings = verdict.findings.into_iter();
+        let findings = findings.map(|finding| Py::new(py, PyFinding::of(finding)));
         Ok(Self {
             name: facts.name,
             collective: facts.collective,
@@ -257,8 +259,77 @@ fn run(program: &Program, options: &CheckOptions, verdict: &mut Verdict) {
         true => "every output is right",
         false => "it ends; what outputs must hold is not known",
     };
-    let note = format!("run on integers in {} orders: {outputs}", orders.len());
-    verdict.notes.push(note);
+    let mut how = format!("in {} orders", orders.len());
+    if program.len() <= EXPLORED_STEPS && verdict.contents_known {
+        match explored(program, options.chunks_per_message) {
+            Some(Explored::Right) => "in every order that there is".clone_into(&mut how),
+            Some(outcome) => {
+                verdict.add(Finding {
+                    code: "run",
+                    line: 0,
+                    place: String::new(),
+                    detail: format!("of all its runs {}", what_of(outcome)),
+                });
+                return;
+            }
+            None => {}
+        }
+    }
+    verdict
+        .notes
+        .push(format!("run on integers {how}: {outputs}"));
+}
+
+/// Steps of a program at most whose runs are all made, and states that they may have.
+const EXPLORED_STEPS: usize = 64;
+const EXPLORED_STATES: usize = 20_000;
+
+/// What runs of a program come to, after "of all its runs".
+fn what_of(outcome: Explored) -> &'static str {
+    match outcome {
+        Explored::TooMany => "only some were made",
+        Explored::Race => "one has two steps access a chunk at the same time",
+        Explored::Undefined => "one reads a chunk that holds nothing",
+        Explored::Stuck => "one gets stuck",
+        Explored::Wrong => "one ends with a wrong output",
+        Explored::Right => "every one ends with right outputs",
+    }
+}
+
+/// What all runs of a program come to in all its modes; nothing where there are too many.
+fn explored(program: &Program, chunks_per_message: u32) -> Option<Explored> {
+    for &mode in program.modes() {
+        match explore(program, mode, chunks_per_message, EXPLORED_STATES).ok()? {
+            Explored::Right => {}
+            Explored::TooMany => return None,
+            worse => return Some(worse),
+        }
+    }
+    Some(Explored::Right)
+}
+
+/// Judges a file of NCCL's graphs: what keeps no rule of NCCL's, and what is to be known though it does.
+#[pyfunction]
+pub(crate) fn check_nccl_graph(
+    py: Python<'_>,
+    text: &str,
+) -> Result<(Vec<PyFinding>, Vec<String>), CoreError> {
+    py.detach(|| {
+        let graphs = Graphs::parse(text.as_bytes())?;
+        let faults = reader_fault(text).into_iter().chain(graphs.faults());
+        let faults = faults.map(|fault| {
+            PyFinding::of(Finding {
+                code: fault.code,
+                line: fault.line,
+                place: String::new(),
+                detail: format!("{}; {}", fault.why, fault.remedy),
+            })
+        });
+        let advice = graphs
+            .advice()
+            .map(|fault| format!("{}; {}", fault.why, fault.remedy));
+        Ok((faults.collect(), advice.into_iter().collect()))
+    })
 }
 
 /// The program of a file as transfers of a plan.

@@ -29,6 +29,7 @@ mod packing;
 mod simulate;
 mod symmetry;
 mod cluster;
+mod chakra;
 mod formats;
 mod perfetto;
 mod report;
@@ -61,17 +62,21 @@ mod _core {
     #[pymodule_export]
     use crate::collective::PyCollective;
     #[pymodule_export]
-    use crate::multirail::{
-        Balance, DimensionRun, PySchedule, balance, carries_out, check_rails, plan_of, rails,
-        schedule,
-    };
+    use crate::multirail::{DimensionRun, PySchedule, carries_out, plan_of, schedule};
+    /// `hocket._core.chakra`: execution traces as ASTRA-sim runs them.
+    #[pymodule]
+    mod chakra {
+        #[pymodule_export]
+        use crate::chakra::{ChakraExported, PyWriter, export};
+    }
+
     /// `hocket._core.formats`: files of other runtimes.
     #[pymodule]
     mod formats {
         #[pymodule_export]
         use crate::formats::{
-            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, export_msccl,
-            export_mscclpp, raise_msccl, raise_mscclpp,
+            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, check_nccl_graph,
+            export_msccl, export_mscclpp, raise_msccl, raise_mscclpp,
         };
     }
 
@@ -94,6 +99,13 @@ mod _core {
     mod kernel {
         #[pymodule_export]
         use crate::kernel::durations;
+    }
+
+    /// `hocket._core.multirail`: dimensions as schedulers see them, and how data is spread over them.
+    #[pymodule]
+    mod multirail {
+        #[pymodule_export]
+        use crate::multirail::{Balance, balance, check_rails, rails};
     }
 
     /// `hocket._core.nccl`: files of NCCL, and plans along the channels that they name.
@@ -141,6 +153,7 @@ mod _core {
     #[pymodule_export]
     use crate::report::{
         DimensionReport, Report, activity, dimension_report, equal_links, gap, heat, rates, report,
+        use_and_sums,
     };
     /// `hocket._core.routing`: paths on a Clos or fat tree.
     #[pymodule]
@@ -208,11 +221,13 @@ mod _core {
     fn init(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
         let modules = module.py().import("sys")?.getattr("modules")?;
         for name in [
+            "chakra",
             "cluster",
             "formats",
             "interrupt",
             "iteration",
             "kernel",
+            "multirail",
             "nccl",
             "packing",
             "perfetto",

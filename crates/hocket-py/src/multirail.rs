@@ -367,7 +367,7 @@ pub(crate) fn rails(topology: &PyTopology) -> Vec<RailTuple> {
 }
 
 /// Shares of the data by order, and what they do to the dimensions.
-#[pyclass(module = "hocket._core", frozen, get_all)]
+#[pyclass(module = "hocket._core.multirail", frozen, get_all)]
 pub(crate) struct Balance {
     shares: Vec<(Vec<u8>, f64)>,
     loads: Vec<f64>,

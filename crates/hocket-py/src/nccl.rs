@@ -6,7 +6,7 @@ use hocket_core::algorithms::{
 };
 use hocket_core::id::{DeviceId, NpuId};
 use hocket_formats::nccl_graph::{Channel, GpuRef, Graph, Graphs};
-use hocket_formats::nccl_topology::{self as topology, Network, System, read_smi};
+use hocket_formats::nccl_topology::{self as topology, Network, Processor, System, read_smi};
 use hocket_formats::nccl_tuner::{ALGORITHMS, COLLECTIVES, PROTOCOLS, Row, Table};
 use pyo3::prelude::*;
 
@@ -70,6 +70,11 @@ impl PySystem {
             (net.id(), net.name.clone(), net.mbps, device)
         })
         .collect()
+    }
+
+    #[getter]
+    fn processor(&self) -> Option<&'static str> {
+        self.core.processor.map(Processor::name)
     }
 
     #[getter]

@@ -95,13 +95,36 @@ pub(crate) fn heat<'py>(
     run: &PyRun,
     bins: usize,
 ) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
-    let run = run.core();
-    if run.services.is_empty() && run.start.iter().len() > 0 {
+    let run = with_services(run)?.core();
+    let shares = py.detach(|| core::heat(run, bins));
+    Ok(PyArray1::from_vec(py, shares).reshape([run.links.len(), bins])?)
+}
+
+/// Rows of links, columns of bins.
+type Cells<'py> = Bound<'py, PyArray2<u8>>;
+
+#[pyfunction]
+pub(crate) fn use_and_sums<'py>(
+    py: Python<'py>,
+    run: &PyRun,
+    bins: usize,
+) -> Result<(Cells<'py>, Cells<'py>), CoreError> {
+    let (op, run) = (run.plan().core().op(), with_services(run)?.core());
+    let (used, sums) = py.detach(|| core::use_and_sums(run, op, bins));
+    let shape = [run.links.len(), bins];
+    Ok((
+        PyArray1::from_vec(py, used).reshape(shape)?,
+        PyArray1::from_vec(py, sums).reshape(shape)?,
+    ))
+}
+
+/// A run that kept its services, or what to do about it.
+fn with_services(run: &PyRun) -> Result<&PyRun, CoreError> {
+    if run.core().services.is_empty() && run.core().start.iter().len() > 0 {
         let wrong = Parts::new("the run kept no services");
         return Err(wrong.remedy("simulate with keep_services=True").into());
     }
-    let shares = py.detach(|| core::heat(run, bins));
-    Ok(PyArray1::from_vec(py, shares).reshape([run.links.len(), bins])?)
+    Ok(run)
 }
 
 #[pyfunction]

@@ -120,6 +120,13 @@ impl PyProgram {
     }
 }
 
+/// What keeps memory that all ranks see for an array of it.
+#[cfg(target_os = "linux")]
+#[pyclass(module = "hocket._core.runtime", frozen)]
+struct PyBoard {
+    board: std::sync::Arc<hocket_runtime::group::Board>,
+}
+
 /// A group of ranks.
 #[pyclass(name = "Group", module = "hocket._core.runtime", frozen)]
 pub(crate) struct PyGroup {
@@ -155,11 +162,11 @@ impl PyGroup {
     }
 
     /// Makes a call with the interpreter released; now and then it looks for signals.
-    fn call(
+    fn call<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Group, &mut dyn FnMut() -> bool) -> Result<(), Failure> + Send,
-    ) -> Result<(), CoreError> {
+        work: impl FnOnce(&mut Group, &mut dyn FnMut() -> bool) -> Result<T, Failure> + Send,
+    ) -> Result<T, CoreError> {
         const LOOK: Duration = Duration::from_millis(100);
         let mut raised = None;
         let result = py.detach(|| {
@@ -213,7 +220,7 @@ fn area(
     })
 }
 
-fn request(dtype: &str, op: &str, elements: u64) -> Result<Request, CoreError> {
+fn request(dtype: &str, op: &str, elements: u64, by_memory: bool) -> Result<Request, CoreError> {
     let unknown = |field: &str, given: &str, known: Vec<&str>| {
         let known = known.join(", ");
         let parts = Parts::new(format!("{given:?} is not known"));
@@ -229,6 +236,7 @@ fn request(dtype: &str, op: &str, elements: u64) -> Result<Request, CoreError> {
         dtype,
         op,
         elements,
+        by_memory,
     })
 }
 
@@ -245,7 +253,7 @@ fn seconds(name: &str, value: f64) -> Result<Duration, CoreError> {
 #[pymethods]
 impl PyGroup {
     #[staticmethod]
-    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams, ways=None))]
+    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams, table=0, ways=None))]
     #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
     fn connect(
         py: Python<'_>,
@@ -258,6 +266,7 @@ impl PyGroup {
         timeout: f64,
         shares: bool,
         streams: u32,
+        table: u64,
         ways: Option<Vec<(u32, u32, IpAddr)>>,
     ) -> Result<Self, CoreError> {
         let ways = ways.unwrap_or_default().into_iter();
@@ -271,6 +280,7 @@ impl PyGroup {
             timeout: seconds("timeout", timeout)?,
             shares,
             streams,
+            table,
             ways: ways
                 .map(|(rank, stream, to)| ((rank, stream), to))
                 .collect(),
@@ -279,7 +289,7 @@ impl PyGroup {
         Ok(Self::of(group))
     }
 
-    #[pyo3(signature = (program, dtype, op, elements, input, output=None))]
+    #[pyo3(signature = (program, dtype, op, elements, input, output=None, *, by_memory=false))]
     #[expect(clippy::too_many_arguments, reason = "a call")]
     fn run(
         &self,
@@ -290,8 +300,9 @@ impl PyGroup {
         elements: u64,
         input: Option<&Bound<'_, PyArray1<u8>>>,
         output: Option<&Bound<'_, PyArray1<u8>>>,
+        by_memory: bool,
     ) -> Result<(), CoreError> {
-        let request = request(dtype, op, elements)?;
+        let request = request(dtype, op, elements, by_memory)?;
         let input = area("input", input, program.in_place())?;
         let output = area("output", output, true)?;
         self.call(py, |group, stop| {
@@ -314,13 +325,33 @@ impl PyGroup {
         output: Option<&Bound<'_, PyArray1<u8>>>,
     ) -> Result<(), CoreError> {
         let kind: CollectiveKind = kind.parse()?;
-        let request = request(dtype, op, elements)?;
+        let request = request(dtype, op, elements, true)?;
         let input = area("input", input, false)?;
         let output = area("output", output, true)?;
         self.call(py, |group, stop| {
             // SAFETY: the caller's references keep the arrays until the call ends.
             unsafe { group.exchange(kind, root, &request, input, output, stop) }
         })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn allocate<'py>(
+        &self,
+        py: Python<'py>,
+        bytes: usize,
+    ) -> Result<Option<Bound<'py, PyArray1<u8>>>, CoreError> {
+        let made = self.call(py, |group, stop| group.allocate(bytes, stop))?;
+        let Some(board) = made else { return Ok(None) };
+        let owner = Bound::new(py, PyBoard { board })?;
+        Ok(Some(crate::arrays::memory_of(owner, |each| {
+            (each.board.own(), each.board.bytes())
+        })))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn allocate(&self, bytes: usize) -> Option<Py<PyAny>> {
+        let _ = bytes;
+        None
     }
 
     fn abort(&self, py: Python<'_>, why: &str) {

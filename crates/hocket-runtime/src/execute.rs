@@ -6,7 +6,7 @@
 mod receive;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{self, IoSlice, Write};
+use std::io::{self, IoSlice};
 use std::time::{Duration, Instant};
 
 use hocket_core::program::{Buffer, Op};
@@ -16,6 +16,8 @@ use crate::control::Control;
 use crate::error::{Code, Failure};
 use crate::links::{Links, Outgoing, Reading, Stream};
 use crate::number::{Dtype, Reduction, combine};
+#[cfg(target_os = "linux")]
+use crate::pipes::Pipes;
 use crate::script::{Place, Script, Step};
 use crate::wire::{Agreement, Header};
 
@@ -134,9 +136,15 @@ impl<'a> Execution<'a> {
         for key in &uses {
             let stream = links.open.get_mut(key).expect("connected before");
             stream.opened = (false, false);
+            stream.awaited = 0;
             if stream.reading == Reading::Parked {
                 stream.reading = Reading::Header;
             }
+        }
+        for (&(peer, channel), &inbox) in &inbox_of {
+            let key = links.stream_of(peer, channel);
+            let stream = links.open.get_mut(&key).expect("connected before");
+            stream.awaited += inboxes[inbox as usize].lengths.len();
         }
         Self {
             ready: (0..states.len() as u32).collect(),
@@ -196,13 +204,44 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Waits for sockets, and reads.
+    /// Waits until something comes or can go, and reads.
     fn wait(&mut self) -> Result<(), Failure> {
         let idle = self.moved.elapsed();
         if idle >= self.call.timeout {
             return Err(self.stalled());
         }
         let most = (self.call.timeout - idle).min(LOOK);
+        #[cfg(target_os = "linux")]
+        if let Some(pipes) = self.links.memory.clone() {
+            return self.wait_for_memory(&pipes, most);
+        }
+        self.wait_for_sockets(most)
+    }
+
+    /// Waits for ranks with which memory is shared, and reads.
+    #[cfg(target_os = "linux")]
+    fn wait_for_memory(&mut self, pipes: &Pipes, most: Duration) -> Result<(), Failure> {
+        let rung = pipes.rung();
+        let open = &self.links.open;
+        let comes = self.reads.iter().any(|key| open[key].has_more());
+        if !comes && !self.uses.iter().any(|key| open[key].has_room()) {
+            pipes.wait(rung, most.min(crate::memory::SLEEP));
+            if pipes.rung() == rung
+                && let Some(failure) = self.control.poll()?
+            {
+                return Err(failure);
+            }
+        }
+        for key in self.reads.clone() {
+            if self.links.open[&key].can_come() {
+                self.read(key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for sockets, and reads.
+    fn wait_for_sockets(&mut self, most: Duration) -> Result<(), Failure> {
         let mut sockets = Vec::with_capacity(self.uses.len() + 1);
         sockets.push(PollFd::new(self.control.socket(), PollFlags::IN));
         let mut keys = Vec::with_capacity(self.uses.len());
@@ -215,11 +254,10 @@ impl<'a> Execution<'a> {
             let reads = self.reads.binary_search(&key).is_ok();
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::OUT, !stream.out.is_empty());
-            flags.set(
-                PollFlags::IN,
-                reads && stream.reading != Reading::Parked && !stream.ended,
-            );
-            sockets.push(PollFd::new(&stream.socket, flags));
+            flags.set(PollFlags::IN, reads && stream.can_come() && !stream.ended);
+            if let Some(socket) = stream.socket() {
+                sockets.push(PollFd::new(socket, flags));
+            }
         }
         let used = sockets.len();
         sockets.extend(self.links.doors());
@@ -401,7 +439,7 @@ impl<'a> Execution<'a> {
     fn write(&mut self, key: (u32, u32)) -> Result<(), Failure> {
         loop {
             let stream = self.stream(key);
-            let Some(first) = stream.out.front_mut() else {
+            let Some(first) = stream.out.front() else {
                 return Ok(());
             };
             let (head, len) = (first.head.len(), first.len);
@@ -411,12 +449,12 @@ impl<'a> Execution<'a> {
                 IoSlice::new(&first.head[first.sent.min(head)..]),
                 IoSlice::new(&data[first.sent.saturating_sub(head)..]),
             ];
-            match (&stream.socket).write_vectored(&parts) {
+            match stream.write(&parts) {
                 Ok(written) => {
-                    first.sent += written;
                     self.moved = Instant::now();
                     let stream = self.stream(key);
-                    let first = stream.out.front().expect("just written");
+                    let first = stream.out.front_mut().expect("just written");
+                    first.sent += written;
                     if first.sent == head + len {
                         let block = first.block;
                         stream.out.pop_front();

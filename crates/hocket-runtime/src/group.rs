@@ -1,6 +1,8 @@
 //! A group of ranks, and the calls that it makes.
 
 use std::collections::HashMap;
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use hocket_core::collective::CollectiveKind;
@@ -9,15 +11,21 @@ use crate::control::{Control, listen};
 use crate::error::{Code, Failure};
 use crate::execute::{Call, Execution, buffers};
 use crate::links::Links;
+#[cfg(target_os = "linux")]
+use crate::memory;
 use crate::number::{Dtype, Reduction, divide};
 use crate::options::{GroupOptions, check};
 use crate::script::{Loaded, Script, parts};
 #[cfg(target_os = "linux")]
-use crate::window::{self, Exchange, Window};
+pub use crate::window::Board;
+#[cfg(target_os = "linux")]
+use crate::window::{Exchange, Window};
 use crate::wire::{self, Agreement, Frame, Member};
 
 /// How long the store may take to say who stands still, beyond the time in which it collects reports.
 const VERDICT: Duration = Duration::from_millis(300);
+
+const NO_MEMORY: &str = "the ranks of the group share no memory";
 
 /// How long to wait for the store to say why a connection could not be made.
 const BROKEN: Duration = Duration::from_millis(50);
@@ -31,6 +39,8 @@ pub struct Request {
     pub op: Reduction,
     /// Numbers of the whole vector: that of a rank, or the gathered or scattered one.
     pub elements: u64,
+    /// Whether messages of a program go through shared memory.
+    pub by_memory: bool,
 }
 
 /// A place in the caller's memory.
@@ -86,7 +96,7 @@ impl Group {
         let (listener, address) = listen(&control, !options.ways.is_empty())?;
         let challenge = wire::challenge();
         #[cfg(target_os = "linux")]
-        let file = options.shares.then(window::file).flatten();
+        let file = options.shares.then(memory::file).flatten();
         #[cfg(target_os = "linux")]
         let number = file
             .as_ref()
@@ -100,12 +110,14 @@ impl Group {
             host: host(),
             process: if number > 0 { std::process::id() } else { 0 },
             file: number,
+            table: options.table,
         };
         let (id, members) = control.join(&frame(member, options), options.patience)?;
         let own = members
             .iter()
             .position(|member| member.challenge == challenge);
         let rank = own.ok_or_else(|| Failure::new(Code::Join, "the store left this rank out"))?;
+        same_tables(&members, options)?;
         let old_ranks = members.iter().map(|member| member.rank).collect();
         #[cfg(target_os = "linux")]
         let window = file.and_then(|file| {
@@ -238,6 +250,9 @@ impl Group {
             return Err(Failure::new(Code::Invalid, why));
         }
         average_is_of_floats(request)?;
+        if request.by_memory && !self.shares() {
+            return Err(Failure::new(Code::Invalid, NO_MEMORY));
+        }
         let script = self.script(loaded, request)?;
         let (part, padded) = script.part;
         let width = request.dtype.bytes();
@@ -297,8 +312,7 @@ impl Group {
         let key = (loaded.hash(), request.elements, request.dtype);
         let peers = loaded.peers(self.rank());
         let ended = self
-            .links
-            .connect(&peers, self.options.timeout, &mut self.control)
+            .connect_links(&peers, request.by_memory)
             .map_err(|failure| match failure.code {
                 // The store may know why.
                 Code::Died => self.control.await_verdict(BROKEN).unwrap_or(failure),
@@ -350,7 +364,7 @@ impl Group {
     ) -> Result<(), Failure> {
         let refuse = |why: String| Err(Failure::new(Code::Invalid, why));
         if !self.shares() {
-            return refuse("the ranks of the group share no memory".to_owned());
+            return refuse(NO_MEMORY.to_owned());
         }
         if root >= self.size() {
             return refuse(format!("rank {root} is not in a group of {}", self.size()));
@@ -388,6 +402,7 @@ impl Group {
         {
             let exchange = Exchange {
                 kind,
+                rank: self.rank() as usize,
                 root: root as usize,
                 dtype: request.dtype,
                 op: request.op,
@@ -401,11 +416,94 @@ impl Group {
             let ended = window.run(&exchange, &mut self.control, stop);
             self.settle(ended)?;
         }
-        if request.op == Reduction::Average && kind.reduces() {
-            // SAFETY: as of this function.
-            unsafe { divide(request.dtype, output.start, writes, n) };
-        }
         Ok(())
+    }
+
+    /// Sees to it that ranks are connected by what this call's messages go through.
+    fn connect_links(&mut self, peers: &[u32], by_memory: bool) -> Result<(), Failure> {
+        #[cfg(target_os = "linux")]
+        {
+            let pipes = self.window.as_ref().map(Window::pipes);
+            self.links.memory = pipes.filter(|_| by_memory);
+            if by_memory {
+                return self.links.connect_by_memory(peers);
+            }
+        }
+        let _ = by_memory;
+        let (timeout, control) = (self.options.timeout, &mut self.control);
+        self.links.connect(peers, timeout, control)
+    }
+
+    /// Makes memory with a part of so many bytes for each rank, that all of them see: arrays there are summed where they are.
+    /// All ranks do so alike. `None` if one of them cannot.
+    ///
+    /// # Errors
+    /// [`Failure`]; the group is dead then, except after [`Code::Invalid`].
+    #[cfg(target_os = "linux")]
+    pub fn allocate(
+        &mut self,
+        bytes: usize,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Arc<Board>>, Failure> {
+        use std::os::fd::AsRawFd;
+        if !self.shares() {
+            return Err(Failure::new(Code::Invalid, NO_MEMORY));
+        }
+        let own = memory::file();
+        let number = own.as_ref().map_or(0, |file| file.as_raw_fd() as u64);
+        let said = self.tell_all([number, bytes as u64], stop)?;
+        if let Some(rank) = said.iter().position(|each| each[1] != bytes as u64) {
+            let why = format!("rank {rank} asks for {} bytes, not {bytes}", said[rank][1]);
+            let failure = Failure::new(Code::Mismatch, why).of(Some(rank as u32), self.calls);
+            self.settle(Err(failure))?;
+        }
+        let (rank, ranks) = (self.rank() as usize, said.len());
+        let place = (self.links.members[0].process, said[0][0] as u32);
+        let made = own.filter(|_| place.1 > 0).and_then(|own| {
+            let file = memory::reach(own, place)?;
+            let len = Board::stride(bytes).checked_mul(ranks)?;
+            memory::lengthen(&file, len)?;
+            let board = Board::new(memory::Mapping::large(&file, len)?, rank, bytes);
+            // The others open it by its number, so it stays open until all have it.
+            Some((board, file))
+        });
+        let votes = self.tell_all([made.is_some().into(), 0], stop)?;
+        let shelf = &mut self.window.as_mut().expect("it shares memory").shelf;
+        let all_have = votes.iter().all(|vote| vote[0] == 1);
+        Ok(made.filter(|_| all_have).map(|(board, _)| shelf.put(board)))
+    }
+
+    /// Gives what each rank says, through shared memory.
+    #[cfg(target_os = "linux")]
+    fn tell_all(
+        &mut self,
+        own: [u64; 2],
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<[u64; 2]>, Failure> {
+        const PATTERN: u64 = 1 << 40;
+        let mut said = vec![[0; 2]; self.size() as usize];
+        let request = Request {
+            dtype: Dtype::U64,
+            op: Reduction::Sum,
+            elements: 2 * said.len() as u64,
+            by_memory: true,
+        };
+        let exchange = Exchange {
+            kind: CollectiveKind::AllGather,
+            rank: self.rank() as usize,
+            root: 0,
+            dtype: request.dtype,
+            op: request.op,
+            input: own.as_ptr().cast(),
+            output: said.as_mut_ptr().cast(),
+            bytes: size_of_val(said.as_slice()),
+            agreement: self.open(PATTERN, &request)?,
+            timeout: self.options.timeout,
+        };
+        let window = self.window.as_mut().expect("the group shares memory");
+        let ended = window.run(&exchange, &mut self.control, stop);
+        self.settle(ended)?;
+        Ok(said)
     }
 
     /// Opens a call.
@@ -494,6 +592,22 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.control.say(&Frame::Bye);
     }
+}
+
+/// Refuses a group whose ranks would choose plans by different tables.
+fn same_tables(members: &[Member], options: &GroupOptions) -> Result<(), Failure> {
+    let text = |table: u64| match table {
+        0 => "no table of plans".to_owned(),
+        _ => format!("the table of plans {table:016x}"),
+    };
+    let first = members[0].table;
+    let Some(other) = members.iter().position(|member| member.table != first) else {
+        return Ok(());
+    };
+    let (has, hers) = (text(members[other].table), text(first));
+    let why = format!("rank {other} has {has}, rank 0 {hers}; give all ranks the same");
+    let culprit = if first == options.table { other } else { 0 };
+    Err(Failure::new(Code::Mismatch, why).of(Some(culprit as u32), 0))
 }
 
 fn average_is_of_floats(request: &Request) -> Result<(), Failure> {

@@ -9,7 +9,7 @@
 //!
 //! A [`Store`](store::Store) is where ranks meet. A [`Group`](group::Group) runs a [`Loaded`](script::Loaded) program, lowered from a
 //! proved plan: `script` turns steps into places in bytes, `links` connects ranks, `execute` moves and sums. On one
-//! host, `window` does the same through memory that all ranks map.
+//! host, `pipes` carry messages through memory that both ranks map, and `window` does whole collectives there.
 //!
 //! # What holds
 //! - Before a byte of a call is used, both ends of a link, or all ranks of a window, have agreed on its number, plan,
@@ -22,8 +22,12 @@ mod control;
 mod execute;
 pub mod group;
 mod links;
+#[cfg(target_os = "linux")]
+mod memory;
 pub mod number;
 pub mod options;
+#[cfg(target_os = "linux")]
+mod pipes;
 mod poll;
 pub mod script;
 pub mod store;

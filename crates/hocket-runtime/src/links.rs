@@ -4,15 +4,21 @@
 //! published through the store, and which no other pair of ranks shares; so the lower one never waits for a stranger or
 //! for a rank that itself waits.
 
+#[cfg(target_os = "linux")]
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
 use crate::control::Control;
 use crate::error::{Code, Failure};
+#[cfg(target_os = "linux")]
+use crate::pipes::{Pipe, Pipes};
 use crate::wire::{self, Header, Member, Proof};
 
 /// Bytes that are read from a connection at once; they stay in the second cache until they are summed.
@@ -56,16 +62,32 @@ pub(crate) enum Reading {
     Parked,
 }
 
-/// One TCP connection to a rank.
+/// Number of the stream to a rank that goes through memory.
+#[cfg(target_os = "linux")]
+pub(crate) const BY_MEMORY: u32 = u32::MAX;
+
+/// What carries the bytes of a stream.
+#[derive(Debug)]
+enum Carrier {
+    /// A connection, and what has been read from it and not yet used.
+    Tcp {
+        socket: TcpStream,
+        buffer: Box<[u8]>,
+        used: usize,
+        filled: usize,
+    },
+    #[cfg(target_os = "linux")]
+    Memory(Pipe),
+}
+
+/// One way to a rank and back.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    pub socket: TcpStream,
+    carrier: Carrier,
     pub out: VecDeque<Outgoing>,
     pub reading: Reading,
-    /// What has been read and not yet used.
-    pub buffer: Box<[u8]>,
-    pub used: usize,
-    pub filled: usize,
+    /// Messages of this call that have not come as a whole.
+    pub awaited: usize,
     /// Whether this side, and the other, have opened the call.
     pub opened: (bool, bool),
     pub ended: bool,
@@ -79,21 +101,60 @@ impl Stream {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(None)?;
         socket.set_nonblocking(true)?;
-        Ok(Self {
+        Ok(Self::over(Carrier::Tcp {
             socket,
-            out: VecDeque::new(),
-            reading: Reading::Header,
             buffer: vec![0; BUFFER].into_boxed_slice(),
             used: 0,
             filled: 0,
-            opened: (false, false),
-            ended: false,
-        })
+        }))
     }
 
-    /// What has been read and not yet used.
+    fn over(carrier: Carrier) -> Self {
+        Self {
+            carrier,
+            out: VecDeque::new(),
+            reading: Reading::Header,
+            awaited: 0,
+            opened: (false, false),
+            ended: false,
+        }
+    }
+
+    /// Whether something of this call can still come.
+    pub fn can_come(&self) -> bool {
+        self.awaited > 0 && self.reading != Reading::Parked
+    }
+
+    /// The connection; a way through memory has none.
+    pub fn socket(&self) -> Option<&TcpStream> {
+        match &self.carrier {
+            Carrier::Tcp { socket, .. } => Some(socket),
+            #[cfg(target_os = "linux")]
+            Carrier::Memory(_) => None,
+        }
+    }
+
+    /// What has come and is not yet used; of much, the first part.
     pub fn waiting(&self) -> &[u8] {
-        &self.buffer[self.used..self.filled]
+        match &self.carrier {
+            Carrier::Tcp {
+                buffer,
+                used,
+                filled,
+                ..
+            } => &buffer[*used..*filled],
+            #[cfg(target_os = "linux")]
+            Carrier::Memory(pipe) => pipe.waiting(),
+        }
+    }
+
+    /// Notes that so many bytes are used.
+    pub fn take(&mut self, len: usize) {
+        match &mut self.carrier {
+            Carrier::Tcp { used, .. } => *used += len,
+            #[cfg(target_os = "linux")]
+            Carrier::Memory(pipe) => pipe.take(len),
+        }
     }
 
     /// The header that comes next, if it is there as a whole.
@@ -101,27 +162,70 @@ impl Stream {
         self.waiting().first_chunk()
     }
 
-    /// Reads into the buffer; whether anything came.
+    /// Looks for more; whether anything came.
     pub fn fill(&mut self) -> io::Result<bool> {
-        if self.used == self.filled {
-            (self.used, self.filled) = (0, 0);
-        } else if self.filled == self.buffer.len() {
-            self.buffer.copy_within(self.used..self.filled, 0);
-            self.filled -= self.used;
-            self.used = 0;
+        match &mut self.carrier {
+            Carrier::Tcp {
+                socket,
+                buffer,
+                used,
+                filled,
+            } => {
+                if used == filled {
+                    (*used, *filled) = (0, 0);
+                } else if *filled == buffer.len() {
+                    buffer.copy_within(*used..*filled, 0);
+                    *filled -= *used;
+                    *used = 0;
+                }
+                let read = read(socket, &mut buffer[*filled..], &mut self.ended)?;
+                *filled += read;
+                Ok(read > 0)
+            }
+            #[cfg(target_os = "linux")]
+            Carrier::Memory(pipe) => Ok(pipe.look()),
         }
-        let read = read(
-            &self.socket,
-            &mut self.buffer[self.filled..],
-            &mut self.ended,
-        )?;
-        self.filled += read;
-        Ok(read > 0)
+    }
+
+    /// Reads from the connection to where the bytes belong; `None` if there is none.
+    pub fn read(&mut self, to: &mut [u8]) -> Option<io::Result<usize>> {
+        match &self.carrier {
+            Carrier::Tcp { socket, .. } => Some(read(socket, to, &mut self.ended)),
+            #[cfg(target_os = "linux")]
+            Carrier::Memory(_) => None,
+        }
+    }
+
+    /// Writes what the way takes.
+    pub fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match &self.carrier {
+            Carrier::Tcp { socket, .. } => (&*socket).write_vectored(parts),
+            #[cfg(target_os = "linux")]
+            Carrier::Memory(pipe) => pipe.write(parts),
+        }
+    }
+
+    /// Whether something has come through memory that was not looked at.
+    #[cfg(target_os = "linux")]
+    pub fn has_more(&self) -> bool {
+        match &self.carrier {
+            Carrier::Tcp { .. } => false,
+            Carrier::Memory(pipe) => self.can_come() && pipe.has_more(),
+        }
+    }
+
+    /// Whether there is room in memory for what waits to go.
+    #[cfg(target_os = "linux")]
+    pub fn has_room(&self) -> bool {
+        match &self.carrier {
+            Carrier::Tcp { .. } => false,
+            Carrier::Memory(pipe) => !self.out.is_empty() && pipe.has_room(),
+        }
     }
 }
 
 /// Reads what is there; 0 if nothing is, or the other side has ended, which is noted.
-pub(crate) fn read(mut socket: &TcpStream, to: &mut [u8], ended: &mut bool) -> io::Result<usize> {
+fn read(mut socket: &TcpStream, to: &mut [u8], ended: &mut bool) -> io::Result<usize> {
     loop {
         match socket.read(to) {
             Ok(0) => {
@@ -149,7 +253,11 @@ pub(crate) struct Links {
     streams: u32,
     /// Where some of them connect instead.
     ways: BTreeMap<(u32, u32), IpAddr>,
+    /// Ways to ranks, by rank and number.
     pub open: BTreeMap<(u32, u32), Stream>,
+    /// What the messages of this call go through, if not through connections.
+    #[cfg(target_os = "linux")]
+    pub memory: Option<Arc<Pipes>>,
     strangers: Vec<Stranger>,
 }
 
@@ -172,13 +280,35 @@ impl Links {
             streams,
             ways,
             open: BTreeMap::new(),
+            #[cfg(target_os = "linux")]
+            memory: None,
             strangers: Vec::new(),
         }
     }
 
     /// The stream that a channel to a rank goes over.
     pub fn stream_of(&self, peer: u32, channel: u32) -> (u32, u32) {
+        #[cfg(target_os = "linux")]
+        if self.memory.is_some() {
+            return (peer, BY_MEMORY);
+        }
         (peer, channel % self.streams)
+    }
+
+    /// Opens the ways through memory that are missing.
+    #[cfg(target_os = "linux")]
+    pub fn connect_by_memory(&mut self, peers: &[u32]) -> Result<(), Failure> {
+        let pipes = self.memory.clone().expect("the call goes through memory");
+        for &peer in peers {
+            if let Entry::Vacant(place) = self.open.entry((peer, BY_MEMORY)) {
+                let pipe = pipes.to(peer).ok_or_else(|| {
+                    let why = format!("cannot map the memory that is shared with rank {peer}");
+                    Failure::new(Code::Aborted, why).of(Some(self.rank), 0)
+                })?;
+                place.insert(Stream::over(Carrier::Memory(pipe)));
+            }
+        }
+        Ok(())
     }
 
     /// Connects to ranks that are not connected yet; they do the same at the same time.

@@ -33,6 +33,8 @@ pub struct GroupOptions {
     pub shares: bool,
     /// TCP connections of each link, over which channels are spread.
     pub streams: u32,
+    /// What it chooses plans by, which all must: equal for equal tables; 0 for none.
+    pub table: u64,
     /// Where streams to ranks connect, by rank and stream, instead of where those ranks meet the store. If there are any, this
     /// rank listens at all its addresses.
     pub ways: BTreeMap<(u32, u32), IpAddr>,

@@ -6,21 +6,24 @@
 //!
 //! The file of the window has no name, and so nothing is left behind by whoever dies.
 
-use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::ptr::NonNull;
+mod direct;
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use hocket_core::collective::CollectiveKind;
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
-use rustix::thread::futex;
 
 use crate::control::Control;
 use crate::error::{Code, Failure};
-use crate::number::{Dtype, Reduction, combine_all};
+use crate::memory::{self, Mapping, SLEEP};
+use crate::number::{Dtype, Reduction, combine_all, divide};
+use crate::pipes::{self, Pipes};
 use crate::wire::Agreement;
+
+use direct::Places;
+pub use direct::{Board, Shelf};
 
 /// Bytes that a rank puts into the window in one tick.
 const BLOCK: usize = 1 << 20;
@@ -30,15 +33,12 @@ const SMALL: usize = 32 << 10;
 const APART: usize = 128;
 /// Words of each rank: where it is, and what it has come for, in both turns.
 const WORDS: usize = 4 * APART;
-/// How long a wait sleeps before it looks for trouble.
-const SLEEP: Duration = Duration::from_millis(10);
-/// How often a wait looks before it sleeps, where each rank has a core of its own.
-const SPINS: u32 = 2000;
 
 /// What a call moves, and where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchange {
     pub kind: CollectiveKind,
+    pub rank: usize,
     pub root: usize,
     pub dtype: Dtype,
     pub op: Reduction,
@@ -53,23 +53,18 @@ pub(crate) struct Exchange {
 /// A window that this rank has mapped.
 #[derive(Debug)]
 pub(crate) struct Window {
-    base: NonNull<u8>,
-    len: usize,
+    memory: Mapping,
+    /// Others open it by its number while they join.
     _file: OwnedFd,
+    pipes: Arc<Pipes>,
+    pub shelf: Shelf,
     rank: usize,
     ranks: usize,
     tick: u32,
     spins: u32,
 }
 
-// SAFETY: the memory belongs to the window; what other processes do with it is ordered by meetings.
-unsafe impl Send for Window {}
-
-/// The file that a window would be in.
-pub(crate) fn file() -> Option<OwnedFd> {
-    memfd_create("hocket", MemfdFlags::CLOEXEC).ok()
-}
-
+/// Bytes of words and blocks.
 fn len(ranks: usize) -> usize {
     head(ranks) + (2 * ranks + 2) * BLOCK
 }
@@ -81,72 +76,47 @@ fn head(ranks: usize) -> usize {
 
 impl Window {
     /// Maps the window of a group: the file of its first rank. `None` if that cannot be reached.
-    pub fn open(
-        own: OwnedFd,
-        (process, number): (u32, u32),
-        rank: usize,
-        ranks: usize,
-    ) -> Option<Self> {
-        let is_own = process == std::process::id() && number as i32 == own.as_raw_fd();
-        let file = if is_own {
-            own
-        } else {
-            let path = format!("/proc/{process}/fd/{number}");
-            File::options()
-                .read(true)
-                .write(true)
-                .open(path)
-                .ok()?
-                .into()
-        };
+    pub fn open(own: OwnedFd, place: (u32, u32), rank: usize, ranks: usize) -> Option<Self> {
+        let file = memory::reach(own, place)?;
         let len = len(ranks);
-        // All do so, since nobody knows who is first.
-        ftruncate(&file, len as u64).ok()?;
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping of a file that nobody makes shorter.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                len,
-                access,
-                MapFlags::SHARED,
-                &file,
-                0,
-            )
-        };
-        let base = NonNull::new(base.ok()?.cast::<u8>())?;
-        // SAFETY: the mapping that was just made. Without large pages it is slower, not wrong.
-        let _ = unsafe { madvise(base.as_ptr().cast(), len, Advice::LinuxHugepage) };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        memory::lengthen(&file, len + pipes::len(ranks))?;
+        let memory = Mapping::large(&file, len)?;
         Some(Self {
-            base,
-            len,
+            memory,
+            pipes: Arc::new(Pipes::open(&file, len, rank, ranks)?),
             _file: file,
+            shelf: Shelf::default(),
             rank,
             ranks,
             tick: 0,
-            spins: if ranks <= cores { SPINS } else { 0 },
+            spins: memory::spins(ranks),
         })
     }
 
+    /// Ways between the ranks for messages.
+    pub fn pipes(&self) -> Arc<Pipes> {
+        Arc::clone(&self.pipes)
+    }
+
     fn word(&self, at: usize) -> &AtomicU32 {
-        debug_assert!(at + 4 <= head(self.ranks) && at.is_multiple_of(4));
-        // SAFETY: within the words of the window, which all use as such.
-        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(at).cast()) }
+        debug_assert!(at + 4 <= head(self.ranks));
+        self.memory.word(at)
+    }
+
+    /// Where a block begins: two of each rank, then those of sums.
+    fn at(&self, number: usize) -> *mut u8 {
+        // SAFETY: the window has that many blocks.
+        unsafe { self.memory.base().add(head(self.ranks) + number * BLOCK) }
     }
 
     /// Block of a rank in this turn.
     fn block(&self, rank: usize) -> *mut u8 {
-        let number = 2 * rank + self.tick as usize % 2;
-        // SAFETY: the window has that many blocks.
-        unsafe { self.base.as_ptr().add(head(self.ranks) + number * BLOCK) }
+        self.at(2 * rank + self.tick as usize % 2)
     }
 
     /// Block of sums of a tick.
     fn sums(&self, tick: u32) -> *mut u8 {
-        let number = 2 * self.ranks + tick as usize % 2;
-        // SAFETY: as above.
-        unsafe { self.base.as_ptr().add(head(self.ranks) + number * BLOCK) }
+        self.at(2 * self.ranks + tick as usize % 2)
     }
 
     /// Waits until all ranks have come to this tick.
@@ -158,7 +128,7 @@ impl Window {
         if count.fetch_add(1, Ordering::AcqRel) + 1 == self.ranks as u32 {
             count.store(0, Ordering::Relaxed);
             generation.store(before.wrapping_add(1), Ordering::Release);
-            let _ = futex::wake(generation, futex::Flags::empty(), i32::MAX as u32);
+            memory::wake(generation);
             return Ok(());
         }
         for _ in 0..self.spins {
@@ -168,12 +138,8 @@ impl Window {
             std::hint::spin_loop();
         }
         let since = Instant::now();
-        let sleep = futex::Timespec {
-            tv_sec: 0,
-            tv_nsec: SLEEP.as_nanos() as _,
-        };
         while generation.load(Ordering::Acquire) == before {
-            let _ = futex::wait(generation, futex::Flags::empty(), before, Some(&sleep));
+            memory::sleep(generation, before, SLEEP);
             if generation.load(Ordering::Acquire) != before {
                 break;
             }
@@ -197,25 +163,36 @@ impl Window {
         Ok(())
     }
 
+    /// Where what a rank declares in this turn begins.
+    fn declared(&self, rank: usize) -> usize {
+        2 * APART + rank * WORDS + APART * (1 + self.tick as usize % 2)
+    }
+
     /// Says what this rank has come for.
-    fn declare(&self, agreement: &Agreement) {
-        let at = 2 * APART + self.rank * WORDS + APART * (1 + self.tick as usize % 2);
-        for (index, bytes) in agreement.encode().chunks_exact(4).enumerate() {
+    fn declare(&self, agreement: &Agreement, places: &Places) {
+        let at = self.declared(self.rank);
+        let said = [&agreement.encode()[..], &places.encode()[..]].concat();
+        for (index, bytes) in said.chunks_exact(4).enumerate() {
             let word = u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
             self.word(at + 4 * index).store(word, Ordering::Relaxed);
         }
     }
 
+    /// Part of what a rank has declared.
+    fn said<const BYTES: usize>(&self, rank: usize, from: usize) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        for (index, bytes) in bytes.chunks_exact_mut(4).enumerate() {
+            let at = self.declared(rank) + from + 4 * index;
+            let word = self.word(at).load(Ordering::Relaxed);
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
     /// Whether all ranks have come for the same.
     fn agree(&self, ours: &Agreement) -> Result<(), Failure> {
         for rank in 0..self.ranks {
-            let at = 2 * APART + rank * WORDS + APART * (1 + self.tick as usize % 2);
-            let mut bytes = [0; Agreement::BYTES];
-            for (index, bytes) in bytes.chunks_exact_mut(4).enumerate() {
-                let word = self.word(at + 4 * index).load(Ordering::Relaxed);
-                bytes.copy_from_slice(&word.to_le_bytes());
-            }
-            let theirs = Agreement::decode(&bytes);
+            let theirs = Agreement::decode(&self.said(rank, 0));
             if theirs != *ours {
                 let why = ours.differences(&theirs, rank as u32);
                 let failure = Failure::new(Code::Mismatch, why);
@@ -238,21 +215,80 @@ impl Window {
             timeout: exchange.timeout,
             call: exchange.agreement.call,
         };
-        self.declare(&exchange.agreement);
+        let places = self.shelf.places(exchange, self.ranks);
+        self.declare(&exchange.agreement, &places);
+        if places.are_known() {
+            self.meet(&mut meeting)?;
+            self.agree(&exchange.agreement)?;
+            let all = self.places_of_all();
+            if places.suit(&all) {
+                return self.run_direct(exchange, &all, &mut meeting);
+            }
+        } else {
+            let is_over = self.run_staged(exchange, &mut meeting, direct::suits(exchange))?;
+            if is_over {
+                return Ok(());
+            }
+        }
+        // Some have their arrays in memory that all see, and some have not: all begin anew without.
+        self.tick = self.tick.wrapping_add(1);
+        self.declare(&exchange.agreement, &Places::default());
+        self.run_staged(exchange, &mut meeting, false)?;
+        Ok(())
+    }
+
+    /// Runs a collective on arrays wherever they are; whether it did, or must be begun anew since arrays of others are
+    /// in memory that all see.
+    fn run_staged(
+        &mut self,
+        exchange: &Exchange,
+        meeting: &mut Meeting<'_>,
+        looks: bool,
+    ) -> Result<bool, Failure> {
         let is_summed = matches!(
             exchange.kind,
             CollectiveKind::AllReduce | CollectiveKind::Reduce
         );
-        if is_summed && exchange.bytes > SMALL {
-            self.sum(exchange, &mut meeting)
+        let is_over = if is_summed && exchange.bytes > SMALL {
+            self.sum(exchange, meeting, looks)?
         } else {
-            self.pass(exchange, &mut meeting)
+            self.pass(exchange, meeting, looks)?
+        };
+        if is_over && exchange.op == Reduction::Average && exchange.kind.reduces() {
+            // SAFETY: the caller has that much room for what the kind gives.
+            unsafe { self.divide(exchange) };
         }
+        Ok(is_over)
+    }
+
+    unsafe fn divide(&self, exchange: &Exchange) {
+        let bytes = match exchange.kind {
+            CollectiveKind::ReduceScatter => exchange.bytes / self.ranks,
+            CollectiveKind::Reduce if self.rank != exchange.root => 0,
+            _ => exchange.bytes,
+        };
+        // SAFETY: as of this function.
+        unsafe { divide(exchange.dtype, exchange.output, bytes, self.ranks as u32) };
+    }
+
+    /// Whether what was declared must be put aside, as arrays of some other rank are in memory that all see.
+    fn is_mixed(&self) -> bool {
+        self.places_of_all().iter().any(Places::are_known)
+    }
+
+    fn places_of_all(&self) -> Vec<Places> {
+        let of = |rank| Places::decode(&self.said(rank, Agreement::BYTES));
+        (0..self.ranks).map(of).collect()
     }
 
     /// All-reduce and reduce of many numbers: in a tick, block `i` is put, of block `i - 1` each rank sums its part, and
     /// block `i - 2` is taken.
-    fn sum(&mut self, exchange: &Exchange, meeting: &mut Meeting<'_>) -> Result<(), Failure> {
+    fn sum(
+        &mut self,
+        exchange: &Exchange,
+        meeting: &mut Meeting<'_>,
+        looks: bool,
+    ) -> Result<bool, Failure> {
         let blocks = exchange.bytes.div_ceil(BLOCK);
         let range = |block: usize| {
             let start = block * BLOCK;
@@ -288,10 +324,13 @@ impl Window {
             }
             if step == 0 {
                 self.agree(&exchange.agreement)?;
+                if looks && self.is_mixed() {
+                    return Ok(false);
+                }
             }
             self.tick = self.tick.wrapping_add(1);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Sums this rank's part of the blocks of the last tick.
@@ -301,13 +340,8 @@ impl Window {
         let start = (part * self.rank).min(len);
         let len = part.min(len - start);
         let last = self.tick.wrapping_sub(1) as usize % 2;
-        let first = head(self.ranks);
         // SAFETY: within the blocks, which nobody writes in this tick.
-        let source = |rank| unsafe {
-            self.base
-                .as_ptr()
-                .add(first + (2 * rank + last) * BLOCK + start)
-        };
+        let source = |rank: usize| unsafe { self.at(2 * rank + last).add(start) };
         let sources: Vec<*const u8> = (0..self.ranks)
             .map(|rank| source(rank).cast_const())
             .collect();
@@ -319,7 +353,12 @@ impl Window {
     }
 
     /// Everything else: what is put in a tick is taken in the same.
-    fn pass(&mut self, exchange: &Exchange, meeting: &mut Meeting<'_>) -> Result<(), Failure> {
+    fn pass(
+        &mut self,
+        exchange: &Exchange,
+        meeting: &mut Meeting<'_>,
+        looks: bool,
+    ) -> Result<bool, Failure> {
         use CollectiveKind::*;
         let kind = exchange.kind;
         let (n, me) = (self.ranks, self.rank);
@@ -360,6 +399,9 @@ impl Window {
             self.meet(meeting)?;
             if tick == 0 {
                 self.agree(&exchange.agreement)?;
+                if looks && self.is_mixed() {
+                    return Ok(false);
+                }
             }
             let sources = |piece: usize| -> Vec<*const u8> {
                 // SAFETY: within the blocks, which nobody writes before all have come to the next meeting.
@@ -391,14 +433,7 @@ impl Window {
             }
             self.tick = self.tick.wrapping_add(1);
         }
-        Ok(())
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        // SAFETY: the mapping that `open` made; nobody has a reference into it.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        Ok(true)
     }
 }
 

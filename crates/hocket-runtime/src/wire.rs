@@ -20,10 +20,10 @@ pub type Proof = [u8; PROOF];
 pub const MAX_FRAME: usize = 1 << 20;
 
 /// How a rank greets a store: whoever does not say this is a stranger.
-pub const GREETING: [u8; 8] = *b"hocket\x01S";
+pub const GREETING: [u8; 8] = *b"hocket\x02S";
 
 /// How a rank greets another.
-pub const LINK_GREETING: [u8; 8] = *b"hocket\x01L";
+pub const LINK_GREETING: [u8; 8] = *b"hocket\x02L";
 
 /// The answer to a challenge, by whoever knows the secret. `role` keeps an answer from being used elsewhere.
 pub fn prove(secret: &[u8], role: &str, parts: &[&[u8]]) -> Proof {
@@ -73,6 +73,8 @@ pub struct Member {
     pub process: u32,
     /// Number of that file there.
     pub file: u32,
+    /// What it chooses plans by: equal for equal tables; 0 if it has none.
+    pub table: u64,
 }
 
 /// A frame between a rank and the store.
@@ -141,6 +143,7 @@ impl Writer {
         self.text(&member.host);
         self.short(member.process);
         self.short(member.file);
+        self.number(member.table);
     }
 }
 
@@ -177,6 +180,7 @@ impl<'a> Reader<'a> {
             host: self.text()?,
             process: self.short()?,
             file: self.short()?,
+            table: self.number()?,
         })
     }
 }
@@ -464,16 +468,19 @@ mod tests {
             ".{0,30}",
             any::<Proof>(),
             ".{0,30}",
-            any::<(u32, u32)>(),
+            any::<(u32, u32, u64)>(),
         )
-            .prop_map(|(rank, address, challenge, host, (process, file))| Member {
-                rank,
-                address,
-                challenge,
-                host,
-                process,
-                file,
-            })
+            .prop_map(
+                |(rank, address, challenge, host, (process, file, table))| Member {
+                    rank,
+                    address,
+                    challenge,
+                    host,
+                    process,
+                    file,
+                    table,
+                },
+            )
     }
 
     fn frame() -> impl Strategy<Value = Frame> {

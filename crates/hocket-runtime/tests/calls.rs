@@ -11,7 +11,7 @@ use hocket_core::topology::{Topology, build};
 use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::verify;
 use hocket_runtime::error::{Code, Failure};
-use hocket_runtime::group::{Area, Group, Request};
+use hocket_runtime::group::{Area, Board, Group, Request};
 use hocket_runtime::number::{Dtype, Reduction};
 use hocket_runtime::options::GroupOptions;
 use hocket_runtime::script::Loaded;
@@ -59,6 +59,7 @@ fn options(store: &Store, rank: u32, size: u32, shares: bool) -> GroupOptions {
         timeout: Duration::from_secs(20),
         shares,
         streams: 1,
+        table: 0,
         ways: std::collections::BTreeMap::new(),
     }
 }
@@ -138,12 +139,13 @@ fn gathered(size: u32, part: usize) -> Option<Vec<i32>> {
 
 /// Runs a call at a rank, in place where the program asks for it, and compares.
 fn call(group: &mut Group, loaded: Option<&Loaded>, kind: CollectiveKind, root: u32, whole: usize) {
-    let (rank, size) = (group.rank(), group.size());
+    let (rank, size, by_memory) = (group.rank(), group.size(), group.shares());
     let part = whole / size as usize;
     let request = Request {
         dtype: Dtype::I32,
         op: Reduction::Sum,
         elements: whole as u64,
+        by_memory,
     };
     let has_part = matches!(kind, CollectiveKind::AllGather | CollectiveKind::Gather);
     let len = if has_part { part } else { whole };
@@ -193,7 +195,7 @@ fn call(group: &mut Group, loaded: Option<&Loaded>, kind: CollectiveKind, root: 
 
 #[test]
 fn every_algorithm_and_kind_does_what_it_should() {
-    for size in [2, 3, 4, 6] {
+    for (size, shares) in [(2, false), (3, true), (4, false), (4, true), (6, true)] {
         for kind in KINDS {
             let root = if kind.is_rooted() { size - 1 } else { 0 };
             let programs: Vec<Loaded> = Algorithm::ALL
@@ -201,7 +203,7 @@ fn every_algorithm_and_kind_does_what_it_should() {
                 .filter_map(|algorithm| load(kind, root, size, algorithm))
                 .collect();
             assert!(!programs.is_empty(), "{kind} among {size}");
-            with_group(size, false, PATIENT, |mut group| {
+            with_group(size, shares, PATIENT, |mut group| {
                 for loaded in &programs {
                     for whole in [0, 1, 7, 1000, 40_003] {
                         let whole = match kind {
@@ -233,6 +235,124 @@ fn shared_memory_does_the_same() {
     }
 }
 
+/// A rank's array in memory that all see, as numbers.
+fn board(group: &mut Group, count: usize) -> (std::sync::Arc<Board>, &'static mut [i32]) {
+    let made = group.allocate(4 * count, &mut || false).expect("all ask");
+    let board = made.expect("all can map it");
+    assert_eq!(board.bytes(), 4 * count);
+    // SAFETY: the board is returned beside them and outlives every use here.
+    let numbers = unsafe { std::slice::from_raw_parts_mut(board.own().cast(), count) };
+    (board, numbers)
+}
+
+#[test]
+fn arrays_that_all_see_are_used_where_they_are() {
+    for size in [1, 2, 3, 5] {
+        with_group(size, true, PATIENT, |mut group| {
+            let rank = group.rank();
+            let whole = 60_000 * size as usize;
+            let part = whole / size as usize;
+            let (kept, first) = board(&mut group, whole);
+            let (others, second) = board(&mut group, 2 * whole);
+            let mut own = vec![0; whole];
+            for kind in KINDS {
+                let root = if kind.is_rooted() { size - 1 } else { 0 };
+                let gathers = matches!(kind, CollectiveKind::AllGather | CollectiveKind::Gather);
+                let len = if gathers { part } else { whole };
+                let expected = after(kind, rank, size, root, whole);
+                // Both arrays where all see them; the output at a rank's own offset; at some ranks not at all.
+                for way in 0..4 {
+                    let offset = if way == 0 { 0 } else { 16 * rank as usize };
+                    let output: &mut [i32] = match way {
+                        3 if rank == 0 => &mut own,
+                        _ => &mut second[offset..][..whole],
+                    };
+                    output.fill(-1);
+                    for (i, number) in first[..len].iter_mut().enumerate() {
+                        *number = before(rank, i);
+                    }
+                    let request = Request {
+                        dtype: Dtype::I32,
+                        op: Reduction::Sum,
+                        elements: whole as u64,
+                        by_memory: true,
+                    };
+                    let mut copied = first[..len].to_vec();
+                    let input = if way == 2 && rank == size - 1 {
+                        &mut copied[..]
+                    } else {
+                        &mut first[..len]
+                    };
+                    let (from, to) = (area(input), area(output));
+                    // SAFETY: the arrays are there until the call ends.
+                    unsafe { group.exchange(kind, root, &request, from, to, &mut || false) }
+                        .expect("the call works");
+                    if let Some(expected) = &expected {
+                        let got = &output[..expected.len()];
+                        assert_eq!(got, expected, "{kind} at {rank} of {size}, {way}");
+                    }
+                }
+            }
+            // In place.
+            for (i, number) in first.iter_mut().enumerate() {
+                *number = before(rank, i);
+            }
+            let request = Request {
+                dtype: Dtype::I32,
+                op: Reduction::Sum,
+                elements: whole as u64,
+                by_memory: true,
+            };
+            let kind = CollectiveKind::AllReduce;
+            let both = area(first);
+            // SAFETY: as above.
+            unsafe { group.exchange(kind, 0, &request, both, both, &mut || false) }
+                .expect("the call works");
+            assert_eq!(
+                first,
+                after(kind, rank, size, 0, whole).expect("all get it")
+            );
+            drop((kept, others));
+        });
+    }
+}
+
+#[test]
+fn ranks_that_ask_for_different_memory_are_told() {
+    let failures = with_group(3, true, PATIENT, |mut group| {
+        let bytes = if group.rank() == 1 { 4096 } else { 8192 };
+        group
+            .allocate(bytes, &mut || false)
+            .expect_err("they differ")
+    });
+    for failure in failures {
+        assert_eq!(failure.code, Code::Mismatch);
+        assert!(failure.why.contains("asks for"), "{failure}");
+    }
+}
+
+#[test]
+fn ranks_with_different_tables_are_told() {
+    let store = Store::listen("127.0.0.1:0", b"secret").expect("a free port");
+    std::thread::scope(|scope| {
+        for rank in 0..3 {
+            let given = GroupOptions {
+                table: if rank == 2 { 0 } else { 7 },
+                ..options(&store, rank, 3, true)
+            };
+            scope.spawn(move || {
+                let failure = Group::connect(&given).expect_err("they differ");
+                assert_eq!(failure.code, Code::Mismatch);
+                assert_eq!(
+                    failure.why,
+                    "rank 2 has no table of plans, rank 0 the table of plans 0000000000000007; \
+                     give all ranks the same"
+                );
+            });
+        }
+    });
+}
+
 #[test]
 fn several_streams_carry_channels_side_by_side() {
     let loaded = load(CollectiveKind::AllReduce, 0, 4, Algorithm::Ring).expect("it applies");
@@ -254,6 +374,26 @@ fn several_streams_carry_channels_side_by_side() {
                     100_000,
                 );
             });
+        }
+    });
+}
+
+/// Messages longer than the rings that carry them, in calls that follow each other at once.
+#[test]
+fn long_messages_go_through_memory() {
+    let programs = [Algorithm::Ring, Algorithm::Direct]
+        .map(|algorithm| load(CollectiveKind::AllReduce, 0, 3, algorithm).expect("it applies"));
+    with_group(3, true, PATIENT, |mut group| {
+        for _ in 0..3 {
+            for loaded in &programs {
+                call(
+                    &mut group,
+                    Some(loaded),
+                    CollectiveKind::AllReduce,
+                    0,
+                    2_000_003,
+                );
+            }
         }
     });
 }
@@ -300,6 +440,7 @@ fn sum(group: &mut Group, loaded: Option<&Loaded>, count: usize) -> Result<Vec<i
         dtype: Dtype::I32,
         op: Reduction::Sum,
         elements: count as u64,
+        by_memory: false,
     };
     let mut numbers = vec![1; count];
     let area = area(&mut numbers);
@@ -441,7 +582,7 @@ fn strangers_are_closed_and_disturb_nobody() {
     for greeting in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         &[0; 4096],
-        b"hocket\x01Sxxxx",
+        b"hocket\x02Sxxxx",
         b"",
     ] {
         let mut stranger = TcpStream::connect(store.address()).expect("it listens");

@@ -31,7 +31,6 @@ from hocket._core import trace as trace
 
 __version__: Final[str]
 __all__ = [
-    "Balance",
     "Bound",
     "Collective",
     "DimensionReport",
@@ -45,7 +44,6 @@ __all__ = [
     "Violation",
     "__version__",
     "activity",
-    "balance",
     "bound",
     "build_bigraph",
     "build_boxes",
@@ -63,7 +61,6 @@ __all__ = [
     "build_switch",
     "build_torus",
     "carries_out",
-    "check_rails",
     "checked_routing",
     "cluster",
     "dimension_report",
@@ -79,7 +76,6 @@ __all__ = [
     "perfetto",
     "plan",
     "plan_of",
-    "rails",
     "rates",
     "registry",
     "replay",
@@ -95,6 +91,7 @@ __all__ = [
     "symmetry",
     "synthesis",
     "trace",
+    "use_and_sums",
     "verify",
 ]
 
@@ -605,6 +602,7 @@ class Bound(_Immutable):
         components: list[tuple[str, int]],
         exact_cut: bool,
         exact_partition: bool,
+        sides: list[list[int]] = ...,
     ) -> Bound:
         """Make one that was found before; nothing of it is proved again."""
 
@@ -627,6 +625,13 @@ class Bound(_Immutable):
     @property
     def exact_partition(self) -> bool:
         """Whether the partition is the best of all partitions."""
+
+    @property
+    def sides(self) -> list[list[int]]:
+        """Sets of devices whose borders the argument counts.
+
+        One for an NPU or a cut, several for a partition, none where it counts something else.
+        """
 
 def bound(
     topology: Topology,
@@ -809,6 +814,9 @@ def equal_links(run: Run) -> tuple[int, int]:
 def heat(run: Run, bins: int) -> npt.NDArray[np.float32]:
     """Share of each of the time bins in which each link was occupied, (link_count, bins)."""
 
+def use_and_sums(run: Run, bins: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Heat from 0 to 255, rounded up, and what of it were sums, 0 to 15; both (link_count, bins)."""
+
 @final
 class DimensionReport:
     """How well one run uses the dimensions of a product topology."""
@@ -954,9 +962,6 @@ def schedule(
     ``effort`` is in simulated steps, ``time_limit`` in seconds.
     """
 
-def check_rails(topology: Topology) -> None:
-    """Raise SpecError where links have failed or a switch has a limit, so that NPUs differ."""
-
 def carries_out(plan: Plan, schedule: Schedule, memory_limit: int) -> bool:
     """Whether a plan, perhaps from a file, is the one that the schedule makes, all of its columns."""
 
@@ -965,33 +970,3 @@ def plan_of(schedule: Schedule, memory_limit: int) -> Plan:
 
     SpecError or InfeasibleError if it does not fit in memory, or switches sum.
     """
-
-def rails(topology: Topology) -> list[tuple[int, str, int, int, int, int, bool]]:
-    """Describe the dimensions of more than one NPU as schedulers see them.
-
-    Place among the topology's, kind, size, bandwidth of an NPU [bytes/s], latency of a step [ps],
-    steps of a pass, whether switches sum.
-    """
-
-@final
-class Balance:
-    """Shares of the data by order of the dimensions, and what they do to the dimensions."""
-
-    @property
-    def shares(self) -> list[tuple[list[int], float]]:
-        """Order of the reduce-scatter and its share, greatest first."""
-
-    @property
-    def loads(self) -> list[float]:
-        """Bytes that an NPU sends over each dimension for a byte that is summed."""
-
-    @property
-    def busy(self) -> list[bool]:
-        """Which dimensions have most to do for their bandwidth."""
-
-    @property
-    def utilization(self) -> float:
-        """Of all bandwidth, where latencies count for nothing, 0 to 1."""
-
-def balance(topology: Topology, *, fixed: bool = False) -> Balance | None:
-    """Balance the dimensions' loads best, or show the fixed order; ``None`` for more than six."""

@@ -12,6 +12,7 @@ __all__ = [
     "Raised",
     "check_msccl",
     "check_mscclpp",
+    "check_nccl_graph",
     "export_msccl",
     "export_mscclpp",
     "raise_msccl",
@@ -129,6 +130,15 @@ def check_mscclpp(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Checked:
     """Read and judge a file of MSCCL++; where it `runs`, on integers as well.
+
+    Raises
+    ------
+    hocket.SpecError
+        If it cannot be read.
+    """
+
+def check_nccl_graph(text: str) -> tuple[list[Finding], list[str]]:
+    """Judge a file of NCCL's graphs: what keeps no rule of NCCL's, and what is to be known though it does.
 
     Raises
     ------

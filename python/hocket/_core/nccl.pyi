@@ -40,6 +40,10 @@ class System:
         """By number: number in graphs, name, Mb/s, name of the device."""
 
     @property
+    def processor(self) -> Literal["intel", "amd", "other", "mixed"] | None:
+        """Whose processors it has, as NCCL's model tells them apart; ``None`` where nothing says it."""
+
+    @property
     def sums(self) -> bool:
         """Whether its switches sum and multicast."""
 

@@ -74,11 +74,13 @@ class Group:
         timeout: float,
         shares: bool,
         streams: int,
+        table: int = 0,
         ways: list[tuple[int, int, str]] | None = None,
     ) -> Group:
         """Join the group of a name at a store; `patience` and `timeout` are in seconds.
 
-        `ways` says where streams to ranks connect: (rank, stream, address).
+        All ranks must have the same `table`: a hash of what they choose plans by, or 0. `ways` says
+        where streams to ranks connect: (rank, stream, address).
         """
 
     @property
@@ -105,6 +107,8 @@ class Group:
         elements: int,
         input: npt.NDArray[np.uint8] | None,
         output: npt.NDArray[np.uint8] | None = None,
+        *,
+        by_memory: bool = False,
     ) -> None:
         """Run a program on bytes; `elements` numbers are the whole vector. In place, `input` is written."""
 
@@ -119,6 +123,9 @@ class Group:
         output: npt.NDArray[np.uint8] | None,
     ) -> None:
         """Do a collective through shared memory."""
+
+    def allocate(self, bytes: int) -> npt.NDArray[np.uint8] | None:
+        """Give memory that all ranks see, of so many bytes for each; None where it cannot be shared."""
 
     def abort(self, why: str) -> None:
         """End the group: calls of all ranks fail and name this rank."""

@@ -14,7 +14,7 @@ import typer
 from hocket.cli import options
 from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, Sizes, grouped
-from hocket.cli.numbers import RATES, TIMES, percent
+from hocket.cli.numbers import RATES, TIMES, counted, percent
 from hocket.cli.table import NEVER, Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
@@ -179,4 +179,4 @@ def _print_failures(found: list[FailureAdvice]) -> None:
     for advice in found:
         about = f"{format_size(advice.collective.size)}, " if several else ""
         whole = f"{about}without failures: {format_time_ps(advice.time_ps)} by {advice.algorithm}"
-        console.print(f"{whole}, {advice.chunks} chunks")
+        console.print(f"{whole}, {counted(advice.chunks, 'chunk')}")

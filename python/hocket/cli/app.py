@@ -80,7 +80,8 @@ def run(argv: Sequence[str]) -> int:
     except typer.TyperException as error:
         message = _usage_message(error)
         if message:  # without one, the help of a command that was given nothing is printed already
-            print_error(argv, "UsageError", f"{message}; see `hocket --help`")
+            path = getattr(getattr(error, "ctx", None), "command_path", "hocket")
+            print_error(argv, "UsageError", f"{message}; see `{path} --help`")
         return 2
     except typer.Abort:
         return INTERRUPTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,6 +61,9 @@ def calibrate(
     """Fit what real runs cost on a machine to sweeps measured there, and write its topology with it."""
     spec = options.read_spec(topology, None, None, None)
     if output is not None:
+        if Path(output).suffix not in (".yml", ".yaml"):
+            wrong = f"{shown_path(Path(output))} is written as YAML, and its name says otherwise"
+            raise SpecError("--output", wrong, f"name {Path(output).stem}.yml")
         check_target(Path(output))
         source = _text_of(topology, spec)
     network = build_topology(spec)
@@ -74,7 +78,7 @@ def calibrate(
     if output is not None:
         write_text(Path(output), with_profile(source, profile.as_yaml()))
     if json:
-        options.print_result("fitted-profile", {**_as_data(found), "file": output})
+        options.print_result("fitted-profile", {**_as_data(found, sweeps), "file": output})
         return
     _print(found, sweeps, profile, output)
 
@@ -91,7 +95,7 @@ def _usable(sweep: Sweeps, path: str, *, in_place: bool) -> Sweeps:
             )
         )
         raise SpecError(None, f"has no times {which}", other, origin=shown_path(Path(path)))
-    return Sweeps(sweep.name, rows, sweep.facts)
+    return replace(sweep, rows=rows)
 
 
 def _check(sweeps: list[Sweeps], npus: int, nodes: int) -> None:
@@ -129,7 +133,7 @@ def _text_of(topology: str, spec: TopologySpec) -> str:
     return Path(topology).read_text(encoding="utf-8")
 
 
-def _as_data(found: Fit) -> dict[str, Any]:
+def _as_data(found: Fit, sweeps: list[Sweeps]) -> dict[str, Any]:
     return {
         "constants": {
             name: {
@@ -144,6 +148,7 @@ def _as_data(found: Fit) -> dict[str, Any]:
         "launch_per_npu_us": found.launch_per_npu,
         "alike": [list(pair) for pair in found.alike],
         "errors": list(_errors(found)),
+        "left_out": [line for sweep in sweeps for line in sweep.wrong],
     }
 
 
@@ -179,7 +184,7 @@ def _print(found: Fit, sweeps: list[Sweeps], profile: Profile, output: str | Non
     for (kind, band), texts in cells.items():
         table.add_row(kind, band, texts.get(True, "–"), texts.get(False, "–"))
     console.print(table)
-    constants = Table(title="constants that the data tells")
+    constants = Table(title="constants that the data determines")
     for name in ("constant", "value", "90 % interval", "unit"):
         constants.add_column(name, justify="left" if name in ("constant", "unit") else "right")
     shown = {f"launch of {name}": each for name, each in found.launch.items()}
@@ -192,12 +197,14 @@ def _print(found: Fit, sweeps: list[Sweeps], profile: Profile, output: str | Non
     console.print(constants)
     unseen = [name for name, each in found.constants.items() if not each.is_seen]
     if unseen:
-        console.note(f"not told by this data, at their priors: {', '.join(unseen)}")
+        console.note(f"not determined by this data, at their priors: {', '.join(unseen)}")
     for one, other in found.alike:
         console.note(f"{one} and {other} cannot be told apart: measure another number of NPUs")
     for sweep in sweeps:
         for line in oddities(sweep):
             console.note(line)
+        for line in sweep.wrong:
+            console.note(f"left out, as results were wrong: {line}")
     held = spread_of(found.errors[found.held])
     console.print(
         f"{len(found.rows)} times, {held.rows} of them kept back: "

@@ -97,6 +97,18 @@ COMMANDS = (
         "For example: hocket pareto all-reduce --topology dgx1_v100 -o table.csv --plot front.png",
     ),
     Command(
+        "sweep",
+        "Run a command over a grid or a list of networks, sizes, algorithms and so on.",
+        "sweep:sweep",
+    ),
+    Command(
+        "design",
+        "Find the network for a budget on which a collective or a training iteration takes the least time.",
+        "design:design",
+        "For example: hocket design all-reduce --npus 16 --size 64MB --costs prices.yml --budget 9000 "
+        "-o best.yml",
+    ),
+    Command(
         "plan",
         "Plan a collective with one algorithm, prove the plan, and write it to a file.",
         "plan:plan",
@@ -131,9 +143,9 @@ COMMANDS = (
     ),
     Command(
         "import",
-        "Say what a file of a runtime is.",
+        "Read a file of a runtime as a plan, or say what it is.",
         "formats:import_",
-        "For example: hocket import plan.xml",
+        "For example: hocket import plan.xml -t dgx1_v100 -o plan.parquet",
     ),
     Command(
         "simulate",
@@ -143,9 +155,22 @@ COMMANDS = (
     ),
     Command(
         "explore",
-        "Write a page that shows a plan move over its network, for any browser.",
+        "Write a page for any browser: plans that move over networks, sweeps, iterations or jobs.",
         "explore:explore",
-        "For example: hocket explore plan.parquet -o page.html",
+        "For example: hocket explore plan.parquet -o page.html  ·  hocket explore a.parquet b.parquet -o "
+        "both.html",
+    ),
+    Command(
+        "serve",
+        "Show plans live in a browser: a form says what is planned.",
+        "serve:serve",
+        "For example: hocket serve --topology torus:8x8@25GB/s,700ns",
+    ),
+    Command(
+        "autotune",
+        "Find the plan for each size, by prediction or measurement, and keep a table of them.",
+        "autotune:autotune",
+        "For example: hocket autotune --np 4 --measure  ·  hocket autotune -t mesh:2x2 -o table.json",
     ),
     Command(
         "run",
@@ -232,13 +257,19 @@ COMMANDS = (
         "hocket measured trace-*.json.gz --topology dgx_a100_1box -o measured.png",
     ),
     Command(
+        "doctor",
+        "Say what is installed here, what is missing of what hocket may use, and how to get it.",
+        "doctor:doctor",
+        "For example: hocket doctor",
+    ),
+    Command(
         "algorithms",
         "List the algorithms, what they do, and their collectives.",
         "plan:algorithms",
         "For example: hocket algorithms --json",
     ),
     Command("advise", "Say what limits a network, and what failures cost.", "advise:advise"),
-    Command("topology", "List, inspect and draw networks.", "topology:topology"),
+    Command("topology", "List, inspect, draw and export networks.", "topology:topology"),
     Command(
         "workload",
         "List models to be trained, show their layers, and make them from PyTorch modules.",

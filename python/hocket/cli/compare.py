@@ -13,7 +13,7 @@ from hocket.cli import options
 from hocket.cli.certificate import RATE_ONLY
 from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, Search, Simulation, Tasks, grouped
-from hocket.cli.numbers import RATES, SIZES, TIMES, common, percent, share_of
+from hocket.cli.numbers import RATES, SIZES, TIMES, common, counted, percent, share_of
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
@@ -78,7 +78,7 @@ def compare(
             about = f"{format_size(collective.size)}, " if len(collectives) > 1 else ""
 
             def note(name: str, count: int, _: Run, about: str = about) -> None:
-                watch.note(f"{about}{name}, {count} chunks")
+                watch.note(f"{about}{name}, {counted(count, 'chunk')}")
 
             comparisons.append(
                 run_comparison(

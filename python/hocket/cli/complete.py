@@ -83,10 +83,12 @@ _OTHERS: dict[tuple[str, str], Callable[[str], list[str]] | None] = {
     ("simulate", "--fidelity"): all_fidelities,
     ("trace run", "--npu"): None,
     ("run", "--collective"): collectives,
+    ("design", "--workload"): models,
 }
 """Where an option of a command is another; None where nothing is completed."""
 _ARGUMENTS: dict[str, Callable[[str], list[str]]] = {
     "compare": collectives,
+    "design": collectives,
     "pareto": collectives,
     "plan": collectives,
     "predict": collectives,
@@ -100,7 +102,7 @@ _ARGUMENTS: dict[str, Callable[[str], list[str]]] = {
     "workload show": models,
 }
 """The first argument, by command."""
-_GROUPS = ("advise", "nccl", "topology", "workload", "trace", "reproduce")
+_GROUPS = ("advise", "nccl", "topology", "workload", "trace", "reproduce", "sweep")
 
 
 def completed(words: list[str], incomplete: str) -> list[str] | None:

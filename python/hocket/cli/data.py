@@ -7,6 +7,7 @@ from typing import Any
 from typing_extensions import NotRequired, TypedDict
 
 from hocket.plans.data import PlanData
+from hocket.topology.data import CostData
 
 
 class NamedData(TypedDict):
@@ -94,6 +95,8 @@ class TopologyData(TypedDict):
     switching: str
     profile: str | None
     """What real runs cost there: a shipped profile, or the file's own."""
+    cost: CostData | None
+    """By the prices of its file; None where it has none."""
     dimensions: list[DimensionData]
     links: list[LinkData]
     failed_nodes: list[str]

@@ -30,6 +30,7 @@ from hocket.comparison.data import (
     ParetoData,
 )
 from hocket.formats.data import CheckedFileData, ExportedFileData
+from hocket.installation.data import InstallationData
 from hocket.nccl.data import AskedTunerData, AuditData, GraphDesignData, NcclData, TunerData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
@@ -38,10 +39,12 @@ from hocket.routing.data import ClusterRunData, ComparedSchemesData
 from hocket.runtime.data import TimedCallsData
 from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
+from hocket.sweeps.data import DesignData, SweepReportData, SweepRunData
 from hocket.telemetry.data import MeasuredData
 from hocket.testbed.data import PlanStudyData, SteeringData, StudyData
 from hocket.throughput.data import TrainingPredictionData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
+from hocket.tuning.data import TuningData
 
 VERSION = 1
 """Raised where a key goes or means something else."""
@@ -85,11 +88,31 @@ class FailureAdvicesDocument(TypedDict):
     sizes: list[FailureAdviceData]
 
 
+class SweepCountDocument(TypedDict):
+    """How many points a sweep has."""
+
+    points: int
+
+
+class DesignDocument(DesignData):
+    """The best networks for a budget."""
+
+    file: str | None
+    """Where the best was written."""
+
+
 class TrainingComparisonDocument(TrainingComparisonData):
     """Combinations, the best first."""
 
     searches: dict[str, SearchData]
     """By network, the splits that a search tried."""
+
+
+class TuningDocument(TuningData):
+    """A table of plans, and how each was picked."""
+
+    file: str
+    """Where the table was written."""
 
 
 class CalibrationDocument(CalibrationData):
@@ -107,6 +130,10 @@ DOCUMENTS: dict[str, Any] = {
     "comparison": ComparisonData,
     "comparisons": ComparisonsData,
     "pareto": ParetoData,
+    "sweep": SweepRunData,
+    "sweep-count": SweepCountDocument,
+    "sweep-report": SweepReportData,
+    "design": DesignDocument,
     "advice": AdviceData,
     "failure-advices": FailureAdvicesDocument,
     "failure-advice": FailureAdviceData,
@@ -134,6 +161,7 @@ DOCUMENTS: dict[str, Any] = {
     "fitted-profile": FitData,
     "prediction": PredictionData,
     "timed-calls": TimedCallsData,
+    "tuning": TuningDocument,
     "training-prediction": TrainingPredictionData,
     "nccl-prediction": NcclData,
     "nccl-audit": AuditData,
@@ -144,6 +172,7 @@ DOCUMENTS: dict[str, Any] = {
     "exported-file": ExportedFileData,
     "reproduction": ReproductionData,
     "measured": MeasuredData,
+    "installation": InstallationData,
 }
 """By what follows ``hocket.`` in ``format``."""
 

@@ -1,33 +1,152 @@
-"""``hocket explore``: a page that shows a plan move over its network."""
+"""``hocket explore``: a page for any browser that shows plans move, sweeps, iterations or jobs."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from hocket.cli import options
-from hocket.cli.verify import PlanFile
+from hocket.cli.groups import Simulation, grouped
 from hocket.errors import SpecError
-from hocket.files.atomic import check_target
+from hocket.files.atomic import check_target, write_text
+from hocket.files.raw import read_bytes
 from hocket.plans.plan import Plan
-from hocket.simulation.run import simulate
+from hocket.simulation.run import Run
+from hocket.simulation.run import simulate as run_plan
+from hocket.units import shown
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="A plan, as `hocket plan -o` writes it, or several, which are shown beside one another on one "
+        "clock; or what `hocket compare --json`, `train --json` or `route --json` printed.",
+    ),
+]
+Titles = Annotated[
+    list[str] | None,
+    typer.Option("--title", help="What a file is called on the page; once for each."),
+]
+_SWEEPS = ("hocket.comparison", "hocket.comparisons")
+_LANES = ("hocket.training-run", "hocket.cluster-run", "hocket.cluster-runs")
 
 
+@grouped
 def explore(
-    plan: PlanFile,
+    files: Files,
+    *,
+    simulation: Simulation,
     file: Annotated[str, typer.Option("--output", "-o", help="Write the page to this .html file.")],
+    titles: Titles = None,
 ) -> None:
-    """Write a page that shows a plan move over its network, for any browser."""
+    """Write a page for any browser: plans that move over networks, sweeps, iterations or jobs."""
     target = Path(file)
     check_target(target)
-    if target.resolve() == Path(plan).resolve():
-        raise SpecError("--output", f"{file} is the plan", "name another file")
-    made = Plan.load(plan)
-    with options.watching() as watch:
-        run = simulate(made, keep_services=True, progress=watch)
-    from hocket.explorer.page import write_page
+    if any(target.resolve() == Path(each).resolve() for each in files):
+        raise SpecError("--output", f"{file} is one of the files", "name another file")
+    if titles and len(titles) != len(files):
+        raise SpecError(
+            "--title", f"{len(titles)} titles for {len(files)} files", "give one for each file"
+        )
+    if any(Path(each).suffix == ".json" for each in files):
+        print(f"{_from_documents(files, titles, target)} written to {file}")
+        return
+    _from_plans(files, simulation, titles, target)
 
-    write_page(run, target)
-    print(f"{len(made)} transfers written to {file}")
+
+def _from_plans(
+    files: list[str], simulation: Simulation, titles: list[str] | None, target: Path
+) -> None:
+    from hocket.explorer.page import MOST_RUNS, write_page
+
+    if len(files) > MOST_RUNS:
+        raise SpecError(
+            None, f"{len(files)} plans do not fit beside one another", f"give 1 to {MOST_RUNS}"
+        )
+    fidelity = simulation.transfers()
+    runs: list[Run] = []
+    with options.watching() as watch:
+        for each in files:
+            plan = Plan.load(each)
+            runs.append(run_plan(plan, fidelity=fidelity, keep_services=True, progress=watch))
+        watch.note("writing")
+        left_out = write_page(runs, target, titles=titles or told_apart(files, runs))
+    print(f"{sum(len(run.plan) for run in runs)} transfers written to {target}")
+    if left_out is not None:
+        print(left_out)
+
+
+def told_apart(files: list[str], runs: list[Run]) -> list[str] | None:
+    """Give titles by algorithm, network or file, whichever tells the runs apart; None of one run."""
+    if len(runs) == 1:
+        return None
+    for names in (
+        [run.plan.algorithm for run in runs],
+        [run.topology.name for run in runs],
+        [f"{run.plan.algorithm} on {run.topology.name}" for run in runs],
+        [Path(each).stem for each in files],
+    ):
+        if len(set(names)) == len(names):
+            return names
+    return [f"{Path(each).stem} ({i + 1})" for i, each in enumerate(files)]
+
+
+def _from_documents(files: list[str], titles: list[str] | None, target: Path) -> str:
+    """Write a page of JSON that other commands printed; say what is on it."""
+    from hocket.explorer.lanes import document_page
+    from hocket.explorer.page import fill
+    from hocket.explorer.sweep import sweep_page
+
+    documents = [_document(Path(each)) for each in files]
+    names = titles or [Path(each).stem for each in files]
+    try:
+        if all(each["format"] in _SWEEPS for each in documents):
+            several = [c for each in documents for c in each.get("comparisons", [each])]
+            page = fill(sweep_page(several))
+            about = f"comparisons at {len(several)} size{'s' * (len(several) != 1)}"
+        else:
+            runs = [
+                (run, run["scheme"] if "schemes" in each and len(documents) == 1 else name)
+                for each, name in zip(documents, names, strict=True)
+                for run in _runs_of(each)
+            ]
+            page = fill(*document_page([run for run, _ in runs], [name for _, name in runs]))
+            about = f"{len(runs)} run{'s' * (len(runs) != 1)}"
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SpecError(
+            None,
+            f"{' and '.join(files)}: not what hocket prints ({type(error).__name__}: {error})",
+            "give what `hocket compare`, `train` or `route` printed with --json",
+        ) from None
+    write_text(target, page)
+    return about
+
+
+def _runs_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    schemes = document.get("schemes")
+    if schemes is None:
+        return [document]
+    return [{"format": "hocket.cluster-run", **scheme} for scheme in schemes][:4]
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """Read a file that a command printed with ``--json``."""
+    raw = read_bytes(path, "what a command printed with --json")
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        found = None
+    kind = found.get("format") if isinstance(found, dict) else None
+    if kind not in (*_SWEEPS, *_LANES):
+        what = f"is {shown(kind)}" if isinstance(kind, str) else "is no result of hocket"
+        raise SpecError(
+            None,
+            f"{what}, which has no page",
+            "give a plan, or what `hocket compare`, `train` or `route` printed with --json",
+            origin=str(path),
+        )
+    assert isinstance(found, dict)
+    return found

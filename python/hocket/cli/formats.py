@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import typer
@@ -10,8 +11,13 @@ import typer
 from hocket.cli import options
 from hocket.cli.groups import grouped
 from hocket.cli.plan import describe
+from hocket.errors import SpecError
+from hocket.files.atomic import check_target
 from hocket.formats.checked import CheckedFile, check_file
-from hocket.formats.exported import ExportOptions, export_plan
+from hocket.formats.exported import export_plan
+from hocket.formats.imported import import_plan
+from hocket.formats.kinds import EXPORTED
+from hocket.formats.options import CheckOptions, ExportOptions, ImportOptions
 from hocket.plans.plan import Plan
 from hocket.units import format_size, parse_size
 
@@ -20,11 +26,24 @@ File = Annotated[
     typer.Argument(metavar="FILE", help="A file of a runtime; its kind is found by its contents."),
 ]
 PerMessage = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--chunks-per-message",
-        help="Chunks that fit one message of a connection; with 1 the check holds for any message size.",
+        help="Of programs: chunks that fit one message of a connection; with 1, the default, the check "
+        "holds for any message size.",
     ),
+]
+Dump = Annotated[
+    str | None,
+    typer.Option(
+        "--topology",
+        "-t",
+        help="Of nccl-graph: the dump of the machine (NCCL_TOPO_DUMP_FILE).",
+    ),
+]
+LikeNodes = Annotated[
+    int | None,
+    typer.Option("--nodes", help="Of nccl-graph: how many nodes are like the one of the dump."),
 ]
 _SHOWN = 10
 
@@ -33,7 +52,7 @@ _SHOWN = 10
 class Lowering:
     """How the plan becomes a program."""
 
-    panel: ClassVar[str] = "Program"
+    panel: ClassVar[str] = "Program (msccl, mscclpp)"
 
     protocol: Annotated[
         str | None,
@@ -65,16 +84,30 @@ class Lowering:
         str | None, typer.Option("--max-size", help="Largest size for which it may be used.")
     ] = None
 
-    def options(self) -> ExportOptions:
-        """Read them."""
-        return ExportOptions(
-            protocol=self.protocol,
-            channels=self.channels,
-            instances=self.instances,
-            in_place=self.in_place,
-            min_bytes=_size("--min-size", self.min_size),
-            max_bytes=_size("--max-size", self.max_size),
-        )
+
+@dataclass(frozen=True)
+class OfNccl:
+    """What files of NCCL need beside the plan."""
+
+    panel: ClassVar[str] = "Files of NCCL (nccl-graph, nccl-tuner)"
+
+    topology: Dump = None
+    nodes: LikeNodes = None
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            help="Of nccl-tuner: a profile by which sizes are predicted; by default NCCL's own model.",
+        ),
+    ] = None
+    measured: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measured",
+            metavar="FILE",
+            help="Of nccl-tuner: a sweep of nccl-tests with NCCL_ALGO and NCCL_PROTO set; may be repeated.",
+        ),
+    ] = None
 
 
 def _size(option: str, text: str | None) -> int | None:
@@ -87,98 +120,182 @@ def export(
         str, typer.Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
     ],
     *,
-    to: Annotated[str, typer.Option("--to", metavar="KIND", help="msccl or mscclpp.")],
+    to: Annotated[str, typer.Option("--to", metavar="KIND", help=f"{', '.join(EXPORTED)}.")],
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
     ],
     lowering: Lowering,
+    of_nccl: OfNccl,
     json: options.Json = False,
 ) -> None:
     """Prove a plan and write it as a file of a runtime."""
-    given = lowering.options()
+    given = ExportOptions(
+        protocol=lowering.protocol,
+        channels=lowering.channels,
+        instances=lowering.instances,
+        in_place=lowering.in_place,
+        min_bytes=_size("--min-size", lowering.min_size),
+        max_bytes=_size("--max-size", lowering.max_size),
+        topology=of_nccl.topology,
+        nodes=of_nccl.nodes,
+        profile=of_nccl.profile,
+        measured=of_nccl.measured or None,
+    )
     loaded = Plan.load(plan)
     with options.watching() as watch:
         made = export_plan(loaded, output, to=to, options=given, progress=watch)
     if json:
         options.print_result("exported-file", made.to_dict())
         return
-    file = made.exported
     console = options.output()
     console.print(f"{describe(loaded)}: proved")
-    mode = "in place" if file.in_place else "out of place"
-    console.print(
-        f"{output}: {made.kind.title}, {mode}, {file.chunks:,} chunks, {file.steps:,} steps, up to "
-        f"{file.blocks} thread blocks a rank on {_count(file.channels, 'channel')}, "
-        f"{_count(file.scratch_chunks, 'chunk')} of scratch"
-    )
-    for note in file.notes:
+    names = ", ".join(str(each) for each in made.written.files)
+    console.print(f"{names}: {made.written.summary}")
+    for note in made.written.notes:
         console.note(note)
+    for warning in made.written.warnings:
+        console.print(f"WARNING: {warning}")
 
 
 def check(
-    file: File, *, chunks_per_message: PerMessage = 1, json: options.Json = False
+    file: File,
+    *,
+    run: Annotated[
+        bool | None,
+        typer.Option(
+            "--run",
+            help="Of programs: run it on integers, a small one in every order, and compare the results.",
+        ),
+    ] = None,
+    chunks_per_message: PerMessage = None,
+    topology: Dump = None,
+    nodes: LikeNodes = None,
+    json: options.Json = False,
 ) -> int | None:
     """Judge a file of a runtime: its rules, deadlocks, races and results; exit code 1 if it is wrong."""
-    found = _checked(file, chunks_per_message)
+    found = _checked(file, CheckOptions(chunks_per_message, run, topology, nodes))
     if json:
         options.print_result("checked-file", found.to_dict())
     else:
+        _print(found)
         console = options.output()
-        console.print(_title(found))
-        for note in found.checked.notes:
-            console.note(note)
-        for fault in found.checked.findings[:_SHOWN]:
+        for fault in found.judgement.faults[:_SHOWN]:
             console.print(f"wrong: {fault.text}")
-        if found.checked.count > _SHOWN:
-            console.print(f"and {found.checked.count - _SHOWN:,} more faults")
+        if found.judgement.count > _SHOWN:
+            console.print(f"and {found.judgement.count - _SHOWN:,} more faults")
         if found.is_right:
-            console.print(_verdict(found))
+            console.print(f"right: {found.judgement.right}")
+        for warning in found.judgement.warnings:
+            console.print(f"WARNING: {warning}")
     return None if found.is_right else 1
 
 
-def import_(file: File, *, chunks_per_message: PerMessage = 1, json: options.Json = False) -> None:
-    """Say what a file of a runtime is."""
-    found = _checked(file, chunks_per_message)
+def _print(found: CheckedFile) -> None:
+    console = options.output()
+    console.print(found.judgement.summary)
+    for note in found.judgement.notes:
+        console.note(note)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read as a plan."""
+
+    panel: ClassVar[str] = "Plan"
+
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="PLAN", help="The plan file to write; needs -t."),
+    ] = None
+    topology: Annotated[
+        str | None,
+        typer.Option(
+            "--topology",
+            "-t",
+            help="The network that the file is for; of graphs of NCCL the dump of the machine.",
+        ),
+    ] = None
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size", "-s", help="Of the data; 64 MiB, or the nearest that the file is for."
+        ),
+    ] = None
+    npus: Annotated[
+        str | None,
+        typer.Option(
+            "--npus", help="Of programs: the NPU of each rank, as 0-3,8-11; all, in order."
+        ),
+    ] = None
+    through_npus: Annotated[
+        bool | None,
+        typer.Option(
+            "--through-npus",
+            help="Of programs: messages may pass other NPUs on their way, as on a torus.",
+        ),
+    ] = None
+    collective: Annotated[
+        str | None,
+        typer.Option("--collective", help="Of graphs of NCCL: what is done; an all-reduce."),
+    ] = None
+    graph: Annotated[
+        str | None,
+        typer.Option("--graph", help="Of graphs of NCCL: ring, tree or nvls; what NCCL picks."),
+    ] = None
+    nodes: LikeNodes = None
+
+    def options(self) -> ImportOptions:
+        """Read them."""
+        return ImportOptions(
+            size=self.size,
+            npus=self.npus,
+            through_npus=self.through_npus,
+            collective=self.collective,
+            graph=self.graph,
+            nodes=self.nodes,
+        )
+
+
+@grouped
+def import_(file: File, *, reading: Reading, json: options.Json = False) -> None:
+    """Read a file of a runtime as a plan, or say what it is."""
+    given, output, topology = reading.options(), reading.output, reading.topology
+    if output is None:
+        if topology is not None or given != ImportOptions():
+            raise SpecError("--output", "there is no plan to write", "name its file by -o PLAN")
+        _describe(_checked(file, CheckOptions()), json)
+        return
+    if topology is None:
+        raise SpecError("--topology", "a plan is of a network", "name the one that the file is for")
+    check_target(Path(output))
+    with options.watching() as watch:
+        plan = import_plan(file, topology, options=given, progress=watch)
+    plan.save(output)
+    if json:
+        options.print_result("plan", {**plan.to_dict(), "file": output})
+        return
+    console = options.output()
+    console.print(f"{describe(plan)}: proved")
+    console.print(f"wrote {output}")
+
+
+def _describe(found: CheckedFile, json: bool) -> None:
     if json:
         options.print_result("checked-file", found.to_dict())
         return
-    console = options.output()
-    console.print(_title(found))
-    facts = found.checked
+    _print(found)
+    facts = found.judgement.program
+    if facts is None:
+        return
     sizes = f"from {format_size(facts.min_bytes)}"
     if facts.max_bytes is not None:
         sizes += f" to {format_size(facts.max_bytes)}"
-    console.print(
-        f"up to {facts.blocks} thread blocks a rank, {_count(facts.scratch_chunks, 'chunk')} of scratch, "
-        f"sizes {sizes}"
+    scratch = f"{facts.scratch_chunks:,} chunk{'s'[: facts.scratch_chunks != 1]}"
+    options.output().print(
+        f"up to {facts.blocks} thread blocks a rank, {scratch} of scratch, sizes {sizes}"
     )
 
 
-def _checked(file: str, chunks_per_message: int) -> CheckedFile:
+def _checked(file: str, given: CheckOptions) -> CheckedFile:
     with options.watching() as watch:
-        return check_file(file, chunks_per_message=chunks_per_message, progress=watch)
-
-
-def _title(found: CheckedFile) -> str:
-    facts = found.checked
-    modes = [
-        name
-        for name, holds in (("in place", facts.in_place), ("out of place", facts.out_of_place))
-        if holds
-    ]
-    return (
-        f"{found.kind.title}: {facts.name}, {facts.collective} among {facts.ranks} ranks, "
-        f"{' and '.join(modes) or 'neither in place nor out of place'}, {facts.protocol}, "
-        f"{facts.chunks:,} chunks, {facts.steps:,} steps"
-    )
-
-
-def _verdict(found: CheckedFile) -> str:
-    chunks = found.chunks_per_message
-    sizes = "any message size" if chunks == 1 else f"messages of {chunks} chunks or more"
-    results = "right results" if found.checked.contents_known else "results unknown"
-    return f"right: no deadlock at {sizes}, no race, {results}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+        return check_file(file, options=given, progress=watch)

@@ -110,6 +110,8 @@ def command_of(root: TyperGroup, words: list[str]) -> Any:
     found: Any = root
     for word in words:
         under = getattr(found, "commands", {}).get(word)
+        if under is None:
+            under = getattr(found, "commands", {}).get(getattr(found, "default_command", None))
         if under is not None:
             found = under.real if isinstance(under, Later) else under
     return found

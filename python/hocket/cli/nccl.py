@@ -13,7 +13,10 @@ from hocket.cli.nccl_graph import graph
 from hocket.cli.nccl_tuner import tuner
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import Table
+from hocket.nccl.model import USUAL_CPU
+from hocket.nccl.prediction import check_gpu
 from hocket.nccl.prediction import predict as nccl_predict
+from hocket.topology.build import build_topology
 from hocket.units import format_size
 
 nccl = typer.Typer(
@@ -31,7 +34,7 @@ nccl.add_typer(tuner, name="tuner")
 )
 @grouped
 def predict(
-    kind: options.Kind = "all-reduce",
+    kind: options.MeasuredKind = "all-reduce",
     *,
     network: Nodes,
     size: options.Size,
@@ -43,10 +46,20 @@ def predict(
             "mi250 and mi300x it is RCCL that is asked.",
         ),
     ] = None,
+    cpu: Annotated[
+        str,
+        typer.Option(
+            "--cpu",
+            help="Whose processors the nodes have, where there are several: intel, amd (EPYC), other or "
+            "mixed.",
+        ),
+    ] = USUAL_CPU,
     json: options.Json = False,
 ) -> None:
     """Say which algorithm, protocol and channels NCCL or RCCL picks, and what its own model predicts."""
-    found = nccl_predict(kind, network.build(), size=size, gpu=gpu)
+    spec = network.spec()
+    check_gpu(spec, gpu)
+    found = nccl_predict(kind, build_topology(spec), size=size, gpu=gpu, cpu=cpu)
     if json:
         options.print_result("nccl-prediction", found.to_dict())
         return

@@ -43,6 +43,15 @@ Kind = Annotated[
         "file (.yml, .json) with your own collective.",
     ),
 ]
+MeasuredKind = Annotated[
+    str,
+    typer.Argument(
+        metavar="COLLECTIVE",
+        autocompletion=complete.collectives,
+        help="all-reduce, all-gather, reduce-scatter, broadcast or reduce; `hocket predict` has all-to-all "
+        "and send-receive too.",
+    ),
+]
 TopologyText = Annotated[
     str,
     typer.Option(
@@ -218,6 +227,10 @@ Perfetto = Annotated[
     typer.Option(
         "--perfetto", help="Write a timeline for ui.perfetto.dev to this .pftrace or .json file."
     ),
+]
+Page = Annotated[
+    str | None,
+    typer.Option("--page", help="Write a page that shows it in any browser to this .html file."),
 ]
 Plot = Annotated[
     str | None, typer.Option("--plot", help="Also draw a picture to this .png, .svg or .pdf file.")

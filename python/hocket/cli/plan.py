@@ -13,7 +13,7 @@ from hocket.cli import complete, options
 from hocket.cli.certificate import print_certificates
 from hocket.cli.form import Form
 from hocket.cli.groups import Nodes, Search, Task, grouped
-from hocket.cli.numbers import share_of
+from hocket.cli.numbers import counted, share_of
 from hocket.cli.symmetric import plan_and_show
 from hocket.cli.table import Table
 from hocket.cli.why import explain
@@ -262,7 +262,8 @@ def _slots(made: Synthesis) -> str:
 def describe(plan: Plan) -> str:
     """Say in a few words what a plan is."""
     what = options.title(plan.collective, plan.topology)
-    return f"{plan.algorithm} {what}: {len(plan):,} transfers of {plan.chunks:,} chunks"
+    transfers, chunks = counted(len(plan), "transfer"), counted(plan.chunks, "chunk")
+    return f"{plan.algorithm} {what}: {transfers} of {chunks}"
 
 
 @grouped

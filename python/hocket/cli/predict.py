@@ -22,7 +22,7 @@ _SIZES = "1K:4G:x4"
 
 @grouped
 def predict(
-    kind: options.Kind = "all-reduce",
+    kind: options.MeasuredKind = "all-reduce",
     *,
     network: Nodes,
     size: options.Sizes = None,

@@ -177,8 +177,10 @@ def _print(found: TrainingPrediction, model: str) -> None:
 def _expected(found: TrainingPrediction) -> str:
     error = found.error
     if error is None:
-        return "error to expect: not known"
+        why = ", as constants are assumed" if found.assumed else ""
+        return f"error to expect: not known{why}"
+    which = ", whose constants were assumed as some are here" if found.assumed else ""
     return (
         f"error to expect: median {percent(error.median)} %, 90th percentile {percent(error.p90)} %, "
-        f"as of {error.runs} runs that were not fitted ({error.of})"
+        f"as of {error.runs} runs that were not fitted{which} ({error.of})"
     )

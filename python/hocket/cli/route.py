@@ -16,6 +16,7 @@ from hocket.cli.groups import grouped
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.errors import SpecError
+from hocket.files.atomic import check_target
 from hocket.files.perfetto import check_trace
 from hocket.units import format_time_ps
 
@@ -226,6 +227,7 @@ class Shown(Form):
         typer.Option("--heat", help="Draw what each link carried to this .png, .svg or .pdf file."),
     ] = None
     perfetto: options.Perfetto = None
+    page: options.Page = None
 
 
 @grouped
@@ -238,11 +240,13 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
     if perfetto is not None:
         _check_one(paths.compare, "--perfetto")
         check_trace("--perfetto", Path(perfetto))
+    if shown.page is not None:
+        check_target(Path(shown.page))
     if not paths.compare:
         options.choice("--scheme", paths.scheme, routing.CLUSTER_SCHEMES)
     given = routing.load_jobs(jobs)
     cluster = hosts.cluster()
-    how = paths.asked(keep_rates=timeline is not None)
+    how = paths.asked(keep_rates=timeline is not None or shown.page is not None)
     if paths.compare:
         _compare(cluster, given, how, shown)
         return
@@ -252,8 +256,22 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
         _draw(run, timeline, heat)
     if perfetto is not None:
         run.save_perfetto(perfetto)
+    if shown.page is not None:
+        _write_page([run], shown.page)
     if not shown.prints("cluster-run", run.to_dict, lambda: run):
         _print(run, has_outages=bool(paths.outage))
+
+
+def _write_page(runs: Sequence[ClusterRun], page: str) -> None:
+    """Write a page of runs; of many, those of the quickest schemes and the slowest."""
+    from hocket.explorer.lanes import write_cluster
+    from hocket.explorer.page import MOST_RUNS
+
+    ranked = sorted(runs, key=lambda run: run.time)
+    if len(ranked) > MOST_RUNS:
+        ranked = [*ranked[: MOST_RUNS - 1], ranked[-1]]
+        options.note(f"{page} has the quickest {MOST_RUNS - 1} schemes and the slowest")
+    write_cluster(ranked, Path(page))
 
 
 def _check_pictures(timeline: str | None, heat: str | None, compare: bool) -> None:
@@ -349,7 +367,7 @@ def _facts(run: ClusterRun, *, has_outages: bool) -> list[str]:
     return lines
 
 
-def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, form: Form) -> None:
+def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, form: Shown) -> None:
     from importlib.util import find_spec
 
     from hocket import routing
@@ -364,6 +382,8 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, form: Form) -
             routing.simulate(cluster, placed, scheme=name, options=how, progress=watch)
             for name in schemes
         ]
+    if form.page is not None:
+        _write_page(runs, form.page)
     if form.prints(
         "cluster-runs",
         lambda: {"schemes": [run.to_dict() for run in runs]},

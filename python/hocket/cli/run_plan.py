@@ -68,7 +68,11 @@ class Calls:
     dtype: Annotated[str, typer.Option("--dtype", help="Type of the numbers.")] = "float32"
     op: Annotated[str, typer.Option("--op", help="sum, product, min, max or average.")] = "sum"
     transport: Annotated[
-        str, typer.Option("--transport", help="auto, tcp or shared; plans go over TCP.")
+        str,
+        typer.Option(
+            "--transport",
+            help="tcp or shared; auto takes TCP for plans, and shares memory without one.",
+        ),
     ] = "auto"
     calls: Annotated[int, typer.Option("--calls", help="How many are timed.")] = 20
     timeout: Annotated[str, typer.Option("--timeout", help="How long a call may stand still.")] = (

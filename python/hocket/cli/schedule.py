@@ -9,9 +9,10 @@ from typing import Annotated, ClassVar
 import typer
 
 from hocket import _core
+from hocket._core import multirail
 from hocket.cli import complete, options
 from hocket.cli.groups import Output, grouped
-from hocket.cli.numbers import share_of
+from hocket.cli.numbers import counted, share_of
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
 from hocket.plans.advice import MAX_DIMENSIONS, advise_dimensions
@@ -135,12 +136,12 @@ def schedule(
 def describe_schedule(schedule: Schedule) -> str:
     """Say in a few words what a schedule is."""
     what = options.title(schedule.collective, schedule.topology)
-    return f"{schedule.algorithm} {what}: {len(schedule):,} chunks, {schedule.policy}"
+    return f"{schedule.algorithm} {what}: {counted(len(schedule), 'chunk')}, {schedule.policy}"
 
 
 def limited_by(topology: _core.Topology) -> str | None:
     """Say which dimensions limit every order of the chunks; nothing where none does."""
-    rails = _core.rails(topology)
+    rails = multirail.rails(topology)
     if len(rails) > MAX_DIMENSIONS or any(rail[-1] for rail in rails):
         return None
     advice = advise_dimensions(topology)
@@ -163,7 +164,9 @@ def _orders(schedule: Schedule, most: int = 6) -> list[str]:
             if order
         ]
         count = counts[first, second]
-        lines.append(f"{count} chunks, {share_of(size / total)} of the data: {', '.join(passes)}")
+        lines.append(
+            f"{counted(count, 'chunk')}, {share_of(size / total)} of the data: {', '.join(passes)}"
+        )
     rest = len(shares) - most
     if rest > 0:
         lines.append(f"and {rest} other orders")

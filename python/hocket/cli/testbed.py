@@ -162,16 +162,16 @@ def _print_study(study: Study) -> None:
     table.add_column("deviation", justify="right", leaves=NEVER, unit="%")
     table.add_column("counters", leaves=1)
     table.add_column("load", justify="right", leaves=3)
-    for run in study.runs:
+    for each in study.runs:
         table.add_row(
-            run.paths,
-            run.how if run.paths == "assigned" else f"seed {run.how}",
-            str(run.fullest),
-            round(run.time * 1e12),
-            round(max(run.predicted) * 1e12),
-            f"{100 * run.deviation:+.2f}",
-            "agree" if run.counted else "differ",
-            f"{run.load:.1f}",
+            each.paths,
+            each.how if each.paths == "assigned" else f"seed {each.how}",
+            str(each.fullest),
+            round(each.time * 1e12),
+            round(max(each.predicted) * 1e12),
+            f"{100 * each.deviation:+.2f}",
+            "agree" if each.counted else "differ",
+            f"{each.load:.1f}",
         )
     console = options.output()
     console.print(table)

@@ -1,4 +1,4 @@
-"""``hocket topology``: list, show, draw."""
+"""``hocket topology``: list, show, draw, export."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import grouped
 from hocket.cli.table import Table
+from hocket.errors import SpecError
 from hocket.topology import machines
 from hocket.topology.build import build_topology
+from hocket.topology.costs import cost_of, costs_from_file
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.warnings import warnings_of
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from hocket.cli.data import LinkData, OffloadData, TopologyData
 
 topology = typer.Typer(
-    help="List, inspect and draw networks.",
+    help="List, inspect, draw and export networks.",
     no_args_is_help=True,
     epilog="For example: hocket topology show dgx1_v100 --failed gpu0,gpu1",
 )
@@ -66,13 +68,25 @@ def show(
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
     failed: options.Failed = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            "--costs",
+            help="A .yml file that says what links and switches cost, for a network that does not.",
+        ),
+    ] = None,
     links: Annotated[
         bool, typer.Option("--links", "--verbose", "-v", help="List every link.")
     ] = False,
     form: Form,
 ) -> None:
     """Show a network's degree, diameter, bisection, and whether it is connected; as CSV, its links."""
-    show_network(options.read_spec(topology, bandwidth, latency, failed), form, links=links)
+    spec = options.read_spec(topology, bandwidth, latency, failed)
+    if costs is not None:
+        if spec.costs is not None:
+            raise SpecError("--costs", f"{spec.name} has its own", "leave it out")
+        spec = replace(spec, costs=costs_from_file(Path(costs)))
+    show_network(spec, form, links=links)
 
 
 def show_network(spec: TopologySpec, form: Form, *, links: bool = False) -> None:
@@ -90,6 +104,11 @@ def show_network(spec: TopologySpec, form: Form, *, links: bool = False) -> None
         table.add_row("failed", " ".join(failed))
     if spec.links:
         table.add_row("profile", _profile_name(spec) or "none: hocket calibrate fits one")
+    cost = cost_of(spec)
+    if cost is not None:
+        parts = f"NPUs {cost.npus:,.6g}, {cost.cables:,} cables {cost.links:,.6g}, "
+        parts += f"{cost.switch_count:,} switches {cost.switches:,.6g}"
+        table.add_row("cost", f"{cost.total:,.6g}: {parts}")
     console.print(table)
     for warning in warnings_of(network, found):
         console.print(f"warning: {warning}")
@@ -209,6 +228,7 @@ def _links(network: _core.Topology) -> Table:
 def _as_json(spec: TopologySpec, network: _core.Topology) -> TopologyData:
     found = network.inspect()
     names = network.device_names
+    cost = cost_of(spec)
     return {
         "name": spec.name,
         "npus": names[: network.npu_count],
@@ -226,6 +246,7 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> TopologyData:
         "bisection_is_exact": found.bisection_is_exact,
         "switching": network.switching,
         "profile": _profile_name(spec),
+        "cost": None if cost is None else cost.to_dict(),
         "dimensions": [
             {
                 "kind": kind,
@@ -288,3 +309,25 @@ def draw(
     else:
         draw_network(network, Path(output))
     options.output().print(f"drawn to {output}")
+
+
+@topology.command(
+    epilog="For example: hocket topology export dgx1_v100 --to infragraph -o dgx1.yaml"
+)
+def export(
+    topology: Text,
+    *,
+    to: Annotated[str, typer.Option("--to", metavar="KIND", help="infragraph or astra-sim.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
+    ],
+    bandwidth: options.Bandwidth = None,
+    latency: options.LatencyText = None,
+    failed: options.Failed = None,
+) -> None:
+    """Write a network as a file of another tool."""
+    from hocket.topology.export import export_topology
+
+    spec = options.read_spec(topology, bandwidth, latency, failed)
+    export_topology(build_topology(spec), output, to=to)
+    options.output().print(f"written to {output}")

@@ -15,6 +15,7 @@ from hocket.cli.groups import Nodes, grouped
 from hocket.cli.train_report import print_run
 from hocket.cli.training_groups import Training
 from hocket.errors import SpecError
+from hocket.files.atomic import check_target
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ class Report(Form):
         typer.Option("--timeline", help="Draw the timeline to this .png, .svg or .pdf file."),
     ] = None
     perfetto: options.Perfetto = None
+    page: options.Page = None
+    chakra: Annotated[
+        str | None,
+        typer.Option(
+            "--chakra",
+            metavar="FOLDER",
+            help="Write a trace of each NPU to this folder, and what ASTRA-sim needs to run them.",
+        ),
+    ] = None
     layers: Annotated[
         bool,
         typer.Option(
@@ -85,7 +95,7 @@ def train(
     """Simulate training iterations of a model on a network."""
     from hocket import training
 
-    _check_targets(report.timeline, report.perfetto)
+    _check_targets(report)
     asked = given.training()
     topology = network.build()
     spread = _parallel(parallel, places, topology)
@@ -98,31 +108,45 @@ def train(
             options=asked,
             progress=watch,
         )
-        _write(run, report.timeline, report.perfetto, watch)
+        _write(run, report, watch)
+        notes = () if report.chakra is None else _write_traces(run, report.chakra, watch)
     if not report.prints("training-run", run.to_dict, lambda: run):
         print_run(run, algorithm, asked.chunks, layers=report.layers)
+        for note in notes:
+            options.output().note(note)
 
 
-def _check_targets(timeline: str | None, perfetto: str | None) -> None:
-    if timeline is not None:
+def _check_targets(report: Report) -> None:
+    if report.timeline is not None:
         from hocket.plot.style import check_picture
 
-        check_picture(Path(timeline))
-    if perfetto is not None:
+        check_picture(Path(report.timeline))
+    if report.perfetto is not None:
         from hocket.files.perfetto import check_trace
 
-        check_trace("--perfetto", Path(perfetto))
+        check_trace("--perfetto", Path(report.perfetto))
+    if report.page is not None:
+        check_target(Path(report.page))
 
 
-def _write(
-    run: TrainingRun, timeline: str | None, perfetto: str | None, watch: options.Watch
-) -> None:
-    if perfetto is not None:
+def _write(run: TrainingRun, report: Report, watch: options.Watch) -> None:
+    if report.perfetto is not None:
         watch.note("writing")
-        run.save_perfetto(perfetto)
-    if timeline is not None:
+        run.save_perfetto(report.perfetto)
+    if report.page is not None:
+        from hocket.explorer.lanes import write_training
+
+        watch.note("writing")
+        write_training([run], Path(report.page))
+    if report.timeline is not None:
         watch.note("drawing")
-        run.plot(timeline)
+        run.plot(report.timeline)
+
+
+def _write_traces(run: TrainingRun, folder: str, watch: options.Watch) -> tuple[str, ...]:
+    from hocket.traces.training import write_training
+
+    return write_training(run, folder, progress=watch).notes
 
 
 def _parallel(text: str | None, places: str | None, topology: _core.Topology) -> Parallel:

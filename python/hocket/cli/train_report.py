@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hocket.cli import options
 from hocket.cli.console import Printer
-from hocket.cli.numbers import TIMES, percent, share_of, significant
+from hocket.cli.numbers import TIMES, counted, percent, share_of, significant
 from hocket.cli.table import NEVER, Table
 from hocket.training.stages import spoken
 from hocket.units import format_flops, format_size, format_time_ps
@@ -122,7 +122,7 @@ def _algorithm(run: TrainingRun, given: str | None, chunks: int | None) -> str:
         return "ideal: all bandwidth of a group's dimensions, all the time"
     on_dimensions = is_on_dimensions(run.topology, run.algorithm)
     count = CHUNKS if chunks is None and on_dimensions else chunks
-    pieces = "" if count is None else f", {count:,} chunks"
+    pieces = "" if count is None else f", {counted(count, 'chunk')}"
     reason = ""
     if given is None:
         which = "with dimensions" if on_dimensions else "without whole dimensions"

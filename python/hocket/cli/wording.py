@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -31,11 +32,36 @@ def of_options(error: Error) -> Error:
     known = _known()
     if error.instead:
         error = error.but(remedy=pasted(error.instead) or error.remedy)
+    if error.remedy:
+        error = error.but(remedy=_PYTHON_NAME.sub(_as_option, error.remedy))
     field = error.field
     if error.origin is not None or field is None or field.startswith("-"):
         return error
+    field, colon, rest = field.partition(": ")
     option = option_of(field)
-    return error.but(field=option) if option in known else error
+    name = option if option in known else _arguments().get(field, field)
+    return error.but(field=name + colon + rest)
+
+
+_PYTHON_NAME = re.compile(r"\b(give )?([a-z]+(?:_[a-z]+)*)\b")
+"""A word that may be an option as Python has it."""
+
+
+def _as_option(word: re.Match[str]) -> str:
+    """Write an option's name in Python as the option: one of several words, or of one after *give*."""
+    before, name = word[1] or "", word[2]
+    is_meant = "_" in name or before
+    return before + option_of(name) if is_meant and option_of(name) in _known() else word[0]
+
+
+def _arguments() -> dict[str, str]:
+    """Give the arguments of the command by the fields that they set, as its help writes them."""
+    params = getattr(COMMAND.get(), "params", ())
+    return {
+        each.name: each.metavar.removesuffix("...")
+        for each in params
+        if each.param_type_name == "argument" and each.metavar
+    }
 
 
 def option_of(field: str) -> str:

@@ -19,7 +19,7 @@ from hocket.collectives.custom import (
 from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, shown_path
 from hocket.files.model import Strict, Words
-from hocket.files.yaml_tree import FileKind, read_yaml
+from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.units import parse_size, shown
 
 _FORMS = ("demands", "all_to_all_v", "sends", "neighbors")
@@ -112,7 +112,17 @@ class CollectiveFile(Strict):
 def read_collective(path: Path, topology: _core.Topology) -> _core.Collective:
     """Read a collective file; see :func:`hocket.load_collective`."""
     name = shown_path(path)
-    values, lines = read_yaml(path, KIND)
+    return _read(*read_yaml(path, KIND), name, topology)
+
+
+def collective_from_text(text: str, name: str, topology: _core.Topology) -> _core.Collective:
+    """Read a text as :func:`read_collective` reads a file; ``name`` stands for it in messages."""
+    return _read(*parse_yaml(text, name, KIND), name, topology)
+
+
+def _read(
+    values: dict[str, Any], lines: dict[Place, int], name: str, topology: _core.Topology
+) -> _core.Collective:
     located = Located(lines, name)
     try:
         file = CollectiveFile.model_validate(values)

@@ -28,7 +28,8 @@ __all__ = ["Failure", "FailureAdvice", "advise_failures"]
 
 Part: TypeAlias = Literal["link", "switch", "npu"]
 _PARTS: tuple[Part, ...] = ("link", "switch", "npu")
-_FALLBACK = "greedy"
+_OTHERS = ("greedy", "trees")
+"""What plans any network, and so what is left of one."""
 _Ends: TypeAlias = tuple[str, ...]
 """A device's name, or those of both ends of a link."""
 
@@ -132,7 +133,8 @@ def advise_failures(
     """Rank every single failure of a network by what it costs a collective.
 
     The collective is planned anew without the failed part, by the algorithm that is fastest on the whole
-    network or, where that does not apply any more, by greedy. An NPU that fails does not take part; the
+    network, and by greedy and trees; the fastest counts. Where `algorithms` are named, greedy and trees are
+    asked only if the fastest of those does not apply any more. An NPU that fails does not take part; the
     others do, with as many bytes. Of failures that are alike, as on symmetric networks, the first is
     computed; as algorithms take NPUs in the order of their numbers, the others may take a little more or
     less.
@@ -175,7 +177,14 @@ def advise_failures(
     for done, (part, kin) in enumerate(alike):
         if progress is not None:
             progress("failures", done, len(alike))
-        found = _after((kind, count), network, kin[0], (best.algorithm, best.chunks), given)
+        found = _after(
+            (kind, count),
+            network,
+            kin[0],
+            (best.algorithm, best.chunks),
+            given,
+            always=algorithms is None,
+        )
         names = tuple(",".join(ends) for ends in kin)
         failures.append(_failure(part, names, found, best.run.time_ps))
     failures.sort(key=lambda each: (each.time_ps is not None, -(each.time_ps or 0)))
@@ -190,20 +199,30 @@ def _after(
     lost: _Ends,
     first: tuple[str, int],
     given: PlanOptions,
+    *,
+    always: bool,
 ) -> Comparison | str:
-    """Give the best after a failure, by an algorithm and its chunks or else by greedy; or why none runs."""
+    """Give the best after a failure, by an algorithm and its chunks or by others; or why none runs.
+
+    The others are asked always, or only where that algorithm does not apply.
+    """
     try:
         network = whole.without(links=[lost]) if len(lost) == 2 else whole.without(lost)
     except SpecError as error:  # the last NPU
         return str(error)
+    found: list[Comparison] = []
     why = ""
-    for algorithm, chunks in (first, (_FALLBACK, None)):
+    for algorithms, chunks in (([first[0]], first[1]), (_OTHERS, None)):
+        if found and not always:
+            break
         try:
             options = replace(given, chunks=chunks, chunk_size=None)
-            return compare(what[0], network, size=what[1], algorithms=[algorithm], options=options)
+            after = compare(what[0], network, size=what[1], algorithms=algorithms, options=options)
         except (InfeasibleError, SpecError) as error:
             why = str(error)
-    return why
+        else:
+            found.append(after)
+    return min(found, key=lambda after: after.best.run.time_ps, default=why)
 
 
 def _failure(part: Part, names: tuple[str, ...], found: Comparison | str, whole_ps: int) -> Failure:

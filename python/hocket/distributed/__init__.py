@@ -9,7 +9,8 @@ It needs the extra ``torch``: ``pip install hocket[torch]``. docs/pytorch.md sho
 from __future__ import annotations
 
 from hocket.distributed.backend import HocketProcessGroup, register
+from hocket.distributed.hook import Gradients, average_hook
 
-__all__ = ["HocketProcessGroup", "register"]
+__all__ = ["Gradients", "HocketProcessGroup", "average_hook", "register"]
 
 register()

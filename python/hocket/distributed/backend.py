@@ -22,10 +22,7 @@ NAME = "hocket"
 
 _OPERATIONS = {"SUM": "sum", "PRODUCT": "product", "MIN": "min", "MAX": "max", "AVG": "average"}
 
-_GLOO = (
-    *("send", "recv", "recv_anysource", "monitored_barrier", "alltoall"),
-    *("allgather_coalesced", "allreduce_coalesced"),
-)
+_GLOO = ("send", "recv", "recv_anysource", "monitored_barrier", "alltoall", "allgather_coalesced")
 """What goes to gloo as it is."""
 
 Tensors = Sequence[torch.Tensor]
@@ -40,9 +37,14 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
-        self._comm, self._store = _join(store, rank, size, timeout)
+        self._comm, self._store = join(store, rank, size, timeout)
         gloo = getattr(dist, "ProcessGroupGloo", None)
         self._gloo = gloo and gloo(dist.PrefixStore("gloo", store), rank, size, timeout)
+        if self._gloo is not None and hasattr(self, "_register_backend"):
+            # PyTorch keeps a group's name, which meshes of devices ask for, with a backend of its own kind.
+            kind = dist.ProcessGroup.BackendType.CUSTOM
+            self._register_backend(torch.device("cpu"), kind, self._gloo)
+            self._set_default_backend(kind)
 
     @property
     def communicator(self) -> Communicator:
@@ -69,6 +71,10 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
                     self._comm.all_reduce(array, op, out=array, dtype=dtype)
 
         return self._start(work, list(tensors))
+
+    def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Any:
+        """Combine tensors in place, one after the other."""
+        return self.allreduce(tensors, opts)
 
     def broadcast(self, tensors: Tensors, opts: Any) -> Any:
         """Copy the root's tensors over those of the others."""
@@ -116,6 +122,35 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
                 self._comm.all_gather(array, out=whole, dtype=dtype)
 
         return self._start(work, [output])
+
+    def all_gather_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Any = None
+    ) -> Any:
+        """Give all ranks the tensors of all ranks, for each of several."""
+
+        def work() -> None:
+            for output, tensor in zip(outputs, inputs, strict=True):
+                array, dtype = array_of(tensor.contiguous())
+                with _Whole(output) as (whole, _):
+                    self._comm.all_gather(array, out=whole, dtype=dtype)
+
+        return self._start(work, list(outputs))
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Any = None
+    ) -> Any:
+        """Combine tensors, of which each rank gets a part, for each of several."""
+        op = _operation(opts)
+        if op is None:
+            return self._by_gloo("reduce_scatter_tensor_coalesced", outputs, inputs, opts)
+
+        def work() -> None:
+            for output, tensor in zip(outputs, inputs, strict=True):
+                array, dtype = array_of(tensor.contiguous())
+                with _Whole(output) as (own, _):
+                    self._comm.reduce_scatter(array, op, out=own, dtype=dtype)
+
+        return self._start(work, list(outputs))
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Any:
         """Combine tensors, of which each rank gets one."""
@@ -202,6 +237,8 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
     _allgather_base = all_gather_single
     _reduce_scatter_base = reduce_scatter_single
     alltoall_base = all_to_all_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
     def _start(self, work: Callable[[], None], tensors: list[torch.Tensor]) -> Any:
         """Start a call; its work ends when the call has."""
@@ -270,8 +307,14 @@ def _operation(opts: Any) -> str | None:
     return None
 
 
-def _join(store: Any, rank: int, size: int, timeout: timedelta) -> tuple[Communicator, Any]:
-    """Meet the other ranks, who learn from PyTorch's store where."""
+def join(store: Any, rank: int, size: int, timeout: timedelta) -> tuple[Communicator, Any]:
+    """Meet the other ranks, who learn from PyTorch's store where.
+
+    Returns
+    -------
+    tuple
+        The communicator, and at rank 0 the store where all meet, which must be kept as long.
+    """
     key = "hocket: where ranks meet"
     served = None
     if rank == 0:

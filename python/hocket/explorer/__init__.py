@@ -1,5 +1,5 @@
-"""Pages that show a run in a browser: one file each, which needs no server and no network."""
+"""Pages that show runs in a browser: one file each, which needs no server and no network."""
 
-from hocket.explorer.page import encode, write_page
+from hocket.explorer.page import encode_runs, fill, write_page
 
-__all__ = ["encode", "write_page"]
+__all__ = ["encode_runs", "fill", "write_page"]

@@ -1,97 +1,134 @@
-"""A run as one self-contained HTML file.
+"""Pages that show runs: ``page.html``, which is built of the sources in ``explorer``, and what fills it.
 
-The page is ``page.html`` with a header in JSON and columns in base64. A column is the difference to the
-value before it, zigzag-coded and split into byte planes; planes and heat are one raw deflate stream.
+A page has a header in JSON and two streams of columns: what the first picture needs, and the transfers,
+which the page reads beside it.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hocket.errors import SpecError
+from hocket.explorer.columns import pack, packed_size
+from hocket.explorer.scene import network_of, scene_of, transfers_of
 from hocket.files.atomic import write_text
-from hocket.plot.network import layout
-from hocket.simulation.run import Run
 
-_BINS = 400
-_MAX_CELLS = 8_000_000
+if TYPE_CHECKING:
+    from hocket.simulation.run import Run
 
+__all__ = ["encode_runs", "fill", "write_page"]
 
-def _planes(values: NDArray[Any]) -> list[bytes]:
-    """Give the byte planes of a column's differences, lowest bytes first."""
-    delta = values.astype(np.int64)
-    delta[1:] -= delta[:-1].copy()
-    zigzag = ((delta << 1) ^ (delta >> 63)).astype(np.uint64)
-    highest = int(zigzag.max(initial=0))
-    count = max(1, (highest.bit_length() + 7) // 8)
-    return [
-        ((zigzag >> np.uint64(8 * plane)) & np.uint64(255)).astype(np.uint8).tobytes()
-        for plane in range(count)
-    ]
+MOST_RUNS = 4
+"""Beside one another."""
+MOST_MEMORY = 640_000_000
+"""Bytes that the transfers of a page may take when it is open."""
+MOST_BYTES = 15_000_000
+"""Of a page."""
 
 
-def encode(run: Run) -> tuple[dict[str, Any], bytes]:
-    """Give the page's header and its deflated columns; times are in the header's ``unit_ps``.
+def encode_runs(
+    runs: Sequence[Run], titles: Sequence[str] | None = None
+) -> tuple[dict[str, Any], bytes, bytes]:
+    """Give the header of a page of one run or several, and its two streams.
 
     Raises
     ------
     SpecError
-        If the run was made without ``keep_services``.
+        If a run was made without ``keep_services``, or there are none or too many.
     """
-    topology, moved = run.topology, run.plan.transfers
-    start, end = run.start_ps, run.end_ps
-    unit = max(1, int(np.gcd.reduce(np.concatenate([start, end]), initial=0)))
-    columns = {
-        "start": start // np.uint64(unit),
-        "length": (end - start) // np.uint64(unit),
-        "src": moved.src,
-        "dst": moved.dst,
-        "chunk": moved.chunk,
-        "count": moved.chunk_count,
-        "op": moved.op,
-        "wait": moved.wait,
-    }
-    bins = max(1, min(_BINS, _MAX_CELLS // max(topology.link_count, 1)))
-    heat = np.ceil(np.clip(run.heat(bins), 0, 1) * 255).astype(np.uint8)
-    planes = {name: _planes(values) for name, values in columns.items()}
-    bound = run.lower_bound
+    if not 1 <= len(runs) <= MOST_RUNS:
+        raise SpecError(
+            None, f"{len(runs)} runs do not fit beside one another", f"give 1 to {MOST_RUNS}"
+        )
+    networks: list[dict[str, Any]] = []
+    scenes: list[dict[str, Any]] = []
+    first: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    known: list[Any] = []
+    for i, run in enumerate(runs):
+        number = next((n for n, each in enumerate(known) if each == run.topology), len(known))
+        if number == len(known):
+            known.append(run.topology)
+            head, columns = network_of(run.topology)
+            networks.append(head)
+            first |= {f"n{number}.{name}": column for name, column in columns.items()}
+        head, columns = scene_of(run)
+        first |= {f"s{i}.{name}": column for name, column in columns.items()}
+        more, moved = transfers_of(run)
+        rest |= {f"s{i}.{name}": column for name, column in moved.items()}
+        scenes.append({"title": _title(run, i, titles), "network": number, **head, **more})
+    note = None
+    rest_specs: list[list[Any]] = []
+    rest_blob = b""
+    transfers = sum(len(run.plan) for run in runs)
+    first_specs, first_blob = pack(first)
+    if packed_size(rest) <= MOST_MEMORY:
+        rest_specs, rest_blob = pack(rest)
+    if not rest_specs or 4 * (len(first_blob) + len(rest_blob)) > 3 * MOST_BYTES:
+        note = (
+            f"The {transfers:,} transfers are more than a page holds: it shows the use of links over time, "
+            "and leaves the single transfers out."
+        )
+        rest_specs, rest_blob = [], b""
+    title = scenes[0]["title"] if len(scenes) == 1 else _common_title(runs)
     header = {
-        "title": f"{run.collective.name} on {topology.name}",
-        "algorithm": run.plan.algorithm,
-        "time_ps": run.time_ps,
-        "bound_ps": bound.time_ps,
-        "witness": bound.witness,
-        "unit_ps": unit,
-        "rows": len(moved),
-        "bins": bins,
-        "columns": [[name, len(each)] for name, each in planes.items()],
-        "npus": topology.npu_count,
-        "names": list(topology.device_names),
-        "places": np.round(layout(topology), 4).tolist(),
-        "links": np.column_stack([topology.link_src, topology.link_dst]).tolist(),
+        "format": 1,
+        "kind": "runs",
+        "title": title,
+        "note": note,
+        "networks": networks,
+        "scenes": scenes,
+        "first": first_specs,
+        "rest": rest_specs,
     }
-    packer = zlib.compressobj(6, zlib.DEFLATED, -15)
-    raw = b"".join(plane for each in planes.values() for plane in each) + heat.tobytes()
-    return header, packer.compress(raw) + packer.flush()
+    return header, first_blob, rest_blob
 
 
-def write_page(run: Run, path: Path) -> None:
-    """Write a page that shows a run; the same run gives the same bytes.
+def _title(run: Run, number: int, titles: Sequence[str] | None) -> str:
+    if titles is not None:
+        return titles[number]
+    return f"{run.collective.name} by {run.plan.algorithm} on {run.topology.name}"
 
-    Raises
-    ------
-    SpecError
-        If the run was made without ``keep_services``, or the file cannot be written.
-    """
-    header, blob = encode(run)
+
+def _common_title(runs: Sequence[Run]) -> str:
+    names = list(dict.fromkeys(run.collective.name for run in runs))
+    networks = list(dict.fromkeys(run.topology.name for run in runs))
+    return f"{' and '.join(names)} on {' and '.join(networks)}"
+
+
+def fill(header: dict[str, Any], first: bytes = b"", rest: bytes = b"") -> str:
+    """Give a page with its header and streams in it."""
+    # Nothing in a name may end the script that the header is in.
     text = json.dumps(header, separators=(",", ":")).replace("<", "\\u003c")
     shell = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
-    before, after = shell.split("@HEADER@")
-    between, last = after.split("@COLUMNS@")
-    write_text(path, before + text + between + base64.b64encode(blob).decode() + last)
+    start, after_header = shell.split("@HEADER@")
+    after_first, rest_of = after_header.split("@FIRST@")
+    after_rest, end = rest_of.split("@REST@")
+    blobs = [base64.b64encode(blob).decode() for blob in (first, rest)]
+    return "".join([start, text, after_first, blobs[0], after_rest, blobs[1], end])
+
+
+def write_page(
+    runs: Run | Sequence[Run], path: Path, *, titles: Sequence[str] | None = None
+) -> str | None:
+    """Write a page that shows a run, or several on one clock; the same runs give the same bytes.
+
+    Returns
+    -------
+    str or None
+        What was left out, in a sentence.
+
+    Raises
+    ------
+    SpecError
+        If a run was made without ``keep_services``, there are too many, or the file cannot be written.
+    """
+    several = [runs] if not isinstance(runs, Sequence) else runs
+    header, first, rest = encode_runs(several, titles)
+    write_text(path, fill(header, first, rest))
+    note: str | None = header["note"]
+    return note

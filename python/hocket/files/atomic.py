@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,17 +22,7 @@ def check_target(path: Path) -> None:
     SpecError
         If it is a folder, or its folder is missing or cannot be written.
     """
-    try:
-        str(path).encode()
-        is_folder, special, target = path.is_dir(), _is_special(path), _real(path)
-    except UnicodeEncodeError:
-        raise SpecError(
-            None, f"{str(path)!r} is not text in UTF-8", "choose another name"
-        ) from None
-    except RuntimeError:
-        raise SpecError(None, "links to itself", "choose another", origin=str(path)) from None
-    except OSError as error:
-        raise SpecError(None, str(error.strerror), "choose another", origin=str(path)) from None
+    is_folder, special, target = _found(path)
     if is_folder:
         raise SpecError(None, f"{str(path)!r} is a folder", "name a file")
     if _is_standard_output(path):
@@ -50,6 +40,21 @@ def check_target(path: Path) -> None:
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise SpecError(None, "its folder cannot be written", "choose another", origin=str(path))
+
+
+def _found(path: Path) -> tuple[bool, bool, Path]:
+    """Tell whether a path is a folder, whether it is neither that nor a file, and where it leads."""
+    try:
+        str(path).encode()
+        return path.is_dir(), _is_special(path), _real(path)
+    except UnicodeEncodeError:
+        raise SpecError(
+            None, f"{str(path)!r} is not text in UTF-8", "choose another name"
+        ) from None
+    except RuntimeError:
+        raise SpecError(None, "links to itself", "choose another", origin=str(path)) from None
+    except OSError as error:
+        raise SpecError(None, str(error.strerror), "choose another", origin=str(path)) from None
 
 
 def _is_special(path: Path) -> bool:
@@ -105,6 +110,51 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         temporary.unlink(missing_ok=True)
         _core.interrupt.finished(str(temporary))
+
+
+@contextmanager
+def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path]:
+    """Give an empty folder beside ``path`` that takes its place when the block ends well.
+
+    A folder that is there must have no files but such as ``is_own`` recognizes by their names: those are
+    replaced with it. Whatever ends the block early leaves what was there.
+
+    Raises
+    ------
+    SpecError
+        If it is a file, has other files, or its folder is missing or cannot be written.
+    """
+    is_folder, _, target = _found(path)
+    if is_folder:
+        try:
+            strange = sorted(each.name for each in target.iterdir() if not is_own(each.name))
+        except OSError as error:
+            why = f"cannot be read: {error.strerror}"
+            raise SpecError(None, why, "name a new folder", origin=str(path)) from None
+        if strange:
+            wrong = f"has other files, such as {strange[0]!r}"
+            raise SpecError(None, wrong, "name a new folder", origin=str(path))
+    elif target.exists():
+        raise SpecError(None, f"{str(path)!r} is a file", "name a folder")
+    else:
+        check_target(path)
+    temporary = target.parent / f".hocket-{os.urandom(8).hex()}.part"
+    old = temporary.with_suffix(".old")
+    try:
+        temporary.mkdir()
+        yield temporary
+        if target.is_dir():
+            target.replace(old)
+        temporary.replace(target)
+    except OSError as error:
+        raise SpecError(
+            None, f"cannot be written: {error.strerror or error}", origin=str(path)
+        ) from None
+    finally:
+        if old.is_dir() and not target.is_dir():
+            old.replace(target)
+        for each in (temporary, old):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def _mode(target: Path) -> int:

@@ -197,9 +197,9 @@ class _Tree:
             )
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
-        """Give a null, truth value, number or text; what looks like a date is text."""
+        """Give a null, truth value, number or text; what looks like a date, or is to base 60, is text."""
         tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
-        if tag.rpartition(":")[2] not in ("null", "bool", "int", "float"):
+        if ":" in event.value or tag.rpartition(":")[2] not in ("null", "bool", "int", "float"):
             self._check_shown(event)
             return event.value
         try:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from hocket._core.formats import Checked
+from hocket._checks import path_of
+from hocket._options import options_of
 from hocket._results import Result
+from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.formats.data import CheckedFileData
+from hocket.formats.judgement import Judgement
 from hocket.formats.kinds import Kind, kind_of
+from hocket.formats.options import CheckOptions, heeded
 
 MAX_BYTES = 1 << 30
 """Largest file that is read [bytes]."""
@@ -28,57 +31,65 @@ class CheckedFile(Result):
         Its path.
     kind
         Its kind, found by its contents.
-    checked
+    judgement
         What was found.
-    chunks_per_message
-        Chunks that fit one message of a connection, as it was checked.
+    options
+        How it was judged.
     """
 
     file: str
     kind: Kind
-    checked: Checked
-    chunks_per_message: int
+    judgement: Judgement
+    options: CheckOptions
 
     @property
     def is_right(self) -> bool:
         """Whether nothing is wrong with it."""
-        return self.checked.count == 0
+        return self.judgement.count == 0
 
     def to_dict(self) -> CheckedFileData:
         """Give it as values of JSON; sizes in bytes."""
-        found = self.checked
+        found = self.judgement
+        program = found.program
         return {
             "file": self.file,
             "kind": self.kind.name,
-            "name": found.name,
-            "collective": found.collective,
-            "ranks": found.ranks,
-            "chunks": found.chunks,
-            "protocol": found.protocol,
-            "in_place": found.in_place,
-            "out_of_place": found.out_of_place,
-            "min_bytes": found.min_bytes,
-            "max_bytes": found.max_bytes,
-            "blocks": found.blocks,
-            "steps": found.steps,
-            "scratch_chunks": found.scratch_chunks,
-            "chunks_per_message": self.chunks_per_message,
+            "summary": found.summary,
             "right": self.is_right,
-            "contents_known": found.contents_known,
             "fault_count": found.count,
             "faults": [
                 {"code": each.code, "line": each.line, "place": each.place, "detail": each.detail}
-                for each in found.findings
+                for each in found.faults
             ],
             "notes": list(found.notes),
+            "warnings": list(found.warnings),
+            "program": None
+            if program is None
+            else {
+                "name": program.name,
+                "collective": program.collective,
+                "ranks": program.ranks,
+                "chunks": program.chunks,
+                "protocol": program.protocol,
+                "in_place": program.in_place,
+                "out_of_place": program.out_of_place,
+                "min_bytes": program.min_bytes,
+                "max_bytes": program.max_bytes,
+                "blocks": program.blocks,
+                "steps": program.steps,
+                "scratch_chunks": program.scratch_chunks,
+                "chunks_per_message": self.options.chunks_per_message or 1,
+                "contents_known": program.contents_known,
+                "run": bool(self.options.run),
+            },
         }
 
 
 def check_file(
     path: str | PathLike[str],
     *,
-    chunks_per_message: int = 1,
-    progress: Callable[[str, int, int], None] | None = None,
+    options: CheckOptions | None = None,
+    progress: Progress | None = None,
 ) -> CheckedFile:
     """Read a file of a runtime, whose kind is found by its contents, and judge it.
 
@@ -86,37 +97,52 @@ def check_file(
     ----------
     path
         The file.
-    chunks_per_message
-        Chunks that fit one message of a connection. With 1, the check holds for any message size; with
-        more, for sizes at which so many fit.
+    options
+        How it is judged.
     progress
         Called with stage, done and total; an exception stops the check.
 
     Raises
     ------
     SpecError
-        If there is no such file, or it cannot be read.
+        If there is no such file, it cannot be read, or its kind does not heed an option.
     """
-    if chunks_per_message < 1:
-        raise SpecError("chunks_per_message", f"{chunks_per_message} is below 1", "give 1 or more")
-    text = _read(Path(path))
-    file = str(path)
-    kind = kind_of(text[:_HEAD], file)
+    file, given = path_of("path", path), options_of(CheckOptions, options, {})
+    text, kind = read_file(file)
     assert kind.check is not None
+    said = heeded(given, kind, kind.checks)
     try:
-        checked = kind.check(text, chunks_per_message=chunks_per_message, progress=progress)
+        judgement = kind.check(text, file, said, progress)
     except SpecError as error:
-        raise error.but(origin=f"{file}, {error.origin}" if error.origin else file) from None
-    return CheckedFile(file, kind, checked, chunks_per_message)
+        raise placed(file, error) from None
+    return CheckedFile(str(path), kind, judgement, given)
 
 
-def _read(path: Path) -> str:
+def placed(file: Path, error: SpecError) -> SpecError:
+    """Give an error of a file's text the name of the file, unless it is about an option or another file."""
+    if error.field is not None:
+        return error
+    if error.origin is None:
+        return error.but(origin=str(file))
+    return (
+        error.but(origin=f"{file}, {error.origin}") if error.origin.startswith("line ") else error
+    )
+
+
+def read_file(path: Path) -> tuple[str, Kind]:
+    """Read a file and find its kind.
+
+    Raises
+    ------
+    SpecError
+        If it cannot be read, or is of no known kind.
+    """
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
             right = f"the most that is read is {MAX_BYTES:,}"
             raise SpecError(None, f"has {size:,} bytes", right, origin=str(path))
-        return path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:
         if isinstance(error, SpecError):
             raise
@@ -125,3 +151,4 @@ def _read(path: Path) -> str:
         else:
             why = f"cannot be read: {getattr(error, 'strerror', None) or error}"
         raise SpecError(None, why, origin=str(path)) from None
+    return text, kind_of(text[:_HEAD], str(path))

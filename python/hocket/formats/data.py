@@ -15,12 +15,9 @@ class FindingData(TypedDict):
     detail: str
 
 
-class CheckedFileData(TypedDict):
-    """What a file is, and what is wrong with it."""
+class CheckedProgramData(TypedDict):
+    """What a program is."""
 
-    file: str
-    kind: str
-    """``msccl`` or ``mscclpp``."""
     name: str
     collective: str
     """As the file calls it."""
@@ -37,24 +34,33 @@ class CheckedFileData(TypedDict):
     steps: int
     scratch_chunks: int
     chunks_per_message: int
-    right: bool
     contents_known: bool
     """False if it is not known what the outputs must hold, so that only the rest was checked."""
+    run: bool
+    """Whether it was run on integers as well."""
+
+
+class CheckedFileData(TypedDict):
+    """What a file is, and what is wrong with it."""
+
+    file: str
+    kind: str
+    """As ``msccl`` or ``nccl-graph``."""
+    summary: str
+    right: bool
     fault_count: int
     faults: list[FindingData]
     """The first hundred."""
     notes: list[str]
+    warnings: list[str]
+    """What its user must know before using it."""
+    program: CheckedProgramData | None
+    """None for files that are no programs."""
 
 
-class ExportedFileData(TypedDict):
-    """What was written."""
+class ExportedProgramData(TypedDict):
+    """What a written program is."""
 
-    file: str
-    kind: str
-    algorithm: str
-    collective: str
-    npus: int
-    size_bytes: int
     chunks: int
     channels: int
     blocks: int
@@ -62,4 +68,42 @@ class ExportedFileData(TypedDict):
     steps: int
     scratch_chunks: int
     in_place: bool
+
+
+class ExportedFileData(TypedDict):
+    """What was written."""
+
+    file: str
+    """As it was asked for."""
+    files: list[str]
+    """What was written."""
+    kind: str
+    algorithm: str
+    collective: str
+    npus: int
+    size_bytes: int
+    summary: str
+    notes: list[str]
+    warnings: list[str]
+    program: ExportedProgramData | None
+    """None for files that are no programs."""
+
+
+class ExportedTraceData(TypedDict):
+    """A folder that was written for ASTRA-sim."""
+
+    folder: str
+    kind: str
+    algorithm: str
+    collective: str
+    call: str
+    """What ASTRA-sim is told that the collective is."""
+    npus: int
+    ranks: int
+    size_bytes: int
+    transfers: int
+    nodes: int
+    """Of all ranks' plan files."""
+    files: list[str]
+    """Beside the traces."""
     notes: list[str]

@@ -2,56 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from hocket._core.formats import Exported
+from hocket._options import options_of
 from hocket._results import Result
-from hocket.errors import SpecError
-from hocket.files.atomic import check_target, replacing
+from hocket.collectives.collective import Progress
+from hocket.files.atomic import check_target
 from hocket.formats.data import ExportedFileData
+from hocket.formats.judgement import Written
 from hocket.formats.kinds import Kind, kind_named
+from hocket.formats.options import ExportOptions, heeded
 from hocket.plans.plan import Plan
-
-_MOST = 1 << 20
-
-
-@dataclass(frozen=True)
-class ExportOptions:
-    """How a plan is written for a runtime. ``None`` lets the format choose.
-
-    Parameters
-    ----------
-    protocol
-        ``Simple``, ``LL`` (packets, for small sizes) or, of MSCCL alone, ``LL128``; by default Simple.
-    channels
-        Channels over which chunks are spread; by default the fewest that the runtime loads.
-    instances
-        Parts into which each chunk is cut, each on channels of its own; by default 1.
-    in_place
-        Whether it is for calls in place; by default it is, but for all-to-all.
-    min_bytes, max_bytes
-        Sizes for which it may be used, both included [bytes]; by default all.
-    """
-
-    protocol: str | None = None
-    channels: int | None = None
-    instances: int | None = None
-    in_place: bool | None = None
-    min_bytes: int | None = None
-    max_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("channels", "instances"):
-            value = getattr(self, name)
-            if value is not None and not 1 <= value <= _MOST:
-                raise SpecError(name, f"{value} is not 1 to {_MOST}")
-        for name in ("min_bytes", "max_bytes"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < 2**63:
-                raise SpecError(name, f"{value} is not a size that fits 63 bits")
 
 
 @dataclass(frozen=True)
@@ -66,32 +29,40 @@ class ExportedFile(Result):
         Its kind.
     plan
         The plan that was written.
-    exported
+    written
         What the file has.
     """
 
     file: str
     kind: Kind
     plan: Plan
-    exported: Exported
+    written: Written
 
     def to_dict(self) -> ExportedFileData:
         """Give it as values of JSON; sizes in bytes."""
-        made, collective = self.exported, self.plan.collective
+        made, collective = self.written, self.plan.collective
+        program = made.program
         return {
             "file": self.file,
+            "files": [str(each) for each in made.files],
             "kind": self.kind.name,
             "algorithm": self.plan.algorithm,
             "collective": collective.kind,
             "npus": len(collective.npus),
             "size_bytes": collective.size,
-            "chunks": made.chunks,
-            "channels": made.channels,
-            "blocks": made.blocks,
-            "steps": made.steps,
-            "scratch_chunks": made.scratch_chunks,
-            "in_place": made.in_place,
+            "summary": made.summary,
             "notes": list(made.notes),
+            "warnings": list(made.warnings),
+            "program": None
+            if program is None
+            else {
+                "chunks": program.chunks,
+                "channels": program.channels,
+                "blocks": program.blocks,
+                "steps": program.steps,
+                "scratch_chunks": program.scratch_chunks,
+                "in_place": program.in_place,
+            },
         }
 
 
@@ -101,7 +72,7 @@ def export_plan(
     *,
     to: str,
     options: ExportOptions | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> ExportedFile:
     """Prove a plan and write it for a runtime, whole or not at all.
 
@@ -129,17 +100,9 @@ def export_plan(
     """
     kind = kind_named(to)
     assert kind.export is not None
-    given = options or ExportOptions()
-    values = {each.name: getattr(given, each.name) for each in fields(given)}
-    values = {name: value for name, value in values.items() if value is not None}
-    for name in values:
-        if name not in kind.options:
-            raise SpecError(name, f"is not an option of {kind.title}", "leave it out")
-    check_target(Path(path))
+    said = heeded(options_of(ExportOptions, options, {}), kind, kind.exports)
+    if not kind.is_folder:
+        check_target(Path(path))
     plan.verify(progress=progress)
-    with (
-        replacing(Path(path)) as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as file,
-    ):
-        made = kind.export(plan.core, file.write, progress=progress, **values)
+    made = kind.export(plan, Path(path), said, progress)
     return ExportedFile(str(path), kind, plan, made)

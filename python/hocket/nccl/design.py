@@ -172,9 +172,19 @@ def design_graphs(machine: Machine) -> GraphDesign:
     if network.npu_count < 2:
         raise InfeasibleError(None, "it has one GPU", "there are no channels")
     rails = _rails(machine)
-    channels = _core.nccl.design_channels(network, rails)
-    if len(channels) > _MOST_CHANNELS:
-        channels = channels[:_MOST_CHANNELS]
+    return design_along(machine, _core.nccl.design_channels(network, rails))
+
+
+def design_along(machine: Machine, channels: Sequence[Sequence[Leg]]) -> GraphDesign:
+    """Make the graphs of rings and trees along given channels: how many of each, and what NCCL is to count.
+
+    Parameters
+    ----------
+    channels
+        For each what it does in each node: NPUs in order, and the devices of its NICs.
+    """
+    network = machine.topology
+    channels = list(channels[:_MOST_CHANNELS])
     made = _graphed(machine, channels, 1.0)
     collective = collective_on("all-reduce", network, _SIZE)
     rate = simulate(plan_graph(made, "ring", collective, None)).busbw / 1e9 * _counted(machine)
@@ -182,22 +192,32 @@ def design_graphs(machine: Machine) -> GraphDesign:
     channels = [channels[k % len(channels)] for k in range(count)]
     made = _graphed(machine, channels, speed)
     run = simulate(plan_graph(made, "ring", collective, None))
-    return GraphDesign(made, run, tuple(_warnings(machine)))
+    return GraphDesign(made, run, (EVERY_COMMUNICATOR, *partial_nodes(machine)))
 
 
-def _warnings(machine: Machine) -> Iterator[str]:
-    yield EVERY_COMMUNICATOR
+def partial_nodes(machine: Machine) -> Iterator[str]:
+    """Give a sentence for each node whose dump is of a communicator of some of its GPUs alone."""
     for number, node in enumerate(machine.nodes):
-        devs = [gpu[0] & 0xFFFFFFFF for gpu in node.system.gpus]
-        if (
-            sorted(devs) != list(range(len(devs)))
-            and len({gpu[0] >> 56 for gpu in node.system.gpus}) == 1
-        ):
-            have = ", ".join(map(str, sorted(devs)))
-            yield (
-                f"node {number}: the dump is of a communicator of some GPUs alone, those with dev {have}; "
-                "the file is right for that communicator and for no other"
-            )
+        have = partial_devs([gpu[0] for gpu in node.system.gpus])
+        if have:
+            yield f"node {number}: the dump {OF_SOME.format(have)}"
+
+
+OF_SOME = (
+    "is of a communicator of some GPUs alone, those with dev {}; the file is right for that communicator "
+    "and for no other"
+)
+"""What a user of such a file must know, after what is so."""
+_HOST, _OWN = 56, 0xFFFFFFFF
+"""Of the number of a GPU: by how many bits that of its host is shifted, and what is its own."""
+
+
+def partial_devs(devs: Sequence[int]) -> str:
+    """Give the numbers of a node's GPUs where some are left out, as text; empty where none is."""
+    own = sorted(dev & _OWN for dev in devs)
+    if own == list(range(len(own))) or len({dev >> _HOST for dev in devs}) > 1:
+        return ""
+    return ", ".join(map(str, own))
 
 
 def _rails(machine: Machine) -> list[list[tuple[int, int]]]:

@@ -15,7 +15,7 @@ _FAR = {
 
 def findings_of(machine: Machine) -> Iterator[str]:
     """Give a sentence for each thing that costs bandwidth or that a search of NCCL's would not do."""
-    yield from _links(machine)
+    yield from uneven_links(machine)
     yield from _counts(machine)
     yield from _paths(machine)
     yield from _nics(machine)
@@ -26,8 +26,8 @@ def _at(machine: Machine, number: int) -> str:
     return "" if len(machine.nodes) == 1 else f"node {number}: "
 
 
-def _links(machine: Machine) -> Iterator[str]:
-    """GPUs with fewer NVLinks than their like."""
+def uneven_links(machine: Machine) -> Iterator[str]:
+    """Give a sentence for each node with GPUs that have fewer NVLinks than their like."""
     most = max(gpu[4] for node in machine.nodes for gpu in node.system.gpus)
     seen: set[str] = set()
     for number, node in enumerate(machine.nodes):

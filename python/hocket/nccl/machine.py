@@ -77,6 +77,12 @@ class Machine:
         return GENERATIONS[next(name for least, name in names if oldest >= least)]
 
     @property
+    def cpu(self) -> str | None:
+        """Whose processors the nodes have, as NCCL's model tells them apart; ``None`` where unknown."""
+        found = {node.system.processor for node in self.nodes} - {None}
+        return "mixed" if len(found) > 1 else next(iter(found), None)
+
+    @property
     def tuning(self) -> Tuning | None:
         """The machine as RCCL knows it; ``None`` where its model is not known."""
         name = {"gfx942": "mi300x", "942": "mi300x", "910": "mi250", "gfx90a": "mi250"}

@@ -3,8 +3,10 @@
 The search is idealised: it finds as many channels as the links of a GPU and the NICs of a node carry, of
 the speed that uses them best. NCCL's own walks the topology and may find fewer.
 
-Processors are taken to be Intel's, whose overhead a step over the network is half of AMD's; latencies of
-NICs that graphs state are not added; NVLS trees are not corrected by size; PAT and CollNet are left out.
+Over several nodes it counts whose processors they have: with AMD's posting to a NIC takes twice as long,
+and LL reaches what Ampere's does at most, whatever the GPUs. Where nothing says it they are Intel's.
+Latencies of NICs that graphs state are not added; NVLS trees are not corrected by size; PAT and CollNet are
+left out.
 
 Source: as :mod:`hocket.nccl.constants`; of its algorithms: Hu et al., Demystifying NCCL, 2025.
 """
@@ -26,6 +28,7 @@ from hocket.nccl.constants import (
     NVLINK,
     NVLS_MOST_CHANNELS,
     PCI,
+    POSTING,
     PROTOCOLS,
     RING_LL128,
     RING_PLATEAU,
@@ -40,9 +43,21 @@ from hocket.nccl.constants import (
 from hocket.profiles.hardware import Hardware
 from hocket.units import shown
 
-__all__ = ["KINDS", "Channels", "Choice", "check_kind", "choices", "generation_of", "search"]
+__all__ = [
+    "KINDS",
+    "USUAL_CPU",
+    "Channels",
+    "Choice",
+    "Host",
+    "check_kind",
+    "choices",
+    "generation_of",
+    "search",
+]
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce")
+USUAL_CPU = "intel"
+"""Whose processors nodes have where nothing says it."""
 _G = 1e9
 _MOST_CHANNELS = 32
 _FEWEST_NVLS = 4
@@ -60,6 +75,22 @@ class Channels:
     def rate(self, nodes: int) -> float:
         """Give what all channels carry, as the model takes it for so many nodes."""
         return self.count * (self.inside if nodes <= 2 else self.between)
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a node is beside its GPUs.
+
+    Attributes
+    ----------
+    cpu
+        Whose processors it has: ``"intel"``, ``"amd"``, ``"other"``, or ``"mixed"`` where nodes differ.
+    is_on_pci
+        Whether GPUs reach each other over PCI: then steps take longer, and LL128 is not used.
+    """
+
+    cpu: str = USUAL_CPU
+    is_on_pci: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,12 +130,13 @@ def generation_of(hardware: Hardware, name: str | None = None) -> Generation:
     if name is not None:
         one_of("gpu", name, list(GENERATIONS))
         return GENERATIONS[name]
+    bandwidth = hardware.most or hardware.bandwidth
     for most, found in ((160, "volta"), (310, "ampere"), (460, "hopper"), (910, "blackwell")):
-        if 0.9 * most * _G <= hardware.bandwidth <= most * _G:
+        if 0.9 * most * _G <= bandwidth <= most * _G:
             return GENERATIONS[found]
     raise InfeasibleError(
         "gpu",
-        f"no NVIDIA GPU has {hardware.bandwidth / _G:g} GB/s of NVLink",
+        f"no NVIDIA GPU has {bandwidth / _G:g} GB/s of NVLink",
         f"say which it is: {', '.join(GENERATIONS)}, or for RCCL mi250 or mi300x",
     )
 
@@ -136,7 +168,7 @@ def choices(
     hardware: Hardware,
     generation: Generation,
     graphs: Mapping[str, Channels] | None = None,
-    is_on_pci: bool = False,
+    host: Host | None = None,
 ) -> Iterator[Choice]:
     """Give every algorithm and protocol that NCCL weighs for a collective, with its prediction.
 
@@ -147,8 +179,8 @@ def choices(
     graphs
         The channels of ``"ring"``, ``"tree"`` and ``"nvls"``, as a file says; by default they are
         searched for.
-    is_on_pci
-        Whether they go over PCI inside a node: then steps take longer, and LL128 is not used.
+    host
+        What the nodes are beside their GPUs; by default what is usual.
 
     Raises
     ------
@@ -157,12 +189,12 @@ def choices(
     """
     check_kind(kind, "NCCL")
     given = _searched(npus, nodes, hardware, generation) if graphs is None else graphs
-    asked = _Asked(kind, size, npus, nodes, generation, is_on_pci)
+    asked = _Asked(kind, size, npus, nodes, generation, host or Host())
     for algorithm, graph in given.items():
         name = _weighed(algorithm, asked)
         for number, protocol in enumerate(PROTOCOLS):
             is_used = number == SIMPLE or not algorithm.startswith("nvls")
-            if name is not None and is_used and not (is_on_pci and number == LL128):
+            if name is not None and is_used and not (asked.host.is_on_pci and number == LL128):
                 yield _choice(asked, name, graph, number, protocol)
 
 
@@ -213,7 +245,7 @@ class _Asked:
     npus: int
     nodes: int
     generation: Generation
-    is_on_pci: bool = False
+    host: Host
 
     @property
     def steps(self) -> int:
@@ -251,8 +283,9 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> f
     gpu, at, count = asked.generation, asked.at, graph.count
     bus = graph.rate(asked.nodes)
     share = asked.npus / asked.steps
-    # Over several nodes LL is held to what the processors' first two generations reach.
-    most_ll = gpu.ll[0] if asked.nodes == 1 else GENERATIONS["volta"].ll[at]
+    # Over several nodes it is processors that LL is held to, as NCCL has it by generations of GPUs.
+    row = "ampere" if asked.host.cpu in ("amd", "mixed") else "volta"
+    most_ll = gpu.ll[0] if asked.nodes == 1 else GENERATIONS[row].ll[at]
     if algorithm == "ring":
         if number == LL:
             bus = min(most_ll, bus / 2)
@@ -278,7 +311,7 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> f
 
 
 def _latency(asked: _Asked, algorithm: str, number: int) -> float:
-    inside = (PCI if asked.is_on_pci else NVLINK)[algorithm][number]
+    inside = (PCI if asked.host.is_on_pci else NVLINK)[algorithm][number]
     net = NET[algorithm][number]
     near = asked.npus // asked.nodes
     if near == 1:
@@ -288,7 +321,8 @@ def _latency(asked: _Asked, algorithm: str, number: int) -> float:
         if asked.kind in ("broadcast", "reduce"):
             return BASE["ring"][number] + (inside if asked.nodes == 1 else net)
         far = (2 if asked.kind == "all-reduce" else 1) * (asked.nodes - 1)
-        overhead = 0.0 if asked.nodes == 1 else 3.0 if number == SIMPLE else 1.0
+        posting = POSTING[asked.host.cpu] * (3 if number == SIMPLE else 1)
+        overhead = 0.0 if asked.nodes == 1 else posting
         near_steps = (asked.steps - far) * max(inside, overhead)
         return BASE["ring"][number] + near_steps + far * net
     if algorithm == "tree":

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hocket._checks import one_of
 from hocket._core import Topology
 from hocket._results import TableResult
-from hocket.nccl.constants import GENERATIONS, VERSION
-from hocket.nccl.model import Choice, choices, generation_of
+from hocket.errors import SpecError
+from hocket.nccl.constants import GENERATIONS, POSTING, VERSION
+from hocket.nccl.model import USUAL_CPU, Choice, Host, choices, generation_of
 from hocket.nccl.rccl import MACHINES, rccl_choices
 from hocket.nccl.rccl import VERSION as RCCL_VERSION
+from hocket.profiles.flows import Flows
 from hocket.profiles.hardware import Hardware, hardware_of
 from hocket.topology.sources import TopologyLike, as_topology
+from hocket.topology.spec import TopologySpec
+from hocket.topology.text import from_text
 from hocket.units import parse_size
 
 if TYPE_CHECKING:
     from hocket.nccl.data import NcclData
     from hocket.units import Quantity
 
-__all__ = ["NcclPrediction", "predict"]
+__all__ = ["Library", "NcclPrediction", "check_gpu", "library_on", "predict"]
+
+_OF_PROFILES = {
+    "v100": "volta",
+    "a100": "ampere",
+    "h100": "hopper",
+    "gh200": "hopper",
+    "b200": "blackwell",
+    "mi300x": "mi300x",
+}
+"""GPUs by the families of shipped profiles."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +115,12 @@ class NcclPrediction(TableResult):
 
 
 def predict(
-    kind: str, topology: TopologyLike, *, size: Quantity, gpu: str | None = None
+    kind: str,
+    topology: TopologyLike,
+    *,
+    size: Quantity,
+    gpu: str | None = None,
+    cpu: str = USUAL_CPU,
 ) -> NcclPrediction:
     """Say which algorithm, protocol and channels NCCL picks on a topology, and what it predicts.
 
@@ -116,11 +136,15 @@ def predict(
     gpu
         ``"volta"``, ``"ampere"``, ``"hopper"`` or ``"blackwell"``; by default the one whose NVLinks have
         the bandwidth that the topology states. Of ``"mi250"`` and ``"mi300x"`` it is RCCL that is asked.
+    cpu
+        Whose processors the nodes have, which counts where there are several: ``"intel"``, ``"amd"``,
+        ``"other"``, or ``"mixed"``. RCCL does not ask.
 
     Raises
     ------
     SpecError
-        If NCCL's model has no such collective, or there is no such GPU.
+        If NCCL's model has no such collective, there is no such GPU or processor, or the topology says that
+        its GPUs are others: by its profile, or because RCCL's machines are not built so.
     InfeasibleError
         If no GPU of NVIDIA has links as in the topology.
 
@@ -131,9 +155,11 @@ def predict(
     >>> pick.algorithm, pick.protocol
     ('nvls', 'Simple')
     """
+    if gpu is not None and isinstance(topology, str | PathLike):
+        check_gpu(from_text(str(topology), bandwidth=None, latency=None, option="topology"), gpu)
     network = as_topology(topology)
     read = parse_size(size, field="size")
-    library = library_on(network, gpu)
+    library = library_on(network, gpu, cpu)
     found = library.choices(kind, read)
     return NcclPrediction(
         kind,
@@ -159,6 +185,8 @@ class Library:
         Architecture whose constants are used.
     npus, nodes
         Of the communicator.
+    cpu
+        Whose processors its nodes have.
     """
 
     name: str
@@ -167,6 +195,7 @@ class Library:
     npus: int
     nodes: int
     hardware: Hardware | None
+    cpu: str = USUAL_CPU
 
     def choices(self, kind: str, size: int) -> list[Choice]:
         """Give every algorithm and protocol that it weighs for a size [bytes], the quickest first.
@@ -180,11 +209,48 @@ class Library:
         if self.hardware is None:
             found = list(rccl_choices(*asked, MACHINES[self.gpu]))
         else:
-            found = list(choices(*asked, self.hardware, GENERATIONS[self.gpu]))
+            found = list(choices(*asked, self.hardware, GENERATIONS[self.gpu], host=Host(self.cpu)))
         return sorted(found, key=lambda each: each.seconds)
 
 
-def library_on(network: Topology, gpu: str | None = None) -> Library:
+def check_gpu(spec: TopologySpec, gpu: str | None) -> None:
+    """Refuse a GPU that is not the one whose profile a topology names.
+
+    Raises
+    ------
+    SpecError
+        Naming both.
+    """
+    if gpu is None or spec.profile is None or spec.profile.name is None:
+        return
+    one_of("gpu", gpu, [*GENERATIONS, *MACHINES])
+    family = spec.profile.name.partition("-")[0]
+    own = _OF_PROFILES.get(family, gpu)
+    if own != gpu:
+        wrong = f"{spec.name!r} has GPUs of {own} by its profile {spec.profile.name!r}, not {gpu}"
+        raise SpecError("gpu", wrong, "leave it out, or name a topology that has such GPUs")
+
+
+def _check_machine(network: Topology, hardware: Hardware, gpu: str) -> None:
+    """Refuse a network that is not made of machines that RCCL knows: its tables ask no network."""
+    known = MACHINES[gpu]
+    least, most = known.links
+    own = (hardware.most or hardware.bandwidth) * 1e-9
+    node = list(network.groups[0]) if network.groups else list(range(network.npu_count))
+    if hardware.sums:
+        wrong = "its switches sum, as NVIDIA's do"
+    elif not 0.99 * least <= own <= 1.01 * most:
+        wrong = f"its links carry {own:g} GB/s from a GPU, those of {gpu} {least:g} to {most:g}"
+    elif known.is_linked and not Flows(network).are_joined(node):
+        wrong = f"its GPUs are not linked to one another, as those of a node of {gpu} are"
+    else:
+        return
+    raise SpecError(
+        "gpu", f"{network.name!r} has no {gpu}: {wrong}", "leave it out, or name another"
+    )
+
+
+def library_on(network: Topology, gpu: str | None = None, cpu: str = USUAL_CPU) -> Library:
     """Give what runs on a network: NCCL by the bandwidth of NVLinks, or what a GPU's name says.
 
     Raises
@@ -195,8 +261,10 @@ def library_on(network: Topology, gpu: str | None = None) -> Library:
     counts = network.npu_count, max(len(network.groups), 1)
     if gpu is not None:
         one_of("gpu", gpu, [*GENERATIONS, *MACHINES])
-    if gpu in MACHINES:
-        return Library("RCCL", RCCL_VERSION, gpu, *counts, None)
+    one_of("cpu", cpu, list(POSTING))
     hardware = hardware_of(network)
+    if gpu in MACHINES:
+        _check_machine(network, hardware, gpu)
+        return Library("RCCL", RCCL_VERSION, gpu, *counts, None)
     generation = generation_of(hardware, gpu)
-    return Library("NCCL", VERSION, generation.name, *counts, hardware)
+    return Library("NCCL", VERSION, generation.name, *counts, hardware, cpu)

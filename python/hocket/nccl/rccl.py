@@ -53,6 +53,8 @@ class Tuning:
         Tenths of that share at sizes from 64 bytes upwards by powers of two, for each protocol.
     is_linked
         Whether every GPU of a node is linked to every other (gfx94x): no trees with Simple inside one.
+    links
+        What the links of a GPU carry together at least and at most, as topologies state it.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Tuning:
     trees: tuple[tuple[int, ...], ...]
     rings: tuple[tuple[int, ...], ...]
     is_linked: bool
+    links: tuple[float, float]
 
 
 _NONE = (0,) * 27
@@ -91,6 +94,10 @@ MACHINES = {
                 (*(1,) * 9, 10, 10, 8, 5, 1, 7, 2, 4, 4, 6, 7, 9, *(10,) * 6),
             ),
             is_linked=False,
+            links=(
+                150.0,
+                400.0,
+            ),  # of one die, with and without that to the other die of its package
         ),
         Tuning(
             "mi300x",
@@ -111,6 +118,7 @@ MACHINES = {
                 (*(1,) * 23, 8, 10, 10, 10),
             ),
             is_linked=True,
+            links=(7 * 45.0, 7 * 64.0),  # as RCCL counts them, and as AMD states them
         ),
     )
 }

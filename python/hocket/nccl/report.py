@@ -16,7 +16,7 @@ from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.nccl.findings import findings_of
 from hocket.nccl.graphs import JOINTS
 from hocket.nccl.machine import Machine, load_machine
-from hocket.nccl.model import KINDS, Channels, Choice, choices
+from hocket.nccl.model import KINDS, USUAL_CPU, Channels, Choice, Host, choices
 from hocket.nccl.rccl import rccl_choices
 from hocket.plans.choice import fastest
 from hocket.plans.plan import Plan
@@ -286,15 +286,21 @@ def _predicted(machine: Machine, kind: str, size: int) -> dict[str, Choice]:
         ring = machine.nodes[0].graph("ring")
         is_on_pci = ring is not None and ring.type_intra not in _NEAR
         hardware = Hardware(0.0, npus=npus // nodes)
-        found = list(
-            choices(kind, size, npus, nodes, hardware, machine.generation, known, is_on_pci)
-        )
+        asked = (kind, size, npus, nodes, hardware, machine.generation, known)
+        found = list(choices(*asked, host=Host(machine.cpu or USUAL_CPU, is_on_pci)))
     best: dict[str, Choice] = {}
     for choice in found:
         name = choice.algorithm.removesuffix("-tree")
         if _seconds(choice) < _seconds(best.get(name)):
             best[name] = choice
     return best
+
+
+def pick_graph(machine: Machine, kind: str, size: int) -> str | None:
+    """Name the algorithm that the library picks among a machine's graphs; ``None`` where it has none."""
+    known = [name for name in _PLANS if _speed(machine, name) is not None]
+    predicted = _predicted(machine, kind, size)
+    return min(known, key=lambda name: _seconds(predicted.get(name)), default=None)
 
 
 def _entry(

@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
+from hocket._core import multirail
 from hocket._results import TableResult
 from hocket.errors import InfeasibleError
 from hocket.plans.schedule import check_rails
@@ -101,7 +102,7 @@ def advise_dimensions(topology: TopologyLike) -> Advice:
     fill an under-provisioned network, hocket solves the linear program over all orders.
     """
     topology = as_topology(topology)
-    rails = _core.rails(topology)
+    rails = multirail.rails(topology)
     check_rails(topology)
     if not rails:
         raise InfeasibleError(
@@ -109,7 +110,7 @@ def advise_dimensions(topology: TopologyLike) -> Advice:
             f"advise dims: topology {topology.name!r} states no dimensions",
             "use a product such as Ring_Switch:4x8",
         )
-    fixed, best = _core.balance(topology, fixed=True), _core.balance(topology)
+    fixed, best = multirail.balance(topology, fixed=True), multirail.balance(topology)
     if fixed is None or best is None:
         raise InfeasibleError(
             None,

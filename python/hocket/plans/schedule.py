@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hocket import _core
 from hocket._checks import check_function, instance_of
+from hocket._core import multirail
 from hocket._memory import memory_limit
 from hocket._options import seconds
 from hocket._results import TableResult
@@ -329,7 +330,7 @@ def check_rails(topology: _core.Topology) -> None:
         If links have failed, or a switch has a limit of its own.
     """
     try:
-        _core.check_rails(topology)
+        multirail.check_rails(topology)
     except SpecError as error:
         raise error.but(field="fidelity") from None
 
@@ -360,7 +361,7 @@ def check_fits(
 
 def rail_shapes(topology: _core.Topology) -> list[tuple[str, int]]:
     """Kind and size of each dimension of more than one NPU."""
-    return [(kind, size) for _, kind, size, *_ in _core.rails(topology)]
+    return [(kind, size) for _, kind, size, *_ in multirail.rails(topology)]
 
 
 def _shown(dimensions: list[tuple[str, int]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hocket.errors import SpecError
@@ -173,7 +173,7 @@ def load_sets(data: Path | None = None) -> list[tuple[MeasuredSet, Sweeps]]:
         if path.is_file():
             sweeps = read_sweeps(path).only(in_place=each.in_place).once()
             rows = tuple(row for row in sweeps if row.is_aligned)
-            found.append((each, Sweeps(sweeps.name, rows, sweeps.facts)))
+            found.append((each, replace(sweeps, rows=rows)))
     if data is not None and not data.is_dir():
         wrong = f"{shown_path(data)} is not a folder"
         raise SpecError("--data", wrong, "name one with tables of measurements")

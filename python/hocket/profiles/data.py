@@ -77,5 +77,7 @@ class FitData(TypedDict):
     alike: list[list[str]]
     """Pairs that this data cannot tell apart."""
     errors: list[ErrorData]
+    left_out: list[str]
+    """Times whose results were wrong, a line each."""
     file: str | None
     """The topology file that was written."""

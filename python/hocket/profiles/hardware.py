@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hocket._core import Topology
 from hocket.errors import InfeasibleError
+from hocket.profiles.flows import Flows
+from hocket.topology.symmetry import alike_npus
 
 __all__ = ["Hardware", "hardware_of", "neighbour_bandwidth", "owners"]
 
-_LARGEST_CAPACITY = (1 << 31) - 1
 _NARROW = 4
 """A link to a switch with at most this part of the widest link's bandwidth is for hosts and NICs."""
 
@@ -31,56 +32,136 @@ class Hardware:
         Whether switches inside the node sum and multicast (NVLink SHARP).
     npus
         Of a node.
+    most
+        What the NPU with the most sends inside its node [bytes/s], which says what its links are where
+        those of another have failed; 0: all send as much.
     """
 
     bandwidth: float
     nic_bandwidth: float = 0.0
     sums: bool = False
     npus: int = 8
+    most: float = 0.0
 
 
 def hardware_of(topology: Topology) -> Hardware:
-    """Read off a topology what the law needs.
+    """Read off a topology what the law needs: of the slowest NPU and the slowest node.
 
-    The bandwidth of an NPU is a maximum flow from it to the others of its node, over devices that are
-    nearer to this node than to any other, and not over links to hosts and NICs: those that lead to a
-    device and have at most a quarter of the bandwidth of the NPU's widest link, and all that lead to a
-    device where a link leads from each NPU of the node to each other. The bandwidth of the NICs is a
-    maximum flow from all NPUs of a node to all others.
+    The bandwidth of an NPU is a maximum flow from it to the others of its node, or from them to it where
+    that is less, over devices that are nearer to this node than to any other, and not over links to hosts
+    and NICs: those that lead to a device and have at most a quarter of the bandwidth of the NPU's widest
+    link, and all that lead to a device where a link leads from each NPU of the node to each other (but for
+    a few that are missing, less than one for two NPUs). The bandwidth of the NICs is a maximum flow from
+    all NPUs of a node to all others, or back. NPUs and nodes that are alike are looked at once.
     A topology that states no nodes (``groups:``) is one node.
 
     Raises
     ------
     InfeasibleError
-        If a node has one NPU alone, or some NPU does not reach another.
+        If all nodes have one NPU alone, or some NPU does not reach another.
     """
-    groups = [list(group) for group in topology.groups] or [list(range(topology.npu_count))]
-    node = groups[0]
-    if len(node) < 2:
+    nodes = _Nodes(topology)
+    if max(map(len, nodes.groups)) < 2:
         right = "give a topology with two or more on each node, or say by groups which form one"
         raise InfeasibleError(None, "its nodes have a single NPU", right)
-    owner = owners(topology, groups)
-    everything = set(range(topology.device_count))
-    inside = {device for device, group in enumerate(owner) if group == 0}
-    first = np.isin(topology.link_src, node[:1])
-    widest = int(topology.link_bandwidth[first].max(initial=0))
-    if _are_joined(topology, node):
-        inside = set(node)
-    bandwidth = _flow(topology, inside, node[:1], node[1:], above=widest // _NARROW)
-    if bandwidth == 0:
-        bandwidth = _flow(topology, everything, node[:1], node[1:])
-    others = [npu for group in groups[1:] for npu in group]
-    nics = _flow(topology, everything, node, others) if others else 0.0
-    if others and nics == 0:
-        raise InfeasibleError(None, "its nodes reach no other node", "join them by links")
+    found = [nodes.inside(number, npu) for number, npu in nodes.unlike_npus()]
+    bandwidth, most = min(found), max(found)
+    nics = 0.0
+    if len(nodes.groups) > 1:
+        nics = min(nodes.between(number) for number in nodes.unlike())
+        if nics == 0:
+            raise InfeasibleError(None, "its nodes reach no other node", "join them by links")
     _check_joined(topology)
-    offloads = topology.switch_offloads
     npus = topology.npu_count
-    sums = any(
-        offload is not None and owner[npus + switch] == 0 and "all-reduce" in _all(offload[0])
-        for switch, offload in enumerate(offloads)
-    )
-    return Hardware(bandwidth, nics, sums, len(node))
+    summing = {
+        int(nodes.owner[npus + switch])
+        for switch, offload in enumerate(topology.switch_offloads)
+        if offload is not None and "all-reduce" in _all(offload[0])
+    }
+    sums = summing.issuperset(range(len(nodes.groups)))
+    size = max(map(len, nodes.groups))
+    return Hardware(bandwidth, nics, sums, size, most if most > bandwidth else 0.0)
+
+
+class _Nodes:
+    """The nodes of a topology, and what flows inside and between them."""
+
+    def __init__(self, topology: Topology) -> None:
+        everything = list(range(topology.npu_count))
+        self.groups = [list(group) for group in topology.groups] or [everything]
+        self.owner = np.array(owners(topology, self.groups))
+        self._npus = topology.npu_count
+        self._flows = Flows(topology)
+        self._alike = alike_npus(topology, self.owner)
+        self._joined: dict[int, bool] = {}
+
+    def unlike(self) -> Iterator[int]:
+        """Give the first of all nodes that are alike."""
+        seen = set()
+        for number, group in enumerate(self.groups):
+            key = np.sort(self._alike[group]).tobytes()
+            if key not in seen:
+                seen.add(key)
+                yield number
+
+    def unlike_npus(self) -> Iterator[tuple[int, int]]:
+        """Give the first of all NPUs that are alike, each with the number of its node."""
+        seen = set()
+        for number, group in enumerate(self.groups):
+            for npu in group if len(group) > 1 else ():
+                key = (len(group), int(self._alike[npu]))
+                if key not in seen:
+                    seen.add(key)
+                    yield number, npu
+
+    def unlike_parts(self, npus: int) -> Iterator[tuple[int, list[int]]]:
+        """Give the first of all whole groups of so many neighbours that are alike, each with its node."""
+        seen = set()
+        for number in self.unlike():
+            group = self.groups[number]
+            for first in range(0, len(group) - npus + 1, npus):
+                part = group[first : first + npus]
+                key = self._alike[part].tobytes() + self._flows.among(part)
+                if key not in seen:
+                    seen.add(key)
+                    yield number, part
+
+    def inside(self, number: int, npu: int) -> float:
+        """Give what an NPU sends to the others of its node, or receives where that is less [bytes/s]."""
+        group = self.groups[number]
+        others = [other for other in group if other != npu]
+        devices = self.owner == number
+        if number not in self._joined:
+            self._joined[number] = self._flows.are_joined(group)
+        if self._joined[number]:
+            devices[self._npus :] = False
+        everything = np.ones_like(devices)
+        found = []
+        for is_back in (False, True):
+            ends = (others, [npu]) if is_back else ([npu], others)
+            above = self._flows.widest(npu, is_back=is_back) // _NARROW
+            flow = self._flows.most(devices, *ends, above=above)
+            found.append(flow or self._flows.most(everything, *ends))
+        return min(found)
+
+    def between(self, number: int) -> float:
+        """Give what a node sends to all others, or receives where that is less [bytes/s]."""
+        group = self.groups[number]
+        others = [npu for other in self.groups if other is not group for npu in other]
+        everything = np.ones(len(self.owner), bool)
+        return min(
+            self._flows.most(everything, group, others), self._flows.most(everything, others, group)
+        )
+
+    def near(self, number: int, group: list[int]) -> float:
+        """Give what each NPU of some neighbours sends to the others of them at least [bytes/s]."""
+        devices = self.owner == number
+        devices[: self._npus] = False
+        devices[group] = True
+        return min(
+            self._flows.most(devices, [npu], [other for other in group if other != npu])
+            for npu in group
+        )
 
 
 def _check_joined(topology: Topology) -> None:
@@ -99,31 +180,18 @@ def _check_joined(topology: Topology) -> None:
         raise InfeasibleError(None, wrong, "join them by links, or leave one of them out")
 
 
-def _are_joined(topology: Topology, node: list[int]) -> bool:
-    """Say whether a link leads from each NPU of a node to each other."""
-    ends = zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True)
-    members = set(node)
-    joined = {(src, dst) for src, dst in ends if src in members and dst in members}
-    return len(joined) == len(node) * (len(node) - 1)
-
-
 def neighbour_bandwidth(topology: Topology, npus: int) -> float:
     """Give what an NPU sends within a group of so many neighbours [bytes/s], over their links and switches.
 
     Parameters
     ----------
     topology
-        Whose first node is looked at; nodes are alike.
+        Of each node that is unlike those before, each whole group is looked at: the slowest counts.
     npus
-        Of the group, at least 2 and at most those of a node.
+        Of a group, at least 2 and at most those of a node.
     """
-    groups = [list(group) for group in topology.groups] or [list(range(topology.npu_count))]
-    group = groups[0][:npus]
-    owner = owners(topology, groups)
-    switches = {
-        device for device, of in enumerate(owner) if of == 0 and device >= topology.npu_count
-    }
-    return _flow(topology, {*group, *switches}, group[:1], group[1:])
+    nodes = _Nodes(topology)
+    return min(nodes.near(number, group) for number, group in nodes.unlike_parts(npus))
 
 
 def _all(operations: Sequence[str]) -> set[str]:
@@ -152,34 +220,3 @@ def owners(topology: Topology, groups: list[list[int]]) -> list[int]:
             owner[device] = owners.pop() if len(owners) == 1 else -1
         reached = [device for device in found if owner[device] != -1]
     return owner
-
-
-def _flow(
-    topology: Topology, devices: set[int], sources: list[int], ends: list[int], *, above: int = 0
-) -> float:
-    """Give the largest flow from some NPUs to others over the links among some devices [bytes/s].
-
-    Of links that lead to a switch or away from one, only those above some bandwidth count.
-    """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
-
-    count = topology.device_count
-    links: dict[tuple[int, int], int] = {}
-    columns = (topology.link_src, topology.link_dst, topology.link_bandwidth)
-    for src, dst, rate in zip(*(column.tolist() for column in columns), strict=True):
-        is_direct = max(src, dst) < topology.npu_count
-        if src in devices and dst in devices and (is_direct or rate > above):
-            links[src, dst] = links.get((src, dst), 0) + rate
-    total = max(sum(links.values()), 1)
-    unit = max(1, -(-total // _LARGEST_CAPACITY))
-    for each in sources:
-        links[count, each] = unit * _LARGEST_CAPACITY
-    for each in ends:
-        links[each, count + 1] = unit * _LARGEST_CAPACITY
-    keys = list(links)
-    units = np.array([min(rate // unit, _LARGEST_CAPACITY) for rate in links.values()], np.int32)
-    ends_of = np.array(keys, np.int32).T
-    capacities = csr_array((units, (ends_of[0], ends_of[1])), shape=(count + 2, count + 2))
-    found = float(maximum_flow(capacities, count, count + 1).flow_value) * unit
-    return float(f"{found:.6g}")  # capacities were rounded to the unit

@@ -109,11 +109,14 @@ class Sweeps:
         The measurements, in the order of the file.
     facts
         What its first lines say: hardware, library, source.
+    wrong
+        Times that are left out, as their results were wrong: a line each.
     """
 
     name: str
     rows: tuple[Measurement, ...]
     facts: dict[str, str] = field(default_factory=dict)
+    wrong: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Measurement]:
         return iter(self.rows)
@@ -130,7 +133,7 @@ class Sweeps:
             if (wanted is None or row.kind in wanted)
             and (in_place is None or row.in_place == in_place)
         )
-        return Sweeps(self.name, rows, self.facts)
+        return replace(self, rows=rows)
 
     def once(self) -> Sweeps:
         """Give each size of a sweep once: what was measured several times, by its median."""
@@ -140,12 +143,12 @@ class Sweeps:
         rows = (
             replace(same[0], seconds=median(row.seconds for row in same)) for same in times.values()
         )
-        return Sweeps(self.name, tuple(rows), self.facts)
+        return replace(self, rows=tuple(rows))
 
     def only_chosen(self) -> Sweeps:
         """Give the rows of what the library chose by itself, not told which algorithm to use."""
         rows = tuple(row for row in self.rows if _TOLD.fullmatch(row.algorithm) is None)
-        return Sweeps(self.name, rows, self.facts)
+        return replace(self, rows=rows)
 
 
 def read_sweeps(path: str | PathLike[str]) -> Sweeps:
@@ -153,7 +156,8 @@ def read_sweeps(path: str | PathLike[str]) -> Sweeps:
 
     A table has the columns ``collective`` (as nccl-tests names it, or as hocket does), ``gpus``,
     ``nodes``, ``bytes`` and ``time_us``, and may have ``algo``, ``proto`` and ``inplace`` (0 or 1).
-    Lines that begin with ``#`` state facts, as ``# hardware: ...``.
+    Lines that begin with ``#`` state facts, as ``# hardware: ...``. Times whose results were wrong, by the
+    column ``#wrong`` of a log, are left out, and named in :attr:`Sweeps.wrong`.
 
     Raises
     ------
@@ -193,10 +197,14 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
     except UnicodeDecodeError:
         raise SpecError(None, "is not text in UTF-8", "give a .csv file or a log", origin) from None
     lines = text.splitlines()
+    _check_separator(lines, origin)
     is_table = any("," in line and not line.startswith("#") for line in lines[:200])
     facts = dict(_facts(lines))
-    read = _table if is_table else _log
-    rows = tuple(read(lines, origin))
+    wrong: list[str] = []
+    rows = tuple(_table(lines, origin) if is_table else _log(lines, origin, wrong))
+    if wrong and not rows:
+        why = f"results were wrong at all {len(wrong)} times"
+        raise SpecError(None, why, "mend what was measured, and measure again", origin)
     if not rows:
         raise SpecError(
             None,
@@ -204,7 +212,18 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
             f"give a table with the columns {', '.join(COLUMNS)}, or what nccl-tests printed",
             origin,
         )
-    return Sweeps(name, rows, facts)
+    return Sweeps(name, rows, facts, tuple(wrong))
+
+
+def _check_separator(lines: Sequence[str], origin: str) -> None:
+    """Refuse a table whose columns are separated by something else than commas."""
+    for number, line in enumerate(lines[:200], 1):
+        for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+            if len({*COLUMNS} & {each.strip().strip('"') for each in line.split(mark)}) > 1:
+                right = "separate them by commas, and write decimals with a point"
+                raise SpecError(
+                    None, f"columns are separated by {name}", right, f"{origin}, line {number}"
+                )
 
 
 def oddities(sweep: Sweeps) -> Iterator[str]:
@@ -311,8 +330,11 @@ def _microseconds(text: str, column: str, where: str) -> float:
     return value * 1e-6
 
 
-def _log(lines: Sequence[str], name: str) -> Iterator[Measurement]:
-    """Read what nccl-tests printed; one file may hold the output of several runs."""
+def _log(lines: Sequence[str], name: str, wrong: list[str]) -> Iterator[Measurement]:
+    """Read what nccl-tests printed; one file may hold the output of several runs.
+
+    Times with wrong results go to `wrong`, a line each.
+    """
     kind: str | None = None
     hosts: list[str] = []
     columns: list[str] = []
@@ -347,12 +369,18 @@ def _log(lines: Sequence[str], name: str) -> Iterator[Measurement]:
             raise SpecError(None, "no lines before say which ranks took part", right, where)
         nodes = len(set(hosts))
         _check_nodes(len(hosts), nodes, where)
-        yield from _times(words, columns, (kind, len(hosts), nodes), where)
+        for row, count in _times(words, columns, (kind, len(hosts), nodes), where):
+            if count:
+                how = "in place" if row.in_place else "out of place"
+                wrong.append(f"{where}: {row.kind} of {row.size} bytes {how}, #wrong {count}")
+            else:
+                yield row
 
 
 def _times(
     words: list[str], columns: list[str], what: tuple[str, int, int], where: str
-) -> Iterator[Measurement]:
+) -> Iterator[tuple[Measurement, int]]:
+    """Give each time of a line, with how many of its results were wrong."""
     places = [place for place, column in enumerate(columns) if column == "time"]
     if len(words) < len(columns) - 1 or not places:
         why = f"has {len(words)} values under {len(columns)} columns"
@@ -363,4 +391,10 @@ def _times(
     for in_place, place in enumerate(places):
         if size and words[place - shift] != "N/A":
             seconds = _microseconds(words[place - shift], "time", where)
-            yield Measurement(*what, size, seconds, in_place=bool(in_place))
+            row = Measurement(*what, size, seconds, in_place=bool(in_place))
+            end = places[in_place + 1] if in_place + 1 < len(places) else len(columns)
+            count = 0
+            if "#wrong" in columns[place:end]:
+                said = "".join(words[columns.index("#wrong", place) - shift :][:1])
+                count = int(said) if _WHOLE.fullmatch(said) else 0
+            yield row, count

@@ -3,7 +3,9 @@
 A protocol reaches a share of the bandwidth of every link, each transfer costs a step, or a hop between
 nodes, and switches pass data on as it arrives. Link fidelity then runs the plan as on any other network;
 its time, the protocol's fixed cost and the launch together are what is measured. A ring in one piece
-takes exactly what the law says of rings.
+takes exactly what the law says of rings. Where switches sum or multicast, their constants count (NVLS):
+their fixed cost and share of bandwidth, no cost a step, and between nodes what Simple costs, with which
+alone libraries do so.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import numpy as np
 
 from hocket._checks import instance_of, one_of
 from hocket._core import Topology
+from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.profiles.hardware import owners
 from hocket.profiles.law import PROTOCOLS, behind
@@ -36,7 +39,8 @@ class PlanPrediction:
     profile
         Whose constants were used.
     protocol
-        The one with which it is the quickest, or the one that was asked for.
+        The one with which it is the quickest, or the one that was asked for; ``"simple"`` where switches
+        sum.
     seconds
         What it takes, launched again and again.
     moving, fixed, launch
@@ -79,14 +83,15 @@ def predict_plan(
     profile
         Constants of the machine: a shipped profile, or a topology file that has one.
     protocol
-        ``"ll"``, ``"ll128"`` or ``"simple"``; by default the quickest of them.
+        ``"ll"``, ``"ll128"`` or ``"simple"``; by default the quickest of them. Where switches sum or
+        multicast it can only be ``"simple"``.
     launch
         Kind of program, of those that the profile has; by default its first.
 
     Raises
     ------
     SpecError
-        If there is no such profile, protocol or kind of program.
+        If there is no such profile, protocol or kind of program, or the plan takes no such protocol.
 
     Examples
     --------
@@ -104,12 +109,18 @@ def predict_plan(
     if nodes == 1:
         start += used.launch_per_npu * len(plan.collective.npus)
     frame = plan.to_frame()
+    by_switches = _ends_at_switches(plan)
+    if by_switches and protocol not in (None, "simple"):
+        wrong = "switches sum or multicast in this plan, which libraries do with simple alone"
+        raise SpecError("protocol", wrong, "leave it out, or give simple")
     found = []
-    for each in PROTOCOLS if protocol is None else (protocol,):
-        network = measured_network(plan.topology, used, each)
+    usual = ("simple",) if by_switches else PROTOCOLS
+    for each in usual if protocol is None else (protocol,):
+        inside = "nvls" if by_switches else each
+        network = measured_network(plan.topology, used, each, inside=inside)
         again = Plan.from_frame(frame, network, plan.collective)
         moving = simulate(again).time_ps * 1e-6
-        fixed = used.values[f"{each}.fixed"]
+        fixed = used.values[f"{inside}.fixed"]
         fixed += used.values[f"{each}.far"] if nodes > 1 else 0.0
         took = float(behind(np.array([start]), np.array([fixed + moving]))[0])
         parts = [value * 1e-6 for value in (took, moving, fixed, start)]
@@ -117,23 +128,38 @@ def predict_plan(
     return min(found, key=lambda each: each.seconds)
 
 
-def measured_network(topology: Topology, profile: Profile, protocol: str) -> Topology:
+def _ends_at_switches(plan: Plan) -> bool:
+    """Say whether transfers of a plan end at switches, which then sum or multicast."""
+    columns = plan.transfers
+    most = max(int(each.max(initial=0)) for each in (columns.src, columns.dst))
+    return most >= plan.topology.npu_count
+
+
+def measured_network(
+    topology: Topology, profile: Profile, protocol: str, *, inside: str | None = None
+) -> Topology:
     """Give a network as a protocol sees it: shares of bandwidth, and costs of steps instead of latencies.
 
     Links inside a node have the protocol's efficiency, the others that of its NICs. A transfer costs a step
     on the link by which it leaves an NPU; one that leaves a node costs what a hop costs more. Switches pass
     data on as it arrives.
+
+    Parameters
+    ----------
+    inside
+        ``"nvls"`` where switches sum: theirs is the efficiency inside nodes, and steps cost nothing.
     """
     values = profile.values
-    inside, outside = values[f"{protocol}.efficiency"], values[f"{protocol}.nic"]
-    step, hop = values[f"{protocol}.step"], values[f"{protocol}.hop"]
+    within = inside or protocol
+    efficiency, outside = values[f"{within}.efficiency"], values[f"{protocol}.nic"]
+    step, hop = values.get(f"{within}.step", 0.0), values[f"{protocol}.hop"]
     groups = [list(group) for group in topology.groups] or [list(range(topology.npu_count))]
     owner = np.array(owners(topology, groups))
     src, dst = np.asarray(topology.link_src), np.asarray(topology.link_dst)
     is_inside = (owner[src] == owner[dst]) & (owner[src] >= 0)
     leaves = (owner[src] != owner[dst]) & (owner[src] >= 0)
     from_npu = src < topology.npu_count
-    share = np.where(is_inside, inside, outside)
+    share = np.where(is_inside, efficiency, outside)
     bandwidth = np.maximum(np.asarray(topology.link_bandwidth) * share, 1.0)
     delay = np.where(from_npu, step, 0.0) + np.where(leaves, max(hop - step, 0.0), 0.0)
     return Topology.from_arrays(

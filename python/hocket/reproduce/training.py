@@ -206,7 +206,7 @@ def _fitted(sets: dict[str, list[PublishedRun]]) -> Constants:
             before = set(found.fitted)
             found = fit_constants(runs, free=free, fixed=found)
             owners = dict.fromkeys(owner for owner, _ in found.fitted if (owner, _) not in before)
-            source = f"{len(runs)} runs of {' and '.join(names)}"
+            source = f"{len(runs)} runs of {_all_of(names)}"
             found = replace(found, sources={**dict.fromkeys(owners, source), **found.sources})
     return found
 
@@ -281,11 +281,14 @@ def _why_outside(run: PublishedRun, constants: Constants) -> str:
 def _with_errors(result: TrainingResult) -> Constants:
     """Give the constants with the error to be expected of each program on an accelerator.
 
-    Of a program whose own runs were folded that is their error; elsewhere, that of runs on other clusters.
+    Of a program whose own runs were folded that is their error; where constants are assumed, that of all
+    runs that were predicted by constants of another program or accelerator, those of programs that
+    differ more among them.
     """
     errors: dict[str, ExpectedError] = {}
     odd: dict[str, list[PredictedRun]] = {}
     others: list[PredictedRun] = []
+    borrowed: list[PredictedRun] = []
     for check in result.checks:
         first = check.predicted[0].run
         if check.question == "five folds":
@@ -296,7 +299,9 @@ def _with_errors(result: TrainingResult) -> Constants:
             odd.setdefault(outside(first.stack, first.job.precision), []).extend(check.predicted)
         elif check.question == "other cluster":
             others += check.predicted
-    errors |= {elsewhere(each.run.stack): _expected(others) for each in others}
+        elif check.what in _BORROWED:
+            borrowed += check.predicted
+    errors |= {elsewhere(each.run.stack): _expected(others + borrowed) for each in others}
     errors |= {name: _expected(found) for name, found in odd.items()}
     return replace(result.constants, errors=errors)
 
@@ -308,5 +313,11 @@ def _is_a_kind(run: PublishedRun) -> bool:
 
 def _expected(predicted: Sequence[PredictedRun]) -> ExpectedError:
     spread = spread_of(np.array([each.error for each in predicted]))
-    names = " and ".join(dict.fromkeys(each.run.set for each in predicted))
+    names = _all_of(list(dict.fromkeys(each.run.set for each in predicted)))
     return ExpectedError(spread.median, spread.p90, spread.rows, names)
+
+
+def _all_of(names: Sequence[str]) -> str:
+    """List names as a sentence does: ``"a, b and c"``."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

@@ -14,6 +14,7 @@ from hocket.runtime.launch import Measured, run_plan
 from hocket.runtime.options import ConnectOptions, MeasureOptions
 from hocket.runtime.pending import Pending
 from hocket.runtime.store import Store, serve
+from hocket.runtime.table import PlanRow, PlanTable
 
 __all__ = [
     "Communicator",
@@ -21,6 +22,8 @@ __all__ = [
     "MeasureOptions",
     "Measured",
     "Pending",
+    "PlanRow",
+    "PlanTable",
     "Store",
     "connect",
     "run_plan",

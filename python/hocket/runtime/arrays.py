@@ -33,10 +33,13 @@ DTYPES = {
 OPERATIONS = ("sum", "product", "min", "max", "average")
 """What is done to numbers of several ranks."""
 
+_PLAIN = {np.dtype(name): name for name in DTYPES if not name.startswith(("bfloat", "float8"))}
+"""Types that NumPy has: to look one up is quicker than to ask for its name."""
+
 _MADE_OF = {"complex64": "float32", "complex128": "float64"}
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Numbers:
     """An array as a call takes it.
 
@@ -90,7 +93,12 @@ def numbers(name: str, given: object, dtype: str | None, op: str | None = None) 
         If it is no array, or holds what cannot be moved or summed.
     """
     array = _array(name, given)
-    return Numbers(np.ascontiguousarray(array).reshape(array.shape), _kind(name, array, dtype, op))
+    kind = _PLAIN.get(array.dtype) if dtype is None else None
+    if kind is None:
+        kind = _kind(name, array, dtype, op)
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array).reshape(array.shape)
+    return Numbers(array, kind)
 
 
 def target(name: str, given: object, like: Numbers, shape: tuple[int, ...]) -> Numbers:

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from hocket._core.runtime import Group, Program, Store
 from hocket._options import seconds
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.plan import Plan
-from hocket.runtime.arrays import (
-    Bytes,
-    Numbers,
-    check_op,
-    numbers,
-    target,
-)
+from hocket.runtime.arrays import DTYPES, Bytes, Numbers, check_op, numbers, target
 from hocket.runtime.pending import Pending, Worker
 from hocket.runtime.programs import Programs, program_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from hocket.runtime.table import PlanTable
+
+T = TypeVar("T")
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Call:
     """A collective on bytes: what it reads and what it writes, of which either may be none here."""
 
@@ -54,10 +52,11 @@ class Communicator:
     that is only read may be strided, and is copied then; one that is written must lie in one piece.
     Nothing is assumed of alignment.
 
-    In every method, `plan` is a plan of that collective for as many ranks: it is run over TCP as it is,
-    at any size. Without, memory is shared where that is possible, and otherwise a plan is chosen by
-    size. `dtype` says what elements are that NumPy does not know, as ``bfloat16`` in an array of
-    ``uint16``.
+    In every method, `plan` is a plan of that collective for as many ranks: it is run as it is, at any
+    size, over TCP, or through shared memory if `connect` was told so. Without, the group's table of
+    plans says what is run; where it says nothing, memory is shared if that is possible, and otherwise
+    a plan is chosen by size. `dtype` says what elements are that NumPy does not know, as ``bfloat16`` in
+    an array of ``uint16``.
     """
 
     def __init__(
@@ -66,10 +65,14 @@ class Communicator:
         *,
         store: Store | None = None,
         join: Callable[[str, int, int], Group] | None = None,
+        by_memory: bool = False,
+        table: PlanTable | None = None,
     ) -> None:
         self._group = group
         self._store = store
         self._join = join
+        self._by_memory = by_memory
+        self._table = table
         self._programs = Programs()
         self._worker = Worker()
         self._groups = 0
@@ -90,6 +93,16 @@ class Communicator:
         return "shared" if self._group.shares else "tcp"
 
     @property
+    def plan_transport(self) -> str:
+        """How calls travel that name a plan: ``shared`` or ``tcp``."""
+        return "shared" if self._by_memory and self._group.shares else "tcp"
+
+    @property
+    def table(self) -> PlanTable | None:
+        """What plans are chosen by in calls that name none."""
+        return self._table
+
+    @property
     def old_ranks(self) -> tuple[int, ...]:
         """Which rank each was in the group that failed before; in a first group, its own."""
         return tuple(self._group.old_ranks)
@@ -105,6 +118,40 @@ class Communicator:
         if not self._group.shares:
             self.close()
             raise InfeasibleError("transport", "the ranks cannot share memory", "use tcp")
+
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = "float32") -> Array:
+        """Make an array in memory that all ranks see: collectives on it copy nothing through the window.
+
+        All ranks call it alike, and each gets an array of its own. Where ranks share no memory it is an
+        array like any other. Its memory is freed when all ranks have forgotten their arrays.
+
+        Parameters
+        ----------
+        shape, dtype
+            As of :func:`numpy.empty`.
+
+        Raises
+        ------
+        SpecError
+            If there are no such arrays.
+        InfeasibleError
+            If a rank cannot map so much memory.
+        TransportError
+            If ranks ask for different sizes, or as :meth:`all_reduce`.
+        """
+        try:
+            kind = np.dtype(dtype)
+            like = np.broadcast_to(np.zeros((), kind), shape)
+        except (TypeError, ValueError) as error:
+            raise SpecError("shape", f"makes no array: {error}", "give lengths of axes") from None
+        if kind.hasobject:
+            raise SpecError("dtype", "holds objects of Python", "give numbers")
+        if not self._group.shares:
+            return np.empty(like.shape, kind)
+        memory = self._in_order(lambda: self._group.allocate(like.nbytes))
+        if memory is None:
+            raise InfeasibleError("shape", f"a rank cannot map {like.nbytes} bytes for each")
+        return np.asarray(memory[: like.nbytes].view(kind).reshape(like.shape))
 
     def all_reduce(
         self,
@@ -143,7 +190,9 @@ class Communicator:
         check_op(op)
         given = numbers("array", array, dtype, op)
         result = self._target(given, out, given.array.shape)
-        self._do("all-reduce", 0, op, given, given.bytes, result.bytes, given.count, plan)
+        source = given.bytes
+        into = source if result.array is given.array else result.bytes
+        self._do("all-reduce", 0, op, given, source, into, given.count, plan)
         return result.array
 
     def reduce(
@@ -365,7 +414,7 @@ class Communicator:
             return None
         name = f"{self._group.number}.{self._groups}"
         made = self._join(name, chosen.index(self.rank), len(chosen))
-        return Communicator(made, store=self._store, join=self._join)
+        return self._like(made)
 
     def abort(self, why: str = "it was asked to") -> None:
         """End the group: calls of all ranks, under way or later, fail and name this rank."""
@@ -389,8 +438,7 @@ class Communicator:
         TransportError
             If the store is gone: it then should have run in a process of its own.
         """
-        made = self._group.shrink(seconds(timeout, "timeout"))
-        return Communicator(made, store=self._store, join=self._join)
+        return self._like(self._group.shrink(seconds(timeout, "timeout")))
 
     def close(self) -> None:
         """Leave the group, after calls that were started."""
@@ -406,6 +454,15 @@ class Communicator:
 
     def __repr__(self) -> str:
         return f"<Communicator: rank {self.rank} of {self.size}, {self.transport}>"
+
+    def _like(self, group: Group) -> Communicator:
+        return Communicator(
+            group,
+            store=self._store,
+            join=self._join,
+            by_memory=self._by_memory,
+            table=self._table,
+        )
 
     def _is(self, root: object) -> bool:
         if not isinstance(root, int) or not 0 <= root < self.size:
@@ -439,19 +496,27 @@ class Communicator:
     ) -> None:
         """Make a call now, after those that were started."""
         call = _Call(kind, root, op, given.dtype, elements, source, result, plan)
-        if self._worker.is_inside or self._worker.is_idle:
+        if self._worker.is_idle:
             self._run(call)
         else:
-            self._worker.start(lambda: self._run(call)).wait()
+            self._in_order(lambda: self._run(call))
+
+    def _in_order(self, work: Callable[[], T]) -> T:
+        """Do something now, after the calls that were started."""
+        if self._worker.is_idle or self._worker.is_inside:
+            return work()
+        done: T = self._worker.start(work).wait()
+        return done
 
     def _run(self, call: _Call) -> None:
         numbers_of = (call.dtype, call.op, call.elements)
-        if self._group.shares and call.plan is None:
+        program, by_memory = self._chosen(call)
+        if program is None:
             self._group.exchange(call.kind, call.root, *numbers_of, call.source, call.result)
             return
-        program = self._program(call)
         if not program.in_place:
-            self._group.run(program, *numbers_of, call.source, call.result)
+            arrays = (call.source, call.result)
+            self._group.run(program, *numbers_of, *arrays, by_memory=by_memory)
             return
         work, part = call.result, slice(None)
         if call.kind == "all-gather":
@@ -464,18 +529,26 @@ class Communicator:
         into = work[part]
         if call.source is not None and not _is_same(call.source, into):
             into[:] = call.source
-        self._group.run(program, *numbers_of, work)
+        self._group.run(program, *numbers_of, work, by_memory=by_memory)
         if call.kind == "reduce-scatter":
             assert call.result is not None
             own = self.rank * len(call.result)
             call.result[:] = work[own : own + len(call.result)]
 
-    def _program(self, call: _Call) -> Program:
+    def _chosen(self, call: _Call) -> tuple[Program | None, bool]:
+        """Give what a call runs, none for an exchange through the window, and whether by memory."""
+        shares = self._group.shares
         if call.plan is not None:
-            return self._programs.of(call.plan, call.kind, self.size, call.root)
-        longest = max(len(part) for part in (call.source, call.result) if part is not None)
-        size = longest * self.size if call.kind in ("gather", "scatter") else longest
-        return program_for(call.kind, self.size, call.root, size)
+            program = self._programs.of(call.plan, call.kind, self.size, call.root)
+            return program, shares and self._by_memory
+        size = call.elements * DTYPES[call.dtype]
+        if self._table is not None:
+            choice = self._table.choice(call.kind, self.size, call.root, size)
+            if choice is not None and (choice.program is not None or shares):
+                return choice.program, shares and choice.transport == "shared"
+        if shares:
+            return None, True
+        return program_for(call.kind, self.size, call.root, size), False
 
 
 def _is_same(one: Bytes, other: Bytes) -> bool:

@@ -12,6 +12,7 @@ from hocket.errors import SpecError
 from hocket.runtime.communicator import Communicator
 from hocket.runtime.options import ConnectOptions
 from hocket.runtime.store import check_address, secret_bytes, serve
+from hocket.runtime.table import table_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -62,7 +63,8 @@ def connect(
     SpecError
         For arguments that make no sense.
     TransportError
-        If not all come in time, the address is not of this host or in use, or the secret is another one.
+        If not all come in time, the address is not of this host or in use, the secret is another one, or
+        ranks have different tables of plans.
     InfeasibleError
         If memory is to be shared and cannot be.
     """
@@ -72,6 +74,7 @@ def connect(
     is_server = chosen.serves
     if is_server is None:
         is_server = place.is_given and place.rank == 0
+    table = table_of(chosen.table)
     store = serve(place.address, secret=secret) if is_server else None
     at = place.address if store is None else store.address
 
@@ -86,11 +89,16 @@ def connect(
             timeout=seconds(chosen.timeout, "timeout"),
             shares=chosen.transport != "tcp" or size == 1,
             streams=chosen.streams,
+            table=0 if table is None else table.hash,
         )
 
     made = join(chosen.group, place.rank, place.size)
     communicator = Communicator(
-        made, store=store, join=lambda name, *who: join(f"{chosen.group}/{name}", *who)
+        made,
+        store=store,
+        join=lambda name, *who: join(f"{chosen.group}/{name}", *who),
+        by_memory=chosen.transport == "shared",
+        table=table,
     )
     if chosen.transport == "shared":
         communicator.check_shared()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 
 class TimedCallsData(TypedDict):
@@ -31,3 +31,34 @@ class TimedCallsData(TypedDict):
     """Of a plan: its time at link fidelity on the network that it was planned for."""
     load_average: float
     """Of the machine when it began."""
+
+
+class PlanRowData(TypedDict):
+    """What runs for one kind, number of ranks and range of sizes; what it does not need is left out."""
+
+    collective: str
+    ranks: int
+    from_bytes: int
+    """From which size of the whole vector on."""
+    to_bytes: NotRequired[int]
+    """Below which; without, for all that is larger."""
+    algorithm: NotRequired[str]
+    """What plans it, or ``shared-memory``, where no plan is run."""
+    chunks: NotRequired[int]
+    seed: NotRequired[int]
+    planned_bytes: NotRequired[int]
+    topology: NotRequired[str]
+    """Where it is planned, as ``--topology`` takes it; without, on a fully connected network."""
+    plan: NotRequired[str]
+    """A plan file, beside the table."""
+    transport: str
+    """``tcp`` or ``shared``."""
+
+
+class PlanTableData(TypedDict):
+    """A table of plans, as a file has it."""
+
+    format: str
+    version: int
+    made_by: str
+    rows: list[PlanRowData]

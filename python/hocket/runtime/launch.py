@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
-import subprocess
-import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -22,12 +15,12 @@ import numpy as np
 from hocket import _core
 from hocket._options import options_of, seconds
 from hocket._results import Result
-from hocket.errors import InfeasibleError, SimulationError, SpecError, TransportError
+from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan as make_plan
 from hocket.runtime.data import TimedCallsData
 from hocket.runtime.options import MeasureOptions
-from hocket.runtime.store import serve
+from hocket.runtime.processes import MAX_RANKS, run_processes
 from hocket.simulation.run import simulate
 from hocket.topology import fully_connected
 from hocket.units import parse_size
@@ -37,11 +30,9 @@ if TYPE_CHECKING:
 
     from hocket.runtime.options import MeasureKeywords
 
-MAX_RANKS = 64
-"""Most processes that are started on one machine."""
-
 _ROOTED = ("broadcast", "reduce", "gather", "scatter")
 _SHARED = "shared-memory"
+_TCP = "tcp"
 _CHOSEN = "chosen by size"
 
 
@@ -165,8 +156,6 @@ def run_plan(
     """
     chosen = options_of(MeasureOptions, options, keywords)
     plan, kind, ranks, size, root = _task(what, ranks, size, algorithm, chosen.root)
-    if plan is not None and chosen.transport == "shared":
-        raise SpecError("transport", "plans go over TCP", "leave it out, or leave the plan out")
     width = np.dtype(chosen.dtype).itemsize
     count = size // width // ranks * ranks
     if count == 0:
@@ -176,21 +165,27 @@ def run_plan(
         plan.verify()
         if plan.collective.size == size:
             predicted = _predicted(plan)
-    given = {
+    is_auto = chosen.transport == "auto"
+    given: dict[str, Any] = {
         "kind": kind,
         "root": root,
         "op": chosen.op,
         "dtype": chosen.dtype,
         "count": count,
-        "transport": "tcp" if plan is not None else chosen.transport,
+        "transport": _TCP if plan is not None and is_auto else chosen.transport,
+        "plan": None,
         "calls": chosen.calls,
         "timeout": seconds(chosen.timeout, "timeout"),
     }
     load = os.getloadavg()[0]
-    ended = _processes(plan, given, ranks, progress)
+    with tempfile.TemporaryDirectory(prefix="hocket-") as folder:
+        if plan is not None:
+            given["plan"] = str(Path(folder) / "plan.parquet")
+            plan.save(given["plan"])
+        ended = run_processes("hocket.runtime.rank", given, ranks, progress, ("run", chosen.calls))
     times = np.array([each["times"] for each in ended]).max(axis=0) * 1000
     used = str(ended[0]["transport"])
-    unplanned = _SHARED if used == "shared" else _CHOSEN
+    unplanned = _CHOSEN if used == _TCP else _SHARED
     return Measured(
         collective=kind,
         algorithm=unplanned if plan is None else plan.algorithm,
@@ -245,98 +240,3 @@ def _task(
             kind, network, size=wanted, algorithm=algorithm, root=root if kind in _ROOTED else None
         )
     return plan, kind, ranks, wanted, root if kind in _ROOTED else 0
-
-
-def _processes(
-    plan: Plan | None,
-    given: dict[str, Any],
-    ranks: int,
-    progress: Callable[[str, int, int], None] | None,
-) -> list[dict[str, Any]]:
-    """Run the processes to their end; give the last line of each."""
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hocket-")))
-        file = None
-        if plan is not None:
-            file = folder / "plan.parquet"
-            plan.save(file)
-        secret = secrets.token_hex(16)
-        store = serve(secret=secret)
-        stack.callback(store.close)
-        told = json.dumps({**given, "plan": None if file is None else str(file)})
-        lines: list[list[dict[str, Any]]] = [[] for _ in range(ranks)]
-        processes = []
-        threads = []
-        for rank in range(ranks):
-            environment = {
-                **os.environ,
-                "HOCKET_STORE": store.address,
-                "HOCKET_RANK": str(rank),
-                "HOCKET_SIZE": str(ranks),
-                "HOCKET_SECRET": secret,
-            }
-            process = subprocess.Popen(
-                [sys.executable, "-m", "hocket.runtime.rank"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=environment,
-                text=True,
-            )
-            processes.append(process)
-            stack.callback(_end, process)
-            assert process.stdin is not None
-            process.stdin.write(told)
-            process.stdin.close()
-            thread = threading.Thread(target=_read, args=(process, lines[rank]), daemon=True)
-            thread.start()
-            threads.append(thread)
-        while any(thread.is_alive() for thread in threads):
-            time.sleep(0.02)
-            if progress is not None:
-                done = min(each[-1].get("done", 0) if each else 0 for each in lines)
-                progress("run", done, given["calls"])
-        for process in processes:
-            process.wait()
-        return [_judged(rank, each, processes[rank]) for rank, each in enumerate(lines)]
-
-
-def _judged(
-    rank: int, lines: list[dict[str, Any]], process: subprocess.Popen[str]
-) -> dict[str, Any]:
-    """Give the last line of a rank, or raise what it says."""
-    last = lines[-1] if lines else {}
-    if "times" in last:
-        return last
-    if "wrong" in last:
-        raise InfeasibleError(None, f"rank {rank}: the result is wrong: {last['wrong']}")
-    if "failed" in last:
-        raise TransportError(last["error"], *last["failed"])
-    if "error" in last:
-        raise InfeasibleError(None, f"rank {rank}: {last['error']}")
-    raise TransportError(
-        f"rank {rank} ended with exit code {process.returncode} and said nothing", "died", rank
-    )
-
-
-def _read(process: subprocess.Popen[str], lines: list[dict[str, Any]]) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            lines.append(found)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End a process that may still run."""
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    if process.stdout is not None:
-        process.stdout.close()

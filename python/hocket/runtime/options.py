@@ -10,7 +10,11 @@ from hocket.errors import SpecError
 from hocket.runtime.arrays import OPERATIONS
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from typing_extensions import TypedDict
+
+    from hocket.runtime.table import PlanTable
 
     class ConnectKeywords(TypedDict, total=False):
         """The fields of :class:`ConnectOptions` as keywords of a call."""
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
         transport: str
         streams: int
         serves: bool | None
+        table: PlanTable | str | PathLike[str] | None
 
     class MeasureKeywords(TypedDict, total=False):
         """The fields of :class:`MeasureOptions` as keywords of a call."""
@@ -62,11 +67,15 @@ class ConnectOptions:
         How long the others may take to come.
     transport
         ``tcp``; ``shared`` for memory of one host; ``auto`` shares memory where all ranks can. Calls that
-        name a plan go over TCP in any case.
+        name a plan go over TCP, except with ``shared``.
     streams
         TCP connections of each link, over which the channels of a plan are spread.
     serves
         Whether this rank lets all meet at the address; by default rank 0 does if the address is given.
+    table
+        What calls run that name no plan: a table of plans or its file, or ``tuned`` for the one that
+        ``hocket autotune`` keeps for this user. By default what ``$HOCKET_TABLE`` says, else none. All
+        ranks must have the same.
     """
 
     secret: str | bytes | None = None
@@ -76,6 +85,7 @@ class ConnectOptions:
     transport: str = "auto"
     streams: int = 1
     serves: bool | None = None
+    table: PlanTable | str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         check_choice("transport", self.transport, TRANSPORTS)
@@ -98,7 +108,7 @@ class MeasureOptions:
     op
         ``sum``, ``product``, ``min``, ``max`` or ``average``.
     transport
-        ``auto``, ``tcp`` or ``shared``; plans go over TCP.
+        ``tcp`` or ``shared``; ``auto`` takes TCP for plans, and shares memory without one.
     calls
         How many are timed, after some that are not.
     timeout

@@ -8,7 +8,10 @@ from hocket._core.runtime import Program
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan
-from hocket.topology import fully_connected
+from hocket.topology.sources import as_topology
+
+TOPOLOGY = "fully_connected:{}@10GB/s,10us"
+"""What ranks are planned for that all reach each other equally well, by their number."""
 
 _SMALL = 64 << 10
 """Up to here each rank sends to all at once; above, as few bytes as possible cross each link [bytes]."""
@@ -24,13 +27,17 @@ def program_for(kind: str, ranks: int, root: int, size: int) -> Program:
     size
         Bytes of the whole vector.
     """
-    is_large = kind == "all-reduce" and size > _SMALL
-    return _planned(kind, ranks, root, "ring" if is_large else "direct")
+    return _planned(kind, ranks, root, usual_algorithm(kind, size))
+
+
+def usual_algorithm(kind: str, size: int) -> str:
+    """Name what plans a call over TCP where no table says anything."""
+    return "ring" if kind == "all-reduce" and size > _SMALL else "direct"
 
 
 @lru_cache(maxsize=256)
 def _planned(kind: str, ranks: int, root: int, algorithm: str) -> Program:
-    topology = fully_connected(ranks, bandwidth="10 GB/s", latency="10 us")
+    topology = as_topology(TOPOLOGY.format(ranks))
     rooted = kind in ("broadcast", "reduce", "gather", "scatter")
     made = plan(
         kind,
@@ -40,7 +47,18 @@ def _planned(kind: str, ranks: int, root: int, algorithm: str) -> Program:
         chunks=1,
         root=root if rooted else None,
     )
-    return Program(made.core)
+    return lower(made)
+
+
+def lower(given: Plan) -> Program:
+    """Give the program of a plan, which is proved first.
+
+    Raises
+    ------
+    VerificationError, InfeasibleError
+        If the plan is wrong, or has no program.
+    """
+    return Program(given.core)
 
 
 class Programs:
@@ -60,7 +78,7 @@ class Programs:
             If the plan is wrong, or has no program.
         """
         if id(given) not in self._made:
-            self._made[id(given)] = (given, Program(given.core))
+            self._made[id(given)] = (given, lower(given))
         program = self._made[id(given)][1]
         for what, has, wanted in (
             ("kind", program.kind, kind),

@@ -95,7 +95,7 @@ def work(given: dict[str, Any]) -> None:
             times.append(time.perf_counter_ns() - start)
             say({"done": done})
         comm.barrier()
-        transport = "tcp" if plan is not None else comm.transport
+        transport = comm.transport if plan is None else comm.plan_transport
         say({"times": times, "transport": transport})
 
 

@@ -146,7 +146,10 @@ def _after(text: str, end: int) -> int:
 def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recording:
     rows = sweeps_in(data, name, stem)
     usual = rows.only_chosen()
-    left_out = {"whose algorithm was told": len(rows) - len(usual)}
+    left_out = {
+        "with wrong results": len(rows.wrong),
+        "whose algorithm was told": len(rows) - len(usual),
+    }
     wanted = usual.only(in_place=in_place)
     left_out["in place" if not in_place else "out of place"] = len(usual) - len(wanted)
     kept = [row for row in wanted if row.is_aligned]

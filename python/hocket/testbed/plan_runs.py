@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket._checks import list_of, whole
+from hocket._options import check_keywords
 from hocket._results import TableResult
 from hocket.collectives.collective import collective_on
 from hocket.errors import InfeasibleError, SpecError
@@ -27,6 +28,19 @@ from hocket.testbed.ways import check_same_network, load_of, on_network, passed_
 
 __all__ = ["PlanRun", "PlanStudy", "load_or_name", "plans_for", "run_plans"]
 
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class PlannedKeywords(TypedDict, total=False):
+        """What algorithms plan."""
+
+        collective: str
+        size: int | str
+        npus: Sequence[int | str] | str | None
+        chunks: int | None
+
+
+_PLANNED = ("collective", "size", "npus", "chunks")
 LEAST_MESSAGE = 64_000
 """Messages are not cut shorter where their number is free: what a step takes would count [bytes]."""
 _MOST_TRANSFERS = 200_000
@@ -156,13 +170,10 @@ def run_plans(
     spec: NetworkSpec,
     plans: Sequence[Plan | str],
     *,
-    collective: str = "all-reduce",
-    size: int | str = "16 MB",
-    npus: Sequence[int | str] | str | None = None,
-    chunks: int | None = None,
     repeats: int = 5,
     real_time: bool = True,
     progress: Callable[[str, int, int], None] | None = None,
+    **planned: Unpack[PlannedKeywords],
 ) -> PlanStudy:
     """Run plans on a network that is there, and simulate them with what its links carry.
 
@@ -172,14 +183,15 @@ def run_plans(
         The network.
     plans
         Plans for it, or names of algorithms that plan on it.
-    collective, size, npus, chunks
-        What algorithms plan; without `chunks` the quickest number of which messages have 64 kB at least.
     repeats
         How often each plan runs after it ran once to warm up.
     real_time
         Whether ranks run before everything else on this machine, as far as that is permitted.
     progress
         Called as ``progress(stage, done, total)``.
+    planned
+        What algorithms plan: `collective`, by default an all-reduce, `size`, by default 16 MB, `npus` and
+        `chunks`, by default the quickest number of which messages have 64 kB at least.
 
     Raises
     ------
@@ -193,7 +205,8 @@ def run_plans(
         Where ranks stand still.
     """
     repeats = whole("repeats", repeats, 1, MAX_REPEATS)
-    made = plans_for(spec, plans, collective=collective, size=size, npus=npus, chunks=chunks)
+    check_keywords(planned, _PLANNED, ("repeats", "real_time", "progress"))
+    made = plans_for(spec, plans, **planned)
     if progress is not None:
         progress("calibrate", 0, len(made))
     calibration = calibrate_network(spec, real_time=real_time)

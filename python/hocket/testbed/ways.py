@@ -215,9 +215,7 @@ def on_network(plan: Plan, topology: _core.Topology) -> Plan:
     )
 
 
-def _made(
-    plan: Plan, topology: _core.Topology, routes: list[Route], **columns: NDArray[Any]
-) -> Plan:
+def _made(plan: Plan, topology: _core.Topology, routes: list[Route], **columns: Any) -> Plan:
     """Make a plan with these transfers, each by its route, and all else as another has it."""
     number = {route: i for i, route in enumerate(dict.fromkeys(routes))}
     core = plan.core

@@ -134,7 +134,7 @@ class Constants:
 
     def _error_line(self, owner: str) -> str:
         error = self.errors[owner]
-        cells = f"{error.median:.3f}, {error.p90:.3f}, {error.runs}, {error.of}"
+        cells = f'{error.median:.3f}, {error.p90:.3f}, {error.runs}, "{error.of}"'
         return f"  error: [{cells}]"
 
 
@@ -152,7 +152,7 @@ def owner_of(name: str, stack: Stack, machine: Machine, precision: str) -> str:
 
 
 def elsewhere(stack: Stack) -> str:
-    """Name whose error is to be expected of a program on clusters that nothing was fitted to."""
+    """Name whose error is to be expected of a program whose constants are assumed."""
     return f"{stack.name} elsewhere"
 
 

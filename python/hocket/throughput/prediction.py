@@ -48,7 +48,8 @@ class TrainingPrediction(Result):
     parts
         What the iteration consists of [s].
     error
-        How far such predictions were from runs that were not fitted; None where there was none.
+        How far such predictions were from runs that were not fitted, where constants are assumed from runs
+        whose constants were assumed as well; None where there was none.
     assumed
         Constants that were fitted for another program or accelerator, or not at all.
     """
@@ -214,7 +215,7 @@ def predict_job(
 def _error(
     job: Job, machine: Machine, stack: Stack, constants: Constants, *, is_own: bool
 ) -> ExpectedError | None:
-    """Give the error of runs like this: outside the law, of its own program here, or of it elsewhere."""
+    """Give the error of runs like this: outside the law, of its own program, or by assumed constants."""
     known = constants.errors
     products = owner_of("efficiency", stack, machine, job.precision)
     is_odd = (

@@ -6,6 +6,8 @@ function raises :class:`hocket.SpecError` for input that makes no sense.
 """
 
 from hocket._core import Topology
+from hocket.topology.costs import NetworkCost, price
+from hocket.topology.export import export_topology
 from hocket.topology.families import (
     bigraph,
     clos,
@@ -27,12 +29,14 @@ from hocket.topology.offload import offloaded
 from hocket.topology.sources import as_topology, load, names
 
 __all__ = [
+    "NetworkCost",
     "Topology",
     "as_topology",
     "bigraph",
     "box",
     "clos",
     "dragonfly",
+    "export_topology",
     "fat_tree",
     "from_networkx",
     "fully_connected",
@@ -44,6 +48,7 @@ __all__ = [
     "names",
     "offloaded",
     "planes",
+    "price",
     "product",
     "rail",
     "ring",

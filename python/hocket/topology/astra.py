@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
+from hocket import _core
 from hocket._checks import did_you_mean
-from hocket.errors import SpecError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.files.yaml_tree import Place
 from hocket.topology.spec import DimensionSpec, TopologySpec, skipped
 from hocket.units import ROUNDING, shown
@@ -105,6 +106,77 @@ def spec_from_astra(
     note = "ASTRA-sim's units: GB/s is 2^30 bytes per second, latency in whole ns"
     notes = (note, *skipped(dimensions))
     return TopologySpec(stem, dimensions=tuple(dimensions), notes=notes)
+
+
+def astra_network(topology: _core.Topology) -> str:
+    """Give the ASTRA-sim network file of a topology: a product of its three kinds of dimensions.
+
+    Raises
+    ------
+    InfeasibleError
+        Saying why the format cannot express it.
+    """
+    dimensions = [each for each in topology.dimensions if each[1] > 1] or topology.dimensions[:1]
+    if not dimensions:
+        dimensions = [_only_dimension(topology)]
+    for kind, size, _, latency_ps, *_ in dimensions:
+        if kind not in _KINDS:
+            known = ", ".join(_KINDS)
+            raise InfeasibleError(None, f"ASTRA-sim has no {kind} dimension, but {known}")
+        if latency_ps % 1000:
+            raise InfeasibleError(
+                None, f"ASTRA-sim's latencies are whole ns, and a link takes {latency_ps} ps"
+            )
+        if size >= 1 << 31:
+            raise InfeasibleError(None, f"a dimension has {size} NPUs, too many for ASTRA-sim")
+    if not _is_product(topology, dimensions):
+        raise InfeasibleError(
+            None, "its links are not those of its dimensions, and ASTRA-sim knows no failures"
+        )
+    lists: dict[str, list[str | int | float]] = {
+        "topology": [kind for kind, *_ in dimensions],
+        "npus_count": [size for _, size, *_ in dimensions],
+        "bandwidth": [rate / 2**30 for _, _, rate, *_ in dimensions],
+        "latency": [float(latency_ps // 1000) for _, _, _, latency_ps, *_ in dimensions],
+    }
+    return "".join(f"{key}: [{', '.join(map(str, lists[key]))}]\n" for key in _KEYS)
+
+
+_Dimension: TypeAlias = tuple[str, int, int, int, bool]
+
+
+def _only_dimension(topology: _core.Topology) -> _Dimension:
+    """Give the dimension that a network without any may be: a ring, a switch, all links."""
+    rates, delays = set(topology.link_bandwidth.tolist()), set(topology.link_latency_ps.tolist())
+    if len(rates) == len(delays) == 1 and topology.npu_count > 1:
+        for kind in _KINDS:
+            given = (kind, topology.npu_count, rates.copy().pop(), delays.copy().pop(), False)
+            if _is_product(topology, [given]):
+                return given
+    raise InfeasibleError(
+        None, f"ASTRA-sim's networks are products of {', '.join(_KINDS)}, and it is none"
+    )
+
+
+def _is_product(topology: _core.Topology, dimensions: list[_Dimension]) -> bool:
+    """Whether the links are those of the product of some dimensions, whatever devices are called."""
+    made = _core.build_product(dimensions)
+    return (
+        made.npu_count == topology.npu_count
+        and made.device_count == topology.device_count
+        and not any(topology.switch_limits)
+        and _links(made) == _links(topology)
+    )
+
+
+def _links(topology: _core.Topology) -> list[tuple[int, ...]]:
+    columns = (
+        topology.link_src,
+        topology.link_dst,
+        topology.link_bandwidth,
+        topology.link_latency_ps,
+    )
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def _number(value: object) -> float | None:

@@ -24,6 +24,7 @@ from hocket.files.model import (
     Words,
     one_of,
 )
+from hocket.topology.cost_model import Costs
 from hocket.topology.defaults import Default, default
 from hocket.topology.offload import Operation
 from hocket.units import parse_bandwidth, parse_time, parse_written
@@ -147,6 +148,9 @@ class Common(Strict):
     profile: Profiled | None = Field(
         default=None,
         description="What real runs cost beside latency and bandwidth: a shipped profile, or constants.",
+    )
+    costs: Costs | None = Field(
+        default=None, description="What NPUs, links and switches cost, in any unit."
     )
     switching: Literal["store-and-forward", "cut-through"] | None = Field(
         default=None,

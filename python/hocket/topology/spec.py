@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TypeAlias
 
 from hocket.topology.offload import Operation
@@ -95,6 +96,41 @@ class ProfileSpec:
 
 
 @dataclass(frozen=True)
+class PriceSpec:
+    """What one link or switch costs: units for each, and for each byte/s of its bandwidth."""
+
+    each: float = 0.0
+    per_byte_per_s: Fraction = Fraction(0)
+
+    def of(self, bandwidth: int) -> Fraction:
+        """Give exactly what one of this bandwidth costs [bytes/s]."""
+        return Fraction(self.each) + self.per_byte_per_s * bandwidth
+
+
+@dataclass(frozen=True)
+class CostsSpec:
+    """What the parts of a network cost.
+
+    Attributes
+    ----------
+    npu
+        Each NPU.
+    link, switch
+        Each cable and each switch.
+    kinds
+        Cables by the kind of their links, instead of `link`.
+    dimensions
+        Cables and switches of each dimension, instead of `link` and `switch`.
+    """
+
+    npu: float = 0.0
+    link: PriceSpec = PriceSpec()
+    switch: PriceSpec = PriceSpec()
+    kinds: Mapping[str, PriceSpec] = field(default_factory=dict)
+    dimensions: tuple[tuple[PriceSpec, PriceSpec], ...] = ()
+
+
+@dataclass(frozen=True)
 class TopologySpec:
     """A network: a builder, dimensions, or devices and links; and what of it has failed.
 
@@ -129,6 +165,8 @@ class TopologySpec:
         Which switches sum and multicast.
     profile
         What real runs cost beside latency and bandwidth.
+    costs
+        What its parts cost.
     lines
         Lines of a file by their places, for messages: of what has failed, of groups and of offload.
     """
@@ -151,6 +189,7 @@ class TopologySpec:
     groups_from: str = "groups"
     offloads: tuple[OffloadSpec, ...] = ()
     profile: ProfileSpec | None = None
+    costs: CostsSpec | None = None
     lines: Mapping[tuple[str | int, ...], int] = field(
         default_factory=dict, compare=False, repr=False
     )

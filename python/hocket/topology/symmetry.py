@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     _Words = npt.NDArray[np.uint64]
 
-__all__ = ["Symmetry"]
+__all__ = ["Symmetry", "alike_npus"]
 
 _STEP = 0x9E3779B97F4A7C15
 _MIXES = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
@@ -65,6 +65,38 @@ class Symmetry:
             ahead = self._by_src.of(_mixed(colours[self._dst] + self._links))
             behind = self._by_dst.of(_mixed(colours[self._src] ^ self._links))
             colours = _mixed(_mixed(colours) + ahead * np.uint64(3) + behind)
+
+
+def alike_npus(topology: Topology, owner: npt.NDArray[np.int64]) -> _Words:
+    """Give a word for each NPU, the same for those that have the same links over the same switches.
+
+    Colours of switches are refined by their links until nothing more is told apart. NPUs keep one colour,
+    so that those far away make no difference: what flows from an NPU to others ends at the next.
+
+    Parameters
+    ----------
+    topology
+        The network.
+    owner
+        The node of each device, (devices,); links inside a node and others are told apart.
+    """
+    import numpy as np
+
+    src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
+    links = _mixed(_mixed(topology.link_bandwidth) + (owner[src] == owner[dst]))
+    count, npus = topology.device_count, topology.npu_count
+    by_src, by_dst = _Sums(src, count), _Sums(dst, count)
+    ends = _mixed((np.arange(count) < npus).astype(np.uint64))
+    colours, kinds = ends, 0
+    while True:
+        ahead = by_src.of(_mixed(colours[dst] + links))
+        behind = by_dst.of(_mixed(colours[src] ^ links))
+        refined = _mixed(_mixed(colours) + ahead * np.uint64(3) + behind)
+        found = len(np.unique(refined[npus:]))
+        if found <= kinds:
+            return refined[:npus]
+        kinds = found
+        colours = np.where(np.arange(count) < npus, ends, refined)
 
 
 class _Sums:

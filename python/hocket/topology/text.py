@@ -71,7 +71,7 @@ FORMS = (
 
 
 def from_file(path: Path) -> TopologySpec:
-    """Read a topology file: hocket's own, ASTRA-sim's, a dump of NCCL or a matrix of nvidia-smi.
+    """Read a topology file: hocket's, ASTRA-sim's, InfraGraph's, a dump of NCCL, a matrix of nvidia-smi.
 
     Raises
     ------
@@ -81,6 +81,7 @@ def from_file(path: Path) -> TopologySpec:
     from hocket.files.yaml_tree import read_yaml
     from hocket.topology.astra import is_astra, spec_from_astra
     from hocket.topology.dump import spec_from_dump
+    from hocket.topology.infragraph import is_infragraph, spec_from_infragraph
     from hocket.topology.yaml import spec_from_values
 
     if path.suffix in _DUMPS:
@@ -88,6 +89,8 @@ def from_file(path: Path) -> TopologySpec:
 
     values, lines = read_yaml(path)
     read = spec_from_astra if is_astra(values) else spec_from_values
+    if is_infragraph(values):
+        read = spec_from_infragraph
     return replace(read(values, lines, shown_path(path), path.stem), origin=shown_path(path))
 
 

@@ -17,6 +17,7 @@ from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint
 from hocket.files.model import TAGS, Source, Strict
 from hocket.files.yaml_tree import Place
+from hocket.topology.cost_model import Costs, CostsFile, DimensionCosts, Price
 from hocket.topology.defaults import Default
 from hocket.topology.model import (
     BUILDERS,
@@ -39,10 +40,12 @@ from hocket.topology.model import (
 )
 from hocket.topology.spec import (
     BuilderSpec,
+    CostsSpec,
     DimensionSpec,
     Groups,
     LinkSpec,
     OffloadSpec,
+    PriceSpec,
     ProfileSpec,
     TopologySpec,
     skipped,
@@ -82,9 +85,12 @@ def spec_from_values(
             for each in file.dims
         )
         spec = TopologySpec(title, dimensions=dimensions, notes=skipped(dimensions))
+        reader.check_costs(file, dimensions=len(dimensions))
         return _common(file, spec, lines)
     if isinstance(file, LinksFile):
+        reader.check_costs(file, kinds=tuple(file.link_kinds))
         return _common(file, reader.links_file(file, title), lines)
+    reader.check_costs(file)
     if not isinstance(file, Linked):
         raise TypeError("a form is a builder, dims or links")
     builder = BuilderSpec(values["builder"], file.arguments())
@@ -107,6 +113,36 @@ def profile_from_values(values: dict[str, Any], lines: dict[Place, int], name: s
     return ProfileSpec() if spec is None else spec
 
 
+def costs_from_values(values: dict[str, Any], lines: dict[Place, int], name: str) -> CostsSpec:
+    """Check the values of a file that has costs alone.
+
+    Raises
+    ------
+    SpecError
+        Naming file, line, key and remedy.
+    """
+    try:
+        file = CostsFile.model_validate(values)
+    except ValidationError as error:
+        raise _Reader(lines, name).error(error, CostsFile) from None
+    return costs_spec(file.costs)
+
+
+def costs_spec(given: Costs) -> CostsSpec:
+    """Give what a section ``costs:`` says."""
+
+    def price(each: Price) -> PriceSpec:
+        return PriceSpec(each.each, each.bandwidth)
+
+    return CostsSpec(
+        given.npu,
+        price(given.link),
+        price(given.switch),
+        {kind: price(each) for kind, each in given.kinds.items()},
+        tuple((price(each.link), price(each.switch)) for each in given.dimensions),
+    )
+
+
 def _common(file: Common, spec: TopologySpec, lines: dict[Place, int]) -> TopologySpec:
     return replace(
         spec,
@@ -125,6 +161,7 @@ def _common(file: Common, spec: TopologySpec, lines: dict[Place, int]) -> Topolo
             for each in file.offload
         ),
         profile=_profile(file.profile),
+        costs=None if file.costs is None else costs_spec(file.costs),
         notes=(*file.notes, *spec.notes),
         source=_sources(file.source),
         lines={
@@ -213,6 +250,22 @@ class _Reader(Located):
                 return self.wrong(place, str(bare))
         words = tuple(part for part in place if isinstance(part, str) and part != "[key]")
         return self.wrong(place, complaint(kind, given, context, words))
+
+    def check_costs(
+        self, file: Common, *, kinds: tuple[str, ...] = (), dimensions: int = 0
+    ) -> None:
+        """Refuse costs of kinds of links, or of dimensions, that the network does not have."""
+        if file.costs is None:
+            return
+        for kind in file.costs.kinds:
+            if kind not in kinds:
+                hint = did_you_mean(kind, kinds, f"link_kinds are {', '.join(kinds) or 'none'}")
+                raise self.wrong(("costs", "kinds", kind), "there is no such kind of links", hint)
+        priced = len(file.costs.dimensions)
+        if priced and priced != dimensions:
+            right = "price each of them" if dimensions else "price link and switch instead"
+            why = f"these are {priced}, and the network has {dimensions or 'none'}"
+            raise self.wrong(("costs", "dimensions"), why, right)
 
     def links_file(self, file: LinksFile, title: str) -> TopologySpec:
         """Give devices and links, checked against each other."""
@@ -322,6 +375,11 @@ class _Reader(Located):
 def _keys_at(model: type[Strict], place: Place) -> list[str]:
     """Keys that the mapping at a place may have."""
     words = [part for part in place[:-1] if isinstance(part, str)]
+    if words[:1] == ["costs"]:
+        depth = len(words)
+        priced = words[-1] in ("link", "switch") or (words[1:2] == ["kinds"] and depth > 2)
+        kind = Price if priced else DimensionCosts if depth > 1 else Costs
+        return list(kind.model_fields)
     for word in _INNER:
         if word in words:
             return list(_INNER[word].model_fields)

@@ -1,8 +1,8 @@
 """Execution traces of real or made-up jobs, in MLCommons Chakra's format.
 
 A trace is a file for each rank, ``PREFIX.{rank}.et``: what it computed, sent and received, and what
-waited for what. It is written (:func:`write`), read (:func:`load`), counted (:func:`summarize`) and run on
-any network (:func:`replay`).
+waited for what. It is written (:func:`write`, and :func:`write_training` of iterations), read
+(:func:`load`), counted (:func:`summarize`) and run on any network (:func:`replay`).
 """
 
 from hocket._core.trace import Trace
@@ -11,6 +11,7 @@ from hocket.traces.options import ReplayOptions
 from hocket.traces.result import RankTime, TraceCall, TraceRun
 from hocket.traces.run import replay
 from hocket.traces.steps import Call, Compute, Receive, Send, write
+from hocket.traces.training import WrittenTraining, write_training
 
 __all__ = [
     "CALLS",
@@ -26,10 +27,12 @@ __all__ = [
     "Trace",
     "TraceCall",
     "TraceRun",
+    "WrittenTraining",
     "load",
     "replay",
     "summarize",
     "write",
+    "write_training",
 ]
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hocket._checks import check_name, list_of, path_of, whole
+from hocket._core.chakra import Writer
 from hocket.collectives.collective import spelled
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing
-from hocket.traces.files import CALLS, KINDS
+from hocket.traces.files import CALLS
 from hocket.units import Quantity, parse_size, parse_time, shown
 
 _MAX_POSITION = 1 << 32
-_KIND = {name: number for number, name in KINDS.items()}
 _CALL = {name: number for number, name in CALLS.items()}
 
 
@@ -100,16 +100,14 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
     [PosixPath('step.0.et'), PosixPath('step.1.et')]
     """
     start = path_of("prefix", prefix)
-    contents = []
+    writer, contents = Writer(), []
     for rank, steps in enumerate(list_of("ranks", ranks)):
-        nodes = []
         for number, step in enumerate(list_of(f"ranks[{rank}]", steps)):
             try:
-                nodes.append(_node(number, step))
+                _add(writer, number, step)
             except SpecError as error:
                 raise error.within(f"rank {rank}, step {number}") from None
-        messages = [_text(1, "0.0.4"), *nodes]
-        contents.append(b"".join(_varint(len(message)) + message for message in messages))
+        contents.append(writer.take())
     if not contents:
         raise SpecError("ranks", "there is none", "give the steps of one or more")
     paths = [Path(f"{start}.{rank}.et") for rank in range(len(contents))]
@@ -119,76 +117,40 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
     return paths
 
 
-def _node(number: int, step: object) -> bytes:
+def _add(writer: Writer, number: int, step: object) -> None:
     if not isinstance(step, _Step):
         right = "give a Compute, Call, Send or Receive of hk.traces"
         raise SpecError(None, f"{shown(step)} is not a step", right)
     check_name(step.name)
-    after = ([number - 1] if number else []) if step.after is None else step.after
+    given = ([number - 1] if number else []) if step.after is None else step.after
+    after = [whole("after", each, 0, _MAX_POSITION) for each in given]
     for each in after:
-        if not 0 <= whole("after", each, 0, _MAX_POSITION) < number:
+        if each >= number:
             raise SpecError(
                 "after", f"{each} is not an earlier step", f"steps are 0 to {number - 1}"
             )
-    kind, fields = _fields(step)
-    parts = [_number(1, number), _text(2, step.name), _number(3, _KIND[kind])]
-    parts += [_number(5, each) for each in after]
-    return b"".join([*parts, *fields])
-
-
-def _fields(step: _Step) -> tuple[str, list[bytes]]:
-    """Give the kind of a node and what it has besides."""
     if isinstance(step, Compute):
         time_ps = parse_time(step.time, field="time")
         if time_ps % 1_000_000:
             why = f"{shown(step.time)} is not a whole number of microseconds"
             raise SpecError("time", why, "a trace has no others: round it")
-        return "compute", [_number(7, time_ps // 1_000_000)]
-    if isinstance(step, Call):
+        writer.compute(number, step.name, after, time_ps // 1_000_000)
+    elif isinstance(step, Call):
         kind = spelled(step.kind)
         if kind not in _CALL:
             right = f"kinds are {', '.join(_CALL)}"
             raise SpecError("kind", f"there is no collective {shown(step.kind)}", right)
         size = 0 if kind == "barrier" else parse_size(step.size, field="size")
-        fields = [_attribute("comm_type", _CALL[kind]), _attribute("comm_size", size)]
-        if step.group is not None:
-            fields.append(_attribute("pg_name", whole("group", step.group, 0, 1 << 62)))
-        return "collective", fields
-    if isinstance(step, Send):
-        return "send", _message("comm_dst", "to", step.to, step.size, step.tag)
-    assert isinstance(step, Receive), "there are four kinds of steps"
-    return "receive", _message("comm_src", "source", step.source, step.size, step.tag)
+        group = None if step.group is None else whole("group", step.group, 0, 1 << 62)
+        writer.call(number, step.name, after, _CALL[kind], size, group)
+    elif isinstance(step, Send):
+        writer.send(number, step.name, after, *_message("to", step.to, step.size, step.tag))
+    else:
+        assert isinstance(step, Receive), "there are four kinds of steps"
+        peer = _message("source", step.source, step.size, step.tag)
+        writer.receive(number, step.name, after, *peer)
 
 
-def _message(key: str, field: str, rank: int, size: Quantity, tag: int) -> list[bytes]:
-    return [
-        _attribute(key, whole(field, rank, 0, _MAX_POSITION)),
-        _attribute("comm_size", parse_size(size, field="size")),
-        _attribute("comm_tag", whole("tag", tag, 0, 1 << 62)),
-    ]
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 128:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _number(tag: int, value: int) -> bytes:
-    return _varint(tag << 3) + _varint(value)
-
-
-def _chunk(tag: int, content: bytes) -> bytes:
-    return _varint(tag << 3 | 2) + _varint(len(content)) + content
-
-
-def _text(tag: int, content: str) -> bytes:
-    return _chunk(tag, content.encode())
-
-
-def _attribute(name: str, value: int) -> bytes:
-    """Encode an attribute, whose number is an ``int64``."""
-    return _chunk(10, _text(1, name) + _number(9, value))
+def _message(field: str, rank: int, size: Quantity, tag: int) -> tuple[int, int, int]:
+    peer = whole(field, rank, 0, _MAX_POSITION)
+    return peer, parse_size(size, field="size"), whole("tag", tag, 0, 1 << 62)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
+from hocket._core import multirail
 from hocket._core.iteration import Shape
 from hocket.collectives.collective import Progress, check_chunks, collective_on
 from hocket.errors import Error, SpecError
@@ -276,7 +277,7 @@ def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
     broadcast or reduce, of which an NPU receives or sends all, and S (n - 1) / n of others; S of an
     all-reduce where a switch sums.
     """
-    rails = _core.rails(network)
+    rails = multirail.rails(network)
     bandwidth = sum(row[3] for row in rails)
     parts = npus - 1
     if kind in ("broadcast", "reduce"):

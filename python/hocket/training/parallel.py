@@ -143,8 +143,11 @@ class Parallel:
             if not equals or key not in _KEYS:
                 hint = did_you_mean(key, _KEYS, right) if equals else right
                 raise SpecError("parallel", f"{shown(part.strip())} is not valid", hint)
-            if not (value.isascii() and value.isdecimal() and len(value) < 10):
+            digits = value.removeprefix("-")
+            if not (digits.isascii() and digits.isdecimal() and len(digits) < 10):
                 raise SpecError("parallel", f"{key}: {shown(value)} is not a whole number", right)
+            if digits != value:
+                raise SpecError("parallel", f"{key}={value} is negative", "give 1 or more")
             if key in values:
                 raise SpecError("parallel", f"{key} is given twice", "give it once")
             values[key] = int(value)

@@ -13,7 +13,7 @@ from hocket.training.stages import spoken
 if TYPE_CHECKING:
     from hocket.training.result import TrainingRun
 
-__all__ = ["COMPUTE", "Span", "save_perfetto", "timeline"]
+__all__ = ["COMPUTE", "Span", "labels", "save_perfetto", "timeline"]
 
 COMPUTE = "compute"
 """The track of what is computed; those of calls are named as their causes."""
@@ -69,37 +69,52 @@ def timeline(run: TrainingRun) -> list[Span]:
     return sorted(_spans(run), key=lambda span: (span.stage, span.start_ps, span.end_ps))
 
 
+def labels(run: TrainingRun) -> list[str]:
+    """Give the name of each node: what it does and of which layer."""
+    columns = run.columns
+    layers = [block.name for blocks in run.stages for block in blocks]
+    names = []
+    for node, tag in enumerate(columns.tags):
+        layer = f" {layers[tag.layer]}" if tag.layer >= 0 else ""
+        if tag.cause < 0:
+            names.append(_spoken(tag.does) + layer)
+            continue
+        call = columns.call[node]
+        kind = run.exchanges[columns.shape[call]].kind
+        if kind == "message":
+            kind = "send" if columns.members[call][0] == node else "receive"
+        names.append(kind + (" weights" if tag.does is Pass.UPDATE else layer))
+    return names
+
+
+def _spoken(does: Pass) -> str:
+    return does.name.lower().replace("_", " ")
+
+
 def _spans(run: TrainingRun) -> Iterator[Span]:
     columns, outcome = run.columns, run.outcome
-    layers = [block.name for blocks in run.stages for block in blocks]
+    names = labels(run)
     starts, ends = outcome.start_ps.tolist(), outcome.end_ps.tolist()
     call_starts, call_ends = outcome.call_start_ps.tolist(), outcome.call_end_ps.tolist()
     exposed = run.exposed_ps.tolist()
     for node, (stage, tag) in enumerate(zip(columns.actor, columns.tags, strict=True)):
-        does = tag.does.name.lower().replace("_", " ")
-        layer = f" {layers[tag.layer]}" if tag.layer >= 0 else ""
+        does = _spoken(tag.does)
         if tag.cause < 0:
             times = (starts[node], ends[node])
-            yield Span(stage, COMPUTE, does + layer, does, tag.iteration, *times, None, 0, 0)
+            yield Span(stage, COMPUTE, names[node], does, tag.iteration, *times, None, 0, 0)
             continue
         call = columns.call[node]
-        exchange = run.exchanges[columns.shape[call]]
-        kind = exchange.kind
-        if kind == "message":
-            kind = "send" if columns.members[call][0] == node else "receive"
-        if tag.does is Pass.UPDATE:
-            layer = " weights"
         cause = CAUSES[tag.cause]
         yield Span(
             stage,
             cause,
-            kind + layer,
+            names[node],
             does,
             tag.iteration,
             call_starts[call],
             call_ends[call],
             cause,
-            exchange.size,
+            run.exchanges[columns.shape[call]].size,
             exposed[node],
         )
 

@@ -156,6 +156,28 @@ pub enum Lengths {
 }
 
 impl Witness {
+    /// Sets of devices whose borders the argument counts: one for an NPU or a cut, several for a partition, none where
+    /// it counts something else.
+    pub fn sides(&self) -> Vec<Vec<DeviceId>> {
+        match self {
+            Witness::Ingress { npu, .. }
+            | Witness::Egress { npu, .. }
+            | Witness::FanOut { npu, .. }
+            | Witness::Quickest { npu, .. } => vec![vec![npu.device()]],
+            Witness::Cut { npus, switches, .. } => {
+                let npus = npus.iter().map(|npu| npu.device());
+                vec![npus.chain(switches.iter().copied()).collect()]
+            }
+            Witness::Partition { parts, .. } => parts.clone(),
+            Witness::Nothing
+            | Witness::Unreachable { .. }
+            | Witness::Traffic { .. }
+            | Witness::Nodes { .. }
+            | Witness::OneTrip { .. }
+            | Witness::Latency { .. } => Vec::new(),
+        }
+    }
+
     /// One line, with the devices' names.
     pub fn describe(&self, topology: &Topology) -> String {
         let name = |npu: &NpuId| topology.device(npu.device()).name.as_str();

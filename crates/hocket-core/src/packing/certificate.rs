@@ -126,8 +126,8 @@ impl Packing {
 }
 
 impl Undirected {
-    /// Checks all of it by looking at the network alone, as [`Packing::check`]; that sums and copies go along the same
-    /// trees, and together leave every link the rate that is said to be reached.
+    /// Checks all of it by looking at the network alone, as [`Packing::check`]; that what is summed at
+    /// a root is copied from there, and that sums and copies together leave every link the rate that is said to be reached.
     ///
     /// # Errors
     /// The first [`Fault`].
@@ -136,8 +136,9 @@ impl Undirected {
         self.sums.check_spans(topology, ends, true)?;
         self.copies.check_spans(topology, ends, false)?;
         let trees = self.copies.trees.len();
+        let root = |set: &TreeSet, tree: usize| set.trees.get(tree).map(|tree| tree.root);
         if let Some(tree) = (0..trees.max(self.sums.trees.len()))
-            .find(|&tree| self.sums.trees.get(tree) != self.copies.trees.get(tree))
+            .find(|&tree| root(&self.sums, tree) != root(&self.copies, tree))
         {
             return Err(Fault::Span { tree });
         }

@@ -19,6 +19,7 @@
 //! | `both_ways` | links with those that lead back, for these trees, and switches removed |
 //! | `union` | such trees, found by exchanges of edges |
 //! | `lower` | the same less deep |
+//! | `reroute` | trees of an all-reduce over the links that are least full, where the worst partition allows more |
 //! | `timetable` | when each arc of each tree is used, so that the rate is kept |
 //! | `plan` | trees and timetables as a plan |
 //! | `certificate` | checks trees against the network itself, and by nothing of the above |
@@ -44,6 +45,7 @@ mod lower;
 mod plan;
 mod rate;
 mod repair;
+mod reroute;
 mod returns;
 mod scale;
 mod shallow;
@@ -57,8 +59,10 @@ pub use certificate::Fault;
 pub use plan::Passes;
 pub(crate) use plan::RowOrder;
 pub use rate::Rate;
-pub(crate) use undirected::pack_undirected;
+pub(crate) use rate::best as best_rate;
+pub(crate) use reroute::{Wanted, reroute};
 pub use undirected::{Partition, Undirected};
+pub(crate) use undirected::{pack_undirected, seconds_of_partition};
 
 use std::ops::RangeInclusive;
 
@@ -189,7 +193,7 @@ impl Undirected {
         format!(
             "sums and copies at once over {}, up to {} deep, at {} of what the partition {} lets through: {}",
             counted(self.copies.trees.len() as u128, "tree"),
-            self.copies.height(),
+            self.copies.height().max(self.sums.height()),
             percent(self.reached_ppm),
             show_parts(topology, &self.partition.parts),
             saturating_bandwidth(self.partition.bandwidth),

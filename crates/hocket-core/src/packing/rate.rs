@@ -20,7 +20,7 @@ pub struct Rate {
 
 /// Searches all cuts, by Newton's method and maximum flows; `None` where somebody cannot be reached, or
 /// the numbers are too large to be exact.
-pub(super) fn best(
+pub(crate) fn best(
     network: &Network,
     ends: &[NpuId],
     weights: &[(NpuId, u64)],

@@ -316,3 +316,80 @@ fn trees_of_one_root_pass_few_boxes_one_after_another() {
     let last = last(&topology, &packing.set);
     assert!(last <= 3 * 3_300 + 4 * 700, "{last}");
 }
+
+fn all(topology: &Topology) -> Vec<NpuId> {
+    topology.npus().collect()
+}
+
+fn rerouted(topology: &Topology, trees: u64, low: f64) -> Undirected {
+    let network = Network::new(topology, Fidelity::Link);
+    let wanted = Wanted { trees, low };
+    let both = reroute(&network, &all(topology), wanted, &mut Silent);
+    both.expect("nobody stops it").expect("trees")
+}
+
+/// Two boxes; half of the NPUs of each only send to the other box, half only receive from it.
+fn one_way_boxes() -> Topology {
+    let mut builder = TopologyBuilder::new("one way");
+    builder.npus(8);
+    for first in [0usize, 4] {
+        let inside = builder.switch(format!("inside{first}"), None);
+        for npu in first..first + 4 {
+            builder.both_ways(npu.into(), inside, gb_per_s(12), Time::from_ns(350));
+        }
+    }
+    for (src, dst) in [(0usize, 4usize), (1, 5), (6, 2), (7, 3)] {
+        builder.link(src.into(), dst.into(), gb_per_s(12), Time::from_ns(2_000));
+    }
+    builder.finish().expect("a network")
+}
+
+#[test]
+fn sums_and_copies_need_not_take_the_same_ways() {
+    let topology = one_way_boxes();
+    let made = rerouted(&topology, 48, 0.1);
+    assert_eq!(made.check(&topology, &all(&topology)), Ok(()));
+    // 2 x 7 messages over (8 + 4) x 12 GB/s into single NPUs; two boxes would have 2 over 48.
+    assert_eq!(made.partition.bandwidth, 144_000_000_000);
+    assert_eq!(made.partition.parts.len(), 8);
+    assert!(made.reached_ppm > 900_000, "{}", made.reached_ppm);
+    assert_ne!(made.sums.trees, made.copies.trees);
+}
+
+#[test]
+fn what_is_summed_elsewhere_than_copied_is_refused() {
+    let topology = one_way_boxes();
+    let mut made = rerouted(&topology, 8, 1.0);
+    made.sums.trees.rotate_left(1);
+    let fault = made.check(&topology, &all(&topology));
+    assert_eq!(fault, Err(Fault::Span { tree: 0 }));
+}
+
+#[test]
+fn what_is_said_to_be_reached_is_what_links_allow() {
+    let mut seed = Seed(5);
+    for case in 0..20 {
+        let sizes = [2, 2].map(|least| least + seed.below(3) as u32);
+        let mesh = build::mesh(&sizes, gb_per_s(25), Time::from_ns(500)).expect("a mesh");
+        let low = [0.0, 0.1, 1.0][seed.below(3)];
+        let trees = 1 + seed.below(40) as u64;
+        let made = rerouted(&mesh, trees, low);
+        assert_eq!(made.check(&mesh, &all(&mesh)), Ok(()), "case {case}");
+        let mut more = made.clone();
+        more.reached_ppm += 1;
+        let fault = more.check(&mesh, &all(&mesh));
+        assert!(
+            made.reached_ppm == 1_000_000 || fault.is_err(),
+            "case {case}"
+        );
+    }
+}
+
+#[test]
+fn trees_are_low_where_that_is_asked() {
+    let mesh = build::mesh(&[5, 5], gb_per_s(25), Time::from_ns(500)).expect("a mesh");
+    // The first root is in the middle, four hops from the corners.
+    assert_eq!(rerouted(&mesh, 1, 100.0).copies.height(), 4);
+    let made = rerouted(&mesh, 48, 0.0);
+    assert!(made.reached_ppm >= 950_000, "{}", made.reached_ppm);
+}

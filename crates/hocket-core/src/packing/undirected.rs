@@ -66,22 +66,17 @@ pub(crate) fn pack_undirected(
     ends: &[NpuId],
     progress: &mut dyn Progress,
 ) -> Result<Option<Undirected>, NoPacking> {
-    let nodes = ends.len();
-    let devices = network.device_count();
-    if network.stations().count() != nodes || network.node_count() != devices || nodes < 2 {
-        return Ok(None);
-    }
     let mut watch = Paced::new(progress, "trees: both ways", 1 << 16);
+    let Some(partition) = worst_partition(network, ends, &mut watch)? else {
+        return Ok(None);
+    };
+    let (nodes, devices) = (ends.len(), network.device_count());
     let mut edges = edges(network);
     let unit = edges.iter().fold(0, |unit, edge| gcd(unit, edge.size));
     if unit == 0 {
         return Ok(None);
     }
     edges.iter_mut().for_each(|edge| edge.size /= unit);
-    let Some(parts) = strongest(network, singles(nodes), network.unit(), &mut watch)? else {
-        return Ok(None);
-    };
-    let partition = partition_of(network, &parts);
     let physical = Strength::new(network, nodes, &edges);
     let Some((count, over, under)) = physical.choose(&mut watch)? else {
         return Ok(None);
@@ -126,6 +121,38 @@ pub(crate) fn pack_undirected(
         sums,
         copies,
     }))
+}
+
+/// The partition that no all-reduce beats; `None` where not all NPUs take part, a switch has a limit or can sum or
+/// multicast (no partition is a bound then), or numbers are too large to be exact.
+pub(super) fn worst_partition(
+    network: &Network,
+    ends: &[NpuId],
+    watch: &mut Paced,
+) -> Result<Option<Partition>, Interrupted> {
+    let nodes = ends.len();
+    if network.stations().count() != nodes
+        || network.node_count() != network.device_count()
+        || nodes < 2
+    {
+        return Ok(None);
+    }
+    let parts = strongest(network, singles(nodes), network.unit(), watch)?;
+    Ok(parts.map(|parts| partition_of(network, &parts)))
+}
+
+/// How long a byte of all data takes at what the worst partition lets through [s]; `None` as of [`worst_partition`].
+///
+/// # Errors
+/// [`Interrupted`].
+pub(crate) fn seconds_of_partition(
+    network: &Network,
+    ends: &[NpuId],
+    progress: &mut dyn Progress,
+) -> Result<Option<f64>, Interrupted> {
+    let mut watch = Paced::new(progress, "trees: partition", 1 << 16);
+    let partition = worst_partition(network, ends, &mut watch)?;
+    Ok(partition.map(|it| 2.0 * (it.parts.len() as f64 - 1.0) / it.bandwidth as f64))
 }
 
 fn singles(nodes: usize) -> Vec<Vec<u32>> {

@@ -1,5 +1,6 @@
 //! Link use over time.
 
+use crate::plan::Op;
 use crate::simulate::Run;
 use crate::units::Time;
 
@@ -34,6 +35,52 @@ pub fn heat(run: &Run, bins: usize) -> Vec<f32> {
         }
     }
     shares
+}
+
+/// How finely the share of sums is told: 0 where all are copies, this where all are sums.
+pub const ALL_SUMS: u8 = 15;
+
+/// [`heat`] in whole numbers, 0 to 255 and rounded up, and what of each bin's services were sums, 0 to [`ALL_SUMS`] and 0
+/// where a link was idle. `op` is the operation of each transfer; services that overlap count each by itself.
+pub fn use_and_sums(run: &Run, op: &[u8], bins: usize) -> (Vec<u8>, Vec<u8>) {
+    let used: Vec<u8> = heat(run, bins)
+        .into_iter()
+        // What rounding adds to a share must not make it the next number.
+        .map(|share| (share * 255.0 - 1e-3).ceil() as u8)
+        .collect();
+    let total = run.time.as_ps() as f64;
+    let is_sum = |op: u8| op == Op::Reduce as u8;
+    let Some(&first) = op.first().filter(|_| total > 0.0 && bins > 0) else {
+        return (used.clone(), vec![0; used.len()]);
+    };
+    if op.iter().all(|&each| each == first) {
+        let all = if is_sum(first) { ALL_SUMS } else { 0 };
+        let sums = used.iter().map(|&used| if used > 0 { all } else { 0 });
+        return (used.clone(), sums.collect());
+    }
+    let width = total / bins as f64;
+    let mut parts = vec![[0f32; 2]; used.len()];
+    for service in &run.services {
+        let (start, end) = (
+            service.start.as_ps() as f64 / width,
+            service.end.as_ps() as f64 / width,
+        );
+        let row = service.link as usize * bins;
+        let which = usize::from(is_sum(op[service.transfer as usize]));
+        for bin in (start as usize)..(end.ceil() as usize).min(bins) {
+            let share = end.min(bin as f64 + 1.0) - start.max(bin as f64);
+            parts[row + bin][which] += share as f32;
+        }
+    }
+    let sums = used.iter().zip(&parts).map(|(&used, [copies, sums])| {
+        let all = copies + sums;
+        if used == 0 || all <= 0.0 {
+            0
+        } else {
+            (f32::from(ALL_SUMS) * sums / all).round() as u8
+        }
+    });
+    (used.clone(), sums.collect())
 }
 
 #[cfg(test)]
@@ -85,5 +132,33 @@ mod tests {
         for bins in [1, 3, 7, 10] {
             assert!(heat(&run, bins).iter().all(|&share| share <= 1.0));
         }
+    }
+
+    #[test]
+    fn sums_are_told_from_copies() {
+        let service = |transfer, start, end| Service {
+            transfer,
+            link: 0,
+            start: Time::from_ps(start),
+            end: Time::from_ps(end),
+        };
+        let run = Run {
+            time: Time::from_ps(400),
+            start: vec![],
+            end: vec![],
+            links: vec![LinkUse::default()],
+            services: vec![
+                service(0, 0, 150),
+                service(1, 150, 200),
+                service(1, 250, 300),
+            ],
+        };
+        let (sum, copy) = (Op::Reduce as u8, Op::Copy as u8);
+        assert_eq!(
+            use_and_sums(&run, &[sum, copy], 4),
+            (vec![255, 255, 128, 0], vec![15, 8, 0, 0])
+        );
+        assert_eq!(use_and_sums(&run, &[sum, sum], 4).1, [15, 15, 15, 0]);
+        assert_eq!(use_and_sums(&run, &[copy, copy], 4).1, [0; 4]);
     }
 }

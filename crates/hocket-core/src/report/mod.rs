@@ -10,7 +10,7 @@ mod schedule;
 pub use activity::{Bins, activity};
 pub use dimensions::{DimensionReport, DimensionUse};
 pub use equal::EqualLinks;
-pub use heat::heat;
+pub use heat::{ALL_SUMS, heat, use_and_sums};
 pub use rates::{Rates, gap};
 pub use schedule::{schedule_activity, schedule_report};
 

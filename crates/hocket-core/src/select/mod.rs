@@ -9,6 +9,7 @@ mod candidate;
 mod flows;
 mod mirrored;
 mod order;
+mod packings;
 mod trees;
 mod turned;
 

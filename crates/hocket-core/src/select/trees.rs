@@ -1,18 +1,14 @@
 //! Plans of packed trees: how many pieces, and in what order links serve, by what comes out of simulation.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::mirrored;
 use super::order::{as_planned, or_when_ready};
+use super::packings::{faulty, passes, rerouted};
 use super::turned::turned_proof;
-use crate::bound::Fidelity;
-use crate::bound::network::Network;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{LinkId, NpuId};
-use crate::packing::{
-    Fault, NoPacking, Packing, Passes, RowOrder, Undirected, pack, pack_undirected,
-};
+use crate::packing::{Passes, RowOrder};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
 use crate::topology::{LatencyModel, Topology};
@@ -23,7 +19,7 @@ use crate::verify::Verified;
 pub const TREES: &str = "trees";
 
 /// Transfers up to which more pieces are tried.
-const MOST_TRANSFERS: u64 = 1_500_000;
+pub(super) const MOST_TRANSFERS: u64 = 1_500_000;
 /// The same where all comes from one root, or goes to it: then pieces alone keep links busy.
 const MOST_FROM_ONE: u64 = 6_600_000;
 /// Transfers from which on twice as many pieces must promise more.
@@ -128,32 +124,61 @@ pub fn trees(
     }
 }
 
-/// Packs trees for a collective itself, and makes the quickest plan of them.
+/// Packs trees for a collective itself, and makes the quickest plan of them: of several packings, those that promise most
+/// first, as long as one promises more than the best plan came to.
 fn searched(
     topology: &Arc<Topology>,
     collective: &Collective,
     options: &TreeOptions,
     progress: &mut dyn Progress,
 ) -> Result<TreePlan, PlanError> {
-    let passes = passes(topology, collective, options.pieces.unwrap_or(1), progress)?;
-    let mut search = Search {
+    let of = |passes: Passes| Search {
         topology,
         collective,
         options,
         passes,
         best: None,
     };
-    match search.run(progress) {
-        Err(PlanError::Interrupted(_)) if search.best.is_some() => {}
-        other => other?,
+    let first = of(passes(
+        topology,
+        collective,
+        options.pieces.unwrap_or(1),
+        progress,
+    )?);
+    let others = rerouted(topology, collective, options, &first.passes, progress)?;
+    let is_alone = others.is_empty();
+    let mut searches: Vec<(u64, Search)> = Vec::with_capacity(1 + others.len());
+    for search in std::iter::once(first).chain(others.into_iter().map(of)) {
+        let promised = match is_alone {
+            true => 0,
+            false => search.promised()?,
+        };
+        searches.push((promised, search));
     }
-    let best = search.best.ok_or(PlanError::Interrupted(Interrupted))?;
-    Ok(TreePlan {
-        proof: Arc::new(best.proof),
-        time: best.time,
-        pieces: best.pieces as usize,
-        passes: search.passes,
-    })
+    searches.sort_by_key(|(promised, _)| *promised);
+    let mut best: Option<TreePlan> = None;
+    for (promised, mut search) in searches {
+        let quickest = best.as_ref().map(|plan| plan.time);
+        if quickest.is_some_and(|time| time.as_ps() <= promised) {
+            break;
+        }
+        match search.run(progress) {
+            Err(PlanError::Interrupted(_)) if search.best.is_some() || best.is_some() => {}
+            other => other?,
+        }
+        let found = search
+            .best
+            .filter(|found| quickest.is_none_or(|time| found.time < time));
+        if let Some(found) = found {
+            best = Some(TreePlan {
+                proof: Arc::new(found.proof),
+                time: found.time,
+                pieces: found.pieces as usize,
+                passes: search.passes,
+            });
+        }
+    }
+    best.ok_or(PlanError::Interrupted(Interrupted))
 }
 
 /// For each link the one that leads back, where a reduce is made as a broadcast.
@@ -233,22 +258,7 @@ impl Search<'_> {
             self.attempt(pieces as u64, progress)?;
             return Ok(());
         }
-        let ladder = self.ladder();
-        let mut ends: Vec<u64> = Vec::with_capacity(ladder.len());
-        for &pieces in &ladder {
-            let end = self
-                .passes
-                .end(self.topology, self.collective, pieces as u32)?;
-            // Beyond the best, more pieces only cost more; and many must promise more than a little.
-            let least = |before: u64| match pieces * self.passes.arcs() > MANY {
-                true => before - before / WORTH_MANY,
-                false => before,
-            };
-            if ends.last().is_some_and(|&before| end >= least(before)) {
-                break;
-            }
-            ends.push(end);
-        }
+        let (ladder, ends) = self.ends()?;
         // Fewer pieces, where that hardly matters.
         let least = ends.last().map_or(0, |&least| least + least / GOOD_ENOUGH);
         let start = ends.iter().position(|&end| end <= least).unwrap_or(0);
@@ -271,6 +281,38 @@ impl Search<'_> {
             }
         }
         Ok(())
+    }
+
+    /// When the best plan ends, if all keep to the timetable [ps].
+    fn promised(&self) -> Result<u64, PlanError> {
+        if let Some(pieces) = self.options.pieces {
+            // More than there may be is refused later.
+            let pieces = pieces.clamp(1, u32::MAX as usize) as u32;
+            return self.passes.end(self.topology, self.collective, pieces);
+        }
+        let (_, ends) = self.ends()?;
+        Ok(ends.last().copied().unwrap_or(u64::MAX))
+    }
+
+    /// Numbers of pieces, and when the plans of the first of them end, as long as more pieces are better.
+    fn ends(&self) -> Result<(Vec<u64>, Vec<u64>), PlanError> {
+        let ladder = self.ladder();
+        let mut ends: Vec<u64> = Vec::with_capacity(ladder.len());
+        for &pieces in &ladder {
+            let end = self
+                .passes
+                .end(self.topology, self.collective, pieces as u32)?;
+            // Beyond the best, more pieces only cost more; and many must promise more than a little.
+            let least = |before: u64| match pieces * self.passes.arcs() > MANY {
+                true => before - before / WORTH_MANY,
+                false => before,
+            };
+            if ends.last().is_some_and(|&before| end >= least(before)) {
+                break;
+            }
+            ends.push(end);
+        }
+        Ok((ladder, ends))
     }
 
     /// Powers of two for which there are bytes, and that make no plan too large.
@@ -336,145 +378,6 @@ const OTHER_ORDERS: [RowOrder; 5] = [
 ];
 /// A timetable is kept where a plan takes no more than this part longer.
 const KEPT: u64 = 100;
-/// Arcs of all trees up to which each of many roots has more than a few trees.
-const FEW_ARCS: u64 = 40_000;
-/// Trees of one root.
-const MOST_TREES: u64 = 128;
-/// By how much quicker sums and copies at once must be than one after the other, which need fewer exchanges.
-const WORTHWHILE: f64 = 0.995;
-
-/// Trees that carry so many pieces.
-fn passes(
-    topology: &Topology,
-    collective: &Collective,
-    pieces: usize,
-    progress: &mut dyn Progress,
-) -> Result<Passes, PlanError> {
-    use CollectiveKind::{AllGather, AllReduce, Broadcast, Reduce, ReduceScatter};
-    let kind = collective.kind();
-    let has_sums = matches!(kind, ReduceScatter | Reduce | AllReduce);
-    let has_copies = matches!(kind, AllGather | Broadcast | AllReduce);
-    if !has_sums && !has_copies {
-        return Err(refused(&format!(
-            "it does all-reduce, reduce-scatter, all-gather, broadcast and reduce, not {kind}; use greedy"
-        )));
-    }
-    let room = (collective.size() / pieces.max(1) as u64).max(1);
-    let most = most_trees(collective).min(share(collective) / pieces.max(1) as u64);
-    let most = most.max(1);
-    let mut packer = Packer {
-        topology,
-        npus: collective.npus(),
-        weights: match collective.root() {
-            Some(root) => vec![(collective.npus()[root.index()], 1)],
-            None => collective.npus().iter().map(|&npu| (npu, 1)).collect(),
-        },
-        network: Network::new(topology, Fidelity::Link),
-        progress,
-    };
-    let mut sums = has_sums.then(|| packer.pack(true, 1..=most)).transpose()?;
-    let mut copies = has_copies
-        .then(|| packer.pack(false, 1..=most))
-        .transpose()?;
-    if let (Some(sums), Some(copies)) = (&mut sums, &mut copies) {
-        // A chunk is summed and copied along one tree each.
-        let (a, b) = (sums.trees_a_weight, copies.trees_a_weight);
-        if a != b {
-            let of_sums = packer.pack(false, a..=a)?;
-            let of_copies = packer.pack(true, b..=b)?;
-            if sums.seconds_a_byte() + of_sums.seconds_a_byte()
-                <= of_copies.seconds_a_byte() + copies.seconds_a_byte()
-            {
-                *copies = of_sums;
-            } else {
-                *sums = of_copies;
-            }
-        }
-        let apart = (sums.seconds_a_byte() + copies.seconds_a_byte()) / packer.npus.len() as f64;
-        if let Some(both) = packer.pack_undirected()?
-            && both.seconds_a_byte() < apart * WORTHWHILE
-            && both.copies.trees.len() as u64 <= room
-        {
-            return Ok(Passes::AtOnce(both));
-        }
-    }
-    Ok(Passes::Apart { sums, copies })
-}
-
-/// Trees of a root up to which more are tried where the exact number is larger: the more, the less is lost, but the
-/// more transfers a piece of all of them takes.
-fn most_trees(collective: &Collective) -> u64 {
-    let others = collective.npus().len() as u64 - 1;
-    if collective.root().is_some() {
-        return MOST_TREES;
-    }
-    let arcs = ((others + 1) * others).max(1);
-    (FEW_ARCS / arcs)
-        .clamp(16, MOST_TREES)
-        .min(MOST_TRANSFERS / arcs)
-}
-
-/// Bytes that each root has.
-fn share(collective: &Collective) -> u64 {
-    match collective.root() {
-        Some(_) => collective.size(),
-        None => collective.size() / collective.npus().len() as u64,
-    }
-}
-
-/// Packs trees of one collective, and checks them.
-struct Packer<'a> {
-    topology: &'a Topology,
-    npus: &'a [NpuId],
-    weights: Vec<(NpuId, u64)>,
-    network: Network,
-    progress: &'a mut dyn Progress,
-}
-
-impl Packer<'_> {
-    fn pack(&mut self, sums: bool, counts: RangeInclusive<u64>) -> Result<Packing, PlanError> {
-        let turned = sums.then(|| self.network.reversed());
-        let network = turned.as_ref().unwrap_or(&self.network);
-        let packing = pack(network, self.npus, &self.weights, counts, self.progress);
-        let packing = packing.map_err(|why| match why {
-            NoPacking::Interrupted => PlanError::Interrupted(Interrupted),
-            NoPacking::NoRate => refused(
-                "somebody cannot be reached, or bandwidths are too far apart to be counted exactly; use greedy",
-            ),
-            NoPacking::Stuck => refused("no trees were found that span this network; use greedy"),
-        })?;
-        let checked = packing.check(self.topology, self.npus, &self.weights);
-        checked.map(|()| packing).map_err(faulty)
-    }
-
-    fn pack_undirected(&mut self) -> Result<Option<Undirected>, PlanError> {
-        let both = match pack_undirected(&self.network, self.npus, self.progress) {
-            Err(NoPacking::Interrupted) => return Err(PlanError::Interrupted(Interrupted)),
-            both => both.ok().flatten(),
-        };
-        match both
-            .as_ref()
-            .map(|both| both.check(self.topology, self.npus))
-        {
-            Some(Err(fault)) => Err(faulty(fault)),
-            _ => Ok(both),
-        }
-    }
-}
-
-fn faulty(fault: Fault) -> PlanError {
-    PlanError::Malformed {
-        why: fault.to_string(),
-    }
-}
-
-fn refused(why: &str) -> PlanError {
-    PlanError::NotApplicable {
-        algorithm: TREES,
-        why: why.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -539,6 +442,28 @@ mod tests {
         };
         assert!(packing.turned);
         assert_eq!(sums.proof.plan().algorithm(), TREES);
+    }
+
+    #[test]
+    fn more_roots_than_bytes_are_refused_before_trees_are_packed() {
+        use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
+        let ways = build::RingWays::Both;
+        let ring = build::ring(1_100, gb_per_s(25), Time::from_ns(700), ways).expect("a ring");
+        let ring = Arc::new(ring);
+        for (kind, size, parts) in [
+            (AllGather, 0, 1),
+            (ReduceScatter, 0, 1),
+            (AllReduce, 1_000, 1_100),
+        ] {
+            let collective = Collective::among_all(kind, &ring, 1_000).expect("a collective");
+            let why = trees(&ring, &collective, &TreeOptions::default(), &mut Silent);
+            match why.expect_err("refused") {
+                PlanError::TooManyChunks { bytes, chunks, .. } => {
+                    assert_eq!((bytes, chunks), (size, parts), "{kind}");
+                }
+                why => panic!("{kind}: {why}"),
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,18 @@
-//! Real files, where a folder of them is given, and the rules.
+//! Real files, and the form itself: what is written is read as it was.
 
 use std::time::Instant;
 
+use hocket_core::program::Buffer;
 use hocket_core::program::check::CheckOptions;
 use hocket_core::progress::Silent;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
 
-use super::{Algo, check, read, write};
+use super::{
+    Algo, At, COLLECTIVES, Gpu, LineNumber, Protocol, Step, StepType, Tb, check, read, write,
+};
 use crate::files::files;
 
 fn text(algo: &Algo) -> String {
@@ -16,7 +23,7 @@ fn text(algo: &Algo) -> String {
 
 #[test]
 fn published_files_are_right_and_survive_a_round() {
-    for file in files("HOCKET_MSCCL_FILES", "xml") {
+    for file in files("HOCKET_MSCCL_FILES", "msccl", "xml") {
         let source = std::fs::read_to_string(&file).expect("readable");
         let algo = read(&source).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         assert_eq!(read(&text(&algo)).as_ref(), Ok(&algo), "{}", file.display());
@@ -45,5 +52,80 @@ fn published_files_are_right_and_survive_a_round() {
         } else {
             assert!(verdict.is_right(), "{name}: {:?}", verdict.findings);
         }
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let at = || (select(Buffer::ALL.to_vec()), -1..1 << 20);
+    let rest = (0..1_u32 << 24, 0..1_u32 << 16, any::<bool>());
+    let dependency = option::of((0..4097_u32, 0..1_u32 << 24));
+    let kind = select(StepType::ALL.to_vec());
+    (kind, at(), at(), rest, dependency).prop_map(|(kind, src, dst, rest, dependency)| {
+        let at = |(buffer, offset)| At { buffer, offset };
+        let (position, count, awaited) = rest;
+        Step {
+            position,
+            kind,
+            src: at(src),
+            dst: at(dst),
+            count,
+            dependency,
+            awaited,
+            line: LineNumber(0),
+        }
+    })
+}
+
+fn tb() -> impl Strategy<Value = Tb> {
+    let peer = || option::of(0..1_u32 << 20);
+    let all = (peer(), peer(), 0..1024_u32, vec(step(), 0..6));
+    all.prop_map(|(send, recv, channel, steps)| Tb {
+        send,
+        recv,
+        channel,
+        steps,
+        line: LineNumber(0),
+    })
+}
+
+fn algo() -> impl Strategy<Value = Algo> {
+    let gpu = (any::<[u16; 3]>(), vec(tb(), 0..4)).prop_map(|(sizes, blocks)| Gpu {
+        sizes: sizes.map(u32::from),
+        blocks,
+        line: LineNumber(0),
+    });
+    let names = COLLECTIVES.map(|(name, _)| name);
+    let head = ("[a-z0-9_(=)-]{1,20}", select(Protocol::ALL.to_vec()));
+    let sizes = (1..1025_u32, 1..1_u32 << 20);
+    let bytes = || option::of(0..i64::MAX as u64);
+    let modes = (any::<bool>(), option::of(any::<bool>()));
+    let rest = (bytes(), bytes(), option::of(0..1025_u32));
+    let gpus = vec(gpu, 1..5);
+    let all = (head, sizes, select(names.to_vec()), modes, rest, gpus);
+    all.prop_map(|(head, sizes, collective, modes, rest, gpus)| Algo {
+        name: head.0,
+        protocol: head.1,
+        channels: sizes.0,
+        chunks: sizes.1,
+        ranks: gpus.len() as u32,
+        collective: collective.to_owned(),
+        in_place: modes.0,
+        out_of_place: modes.1,
+        min_bytes: rest.0,
+        max_bytes: rest.1,
+        threads: rest.2,
+        gpus,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    #[test]
+    fn what_is_written_is_read_as_it_was(algo in algo()) {
+        let written = text(&algo);
+        let again = read(&written);
+        prop_assert_eq!(again.as_ref(), Ok(&algo));
+        prop_assert_eq!(text(&algo), text(&again.expect("read")));
     }
 }

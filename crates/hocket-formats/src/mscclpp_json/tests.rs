@@ -1,16 +1,23 @@
-//! Real files, where a folder of them is given, and the rules.
+//! Real files, and the form itself: what is written is read as it was.
 
 use std::time::Instant;
 
 use hocket_core::program::check::CheckOptions;
 use hocket_core::progress::Silent;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
 
-use super::{check, read, write};
+use super::{
+    BlockGroup, Buffer, BufferRefs, BufferType, ChannelRefs, ChannelType, Channels, ExecutionPlan,
+    Gpu, IterContext, Op, RankGroup, RemoteBuffer, Semaphore, Threadblock, check, read, write,
+};
 use crate::files::files;
 
 #[test]
 fn published_plans_are_right_and_survive_a_round() {
-    for file in files("HOCKET_MSCCLPP_FILES", "json") {
+    for file in files("HOCKET_MSCCLPP_FILES", "mscclpp", "json") {
         let source = std::fs::read_to_string(&file).expect("readable");
         let name = file
             .file_name()
@@ -48,5 +55,180 @@ fn published_plans_are_right_and_survive_a_round() {
             continue;
         }
         assert!(verdict.is_right(), "{name}: {:?}", verdict.findings);
+    }
+}
+
+fn channel_type() -> impl Strategy<Value = ChannelType> {
+    select(vec![
+        ChannelType::Memory,
+        ChannelType::Port,
+        ChannelType::Switch,
+    ])
+}
+
+fn buffer_type() -> impl Strategy<Value = BufferType> {
+    select(vec![
+        BufferType::Input,
+        BufferType::Output,
+        BufferType::Scratch,
+    ])
+}
+
+fn numbers() -> impl Strategy<Value = Vec<u32>> {
+    vec(any::<u32>(), 0..4)
+}
+
+fn buffer() -> impl Strategy<Value = Buffer> {
+    let which = (
+        option::of(buffer_type()),
+        option::of(any::<u32>()),
+        option::of(any::<u32>()),
+    );
+    (which, any::<u32>(), any::<u32>()).prop_map(|(which, index, size)| Buffer {
+        r#type: which.0,
+        buffer_id: which.1,
+        switch_channel_id: which.2,
+        index,
+        size,
+    })
+}
+
+/// An operation, whose own operations are given.
+fn op(inner: impl Strategy<Value = Vec<Op>>) -> impl Strategy<Value = Op> {
+    let buffers = (vec(buffer(), 0..3), vec(buffer(), 0..3));
+    let channels = (numbers(), option::of(channel_type()));
+    let share = option::of((any::<u32>(), any::<u32>()));
+    let barrier = (option::of(any::<u32>()), option::of(any::<u32>()));
+    let rest = (
+        numbers(),
+        option::of("[a-z]{1,5}"),
+        option::of((any::<u64>(), any::<u32>())),
+    );
+    let all = (
+        "[a-z_]{1,12}",
+        buffers,
+        channels,
+        share,
+        barrier,
+        rest,
+        inner,
+    );
+    all.prop_map(|(name, buffers, channels, share, barrier, rest, ops)| Op {
+        name: name.into(),
+        src_buff: buffers.0,
+        dst_buff: buffers.1,
+        channel_ids: channels.0,
+        channel_type: channels.1,
+        tbg_info: share.map(|(tb_id, tbg_size)| BlockGroup { tb_id, tbg_size }),
+        barrier_id: barrier.0,
+        num_threadblocks: barrier.1,
+        semaphore_ids: rest.0,
+        reduce_op: rest.1,
+        iter_context: rest.2.map(|(unit_size, num_chunks)| IterContext {
+            unit_size,
+            num_chunks,
+        }),
+        ops,
+    })
+}
+
+fn threadblock() -> impl Strategy<Value = Threadblock> {
+    let ops = vec(op(vec(op(Just(Vec::new())), 0..2)), 0..4);
+    let refs = vec((channel_type(), numbers()), 0..3);
+    let buffers = vec((channel_type(), numbers()), 0..3);
+    (any::<u32>(), ops, refs, buffers).prop_map(|(id, ops, refs, buffers)| Threadblock {
+        id,
+        ops,
+        channels: refs
+            .into_iter()
+            .map(|(channel_type, channel_ids)| ChannelRefs {
+                channel_type,
+                channel_ids,
+            })
+            .collect(),
+        remote_buffer_refs: buffers
+            .into_iter()
+            .map(|(access_channel_type, remote_buffer_ids)| BufferRefs {
+                access_channel_type,
+                remote_buffer_ids,
+            })
+            .collect(),
+    })
+}
+
+fn gpu() -> impl Strategy<Value = Gpu> {
+    let group = (any::<u32>(), numbers()).prop_map(|(size, ranks)| RankGroup { size, ranks });
+    let channels = (
+        channel_type(),
+        option::of(numbers()),
+        option::of(buffer_type()),
+        option::of(vec(group, 0..3)),
+    );
+    let channels =
+        channels.prop_map(
+            |(channel_type, connected_to, buffer_type, groups)| Channels {
+                channel_type,
+                connected_to,
+                buffer_type,
+                rank_groups: groups,
+            },
+        );
+    let remote = (any::<u32>(), buffer_type(), vec(channel_type(), 0..3));
+    let remote = remote.prop_map(|(rank, r#type, access_channel_types)| RemoteBuffer {
+        rank,
+        r#type,
+        access_channel_types,
+    });
+    let semaphore = any::<u32>().prop_map(|init_value| Semaphore { init_value });
+    let all = (
+        any::<[u32; 4]>(),
+        vec(threadblock(), 0..3),
+        vec(channels, 0..3),
+        vec(remote, 0..3),
+        vec(semaphore, 0..3),
+    );
+    all.prop_map(
+        |(sizes, threadblocks, channels, remote_buffers, semaphores)| Gpu {
+            id: sizes[0],
+            input_chunks: sizes[1],
+            output_chunks: sizes[2],
+            scratch_chunks: sizes[3],
+            threadblocks,
+            channels,
+            remote_buffers,
+            semaphores,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    #[test]
+    fn what_is_written_is_read_as_it_was(
+        words in any::<[String; 3]>(),
+        flags in any::<[bool; 3]>(),
+        numbers in any::<[u32; 2]>(),
+        sizes in any::<[u64; 2]>(),
+        gpus in vec(gpu(), 0..3),
+    ) {
+        let [name, collective, protocol] = words;
+        let plan = ExecutionPlan {
+            name,
+            collective,
+            protocol,
+            inplace: flags[0],
+            reuse_resources: flags[1],
+            gpus,
+            num_threads_per_block: numbers[0],
+            use_double_scratch_buffer: flags[2],
+            buffer_alignment: numbers[1],
+            min_message_size: sizes[0],
+            max_message_size: sizes[1],
+        };
+        let text = write(&plan).expect("written");
+        let again = read(&text);
+        prop_assert_eq!(again.as_ref(), Ok(&plan));
+        prop_assert_eq!(write(&again.expect("read")).expect("written"), text);
     }
 }

@@ -95,7 +95,10 @@ impl Writer {
 
     /// Signals or waits on a channel.
     pub(super) fn signal(&mut self, name: &'static str, kind: ChannelType, channel: u32) {
-        let channel = Self::position(self.channels.entry(kind).or_default(), channel);
+        let channel = match self.keeps {
+            true => Self::position(self.channels.entry(kind).or_default(), channel),
+            false => 0,
+        };
         self.push(name, || Op {
             channel_ids: vec![channel],
             channel_type: Some(kind),
@@ -136,8 +139,14 @@ impl Writer {
         sources: impl Iterator<Item = Span>,
         to: Span,
     ) {
-        let channel = Self::position(self.channels.entry(kind).or_default(), channel);
-        let buffer = Self::position(self.buffers.entry(kind).or_default(), remote);
+        let channel = match self.keeps {
+            true => Self::position(self.channels.entry(kind).or_default(), channel),
+            false => 0,
+        };
+        let buffer = match self.keeps {
+            true => Self::position(self.buffers.entry(kind).or_default(), remote),
+            false => 0,
+        };
         self.push(name, || Op {
             src_buff: sources.map(local).collect(),
             dst_buff: vec![Buffer {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::rates::{self, Medium};
-use super::{Gpu, Kind, Link, Net, System};
+use super::{Gpu, Kind, Link, Net, Processor, System};
 use crate::elements::{Document, Element, quoted};
 use crate::error::FormatError;
 
@@ -84,17 +84,20 @@ impl<'a> Reading<'a> {
         let hash = element.get("host_hash").unwrap_or("0");
         let known = self.hosts.iter().position(|it| it == hash);
         let host = known.unwrap_or(self.hosts.len());
+        let text = |name: &str| element.get(name).unwrap_or_default();
         if known.is_none() {
             self.hosts.push(hash.to_owned());
+            let own = Processor::of(text("arch"), text("vendor"));
+            let before = self.system.processor;
+            self.system.processor = Some(before.map_or(own, |it| it.with(own)));
         }
         let number = element.whole("numaid", -1..=LARGEST_DEV)?;
         let device = self
             .system
             .device(named(host, &format!("cpu{}", number.max(0))), Kind::Cpu);
-        let text = |name: &str| element.get(name).unwrap_or_default().to_owned();
         let family = element.whole_or("familyid", 0, 0..=LARGEST_DEV)?;
         let model = element.whole_or("modelid", 0, 0..=LARGEST_DEV)?;
-        let rate = rates::between_processors(&text("arch"), &text("vendor"), family, model);
+        let rate = rates::between_processors(text("arch"), text("vendor"), family, model);
         let cpu = self.cpus.len();
         if cpu == MOST {
             let why = format!("it has more than {MOST} processors");

@@ -89,6 +89,48 @@ impl Net {
     }
 }
 
+/// Whose processors a machine has, as far as NCCL's model of costs tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Processor {
+    /// Intel's, of the architecture x86.
+    Intel,
+    /// AMD's, of the architecture x86.
+    Amd,
+    /// Any other.
+    Other,
+    /// Those of some hosts differ from those of others.
+    Mixed,
+}
+
+impl Processor {
+    /// Tells by the architecture and the vendor that a dump states.
+    #[must_use]
+    pub fn of(arch: &str, vendor: &str) -> Self {
+        match (arch, vendor) {
+            ("x86_64", "GenuineIntel") => Self::Intel,
+            ("x86_64", "AuthenticAMD") => Self::Amd,
+            _ => Self::Other,
+        }
+    }
+
+    /// What two machines have together.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        if self == other { self } else { Self::Mixed }
+    }
+
+    /// Its name in small letters.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Intel => "intel",
+            Self::Amd => "amd",
+            Self::Other => "other",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
 /// A link, one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -111,6 +153,8 @@ pub struct System {
     pub gpus: Vec<Gpu>,
     /// The ports of NICs, by host and number.
     pub nets: Vec<Net>,
+    /// Its processors, by the first of each host, as NCCL goes by; none where nothing says it.
+    pub processor: Option<Processor>,
     /// All links, each direction by itself.
     pub links: Vec<Link>,
     /// What a reader should know, a sentence each.

@@ -116,6 +116,30 @@ fn without_nvlink_there_is_pci_and_bridges_are_shortened() {
 }
 
 #[test]
+fn processors_are_those_of_the_first_of_each_host() {
+    let of = |cpus: &[(&str, &str, &str)]| {
+        let mut text = "<system version=\"1\">".to_owned();
+        for (number, (host, arch, vendor)) in cpus.iter().enumerate() {
+            text += &format!(
+                "<cpu host_hash=\"{host}\" numaid=\"{number}\" arch=\"{arch}\" vendor=\"{vendor}\">\
+                 <pci busid=\"0:{number}\" class=\"0x0302\" link_speed=\"16 GT/s\" link_width=\"16\">\
+                 <gpu dev=\"{number}\" sm=\"80\" rank=\"{number}\"/></pci></cpu>"
+            );
+        }
+        read(&(text + "</system>")).processor.map(Processor::name)
+    };
+    let intel = ("0x1", "x86_64", "GenuineIntel");
+    let amd = ("0x1", "x86_64", "AuthenticAMD");
+    assert_eq!(of(&[intel]), Some("intel"));
+    assert_eq!(of(&[amd, amd]), Some("amd"));
+    assert_eq!(of(&[amd, intel]), Some("amd"));
+    assert_eq!(of(&[amd, ("0x2", intel.1, intel.2)]), Some("mixed"));
+    assert_eq!(of(&[("0x1", "arm64", "")]), Some("other"));
+    assert_eq!(of(&[("0x1", "ppc64", "GenuineIntel")]), Some("other"));
+    assert_eq!(System::default().processor, None);
+}
+
+#[test]
 fn direct_nvlinks_are_links_of_their_own_direction() {
     let pairs = dump(4, |dev| link(&bus(dev ^ 1), 2, "0x030200"));
     let system = read(&pairs);

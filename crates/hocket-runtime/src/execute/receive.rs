@@ -79,7 +79,7 @@ impl Execution<'_> {
                 Err(error) => return Err(self.broken(key.0, &crate::says(&error))),
             }
             self.take(key)?;
-            if self.stream(key).reading == Reading::Parked {
+            if !self.stream(key).can_come() {
                 return Ok(());
             }
         }
@@ -108,10 +108,9 @@ impl Execution<'_> {
         if sums || len - done < crate::links::BUFFER {
             return None;
         }
-        let stream = self.stream(key);
         // SAFETY: the place has `len` bytes, and nobody else uses it before the step has ended.
         let rest = unsafe { std::slice::from_raw_parts_mut(target.add(done), len - done) };
-        let read = match crate::links::read(&stream.socket, rest, &mut stream.ended) {
+        let read = match self.stream(key).read(rest)? {
             Ok(read) => read,
             Err(error) => return Some(Err(error)),
         };
@@ -129,7 +128,9 @@ impl Execution<'_> {
             };
             return;
         }
-        self.stream(key).reading = Reading::Header;
+        let stream = self.stream(key);
+        stream.reading = Reading::Header;
+        stream.awaited -= 1;
         let slot = &mut self.inboxes[inbox as usize];
         let block = slot.block;
         if direct {
@@ -188,7 +189,7 @@ impl Execution<'_> {
                                 .copy_from_nonoverlapping(bytes.as_ptr(), usable)
                         };
                     }
-                    self.stream(key).used += usable;
+                    self.stream(key).take(usable);
                     self.came(key, inbox, direct, done + usable, len);
                 }
             }
@@ -222,13 +223,13 @@ impl Execution<'_> {
                 return Err(Failure::new(Code::Mismatch, why).of(Some(peer), number));
             }
             stream.opened.1 = true;
-            stream.used += Header::BYTES + Agreement::BYTES;
+            stream.take(Header::BYTES + Agreement::BYTES);
             return Ok(true);
         }
         if !stream.opened.1 {
             return Err(garbled());
         }
-        stream.used += Header::BYTES;
+        stream.take(Header::BYTES);
         let known = self.inbox_of.get(&(peer, header.channel)).copied();
         let inbox = known.ok_or_else(garbled)?;
         let slot = &mut self.inboxes[inbox as usize];

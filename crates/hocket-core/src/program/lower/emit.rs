@@ -48,8 +48,11 @@ struct Cell {
     write: StepId,
     /// The first that read it; most chunks have one.
     read: StepId,
-    more: Vec<StepId>,
+    more: More,
 }
+
+/// The others, boxed: a chunk that is read once has none, and there are many chunks.
+type More = Option<Box<Vec<StepId>>>;
 
 /// Whether a place lies directly behind a run of chunks that starts at `first`.
 fn follows(first: At, at: At, run: u32) -> bool {
@@ -137,7 +140,7 @@ impl Cell {
         Self {
             write: NONE,
             read: NONE,
-            more: Vec::new(),
+            more: None,
         }
     }
 
@@ -147,7 +150,7 @@ impl Cell {
 
     fn add_read(&mut self, step: StepId) {
         if self.is_read() {
-            self.more.push(step);
+            self.more.get_or_insert_default().push(step);
         } else {
             self.read = step;
         }
@@ -155,7 +158,7 @@ impl Cell {
 
     fn forget_reads(&mut self) {
         self.read = NONE;
-        self.more.clear();
+        self.more = None;
     }
 }
 
@@ -378,7 +381,7 @@ impl Emitter<'_> {
         }
         for cell in self.cells(rank, to, count) {
             after.extend([cell.write, cell.read]);
-            after.extend(&cell.more);
+            after.extend(cell.more.iter().flat_map(|more| more.iter()));
         }
         let op = if own.is_some() {
             Op::RecvReduce
@@ -426,7 +429,9 @@ impl Emitter<'_> {
         let steps = &mut self.blocks[block as usize].steps;
         let more = after.len() + 1;
         if steps.capacity() - steps.len() < more {
-            steps.reserve_exact(more.max(8).max(steps.len() / 4));
+            // Blocks of a single step, as those of a direct all-to-all, are many: they have no spare room.
+            let spare = steps.len().min(8).max(steps.len() / 4);
+            steps.reserve_exact(more.max(spare));
         }
         for other in after {
             steps.push(Draft {
@@ -518,6 +523,8 @@ impl Emitter<'_> {
     ) -> Result<Program, LowerError> {
         self.cells = Vec::new();
         self.waited = HashMap::new();
+        self.senders = HashMap::new();
+        self.receivers = HashMap::new();
         let mut builder = ProgramBuilder::new(moves.plan.algorithm(), self.task);
         builder.modes(&[mode]);
         builder.limits(options.limits);

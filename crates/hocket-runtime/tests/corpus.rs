@@ -1,0 +1,22 @@
+//! Every input that fuzzing kept, run once, and some that are drawn.
+
+#[path = "../../../fuzz/src/between.rs"]
+mod between;
+#[path = "../../../fuzz/src/kept.rs"]
+mod kept;
+
+use proptest::prelude::*;
+
+#[test]
+fn the_corpus_of_every_target_passes() {
+    kept::all_pass(&between::TARGETS);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+
+    #[test]
+    fn no_bytes_break_the_door(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        between::frames::run(&bytes);
+    }
+}

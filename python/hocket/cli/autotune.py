@@ -1,0 +1,183 @@
+"""``hocket autotune``: which plan runs for which size, in a table that runtimes read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from hocket.cli import complete, options
+from hocket.cli.groups import grouped
+from hocket.cli.numbers import TIMES
+from hocket.cli.table import NEVER, Table
+from hocket.collectives.custom import is_file
+from hocket.collectives.sweep import sizes_of
+from hocket.errors import SpecError
+from hocket.files.atomic import check_target
+from hocket.units import format_size, shown
+
+if TYPE_CHECKING:
+    from hocket.tuning.tune import Tuning
+
+
+@dataclass(frozen=True)
+class Where:
+    """Among how many ranks, and on which network."""
+
+    panel: ClassVar[str] = "Ranks"
+
+    np: Annotated[
+        int | None,
+        typer.Option("--np", "-n", help="How many ranks; by default the NPUs of the topology."),
+    ] = None
+    topology: Annotated[
+        str | None,
+        typer.Option(
+            "--topology",
+            "-t",
+            metavar="NETWORK",
+            autocompletion=complete.topologies,
+            help="Where plans are made and predicted; by default all ranks reach each other equally well.",
+        ),
+    ] = None
+    sizes: Annotated[
+        str,
+        typer.Option("--sizes", metavar="SIZES", help="Bytes of the whole vector, as 1K:64M:x8."),
+    ] = "1K:64M:x8"
+
+
+@dataclass(frozen=True)
+class How:
+    """How plans are picked."""
+
+    panel: ClassVar[str] = "Picking"
+
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure",
+            help="Run the most promising between processes of this machine, in turns; otherwise the "
+            "prediction decides.",
+        ),
+    ] = False
+    rounds: Annotated[
+        int, typer.Option("--rounds", help="How often each is timed; the median counts.")
+    ] = 7
+    candidates: Annotated[
+        int,
+        typer.Option("--candidates", help="How many of the best predictions are measured."),
+    ] = 4
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance",
+            help="By what share a plan must be quicker than what runs without a table to be picked.",
+        ),
+    ] = 0.03
+    dtype: Annotated[str, typer.Option("--dtype", help="Type of the numbers.")] = "float32"
+    op: Annotated[str, typer.Option("--op", help="sum, product, min or max.")] = "sum"
+
+
+@grouped
+def autotune(
+    kind: options.Kind = "all-reduce",
+    *,
+    where: Where,
+    algorithm: options.Algorithms = None,
+    how: How,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the table to this .json file, beside what it has for other collectives and "
+            "numbers of ranks; by default to the one that is kept for you.",
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Find the plan for each size, by prediction or measurement, and keep a table of them."""
+    from hocket.runtime.options import MeasureOptions
+    from hocket.runtime.table import PlanTable
+    from hocket.tuning.options import TuneOptions
+    from hocket.tuning.tune import autotune as tune
+
+    if is_file(kind):
+        raise SpecError("COLLECTIVE", f"{shown(kind)} is a file", "name a kind, as all-reduce")
+    if output is not None:
+        if Path(output).suffix != ".json":
+            raise SpecError("--output", f"{shown(output)} does not end in .json")
+        check_target(Path(output))
+        if Path(output).exists():
+            PlanTable.load(output)
+    try:
+        sizes_of(where.sizes)
+        MeasureOptions(dtype=how.dtype, op=how.op)
+        chosen = TuneOptions(
+            measure=how.measure,
+            rounds=how.rounds,
+            candidates=how.candidates,
+            tolerance=how.tolerance,
+            dtype=how.dtype,
+            op=how.op,
+        )
+        with options.watching() as watch:
+            found = tune(
+                kind,
+                ranks=where.np,
+                topology=where.topology,
+                sizes=where.sizes,
+                algorithms=algorithm or None,
+                options=chosen,
+                progress=watch,
+            )
+    except SpecError as error:
+        raise error.but(field=_OPTIONS.get(error.field or "", error.field)) from None
+    file = found.save(output)
+    if json:
+        options.print_result("tuning", {**found.to_dict(), "file": str(file)})
+        return
+    console = options.output()
+    console.print(_table(found))
+    console.print(f"written to {file}")
+    if output is None:
+        console.note('use it by hk.runtime.connect(..., table="tuned") or HOCKET_TABLE=tuned')
+
+
+_OPTIONS = {
+    "ranks": "--np",
+    "size": "--sizes",
+    **{
+        name: f"--{name}"
+        for name in ("topology", "sizes", "rounds", "candidates", "tolerance", "dtype", "op")
+    },
+}
+"""What the arguments are called here."""
+
+
+def _table(found: Tuning) -> Table:
+    how = "measured" if found.options.measure else f"predicted on {found.topology}"
+    table = Table(title=f"{found.collective} among {found.ranks} ranks, {how}")
+    table.add_column("size", justify="right", leaves=NEVER)
+    table.add_column("algorithm", leaves=NEVER)
+    table.add_column("chunks", justify="right", leaves=3)
+    table.add_column("transport", leaves=4)
+    table.add_column("time", leaves=NEVER, units=TIMES)
+    table.add_column("usual", leaves=2, units=TIMES)
+    table.add_column("gain", justify="right", leaves=NEVER)
+    table.add_column("why", leaves=1)
+    for each in found:
+        way = each.picked
+        table.add_row(
+            format_size(each.size),
+            way.algorithm,
+            "" if way.chunks is None else str(way.chunks),
+            way.transport,
+            int(way.time_ps),
+            int(each.usual.time_ps),
+            f"{each.gain:.2f}x",
+            each.why,
+        )
+    return table

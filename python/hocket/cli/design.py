@@ -1,0 +1,267 @@
+"""``hocket design``: the best network for a budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from hocket.cli import complete, options
+from hocket.cli.form import Form
+from hocket.cli.groups import grouped
+from hocket.cli.numbers import TIMES, percent, significant
+from hocket.cli.table import NEVER, Table
+from hocket.errors import SpecError
+from hocket.files.atomic import check_target
+from hocket.units import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hocket.sweeps.design import Design, Designed
+    from hocket.sweeps.design_options import DesignOptions
+
+_MOST_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Which networks are tried."""
+
+    panel: ClassVar[str] = "Candidates"
+
+    kinds: Annotated[
+        str | None,
+        typer.Option(
+            "--kinds",
+            metavar="KIND,...",
+            help="Kinds of dimensions: Ring, FullyConnected, Switch; and clos, two levels of switches; "
+            "default: all of them.",
+        ),
+    ] = None
+    dimensions: Annotated[
+        int, typer.Option("--dimensions", help="Largest number of dimensions of a product.")
+    ] = 3
+    steps: Annotated[
+        int,
+        typer.Option(
+            "--steps",
+            help="Number of equal parts of the budget for bandwidth that are shared out among dimensions.",
+        ),
+    ] = 4
+    oversubscription: Annotated[
+        str,
+        typer.Option(
+            "--oversubscription",
+            metavar="RATIO,...",
+            help="Of a Clos: bandwidth below a ToR for that above it.",
+        ),
+    ] = "1,2,4"
+    link_latency: Annotated[
+        str, typer.Option("--latency", help='Latency of each link, such as "700 ns".')
+    ] = "700 ns"
+    max_bandwidth: Annotated[
+        str | None,
+        typer.Option("--max-bandwidth", help='Largest bandwidth of a link, such as "50 GB/s".'),
+    ] = None
+    levels: Annotated[
+        str,
+        typer.Option(
+            "--levels",
+            metavar="SHARE,...",
+            help="Shares of the budget that are searched too, for the front of time and cost.",
+        ),
+    ] = "0.25,0.5"
+    most_evaluated: Annotated[
+        int,
+        typer.Option(
+            "--most", help="Largest number of candidates that are planned for, at each level."
+        ),
+    ] = 400
+
+
+@dataclass(frozen=True)
+class Bought:
+    """What the network is to be, and what it may cost."""
+
+    panel: ClassVar[str] = "Network"
+
+    npus: Annotated[
+        int, typer.Option("--npus", "-n", help="Number of NPUs that the network joins.")
+    ]
+    budget: Annotated[
+        float,
+        typer.Option(
+            "--budget", "-b", help="What the network may cost, in the units of the prices."
+        ),
+    ]
+    costs: Annotated[
+        str, typer.Option("--costs", help="A .yml file that says what links and switches cost.")
+    ]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What is trained, instead of a collective."""
+
+    panel: ClassVar[str] = "Training"
+
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            metavar="MODEL",
+            autocompletion=complete.models,
+            help="A shipped workload or a file: the time is that of its training iteration.",
+        ),
+    ] = None
+    parallel: Annotated[
+        str | None,
+        typer.Option(
+            "--parallel",
+            "-p",
+            help="How the model is distributed, such as dp=8,tp=2; default: a replica on each NPU.",
+        ),
+    ] = None
+    samples: Annotated[
+        int | None, typer.Option("--samples", help="Samples of each replica; default: 32.")
+    ] = None
+    npu: Annotated[
+        str | None,
+        typer.Option(
+            "--npu",
+            autocompletion=complete.devices,
+            help="Accelerator that computes, such as h100; default: a100.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Written(Form):
+    """Where the best network goes, and how results are shown; the rows of CSV are the networks."""
+
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Write the best network to this .yml topology file."),
+    ] = None
+
+
+@grouped
+def design(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="COLLECTIVE",
+            autocompletion=complete.collectives,
+            help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all.",
+        ),
+    ] = "all-reduce",
+    *,
+    bought: Bought,
+    size: options.FileOrSize = None,
+    algorithm: options.Algorithms = None,
+    trained: Trained,
+    candidates: Candidates,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", "-w", help="Number of processes; default: one for each core."),
+    ] = None,
+    output: Written,
+) -> None:
+    """Find the network for a budget on which a collective or a training iteration takes the least time."""
+    from hocket.sweeps.design import design_network
+    from hocket.topology.costs import costs_from_file
+
+    if output.output is not None:
+        if Path(output.output).suffix not in (".yml", ".yaml"):
+            why = f"{shown(output.output)} does not end in .yml"
+            raise SpecError("--output", why, "name a .yml file")
+        check_target(Path(output.output))
+    asked = _options(candidates, trained, algorithm, workers)
+    with options.watching() as watch:
+        found = design_network(
+            kind,
+            npus=bought.npus,
+            budget=bought.budget,
+            costs=costs_from_file(Path(bought.costs)),
+            size=size,
+            workload=trained.workload,
+            options=asked,
+            progress=watch,
+        )
+    if output.output is not None:
+        found.save(output.output)
+
+    def document() -> dict[str, Any]:
+        return {**found.to_dict(), "file": output.output}
+
+    if not output.prints("design", document, lambda: found):
+        _print(found, output.output)
+
+
+def _options(
+    given: Candidates, trained: Trained, algorithm: list[str] | None, workers: int | None
+) -> DesignOptions:
+    from hocket.sweeps.design_options import DesignOptions
+
+    more: dict[str, Any] = {}
+    if given.kinds is not None:
+        more["kinds"] = [each.strip() for each in given.kinds.split(",")]
+    return DesignOptions(
+        most_dimensions=given.dimensions,
+        steps=given.steps,
+        oversubscription=_numbers("--oversubscription", given.oversubscription),
+        latency=given.link_latency,
+        max_bandwidth=given.max_bandwidth,
+        algorithms=algorithm or None,
+        levels=_numbers("--levels", given.levels),
+        most_evaluated=given.most_evaluated,
+        parallel=trained.parallel,
+        samples=trained.samples,
+        npu=trained.npu,
+        workers=workers,
+        **more,
+    )
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(each) for each in text.split(",") if each.strip()]
+    except ValueError:
+        right = "write numbers with commas between them, as 1,2,4"
+        raise SpecError(option, f"{shown(text)} is not a list of numbers", right) from None
+
+
+def _print(found: Design, file: str | None) -> None:
+    console = options.output()
+    title = f"{found.task} among {found.npus} NPUs, for {found.budget:,g}"
+    console.print(_table(title, found.designs[:_MOST_ROWS]))
+    if len(found.front) > 1:
+        console.print(_table("time against cost", found.front))
+    sure = "no other of them can be quicker than the first"
+    if not found.is_exhausted:
+        sure = "others may be quicker (--most)"
+    if found.best.bound_ps is None:
+        sure = "all of them" if found.is_exhausted else "others may be quicker (--most)"
+    console.print(f"{found.candidates:,} candidates, {found.evaluated:,} planned for: {sure}")
+    if file is not None:
+        console.print(f"the first is in {file}")
+
+
+def _table(title: str, rows: Sequence[Designed]) -> Table:
+    table = Table(title=title)
+    has_bound = rows[0].bound_ps is not None
+    table.add_column("network", leaves=NEVER)
+    table.add_column("cost", justify="right", leaves=NEVER)
+    table.add_column("time", units=TIMES, leaves=NEVER)
+    if has_bound:
+        table.add_column("above bound", justify="right", unit="%")
+    table.add_column("algorithm")
+    for each in rows:
+        gap = []
+        if each.bound_ps is not None:
+            gap = [percent(each.time_ps / max(each.bound_ps, 1) - 1)]
+        table.add_row(each.network, significant(each.cost), each.time_ps, *gap, each.algorithm)
+    return table

@@ -1,0 +1,53 @@
+"""``hocket serve``: the explorer's page, live, with a form that plans anew."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hocket.cli import complete, options
+from hocket.errors import SpecError
+
+
+def serve(
+    topology: Annotated[
+        str,
+        typer.Option(
+            "--topology",
+            "-t",
+            metavar="NETWORK",
+            autocompletion=complete.topologies,
+            help="The network to begin with: a shipped machine or a builder.",
+        ),
+    ] = "dgx1_v100",
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", help="Address to serve on; others than the loopback are open to all."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", help="Port to serve on; 0 takes a free one.")
+    ] = 8422,
+    seconds: Annotated[
+        float, typer.Option("--time-limit", help="Seconds that a search may take.")
+    ] = 10.0,
+) -> None:
+    """Show plans live in a browser: a form says what is planned; Ctrl-C ends it."""
+    from hocket.explorer.serve import Asked, Server
+
+    if not 0 <= port < 1 << 16:
+        raise SpecError("--port", f"{port} is no port", "give 0 to 65535")
+    if not seconds > 0:
+        raise SpecError("--time-limit", f"{seconds:g} s is no time", "give more than 0")
+    try:
+        server = Server(host, port, Asked(topology=topology), seconds)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SpecError(
+            None, f"{host}:{port} cannot be served on: {reason}", "give another --port"
+        ) from None
+    options.say(f"hocket is at {server.url} until Ctrl-C")
+    with server:
+        server.serve_forever()

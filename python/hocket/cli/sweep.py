@@ -1,0 +1,233 @@
+"""``hocket sweep``: one command at many points, and what they came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hocket.cli import options
+from hocket.cli.form import Form
+from hocket.cli.groups import grouped
+from hocket.cli.numbers import TIMES, percent, significant
+from hocket.cli.table import NEVER, Cell, Table
+from hocket.errors import SpecError
+from hocket.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hocket.sweeps.report import SweepReport
+
+DEFAULT = "run"
+_MOST_ROWS = 40
+_MOST_ERRORS = 5
+
+
+class RunsFiles(TyperGroup):
+    """A group that takes what is no command of its own as the file of a sweep to run."""
+
+    default_command = DEFAULT
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put ``run`` before a file or an option of it."""
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+
+sweep = typer.Typer(
+    cls=RunsFiles,
+    help="Run a command over a grid or a list of networks, sizes, algorithms and so on.",
+    no_args_is_help=True,
+    epilog="For example: hocket sweep sweep.yml -o results  ·  hocket sweep report results  ·  "
+    "`hocket sweep FILE` is `hocket sweep run FILE`",
+)
+
+
+@dataclass(frozen=True)
+class Where(Form):
+    """Where results go, and how that is shown."""
+
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="The folder for the results; a sweep that was stopped goes on in the same one.",
+        ),
+    ] = None
+
+
+@sweep.command(DEFAULT, epilog="For example: hocket sweep sweep.yml -o results --workers 2")
+@grouped
+def run(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="SWEEP", help="A .yml file with the command and its grid or list."),
+    ],
+    *,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", "-w", help="Number of processes; default: one for each core."),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Run on a Ray cluster: auto, host:6379, ray://host:10001, or local to start one here.",
+        ),
+    ] = None,
+    count: Annotated[
+        bool, typer.Option("--count", help="Only say how many points there are.")
+    ] = False,
+    where: Where,
+) -> None:
+    """Run every point of a sweep, or the rest of one that was stopped."""
+    from hocket.sweeps.run import load_sweep, run_sweep
+
+    made = load_sweep(file)
+    if count:
+        if where.prints(
+            "sweep-count", lambda: _counted(made.count), lambda: [_counted(made.count)]
+        ):
+            return
+        options.say(made.shape())
+        return
+    if where.output is None:
+        raise SpecError("--output", "there is none", "name a folder for the results: -o results")
+    options.starting(made.shape())
+    with options.watching() as watch:
+        watch.note(made.shape())
+        found = run_sweep(made, Path(where.output), workers=workers, ray=ray, progress=watch)
+    if where.prints("sweep", found.to_dict, lambda: [found.to_dict()]):
+        return
+    console = options.output()
+    table = Table(title=f"{made.command}, {made.shape()}", show_header=False)
+    table.add_row("points", f"{made.count:,}")
+    table.add_row("failed", f"{found.failed:,}")
+    if found.resumed:
+        table.add_row("there already", f"{found.resumed:,}")
+    table.add_row("rows", f"{where.output}/rows")
+    console.print(table)
+    console.note(f"hocket sweep report {where.output} sums them up")
+
+
+def _counted(count: int) -> dict[str, int]:
+    return {"points": count}
+
+
+@dataclass(frozen=True)
+class Summed(Form):
+    """How a report is shown; the rows of CSV are its table."""
+
+    plot: options.Plot = None
+
+
+@sweep.command(epilog="For example: hocket sweep report results --by topology --by size")
+@grouped
+def report(
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="What `hocket sweep` wrote, finished or not.")
+    ],
+    *,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="KEY",
+            help="A key to group by; may be repeated; default: all that differ but algorithm, chunks, "
+            "parallel and other choices.",
+        ),
+    ] = None,
+    form: Summed,
+) -> None:
+    """Sum up a sweep: the quickest of each group, what failed, and time against cost."""
+    from hocket.sweeps.report import report_sweep
+
+    if form.plot is not None:
+        from hocket.plot.style import check_picture
+
+        check_picture(Path(form.plot))
+    found = report_sweep(Path(folder), by=by or None)
+    if form.plot is not None:
+        if not found.front:
+            right = "give costs: in the sweep or topology files"
+            raise SpecError("--plot", "nothing says what these networks cost", right)
+        from hocket.plot.sweep import draw_sweep
+
+        draw_sweep(found, Path(form.plot))
+    if not form.prints("sweep-report", found.to_dict, lambda: found):
+        _print(found)
+
+
+def _print(found: SweepReport) -> None:
+    console = options.output()
+    missing = f", {found.missing:,} not run yet" if found.missing else ""
+    title = f"{found.command}, {found.points:,} points{missing}"
+    console.print(_table(title, found.table[:_MOST_ROWS], found))
+    if len(found.table) > _MOST_ROWS:
+        console.print(f"the first {_MOST_ROWS} of {len(found.table):,} groups; --csv prints all")
+    if found.front:
+        console.print(_table("time against cost", found.front[:_MOST_ROWS], found))
+        if len(found.front) > _MOST_ROWS:
+            more = (
+                f"the first {_MOST_ROWS} of {len(found.front):,} on the fronts; --json prints all"
+            )
+            console.print(more)
+    if found.failed:
+        console.print(f"{found.failed:,} points failed:")
+    for text, count in found.errors[:_MOST_ERRORS]:
+        console.print(f"  {count:,}: {text}")
+    if len(found.errors) > _MOST_ERRORS:
+        console.note("more are in the column error")
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]], found: SweepReport) -> Table:
+    table = Table(title=title)
+    names = list(rows[0]) if rows else []
+    drop = [name for name in names if name == "failed" and not found.failed]
+    if all(row.get("planned_by") == row.get("algorithm") for row in rows):
+        drop.append("planned_by")
+    scale = 1e12 if found.measure == "time_s" else 1
+    for name in (each for each in names if each not in drop):
+        is_time = name.endswith(found.measure) or name == found.measure
+        numeric = all(isinstance(row[name], int | float | None) for row in rows)
+        words = name.removesuffix("_ps").removesuffix("_s") if is_time else name
+        words = words.replace("_", " ")
+        stays = NEVER if name in found.by or name.startswith("least") else None
+        if is_time:
+            table.add_column(words, units=TIMES, leaves=stays)
+        elif name == "gap":
+            table.add_column(words, justify="right", unit="%", leaves=stays)
+        else:
+            table.add_column(words, justify="right" if numeric else "left", leaves=stays)
+    for row in rows:
+        cells: list[Cell] = []
+        for name, value in row.items():
+            if name in drop:
+                continue
+            is_time = name.endswith(found.measure)
+            if is_time:
+                cells.append(None if value is None else value * scale)
+            else:
+                cells.append(_cell(name, value))
+        table.add_row(*cells)
+    return table
+
+
+def _cell(name: str, value: object) -> str:
+    if value is None:
+        return "–"
+    if name == "gap" and isinstance(value, float):
+        return percent(value)
+    if name == "size" and isinstance(value, int):
+        return format_size(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else significant(value)

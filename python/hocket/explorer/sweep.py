@@ -1,0 +1,74 @@
+"""A sweep over sizes as a page shows it: algorithms, the bound and what NCCL picks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hocket.errors import SpecError
+
+if TYPE_CHECKING:
+    from hocket.comparison.data import ComparisonData
+
+__all__ = ["sweep_page"]
+
+
+def sweep_page(comparisons: Sequence[ComparisonData | Mapping[str, Any]]) -> dict[str, Any]:
+    """Give the header of a page of comparisons of one collective on one network, a size each.
+
+    Raises
+    ------
+    SpecError
+        If there are none, or they differ in more than the size, or none has a plan.
+    """
+    if not comparisons:
+        raise SpecError(None, "there is no comparison to show", "compare at one size or more")
+    where = {(each["collective"], each["topology"], len(each["npus"])) for each in comparisons}
+    if len(where) > 1:
+        listed = ", ".join(f"{kind} of {npus} NPUs of {on}" for kind, on, npus in sorted(where))
+        raise SpecError(None, f"comparisons of different things: {listed}", "give those of one")
+    ((kind, network, npus),) = where
+    lines: dict[str, list[list[float]]] = defaultdict(list)
+    bound: list[list[float]] = []
+    nccl: list[dict[str, Any]] = []
+    best: list[str] = []
+    factor = None
+    for each in sorted(comparisons, key=lambda each: int(each["size_bytes"])):
+        size, rows = each["size_bytes"], each["algorithms"]
+        if not rows:
+            continue
+        first = rows[0]
+        # Busbw is a factor times size over time, which is the collective's own.
+        factor = first["busbw_bytes_per_s"] * first["time_ps"] / 1e12 / max(size, 1)
+        for row in rows:
+            lines[row["algorithm"]].append([size, row["time_ps"], row["busbw_bytes_per_s"]])
+        limit = each["bound"]["time_ps"]
+        bound.append([size, limit, factor * size / max(limit, 1) * 1e12])
+        best.append(min(rows, key=lambda row: row["time_ps"])["algorithm"])
+        pick = each.get("nccl")
+        if pick is not None:
+            time_ps = pick["time_s"] * 1e12
+            nccl.append(
+                {
+                    "size": size,
+                    "time_ps": time_ps,
+                    "busbw": factor * size / time_ps * 1e12,
+                    "pick": f"{pick['algorithm']} with {pick['protocol']}",
+                }
+            )
+    if factor is None:
+        raise SpecError(
+            None, "no algorithm has a plan at any size", "see why by `hocket compare --why`"
+        )
+    return {
+        "format": 1,
+        "kind": "sweep",
+        "title": f"{kind} among {npus} NPUs of {network}",
+        "note": None,
+        "factor": factor,
+        "lines": [{"name": name, "points": points} for name, points in lines.items()],
+        "bound": bound,
+        "nccl": nccl,
+        "best": best,
+    }

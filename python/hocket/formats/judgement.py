@@ -1,0 +1,99 @@
+"""What a kind of file says of a file, and of what it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hocket._core.formats import Checked, Exported, Finding
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong with a file that could be read.
+
+    Attributes
+    ----------
+    code
+        Its rule, a stable name.
+    line
+        From 1; ``None`` if no line is to blame.
+    place
+        Where in the file, as the format names it; may be empty.
+    detail
+        What is wrong, in words.
+    """
+
+    code: str
+    line: int | None
+    place: str
+    detail: str
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        line = "" if self.line is None else f"line {self.line}: "
+        place = f"{self.place}: " if self.place else ""
+        return f"{line}{place}{self.detail} ({self.code})"
+
+
+def faults_of(findings: Sequence[Finding]) -> tuple[Fault, ...]:
+    """Give what the core found."""
+    return tuple(Fault(each.code, each.line, each.place, each.detail) for each in findings)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a file is, and what is wrong with it.
+
+    Attributes
+    ----------
+    summary
+        What it is, in a line.
+    right
+        What is right if nothing is wrong with it, in a line.
+    faults
+        What is wrong with it, the first hundred.
+    count
+        How many faults there are.
+    notes
+        What is to be known though it is not wrong.
+    warnings
+        What its user must know before using it.
+    program
+        What its program is; ``None`` for files that are no programs.
+    """
+
+    summary: str
+    right: str
+    faults: tuple[Fault, ...] = ()
+    count: int = 0
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    program: Checked | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written.
+
+    Attributes
+    ----------
+    files
+        The files.
+    summary
+        What they have, in a line.
+    notes
+        What is to be known of them.
+    warnings
+        What their user must know before using them.
+    program
+        What the program is that was written; ``None`` for files that are no programs.
+    """
+
+    files: tuple[Path, ...]
+    summary: str
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    program: Exported | None = None

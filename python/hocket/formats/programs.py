@@ -1,0 +1,182 @@
+"""Programs of MSCCL and MSCCL++: judged, written from plans, and read as plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hocket import _core
+from hocket._core.formats import Checked, Exported, Raised
+from hocket.collectives.collective import Progress, collective_on
+from hocket.errors import InfeasibleError, SpecError
+from hocket.files.atomic import replacing
+from hocket.formats.judgement import Judgement, Written, faults_of
+from hocket.plans.builder import PlanBuilder
+from hocket.topology.sources import as_topology
+
+if TYPE_CHECKING:
+    from hocket.plans.plan import Plan
+    from hocket.topology.sources import TopologyLike
+
+CHECKS = ("chunks_per_message", "run")
+IMPORTS = ("size", "npus", "through_npus")
+EXPORTS = ("protocol", "channels", "instances", "in_place", "min_bytes", "max_bytes")
+_SIZE = 64 << 20
+_LONGEST = 60
+
+
+def judged(
+    core: Callable[..., Checked], title: str
+) -> Callable[[str, Path, Mapping[str, Any], Progress | None], Judgement]:
+    """Give what judges files of a format."""
+
+    def judge(
+        text: str, _path: Path, said: Mapping[str, Any], progress: Progress | None
+    ) -> Judgement:
+        chunks = said.get("chunks_per_message", 1)
+        runs = bool(said.get("run"))
+        found = core(text, chunks_per_message=chunks, runs=runs, progress=progress)
+        sizes = "any message size" if chunks == 1 else f"messages of {chunks} chunks or more"
+        results = "right results" if found.contents_known else "results unknown"
+        return Judgement(
+            _summary(found, title),
+            f"no deadlock at {sizes}, no race, {results}",
+            faults_of(found.findings),
+            found.count,
+            tuple(found.notes),
+            program=found,
+        )
+
+    return judge
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s'[: number != 1]}"
+
+
+def _summary(found: Checked, title: str) -> str:
+    modes = [
+        name
+        for name, holds in (("in place", found.in_place), ("out of place", found.out_of_place))
+        if holds
+    ]
+    return (
+        f"{title}: {found.name}, {found.collective} among {found.ranks} ranks, "
+        f"{' and '.join(modes) or 'neither in place nor out of place'}, {found.protocol}, "
+        f"{_count(found.chunks, 'chunk')}, {_count(found.steps, 'step')}"
+    )
+
+
+def written(
+    core: Callable[..., Exported], title: str
+) -> Callable[[Plan, Path, Mapping[str, Any], Progress | None], Written]:
+    """Give what writes plans in a format, whole or not at all."""
+
+    def write(
+        plan: Plan, path: Path, said: Mapping[str, Any], progress: Progress | None
+    ) -> Written:
+        with (
+            replacing(path) as temporary,
+            temporary.open("w", encoding="utf-8", newline="") as file,
+        ):
+            made = core(plan.core, file.write, progress=progress, **said)
+        mode = "in place" if made.in_place else "out of place"
+        summary = (
+            f"{title}, {mode}, {_count(made.chunks, 'chunk')}, {_count(made.steps, 'step')}, up to "
+            f"{made.blocks} thread blocks a rank on {_count(made.channels, 'channel')}, "
+            f"{_count(made.scratch_chunks, 'chunk')} of scratch"
+        )
+        return Written((path,), summary, tuple(made.notes), program=made)
+
+    return write
+
+
+def planned(
+    core: Callable[[str], Raised], check: Callable[..., Checked], title: str
+) -> Callable[[str, Path, TopologyLike, Mapping[str, Any], Progress | None], Plan]:
+    """Give what reads files of a format as plans, where they are right."""
+
+    def plan(
+        text: str,
+        _path: Path,
+        topology: TopologyLike,
+        said: Mapping[str, Any],
+        progress: Progress | None,
+    ) -> Plan:
+        network = as_topology(topology)
+        found = check(text, progress=progress)
+        if found.count:
+            fault, more = found.findings[0], found.count - 1
+            others = f", and {more:,} more faults" if more else ""
+            right = "a plan is made of a right file alone; `hocket check` names all faults"
+            raise SpecError(None, f"it is wrong: {fault.text}{others}", right)
+        raised = core(text)
+        npus = said.get("npus")
+        if npus is None and network.npu_count != raised.ranks:
+            why = f"the file is for {raised.ranks} ranks, {network.name!r} has {network.npu_count} NPUs"
+            right = "give the topology that it is for, or by npus the NPU of each rank"
+            raise SpecError("topology", why, right)
+        size = said.get("size", _size(found))
+        collective = collective_on(
+            raised.collective, network, size, npus=npus, in_place=found.in_place
+        )
+        if len(collective.npus) != raised.ranks:
+            why = f"{len(collective.npus)} NPUs for the {raised.ranks} ranks of the file"
+            raise SpecError("npus", why, "give one for each rank, in order")
+        if not said.get("through_npus"):
+            pairs = {(src, dst) for _, _, src, dst, _ in raised.transfers}
+            refuse_detours(network, collective.npus, pairs)
+        name = "".join(c if c.isprintable() else " " for c in raised.name)[:_LONGEST].strip()
+        builder = PlanBuilder(network, collective, name=name or title, chunks=raised.chunks)
+        for done, (first, count, src, dst, is_sum) in enumerate(raised.transfers):
+            if progress is not None and done % 4096 == 0:
+                progress("import", done, len(raised.transfers))
+            add = builder.reduce if is_sum else builder.copy
+            add(range(first, first + count), collective.npus[src], collective.npus[dst])
+        return builder.build()
+
+    return plan
+
+
+def _size(found: Checked) -> int:
+    """Give the size nearest to 64 MiB for which a file may be used."""
+    most = _SIZE if found.max_bytes is None else min(_SIZE, found.max_bytes)
+    return max(most, found.min_bytes, 1)
+
+
+def refuse_detours(
+    topology: _core.Topology, npus: list[int], pairs: Iterable[tuple[int, int]]
+) -> None:
+    """Refuse messages between ranks that no link joins, nor links through switches alone.
+
+    Raises
+    ------
+    InfeasibleError
+        Naming two ranks and how many such pairs there are.
+    """
+    wanted: dict[int, list[int]] = {}
+    for src, dst in sorted(pairs):
+        wanted.setdefault(src, []).append(dst)
+    heads: dict[int, list[int]] = {}
+    for src, dst in zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True):
+        heads.setdefault(src, []).append(dst)
+    lacking = []
+    for rank, peers in wanted.items():
+        reached, queue = {npus[rank]}, [npus[rank]]
+        for device in queue:
+            new = set(heads.get(device, ())) - reached
+            reached |= new
+            queue += [each for each in new if each >= topology.npu_count]
+        lacking += [(rank, peer) for peer in peers if npus[peer] not in reached]
+    if lacking:
+        names = topology.device_names
+        (src, dst), more = lacking[0], len(lacking) - 1
+        why = f"rank {src} ({names[npus[src]]}) sends to rank {dst} ({names[npus[dst]]})"
+        others = "" if not more else f", nor between {more:,} other pairs that it uses"
+        raise InfeasibleError(
+            None,
+            f"{why}, and {topology.name!r} has no link between them{others}",
+            "give the topology that the file is for; where NPUs pass messages on, as on a torus, say so by "
+            "through_npus (--through-npus)",
+        )

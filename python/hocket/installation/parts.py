@@ -1,0 +1,148 @@
+"""Optional parts: which are here, and how to get the others."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from hocket import _core, testbed
+from hocket._programs import path_of_program
+from hocket.errors import SpecError
+from hocket.installation.data import InstallationData
+
+__all__ = ["Installation", "Part", "examine"]
+
+_PACKAGES = (
+    ("networkx", "networks from graphs", "networkx"),
+    ("ortools", "`exact` and the routing scheme `ilp`", "exact"),
+    ("ray", "`sweep` on a cluster", "ray"),
+    ("torch", "layers of PyTorch modules, and the backend of torch.distributed", "torch"),
+)
+"""Distribution, what it is for, and the extra that installs it."""
+
+_PROGRAMS = (
+    ("hocket-controller", "the routing controller of a cluster"),
+    ("hocket-agent", "the controller's agent on a host"),
+)
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something that may be installed.
+
+    Attributes
+    ----------
+    name, purpose
+        What it is called, and what hocket does with it.
+    found
+        Its version or place; None where it is missing.
+    remedy
+        How to get it, where it is missing.
+    """
+
+    name: str
+    purpose: str
+    found: str | None
+    remedy: str | None = None
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What is installed here.
+
+    Attributes
+    ----------
+    hocket, python, platform
+        Versions, and what the machine is.
+    cores
+        Cores that this process may use.
+    parts
+        What is optional.
+    """
+
+    hocket: str
+    python: str
+    platform: str
+    cores: int
+    parts: tuple[Part, ...]
+
+    def to_dict(self) -> InstallationData:
+        """Give it as values of JSON."""
+        return {
+            "hocket": self.hocket,
+            "python": self.python,
+            "platform": self.platform,
+            "cores": self.cores,
+            "parts": [
+                {
+                    "name": part.name,
+                    "purpose": part.purpose,
+                    "found": part.found,
+                    "remedy": part.remedy,
+                }
+                for part in self.parts
+            ],
+        }
+
+
+def examine() -> Installation:
+    """Look what is installed here; nothing that is found is imported or run.
+
+    Returns
+    -------
+    Installation
+        The package itself, and each optional part with what it is for and how to get it.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return Installation(
+        _core.__version__,
+        platform.python_version(),
+        f"{platform.system()} {platform.machine()}",
+        cores or 1,
+        (*map(_package, _PACKAGES), *map(_program, _PROGRAMS), _testbed(), _memory(), _browser()),
+    )
+
+
+def _package(package: tuple[str, str, str]) -> Part:
+    name, purpose, extra = package
+    try:
+        return Part(name, purpose, version(name))
+    except PackageNotFoundError:
+        return Part(name, purpose, None, f"pip install 'hocket[{extra}]'")
+
+
+def _program(program: tuple[str, str]) -> Part:
+    name, purpose = program
+    try:
+        return Part(name, purpose, path_of_program(name))
+    except SpecError as error:
+        return Part(name, purpose, None, error.remedy)
+
+
+def _testbed() -> Part:
+    purpose = "`testbed`: networks of Linux namespaces"
+    missing = testbed.what_is_missing()
+    if missing is None:
+        return Part("namespaces", purpose, "can be built")
+    return Part("namespaces", purpose, None, f"{missing[1]}: {missing[0]}")
+
+
+def _memory() -> Part:
+    purpose = "`run` and `hk.runtime` through shared memory of a host"
+    if os.access("/dev/shm", os.W_OK):
+        free = shutil.disk_usage("/dev/shm").free
+        return Part("shared memory", purpose, f"/dev/shm, {free / 1e9:.1f} GB free")
+    return Part("shared memory", purpose, None, "mount a tmpfs at /dev/shm, or use --transport tcp")
+
+
+def _browser() -> Part:
+    purpose = "pages of `explore`"
+    for name in _BROWSERS:
+        path = shutil.which(name)
+        if path is not None:
+            return Part("browser", purpose, path)
+    return Part("browser", purpose, None, "open the page on another machine: it is one file")

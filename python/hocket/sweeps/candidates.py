@@ -1,0 +1,203 @@
+"""Networks that a budget buys: shapes, and how much of the budget each of their dimensions gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, pairwise, product
+from math import prod
+
+from hocket.topology.costs import cables_of
+from hocket.topology.spec import CostsSpec
+from hocket.units import format_bandwidth
+
+__all__ = ["CLOS", "KINDS", "Candidate", "Shape", "clos_shapes", "product_shapes", "splits"]
+
+KINDS = ("Ring", "FullyConnected", "Switch")
+"""Kinds of dimensions that are tried."""
+CLOS = "clos"
+"""The kind that is two levels of switches."""
+_SHORT = {"Ring": "Ring", "FullyConnected": "FC", "Switch": "SW", "Line": "L"}
+_STEP = 10**6
+"""Bandwidths are whole MB/s, rounded down."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A network without bandwidths.
+
+    Attributes
+    ----------
+    dimensions
+        Kind and size of each; empty for a Clos.
+    clos
+        Spines, ToRs, NPUs of a ToR.
+    """
+
+    dimensions: tuple[tuple[str, int], ...] = ()
+    clos: tuple[int, int, int] | None = None
+
+    @property
+    def npus(self) -> int:
+        """How many it joins."""
+        if self.clos is not None:
+            return self.clos[1] * self.clos[2]
+        return prod(size for _, size in self.dimensions)
+
+    @property
+    def ways(self) -> int:
+        """How many parts a budget is split into."""
+        return 2 if self.clos is not None else len(self.dimensions)
+
+    def fixed(self, costs: CostsSpec) -> Fraction:
+        """Give what it costs whatever its bandwidth."""
+        npus = self.npus * Fraction(costs.npu)
+        cable, box = Fraction(costs.link.each), Fraction(costs.switch.each)
+        if self.clos is not None:
+            spines, tors, below = self.clos
+            cables = tors * below + tors * spines
+            return npus + cables * cable + (spines + tors) * box
+        cables = switches = 0
+        for kind, size in self.dimensions:
+            groups = self.npus // size
+            cables += cables_of(kind, size) * groups
+            switches += groups if kind == "Switch" else 0
+        return npus + cables * cable + switches * box
+
+    def rates(self, costs: CostsSpec) -> tuple[Fraction, ...]:
+        """Give what a byte/s of all links of a dimension costs; of a Clos, of NPUs and of ToRs."""
+        link, switch = costs.link.per_byte_per_s, costs.switch.per_byte_per_s
+        if self.clos is not None:
+            spines, tors, below = self.clos
+            return (tors * below * (link + switch), tors * spines * (link + 2 * switch))
+        found = []
+        for kind, size in self.dimensions:
+            groups = self.npus // size
+            ports = groups * size if kind == "Switch" else 0
+            found.append(cables_of(kind, size) * groups * link + ports * switch)
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A network that a budget buys.
+
+    Attributes
+    ----------
+    shape
+        What it is.
+    split
+        How the budget for bandwidth is shared out: parts of each dimension; of a Clos 1 and its
+        oversubscription.
+    budget
+        What it may cost.
+    bandwidths
+        Of the links of each dimension, or of NPUs and of ToRs [bytes/s].
+    """
+
+    shape: Shape
+    split: tuple[float, ...]
+    budget: float
+    bandwidths: tuple[int, ...]
+
+    def text(self, latency: str) -> str:
+        """Give it as ``--topology`` takes it."""
+        rates = [format_bandwidth(each).replace(" ", "") for each in self.bandwidths]
+        links = "@".join([f"{rates[0]},{latency}", *rates[1:]])
+        if self.shape.clos is not None:
+            return f"clos:{'x'.join(map(str, self.shape.clos))}@{links}"
+        kinds = "_".join(_SHORT[kind] for kind, _ in self.shape.dimensions)
+        sizes = "x".join(str(size) for _, size in self.shape.dimensions)
+        return f"{kinds}:{sizes}@{links}"
+
+    @property
+    def oversubscription(self) -> float | None:
+        """Bandwidth below a ToR for that above it; None of what is no Clos."""
+        return self.split[1] if self.shape.clos is not None else None
+
+
+def bought(
+    shape: Shape, split: tuple[float, ...], budget: float, costs: CostsSpec, most: int | None
+) -> Candidate | None:
+    """Give the network that a budget buys; None where there is nothing left for bandwidth.
+
+    Parameters
+    ----------
+    most
+        The largest bandwidth of a link [bytes/s].
+    """
+    left = Fraction(budget) - shape.fixed(costs)
+    if left <= 0:
+        return None
+    rates = shape.rates(costs)
+    found: list[Fraction] = []
+    if shape.clos is not None:
+        spines, _, below = shape.clos
+        up = Fraction(below) / (spines * Fraction(split[1]))  # of an uplink, by that of an NPU
+        rate = rates[0] + rates[1] * up
+        limits = [left / rate] if rate > 0 else []
+        limits += [] if most is None else [Fraction(most), most / up]
+        found = [min(limits), min(limits) * up] if limits else []
+    else:
+        total = sum(map(Fraction, split))
+        for share, rate in zip(split, rates, strict=True):
+            limits = [left * Fraction(share) / total / rate] if rate > 0 else []
+            limits += [] if most is None else [Fraction(most)]
+            found += [min(limits)] if limits else []
+    if len(found) < shape.ways:  # of something all bandwidth is free
+        return None
+    bandwidths = tuple(int(each) // _STEP * _STEP for each in found)
+    return Candidate(shape, split, budget, bandwidths) if min(bandwidths) > 0 else None
+
+
+def product_shapes(npus: int, kinds: Sequence[str], most: int) -> list[Shape]:
+    """Give products of at most so many dimensions, in each order, since plans go dimension by dimension.
+
+    Of dimensions of two NPUs one kind alone stands for a ring and a full mesh, which are the same there.
+    """
+    found: dict[Shape, None] = {}
+    own = [kind for kind in kinds if kind in KINDS]
+    for count in range(1, most + 1):
+        for sizes in _factors(npus, count):
+            for chosen in product(own, repeat=count):
+                pairs = tuple(zip(chosen, sizes, strict=True))
+                if "Ring" in own and ("FullyConnected", 2) in pairs:
+                    continue
+                found[Shape(pairs)] = None
+    return list(found)
+
+
+def clos_shapes(npus: int) -> list[Shape]:
+    """Give two levels of switches: ToRs with as many NPUs each, and 1, 2, 4, ... spines."""
+    found = []
+    for tors in range(2, npus // 2 + 1):
+        if npus % tors:
+            continue
+        below, spines = npus // tors, 1
+        while spines <= below:
+            found.append(Shape(clos=(spines, tors, below)))
+            spines *= 2
+    return found
+
+
+def splits(ways: int, steps: int) -> Iterator[tuple[float, ...]]:
+    """Give every way to share out so many equal parts, at least one each."""
+    if steps < ways:
+        yield (1.0,) * ways
+        return
+    for cuts in combinations(range(1, steps), ways - 1):
+        ends = (0, *cuts, steps)
+        yield tuple(float(b - a) for a, b in pairwise(ends))
+
+
+def _factors(number: int, count: int) -> Iterator[tuple[int, ...]]:
+    """Give every way to write a number as a product of so many factors above 1, in order."""
+    if count == 1:
+        if number > 1:
+            yield (number,)
+        return
+    for first in range(2, number // 2 + 1):
+        if number % first == 0:
+            for rest in _factors(number // first, count - 1):
+                yield (first, *rest)

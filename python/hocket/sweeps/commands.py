@@ -1,0 +1,504 @@
+"""Commands that a sweep can run: the keys of each, the columns that it fills, and what runs a point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hocket import _core
+from hocket._checks import one_of
+from hocket.errors import SpecError
+from hocket.plans.plan import Plan
+from hocket.plans.planner import choose
+from hocket.plans.synthesis import PlanOptions
+from hocket.simulation.options import TransferOptions, fidelity_options
+from hocket.simulation.run import simulate
+from hocket.sweeps.keys import (
+    DELAY,
+    FAILED,
+    NETWORK,
+    PARALLEL,
+    PLANNING,
+    RATE,
+    SEED,
+    SIZE,
+    TASK,
+    TEXT,
+    Column,
+    Key,
+    Value,
+    flags,
+    numbers,
+    of_options,
+    training_algorithm,
+    wholes,
+    words,
+)
+from hocket.sweeps.tools import Tools
+
+if TYPE_CHECKING:
+    from hocket.simulation.run import Run
+
+__all__ = ["NAMES", "SweptCommand", "command_named"]
+
+Point: TypeAlias = Mapping[str, Value]
+Row: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SweptCommand:
+    """A command that a sweep can run.
+
+    Attributes
+    ----------
+    name
+        As on the command line.
+    keys
+        What a point may say.
+    required
+        What it must say.
+    columns
+        What its results fill, with types.
+    run
+        Runs a point, and gives its rows.
+    """
+
+    name: str
+    keys: Mapping[str, Key]
+    required: tuple[str, ...]
+    columns: Mapping[str, Column]
+    run: Callable[[Point, Tools], list[Row]]
+
+
+_NETWORK_COLUMNS: dict[str, Column] = {"npu_count": "whole", "cost": "number"}
+_PLAN_COLUMNS: dict[str, Column] = {
+    "planned_by": "text",
+    "used_chunks": "whole",
+    "transfers": "whole",
+    "verified": "truth",
+}
+_RUN_COLUMNS: dict[str, Column] = {
+    "time_ps": "whole",
+    "algbw_bytes_per_s": "number",
+    "busbw_bytes_per_s": "number",
+    "bound_ps": "whole",
+    "gap": "number",
+    "utilization": "number",
+    "max_link_bytes": "whole",
+}
+
+_SIMULATED = {
+    "order": "order",
+    "switching": "switching",
+    "latency_model": "latency",
+    "flow_rate": "rate",
+    "packet_size": "packet",
+    "flit_size": "flit",
+    "header_flits": "header_flits",
+    "virtual_channels": "virtual_channels",
+    "buffer_flits": "buffer_flits",
+    "clock": "clock",
+    "reduction_rate": "reduction_rate",
+}
+"""Options of fidelities by their keys, which are those of the command line."""
+
+
+def _fidelity(name: str) -> None:
+    fidelity_options(name, {})
+
+
+def _simulation() -> dict[str, Key]:
+    from hocket.simulation.options import FlowOptions, LinkOptions, PacketOptions
+
+    def of(kind: Callable[..., object], field: str) -> Callable[[Any], object]:
+        return lambda value: kind(**{field: value})
+
+    return {
+        "fidelity": words(_fidelity),
+        "order": words(of(LinkOptions, "order")),
+        "switching": words(of(LinkOptions, "switching")),
+        "flow_rate": words(of(FlowOptions, "rate")),
+        "packet_size": SIZE,
+        "flit_size": SIZE,
+        "header_flits": wholes(of(PacketOptions, "header_flits")),
+        "virtual_channels": wholes(of(PacketOptions, "virtual_channels"), least=1),
+        "buffer_flits": wholes(of(PacketOptions, "buffer_flits"), least=1),
+        "clock": words(of(PacketOptions, "clock")),
+        "reduction_rate": words(of(PacketOptions, "reduction_rate")),
+    }
+
+
+def _of_network(point: Point, tools: Tools, key: str = "topology") -> Row:
+    network = tools.network(point, key)
+    return {"npu_count": network.topology.npu_count, "cost": network.cost}
+
+
+def _planning(point: Point) -> PlanOptions:
+    """Give the options of planning that a point states; ``auto`` keeps nothing unless it is asked to."""
+    names = ("chunks", "chunk_size", "routing", "time_limit", "seed", "unwind", "trials", "window")
+    given: dict[str, Any] = {name: point[name] for name in (*names, "slot") if name in point}
+    if "latency_model" in point:
+        given["latency"] = point["latency_model"]
+    return PlanOptions(cache=bool(point.get("cache", False)), **given)
+
+
+def _transfers(point: Point) -> TransferOptions:
+    given = {field: point[key] for key, field in _SIMULATED.items() if key in point}
+    found = fidelity_options(str(point.get("fidelity", "link")), given)
+    if found.fidelity == "dimension":
+        raise SpecError("fidelity", "dimension has no links", "use link, flow or packet")
+    return found
+
+
+def _planned(point: Point, tools: Tools) -> tuple[Plan, int | None]:
+    topology = tools.network(point).topology
+    collective = tools.collective(point, topology)
+    name = str(point.get("algorithm", "auto"))
+    found = choose(collective, topology, name, _planning(point), is_timed=False)
+    return found.plan.verify(), found.slices
+
+
+def _of_plan(plan: Plan, slices: int | None) -> Row:
+    chosen = plan.selection.algorithm if plan.selection is not None else plan.algorithm
+    return {
+        "planned_by": chosen,
+        "used_chunks": slices,
+        "transfers": len(plan),
+        "verified": plan.is_verified,
+    }
+
+
+def _of_run(run: Run) -> Row:
+    return {
+        "time_ps": run.time_ps,
+        "algbw_bytes_per_s": run.algbw,
+        "busbw_bytes_per_s": run.busbw,
+        "bound_ps": run.lower_bound.time_ps,
+        "gap": run.gap,
+        "utilization": run.utilization,
+        "max_link_bytes": run.max_link_bytes,
+    }
+
+
+def _plan(point: Point, tools: Tools) -> list[Row]:
+    plan, slices = _planned(point, tools)
+    bound = _core.bound(plan.topology, plan.collective).time_ps
+    return [{**_of_network(point, tools), **_of_plan(plan, slices), "bound_ps": bound}]
+
+
+def _bound(point: Point, tools: Tools) -> list[Row]:
+    topology = tools.network(point).topology
+    found = _core.bound(topology, tools.collective(point, topology))
+    return [
+        {**_of_network(point, tools), "bound_ps": found.time_ps, "witness": found.witness},
+    ]
+
+
+def _simulate(point: Point, tools: Tools) -> list[Row]:
+    fidelity = _transfers(point)
+    plan, slices = _planned(point, tools)
+    run = simulate(plan, fidelity=fidelity)
+    return [{**_of_network(point, tools), **_of_plan(plan, slices), **_of_run(run)}]
+
+
+def _compare(point: Point, tools: Tools) -> list[Row]:
+    from hocket.comparison.compare import compare
+
+    topology = tools.network(point).topology
+    found = compare(
+        tools.collective(point, topology),
+        topology,
+        algorithms=[str(point["algorithm"])] if "algorithm" in point else None,
+        fidelity=_transfers(point),
+        options=_planning(point),
+    )
+    network = _of_network(point, tools)
+    return [
+        {
+            **network,
+            "rank": rank,
+            **_of_plan(entry.plan, entry.chunks),
+            "planned_by": entry.algorithm,
+            **_of_run(entry.run),
+        }
+        for rank, entry in enumerate(found, 1)
+    ]
+
+
+def _design(point: Point, tools: Tools) -> list[Row]:
+    """Give the quickest plan of a candidate; not for users, since points do not name the algorithms."""
+    from hocket.comparison.compare import compare
+
+    topology = tools.network(point).topology
+    best = compare(
+        tools.collective(point, topology), topology, algorithms=tools.loaded.algorithms
+    ).best
+    planned = {"planned_by": best.algorithm, "time_ps": best.run.time_ps}
+    return [{**_of_network(point, tools), **planned}]
+
+
+def _train(point: Point, tools: Tools) -> list[Row]:
+    from hocket.training.options import TrainingOptions
+    from hocket.training.run import train
+
+    named = {"precision": "precision_bits", "memory_check": "fits"}
+    options: dict[str, Any] = {
+        named.get(name, name): point[name] for name in _training() if name in point
+    }
+    if options.get("bucket") == "all":
+        options["bucket"] = None
+    run = train(
+        tools.loaded.workloads[str(point["workload"])],
+        tools.network(point).topology,
+        parallel=None if "parallel" not in point else str(point["parallel"]),
+        algorithm=None if "algorithm" not in point else str(point["algorithm"]),
+        options=TrainingOptions(**{"cache": False, **options}),
+    )
+    where = run.breakdown
+    return [
+        {
+            **_of_network(point, tools),
+            "planned_by": run.algorithm,
+            "time_ps": run.time_ps,
+            "samples_per_s": run.samples_per_second,
+            "forward_ps": where.forward,
+            "backward_ps": where.backward,
+            "update_ps": where.update,
+            "exposed_ps": where.communication,
+            "waiting_ps": where.waiting,
+            "hidden_share": run.hidden,
+            "memory_bytes": run.memory.total,
+        }
+    ]
+
+
+def _predict(point: Point, tools: Tools) -> list[Row]:
+    from hocket.profiles.hardware import hardware_of
+    from hocket.profiles.prediction import predict_on
+    from hocket.profiles.profile import as_profile, profile_of
+
+    network = tools.network(point)
+    named = point.get("profile")
+    profile = profile_of(network.spec) if named is None else as_profile(str(named))
+    nodes = max(len(network.topology.groups), 1)
+    launch = point.get("launch")
+    found = predict_on(
+        str(point.get("collective", "all-reduce")),
+        hardware_of(network.topology),
+        network.topology.npu_count,
+        nodes,
+        [int(point["size"])],  # type: ignore[arg-type]
+        profile,
+        None if launch is None else str(launch),
+    ).times[0]
+    return [
+        {
+            **_of_network(point, tools),
+            "time_s": found.seconds,
+            "planned_by": found.algorithm,
+            "protocol": found.protocol,
+            "launch_share": found.launch_share,
+            "busbw_bytes_per_s": found.busbw,
+        }
+    ]
+
+
+def _predict_training(point: Point, tools: Tools) -> list[Row]:
+    from hocket.throughput.options import TrainingPredictionOptions
+    from hocket.throughput.prediction import predict_training
+
+    options: dict[str, Any] = {name: point[name] for name in _prediction() if name in point}
+    found = predict_training(
+        tools.loaded.transformers[str(point["workload"])],
+        tools.network(point).topology if "topology" in point else None,
+        parallel=str(point["parallel"]),
+        batch=int(point["batch"]),  # type: ignore[arg-type]
+        options=TrainingPredictionOptions(**options),
+    )
+    cost = tools.network(point).cost if "topology" in point else None
+    return [
+        {
+            "npu_count": found.job.parallel.npus,
+            "cost": cost,
+            "time_s": found.seconds,
+            "tokens_per_s_per_npu": found.tokens_per_s,
+            "tflops_per_npu": found.tflops,
+            "share_of_peak": found.share_of_peak,
+            "expected_error": None if found.error is None else found.error.median,
+        }
+    ]
+
+
+_HOSTS = ("gpus_per_host", "nics_per_host", "hosts_per_tor", "oversubscription", "bandwidth")
+_HOST_KEYS = (*_HOSTS, "host_bandwidth", "latency")
+_PATHS = ("hash", "upstream", "salt", "steps", "time_limit", "order", "weights", "answer")
+_PATH_KEYS = (*_PATHS, "look_ahead", "failover", "max_moves", "rate_control", "jitter")
+
+
+def _route(point: Point, tools: Tools) -> list[Row]:
+    from hocket.cluster.hosts import cluster
+    from hocket.routing.options import ClusterOptions
+    from hocket.routing.simulation import simulate as run_jobs
+    from hocket.topology.build import build_topology
+
+    text = str(point["fabric"])
+    known = tools.loaded.topologies.get(text)
+    hosts: dict[str, Any] = {name: point[name] for name in _HOST_KEYS if name in point}
+    failed = point.get("failed", ())
+    made = cluster(
+        text if known is None else build_topology(known),
+        failed=failed if isinstance(failed, tuple) else (),
+        failed_spines=int(point.get("failed_spines", 0)),  # type: ignore[arg-type]
+        **hosts,
+    )
+    paths: dict[str, Any] = {name: point[name] for name in _PATH_KEYS if name in point}
+    jobs = tools.loaded.jobs[str(point["jobs"])]
+    seed = point.get("seed", jobs.seed)
+    run = run_jobs(
+        made,
+        jobs,
+        scheme=str(point.get("scheme", "greedy")),
+        options=ClusterOptions(seed=int(seed), **paths),
+    )
+    slow = [job.slowdown for job in run.jobs]
+    data = run.to_dict()
+    return [
+        {
+            "npu_count": made.gpu_count,
+            "cost": None,
+            "time_ps": data["time_ps"],
+            "max_link_load": data["max_link_load"],
+            "mean_slowdown": sum(slow) / len(slow),
+            "worst_slowdown": max(slow),
+            "mean_iteration_ps": sum(job["iteration_ps"] for job in data["jobs"]) / len(slow),
+        }
+    ]
+
+
+def _training() -> dict[str, Key]:
+    """Give the keys that are options of training."""
+    from hocket.training.options import TrainingOptions
+
+    whole: dict[str, str] = dict.fromkeys(("samples", "iterations", "chunks"), "whole")
+    rest = {"npu": "text", "efficiency": "number", "order": "text", "recompute": "truth"}
+    flag: dict[str, str] = dict.fromkeys(("overlap_tensor", "update", "cache"), "truth")
+    made = of_options(TrainingOptions, {**whole, **rest, **flag})
+
+    def bucket(value: str) -> None:
+        if value != "all":
+            TrainingOptions(bucket=value)
+
+    made["bucket"] = words(bucket)
+    made["precision"] = wholes(lambda bits: TrainingOptions(precision_bits=bits), least=1)
+    made["memory_check"] = flags()
+    return made
+
+
+def _predicted() -> dict[str, Key]:
+    """Give the keys of ``predict`` besides the network."""
+    from hocket.profiles.law import KINDS
+    from hocket.profiles.profile import profile_names
+
+    return {
+        "collective": words(lambda kind: one_of("collective", kind, KINDS)),
+        "size": SIZE,
+        "profile": words(lambda name: one_of("profile", name, profile_names())),
+        "launch": TEXT,
+    }
+
+
+def _prediction() -> dict[str, Key]:
+    """Give the keys that are options of predictions of training."""
+    from hocket.throughput.options import TrainingPredictionOptions
+
+    fields = {"npu": "text", "stack": "text", "micro_batch": "whole", "sequence": "whole"}
+    fields |= {"recompute": "text", "sequence_parallel": "truth", "precision": "text"}
+    fields |= {"nic_bandwidth": "text", "efficiency": "number"}
+    return of_options(TrainingPredictionOptions, fields)
+
+
+def _routed() -> dict[str, Key]:
+    """Give the keys of ``route``."""
+    from hocket.routing.options import ClusterOptions
+    from hocket.routing.simulation import CLUSTER_SCHEMES
+
+    fields = {"hash": "text", "upstream": "whole", "salt": "truth", "steps": "whole"}
+    fields |= {"order": "text", "weights": "text", "look_ahead": "whole", "failover": "truth"}
+    fields |= {"max_moves": "whole", "rate_control": "number", "jitter": "number"}
+    return {
+        "jobs": TEXT,
+        "fabric": TEXT,
+        "scheme": words(lambda name: one_of("scheme", name, CLUSTER_SCHEMES)),
+        "seed": SEED,
+        "failed": FAILED,
+        "failed_spines": wholes(),
+        "gpus_per_host": wholes(least=1),
+        "nics_per_host": wholes(least=1),
+        "hosts_per_tor": wholes(least=1),
+        "oversubscription": numbers(),
+        "bandwidth": RATE,
+        "host_bandwidth": RATE,
+        "latency": DELAY,
+        "time_limit": DELAY,
+        "answer": DELAY,
+        **of_options(ClusterOptions, fields),
+    }
+
+
+def _make(name: str) -> SweptCommand:
+    plain = {**NETWORK, **TASK, **PLANNING}
+    if name == "plan":
+        columns: dict[str, Column] = {**_NETWORK_COLUMNS, **_PLAN_COLUMNS, "bound_ps": "whole"}
+        return SweptCommand(name, plain, ("topology",), columns, _plan)
+    if name == "bound":
+        columns = {**_NETWORK_COLUMNS, "bound_ps": "whole", "witness": "text"}
+        return SweptCommand(name, {**NETWORK, **TASK}, ("topology",), columns, _bound)
+    if name == "design":
+        columns = {**_NETWORK_COLUMNS, "planned_by": "text", "time_ps": "whole"}
+        return SweptCommand(name, {**NETWORK, **TASK}, ("topology",), columns, _design)
+    if name in ("simulate", "compare"):
+        keys = {**plain, **_simulation()}
+        rank: dict[str, Column] = {"rank": "whole"} if name == "compare" else {}
+        columns = {**_NETWORK_COLUMNS, **rank, **_PLAN_COLUMNS, **_RUN_COLUMNS}
+        run = _simulate if name == "simulate" else _compare
+        return SweptCommand(name, keys, ("topology",), columns, run)
+    if name == "train":
+        keys = {
+            "workload": TEXT,
+            **NETWORK,
+            "parallel": PARALLEL,
+            "algorithm": training_algorithm(),
+        }
+        columns = {**_NETWORK_COLUMNS, "planned_by": "text"}
+        times = ("time", "forward", "backward", "update", "exposed", "waiting")
+        columns |= {f"{each}_ps": "number" for each in times}
+        columns |= {"samples_per_s": "number", "hidden_share": "number", "memory_bytes": "whole"}
+        return SweptCommand(name, keys | _training(), ("workload", "topology"), columns, _train)
+    if name == "predict":
+        keys = {**NETWORK, **_predicted()}
+        columns = {**_NETWORK_COLUMNS, "time_s": "number", "planned_by": "text"}
+        columns |= {"protocol": "text", "launch_share": "number", "busbw_bytes_per_s": "number"}
+        return SweptCommand(name, keys, ("topology", "size"), columns, _predict)
+    if name == "predict-training":
+        keys = {"workload": TEXT, **NETWORK, "parallel": PARALLEL, "batch": wholes(least=1)}
+        columns = {**_NETWORK_COLUMNS, "time_s": "number", "tokens_per_s_per_npu": "number"}
+        figures = ("tflops_per_npu", "share_of_peak", "expected_error")
+        columns |= dict.fromkeys(figures, "number")
+        needed = ("workload", "parallel", "batch")
+        return SweptCommand(name, keys | _prediction(), needed, columns, _predict_training)
+    columns = {**_NETWORK_COLUMNS, "time_ps": "whole", "max_link_load": "whole"}
+    columns |= dict.fromkeys(("mean_slowdown", "worst_slowdown", "mean_iteration_ps"), "number")
+    return SweptCommand(name, _routed(), ("jobs", "fabric"), columns, _route)
+
+
+NAMES = ("simulate", "compare", "plan", "bound", "train", "predict", "predict-training", "route")
+"""Commands that a sweep can run."""
+_MADE: dict[str, SweptCommand] = {}
+
+
+def command_named(name: str) -> SweptCommand:
+    """Give one of :data:`NAMES`."""
+    if name not in _MADE:
+        _MADE[name] = _make(name)
+    return _MADE[name]

@@ -1,0 +1,547 @@
+"""The best network for a budget: shapes, splits of bandwidth and oversubscription, judged by time.
+
+The lower bound of each candidate is computed first. Candidates are then planned and simulated in the order
+of their bounds, until no bound is below the best time found: no other candidate can be quicker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from math import ceil
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from hocket._checks import check_function, path_of, whole
+from hocket._options import options_of
+from hocket._results import TableResult
+from hocket.collectives.collective import Progress, kind_of
+from hocket.errors import InfeasibleError, SpecError
+from hocket.files.atomic import write_text
+from hocket.plans.algorithms import BUILTIN, check_name
+from hocket.sweeps.candidates import (
+    CLOS,
+    KINDS,
+    Candidate,
+    Shape,
+    bought,
+    clos_shapes,
+    product_shapes,
+    splits,
+)
+from hocket.sweeps.design_options import DesignOptions
+from hocket.sweeps.keys import Value
+from hocket.sweeps.pool import Local, Task
+from hocket.sweeps.run import cores
+from hocket.sweeps.sweep import Sweep
+from hocket.sweeps.tools import Loaded
+from hocket.topology.costs import costs_from_file
+from hocket.topology.spec import CostsSpec, PriceSpec
+from hocket.units import format_bandwidth, parse_size, shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.sweeps.data import DesignData, DesignedData
+    from hocket.sweeps.design_options import DesignKeywords
+
+__all__ = ["Design", "Designed", "design_network"]
+
+MOST_CANDIDATES = 200_000
+_WAVE = 16
+"""Candidates that are planned before the best time is looked at again; whatever the number of processes."""
+_AT_ONCE = 64
+"""Parts of bounds between two reports of progress."""
+_REFINED = 3
+"""Shapes whose splits are made finer."""
+_ALGORITHMS = (
+    *("ring", "bidirectional-ring", "halving-doubling", "direct", "hierarchical", "themis"),
+    *("multi-ring", "double-binary-tree", "binomial", "chain", "pairwise"),
+)
+"""What is tried unless something is named: what plans quickly on products and Clos networks."""
+_LARGE = 256
+"""NPUs above which algorithms whose plans grow with their square are left out."""
+_SQUARE = ("direct", "pairwise", "ring", "bidirectional-ring", "double-binary-tree", "multi-ring")
+
+
+@dataclass(frozen=True)
+class Designed:
+    """A network that was planned for.
+
+    Attributes
+    ----------
+    network
+        As ``--topology`` takes it.
+    candidate
+        Its shape and split.
+    cost
+        What it costs.
+    time_ps
+        Of the collective, or of a training iteration [ps].
+    bound_ps
+        The lower bound on any plan's time [ps]; None of training.
+    algorithm
+        Of the quickest plan.
+    """
+
+    network: str
+    candidate: Candidate
+    cost: float
+    time_ps: float
+    bound_ps: int | None
+    algorithm: str
+
+    def to_dict(self) -> DesignedData:
+        """Give it as values of JSON."""
+        return {
+            "network": self.network,
+            "cost": self.cost,
+            "budget": self.candidate.budget,
+            "time_ps": self.time_ps,
+            "bound_ps": self.bound_ps,
+            "algorithm": self.algorithm,
+            "bandwidths_bytes_per_s": list(self.candidate.bandwidths),
+            "oversubscription": self.candidate.oversubscription,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Design(TableResult):
+    """The best networks for a budget.
+
+    Attributes
+    ----------
+    task
+        What they are for, in words.
+    npus, budget
+        How many NPUs, and what the network may cost.
+    candidates, evaluated
+        How many networks there were for the whole budget and its parts, and how many were planned for.
+    is_exhausted
+        Whether no other candidate can be quicker than the best.
+    designs
+        Networks for the whole budget, the quickest first.
+    front
+        What no other network beats in both time and cost, over all parts of the budget, the cheapest first.
+    costs
+        The prices.
+    """
+
+    task: str
+    npus: int
+    budget: float
+    candidates: int
+    evaluated: int
+    is_exhausted: bool
+    designs: tuple[Designed, ...]
+    front: tuple[Designed, ...]
+    costs: CostsSpec
+    latency: str
+
+    @property
+    def best(self) -> Designed:
+        """The quickest."""
+        return self.designs[0]
+
+    def to_dict(self) -> DesignData:
+        """Give it as values of JSON."""
+        return {
+            "task": self.task,
+            "npus": self.npus,
+            "budget": self.budget,
+            "candidates": self.candidates,
+            "evaluated": self.evaluated,
+            "is_exhausted": self.is_exhausted,
+            "designs": [each.to_dict() for each in self.designs],
+            "front": [each.to_dict() for each in self.front],
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        lists = ("bandwidths_bytes_per_s",)
+        return [
+            {key: value for key, value in each.to_dict().items() if key not in lists}
+            for each in self.designs
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Design for {self.budget:g}: {self.best.network} is best of {self.candidates}>"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the best as a topology file, with its prices.
+
+        Raises
+        ------
+        SpecError
+            If the file cannot be written.
+        """
+        write_text(path_of("path", path), _as_yaml(self))
+
+
+def design_network(
+    kind: str = "all-reduce",
+    *,
+    npus: int,
+    budget: float,
+    costs: CostsSpec | str | PathLike[str],
+    size: int | str | None = None,
+    workload: str | None = None,
+    options: DesignOptions | None = None,
+    progress: Progress | None = None,
+    **keywords: Unpack[DesignKeywords],
+) -> Design:
+    """Search networks within a budget for the least time of a collective or a training iteration.
+
+    Products of rings, full meshes and switches are tried in every order of sizes, each with its budget for
+    bandwidth split over its dimensions in several ways, and Clos networks with several oversubscriptions.
+    The splits of the best shapes are then made finer.
+
+    Parameters
+    ----------
+    kind, size
+        The collective, among all NPUs.
+    npus
+        How many NPUs the network joins.
+    budget
+        What it may cost, in the units of the prices.
+    costs
+        Prices: a file with ``costs:``, which prices links and switches, and not kinds or dimensions.
+    workload
+        A model instead: the time is then that of a training iteration.
+    options, keywords
+        How candidates are made and judged: :class:`hocket.DesignOptions`, or its fields by name.
+    progress
+        Called as ``progress(stage, done, total)``.
+
+    Raises
+    ------
+    SpecError
+        For what makes no sense, and more candidates than can be judged.
+    InfeasibleError
+        If the budget buys no network, or no plan can be made for any.
+    """
+    asked = options_of(DesignOptions, options, keywords)
+    check_function("progress", progress)
+    npus = whole("npus", npus, 2, 1 << 20)
+    given: object = budget
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not is_number or not 0 < budget <= 1e15:
+        raise SpecError("budget", f"{shown(budget)} is no budget", "give a number above 0")
+    prices = costs if isinstance(costs, CostsSpec) else costs_from_file(path_of("costs", costs))
+    if prices.kinds or prices.dimensions:
+        field = "kinds" if prices.kinds else "dimensions"
+        right = "price link and switch: what is to be found has neither kinds nor dimensions yet"
+        raise SpecError(f"costs.{field}", "are of a network that is there already", right)
+    if prices.link.per_byte_per_s <= 0 and asked.max_bandwidth is None:
+        right = 'price it, as in link: {bandwidth: "2 per GB/s"}, or give max_bandwidth'
+        raise SpecError("costs", "the bandwidth of links costs nothing", right)
+    judge = _Judge(kind, npus, size, workload, prices, asked, progress)
+    try:
+        return judge.design(float(budget))
+    finally:
+        judge.close()
+
+
+class _Judge:
+    """Makes candidates and finds out what they are worth."""
+
+    def __init__(
+        self,
+        kind: str,
+        npus: int,
+        size: int | str | None,
+        workload: str | None,
+        costs: CostsSpec,
+        options: DesignOptions,
+        progress: Progress | None,
+    ) -> None:
+        self._options = options
+        self._costs = costs
+        self._npus = npus
+        self._progress = progress or (lambda stage, done, total: None)
+        self._workers = options.workers or cores()
+        self._workload = workload
+        self._evaluated = 0
+        self._executor: Local | None = None
+        if workload is not None:
+            from hocket.workload import load
+
+            if size is not None:
+                raise SpecError("size", "a workload has its own", "leave it out")
+            self._loaded = Loaded(workloads={workload: load(workload)}, costs=costs)
+            self._fixed: dict[str, Value] = {"workload": workload, **options.trained}
+            self.task = f"a training iteration of {workload}"
+            self._names: list[str] = []
+            return
+        if options.trained:
+            name = next(iter(options.trained))
+            raise SpecError(name, "it is of training", "give a workload, or leave it out")
+        if size is None:
+            raise SpecError("size", "there is none", 'give bytes, or text such as "256 MB"')
+        collective, count = kind_of(kind), parse_size(size, field="size")
+        self._loaded = Loaded(costs=costs)
+        self._fixed = {"collective": collective, "size": count}
+        self.task = f"{collective} of {count:,} bytes"
+        self._names = self._algorithms(collective)
+
+    def close(self) -> None:
+        """End all processes."""
+        if self._executor is not None:
+            self._executor.close()
+
+    def _working(self, sweep: Sweep) -> Local:
+        """Give the processes, turned to these candidates."""
+        if self._executor is None:
+            self._executor = Local(sweep, self._workers)
+        else:
+            self._executor.turn_to(sweep)
+        return self._executor
+
+    def _algorithms(self, kind: str) -> list[str]:
+        if self._options.algorithms is not None:
+            for name in self._options.algorithms:
+                check_name(name)
+            return list(self._options.algorithms)
+        left_out = _SQUARE if self._npus > _LARGE else ()
+        return [
+            name for name in _ALGORITHMS if kind in BUILTIN[name].kinds and name not in left_out
+        ]
+
+    def design(self, budget: float) -> Design:
+        """Search for a budget and its parts."""
+        shapes = self._shapes()
+        levels = sorted({budget * share for share in self._options.levels} | {budget}, reverse=True)
+        found: list[Designed] = []
+        count, is_exhausted = 0, True
+        for level in levels:
+            made = [each for shape in shapes for each in self._bought(shape, level)]
+            count += len(made)
+            if count > MOST_CANDIDATES:
+                right = "give fewer kinds, dimensions, steps or oversubscriptions"
+                raise SpecError(None, f"these are more than {MOST_CANDIDATES:,} candidates", right)
+            own, all_judged = self._judged(made)
+            finer = self._finer(own, level)
+            if finer:
+                count += len(finer)
+                more, also = self._judged(finer, best=min(each.time_ps for each in own))
+                own, all_judged = own + more, all_judged and also
+            if level == budget:
+                is_exhausted = all_judged
+            found += own
+        if not found:
+            least = float(min(shape.fixed(self._costs) for shape in shapes))
+            why = f"{budget:g} buys no network of {self._npus} NPUs that any plan could be made for"
+            raise InfeasibleError(
+                "budget", why, f"the cheapest takes {least:g} without any bandwidth"
+            )
+        whole_budget = [each for each in found if each.candidate.budget == budget]
+        whole_budget.sort(key=lambda each: (each.time_ps, each.cost, each.network))
+        return Design(
+            task=self.task,
+            npus=self._npus,
+            budget=budget,
+            candidates=count,
+            evaluated=self._evaluated,
+            is_exhausted=is_exhausted,
+            designs=tuple(whole_budget),
+            front=tuple(_front(found, budget)),
+            costs=self._costs,
+            latency=self._options.latency,
+        )
+
+    def _shapes(self) -> list[Shape]:
+        kinds = self._options.kinds
+        found = product_shapes(self._npus, kinds, self._options.most_dimensions)
+        if CLOS in kinds and self._workload is None:
+            found += clos_shapes(self._npus)
+        if not found:
+            why = f"{self._npus} NPUs make no network of {', '.join(kinds)}"
+            raise InfeasibleError("kinds", why, f"kinds are {', '.join((*KINDS, CLOS))}")
+        return found
+
+    def _bought(self, shape: Shape, budget: float) -> Iterator[Candidate]:
+        ways: Iterator[tuple[float, ...]] | list[tuple[float, ...]]
+        if shape.clos is not None:
+            ways = [(1.0, float(each)) for each in self._options.oversubscription]
+        else:
+            ways = splits(shape.ways, self._options.steps)
+        yield from self._all_bought(shape, ways, budget)
+
+    def _all_bought(
+        self,
+        shape: Shape,
+        ways: Iterator[tuple[float, ...]] | list[tuple[float, ...]],
+        budget: float,
+    ) -> Iterator[Candidate]:
+        for split in ways:
+            made = bought(shape, split, budget, self._costs, self._options.most)
+            if made is not None:
+                yield made
+
+    def _finer(self, found: Sequence[Designed], budget: float) -> list[Candidate]:
+        """Give splits between those that were tried, of the best shapes."""
+        best: dict[Shape, Candidate] = {}
+        for each in sorted(found, key=lambda one: (one.time_ps, one.network)):
+            if each.candidate.shape.clos is None and each.candidate.shape.ways > 1:
+                best.setdefault(each.candidate.shape, each.candidate)
+            if len(best) == _REFINED:
+                break
+        known = {each.network for each in found}
+        made: dict[str, Candidate] = {}
+        for shape, candidate in best.items():
+            ways = []
+            for share in (0.5, 0.25):
+                for i in range(shape.ways):
+                    for j in range(shape.ways):
+                        moved = [*candidate.split]
+                        moved[i] -= share
+                        moved[j] += share
+                        if i != j and moved[i] > 0:
+                            ways.append(tuple(moved))
+            for one in self._all_bought(shape, ways, budget):
+                made.setdefault(one.text(self._options.latency), one)
+        return [one for text, one in made.items() if text not in known]
+
+    def _sweep(self, command: str, made: Sequence[Candidate]) -> Sweep:
+        entries = tuple({"topology": each.text(self._options.latency)} for each in made)
+        fixed = self._fixed
+        return Sweep(
+            command, fixed, entries, (), self._loaded, per_part=1 if command != "bound" else 8
+        )
+
+    def _judged(
+        self, made: Sequence[Candidate], best: float = float("inf")
+    ) -> tuple[list[Designed], bool]:
+        """Plan for candidates as long as one may be quicker than the best; say whether none is left."""
+        if not made:
+            return [], True
+        bounds = [0] * len(made) if self._workload is not None else self._bounds(made)
+        order = sorted(range(len(made)), key=lambda i: (bounds[i], i))
+        command = "train" if self._workload is not None else "design"
+        sweep = self._sweep(command, [made[i] for i in order])
+        if self._names:
+            sweep = replace(sweep, loaded=replace(sweep.loaded, algorithms=tuple(self._names)))
+        executor = self._working(sweep)
+        found: list[Designed] = []
+        done = 0
+        while done < len(order) and done < self._options.most_evaluated:
+            last = min(done + _WAVE, self._options.most_evaluated)
+            wave = [k for k in range(done, min(last, len(order))) if bounds[order[k]] <= best]
+            if not wave:
+                return found, True
+            rows = _parts(executor, wave)
+            for k in wave:
+                each = self._designed(made[order[k]], rows[k], bounds[order[k]])
+                if each is not None:
+                    found.append(each)
+                    best = min(best, each.time_ps)
+            done = wave[-1] + 1
+            self._evaluated += len(wave)
+            self._progress("candidates", done, len(order))
+        return found, done >= len(order) or bounds[order[done]] > best
+
+    def _bounds(self, made: Sequence[Candidate]) -> list[int]:
+        sweep = self._sweep("bound", made)
+        executor = self._working(sweep)
+        found: list[int] = []
+        for first in range(0, sweep.parts, _AT_ONCE):
+            parts = list(range(first, min(first + _AT_ONCE, sweep.parts)))
+            rows = _parts(executor, parts)
+            for part in parts:
+                found += [_bound_of(row) for row in rows[part]]
+            self._progress("bounds", len(found), len(made))
+        return found
+
+    def _designed(
+        self, candidate: Candidate, rows: Sequence[Mapping[str, Any]], bound: int
+    ) -> Designed | None:
+        row = rows[0]
+        if row["error"] is not None:
+            return None
+        return Designed(
+            network=candidate.text(self._options.latency),
+            candidate=candidate,
+            cost=row["cost"],
+            time_ps=row["time_ps"],
+            bound_ps=bound if self._workload is None else None,
+            algorithm=row["planned_by"],
+        )
+
+
+_NEVER = 1 << 62
+"""The bound of what cannot be made, so that it comes last."""
+
+
+def _bound_of(row: Mapping[str, Any]) -> int:
+    return _NEVER if row["bound_ps"] is None else int(row["bound_ps"])
+
+
+def _parts(executor: Local, parts: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """Run parts and give their rows; a part whose process ended twice has none that ran."""
+    import pyarrow.parquet as pq
+
+    waiting = [Task("part", part) for part in reversed(parts)]
+    deaths: dict[int, int] = {}
+    rows: dict[int, list[dict[str, Any]]] = {}
+    while len(rows) < len(parts):
+        while waiting and executor.room > 0:
+            executor.submit(waiting.pop())
+        for outcome in executor.wait():
+            number = outcome.task.number
+            if outcome.answer is not None:
+                rows[number] = pq.read_table(BytesIO(outcome.answer[0])).to_pylist()
+                continue
+            deaths[number] = deaths.get(number, 0) + 1
+            if deaths[number] > 1:
+                raise InfeasibleError(
+                    None,
+                    "a process that planned for a candidate was ended twice",
+                    "give fewer NPUs",
+                )
+            waiting.append(outcome.task)
+    return rows
+
+
+def _front(found: Sequence[Designed], budget: float) -> list[Designed]:
+    """Give what no other beats in both cost and time, the cheapest first.
+
+    Costs within a thousandth of the budget are alike: bandwidths are rounded, so nothing costs just the
+    budget.
+    """
+
+    def key(one: Designed) -> tuple[int, float, float, str]:
+        return (ceil(one.cost / budget * 1000 - 1e-9), one.time_ps, one.cost, one.network)
+
+    kept: list[Designed] = []
+    for each in sorted(found, key=key):
+        if not kept or each.time_ps < kept[-1].time_ps:
+            kept.append(each)
+    return kept
+
+
+def _as_yaml(design: Design) -> str:
+    """Write the best as a topology file."""
+    best = design.best
+    shape, rates = best.candidate.shape, [format_bandwidth(b) for b in best.candidate.bandwidths]
+    lines = []
+    if shape.clos is not None:
+        spines, tors, below = shape.clos
+        lines += ["builder: clos", f"spines: {spines}", f"tors: {tors}", f"hosts_per_tor: {below}"]
+        lines += [f"host_bandwidth: {rates[0]}", f"bandwidth: {rates[1]}"]
+        lines += [f"latency: {design.latency}"]
+    else:
+        lines.append("dims:")
+        for (kind, size), rate in zip(shape.dimensions, rates, strict=True):
+            link = f"bandwidth: {rate}, latency: {design.latency}"
+            lines.append(f"  - {{kind: {kind}, size: {size}, {link}}}")
+    costs = design.costs
+    lines += ["costs:", f"  npu: {costs.npu:g}"]
+    lines += [f"  link: {_price(costs.link)}", f"  switch: {_price(costs.switch)}"]
+    note = f"Designed for {design.task} with a budget of {design.budget:g}; it costs {best.cost:g}."
+    lines.append(f'notes: ["{note}"]')
+    return "\n".join(lines) + "\n"
+
+
+def _price(price: PriceSpec) -> str:
+    units = float(price.per_byte_per_s * 10**9)
+    return f"{{each: {price.each:g}, bandwidth: {units:g} per GB/s}}"

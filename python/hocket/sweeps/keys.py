@@ -1,0 +1,295 @@
+"""Keys of a sweep file: what values each takes, how they are read, and which column they fill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from hocket._checks import instance_of, truth, whole
+from hocket.collectives.collective import kind_of
+from hocket.collectives.custom import is_file
+from hocket.collectives.sweep import sizes_of
+from hocket.errors import Error, SpecError
+from hocket.plans.algorithms import check_name
+from hocket.plans.synthesis import PlanOptions
+from hocket.units import parse_bandwidth, parse_size, parse_time, parse_written, shown
+
+__all__ = ["Column", "Key", "Value"]
+
+Value: TypeAlias = str | int | float | bool | tuple[str, ...]
+"""What a key may have at a point; texts are names in a list, such as of what has failed."""
+Column: TypeAlias = Literal["text", "whole", "number", "truth"]
+"""Types of columns: string, 64-bit integer, double, boolean."""
+
+MOST_OF_RANGE = 1_000_000
+"""How many whole numbers a range may have."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a command.
+
+    Attributes
+    ----------
+    column
+        The type of its column.
+    read
+        Reads one value; its error has no field.
+    several
+        Reads a text that stands for several values, such as ``8K:1G:x4``; None where there are none.
+    is_list
+        Whether one value is itself a list, as what has failed.
+    """
+
+    column: Column
+    read: Callable[[object], Value]
+    several: Callable[[str], list[Value]] | None = None
+    is_list: bool = False
+
+    def cell(self, value: Value | None) -> str | int | float | bool | None:
+        """Give a value as it stands in its column."""
+        return " ".join(value) if isinstance(value, tuple) else value
+
+
+def text(value: object) -> str:
+    """Read a text, in one line."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise SpecError(None, f"{shown(value)} is not text", "write it in quotes if it is a name")
+    return value
+
+
+def words(check: Callable[[str], object]) -> Key:
+    """Give a key of texts that `check` accepts."""
+
+    def read(value: object) -> str:
+        given = text(value)
+        bare(check, given)
+        return given
+
+    return Key("text", read)
+
+
+def flags(check: Callable[[bool], object] = bool) -> Key:
+    """Give a key of truth values."""
+
+    def read(value: object) -> bool:
+        if not isinstance(value, bool):
+            right = "write true or false"
+            raise SpecError(None, f"{shown(value)} is neither true nor false", right)
+        bare(check, truth("value", value))
+        return value
+
+    return Key("truth", read)
+
+
+def numbers(check: Callable[[float], object] = float) -> Key:
+    """Give a key of numbers."""
+
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise SpecError(None, f"{shown(value)} is not a number", "write one, such as 0.5")
+        bare(check, value)
+        return float(value)
+
+    return Key("number", read)
+
+
+def wholes(check: Callable[[int], object] = int, *, least: int = 0, most: int = 2**63 - 1) -> Key:
+    """Give a key of whole numbers, of which ``0:9:+1`` and ``1:64:x2`` are several."""
+
+    def read(value: object) -> int:
+        number = whole_of(value, least, most)
+        bare(check, number)
+        return number
+
+    def several(given: str) -> list[Value]:
+        return [read(each) for each in _range(given)]
+
+    return Key("whole", read, several)
+
+
+def whole_of(value: object, least: int, most: int) -> int:
+    """Read a whole number within bounds."""
+    try:
+        return whole("value", value, least, most)
+    except SpecError as error:
+        raise error.but(field=None) from None
+
+
+def quantities(check: Callable[[str], object]) -> Key:
+    """Give a key of texts with a unit that `check` accepts."""
+
+    def read(value: object) -> str:
+        bare(check, value)
+        return text(value)
+
+    return Key("text", read)
+
+
+def bare(check: Callable[[Any], object], value: object) -> object:
+    """Check a value; the error names no field, since the key stands before it."""
+    try:
+        return check(value)
+    except Error as error:
+        raise SpecError(None, error.why, error.remedy) from None
+
+
+def _range(given: str) -> Iterable[int]:
+    """Read ``begin:end``, ``begin:end:+step`` or ``begin:end:xfactor``."""
+    right = "write begin:end:+step or begin:end:xfactor, as 0:9:+1 or 1:64:x2"
+    parts = [part.strip() for part in given.split(":")]
+    step = parts[2] if len(parts) == 3 else "+1"
+    digits = [*parts[:2], step[1:]]
+    is_range = len(parts) in (2, 3) and step[:1] in ("+", "x", "*")
+    if not is_range or not all(
+        each.isascii() and each.isdecimal() and len(each) < 19 for each in digits
+    ):
+        raise SpecError(None, f"{shown(given)} is no range of whole numbers", right)
+    begin, end, by = map(int, digits)
+    if end < begin or by < (1 if step[0] == "+" else 2) or (step[0] != "+" and begin == 0):
+        raise SpecError(None, f"{shown(given)} is no range of whole numbers", right)
+    if step[0] == "+":
+        count = (end - begin) // by + 1
+        if count > MOST_OF_RANGE:
+            limit = f"a range has at most {MOST_OF_RANGE:,}"
+            raise SpecError(None, f"{shown(given)} has {count:,} numbers", limit)
+        return range(begin, end + 1, by)
+    found = [begin]
+    while found[-1] * by <= end:
+        found.append(found[-1] * by)
+    return found
+
+
+def _sizes(given: str) -> list[Value]:
+    try:
+        return list(sizes_of(given))
+    except SpecError as error:
+        raise error.but(field=None) from None
+
+
+def _size(value: object) -> int:
+    return parse_size(value, field=None)
+
+
+def _failures(value: object) -> tuple[str, ...]:
+    from hocket.topology.text import read_failures
+
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list):
+        why = f"{shown(value)} is no list of devices and links"
+        raise SpecError(None, why, "write [gpu0, 'gpu1,gpu2'], or [] where nothing has failed")
+    bare(read_failures, items)
+    return tuple(" ".join(each.split()) for each in items)
+
+
+def _collective(given: str) -> None:
+    if not is_file(given):
+        kind_of(given)
+
+
+def _algorithm(name: str) -> None:
+    if name.endswith(".py") or ".py:" in name:
+        why = f"{shown(name)} is a file"
+        raise SpecError(None, why, "register the algorithm by an entry point, and give its name")
+    if not name.startswith("schedule:"):
+        check_name(name)
+
+
+def _training_algorithm(name: str) -> None:
+    if name not in ("ideal", "none"):
+        _algorithm(name)
+
+
+def _rate(value: object) -> int:
+    return parse_written(parse_bandwidth, value, field=None)
+
+
+def _rates(value: str) -> None:
+    instance_of(str, "value", value, "write it with a unit")
+    for each in value.split(","):
+        _rate(each)
+
+
+def _delays(value: str) -> None:
+    instance_of(str, "value", value, "write it with a unit")
+    for each in value.split(","):
+        _delay(each)
+
+
+def _delay(value: object) -> int:
+    return parse_written(parse_time, value, field=None)
+
+
+def _of(kind: Callable[..., object], field: str) -> Callable[[Any], object]:
+    """Check a value as a field of options."""
+    return lambda value: kind(**{field: value})
+
+
+def _parallel(given: str) -> None:
+    from hocket.training.parallel import Parallel
+
+    Parallel.parse(given)
+
+
+def anything(value: object) -> object:
+    """Accept what the library checks at each point, since it depends on the network."""
+    return value
+
+
+SIZE = Key("whole", _size, _sizes)
+TEXT = words(anything)
+FAILED = Key("text", _failures, is_list=True)
+PARALLEL = words(_parallel)
+RATE = quantities(_rate)
+DELAY = quantities(_delay)
+SEED = wholes(_of(PlanOptions, "seed"))
+
+NETWORK: Mapping[str, Key] = {
+    "topology": TEXT,
+    "bandwidth": quantities(_rates),
+    "latency": quantities(_delays),
+    "failed": FAILED,
+    "groups": TEXT,
+}
+"""Where: as ``--topology`` and its companions."""
+
+TASK: Mapping[str, Key] = {
+    "collective": words(_collective),
+    "size": SIZE,
+    "npus": TEXT,
+    "root": TEXT,
+}
+"""What is to be done."""
+
+PLANNING: Mapping[str, Key] = {
+    "algorithm": words(_algorithm),
+    "chunks": wholes(_of(PlanOptions, "chunks"), least=1),
+    "chunk_size": SIZE,
+    "routing": words(_of(PlanOptions, "routing")),
+    "time_limit": quantities(_delay),
+    "seed": SEED,
+    "unwind": words(_of(PlanOptions, "unwind")),
+    "trials": wholes(_of(PlanOptions, "trials"), least=1),
+    "window": wholes(_of(PlanOptions, "window"), least=1),
+    "slot": quantities(_delay),
+    "latency_model": words(_of(PlanOptions, "latency")),
+    "cache": flags(),
+}
+"""How plans are made."""
+
+
+def training_algorithm() -> Key:
+    """Give the key of the algorithm of all collectives of a training."""
+    return words(_training_algorithm)
+
+
+def of_options(kind: Callable[..., object], fields: Mapping[str, str]) -> dict[str, Key]:
+    """Give keys that set fields of options: of each field, the type of its values."""
+    made: dict[str, Callable[[Callable[[Any], object]], Key]] = {
+        "whole": wholes,
+        "text": words,
+        "number": numbers,
+        "truth": flags,
+    }
+    return {name: made[column](_of(kind, name)) for name, column in fields.items()}

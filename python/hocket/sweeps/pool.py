@@ -1,0 +1,203 @@
+"""Processes of this machine that run parts of a sweep."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hocket.errors import SimulationError
+from hocket.sweeps.sweep import Sweep
+from hocket.sweeps.worker import read_frame, write_frame
+
+__all__ = ["Executor", "Local", "Outcome", "Task"]
+
+_AHEAD = 2
+"""Tasks that a process has: the one that it does, and the next."""
+_MOST_STILLBORN = 20
+"""Processes that end in a row before they have done anything, after which no more are started."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process is asked for: a part, or a point whose result nobody wants.
+
+    Attributes
+    ----------
+    kind
+        ``part`` or ``point``.
+    number
+        Of the part or point.
+    killers
+        Points that are left out.
+    """
+
+    kind: str
+    number: int
+    killers: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task.
+
+    Attributes
+    ----------
+    task
+        The task.
+    answer
+        File and number of failed points; None of a point, or where the process ended.
+    is_dead
+        Whether the process that did it ended.
+    """
+
+    task: Task
+    answer: tuple[bytes, int] | None
+    is_dead: bool = False
+
+
+class Executor(Protocol):
+    """Runs tasks somewhere."""
+
+    @property
+    def room(self) -> int:
+        """How many more tasks it would take now."""
+        ...
+
+    def submit(self, task: Task) -> None:
+        """Take a task."""
+        ...
+
+    def wait(self) -> list[Outcome]:
+        """Wait until a task is done or its process has ended."""
+        ...
+
+    def close(self) -> None:
+        """End all processes."""
+        ...
+
+
+@dataclass
+class _Worker:
+    process: subprocess.Popen[bytes]
+    tasks: deque[Task] = field(default_factory=deque)
+    has_answered: bool = False
+
+
+class Local:
+    """An executor of so many processes."""
+
+    def __init__(self, sweep: Sweep, workers: int) -> None:
+        self._sweep = sweep
+        self._selector = selectors.DefaultSelector()
+        self._stillborn = 0
+        self._workers: list[_Worker] = []
+        try:
+            for _ in range(workers):
+                self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def turn_to(self, sweep: Sweep) -> None:
+        """Take tasks of another sweep from now on; there must be none of the last one."""
+        self._sweep = sweep
+        for worker in self._workers:
+            self._tell(worker)
+
+    @property
+    def pids(self) -> list[int]:
+        """Numbers of the processes."""
+        return [worker.process.pid for worker in self._workers]
+
+    @property
+    def room(self) -> int:
+        """How many more tasks it would take now."""
+        return sum(_AHEAD - len(worker.tasks) for worker in self._workers)
+
+    def submit(self, task: Task) -> None:
+        """Give a task to the process that has least to do."""
+        worker = min(self._workers, key=lambda each: len(each.tasks))
+        worker.tasks.append(task)
+        assert worker.process.stdin is not None
+        with suppress(OSError):  # if it has ended, waiting finds that
+            write_frame(worker.process.stdin, (task.kind, task.number, task.killers))
+
+    def wait(self) -> list[Outcome]:
+        """Wait until a task is done or its process has ended."""
+        found: list[Outcome] = []
+        while not found:
+            for key, _ in self._selector.select():
+                found += self._heard(key.data)
+        return found
+
+    def _heard(self, worker: _Worker) -> list[Outcome]:
+        assert worker.process.stdout is not None
+        try:
+            answer = read_frame(worker.process.stdout)
+        except (EOFError, OSError):
+            return self._ended(worker)
+        self._stillborn = 0
+        worker.has_answered = True
+        return [Outcome(worker.tasks.popleft(), answer)]
+
+    def _ended(self, worker: _Worker) -> list[Outcome]:
+        """Start another in the place of a process that ended; it gets the tasks that were not begun."""
+        self._stop(worker)
+        self._workers.remove(worker)
+        if not worker.has_answered:
+            self._stillborn += 1
+            if self._stillborn > _MOST_STILLBORN:
+                raise SimulationError(
+                    None, "processes end as soon as they begin", "see what they printed"
+                )
+        self._start()
+        first, *rest = worker.tasks or [None]
+        for task in rest:
+            assert task is not None
+            self.submit(task)
+        return [] if first is None else [Outcome(first, None, is_dead=True)]
+
+    def _start(self) -> None:
+        # A session of its own: Ctrl-C ends whoever started it, and its standard input with that.
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hocket.sweeps.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "RAYON_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
+        worker = _Worker(process)
+        self._workers.append(worker)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._selector.register(process.stdout, selectors.EVENT_READ, worker)
+        self._tell(worker)
+
+    def _tell(self, worker: _Worker) -> None:
+        assert worker.process.stdin is not None
+        with suppress(OSError):  # if it has ended, waiting finds that
+            write_frame(worker.process.stdin, self._sweep)
+
+    def _stop(self, worker: _Worker) -> None:
+        process = worker.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._selector.unregister(process.stdout)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        with suppress(OSError):
+            process.stdin.close()
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self._workers:
+            self._stop(worker)
+        self._workers.clear()
+        self._selector.close()

@@ -1,0 +1,338 @@
+"""Runs a sweep: parts to processes, their files into a folder, and on from where it was left."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hocket._checks import check_function, instance_of, path_of, whole
+from hocket._core import __version__
+from hocket._results import TableResult
+from hocket.collectives.collective import Progress
+from hocket.errors import SpecError
+from hocket.files.atomic import replacing, write_text
+from hocket.files.complaint import shown_path
+from hocket.sweeps.pool import Executor, Local, Outcome, Task
+from hocket.sweeps.sweep import Sweep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hocket.sweeps.data import SweepRunData
+
+__all__ = ["MANIFEST", "SweepRun", "load_sweep", "run_sweep"]
+
+MANIFEST = "sweep.json"
+"""What says which sweep a folder is of."""
+ROWS = "rows"
+"""The data set in it: a folder of its own, since readers of one take every file in it."""
+_DEATHS = 2
+_MOST_WORKERS = 1024
+
+
+@dataclass(frozen=True)
+class SweepRun(TableResult):
+    """A sweep that has been run.
+
+    Attributes
+    ----------
+    sweep
+        What was run.
+    folder
+        Where its rows are, as one Parquet data set.
+    failed
+        Points that failed; their rows say why.
+    resumed
+        Points that were there already.
+    """
+
+    sweep: Sweep
+    folder: Path
+    failed: int
+    resumed: int
+
+    def to_dict(self) -> SweepRunData:
+        """Give it as values of JSON."""
+        return {
+            "command": self.sweep.command,
+            "points": self.sweep.count,
+            "failed": self.failed,
+            "resumed": self.resumed,
+            "parts": self.sweep.parts,
+            "folder": str(self.folder),
+        }
+
+    def to_frame(self) -> pa.Table:
+        """Give all rows as an Arrow table."""
+        return read_rows(self.folder)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.to_frame().to_pylist()
+        return rows
+
+
+def load_sweep(path: str | PathLike[str]) -> Sweep:
+    """Read a sweep file (docs/sweeps.md).
+
+    Raises
+    ------
+    SpecError
+        Naming file, line and key, what was wrong and what would be right.
+    """
+    from hocket.sweeps.yaml import from_file
+
+    return from_file(path_of("path", path))
+
+
+def run_sweep(
+    sweep: Sweep | str | PathLike[str],
+    folder: str | PathLike[str],
+    *,
+    workers: int | None = None,
+    ray: str | None = None,
+    progress: Progress | None = None,
+) -> SweepRun:
+    """Run all points of a sweep, and go on where an earlier run of it was stopped.
+
+    Points are run in processes of their own, in parts; each part is a file that is written whole or not at
+    all. The files are the same, byte by byte, whatever the number of processes, unless a limit of time ends
+    searches.
+
+    Parameters
+    ----------
+    sweep
+        A sweep, or its file.
+    folder
+        Where to; a folder that is not there, is empty, or was begun by the same sweep and version.
+    workers
+        Processes; by default one for each core.
+    ray
+        Address of a Ray cluster to run on instead, as ``"auto"`` or ``"ray://host:10001"``; ``"local"``
+        starts one on this machine.
+    progress
+        Called as ``progress(stage, done, total)`` with points.
+
+    Raises
+    ------
+    SpecError
+        If the folder has something else, or there is no such cluster.
+    """
+    if not isinstance(sweep, Sweep):
+        sweep = load_sweep(sweep)
+    check_function("progress", progress)
+    if workers is not None:
+        workers = whole("workers", workers, 1, _MOST_WORKERS)
+    if ray is not None:
+        instance_of(str, "ray", ray, "give an address, such as auto")
+        if workers is not None:
+            raise SpecError("workers", "a Ray cluster has its own", "leave it out")
+    sweep.check_count()
+    place = path_of("folder", folder)
+    there = _prepared(sweep, place)
+    left = [part for part in range(sweep.parts) if part not in there]
+    resumed = sum(len(sweep.numbers(part)) for part in there)
+    if left:
+        executor: Executor
+        if ray is None:
+            executor = Local(sweep, min(workers or cores(), len(left)))
+        else:
+            from hocket.sweeps.on_ray import OnRay
+
+            executor = OnRay(sweep, ray)
+        try:
+            _run(sweep, place, left, executor, progress)
+        finally:
+            executor.close()
+    return SweepRun(sweep, place, failed_points(place), resumed)
+
+
+def cores() -> int:
+    """Give how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # where there is no such thing
+        return os.cpu_count() or 1
+
+
+def _run(
+    sweep: Sweep,
+    place: Path,
+    left: Iterable[int],
+    executor: Executor,
+    progress: Progress | None,
+) -> None:
+    """Give out parts and keep what comes back."""
+    waiting = deque(Task("part", part) for part in left)
+    judged = _Judge(sweep)
+    missing = {task.number for task in waiting}
+    done = sweep.count - sum(len(sweep.numbers(part)) for part in missing)
+    while missing:
+        while waiting and executor.room > 0:
+            executor.submit(waiting.popleft())
+        for outcome in executor.wait():
+            task = outcome.task
+            if outcome.is_dead or task.kind == "point":
+                waiting.extendleft(judged.next(outcome))
+            elif outcome.answer is not None:
+                with replacing(part_file(place, task.number)) as temporary:
+                    temporary.write_bytes(outcome.answer[0])
+                missing.discard(task.number)
+                done += len(sweep.numbers(task.number))
+                if progress is not None:
+                    progress("points", done, sweep.count)
+
+
+class _Judge:
+    """Finds points that end the process that runs them.
+
+    A part whose process ended is run again; at the second time each of its points is run alone, and those
+    that end their process twice are left out of it.
+    """
+
+    def __init__(self, sweep: Sweep) -> None:
+        self._sweep = sweep
+        self._deaths: dict[tuple[str, int], int] = {}
+        self._open: dict[int, set[int]] = {}
+        self._killers: dict[int, set[int]] = {}
+
+    def next(self, outcome: Outcome) -> list[Task]:
+        """Say what is to be run now that a process has ended, or that a point has been tried."""
+        task = outcome.task
+        if outcome.is_dead:
+            key = (task.kind, task.number)
+            self._deaths[key] = self._deaths.get(key, 0) + 1
+            if self._deaths[key] < _DEATHS:
+                return [task]
+            self._deaths[key] = 0
+            if task.kind == "part":
+                numbers = self._sweep.numbers(task.number)
+                self._open[task.number] = set(numbers)
+                self._killers[task.number] = set(task.killers)
+                return [Task("point", number) for number in numbers if number not in task.killers]
+        part = task.number // self._sweep.part_size
+        still = self._open[part]
+        if outcome.is_dead:
+            self._killers[part].add(task.number)
+        still.discard(task.number)
+        still -= self._killers[part]
+        if still:
+            return []
+        return [Task("part", part, frozenset(self._killers[part]))]
+
+
+def part_file(place: Path, part: int) -> Path:
+    """Give the file of a part."""
+    return place / ROWS / f"part-{part:05d}.parquet"
+
+
+def _prepared(sweep: Sweep, place: Path) -> set[int]:
+    """Make the folder, or see which parts it has.
+
+    Raises
+    ------
+    SpecError
+        If it is no folder, or has something else.
+    """
+    where = shown_path(place)
+    manifest = place / MANIFEST
+    told = {
+        "format": "hocket.sweep",
+        "version": 1,
+        "hocket": __version__,
+        "hash": sweep.hash,
+        "points": sweep.count,
+        "parts": sweep.parts,
+        "keys": list(sweep.keys),
+        "sweep": sweep.to_dict(),
+    }
+    try:
+        if place.exists() and not place.is_dir():
+            raise SpecError(None, "is a file, not a folder", "name a folder", where)
+        names = {each.name for each in place.iterdir()} if place.exists() else set()
+        for each in place.rglob(".hocket-*.part"):  # of a run that was killed
+            each.unlink()
+        if manifest.name not in names:
+            if names - {ROWS} or (ROWS in names and any((place / ROWS).iterdir())):
+                right = "name a folder that is new or empty"
+                raise SpecError(None, "has other files", right, where)
+            (place / ROWS).mkdir(parents=True, exist_ok=True)
+            write_text(manifest, json.dumps(told, indent=1) + "\n")
+            return set()
+    except OSError as error:
+        why = f"cannot be written: {error.strerror or type(error).__name__}"
+        raise SpecError(None, why, "name another folder", where) from None
+    known = read_manifest(place)
+    if known.get("hash") != sweep.hash:
+        by = known.get("hocket")
+        why = "has rows of another sweep"
+        if by != __version__:
+            why = f"was begun by hocket {by}, and this is {__version__}"
+        raise SpecError(None, why, "name another folder, or remove this one", where)
+    return {part for part in range(sweep.parts) if _is_whole(part_file(place, part))}
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file begins and ends as Parquet does."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(4)
+            file.seek(-4, os.SEEK_END)
+            return begin == file.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+def read_manifest(place: Path) -> dict[str, Any]:
+    """Read which sweep a folder is of.
+
+    Raises
+    ------
+    SpecError
+        If it is of none.
+    """
+    where = shown_path(place)
+    right = "name a folder that hocket sweep wrote"
+    try:
+        found = json.loads((place / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise SpecError(None, "has no sweep", right, where) from None
+    if not isinstance(found, dict) or found.get("format") != "hocket.sweep":
+        raise SpecError(None, "has no sweep", right, where)
+    if found.get("version") != 1:
+        raise SpecError(None, "is of a later version of hocket", "use that version", where)
+    return found
+
+
+def read_rows(place: Path, columns: list[str] | None = None) -> pa.Table:
+    """Read the rows that a folder has, in the order of points.
+
+    Raises
+    ------
+    SpecError
+        If they cannot be read.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    files = sorted(str(each) for each in (place / ROWS).glob("part-*.parquet"))
+    where = shown_path(place)
+    if not files:
+        raise SpecError(None, "has no rows yet", "run hocket sweep to its end", where)
+    try:
+        table: pa.Table = ds.dataset(files, format="parquet").to_table(columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        why = f"cannot be read: {' '.join(str(error).split())[:200]}"
+        raise SpecError(None, why, "run the sweep again into another folder", where) from None
+    return table
+
+
+def failed_points(place: Path) -> int:
+    """Count the points of a folder that failed."""
+    column = read_rows(place, ["error"]).column("error")
+    return int(len(column) - column.null_count)

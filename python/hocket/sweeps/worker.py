@@ -1,0 +1,78 @@
+"""A process that runs parts of a sweep for whoever started it: ``python -m hocket.sweeps.worker``.
+
+It is told what to do on standard input, in frames, and ends with it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+import threading
+from queue import SimpleQueue
+from typing import IO, Any
+
+_LENGTH = struct.Struct("<Q")
+
+
+def write_frame(file: IO[bytes], value: object) -> None:
+    """Write a value behind its length."""
+    data = pickle.dumps(value)
+    file.write(_LENGTH.pack(len(data)) + data)
+    file.flush()
+
+
+def read_frame(file: IO[bytes]) -> Any:
+    """Read a value.
+
+    Raises
+    ------
+    EOFError
+        If there is none.
+    """
+    head = file.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(head)
+    data = file.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def main() -> None:
+    """Run what is asked for until standard input ends."""
+    source = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what anything prints is no answer
+    tasks: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_listen, args=(source, tasks), daemon=True).start()
+
+    from hocket.sweeps.tools import Tools
+    from hocket.sweeps.work import run_part, run_point
+
+    while True:
+        told = tasks.get()
+        if not isinstance(told, tuple):  # a sweep, which the tasks that follow are of
+            sweep, tools = told, Tools(told.loaded)
+            continue
+        kind, number, killers = told
+        if kind == "part":
+            answer: object = run_part(sweep, number, tools, killers)
+        else:
+            run_point(sweep, number, tools)
+            answer = None
+        write_frame(answers, answer)
+
+
+def _listen(source: IO[bytes], tasks: SimpleQueue[Any]) -> None:
+    """Hand on what comes; end the process when nothing more will."""
+    try:
+        while True:
+            tasks.put(read_frame(source))
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""What a folder for ASTRA-sim has besides traces, and which files of one are written here."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["MEMORY", "is_trace_file"]
+
+MEMORY = {"memory-type": "NO_MEMORY_EXPANSION"}
+"""ASTRA-sim's file of a memory beyond that of the NPUs, which there is none of."""
+# "log" is what ASTRA-sim leaves.
+_OWN = re.compile(r"(plan|workload)\.[0-9]+\.et|(system|memory|groups)\.json|network\.yml|log")
+
+
+def is_trace_file(name: str) -> bool:
+    """Whether a file of a folder is one that is written here, by its name."""
+    return _OWN.fullmatch(name) is not None

@@ -1,0 +1,159 @@
+"""What is read off a network whose NPUs or nodes are not alike: the slowest counts, and is soon found."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hocket as hk
+from hocket._core import Topology
+from hocket.profiles.flows import Flows
+from hocket.profiles.hardware import hardware_of, neighbour_bandwidth
+
+
+def failed(network: str, *links: tuple[str, str]) -> Topology:
+    return hk.topology.load(network).without(links=links)
+
+
+@pytest.mark.parametrize(
+    ("network", "link", "bandwidth", "nics"),
+    [
+        # One of six links of 25 GB/s; two of them; one of seven of 48; one of three of an NPU of a torus.
+        ("dgx1_v100", ("gpu7", "gpu3"), 125e9, 0),
+        ("dgx1_v100", ("gpu7", "gpu6"), 100e9, 0),
+        ("mi300x_8gpu", ("gpu7", "gpu0"), 6 * 48e9, 0),
+        ("mi300x_8gpu", ("gpu7", "pci23"), 7 * 48e9, 0),
+        ("torus:10x10x10@25GB/s,1us", ("npu999", "npu998"), 125e9, 0),
+        # One of eight NICs, and the link to the NVSwitch, without which the NIC is all there is.
+        ("dgx_a100_4box", ("b3g7", "b3nic7"), 300e9, 175e9),
+        ("dgx_a100_4box", ("b3g7", "b3nvs"), 25e9, 200e9),
+        ("dgx_a100_4box", ("b3nic7", "ib1"), 300e9, 175e9),
+        ("rail:128x8@300GB/s,1us@25GB/s", ("npu1023", "rail7"), 300e9, 175e9),
+    ],
+)
+def test_a_dead_link_of_the_last_npu_is_seen(
+    network: str, link: tuple[str, str], bandwidth: float, nics: float
+) -> None:
+    found = hardware_of(failed(network, link))
+    assert found.bandwidth == pytest.approx(bandwidth, rel=1e-4)
+    assert found.nic_bandwidth == pytest.approx(nics, rel=1e-4)
+
+
+def test_what_an_npu_with_all_its_links_sends_is_kept() -> None:
+    assert hardware_of(failed("dgx1_v100", ("gpu7", "gpu3"))).most == pytest.approx(150e9, rel=1e-4)
+    assert hardware_of(hk.topology.load("dgx1_v100")).most == 0
+
+
+@pytest.mark.parametrize(
+    ("network", "link", "profile", "kind"),
+    [
+        ("dgx1_v100", ("gpu7", "gpu3"), "v100", "all-reduce"),
+        ("dgx_a100_4box", ("b3g7", "b3nvs"), "a100", "all-reduce"),
+        ("dgx_a100_4box", ("b3nic7", "ib1"), "a100", "all-gather"),
+        ("dgx_h100_4box_quantum2", ("npu31", "rail7"), "h100", "all-reduce"),
+    ],
+)
+def test_predictions_get_slower_by_a_dead_link(
+    network: str, link: tuple[str, str], profile: str, kind: str
+) -> None:
+    def seconds(topology: Topology) -> float:
+        found = hk.predict(kind, topology, sizes="1 GiB", profile=profile)
+        return found.times[0].seconds
+
+    whole, broken = hk.topology.load(network), failed(network, link)
+    assert seconds(broken) > 1.05 * seconds(whole)
+    asked = (hk.nccl.predict(kind, each, size="1 GiB").seconds for each in (broken, whole))
+    assert next(asked) > 1.05 * next(asked)
+
+
+def test_a_dead_link_leaves_the_gpu_what_it_is() -> None:
+    """125 GB/s is what no GPU of NVIDIA has; the other seven say that it is Volta."""
+    pick = hk.nccl.predict("all-reduce", failed("dgx1_v100", ("gpu7", "gpu3")), size="1 GiB")
+    assert pick.gpu == "volta"
+
+
+@pytest.mark.parametrize(
+    ("network", "dead"),
+    [
+        ("box:128x8x8@300GB/s,1us@25GB/s", ("npu1023", "nic127_7")),
+        ("rail:128x8@300GB/s,1us@25GB/s", ("npu1023", "rail7")),
+        ("torus:10x10x10@25GB/s,1us", ("npu999", "npu998")),
+        ("themis_3d_fc_ring_sw", ("npu1023", "sw127")),
+    ],
+)
+def test_devices_that_are_alike_are_looked_at_once(
+    monkeypatch: pytest.MonkeyPatch, network: str, dead: tuple[str, str]
+) -> None:
+    """A thousand NPUs: a handful of flows each way, not one for each NPU or node."""
+    plain, counted = Flows.most, []
+
+    def most(self: Flows, *args: object, **keywords: object) -> float:
+        counted.append(1)
+        return plain(self, *args, **keywords)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Flows, "most", most)
+    hardware_of(hk.topology.load(network))
+    assert len(counted) <= 4
+    hardware_of(failed(network, dead))
+    assert len(counted) <= 4 + 12
+
+
+def one_by_one(topology: Topology) -> tuple[float, float]:
+    """Give the least flow of any NPU to the others, and back: each by itself, by another library."""
+    graph = nx.DiGraph()
+    columns = (topology.link_src, topology.link_dst, topology.link_bandwidth)
+    for src, dst, rate in zip(*(column.tolist() for column in columns), strict=True):
+        before = graph.get_edge_data(src, dst, {"capacity": 0})["capacity"]
+        graph.add_edge(src, dst, capacity=before + rate)
+    npus = range(topology.npu_count)
+    out, back = [], []
+    for npu in npus:
+        joined = graph.copy()
+        joined.add_edges_from((other, "others") for other in npus if other != npu)
+        joined.add_edges_from(("others'", other) for other in npus if other != npu)
+        out.append(nx.maximum_flow_value(joined, npu, "others"))
+        back.append(nx.maximum_flow_value(joined, "others'", npu))
+    return min(out), min(back)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_skipping_what_is_alike_changes_nothing(data: st.DataObject) -> None:
+    """Rings over switches of few bandwidths, so that many NPUs look alike, and some are."""
+    npus, switches = data.draw(st.integers(2, 7)), data.draw(st.integers(1, 3))
+    count = npus + switches
+    rate = st.sampled_from([40, 50, 60])
+    order = data.draw(st.permutations(range(count)))
+    links = [(src, dst, data.draw(rate)) for src, dst in pairwise([*order, order[0]])]
+    ends = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
+    more = data.draw(st.lists(ends.filter(lambda each: each[0] != each[1]), max_size=14))
+    links += [(src, dst, data.draw(rate)) for src, dst in more]
+    src, dst, speeds = (np.array(column) for column in zip(*links, strict=True))
+    topology = Topology.from_arrays(
+        "made",
+        [f"d{place}" for place in range(count)],
+        npus,
+        [None] * switches,
+        src.astype(np.uint32),
+        dst.astype(np.uint32),
+        (speeds * 10**9).astype(np.uint64),
+        np.zeros(len(links), np.uint64),
+    )
+    found = hardware_of(topology)
+    direct = {(s, d) for s, d, _ in links if max(s, d) < npus}
+    pairs = [(a, b) for a in range(npus) for b in range(a)]
+    missing = [pair for pair in pairs if pair not in direct or pair[::-1] not in direct]
+    if 2 * len(missing) >= npus:
+        assert found.bandwidth == pytest.approx(min(one_by_one(topology)), rel=1e-4)
+
+
+def test_neighbours_are_the_slowest_group_of_any_node() -> None:
+    whole = hk.topology.load("dgx1_v100")
+    broken = failed("dgx1_v100", ("gpu7", "gpu6"))
+    assert neighbour_bandwidth(whole, 4) == pytest.approx(100e9, rel=1e-4)
+    assert neighbour_bandwidth(broken, 4) == pytest.approx(50e9, rel=1e-4)

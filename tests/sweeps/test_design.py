@@ -1,0 +1,216 @@
+"""Networks for a budget: against all candidates planned by hand, closed forms, and bad input."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from math import prod
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hocket as hk
+from hocket.cli import run as run_hocket
+from hocket.sweeps.candidates import (
+    KINDS,
+    Shape,
+    bought,
+    clos_shapes,
+    product_shapes,
+    splits,
+)
+from hocket.topology import costs as prices
+from hocket.topology.spec import CostsSpec, PriceSpec
+from hocket.topology.text import from_text
+
+COSTS = CostsSpec(2.0, PriceSpec(20.0, Fraction(1, 10**9)), PriceSpec(30.0, Fraction(1, 5 * 10**9)))
+ALGORITHMS = ["ring", "direct", "hierarchical"]
+
+
+def test_shapes_and_splits_are_all_there_are() -> None:
+    shapes = product_shapes(12, KINDS, 3)
+    assert len(set(shapes)) == len(shapes)
+    assert all(shape.npus == 12 for shape in shapes)
+    # 12; 2x6, 3x4, 4x3, 6x2; 2x2x3 in three orders. Of two NPUs, a full mesh is a ring.
+    assert len(shapes) == 3 + (6 + 9 + 9 + 6) + 3 * 2 * 2 * 3
+    for ways, steps in ((1, 4), (2, 4), (3, 6)):
+        found = list(splits(ways, steps))
+        assert len(set(found)) == len(found)
+        assert all(sum(each) == steps and min(each) >= 1 for each in found)
+        count = prod(range(steps - ways + 1, steps)) // prod(range(1, ways))
+        assert len(found) == count
+    for shape in clos_shapes(12):
+        assert shape.npus == 12
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from([*product_shapes(12, KINDS, 3), *clos_shapes(12)]),
+    st.data(),
+    st.integers(300, 9000),
+)
+def test_a_budget_is_spent_and_not_exceeded(shape: Shape, data: st.DataObject, budget: int) -> None:
+    if shape.clos is not None:
+        split = (1.0, data.draw(st.sampled_from([0.5, 1.0, 3.0, 4.0])))
+    else:
+        split = data.draw(st.sampled_from(list(splits(shape.ways, 5))))
+    made = bought(shape, split, float(budget), COSTS, None)
+    if made is None:
+        assert shape.fixed(COSTS) > budget - 10
+        return
+    spec = from_text(made.text("700ns"), bandwidth=None, latency=None)
+    cost = prices.cost_of(type(spec)(**{**vars(spec), "costs": COSTS}))
+    assert cost is not None
+    # Bandwidths are rounded down by less than a MB/s each.
+    assert 0 <= budget - cost.total < float(sum(shape.rates(COSTS))) * 10**6 * (1 + 1e-9)
+    if shape.clos is not None:
+        spines, _, below = shape.clos
+        host, up = made.bandwidths
+        assert below * host / (spines * up) == pytest.approx(split[1], rel=1e-2)
+
+
+def test_the_best_is_the_best_of_all_candidates() -> None:
+    """Every candidate is planned here, bounds or not."""
+    found = hk.design_network(
+        "all-reduce",
+        npus=4,
+        budget=900,
+        costs=COSTS,
+        size="1 MB",
+        algorithms=ALGORITHMS,
+        levels=[],
+        steps=3,
+        workers=1,
+    )
+    times = []
+    for shape in [*product_shapes(4, KINDS, 3), *clos_shapes(4)]:
+        ways = [(1.0, each) for each in (1.0, 2.0, 4.0)]
+        for split in ways if shape.clos is not None else splits(shape.ways, 3):
+            made = bought(shape, split, 900.0, COSTS, None)
+            if made is not None:
+                text = made.text("700ns")
+                ranked = hk.compare("all-reduce", text, size="1 MB", algorithms=ALGORITHMS)
+                times.append((ranked.best.run.time_ps, text))
+    assert found.is_exhausted
+    assert found.best.time_ps <= min(times)[0]
+    known = {text: time for time, text in times}
+    for each in found.designs:
+        assert known.get(each.network, each.time_ps) == each.time_ps
+        assert each.bound_ps is not None
+        assert each.bound_ps <= each.time_ps
+        assert each.cost <= 900
+    assert [each.time_ps for each in found.designs] == sorted(e.time_ps for e in found.designs)
+    # Those that were not planned for cannot be quicker: their bounds say so.
+    planned = {each.network for each in found.designs}
+    assert all(time >= found.best.time_ps for time, text in times if text not in planned)
+
+
+def test_results_do_not_depend_on_the_number_of_processes() -> None:
+    made = [
+        hk.design_network(
+            "all-gather", npus=6, budget=2000, costs=COSTS, size="1 MB", steps=3, workers=workers
+        ).to_dict()
+        for workers in (1, 3)
+    ]
+    assert made[0] == made[1]
+    front = made[0]["front"]
+    assert len(front) > 1
+    assert all(a["cost"] < b["cost"] for a, b in itertools.pairwise(front))
+    assert all(a["time_ps"] > b["time_ps"] for a, b in itertools.pairwise(front))
+
+
+def test_a_ring_of_two_is_a_cable() -> None:
+    # 100 units buy a cable of 80 GB/s besides its 20. Half of 1 MB goes each way twice, in pieces that
+    # keep the cable full: 12.5 us, and 0.7 us until the last has arrived.
+    costs = CostsSpec(0.0, PriceSpec(20.0, Fraction(1, 10**9)), PriceSpec(1000.0, Fraction(0)))
+    found = hk.design_network(
+        npus=2, budget=100, costs=costs, size=10**6, levels=[], algorithms=["ring"], workers=1
+    )
+    assert found.best.network == "Ring:2@80GB/s,700ns"
+    assert (found.best.cost, found.best.time_ps) == (100.0, 12_500_000 + 700_000)
+
+
+def test_training_is_judged_by_its_iteration() -> None:
+    found = hk.design_network(
+        npus=4,
+        budget=800,
+        costs=COSTS,
+        workload="alexnet",
+        kinds=["Ring", "clos"],
+        steps=2,
+        levels=[],
+        samples=16,
+        workers=1,
+    )
+    assert {each.candidate.shape.clos for each in found.designs} == {None}
+    best = found.best
+    run = hk.train("alexnet", best.network, samples=16, cache=False)
+    assert best.time_ps == run.time_ps
+    assert best.bound_ps is None
+
+
+def test_the_best_is_written_as_a_topology_file(tmp_path: Path) -> None:
+    for kinds in (["Ring", "Switch"], ["clos"]):
+        found = hk.design_network(
+            npus=6, budget=1500, costs=COSTS, size="1 MB", kinds=kinds, levels=[], workers=1
+        )
+        found.save(tmp_path / "best.yml")
+        assert hk.topology.price(tmp_path / "best.yml").total == pytest.approx(found.best.cost)
+        ranked = hk.compare(
+            "all-reduce", tmp_path / "best.yml", size="1 MB", algorithms=[found.best.algorithm]
+        )
+        assert ranked.best.run.time_ps == found.best.time_ps
+
+
+PRICES = "costs: {link: {each: 20, bandwidth: 1 per GB/s}, switch: {each: 30}}"
+WRONG = [
+    (
+        ("-b", "50"),
+        "--budget: 50 buys no network of 4 NPUs that any plan could be made for; the cheapest",
+    ),
+    (("-b", "0"), "--budget: 0.0 is no budget; give a number above 0"),
+    (("-n", "1"), "--npus: 1 is too small; give a whole number from 2 to 1048576"),
+    (("--kinds", "Rin"), "--kinds: there is no 'Rin'; did you mean 'Ring'?"),
+    (("--kinds", "clos", "-n", "3"), "--kinds: 3 NPUs make no network of clos; kinds are Ring, "),
+    (
+        ("--costs", "kinds.yml"),
+        "costs.kinds: are of a network that is there already; price link and ",
+    ),
+    (("--costs", "free.yml"), "--costs: the bandwidth of links costs nothing; price it"),
+    (("--costs", "none.yml"), "none.yml: cannot be read: No such file or directory"),
+    (("--oversubscription", "0"), "--oversubscription: 0.0 is not valid; give numbers from "),
+    (
+        ("--oversubscription", "x"),
+        "--oversubscription: 'x' is not a list of numbers; write numbers",
+    ),
+    (("--latency", "1 parsec"), "'parsec' is not a unit of time"),
+    (("--workload", "alexnet"), "--size: a workload has its own; leave it out"),
+    (("--samples", "3"), "--samples: it is of training; give a workload, or leave it out"),
+    (("-a", "rong"), "there is no algorithm 'rong'; did you mean 'ring'?"),
+    (("-o", "x.txt"), "--output: 'x.txt' does not end in .yml; name a .yml file"),
+    (("--steps", "0"), "--steps: 0 is too small"),
+    (("-w", "0"), "--workers: 0 is too small"),
+]
+
+
+@pytest.mark.parametrize(("argv", "message"), WRONG, ids=[" ".join(argv) for argv, _ in WRONG])
+def test_bad_input_is_one_line(
+    argv: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("prices.yml").write_text(PRICES)
+    Path("free.yml").write_text("costs: {link: {each: 20}}")
+    Path("kinds.yml").write_text("costs: {kinds: {nv: {each: 20}}}")
+    usual = {"-n": "4", "-b": "500", "-s": "1MB", "--costs": "prices.yml", "-w": "1"}
+    given = dict(zip(argv[::2], argv[1::2], strict=True))
+    words = [word for pair in {**usual, **given}.items() for word in pair]
+    assert run_hocket(["design", *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
