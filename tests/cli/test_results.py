@@ -129,6 +129,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "calibrate": ("fitted-profile", ("calibrate", str(SWEEP), "-t", "hgx_h200_8gpu")),
     "run": ("timed-calls", ("run", "--np", "2", "-s", "1KB", "--calls", "2")),
     "autotune": ("tuning", ("autotune", "--np", "3", "--sizes", "4K", "-o", "table.json")),
+    "doctor": ("installation", ("doctor",)),
     "reproduce": ("reproduction", ("reproduce", "themis", "--figure", "9")),
     "route": ("cluster-run", ("route", str(EXAMPLES / "jobs.yml"), "-f", "clos:32x64")),
     "route, compare": (
@@ -150,7 +151,7 @@ def test_the_published_schema_is_that_of_the_code(validator: Any) -> None:
     )
     validator.check_schema(validator.schema)
     elsewhere = {"traced-workload", "testbed-study", "testbed-steering", "calibration"}
-    elsewhere.add("nccl-asked-tuner")  # in tests/nccl, where a plugin is built
+    elsewhere |= {"nccl-asked-tuner", "testbed-plans"}  # where a plugin, or a testbed, is built
     assert {each for each, _ in COMMANDS.values()} | elsewhere == set(DOCUMENTS), (
         "tests of from-torch run where PyTorch is, those of testbeds where one can be built"
     )

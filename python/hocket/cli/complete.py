@@ -82,6 +82,10 @@ _OPTIONS: dict[str, Callable[[str], list[str]]] = {
 _OTHERS: dict[tuple[str, str], Callable[[str], list[str]] | None] = {
     ("simulate", "--fidelity"): all_fidelities,
     ("trace run", "--npu"): None,
+    ("check", "--topology"): None,
+    ("check", "-t"): None,
+    ("export", "--topology"): None,
+    ("export", "-t"): None,
     ("run", "--collective"): collectives,
     ("design", "--workload"): models,
 }
@@ -94,15 +98,18 @@ _ARGUMENTS: dict[str, Callable[[str], list[str]]] = {
     "predict": collectives,
     "nccl predict": collectives,
     "advise failures": collectives,
+    "autotune": collectives,
+    "testbed run": algorithms,
     "train": models,
     "predict-training": models,
     "compare-training": models,
     "topology show": topologies,
     "topology draw": topologies,
+    "topology export": topologies,
     "workload show": models,
 }
 """The first argument, by command."""
-_GROUPS = ("advise", "nccl", "topology", "workload", "trace", "reproduce", "sweep")
+_GROUPS = ("advise", "nccl", "topology", "workload", "trace", "reproduce", "sweep", "testbed")
 
 
 def completed(words: list[str], incomplete: str) -> list[str] | None:

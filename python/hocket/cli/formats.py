@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.groups import grouped
 from hocket.cli.plan import describe
 from hocket.errors import SpecError
@@ -212,6 +212,7 @@ class Reading:
         typer.Option(
             "--topology",
             "-t",
+            autocompletion=complete.topologies,
             help="The network that the file is for; of graphs of NCCL the dump of the machine.",
         ),
     ] = None
