@@ -87,6 +87,7 @@ _OTHERS: dict[tuple[str, str], Callable[[str], list[str]] | None] = {
     ("export", "--topology"): None,
     ("export", "-t"): None,
     ("run", "--collective"): collectives,
+    ("testbed run", "--collective"): collectives,
     ("design", "--workload"): models,
 }
 """Where an option of a command is another; None where nothing is completed."""
