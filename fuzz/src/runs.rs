@@ -29,6 +29,7 @@ pub fn check(verified: &Verified, draw: &mut Draw<'_>) {
         ]),
         latency: draw.one_of(&[LatencyModel::Overlapped, LatencyModel::Occupying]),
         keep_services: draw.yes(),
+        ..SimulateOptions::default()
     };
     if let Some(run) = told(simulate(verified, &options, &mut Patience(1_000))) {
         look_at(&run, verified, Fidelity::Link);
