@@ -41,6 +41,7 @@ pub fn of_plan(verified: &Verified, seed: &mut Seed, tally: &mut Tally) {
             switching: Some(SWITCHINGS[seed.below(2)]),
             latency: LATENCIES[seed.below(2)],
             keep_services: false,
+            ..SimulateOptions::default()
         };
         match simulate(verified, &options, &mut Silent) {
             Ok(run) => tally.run("link", run.time, &link, &options),

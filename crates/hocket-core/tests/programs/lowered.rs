@@ -191,7 +191,8 @@ fn sent(program: &Program, verified: &Verified) -> [HashMap<(u32, u32), Vec<u32>
             .steps_of(index as u32)
             .map(|step| program.step(step));
         let sends = steps.filter(|step| step.op == Op::Send);
-        chunks.extend(sends.map(|step| step.sources()[0].offset() / each));
+        chunks
+            .extend(sends.map(|step| step.sources().next().expect("what is sent").offset() / each));
     }
     for (i, &chunk) in plan.chunk().iter().enumerate() {
         let chunks: &mut Vec<u32> = of_plan.entry((plan.src()[i], plan.dst()[i])).or_default();

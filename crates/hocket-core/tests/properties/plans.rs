@@ -70,6 +70,7 @@ fn models() -> Vec<SimulateOptions> {
                     switching: Some(switching),
                     latency,
                     keep_services: false,
+                    ..SimulateOptions::default()
                 });
             }
         }
