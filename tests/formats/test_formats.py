@@ -281,7 +281,7 @@ def test_commands_print_and_exit(
         (("--to", "nccl-scroll"), "is not a kind of file"),
         (("--to", "mscclpp", "--protocol", "LL128"), "is not a protocol of MSCCL++"),
         (("--to", "msccl", "--protocol", "LL99"), "is not a protocol of NCCL"),
-        (("--to", "msccl", "--channels", "0"), "is not 1 to"),
+        (("--to", "msccl", "--channels", "0"), "give a whole number from 1 to"),
         (("--to", "msccl", "--min-size", "2 elephants"), "elephants"),
     ],
 )

@@ -194,7 +194,8 @@ def test_plans_through_switches_take_what_nvls_does(tmp_path: Path) -> None:
     (each,) = hk.measured(path, "hgx_h200_8gpu", planning=QUICK, launch="process")
     assert each.verdict == "neither"
     assert each.best is not None
-    assert 0.97 * took < each.best <= 1.0001 * took
+    # NVLS moves 1 + 1/8 of the data over each NPU's links, a plan through switches may move 1.
+    assert took / (1 + 1 / 8) < each.best <= took
 
 
 def test_no_plan_beats_the_prediction(tmp_path: Path) -> None:

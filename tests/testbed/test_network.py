@@ -399,7 +399,7 @@ def test_the_command_prints_what_the_schema_says(
     assert found["runs"][0]["size_bytes"] == 600_000
     assert run(command) == 0
     said = capsys.readouterr()
-    assert "all-reduce of 600 KB on ring 3, links of 400 Mb/s" in said.out
+    assert "all-reduce of 600 kB on ring 3, links of 400 Mb/s" in said.out
 
 
 def test_bad_input_is_one_line(
@@ -414,10 +414,10 @@ def test_bad_input_is_one_line(
         ([*ring, str(file)], "ring was planned for 5 NPUs, this network has 4"),
         ([*ring, str(file), "--size", "1MB"], "--size: plan files have their own; leave it out"),
         (["-t", "ring:200@1GB/s,1us", "ring"], "--topology: ring 200 has 200 devices; give a"),
-        ([*ring, "ring", "--link-bandwidth", "1"], "--link-bandwidth: its slowest link"),
+        ([*ring, "ring", "--link-bandwidth", "1 B/s"], "--link-bandwidth: its slowest link"),
         ([*ring, "ring", "--repeats", "0"], "--repeats: 0"),
         ([*ring, "tto"], "tto: "),
-        ([*ring, "ring", "--size", "3"], "ring"),
+        ([*ring, "ring", "--size", "3B"], "of 3 B cannot be cut into 4 chunks"),
     ):
         assert run(["testbed", "run", *arguments]) == 2, arguments
         said = capsys.readouterr().err

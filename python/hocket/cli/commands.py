@@ -162,7 +162,7 @@ COMMANDS = (
     ),
     Command(
         "serve",
-        "Show plans live in a browser: a form says what is planned.",
+        "Show plans live in a browser: a form says what is planned; Ctrl-C ends it.",
         "serve:serve",
         "For example: hocket serve --topology torus:8x8@25GB/s,700ns",
     ),

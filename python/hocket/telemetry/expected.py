@@ -24,7 +24,6 @@ from hocket.profiles.measurement import Measurement
 from hocket.profiles.plans import predict_plan
 from hocket.profiles.prediction import predict_on
 from hocket.profiles.profile import Profile
-from hocket.profiles.robust import Fitted
 from hocket.simulation.run import simulate
 from hocket.telemetry.calls import KERNEL, Times
 
@@ -187,20 +186,10 @@ def _is_in_switches(plan: Plan) -> bool:
 
 
 def _time_of(plan: Plan, profile: Profile | None, progress: Progress | None) -> float:
-    """Give what a plan takes by a profile, or without one in simulated time [s].
-
-    Switches that sum or multicast are driven by one protocol, whose constants are those of NVLS.
-    """
+    """Give what a plan takes by a profile, or without one in simulated time [s]."""
     if profile is None:
         return simulate(plan, progress=progress).time_ps * 1e-12
-    if not _is_in_switches(plan):
-        return predict_plan(plan, profile).seconds
-    values = profile.values
-    parts = {"simple.fixed": "nvls.fixed", "simple.efficiency": "nvls.efficiency"}
-    constants = dict(profile.constants)
-    for own, other in parts.items():
-        constants[own] = Fitted(values[other], math.nan, math.nan, False)
-    return predict_plan(plan, replace(profile, constants=constants), protocol="simple").seconds
+    return predict_plan(plan, profile).seconds
 
 
 def _spread(sizes: Sequence[int]) -> Iterator[int]:
