@@ -58,8 +58,10 @@ def test_what_every_algorithm_plans_is_right_in_every_format(machine: str, tmp_p
                     assert REFUSALS.search(why), f"{name}: {why}"
                     continue
                 check = check_msccl if to == "msccl" else check_mscclpp
-                found = check(path.read_text(), runs=True)
+                # Packets go where messages go: running them in every order as well tells nothing new.
+                runs = protocol == "Simple"
+                found = check(path.read_text(), runs=runs)
                 assert not found.count, f"{name}: {found.findings[0].text}"
-                assert "every output is right" in found.notes[-1], name
+                assert not runs or "every output is right" in found.notes[-1], name
                 right += 1
     assert right
