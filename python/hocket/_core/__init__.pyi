@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self
 
+from hocket._core import chakra as chakra
 from hocket._core import cluster as cluster
 from hocket._core import formats as formats
 from hocket._core import interrupt as interrupt
 from hocket._core import iteration as iteration
 from hocket._core import kernel as kernel
+from hocket._core import multirail as multirail
 from hocket._core import nccl as nccl
 from hocket._core import packing as packing
 from hocket._core import perfetto as perfetto
@@ -61,6 +63,7 @@ __all__ = [
     "build_switch",
     "build_torus",
     "carries_out",
+    "chakra",
     "checked_routing",
     "cluster",
     "dimension_report",
@@ -71,6 +74,7 @@ __all__ = [
     "interrupt",
     "iteration",
     "kernel",
+    "multirail",
     "nccl",
     "packing",
     "perfetto",
