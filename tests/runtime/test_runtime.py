@@ -145,7 +145,10 @@ def test_plans_of_every_algorithm(transport: str) -> None:
 @pytest.mark.parametrize("size", [2, 3, 6, 8, 12, 16])
 def test_plans_of_every_algorithm_among_more(size: int, transport: str) -> None:
     plans = plans_of(size, KINDS)
-    work = run_plans(plans, (0, 1, 1009, 65_537), ("int64", "float32", "float16", "int8"))
+    sizes, dtypes = (0, 1, 1009, 65_537), ("int64", "float32", "float16", "int8")
+    if size > 8:  # several processes a core, where each call waits for all to have their turn
+        sizes, dtypes = (0, 1009), ("int64", "float16")
+    work = run_plans(plans, sizes, dtypes)
     with Ranks(size, work, transport=transport, timeout="120 s", join_timeout="120 s") as ranks:
         assert [ranks.ended(rank, 600).value for rank in range(size)] == [[]] * size
 
