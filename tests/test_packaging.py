@@ -67,7 +67,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a wheel and a source distribution, and give their folder."""
     folder = tmp_path_factory.mktemp("dist")
     maturin = [str(Path(sys.executable).with_name("maturin"))]
-    for command in (["build", "--release", "--locked", "--quiet"], ["sdist", "--quiet"]):
+    for command in (["build", "--release", "--locked", "--quiet"], ["sdist"]):
         subprocess.run([*maturin, *command, "--out", str(folder)], cwd=ROOT, check=True)
     return folder
 
