@@ -341,6 +341,11 @@ def _whole(value: object, field: str | None, kind: _Kind, names: tuple[str, str]
     return whole
 
 
+def counted(number: int, what: str) -> str:
+    """Write how many of something there are: ``"1 chunk"``, ``"1,024 chunks"``."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def printable(text: str) -> str:
     """Give a text of one line for a terminal: what would steer it, or hide, stands there as in Python."""
     if text.isprintable():

@@ -14,13 +14,13 @@ import typer
 from hocket.cli import options
 from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, Sizes, grouped
-from hocket.cli.numbers import RATES, TIMES, counted, percent
+from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
 from hocket.plans.synthesis import PlanOptions
 from hocket.topology.build import build_topology
-from hocket.units import format_size, format_time_ps
+from hocket.units import counted, format_size, format_time_ps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,7 +13,7 @@ from hocket.cli import options
 from hocket.cli.certificate import RATE_ONLY
 from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, Search, Simulation, Tasks, grouped
-from hocket.cli.numbers import RATES, SIZES, TIMES, common, counted, percent, share_of
+from hocket.cli.numbers import RATES, SIZES, TIMES, common, percent, share_of
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
@@ -22,7 +22,7 @@ from hocket.nccl.prediction import NcclPrediction
 from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.simulation.run import Run
 from hocket.topology.build import build_topology
-from hocket.units import format_size, format_time_ps
+from hocket.units import counted, format_size, format_time_ps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

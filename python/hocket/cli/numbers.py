@@ -25,11 +25,6 @@ _MAX_DECIMALS = 3
 _SPREAD = 10**5
 
 
-def counted(number: int, what: str) -> str:
-    """Write how many of something there are: ``"1 chunk"``, ``"1,024 chunks"``."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
 def in_one_unit(values: Sequence[float], units: Units) -> tuple[str, list[str]]:
     """Give the unit that suits a column, and its numbers in that unit, with the same decimals.
 

@@ -13,7 +13,7 @@ from hocket.cli import complete, options
 from hocket.cli.certificate import print_certificates
 from hocket.cli.form import Form
 from hocket.cli.groups import Nodes, Search, Task, grouped
-from hocket.cli.numbers import counted, share_of
+from hocket.cli.numbers import share_of
 from hocket.cli.symmetric import plan_and_show
 from hocket.cli.table import Table
 from hocket.cli.why import explain
@@ -27,7 +27,7 @@ from hocket.plans.planner import choose
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.plans.synthesis.options import ROUNDING
 from hocket.topology.build import build_topology
-from hocket.units import format_time_ps
+from hocket.units import counted, format_time_ps
 
 EXACT_LIMIT = 60.0
 """Seconds that exact searches where no limit is given."""

@@ -12,13 +12,14 @@ from hocket import _core
 from hocket._core import multirail
 from hocket.cli import complete, options
 from hocket.cli.groups import Output, grouped
-from hocket.cli.numbers import counted, share_of
+from hocket.cli.numbers import share_of
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
 from hocket.plans.advice import MAX_DIMENSIONS, advise_dimensions
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
 from hocket.plans.schedule import Schedule
 from hocket.plans.schedule import schedule as make_schedule
+from hocket.units import counted
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from hocket.cli import options
 from hocket.cli.console import Printer
-from hocket.cli.numbers import TIMES, counted, percent, share_of, significant
+from hocket.cli.numbers import TIMES, percent, share_of, significant
 from hocket.cli.table import NEVER, Table
 from hocket.training.stages import spoken
-from hocket.units import format_flops, format_size, format_time_ps
+from hocket.units import counted, format_flops, format_size, format_time_ps
 
 if TYPE_CHECKING:
     from hocket.training import Breakdown, TrainingRun

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -18,7 +17,7 @@ from hocket.formats.data import ExportedTraceData
 from hocket.formats.judgement import Written
 from hocket.plans.plan import Plan
 from hocket.topology.astra import astra_network
-from hocket.traces.folder import MEMORY, is_trace_file
+from hocket.traces.folder import MEMORY, is_trace_file, json_text
 
 __all__ = ["ExportedTrace", "export_trace"]
 
@@ -107,13 +106,13 @@ def export_trace(
 
         made = export(plan.core, write, progress=progress)
         notes = list(made.notes)
-        files = {"system.json": _json(_system(made)), "memory.json": _json(MEMORY)}
+        files = {"system.json": json_text(_system(made)), "memory.json": json_text(MEMORY)}
         try:
             files["network.yml"] = astra_network(plan.topology)
         except InfeasibleError as error:
             notes.append(f"no network.yml: {error.why}")
         if made.group is not None:
-            files["groups.json"] = _json({"1": made.group})
+            files["groups.json"] = json_text({"1": made.group})
         if made.call != plan.collective.kind:
             called = f"its files are those of the {plan.collective.kind} all the same"
             notes.append(f"the workload calls it {made.call}, which ASTRA-sim knows; {called}")
@@ -144,7 +143,3 @@ def _system(made: Exported) -> dict[str, object]:
         f"{made.call}-implementation-custom": ["plan"],
         "local-mem-bw": 1_000_000,
     }
-
-
-def _json(values: object) -> str:
-    return json.dumps(values, indent=2) + "\n"

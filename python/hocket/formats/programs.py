@@ -14,6 +14,7 @@ from hocket.files.atomic import replacing
 from hocket.formats.judgement import Judgement, Written, faults_of
 from hocket.plans.builder import PlanBuilder
 from hocket.topology.sources import as_topology
+from hocket.units import counted
 
 if TYPE_CHECKING:
     from hocket.plans.plan import Plan
@@ -51,10 +52,6 @@ def judged(
     return judge
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s'[: number != 1]}"
-
-
 def _summary(found: Checked, title: str) -> str:
     modes = [
         name
@@ -64,7 +61,7 @@ def _summary(found: Checked, title: str) -> str:
     return (
         f"{title}: {found.name}, {found.collective} among {found.ranks} ranks, "
         f"{' and '.join(modes) or 'neither in place nor out of place'}, {found.protocol}, "
-        f"{_count(found.chunks, 'chunk')}, {_count(found.steps, 'step')}"
+        f"{counted(found.chunks, 'chunk')}, {counted(found.steps, 'step')}"
     )
 
 
@@ -83,9 +80,9 @@ def written(
             made = core(plan.core, file.write, progress=progress, **said)
         mode = "in place" if made.in_place else "out of place"
         summary = (
-            f"{title}, {mode}, {_count(made.chunks, 'chunk')}, {_count(made.steps, 'step')}, up to "
-            f"{made.blocks} thread blocks a rank on {_count(made.channels, 'channel')}, "
-            f"{_count(made.scratch_chunks, 'chunk')} of scratch"
+            f"{title}, {mode}, {counted(made.chunks, 'chunk')}, {counted(made.steps, 'step')}, up to "
+            f"{made.blocks} thread blocks a rank on {counted(made.channels, 'channel')}, "
+            f"{counted(made.scratch_chunks, 'chunk')} of scratch"
         )
         return Written((path,), summary, tuple(made.notes), program=made)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hocket.plot.style import LINK, picture
 from hocket.plot.timing import time_axis, time_unit
 from hocket.routing import ClusterRun, JobRun
+from hocket.units import counted
 
 BINS = 600
 """Of rates over time."""
@@ -66,7 +67,7 @@ def draw_timeline(run: ClusterRun, path: Path) -> None:
             _draw_rates(panels[1], rates, run.time / unit.seconds, colors)
         time_axis(panels[-1], run.time / _PS, unit_ps=unit.seconds / _PS)
         figure.suptitle(
-            f"{_count(len(jobs), 'job')} on {run.cluster.topology.name}, {run.scheme}: "
+            f"{counted(len(jobs), 'job')} on {run.cluster.topology.name}, {run.scheme}: "
             f"{run.time / unit.seconds:,.4g} {unit.name}"
         )
 
@@ -147,7 +148,7 @@ def _draw_legend(axes: Any, *, has_failed: bool) -> None:
 
 def _label(job: JobRun) -> str:
     name = job.job.name if len(job.job.name) <= 24 else f"{job.job.name[:23]}…"
-    return f"{name}, {_count(job.job.gpus, 'GPU')}"
+    return f"{name}, {counted(job.job.gpus, 'GPU')}"
 
 
 def _result(job: JobRun) -> str:
@@ -156,10 +157,6 @@ def _result(job: JobRun) -> str:
         return "nothing over NICs"
     unit = _unit(job.all_reduce)
     return f"all-reduce {job.all_reduce / unit.seconds:.4g} {unit.name}\n{job.slowdown:.2f} × ideal"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s'[: number != 1]}"
 
 
 def _draw_rates(axes: Any, rates: NDArray[np.float64], time: float, colors: Sequence[Any]) -> None:
@@ -201,7 +198,7 @@ def draw_links(run: ClusterRun, path: Path) -> None:
         _draw_tiers(below.subplots(), tiers, float(most))
         unit = _unit(run.time)
         figure.suptitle(
-            f"{_count(len(run.jobs), 'job')} on {run.cluster.topology.name}, {run.scheme}: mean use of "
+            f"{counted(len(run.jobs), 'job')} on {run.cluster.topology.name}, {run.scheme}: mean use of "
             f"links over {run.time / unit.seconds:,.4g} {unit.name}"
         )
 

@@ -16,6 +16,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from hocket.plot.scheme import Group, alike, chosen, device_kinds, groups_of, span
 from hocket.plot.style import ACCENT, NPU
+from hocket.units import counted
 
 if TYPE_CHECKING:
     from hocket import _core
@@ -143,12 +144,12 @@ class _Arranger:
     def _label(self, number: int, count: int, group: Group, depth: int) -> str:
         del depth
         which = f"{number + 1:,} of {count:,}: " if count > 1 else ""
-        return f"{which}{_count(group.npu_count, 'NPU')}"
+        return f"{which}{counted(group.npu_count, 'NPU')}"
 
     def _about(self, npus: Sequence[int]) -> list[str]:
         """Say how many NPUs there are, which, and what joins them directly."""
         inside = set(npus)
-        lines = [_count(len(npus), "NPU"), span(self.names, npus)]
+        lines = [counted(len(npus), "NPU"), span(self.names, npus)]
         direct = sum(dst in inside for npu in npus for dst in self.near[npu])
         if direct:
             lines.append(f"{direct:,} links inside")
@@ -221,10 +222,6 @@ def _once(row: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 def _text_width(lines: list[str]) -> float:
     return max(_SMALLEST, _CHARACTER * max(map(len, lines)) + 0.16)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s'[: number != 1]}"
 
 
 def draw_tiers(

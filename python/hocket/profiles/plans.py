@@ -27,7 +27,7 @@ from hocket.simulation.run import simulate
 if TYPE_CHECKING:
     from hocket.profiles.data import PlanPredictionData
 
-__all__ = ["PlanPrediction", "measured_network", "predict_plan"]
+__all__ = ["PlanPrediction", "ends_at_switches", "measured_network", "predict_plan"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def predict_plan(
     if nodes == 1:
         start += used.launch_per_npu * len(plan.collective.npus)
     frame = plan.to_frame()
-    by_switches = _ends_at_switches(plan)
+    by_switches = ends_at_switches(plan)
     if by_switches and protocol not in (None, "simple"):
         wrong = "switches sum or multicast in this plan, which libraries do with simple alone"
         raise SpecError("protocol", wrong, "leave it out, or give simple")
@@ -128,7 +128,7 @@ def predict_plan(
     return min(found, key=lambda each: each.seconds)
 
 
-def _ends_at_switches(plan: Plan) -> bool:
+def ends_at_switches(plan: Plan) -> bool:
     """Say whether transfers of a plan end at switches, which then sum or multicast."""
     columns = plan.transfers
     most = max(int(each.max(initial=0)) for each in (columns.src, columns.dst))

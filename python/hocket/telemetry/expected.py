@@ -21,7 +21,7 @@ from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.hardware import Hardware
 from hocket.profiles.law import behind, cells_of, launch_behind, ways_of
 from hocket.profiles.measurement import Measurement
-from hocket.profiles.plans import predict_plan
+from hocket.profiles.plans import ends_at_switches, predict_plan
 from hocket.profiles.prediction import predict_on
 from hocket.profiles.profile import Profile
 from hocket.simulation.run import simulate
@@ -147,7 +147,7 @@ class Expectation:
                     found.append(Best(_time_of(plan, profile, progress), plan.algorithm))
                 except InfeasibleError:
                     break
-                if profile is None or not _is_in_switches(plan):
+                if profile is None or not ends_at_switches(plan):
                     break
             if not found:
                 return {}
@@ -176,13 +176,6 @@ def launched(
         least = launch_behind(told.seconds * 1e6, (work or 0.0) * 1e6) - own
         took = min(max(least, min(profile.launch.values())), max(profile.launch.values()))
     return replace(profile, launch={"measured": took + own}, launch_per_npu=0.0)
-
-
-def _is_in_switches(plan: Plan) -> bool:
-    """Whether switches sum or multicast what a plan moves."""
-    ends = plan.transfers
-    last = max(int(ends.src.max(initial=0)), int(ends.dst.max(initial=0)))
-    return last >= plan.topology.npu_count
 
 
 def _time_of(plan: Plan, profile: Profile | None, progress: Progress | None) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 
-__all__ = ["MEMORY", "is_trace_file"]
+__all__ = ["MEMORY", "is_trace_file", "json_text"]
 
 MEMORY = {"memory-type": "NO_MEMORY_EXPANSION"}
 """ASTRA-sim's file of a memory beyond that of the NPUs, which there is none of."""
@@ -15,3 +16,8 @@ _OWN = re.compile(r"(plan|workload)\.[0-9]+\.et|(system|memory|groups)\.json|net
 def is_trace_file(name: str) -> bool:
     """Whether a file of a folder is one that is written here, by its name."""
     return _OWN.fullmatch(name) is not None
+
+
+def json_text(values: object) -> str:
+    """Write values as the text of a file beside the traces."""
+    return json.dumps(values, indent=2) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
@@ -15,7 +14,7 @@ from hocket.errors import InfeasibleError
 from hocket.files.atomic import replacing_folder
 from hocket.topology.astra import astra_network
 from hocket.traces.files import CALLS
-from hocket.traces.folder import MEMORY, is_trace_file
+from hocket.traces.folder import MEMORY, is_trace_file, json_text
 from hocket.training import TrainingRun
 from hocket.training.parallel import CAUSES, Group
 from hocket.training.timeline import labels
@@ -90,9 +89,9 @@ def write_training(
     npus = run.topology.npu_count
     graph = _Graph(run)
     files = {
-        "groups.json": _json(graph.numbered),
-        "system.json": _json(_system(run.topology)),
-        "memory.json": _json(MEMORY),
+        "groups.json": json_text(graph.numbered),
+        "system.json": json_text(_system(run.topology)),
+        "memory.json": json_text(MEMORY),
     }
     notes = []
     try:
@@ -215,7 +214,3 @@ def _system(topology: _core.Topology) -> dict[str, object]:
         "collective-optimization": "localBWAware",
         "local-mem-bw": 1_000_000,
     }
-
-
-def _json(values: object) -> str:
-    return json.dumps(values, indent=2) + "\n"
