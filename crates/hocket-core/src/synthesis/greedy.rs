@@ -133,7 +133,7 @@ pub(super) fn greedy(
         };
         let detour = match near.is_empty() {
             true => Detour::Ignore,
-            false => Detour::ALL[index as usize / choices.len() % Detour::ALL.len()],
+            false => Detour::ALL[(index / 2) as usize % Detour::ALL.len()],
         };
         // The faster way may be none for this chunk: those on it do not want it.
         let stuck = detour == Detour::Refuse && limit == u64::MAX;
