@@ -303,7 +303,8 @@ export class NetworkView {
 
   /** Draws what is picked out: links, devices, a cut, and how far each NPU has got with a chunk. */
   mark(links: Iterable<number>, devices: Iterable<number>, cut: { links: number[]; devices: number[] } | null, shares: Map<number, number> | null): void {
-    const { g } = sized(this.marks), of = theme(), { x, y } = this.scene.network, r = this.radius;
+    // The size is known: asking for it would lay out all that has changed beside.
+    const { g } = sized(this.marks, this.width, this.height), of = theme(), { x, y } = this.scene.network, r = this.radius;
     if (!this.detailed) return;
     const seen = (d: number): [number, number] => [x[d]! * this.k + this.left, y[d]! * this.k + this.top];
     if (cut) {
