@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from hocket.routing import ClusterRun
     from hocket.training import TrainingRun
+    from hocket.training.timeline import Span
 
     Page = tuple[dict[str, Any], bytes]
 
@@ -110,27 +112,49 @@ def training_page(runs: Sequence[TrainingRun], titles: Sequence[str] | None = No
     names = titles or [f"{run.workload.name} on {run.topology.name}" for run in runs]
     sheet = _Sheet(names[0] if len(runs) == 1 else "Training iterations")
     for run, title in zip(runs, names, strict=True):
-        spans = run.timeline()
-        used = sorted({(span.stage, span.track != "compute", span.track) for span in spans})
-        lanes = {(stage, track): i for i, (stage, _, track) in enumerate(used)}
-        head = sheet.add(
-            title,
-            run.total_ps,
-            [(f"stage {stage + 1}", track) for stage, track in lanes],
-            (
-                _Span(
-                    lanes[span.stage, span.track],
-                    span.start_ps,
-                    span.end_ps - span.start_ps,
-                    span.name,
-                    span.track if span.track != "compute" else span.does,
-                    span.exposed_ps,
-                )
-                for span in spans
-            ),
-        )
-        _of_training(head, run.to_dict())
+        _add_stages(sheet, title, run.total_ps, run.timeline())
+        _of_training(sheet.head["runs"][-1], run.to_dict())
     return sheet.made()
+
+
+def _add_stages(sheet: _Sheet, title: str, time_ps: int, spans: Sequence[Span]) -> None:
+    """Add a run with a lane for what each stage computes, and for each cause of its calls."""
+    used = sorted({(span.stage, span.track != "compute", span.track) for span in spans})
+    lanes = {(stage, track): i for i, (stage, _, track) in enumerate(used)}
+    sheet.add(
+        title,
+        time_ps,
+        [(f"stage {stage + 1}", track) for stage, track in lanes],
+        (
+            _Span(
+                lanes[span.stage, span.track],
+                span.start_ps,
+                span.end_ps - span.start_ps,
+                span.name,
+                span.track if span.track != "compute" else span.does,
+                span.exposed_ps,
+            )
+            for span in spans
+        ),
+    )
+
+
+def _saved_spans(document: Mapping[str, Any]) -> list[Span]:
+    """Give the spans of a saved iteration; none of what has only its figures."""
+    from hocket.training.timeline import Span
+
+    columns = document.get("spans")
+    if columns is None:
+        return []
+    texts = [[str(each) for each in columns[name]] for name in ("track", "name", "does")]
+    numbers = [
+        [operator.index(each) for each in columns[name]]
+        for name in ("stage", "start_ps", "end_ps", "exposed_ps")
+    ]
+    return [
+        Span(stage, track, name, does, 0, start, end, None, 0, exposed)
+        for track, name, does, stage, start, end, exposed in zip(*texts, *numbers, strict=True)
+    ]
 
 
 def _of_training(head: dict[str, Any], document: Mapping[str, Any]) -> None:
@@ -240,7 +264,7 @@ def _add_jobs(sheet: _Sheet, title: str, document: Mapping[str, Any]) -> dict[st
 def document_page(documents: Sequence[Mapping[str, Any]], titles: Sequence[str]) -> Page:
     """Give a page of what ``hocket train --json`` or ``hocket route --json`` printed.
 
-    Such values have no spans of a training run, only where its time goes.
+    A training run has its spans where ``hocket train -o`` wrote it; what is printed has only where its time goes.
 
     Raises
     ------
@@ -255,14 +279,18 @@ def document_page(documents: Sequence[Mapping[str, Any]], titles: Sequence[str])
         )
     is_training = formats == {"hocket.training-run"}
     sheet = _Sheet("Training iterations" if is_training else "Jobs on a fabric")
+    is_whole = True
     for document, title in zip(documents, titles, strict=True):
         if is_training:
-            _of_training(sheet.add(title, round(document["total_ps"]), [], ()), document)
+            spans = _saved_spans(document)
+            is_whole = is_whole and bool(spans)
+            _add_stages(sheet, title, round(document["total_ps"]), spans)
+            _of_training(sheet.head["runs"][-1], document)
         else:
             _add_jobs(sheet, title, document)
-    if is_training:
+    if is_training and not is_whole:
         sheet.head["note"] = (
-            "What `hocket train --json` prints has no timeline; what `--page` writes has one."
+            "What `hocket train --json` prints has no timeline; what `hocket train -o` writes has one."
         )
     return sheet.made()
 
