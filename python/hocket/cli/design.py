@@ -37,7 +37,7 @@ class Candidates:
         typer.Option(
             "--kinds",
             metavar="KIND,...",
-            help="Kinds of dimensions: Ring, FullyConnected, Switch; and clos, two levels of switches; "
+            help="Kinds of dimensions: Ring, FullyConnected, Switch; and clos, two or three levels of switches; "
             "default: all of them.",
         ),
     ] = None

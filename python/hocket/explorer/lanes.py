@@ -11,6 +11,7 @@ import numpy as np
 
 from hocket.errors import SpecError
 from hocket.explorer.columns import pack
+from hocket.explorer.flows import collisions, flow_columns
 from hocket.explorer.page import MOST_RUNS, fill
 from hocket.explorer.scene import network_of
 from hocket.files.atomic import write_text
@@ -86,6 +87,7 @@ class _Sheet:
             "tables": [],
             "network": -1,
             "rates": [],
+            "flows": False,
         }
         self.head["runs"].append(head)
         return head
@@ -187,13 +189,17 @@ def cluster_page(runs: Sequence[ClusterRun], titles: Sequence[str] | None = None
         If there are none or too many.
     """
     _checked(len(runs))
+    from hocket.routing.replay import replay
+
     names = titles or [run.scheme for run in runs]
     fabric = runs[0].cluster.topology.name
     sheet = _Sheet(f"Jobs on {fabric}" + (f" by {names[0]}" if len(runs) == 1 else ""))
     known: list[Any] = []
     for i, (run, title) in enumerate(zip(runs, names, strict=True)):
-        head = _add_jobs(sheet, title, run.to_dict())
         topology = run.cluster.topology
+        paths = replay(run)
+        shared = [] if paths is None else collisions(paths, topology)
+        head = _add_jobs(sheet, title, run.to_dict(), shared)
         head["network"] = next((n for n, each in enumerate(known) if each == topology), len(known))
         if head["network"] == len(known):
             network, columns = network_of(topology)
@@ -201,6 +207,11 @@ def cluster_page(runs: Sequence[ClusterRun], titles: Sequence[str] | None = None
             sheet.head["networks"].append(network)
             known.append(topology)
         sheet.columns[f"r{i}.bytes"] = run.link_bytes
+        if paths is not None:
+            columns, ways = flow_columns(paths, topology)
+            sheet.columns |= {f"r{i}.{name}": column for name, column in columns.items()}
+            head["tables"].append(ways)
+        head["flows"] = paths is not None
         if run.core.rates:
             when, job, rate = (np.array(each) for each in zip(*run.core.rates, strict=True))
             sheet.columns[f"r{i}.rate_t"] = when.astype(np.int64)
@@ -210,13 +221,20 @@ def cluster_page(runs: Sequence[ClusterRun], titles: Sequence[str] | None = None
     return sheet.made()
 
 
-def _add_jobs(sheet: _Sheet, title: str, document: Mapping[str, Any]) -> dict[str, Any]:
+def _add_jobs(
+    sheet: _Sheet,
+    title: str,
+    document: Mapping[str, Any],
+    shared: Sequence[tuple[int, int, int, int]] = (),
+) -> dict[str, Any]:
     """Add what jobs did, from the values that ``--json`` prints."""
     jobs = document["jobs"]
     lanes = [(job["name"], what) for job in jobs for what in ("compute", "all-reduce", "sends")]
     decisions = document["decisions"]
     if decisions:
         lanes.append(("controller", "decisions"))
+    if shared:
+        lanes.append(("fabric", "collisions"))
 
     def spans() -> Iterable[_Span]:
         for number, job in enumerate(jobs):
@@ -232,6 +250,9 @@ def _add_jobs(sheet: _Sheet, title: str, document: Mapping[str, Any]) -> dict[st
             name = "repair" if each["is_repair"] else "paths"
             load = f"{name}: largest load {each['max_link_load']}, bound {each['bound']}"
             yield _Span(3 * len(jobs), each["time_ps"], 0, load, name)
+        for start, end, links, most in shared:
+            name = f"{links} link{'s' * (links != 1)} with 2 flows or more, at most {most}"
+            yield _Span(len(lanes) - 1, start, end - start, name, "collision")
 
     head = sheet.add(title, document["time_ps"], lanes, spans())
     slow = max((job["slowdown"] for job in jobs), default=1.0)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hocket._core import routing as core_routing
 
 if TYPE_CHECKING:
-    from hocket.routing.options import ClusterOptions
+    from numpy.typing import NDArray
+
     from hocket.routing.result import ClusterRun
     from hocket.routing.simulation import FabricFlow
 
@@ -47,36 +50,26 @@ class Paths:
     stays: tuple[tuple[int, int, int, int], ...]
     paths: tuple[tuple[int, ...], ...]
 
-    def loads(self, links: int) -> list[tuple[int, int, list[int]]]:
-        """Give start and end [ps] of each time in which nothing changes, and the flows on each link."""
-        moments = sorted({each for stay in self.stays for each in stay[2:]})
-        starts: dict[int, list[int]] = {}
-        ends: dict[int, list[int]] = {}
+    def loads(self, links: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """Give start and end [ps] of each time in which nothing changes, and how many flows each link has."""
+        changes: dict[int, list[tuple[int, int]]] = {}
         for _, path, start, end in self.stays:
-            starts.setdefault(start, []).append(path)
-            ends.setdefault(end, []).append(path)
-        load, found = [0] * links, []
-        for start, end in pairwise(moments):
-            for path in ends.get(start, ()):
-                for link in self.paths[path]:
-                    load[link] -= 1
-            for path in starts.get(start, ()):
-                for link in self.paths[path]:
-                    load[link] += 1
-            found.append((start, end, list(load)))
-        return found
+            changes.setdefault(start, []).append((path, 1))
+            changes.setdefault(end, []).append((path, -1))
+        load = np.zeros(links, np.int64)
+        for start, end in pairwise(sorted(changes)):
+            for path, by in changes[start]:
+                np.add.at(load, list(self.paths[path]), by)
+            yield start, end, load.copy()
 
 
-def replay(run: ClusterRun, options: ClusterOptions) -> Paths | None:
-    """Give a run's paths again; None where its scheme depends on more than who communicates.
-
-    Parameters
-    ----------
-    options
-        What it was run with.
-    """
+def replay(run: ClusterRun) -> Paths | None:
+    """Give a run's paths again; None where its scheme depends on more than who communicates."""
     from hocket.routing.simulation import fabric_flows
 
+    options = run.options
+    if options is None:
+        return None
     is_plain = options.headers is None and not options.outages and options.weights == "flows"
     if run.scheme not in (*ALWAYS, "ecmp") or not is_plain or options.order != "job":
         return None
