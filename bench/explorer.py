@@ -1,7 +1,7 @@
 """What a page of a million transfers takes in a browser: ``python bench/explorer.py [--repeat N] [PAGE]``.
 
-Needs what ``make browser`` installs. Times are the wall clock's in a browser without a graphics card; the least and
-the median of all openings are given, with the machine's load, as other work on it makes all of them longer.
+Needs what ``make browser`` installs. Times are the wall clock's in a browser without a graphics card; the
+least and the median of all openings are given, with the machine's load, as other work makes all of them longer.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def write(path: Path) -> None:
     start = time.process_time()
     write_page(run, path)
     took = time.process_time() - start
-    print(f"{len(plan):,} transfers, {path.stat().st_size / 1e6:.2f} MB, written in {took:.2f} s of processor time")
+    size = path.stat().st_size / 1e6
+    print(f"{len(plan):,} transfers, {size:.2f} MB, written in {took:.2f} s of processor time")
 
 
 def measure(browser: Any, page: Path, into: dict[str, list[float]]) -> None:
@@ -109,7 +110,11 @@ def main() -> None:
         browser.close()
     print(f"load {os.getloadavg()[0]:.1f}; least and median [ms]")
     for name in found[0]:
-        each = [f"{min(into[name]):8.1f} {statistics.median(into[name]):8.1f}" for into in found if name in into]
+        each = [
+            f"{min(into[name]):8.1f} {statistics.median(into[name]):8.1f}"
+            for into in found
+            if name in into
+        ]
         print(f"{name:24}", " | ".join(each))
 
 

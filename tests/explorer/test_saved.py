@@ -44,9 +44,11 @@ def test_a_saved_run_has_the_page_of_the_run(fidelity: str, options: dict, tmp_p
     again = hk.Run.load(tmp_path / "run.parquet")
     assert again.options == run.options
     write_page(run, tmp_path / "one.html")
-    assert command(["explore", str(tmp_path / "run.parquet"), "-o", str(tmp_path / "two.html")]) == 0
+    assert (
+        command(["explore", str(tmp_path / "run.parquet"), "-o", str(tmp_path / "two.html")]) == 0
+    )
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
-    assert hk.Plan.load(tmp_path / "run.parquet").to_dict() == run.plan.to_dict()
+    assert hk.Plan.load(tmp_path / "run.parquet").verify().to_dict() == run.plan.to_dict()
 
 
 def test_a_run_that_is_not_its_plans_is_refused(
@@ -71,7 +73,9 @@ def test_a_run_that_is_not_its_plans_is_refused(
         assert len(error.splitlines()) == 1
         assert says in error
         assert not Path("page.html").exists()
-    hk.plan("all-reduce", hk.topology.load("ring:4@1GB/s,1us"), size=64, algorithm="ring").save("p.parquet")
+    hk.plan("all-reduce", hk.topology.load("ring:4@1GB/s,1us"), size=64, algorithm="ring").save(
+        "p.parquet"
+    )
     with pytest.raises(hk.SpecError, match="is not a run"):
         hk.Run.load("p.parquet")
 

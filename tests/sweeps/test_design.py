@@ -182,9 +182,7 @@ def test_training_is_judged_on_clos_networks_too() -> None:
     assert {each.candidate.oversubscription for each in found.designs} == {1.0, 4.0, None}
     for each in (found.designs[0], found.designs[-1]):
         times = {
-            name: hk.train(
-                "alexnet", each.network, samples=16, algorithm=name, cache=False
-            ).time_ps
+            name: hk.train("alexnet", each.network, samples=16, algorithm=name, cache=False).time_ps
             for name in ("halving-doubling", "bidirectional-ring", "double-binary-tree")
         }
         assert each.time_ps == min(times.values()) == times[each.algorithm]
@@ -193,7 +191,13 @@ def test_training_is_judged_on_clos_networks_too() -> None:
 def test_the_best_is_written_as_a_topology_file(tmp_path: Path) -> None:
     for kinds, npus in ((["Ring", "Switch"], 6), (["clos"], 6), (["clos"], 16)):
         found = hk.design_network(
-            npus=npus, budget=250 * npus, costs=COSTS, size="1 MB", kinds=kinds, levels=[], workers=1
+            npus=npus,
+            budget=250 * npus,
+            costs=COSTS,
+            size="1 MB",
+            kinds=kinds,
+            levels=[],
+            workers=1,
         )
         found.save(tmp_path / "best.yml")
         assert hk.topology.price(tmp_path / "best.yml").total == pytest.approx(found.best.cost)

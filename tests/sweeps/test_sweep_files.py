@@ -179,8 +179,12 @@ def test_the_schema_is_current(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_sweep_files_that_ship_are_valid() -> None:
     page = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
-    shown = [each for each in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "command:" in each]
-    files = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("sweep*.yml"))]
+    shown = [
+        each for each in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "command:" in each
+    ]
+    files = [
+        path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("sweep*.yml"))
+    ]
     assert shown
     assert files
     for text in (*shown, *files):

@@ -1,4 +1,4 @@
-"""Flows of jobs on the links of a fabric over time: what a page draws as ribbons, and where they collide."""
+"""Flows of jobs on the links of a fabric over time: ribbons of a page, and where they collide."""
 
 from __future__ import annotations
 

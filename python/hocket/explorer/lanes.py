@@ -285,7 +285,8 @@ def _add_jobs(
 def document_page(documents: Sequence[Mapping[str, Any]], titles: Sequence[str]) -> Page:
     """Give a page of what ``hocket train --json`` or ``hocket route --json`` printed.
 
-    A training run has its spans where ``hocket train -o`` wrote it; what is printed has only where its time goes.
+    A training run has its spans where ``hocket train -o`` wrote it; what is printed has only where its
+    time goes.
 
     Raises
     ------

@@ -51,7 +51,7 @@ class Paths:
     paths: tuple[tuple[int, ...], ...]
 
     def loads(self, links: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-        """Give start and end [ps] of each time in which nothing changes, and how many flows each link has."""
+        """Give start and end [ps] of each time without a change, and how many flows each link has."""
         changes: dict[int, list[tuple[int, int]]] = {}
         for _, path, start, end in self.stays:
             changes.setdefault(start, []).append((path, 1))
@@ -80,7 +80,10 @@ def replay(run: ClusterRun) -> Paths | None:
     numbers = {each.job.name: number for number, each in enumerate(placed)}
     jobs = [numbers[flow.job] for flow in flows]
     links = [
-        (fabric.npu_links(cluster.nic_of(flow.src))[0], fabric.npu_links(cluster.nic_of(flow.dst))[1])
+        (
+            fabric.npu_links(cluster.nic_of(flow.src))[0],
+            fabric.npu_links(cluster.nic_of(flow.dst))[1],
+        )
         for flow in flows
     ]
     seed = options.seed or 0

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from hocket.routing.options import ClusterOptions
     from hocket.routing.data import ClusterRunData, DecisionData, IterationData, JobData
+    from hocket.routing.options import ClusterOptions
 
 __all__ = ["ClusterRun", "Decision", "Iteration", "JobRun"]
 

@@ -1,4 +1,4 @@
-"""Runs as Parquet files: a plan's table with the times of each transfer, the figures in the schema's metadata."""
+"""Runs as Parquet files: a plan's table with times, and the figures in the schema's metadata."""
 
 from __future__ import annotations
 

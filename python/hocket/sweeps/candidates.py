@@ -12,7 +12,16 @@ from hocket.topology.costs import cables_of
 from hocket.topology.spec import CostsSpec
 from hocket.units import format_bandwidth
 
-__all__ = ["CLOS", "KINDS", "Candidate", "Shape", "clos_shapes", "fat_trees", "product_shapes", "splits"]
+__all__ = [
+    "CLOS",
+    "KINDS",
+    "Candidate",
+    "Shape",
+    "clos_shapes",
+    "fat_trees",
+    "product_shapes",
+    "splits",
+]
 
 KINDS = ("Ring", "FullyConnected", "Switch")
 """Kinds of dimensions that are tried."""
@@ -81,7 +90,7 @@ class Shape:
             spines, tors, below = self.clos
             return (tors * below * (link + switch), tors * spines * (link + 2 * switch))
         if self.ports is not None:
-            # NPUs to edge switches; as many cables from these to the next level, and from that to the highest.
+            # NPUs to edge switches; as many cables from these to the next level, and to the highest.
             return (self.npus * (link + switch + 2 * (link + 2 * switch)),)
         found = []
         for kind, size in self.dimensions:

@@ -449,7 +449,7 @@ class _Judge:
         return found, done >= len(order) or bounds[order[done]] > best
 
     def _trained(self, made: Sequence[Candidate]) -> tuple[list[Designed], bool]:
-        """Train on candidates, of which no bound is known: on products by the default, else by each of several."""
+        """Train on candidates, of which no bound is known: on products by the default, else by several."""
         named = [
             (each, name)
             for each in made[: self._options.most_evaluated]

@@ -19,7 +19,7 @@ _TYPES = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Give the JSON Schema of sweep files; that files exist and values make sense, only reading can tell."""
+    """Give the JSON Schema of sweep files; only reading tells whether values make sense."""
     from hocket.topology.cost_model import Costs
 
     costs = Costs.model_json_schema()

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._core import iteration as core
 from hocket._checks import path_of
+from hocket._core import iteration as core
 from hocket._pictures import draw
 from hocket._results import TableResult
 from hocket.training.columns import Columns, Pass

@@ -122,7 +122,7 @@ def _spans(run: TrainingRun) -> Iterator[Span]:
 
 
 def save_iteration(run: TrainingRun, path: Path) -> None:
-    """Write a run's figures and its time-line, a column for each attribute of spans: JSON, whole or not at all."""
+    """Write a run's figures and its time-line, a column for each attribute of spans, as JSON."""
     spans = timeline(run)
     columns = {
         name: [getattr(span, name) for span in spans]
