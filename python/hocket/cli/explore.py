@@ -25,8 +25,8 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE...",
         help="A plan or a run, as `hocket plan -o` and `simulate -o` write them, or several, which are "
-        "shown beside one another on one clock; what `hocket compare --json`, `train --json` or `route --json` "
-        "printed, or `train -o` wrote; or the folder of a sweep.",
+        "shown beside one another on one clock; what `hocket compare --json`, `train --json` or "
+        "`route --json` printed, or `train -o` wrote; or the folder of a sweep.",
     ),
 ]
 Titles = Annotated[
