@@ -1,7 +1,7 @@
 """What a page of a million transfers takes in a browser: ``python bench/explorer.py [--repeat N] [PAGE]``.
 
 Needs what ``make browser`` installs. Times are the wall clock's in a browser without a graphics card;
-the least and the median of all openings are given, with the machine's load, as other work makes them longer.
+the least and the median of all openings are given, with the machine's load, as other work adds to them.
 """
 
 from __future__ import annotations
