@@ -50,9 +50,11 @@ export function time(ps: number): string {
   return Math.round(ps) + " ps";
 }
 
+const FOUR = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+
 export function bytes(value: number): string {
   for (const [size, unit] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]] as const)
-    if (value >= size) return Number((value / size).toPrecision(4)).toLocaleString("en") + " " + unit;
+    if (value >= size) return FOUR.format(value / size) + " " + unit;
   return value + " B";
 }
 
@@ -69,9 +71,8 @@ export function count(value: number, noun: string): string {
 }
 
 /** A canvas as large as its box, in device pixels. */
-export function sized(canvas: HTMLCanvasElement): { g: CanvasRenderingContext2D; width: number; height: number; ratio: number } {
+export function sized(canvas: HTMLCanvasElement, width = canvas.clientWidth, height = canvas.clientHeight): { g: CanvasRenderingContext2D; width: number; height: number; ratio: number } {
   const ratio = Math.min(2, devicePixelRatio || 1);
-  const width = canvas.clientWidth, height = canvas.clientHeight;
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
   const g = canvas.getContext("2d")!;

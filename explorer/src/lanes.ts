@@ -16,6 +16,8 @@ interface RunHead {
   bars: [kind: string, ps: number][];
   tables: { caption: string; heads: string[]; rows: (string | number)[][] }[];
   network: number;
+  /** Whether there are columns of flows and their paths. */
+  flows: boolean;
   /** Lanes whose rates are drawn, in the order of the column; empty without any. */
   rates: number[];
 }
@@ -27,11 +29,14 @@ const LANE = 19, GUTTER = 150, FOOT = 18, LISTED = 3000;
 
 interface Columns { lane: Column; start: Column; length: Column; name: Column; kind: Column; exposed: Column; rate_t?: Column; rate_lane?: Column; rate?: Column }
 
+/** Which flow was on which path when. */
+interface Flows { job: Column; src: Column; dst: Column; stayFlow: Column; stayPath: Column; start: Column; length: Column; pathAt: Column; pathLink: Column }
+
 export class Lanes {
-  readonly state = { t: 0, w: null as [number, number] | null, run: 0, span: -1, theme: "auto" };
+  readonly state = { t: 0, w: null as [number, number] | null, run: 0, span: -1, theme: "auto", fabric: "flows" };
   readonly total: number;
   private readonly canvases: HTMLCanvasElement[] = []; private readonly cursors: HTMLElement[] = [];
-  private readonly views: NetworkView[] = [];
+  private readonly views: NetworkView[] = []; private readonly flows: (Flows | null)[];
   /** Spans of each lane of each run, in order of starts. */
   private readonly byLane: Int32Array[][];
 
@@ -41,6 +46,10 @@ export class Lanes {
       const lanes: number[][] = head.runs[i]!.lanes.map(() => []);
       for (let s = 0; s < of.lane.length; s++) lanes[of.lane[s]!]!.push(s);
       return lanes.map((list) => Int32Array.from(list.sort((a, b) => of.start[a]! - of.start[b]! || a - b)));
+    });
+    this.flows = head.runs.map((run, i) => {
+      const of = (name: string) => at(`r${i}.${name}`)!;
+      return run.flows ? { job: of("flow_job"), src: of("flow_src"), dst: of("flow_dst"), stayFlow: of("stay_flow"), stayPath: of("stay_path"), start: of("stay_start"), length: of("stay_length"), pathAt: of("path_at"), pathLink: of("path_link") } : null;
     });
     document.title = head.title;
     this.read();
@@ -70,6 +79,7 @@ export class Lanes {
     state.run = Number.isInteger(run) && run >= 0 && run < this.head.runs.length ? run : 0;
     state.span = Number.isInteger(span) && span >= 0 && span < this.columns[state.run]!.lane.length ? span : -1;
     state.theme = given.get("theme") ?? "auto";
+    state.fabric = given.get("fabric") === "load" ? "load" : "flows";
   }
 
   set(change: Partial<Lanes["state"]>): void {
@@ -80,9 +90,10 @@ export class Lanes {
     if (state.w) parts.push(`w=${state.w.map(Math.round).join(",")}`);
     if (state.run) parts.push(`run=${state.run}`);
     if (state.span >= 0) parts.push(`span=${state.span}`);
+    if (state.fabric !== "flows") parts.push("fabric=load");
     if (state.theme !== "auto") parts.push(`theme=${state.theme}`);
     history.replaceState(null, "", "#" + parts.join("&"));
-    if (before.w !== state.w || before.theme !== state.theme || before.span !== state.span || before.run !== state.run) this.draw();
+    if (before.w !== state.w || before.theme !== state.theme || before.span !== state.span || before.run !== state.run || before.fabric !== state.fabric) this.draw();
     else this.cursor();
   }
 
@@ -102,18 +113,20 @@ export class Lanes {
         const scene = new Scene(i, { title: run.title, time_ps: run.time_ps, bins: 1, phase: 0, sides: [] } as unknown as SceneHead, networks[run.network]!, (name) => name === "heat" ? zero : name === "bytes" || name === "busy" ? bytesOf : undefined);
         this.views.push(new NetworkView(scene, net));
       }
-      return el("section", { class: "scene", "aria-label": run.title }, el("h2", {}, run.title), ...run.facts.map((fact) => el("p", { class: "facts" }, fact)), box, net, net ? el("p", { class: "note" }, "The fabric: the darker a link, the longer it was busy with the bytes that it carried.") : null);
+      return el("section", { class: "scene", "aria-label": run.title }, el("h2", {}, run.title), ...run.facts.map((fact) => el("p", { class: "facts" }, fact)), box, net, net ? el("p", { class: "note" }, run.flows ? "The fabric at the time under the cursor: a ribbon is a flow in the colour of its job; a number says how many share a link." : "The fabric: the darker a link, the longer it was busy with the bytes that it carried. Its paths depend on more than who communicates, so that flows are not drawn.") : null);
     };
     const kinds = [...new Set(head.runs.flatMap((run) => run.kinds))];
     byId("app").replaceChildren(
       el("header", {}, el("h1", {}, head.title)),
       el("div", { class: "bar" }, el("output", { id: "now" }),
+        this.flows.some(Boolean) ? el("label", {}, "fabric", el("select", { id: "fabric", change: (event: Event) => this.set({ fabric: (event.target as HTMLSelectElement).value }) }, el("option", { value: "flows" }, "flows now"), el("option", { value: "load" }, "bytes in all"))) : null,
         el("button", { id: "whole", title: "w", click: () => this.set({ w: null }) }, "All of the time"),
         el("button", { id: "png", click: () => void rastered(this.toSvg()).then((blob) => save("hocket.png", blob)) }, "PNG"),
         el("button", { id: "svg", click: () => save("hocket.svg", new Blob([this.toSvg()], { type: "image/svg+xml" })) }, "SVG"),
         el("select", { id: "theme", "aria-label": "colours", change: (event: Event) => this.set({ theme: (event.target as HTMLSelectElement).value }) }, ...["auto", "light", "dark"].map((word) => el("option", { value: word }, word)))),
       el("div", { class: "chart", id: "bars" }), el("div", { class: "legend", id: "legend" }),
-      ...head.runs.map(section), ...(head.note ? [el("p", { class: "note" }, head.note)] : []),
+      ...(this.flows.some(Boolean) ? [el("div", { class: "legend", id: "jobs" })] : []),
+      ...(head.networks.length ? [el("div", { class: "scenes" }, ...head.runs.map(section))] : head.runs.map(section)), ...(head.note ? [el("p", { class: "note" }, head.note)] : []),
       el("div", { id: "hover", hidden: true }), el("div", { id: "panel" }),
       ...head.runs.flatMap((run) => run.tables.map((each) => table(head.runs.length > 1 ? `${run.title}: ${each.caption}` : each.caption, each.heads, each.rows.map((cells) => ({ cells }))))));
     this.legendKinds = kinds;
@@ -175,8 +188,10 @@ export class Lanes {
     setTheme(this.state.theme);
     byId<HTMLSelectElement>("theme").value = ["light", "dark"].includes(this.state.theme) ? this.state.theme : "auto";
     this.head.runs.forEach((_, i) => this.lanes(i));
-    for (const view of this.views) { view.arrange(null); view.byLoad(true); view.draw(0); view.mark([], [], null, null); }
-    const of = theme();
+    for (const view of this.views) { view.arrange(null); view.byLoad(this.state.fabric === "load" || !this.flows[view.scene.index]); view.draw(0); view.mark([], [], null, null); }
+    const of = theme(), fabric = document.getElementById("fabric") as HTMLSelectElement | null, jobs = document.getElementById("jobs");
+    if (fabric) fabric.value = this.state.fabric;
+    if (jobs) jobs.replaceChildren(...this.jobs().map((job, i) => { const mark = el("i"); mark.setAttribute("style", `background:${series(i)}`); return el("span", {}, mark, job); }));
     byId("legend").replaceChildren(...this.legendKinds.map((kind, i) => { const mark = el("i"); mark.setAttribute("style", `background:${series(i)}`); return el("span", {}, mark, kind); }),
       ...(this.columns.some((each) => each.exposed.some((value) => value > 0)) ? [(() => { const mark = el("i"); mark.setAttribute("style", `background:${of.mark}`); return el("span", {}, mark, "waited for (exposed)"); })()] : []));
     this.bars();
@@ -274,6 +289,28 @@ export class Lanes {
       line.style.transform = `translateX(${GUTTER + share * (this.canvases[i]!.clientWidth - GUTTER - 2)}px)`;
     });
     byId("now").textContent = time(this.state.t);
+    if (this.state.fabric === "flows") for (const view of this.views) if (this.flows[view.scene.index]) view.ribbons(this.onLinks(view.scene.index));
+  }
+
+  /** Jobs by number, which all runs share. */
+  private jobs(): string[] {
+    return [...new Set(this.head.runs[0]!.lanes.map(([job]) => job))].filter((name) => name !== "controller" && name !== "fabric");
+  }
+
+  /** The colours of the flows on each link at this moment. */
+  onLinks(run: number): Map<number, string[]> {
+    const of = this.flows[run], found = new Map<number, string[]>(), { t } = this.state;
+    if (!of) return found;
+    for (let s = 0; s < of.start.length; s++) {
+      if (of.start[s]! > t) break;
+      if (of.start[s]! + of.length[s]! <= t) continue;
+      const colour = series(of.job[of.stayFlow[s]!]!), path = of.stayPath[s]!;
+      for (let p = of.pathAt[path]!; p < of.pathAt[path + 1]!; p++) {
+        const link = of.pathLink[p]!, list = found.get(link);
+        if (list) list.push(colour); else found.set(link, [colour]);
+      }
+    }
+    return found;
   }
 
   private key(event: KeyboardEvent): void {

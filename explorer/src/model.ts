@@ -21,6 +21,8 @@ export interface SceneHead {
 export interface RunsHead {
   kind: "runs"; title: string; note: string | null;
   networks: NetworkHead[]; scenes: SceneHead[]; first: Spec[]; rest: Spec[];
+  /** What transfers wait for, which no view needs: after the first `rest_bytes` bytes of the second stream. */
+  late: Spec[]; rest_bytes: number;
 }
 
 const GRID = 1000;
@@ -67,7 +69,7 @@ export class Network {
 export class Transfers {
   readonly rows: number;
   readonly start: Column; readonly length: Column; readonly chunk: Column; readonly count: Column;
-  readonly op: Column; readonly src: Column; readonly dst: Column; readonly wait: Column; readonly group: Column;
+  readonly op: Column; readonly src: Column; readonly dst: Column;
   readonly demand: Column; readonly size: Column;
   readonly stayTransfer: Column; readonly stayLink: Column; readonly stayStart: Column; readonly stayLength: Column;
   /** Stays of transfer i: `stayAt[i]` to before `stayAt[i + 1]`. */
@@ -77,37 +79,13 @@ export class Transfers {
   /** Bytes before each chunk. */
   readonly offsets: Float64Array;
 
-  constructor(scene: SceneHead, network: Network, at: (name: string) => Column) {
+  constructor(scene: SceneHead, at: (name: string) => Column) {
     this.rows = scene.rows;
     this.start = at("start"); this.length = at("length"); this.chunk = at("chunk"); this.count = at("count");
-    this.op = at("op"); this.wait = at("wait"); this.group = at("group"); this.demand = at("demand"); this.size = at("size");
-    if (scene.single) {
-      const link = at("link");
-      const src = this.src = new Int32Array(this.rows), dst = this.dst = new Int32Array(this.rows);
-      const [from, to] = [network.src, network.dst];
-      for (let i = 0; i < this.rows; i++) { src[i] = from[link[i]!]!; dst[i] = to[link[i]!]!; }
-      const tail = at("tail"), length = this.length, stay = this.stayLength = length.slice();
-      this.stayLink = link; this.stayStart = this.start;
-      for (let i = 0; i < this.rows; i++) stay[i]! -= tail[i]!;
-      const own = this.stayTransfer = new Int32Array(this.rows);
-      const at_ = this.stayAt = new Int32Array(this.rows + 1);
-      for (let i = 0; i < this.rows; i++) { own[i] = i; at_[i] = i; }
-      at_[this.rows] = this.rows;
-    } else {
-      this.src = at("from"); this.dst = at("to");
-      this.stayLink = at("stay_link"); this.stayLength = at("stay_length");
-      const hops = at("hops"), offset = at("stay_start"), stays = this.stayLink.length;
-      const own = this.stayTransfer = new Int32Array(stays), begin = this.stayStart = new Float64Array(stays);
-      const at_ = this.stayAt = new Int32Array(this.rows + 1);
-      for (let i = 0, s = 0; i < this.rows; at_[++i] = s)
-        for (let k = hops[i]!; k > 0; k--, s++) { own[s] = i; begin[s] = this.start[i]! + offset[s]!; }
-    }
-    const links = network.head.links, stays = this.stayLink.length;
-    const linkAt = this.linkAt = new Int32Array(links + 1);
-    for (let s = 0; s < stays; s++) linkAt[this.stayLink[s]! + 1]!++;
-    for (let l = 0; l < links; l++) linkAt[l + 1]! += linkAt[l]!;
-    const next = linkAt.slice(0, links), byLink = this.byLink = new Int32Array(stays);
-    for (let s = 0; s < stays; s++) byLink[next[this.stayLink[s]!]!++] = s;
+    this.op = at("op"); this.demand = at("demand"); this.size = at("size");
+    this.src = at("src"); this.dst = at("dst");
+    this.stayTransfer = at("stay_transfer"); this.stayLink = at("stay_link"); this.stayStart = at("stay_start"); this.stayLength = at("stay_length");
+    this.stayAt = at("stay_at") as Int32Array; this.linkAt = at("link_at") as Int32Array; this.byLink = at("by_link") as Int32Array;
     const offsets = this.offsets = new Float64Array(this.size.length + 1);
     for (let c = 0; c < this.size.length; c++) offsets[c + 1] = offsets[c]! + this.size[c]!;
   }
@@ -122,8 +100,8 @@ export class Transfers {
 
   /** Transfers that carry a chunk, in the plan's order. */
   ofChunk(chunk: number): number[] {
-    const found: number[] = [], { chunk: first, count } = this;
-    for (let i = 0; i < this.rows; i++) if (first[i]! <= chunk && chunk < first[i]! + count[i]!) found.push(i);
+    const found: number[] = [], first = this.chunk as Int32Array, count = this.count as Int32Array;
+    for (let i = 0; i < first.length; i++) { const on = chunk - first[i]!; if (on >= 0 && on < count[i]!) found.push(i); }
     return found;
   }
 
@@ -182,5 +160,5 @@ export async function firstOf(head: RunsHead, text: string): Promise<Scene[]> {
 }
 
 export function addTransfers(scenes: Scene[], columns: Columns): void {
-  for (const scene of scenes) scene.transfers = new Transfers(scene.head, scene.network, prefixed(columns, `s${scene.index}.`));
+  for (const scene of scenes) scene.transfers = new Transfers(scene.head, prefixed(columns, `s${scene.index}.`));
 }

@@ -303,7 +303,8 @@ export class NetworkView {
 
   /** Draws what is picked out: links, devices, a cut, and how far each NPU has got with a chunk. */
   mark(links: Iterable<number>, devices: Iterable<number>, cut: { links: number[]; devices: number[] } | null, shares: Map<number, number> | null): void {
-    const { g } = sized(this.marks), of = theme(), { x, y } = this.scene.network, r = this.radius;
+    // The size is known: asking for it would lay out all that has changed beside.
+    const { g } = sized(this.marks, this.width, this.height), of = theme(), { x, y } = this.scene.network, r = this.radius;
     if (!this.detailed) return;
     const seen = (d: number): [number, number] => [x[d]! * this.k + this.left, y[d]! * this.k + this.top];
     if (cut) {
@@ -323,6 +324,34 @@ export class NetworkView {
     }
     g.strokeStyle = of.mark; g.lineWidth = 2;
     for (const d of devices) { const [px, py] = seen(d); g.beginPath(); g.arc(px, py, r + 3, 0, 7); g.stroke(); }
+  }
+
+  /** Draws ribbons along links, side by side where a link has several; those are counted. */
+  ribbons(parts: Map<number, string[]>): void {
+    const { g } = sized(this.marks, this.width, this.height), of = theme(), { points, from } = this;
+    if (!this.detailed) return;
+    const shared: [number, number, number][] = [];
+    for (const [l, colours] of parts) {
+      const a = from[l]!, b = from[l + 1]!;
+      if (b - a < 4) continue;
+      const dx = points[b - 2]! - points[a]!, dy = points[b - 1]! - points[a + 1]!, length = Math.hypot(dx, dy) || 1;
+      const each = Math.max(1.2, Math.min(3, 9 / colours.length));
+      g.lineWidth = each;
+      colours.forEach((colour, i) => {
+        const aside = (i - (colours.length - 1) / 2) * each, ox = -dy / length * aside, oy = dx / length * aside;
+        g.strokeStyle = colour;
+        g.beginPath();
+        for (let p = a; p + 1 < b; p += 2) g.lineTo(points[p]! + ox, points[p + 1]! + oy);
+        g.stroke();
+      });
+      // A third of the way: in the middle, lines of a Clos cross.
+      if (colours.length > 1) shared.push([points[a]! + dx * 0.3, points[a + 1]! + dy * 0.3, colours.length]);
+    }
+    g.font = "600 10px system-ui, sans-serif"; g.textAlign = "center"; g.textBaseline = "middle";
+    for (const [px, py, many] of shared) {
+      g.fillStyle = of.mark; g.beginPath(); g.arc(px, py, 7, 0, 7); g.fill();
+      g.fillStyle = of.paper; g.fillText(String(many), px, py + 0.5);
+    }
   }
 
   /** Links within a few pixels of a point, the nearest first. */

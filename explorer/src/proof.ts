@@ -15,6 +15,8 @@ export class Proof {
   private readonly words: number;
   /** Starts and ends of transfers, in order of time; what ends at a moment is there for what starts at it. */
   private readonly events: Int32Array;
+  /** When each event is, by its number. */
+  private readonly moments: Float64Array;
 
   constructor(private readonly scene: Scene, readonly chunk: number) {
     const moved = scene.transfers!;
@@ -29,7 +31,7 @@ export class Proof {
     this.participants.forEach((npu, i) => this.rank.set(npu, i));
     this.words = Math.ceil(this.participants.length / BITS);
     // Even: an end. Odd: a start. Ends come first, in the plan's order.
-    const key = new Float64Array(2 * this.rows.length), events = this.events = new Int32Array(key.length);
+    const key = this.moments = new Float64Array(2 * this.rows.length), events = this.events = new Int32Array(key.length);
     this.rows.forEach((row, i) => {
       key[2 * i] = moved.start[row]! + moved.length[row]!;
       key[2 * i + 1] = moved.start[row]!;
@@ -47,30 +49,34 @@ export class Proof {
   }
 
   private replayed(ps: number): { held: Map<number, Uint32Array>; twice: Set<number> } {
-    const moved = this.scene.transfers!;
+    const moved = this.scene.transfers!, { words, rows } = this;
     const held = new Map<number, Uint32Array>(), twice = new Set<number>();
     for (const npu of this.holders) {
-      const own = new Uint32Array(this.words), rank = this.rank.get(npu)!;
+      const own = new Uint32Array(words), rank = this.rank.get(npu)!;
       own[rank >> 5]! |= 1 << (rank & 31);
       held.set(npu, own);
     }
-    const flying = new Map<number, Uint32Array>(), limit = ps / this.unit;
-    for (const event of this.events) {
-      const row = this.rows[event >> 1]!;
-      const moment = moved.start[row]! + (event & 1 ? 0 : moved.length[row]!);
-      if (moment > limit) break;
-      if (event & 1) {
-        flying.set(row, (held.get(moved.src[row]!) ?? new Uint32Array(this.words)).slice());
-        continue;
-      }
-      const came = flying.get(row) ?? (held.get(moved.src[row]!) ?? new Uint32Array(this.words)).slice();
-      const to = moved.dst[row]!, has = held.get(to);
+    // What is under way, and sets that nobody uses any more.
+    const flying: (Uint32Array | undefined)[] = new Array(rows.length), free: Uint32Array[] = [], limit = ps / this.unit, { events, moments } = this;
+    const copied = (from: Uint32Array | undefined) => {
+      const made = free.pop() ?? new Uint32Array(words);
+      if (from) made.set(from); else made.fill(0);
+      return made;
+    };
+    for (let e = 0; e < events.length; e++) {
+      const event = events[e]!, at = event >> 1, row = rows[at]!;
+      if (moments[event]! > limit) break;
+      if (event & 1) { flying[at] = copied(held.get(moved.src[row]!)); continue; }
+      const came = flying[at] ?? copied(held.get(moved.src[row]!)), to = moved.dst[row]!, has = held.get(to);
       if (moved.op[row] === 1 && has) {
-        for (let i = 0; i < this.words; i++) {
-          if (has[i]! & came[i]!) twice.add(to);
-          has[i]! |= came[i]!;
-        }
-      } else held.set(to, came);
+        let both = 0;
+        for (let i = 0; i < words; i++) { both |= has[i]! & came[i]!; has[i]! |= came[i]!; }
+        if (both) twice.add(to);
+        free.push(came);
+      } else {
+        held.set(to, came);
+        if (has) free.push(has);
+      }
     }
     return { held, twice };
   }

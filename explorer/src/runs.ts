@@ -8,11 +8,23 @@ import { chunkTable, linksTable, npusTable, runsTable, transfersTable, type Choi
 import { Proof } from "./proof";
 import { fromHash, toHash, type State } from "./state";
 import { Strip } from "./strip";
-import type { Column } from "./decode";
+import { decode, type Columns } from "./decode";
+import { addIndex, type Part } from "./transfers";
 
 declare const WORKER_SOURCE: string;
 const SECONDS = 12;
 const TABS = [["runs", "Runs"], ["transfers", "Transfers"], ["links", "Links"], ["npus", "NPUs"], ["chunk", "Chunk"]] as const;
+
+/** Starts to read the transfers beside the page; null where workers are not allowed. */
+function begin(head: RunsHead, text: string): Worker | null {
+  try {
+    const worker = new Worker(URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" })));
+    worker.postMessage({ text, specs: head.rest, to: head.rest_bytes });
+    return worker;
+  } catch {
+    return null;
+  }
+}
 
 export class Runs {
   readonly state: State = fromHash(location.hash);
@@ -41,32 +53,38 @@ export class Runs {
   }
 
   static async open(head: RunsHead, first: string, rest: string): Promise<Runs> {
+    const reader = head.rest.length ? begin(head, rest) : null;
     const scenes = await firstOf(head, first);
     const runs = new Runs(head, scenes);
-    if (head.rest.length) void runs.load(rest);
+    if (head.rest.length) void runs.load(rest, reader);
     else (window as unknown as { loaded: boolean }).loaded = true;
     return runs;
   }
+
+  /** What each transfer waits for, read when asked. */
+  late: () => Promise<Columns> = () => Promise.resolve({});
 
   get scene(): Scene {
     return this.scenes[this.state.run]!;
   }
 
-  /** Reads the transfers beside the page, or in it where workers are not allowed. */
-  private async load(text: string): Promise<void> {
-    let columns: Record<string, Column>;
+  /** Takes the transfers that a worker reads beside the page, or reads them in it where workers are not allowed. */
+  private async load(text: string, reader: Worker | null): Promise<void> {
+    const parts = this.scenes.map(({ index, head, network: { head: { links }, src, dst } }): Part => ({ prefix: `s${index}.`, rows: head.rows, single: head.single, links, src, dst }));
+    let columns: Columns;
     try {
-      const worker = new Worker(URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" })));
       columns = await new Promise((resolve, reject) => {
-        worker.onmessage = (event: MessageEvent<{ columns: Record<string, Column>; error?: string }>) => event.data.error ? reject(new Error(event.data.error)) : resolve(event.data.columns);
-        worker.onerror = () => reject(new Error("the worker failed"));
-        worker.postMessage({ text, specs: this.head.rest });
+        if (!reader) throw new Error("there is no worker");
+        reader.onmessage = (event: MessageEvent<{ columns: Columns; error?: string }>) => event.data.error ? reject(new Error(event.data.error)) : resolve(event.data.columns);
+        reader.onerror = () => reject(new Error("the worker failed"));
+        reader.postMessage({ parts });
       });
-      worker.terminate();
     } catch {
-      const { decode } = await import("./decode");
-      columns = await decode(text, this.head.rest);
+      columns = await decode(text, this.head.rest, 0, this.head.rest_bytes);
+      for (const part of parts) addIndex(columns, part);
     }
+    reader?.terminate();
+    this.late = () => decode(text, this.head.late, this.head.rest_bytes);
     addTransfers(this.scenes, columns);
     this.check();
     this.picked();
@@ -96,8 +114,9 @@ export class Runs {
     if (changed("theme", "paint", "v")) this.all();
     else {
       if (changed("w", "strip")) this.drawStrips();
-      if (changed("link", "chunk", "npu", "run", "cut", "tab", "strip", "speed")) this.picked();
-      this.frame();
+      const picked = changed("link", "chunk", "npu", "run", "cut", "tab", "strip", "speed");
+      if (picked) this.picked();
+      this.frame(!picked);
     }
     clearTimeout(this.saving);
     // Browsers complain of an address that changes with every frame.
@@ -275,7 +294,7 @@ export class Runs {
     this.fillLegend();
     this.drawStrips();
     this.picked();
-    this.frame();
+    this.frame(false);
   }
 
   private drawStrips(): void {
@@ -356,13 +375,13 @@ export class Runs {
   private later = 0;
 
   /** What changes with the moment: colours of links, cursors, and tables that say "now". */
-  frame(): void {
+  frame(marks = true): void {
     const { state } = this;
     for (const view of this.views) view.draw(state.t);
     for (const strip of this.strips) strip.moveCursor(state.t);
     byId<HTMLInputElement>("time").value = String(state.t / this.total * 1000);
     byId("now").textContent = time(state.t);
-    if (this.proof) this.marks();
+    if (this.proof && marks) this.marks();
     clearTimeout(this.later);
     if (["links", "npus", "chunk"].includes(state.tab)) this.later = setTimeout(() => this.panel(), performance.now() - this.panelTime > 400 ? 120 : 300);
   }

@@ -110,23 +110,24 @@ export class Strip {
     if (exact) return this.merged(wide, high, exact.use, exact.phase);
     const { heat, phases, head } = this.scene, { bins } = head, rows = this.rows;
     const out = new Uint16Array(wide * high), [first, last] = this.columns(wide);
+    const most = new Uint8Array(bins), whose = new Int32Array(bins);
     for (let y = 0; y < high; y++) {
       const a = Math.floor(y * rows / high), b = Math.max(a + 1, Math.floor((y + 1) * rows / high));
       if (y && b === a + 1 && Math.floor((y - 1) * rows / high) === a && Math.floor(y * rows / high) === a) {
         out.copyWithin(y * wide, (y - 1) * wide, y * wide);
         continue;
       }
+      // The most of each bin first, in the order in which bins lie in memory; then that of each column.
+      most.fill(0);
+      for (let row = a; row < b; row++) {
+        const base = this.order[row]! * bins;
+        for (let i = 0; i < bins; i++) if (heat[base + i]! > most[i]!) { most[i] = heat[base + i]!; whose[i] = base + i; }
+      }
       for (let x = 0; x < wide; x++) {
         if (first[x]! < 0) { out[y * wide + x] = NOTHING; continue; }
-        let most = 0, tone = 0;
-        for (let row = a; row < b; row++) {
-          const l = this.order[row]!;
-          const base = l * bins;
-          for (let i = base + first[x]!; i <= base + last[x]!; i++) {
-            if (heat[i]! > most) { most = heat[i]!; tone = (phases ? phases[i]! : head.phase) * 256 + most; }
-          }
-        }
-        out[y * wide + x] = tone;
+        let at = first[x]!;
+        for (let i = at + 1; i <= last[x]!; i++) if (most[i]! > most[at]!) at = i;
+        out[y * wide + x] = most[at] ? (phases ? phases[whose[at]!]! : head.phase) * 256 + most[at]! : 0;
       }
     }
     return out;

@@ -3,6 +3,7 @@
 import { isDark, series, setTheme, theme } from "./colour";
 import { byId, bytes, el, rate, save, svg, time } from "./dom";
 import { rastered } from "./export";
+import { drawFront, taskName, tasksOf, type FrontHead } from "./front";
 import { table } from "./table";
 
 type Point = [size: number, time_ps: number, busbw: number];
@@ -14,9 +15,12 @@ export interface SweepHead {
   bound: Point[];
   nccl: { size: number; time_ps: number; busbw: number; pick: string }[];
   best: string[];
+  /** Of a whole sweep: networks and tasks between which the page switches, and time against cost. */
+  groups?: Group[]; front?: FrontHead | null;
 }
+interface Group { name: string; factor: number; lines: { name: string; points: Point[] }[]; bound: Point[]; best: string[] }
 interface Measured { name: string; points: Point[] }
-interface SweepState { y: "busbw" | "time"; scale: "log" | "linear"; hide: string[]; size: number; theme: string }
+interface SweepState { y: "busbw" | "time"; scale: "log" | "linear"; hide: string[]; size: number; theme: string; group: number; task: number }
 
 /** Reads a log of nccl-tests or rccl-tests: sizes with times and rates, out of place and in place. */
 export function readTests(text: string): { outOf: Point[]; inPlace: Point[] } {
@@ -41,13 +45,14 @@ export function readTests(text: string): { outOf: Point[]; inPlace: Point[] } {
 const WIDTH = 920, HEIGHT = 470, LEFT = 66, RIGHT = 150, TOP = 14, BOTTOM = 42;
 
 export class Sweep {
-  readonly state: SweepState = { y: "busbw", scale: "log", hide: [], size: 0, theme: "auto" };
+  readonly state: SweepState = { y: "busbw", scale: "log", hide: [], size: 0, theme: "auto", group: 0, task: 0 };
   readonly measured: Measured[] = [];
-  readonly sizes: number[];
+  sizes: number[] = [];
+  private readonly tasks: string[];
   private x!: (size: number) => number; private y!: (value: number) => number;
 
-  constructor(readonly head: SweepHead) {
-    this.sizes = [...new Set(head.bound.map(([size]) => size))].sort((a, b) => a - b);
+  constructor(public head: SweepHead) {
+    this.tasks = head.front ? tasksOf(head.front) : [];
     document.title = head.title;
     this.read();
     this.build();
@@ -59,6 +64,10 @@ export class Sweep {
 
   private read(): void {
     const given = new URLSearchParams(location.hash.slice(1)), { state } = this;
+    const within = (name: string, count: number) => { const number = Number(given.get(name)); return Number.isInteger(number) && number > 0 && number < count ? number : 0; };
+    state.group = within("group", this.head.groups?.length ?? 0);
+    state.task = within("task", this.tasks.length);
+    this.choose();
     state.y = given.get("y") === "time" ? "time" : "busbw";
     state.scale = given.get("scale") === "linear" ? "linear" : "log";
     state.hide = (given.get("hide") ?? "").split(",").filter((name) => this.head.lines.some((line) => line.name === name));
@@ -67,13 +76,27 @@ export class Sweep {
     state.size = this.sizes.includes(size) ? size : this.sizes[0] ?? 0;
   }
 
+  /** Takes the lines of the group that is chosen. */
+  private choose(): void {
+    const group = this.head.groups?.[this.state.group];
+    if (group) this.head = { ...this.head, factor: group.factor, lines: group.lines, bound: group.bound, best: group.best };
+    this.sizes = [...new Set(this.head.bound.map(([size]) => size))].sort((a, b) => a - b);
+  }
+
   set(change: Partial<SweepState>): void {
+    const before = this.state.group;
     Object.assign(this.state, change);
+    if (this.state.group !== before) {
+      this.choose();
+      if (!this.sizes.includes(this.state.size)) this.state.size = this.sizes[0] ?? 0;
+    }
     const { y, scale, hide, size, theme: word } = this.state, parts = [`size=${size}`];
     if (y !== "busbw") parts.push(`y=${y}`);
     if (scale !== "log") parts.push(`scale=${scale}`);
     if (hide.length) parts.push(`hide=${hide.join(",")}`);
     if (word !== "auto") parts.push(`theme=${word}`);
+    if (this.state.group) parts.push(`group=${this.state.group}`);
+    if (this.state.task) parts.push(`task=${this.state.task}`);
     history.replaceState(null, "", "#" + parts.join("&"));
     this.draw();
   }
@@ -83,6 +106,7 @@ export class Sweep {
     byId("app").replaceChildren(
       el("header", {}, el("h1", {}, this.head.title)),
       el("div", { class: "bar" },
+        (this.head.groups?.length ?? 0) > 1 ? el("label", {}, "network and task", pick("group", this.head.groups!.map((each, i) => [String(i), each.name]), (value) => this.set({ group: Number(value) }))) : null,
         pick("y", [["busbw", "bus bandwidth"], ["time", "time"]], (value) => this.set({ y: value as "busbw" })),
         pick("scale", [["log", "logarithmic"], ["linear", "linear"]], (value) => this.set({ scale: value as "log" })),
         el("label", {}, "measured", el("input", { type: "file", id: "file", multiple: true, title: "Logs of nccl-tests", change: (event: Event) => void this.take((event.target as HTMLInputElement).files) })),
@@ -91,6 +115,8 @@ export class Sweep {
         pick("theme", [["auto", "auto"], ["light", "light"], ["dark", "dark"]], (value) => this.set({ theme: value }))),
       el("p", { class: "note" }, "Drop logs of nccl-tests on the page, or paste one, to see what was measured beside this."),
       el("main", {}, el("div", { class: "chart", id: "chart" }), el("aside", {}, el("div", { id: "panel" }))),
+      ...(this.head.front ? [el("div", { class: "bar" }, el("label", {}, "task", pick("task", this.tasks.map((each, i) => [String(i), taskName(each)]), (value) => this.set({ task: Number(value) })))),
+        el("div", { class: "two" }, el("div", { class: "chart", id: "front" }), el("div", { id: "priced" }))] : []),
       el("p", { class: "note", id: "said", "aria-live": "polite" }, this.head.note));
     const body = document.body;
     body.addEventListener("dragover", (event) => { event.preventDefault(); body.classList.add("drop"); });
@@ -131,6 +157,9 @@ export class Sweep {
     setTheme(state.theme);
     const of = theme();
     for (const id of ["y", "scale", "theme"] as const) byId<HTMLSelectElement>(id).value = state[id];
+    for (const id of ["group", "task"] as const) { const select = document.getElementById(id) as HTMLSelectElement | null; if (select) select.value = String(state[id]); }
+    this.priced();
+    if (!this.sizes.length) { byId("chart").replaceChildren(); return; }
     const shown = head.lines.filter((line) => !state.hide.includes(line.name));
     const points = [...shown.flatMap((line) => line.points), ...head.bound, ...head.nccl.map((each): Point => [each.size, each.time_ps, each.busbw]), ...this.measured.flatMap((each) => each.points)];
     const values = points.map((point) => this.value(point)).filter((value) => value > 0 && Number.isFinite(value)), sizes = points.map(([size]) => size);
@@ -173,6 +202,10 @@ export class Sweep {
     });
     byId("chart").replaceChildren(chart);
     this.table();
+  }
+
+  private priced(): void {
+    if (this.head.front) drawFront(this.head.front, this.tasks[this.state.task]!, byId("front"), byId("priced"));
   }
 
   private axes(chart: SVGElement, isLog: boolean, low: number, top: number, s0: number, s1: number): void {

@@ -3,7 +3,7 @@ import { el } from "./dom";
 
 export interface Row { cells: (string | number)[]; keys?: (string | number)[]; choose?: () => void; chosen?: boolean }
 
-const SHOWN = 80;
+const SHOWN = 40;
 
 /** Makes a table; a click on a heading sorts by it. `total` says how many rows there are if not all are given. */
 export function table(caption: string, heads: string[], rows: Row[], total = rows.length): HTMLElement {

@@ -36,11 +36,10 @@ def slots(page: Path) -> tuple[dict, dict[str, np.ndarray], dict[str, np.ndarray
         for name in ("header", "first", "rest")
     }
     header = json.loads(found["header"])
-    streams = [
-        unpack(header[name], base64.b64decode(found[name])) if header[name] else {}
-        for name in ("first", "rest")
-    ]
-    return header, streams[0], streams[1]
+    first, both = (base64.b64decode(found[name]) for name in ("first", "rest"))
+    rest, late = both[: header["rest_bytes"]], both[header["rest_bytes"] :]
+    moved = unpack(header["rest"], rest) | unpack(header["late"], late) if header["rest"] else {}
+    return header, unpack(header["first"], first), moved
 
 
 def check_transfers(run: Run, header: dict, rest: dict[str, np.ndarray], i: int = 0) -> None:

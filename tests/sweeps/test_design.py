@@ -18,6 +18,7 @@ from hocket.sweeps.candidates import (
     Shape,
     bought,
     clos_shapes,
+    fat_trees,
     product_shapes,
     splits,
 )
@@ -43,11 +44,15 @@ def test_shapes_and_splits_are_all_there_are() -> None:
         assert len(found) == count
     for shape in clos_shapes(12):
         assert shape.npus == 12
+    for k in (4, 6, 16):
+        (shape,) = fat_trees(k**3 // 4)
+        assert (shape.npus, shape.ports) == (k**3 // 4, k)
+    assert fat_trees(12) == []
 
 
 @settings(max_examples=60)
 @given(
-    st.sampled_from([*product_shapes(12, KINDS, 3), *clos_shapes(12)]),
+    st.sampled_from([*product_shapes(12, KINDS, 3), *clos_shapes(12), *fat_trees(16)]),
     st.data(),
     st.integers(300, 9000),
 )
@@ -138,7 +143,7 @@ def test_training_is_judged_by_its_iteration() -> None:
         budget=800,
         costs=COSTS,
         workload="alexnet",
-        kinds=["Ring", "clos"],
+        kinds=["Ring"],
         steps=2,
         levels=[],
         samples=16,
@@ -151,10 +156,48 @@ def test_training_is_judged_by_its_iteration() -> None:
     assert best.bound_ps is None
 
 
+def test_training_is_judged_on_clos_networks_too() -> None:
+    """Two levels at each oversubscription, and the three of a fat tree, by each algorithm there is."""
+    found = hk.design_network(
+        npus=16,
+        budget=4000,
+        costs=COSTS,
+        workload="alexnet",
+        kinds=["clos"],
+        oversubscription=[1, 4],
+        levels=[],
+        samples=16,
+        workers=2,
+    )
+    assert found.is_exhausted
+    shapes = {each.candidate.shape for each in found.designs}
+    bought_of = {
+        shape
+        for shape in [*clos_shapes(16), *fat_trees(16)]
+        for split in ([(1.0, 1.0), (1.0, 4.0)] if shape.clos else [(1.0,)])
+        if bought(shape, split, 4000.0, COSTS, None) is not None
+    }
+    assert shapes == bought_of
+    assert any(shape.ports == 4 for shape in shapes)
+    assert {each.candidate.oversubscription for each in found.designs} == {1.0, 4.0, None}
+    for each in (found.designs[0], found.designs[-1]):
+        times = {
+            name: hk.train("alexnet", each.network, samples=16, algorithm=name, cache=False).time_ps
+            for name in ("halving-doubling", "bidirectional-ring", "double-binary-tree")
+        }
+        assert each.time_ps == min(times.values()) == times[each.algorithm]
+
+
 def test_the_best_is_written_as_a_topology_file(tmp_path: Path) -> None:
-    for kinds in (["Ring", "Switch"], ["clos"]):
+    for kinds, npus in ((["Ring", "Switch"], 6), (["clos"], 6), (["clos"], 16)):
         found = hk.design_network(
-            npus=6, budget=1500, costs=COSTS, size="1 MB", kinds=kinds, levels=[], workers=1
+            npus=npus,
+            budget=250 * npus,
+            costs=COSTS,
+            size="1 MB",
+            kinds=kinds,
+            levels=[],
+            workers=1,
         )
         found.save(tmp_path / "best.yml")
         assert hk.topology.price(tmp_path / "best.yml").total == pytest.approx(found.best.cost)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
 import hocket as hk
+from hocket.cli import schema
+from hocket.errors import Error
 from hocket.sweeps.commands import NAMES, command_named
 from hocket.sweeps.sweep import MOST_POINTS
 from hocket.sweeps.yaml import from_text
 
+ROOT = Path(__file__).parents[2]
 NET = "topology: 'ring:4@25GB/s,1us'"
 GOOD = f"command: simulate\nset: {{{NET}, algorithm: ring}}\ngrid:\n  size: [1 KB]\n"
 
@@ -151,3 +155,60 @@ def test_the_example_of_the_documentation_is_read() -> None:
     assert sweeps
     for block in sweeps:
         assert from_text(block, "docs/sweeps.md").count > 0
+
+
+# The schema.
+
+
+def _complaints(text: str) -> list[str]:
+    from jsonschema import Draft202012Validator
+
+    from hocket.sweeps.schema import json_schema
+
+    found = Draft202012Validator(json_schema()).iter_errors(yaml.safe_load(text))
+    return [error.message for error in found]
+
+
+def test_the_schema_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    text = schema.schema_text("sweep")
+    committed = (ROOT / "docs" / "schema" / "sweep.schema.json").read_text(encoding="utf-8")
+    assert committed == text, "run python -m hocket.cli.schema sweep on that file"
+    assert schema.main(["sweep"]) == 0
+    assert capsys.readouterr().out == text
+
+
+def test_sweep_files_that_ship_are_valid() -> None:
+    page = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    shown = [
+        each for each in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "command:" in each
+    ]
+    files = [
+        path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("sweep*.yml"))
+    ]
+    assert shown
+    assert files
+    for text in (*shown, *files):
+        assert from_text(text, "sweep.yml", ROOT / "examples").count > 0
+        assert _complaints(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "grid: {size: [1 MB]}",
+        "command: simulat\ngrid: {size: [1 MB]}",
+        "command: simulate\ngrids: {size: [1 MB]}",
+        "command: simulate\ngrid: {sizes: [1 MB]}",
+        "command: simulate\nset: {npu: a100}",
+        "command: simulate\nset: {chunks: [1, 2]}",
+        "command: simulate\nlist: []",
+        "command: simulate\nlist: [{workload: alexnet}]",
+        "command: train\nset: {size: 1 MB}",
+        "command: simulate\ngrid: {cache: [5]}",
+        "command: simulate\ncosts: {links: 5}",
+    ],
+)
+def test_what_reading_refuses_the_schema_refuses(text: str) -> None:
+    with pytest.raises(Error):
+        from_text(text, "sweep.yml")
+    assert _complaints(text)

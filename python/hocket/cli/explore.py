@@ -14,6 +14,8 @@ from hocket.errors import SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.files.raw import read_bytes
 from hocket.plans.plan import Plan
+from hocket.simulation.options import LinkOptions
+from hocket.simulation.parquet import is_run
 from hocket.simulation.run import Run
 from hocket.simulation.run import simulate as run_plan
 from hocket.units import shown
@@ -22,8 +24,9 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE...",
-        help="A plan, as `hocket plan -o` writes it, or several, which are shown beside one another on one "
-        "clock; or what `hocket compare --json`, `train --json` or `route --json` printed.",
+        help="A plan or a run, as `hocket plan -o` and `simulate -o` write them, or several, which are "
+        "shown beside one another on one clock; what `hocket compare --json`, `train --json` or "
+        "`route --json` printed, or `train -o` wrote; or the folder of a sweep.",
     ),
 ]
 Titles = Annotated[
@@ -51,6 +54,14 @@ def explore(
         raise SpecError(
             "--title", f"{len(titles)} titles for {len(files)} files", "give one for each file"
         )
+    if any(Path(each).is_dir() for each in files):
+        from hocket.explorer.study import write_study
+
+        if len(files) > 1:
+            raise SpecError(None, "a sweep has a page of its own", "give one folder alone")
+        write_study(Path(files[0]), target)
+        print(f"the sweep {files[0]} written to {file}")
+        return
     if any(Path(each).suffix == ".json" for each in files):
         print(f"{_from_documents(files, titles, target)} written to {file}")
         return
@@ -70,6 +81,12 @@ def _from_plans(
     runs: list[Run] = []
     with options.watching() as watch:
         for each in files:
+            if is_run(Path(each)):
+                if fidelity != LinkOptions():
+                    why = "says how it was simulated"
+                    raise SpecError(None, why, "leave out options of simulation", origin=each)
+                runs.append(Run.load(each))
+                continue
             plan = Plan.load(each)
             runs.append(run_plan(plan, fidelity=fidelity, keep_services=True, progress=watch))
         watch.note("writing")

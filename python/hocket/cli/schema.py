@@ -1,6 +1,6 @@
-"""Writes the JSON Schema of topology, workload, jobs or collective files, or of what commands print.
+"""Writes the JSON Schema of topology, workload, jobs, collective or sweep files, or of what commands print.
 
-``python -m hocket.cli.schema [topology|workload|jobs|collective|results] [FILE]``
+``python -m hocket.cli.schema [topology|workload|jobs|collective|sweep|results] [FILE]``
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from hocket.cluster.yaml import json_schema as jobs_schema
 from hocket.collectives.yaml import json_schema as collective_schema
 from hocket.errors import SpecError
 from hocket.files.atomic import write_text
+from hocket.sweeps.schema import json_schema as sweep_schema
 from hocket.topology.model import json_schema as topology_schema
 from hocket.workload.yaml import json_schema as workload_schema
 
@@ -24,6 +25,7 @@ _SCHEMAS = {
     "jobs": jobs_schema,
     "results": results_schema,
     "collective": collective_schema,
+    "sweep": sweep_schema,
 }
 
 
@@ -39,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
         kind, *argv = argv
     if len(argv) > 1:
         print(
-            "usage: python -m hocket.cli.schema [topology|workload|jobs|collective|results] [FILE]",
+            "usage: python -m hocket.cli.schema [topology|workload|jobs|collective|sweep|results] [FILE]",
             file=sys.stderr,
         )
         return 2

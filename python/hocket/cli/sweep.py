@@ -15,6 +15,7 @@ from hocket.cli.groups import grouped
 from hocket.cli.numbers import TIMES, percent, significant
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.errors import SpecError
+from hocket.files.atomic import check_target
 from hocket.units import format_size
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Summed(Form):
     """How a report is shown; the rows of CSV are its table."""
 
     plot: options.Plot = None
+    page: options.Page = None
 
 
 @sweep.command(epilog="For example: hocket sweep report results --by topology --by size")
@@ -154,7 +156,13 @@ def report(
         from hocket.plot.style import check_picture
 
         check_picture(Path(form.plot))
+    if form.page is not None:
+        check_target(Path(form.page))
     found = report_sweep(Path(folder), by=by or None)
+    if form.page is not None:
+        from hocket.explorer.study import write_study
+
+        write_study(Path(folder), Path(form.page))
     if form.plot is not None:
         if not found.front:
             right = "give costs: in the sweep or topology files"

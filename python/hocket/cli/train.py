@@ -40,6 +40,12 @@ class Report(Form):
             help="Write a trace of each NPU to this folder, and what ASTRA-sim needs to run them.",
         ),
     ] = None
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", help="Write the run with its time-line to this .json file, for pages."
+        ),
+    ] = None
     layers: Annotated[
         bool,
         typer.Option(
@@ -127,12 +133,19 @@ def _check_targets(report: Report) -> None:
         check_trace("--perfetto", Path(report.perfetto))
     if report.page is not None:
         check_target(Path(report.page))
+    if report.file is not None:
+        if Path(report.file).suffix != ".json":
+            why = f"{shown(report.file)} does not end in .json"
+            raise SpecError("--output", why, "name a .json file")
+        check_target(Path(report.file))
 
 
 def _write(run: TrainingRun, report: Report, watch: options.Watch) -> None:
     if report.perfetto is not None:
         watch.note("writing")
         run.save_perfetto(report.perfetto)
+    if report.file is not None:
+        run.save(report.file)
     if report.page is not None:
         from hocket.explorer.lanes import write_training
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from hocket.errors import SpecError
 from hocket.explorer.columns import pack
+from hocket.explorer.flows import collisions, flow_columns
 from hocket.explorer.page import MOST_RUNS, fill
 from hocket.explorer.scene import network_of
 from hocket.files.atomic import write_text
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from hocket.routing import ClusterRun
     from hocket.training import TrainingRun
+    from hocket.training.timeline import Span
 
     Page = tuple[dict[str, Any], bytes]
 
@@ -84,6 +87,7 @@ class _Sheet:
             "tables": [],
             "network": -1,
             "rates": [],
+            "flows": False,
         }
         self.head["runs"].append(head)
         return head
@@ -110,27 +114,49 @@ def training_page(runs: Sequence[TrainingRun], titles: Sequence[str] | None = No
     names = titles or [f"{run.workload.name} on {run.topology.name}" for run in runs]
     sheet = _Sheet(names[0] if len(runs) == 1 else "Training iterations")
     for run, title in zip(runs, names, strict=True):
-        spans = run.timeline()
-        used = sorted({(span.stage, span.track != "compute", span.track) for span in spans})
-        lanes = {(stage, track): i for i, (stage, _, track) in enumerate(used)}
-        head = sheet.add(
-            title,
-            run.total_ps,
-            [(f"stage {stage + 1}", track) for stage, track in lanes],
-            (
-                _Span(
-                    lanes[span.stage, span.track],
-                    span.start_ps,
-                    span.end_ps - span.start_ps,
-                    span.name,
-                    span.track if span.track != "compute" else span.does,
-                    span.exposed_ps,
-                )
-                for span in spans
-            ),
-        )
-        _of_training(head, run.to_dict())
+        _add_stages(sheet, title, run.total_ps, run.timeline())
+        _of_training(sheet.head["runs"][-1], run.to_dict())
     return sheet.made()
+
+
+def _add_stages(sheet: _Sheet, title: str, time_ps: int, spans: Sequence[Span]) -> None:
+    """Add a run with a lane for what each stage computes, and for each cause of its calls."""
+    used = sorted({(span.stage, span.track != "compute", span.track) for span in spans})
+    lanes = {(stage, track): i for i, (stage, _, track) in enumerate(used)}
+    sheet.add(
+        title,
+        time_ps,
+        [(f"stage {stage + 1}", track) for stage, track in lanes],
+        (
+            _Span(
+                lanes[span.stage, span.track],
+                span.start_ps,
+                span.end_ps - span.start_ps,
+                span.name,
+                span.track if span.track != "compute" else span.does,
+                span.exposed_ps,
+            )
+            for span in spans
+        ),
+    )
+
+
+def _saved_spans(document: Mapping[str, Any]) -> list[Span]:
+    """Give the spans of a saved iteration; none of what has only its figures."""
+    from hocket.training.timeline import Span
+
+    columns = document.get("spans")
+    if columns is None:
+        return []
+    texts = [[str(each) for each in columns[name]] for name in ("track", "name", "does")]
+    numbers = [
+        [operator.index(each) for each in columns[name]]
+        for name in ("stage", "start_ps", "end_ps", "exposed_ps")
+    ]
+    return [
+        Span(stage, track, name, does, 0, start, end, None, 0, exposed)
+        for track, name, does, stage, start, end, exposed in zip(*texts, *numbers, strict=True)
+    ]
 
 
 def _of_training(head: dict[str, Any], document: Mapping[str, Any]) -> None:
@@ -163,13 +189,17 @@ def cluster_page(runs: Sequence[ClusterRun], titles: Sequence[str] | None = None
         If there are none or too many.
     """
     _checked(len(runs))
+    from hocket.routing.replay import replay
+
     names = titles or [run.scheme for run in runs]
     fabric = runs[0].cluster.topology.name
     sheet = _Sheet(f"Jobs on {fabric}" + (f" by {names[0]}" if len(runs) == 1 else ""))
     known: list[Any] = []
     for i, (run, title) in enumerate(zip(runs, names, strict=True)):
-        head = _add_jobs(sheet, title, run.to_dict())
         topology = run.cluster.topology
+        paths = replay(run)
+        shared = [] if paths is None else collisions(paths, topology)
+        head = _add_jobs(sheet, title, run.to_dict(), shared)
         head["network"] = next((n for n, each in enumerate(known) if each == topology), len(known))
         if head["network"] == len(known):
             network, columns = network_of(topology)
@@ -177,6 +207,11 @@ def cluster_page(runs: Sequence[ClusterRun], titles: Sequence[str] | None = None
             sheet.head["networks"].append(network)
             known.append(topology)
         sheet.columns[f"r{i}.bytes"] = run.link_bytes
+        if paths is not None:
+            columns, ways = flow_columns(paths, topology)
+            sheet.columns |= {f"r{i}.{name}": column for name, column in columns.items()}
+            head["tables"].append(ways)
+        head["flows"] = paths is not None
         if run.core.rates:
             when, job, rate = (np.array(each) for each in zip(*run.core.rates, strict=True))
             sheet.columns[f"r{i}.rate_t"] = when.astype(np.int64)
@@ -186,13 +221,20 @@ def cluster_page(runs: Sequence[ClusterRun], titles: Sequence[str] | None = None
     return sheet.made()
 
 
-def _add_jobs(sheet: _Sheet, title: str, document: Mapping[str, Any]) -> dict[str, Any]:
+def _add_jobs(
+    sheet: _Sheet,
+    title: str,
+    document: Mapping[str, Any],
+    shared: Sequence[tuple[int, int, int, int]] = (),
+) -> dict[str, Any]:
     """Add what jobs did, from the values that ``--json`` prints."""
     jobs = document["jobs"]
     lanes = [(job["name"], what) for job in jobs for what in ("compute", "all-reduce", "sends")]
     decisions = document["decisions"]
     if decisions:
         lanes.append(("controller", "decisions"))
+    if shared:
+        lanes.append(("fabric", "collisions"))
 
     def spans() -> Iterable[_Span]:
         for number, job in enumerate(jobs):
@@ -208,6 +250,9 @@ def _add_jobs(sheet: _Sheet, title: str, document: Mapping[str, Any]) -> dict[st
             name = "repair" if each["is_repair"] else "paths"
             load = f"{name}: largest load {each['max_link_load']}, bound {each['bound']}"
             yield _Span(3 * len(jobs), each["time_ps"], 0, load, name)
+        for start, end, links, most in shared:
+            name = f"{links} link{'s' * (links != 1)} with 2 flows or more, at most {most}"
+            yield _Span(len(lanes) - 1, start, end - start, name, "collision")
 
     head = sheet.add(title, document["time_ps"], lanes, spans())
     slow = max((job["slowdown"] for job in jobs), default=1.0)
@@ -240,7 +285,8 @@ def _add_jobs(sheet: _Sheet, title: str, document: Mapping[str, Any]) -> dict[st
 def document_page(documents: Sequence[Mapping[str, Any]], titles: Sequence[str]) -> Page:
     """Give a page of what ``hocket train --json`` or ``hocket route --json`` printed.
 
-    Such values have no spans of a training run, only where its time goes.
+    A training run has its spans where ``hocket train -o`` wrote it; what is printed has only where its
+    time goes.
 
     Raises
     ------
@@ -255,14 +301,18 @@ def document_page(documents: Sequence[Mapping[str, Any]], titles: Sequence[str])
         )
     is_training = formats == {"hocket.training-run"}
     sheet = _Sheet("Training iterations" if is_training else "Jobs on a fabric")
+    is_whole = True
     for document, title in zip(documents, titles, strict=True):
         if is_training:
-            _of_training(sheet.add(title, round(document["total_ps"]), [], ()), document)
+            spans = _saved_spans(document)
+            is_whole = is_whole and bool(spans)
+            _add_stages(sheet, title, round(document["total_ps"]), spans)
+            _of_training(sheet.head["runs"][-1], document)
         else:
             _add_jobs(sheet, title, document)
-    if is_training:
+    if is_training and not is_whole:
         sheet.head["note"] = (
-            "What `hocket train --json` prints has no timeline; what `--page` writes has one."
+            "What `hocket train --json` prints has no timeline; what `hocket train -o` writes has one."
         )
     return sheet.made()
 

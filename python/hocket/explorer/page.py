@@ -28,12 +28,16 @@ MOST_MEMORY = 640_000_000
 """Bytes that the transfers of a page may take when it is open."""
 MOST_BYTES = 15_000_000
 """Of a page."""
+_LATE = ("wait", "group")
+"""Columns that no view needs: a stream of their own behind the others', read when asked for."""
 
 
 def encode_runs(
     runs: Sequence[Run], titles: Sequence[str] | None = None
 ) -> tuple[dict[str, Any], bytes, bytes]:
     """Give the header of a page of one run or several, and its two streams.
+
+    The second is two of them, one behind the other: what views ask of transfers, and what they wait for.
 
     Raises
     ------
@@ -48,6 +52,7 @@ def encode_runs(
     scenes: list[dict[str, Any]] = []
     first: dict[str, Any] = {}
     rest: dict[str, Any] = {}
+    late: dict[str, Any] = {}
     known: list[Any] = []
     for i, run in enumerate(runs):
         number = next((n for n, each in enumerate(known) if each == run.topology), len(known))
@@ -59,21 +64,25 @@ def encode_runs(
         head, columns = scene_of(run)
         first |= {f"s{i}.{name}": column for name, column in columns.items()}
         more, moved = transfers_of(run)
-        rest |= {f"s{i}.{name}": column for name, column in moved.items()}
+        for name, column in moved.items():
+            (late if name in _LATE else rest)[f"s{i}.{name}"] = column
         scenes.append({"title": _title(run, i, titles), "network": number, **head, **more})
     note = None
     rest_specs: list[list[Any]] = []
-    rest_blob = b""
+    late_specs: list[list[Any]] = []
+    rest_blob = late_blob = b""
     transfers = sum(len(run.plan) for run in runs)
     first_specs, first_blob = pack(first)
-    if packed_size(rest) <= MOST_MEMORY:
+    if packed_size(rest | late) <= MOST_MEMORY:
         rest_specs, rest_blob = pack(rest)
-    if not rest_specs or 4 * (len(first_blob) + len(rest_blob)) > 3 * MOST_BYTES:
+        late_specs, late_blob = pack(late)
+    size = len(first_blob) + len(rest_blob) + len(late_blob)
+    if not rest_specs or 4 * size > 3 * MOST_BYTES:
         note = (
             f"The {transfers:,} transfers are more than a page holds: it shows the use of links over time, "
             "and leaves the single transfers out."
         )
-        rest_specs, rest_blob = [], b""
+        rest_specs, rest_blob, late_specs, late_blob = [], b"", [], b""
     title = scenes[0]["title"] if len(scenes) == 1 else _common_title(runs)
     header = {
         "format": 1,
@@ -84,8 +93,10 @@ def encode_runs(
         "scenes": scenes,
         "first": first_specs,
         "rest": rest_specs,
+        "late": late_specs,
+        "rest_bytes": len(rest_blob),
     }
-    return header, first_blob, rest_blob
+    return header, first_blob, rest_blob + late_blob
 
 
 def _title(run: Run, number: int, titles: Sequence[str] | None) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 2
 _ROWS = 1 << 20
+_UNREAD = ("size_bytes", "start_ps", "end_ps")
 
 
 def to_table(plan: Plan) -> pa.Table:
@@ -175,7 +176,8 @@ def _read(file: pq.ParquetFile) -> Plan:
             f"NPU {max(collective.npus)} takes part; NPUs are 0 to {topology.npu_count - 1}"
         )
     core = core_of(
-        file.read(columns=[name for name in file.schema_arrow.names if name != "size_bytes"]),
+        # A run is a plan with times.
+        file.read(columns=[name for name in file.schema_arrow.names if name not in _UNREAD]),
         topology,
         collective,
         algorithm=str(head["algorithm"]),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from hocket.routing.data import ClusterRunData, DecisionData, IterationData, JobData
+    from hocket.routing.options import ClusterOptions
 
 __all__ = ["ClusterRun", "Decision", "Iteration", "JobRun"]
 
@@ -140,13 +141,20 @@ class ClusterRun(TableResult):
         ideals: Sequence[float],
         answer_ps: int,
         core: core_cluster.Outcome,
+        options: ClusterOptions | None = None,
     ) -> None:
         self.cluster = cluster
         self.scheme = scheme
         self.core = core
+        self.options = options
         self._placed = tuple(placed)
         self._ideals = tuple(ideals)
         self._answer_ps = answer_ps
+
+    @property
+    def placed(self) -> tuple[Placed, ...]:
+        """The jobs and their GPUs, in the order in which they were given."""
+        return self._placed
 
     @cached_property
     def jobs(self) -> tuple[JobRun, ...]:

@@ -144,7 +144,7 @@ def simulate(
     ideals = [
         _ideal(cluster, each, pattern, rate) for each, pattern in zip(placed, patterns, strict=True)
     ]
-    return ClusterRun(cluster, placed, scheme, ideals, given.answer_ps, core)
+    return ClusterRun(cluster, placed, scheme, ideals, given.answer_ps, core, given)
 
 
 class FabricFlow(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 from hocket import _core
-from hocket._checks import check_function, truth
+from hocket._checks import check_function, path_of, truth
 from hocket._memory import memory_limit
 from hocket.collectives.bins import MAX_CELLS, to_bins
 from hocket.collectives.collective import Progress
@@ -231,10 +231,23 @@ class Run(Outcome):
         return _core.heat(self.core, bins)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write start and end of every transfer to a Parquet file; whole or not at all."""
+        """Write the plan with start and end of every transfer to a Parquet file; whole or not at all."""
         from hocket.simulation.parquet import save_run
 
         save_run(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Run:
+        """Read what :meth:`save` wrote; its plan is simulated again, with ``keep_services``.
+
+        Raises
+        ------
+        SpecError
+            If the file is no run, or its times are not those of its plan.
+        """
+        from hocket.simulation.parquet import load_run
+
+        return load_run(path_of("path", path))
 
     def save_perfetto(self, path: str | PathLike[str]) -> None:
         """Write when each transfer occupied each link, for ui.perfetto.dev: .pftrace or .json.

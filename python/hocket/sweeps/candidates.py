@@ -12,12 +12,21 @@ from hocket.topology.costs import cables_of
 from hocket.topology.spec import CostsSpec
 from hocket.units import format_bandwidth
 
-__all__ = ["CLOS", "KINDS", "Candidate", "Shape", "clos_shapes", "product_shapes", "splits"]
+__all__ = [
+    "CLOS",
+    "KINDS",
+    "Candidate",
+    "Shape",
+    "clos_shapes",
+    "fat_trees",
+    "product_shapes",
+    "splits",
+]
 
 KINDS = ("Ring", "FullyConnected", "Switch")
 """Kinds of dimensions that are tried."""
 CLOS = "clos"
-"""The kind that is two levels of switches."""
+"""The kind that is two levels of switches, or three: a fat tree."""
 _SHORT = {"Ring": "Ring", "FullyConnected": "FC", "Switch": "SW", "Line": "L"}
 _STEP = 10**6
 """Bandwidths are whole MB/s, rounded down."""
@@ -33,21 +42,28 @@ class Shape:
         Kind and size of each; empty for a Clos.
     clos
         Spines, ToRs, NPUs of a ToR.
+    ports
+        Of each switch of a fat tree of three levels, all of whose links are alike.
     """
 
     dimensions: tuple[tuple[str, int], ...] = ()
     clos: tuple[int, int, int] | None = None
+    ports: int | None = None
 
     @property
     def npus(self) -> int:
         """How many it joins."""
         if self.clos is not None:
             return self.clos[1] * self.clos[2]
+        if self.ports is not None:
+            return self.ports**3 // 4
         return prod(size for _, size in self.dimensions)
 
     @property
     def ways(self) -> int:
         """How many parts a budget is split into."""
+        if self.ports is not None:
+            return 1
         return 2 if self.clos is not None else len(self.dimensions)
 
     def fixed(self, costs: CostsSpec) -> Fraction:
@@ -58,6 +74,8 @@ class Shape:
             spines, tors, below = self.clos
             cables = tors * below + tors * spines
             return npus + cables * cable + (spines + tors) * box
+        if self.ports is not None:
+            return npus + 3 * self.npus * cable + 5 * self.ports**2 // 4 * box
         cables = switches = 0
         for kind, size in self.dimensions:
             groups = self.npus // size
@@ -71,6 +89,9 @@ class Shape:
         if self.clos is not None:
             spines, tors, below = self.clos
             return (tors * below * (link + switch), tors * spines * (link + 2 * switch))
+        if self.ports is not None:
+            # NPUs to edge switches; as many cables from these to the next level, and to the highest.
+            return (self.npus * (link + switch + 2 * (link + 2 * switch)),)
         found = []
         for kind, size in self.dimensions:
             groups = self.npus // size
@@ -107,6 +128,8 @@ class Candidate:
         links = "@".join([f"{rates[0]},{latency}", *rates[1:]])
         if self.shape.clos is not None:
             return f"clos:{'x'.join(map(str, self.shape.clos))}@{links}"
+        if self.shape.ports is not None:
+            return f"fat_tree:{self.shape.ports}@{links}"
         kinds = "_".join(_SHORT[kind] for kind, _ in self.shape.dimensions)
         sizes = "x".join(str(size) for _, size in self.shape.dimensions)
         return f"{kinds}:{sizes}@{links}"
@@ -179,6 +202,11 @@ def clos_shapes(npus: int) -> list[Shape]:
             found.append(Shape(clos=(spines, tors, below)))
             spines *= 2
     return found
+
+
+def fat_trees(npus: int) -> list[Shape]:
+    """Give the three levels of switches that join just as many NPUs, if there are such."""
+    return [Shape(ports=k) for k in range(4, 256, 2) if k**3 // 4 == npus]
 
 
 def splits(ways: int, steps: int) -> Iterator[tuple[float, ...]]:

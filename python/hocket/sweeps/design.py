@@ -27,6 +27,7 @@ from hocket.sweeps.candidates import (
     Shape,
     bought,
     clos_shapes,
+    fat_trees,
     product_shapes,
     splits,
 )
@@ -60,6 +61,8 @@ _ALGORITHMS = (
     *("multi-ring", "double-binary-tree", "binomial", "chain", "pairwise"),
 )
 """What is tried unless something is named: what plans quickly on products and Clos networks."""
+_TRAINED = ("halving-doubling", "bidirectional-ring", "double-binary-tree")
+"""What trains on a Clos, where no algorithm goes dimension by dimension."""
 _LARGE = 256
 """NPUs above which algorithms whose plans grow with their square are left out."""
 _SQUARE = ("direct", "pairwise", "ring", "bidirectional-ring", "double-binary-tree", "multi-ring")
@@ -193,7 +196,8 @@ def design_network(
     """Search networks within a budget for the least time of a collective or a training iteration.
 
     Products of rings, full meshes and switches are tried in every order of sizes, each with its budget for
-    bandwidth split over its dimensions in several ways, and Clos networks with several oversubscriptions.
+    bandwidth split over its dimensions in several ways, Clos networks of two levels with several
+    oversubscriptions, and the fat tree of three levels, if there is one of so many NPUs.
     The splits of the best shapes are then made finer.
 
     Parameters
@@ -352,8 +356,8 @@ class _Judge:
     def _shapes(self) -> list[Shape]:
         kinds = self._options.kinds
         found = product_shapes(self._npus, kinds, self._options.most_dimensions)
-        if CLOS in kinds and self._workload is None:
-            found += clos_shapes(self._npus)
+        if CLOS in kinds:
+            found += clos_shapes(self._npus) + fat_trees(self._npus)
         if not found:
             why = f"{self._npus} NPUs make no network of {', '.join(kinds)}"
             raise InfeasibleError("kinds", why, f"kinds are {', '.join((*KINDS, CLOS))}")
@@ -402,8 +406,11 @@ class _Judge:
                 made.setdefault(one.text(self._options.latency), one)
         return [one for text, one in made.items() if text not in known]
 
-    def _sweep(self, command: str, made: Sequence[Candidate]) -> Sweep:
-        entries = tuple({"topology": each.text(self._options.latency)} for each in made)
+    def _sweep(self, command: str, made: Sequence[tuple[Candidate, str]]) -> Sweep:
+        entries = tuple(
+            {"topology": each.text(self._options.latency), **({"algorithm": name} if name else {})}
+            for each, name in made
+        )
         fixed = self._fixed
         return Sweep(
             command, fixed, entries, (), self._loaded, per_part=1 if command != "bound" else 8
@@ -415,10 +422,11 @@ class _Judge:
         """Plan for candidates as long as one may be quicker than the best; say whether none is left."""
         if not made:
             return [], True
-        bounds = [0] * len(made) if self._workload is not None else self._bounds(made)
+        if self._workload is not None:
+            return self._trained(made)
+        bounds = self._bounds(made)
         order = sorted(range(len(made)), key=lambda i: (bounds[i], i))
-        command = "train" if self._workload is not None else "design"
-        sweep = self._sweep(command, [made[i] for i in order])
+        sweep = self._sweep("design", [(made[i], "") for i in order])
         if self._names:
             sweep = replace(sweep, loaded=replace(sweep.loaded, algorithms=tuple(self._names)))
         executor = self._working(sweep)
@@ -440,8 +448,31 @@ class _Judge:
             self._progress("candidates", done, len(order))
         return found, done >= len(order) or bounds[order[done]] > best
 
+    def _trained(self, made: Sequence[Candidate]) -> tuple[list[Designed], bool]:
+        """Train on candidates, of which no bound is known: on products by the default, else by several."""
+        named = [
+            (each, name)
+            for each in made[: self._options.most_evaluated]
+            for name in ([""] if each.shape.dimensions else self._options.algorithms or _TRAINED)
+        ]
+        executor = self._working(self._sweep("train", named))
+        found: dict[str, Designed] = {}
+        for first in range(0, len(named), _AT_ONCE):
+            wave = list(range(first, min(first + _AT_ONCE, len(named))))
+            rows = _parts(executor, wave)
+            for k in wave:
+                one = self._designed(named[k][0], rows[k], 0)
+                if one is not None and (
+                    one.network not in found or one.time_ps < found[one.network].time_ps
+                ):
+                    found[one.network] = one
+            self._progress("candidates", wave[-1] + 1, len(named))
+        count = min(len(made), self._options.most_evaluated)
+        self._evaluated += count
+        return list(found.values()), count == len(made)
+
     def _bounds(self, made: Sequence[Candidate]) -> list[int]:
-        sweep = self._sweep("bound", made)
+        sweep = self._sweep("bound", [(each, "") for each in made])
         executor = self._working(sweep)
         found: list[int] = []
         for first in range(0, sweep.parts, _AT_ONCE):
@@ -528,6 +559,9 @@ def _as_yaml(design: Design) -> str:
         spines, tors, below = shape.clos
         lines += ["builder: clos", f"spines: {spines}", f"tors: {tors}", f"hosts_per_tor: {below}"]
         lines += [f"host_bandwidth: {rates[0]}", f"bandwidth: {rates[1]}"]
+        lines += [f"latency: {design.latency}"]
+    elif shape.ports is not None:
+        lines += ["builder: fat_tree", f"k: {shape.ports}", f"bandwidth: {rates[0]}"]
         lines += [f"latency: {design.latency}"]
     else:
         lines.append("dims:")

@@ -42,8 +42,8 @@ class DesignOptions:
     Attributes
     ----------
     kinds
-        Of dimensions: ``Ring``, ``FullyConnected``, ``Switch``; and ``clos``, two levels of switches (not
-        for training).
+        Of dimensions: ``Ring``, ``FullyConnected``, ``Switch``; and ``clos``, two levels of switches, or
+        the three of a fat tree.
     most_dimensions
         Of a product.
     steps

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
+from hocket._checks import path_of
 from hocket._core import iteration as core
 from hocket._pictures import draw
 from hocket._results import TableResult
@@ -459,6 +460,18 @@ class TrainingRun(TableResult):
         from hocket.training.timeline import timeline
 
         return timeline(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write what ``--json`` prints, and the time-line with it, to a .json file that pages are made of.
+
+        Raises
+        ------
+        SpecError
+            If the file cannot be written.
+        """
+        from hocket.training.timeline import save_iteration
+
+        save_iteration(self, path_of("path", path))
 
     def save_perfetto(self, path: str | PathLike[str]) -> None:
         """Write the time-line as trace events, which ui.perfetto.dev and chrome://tracing show.

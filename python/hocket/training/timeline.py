@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from hocket.files.atomic import write_text
 from hocket.training.columns import Pass
 from hocket.training.parallel import CAUSES
 from hocket.training.stages import spoken
@@ -13,7 +15,7 @@ from hocket.training.stages import spoken
 if TYPE_CHECKING:
     from hocket.training.result import TrainingRun
 
-__all__ = ["COMPUTE", "Span", "labels", "save_perfetto", "timeline"]
+__all__ = ["COMPUTE", "Span", "labels", "save_iteration", "save_perfetto", "timeline"]
 
 COMPUTE = "compute"
 """The track of what is computed; those of calls are named as their causes."""
@@ -117,6 +119,17 @@ def _spans(run: TrainingRun) -> Iterator[Span]:
             run.exchanges[columns.shape[call]].size,
             exposed[node],
         )
+
+
+def save_iteration(run: TrainingRun, path: Path) -> None:
+    """Write a run's figures and its time-line, a column for each attribute of spans, as JSON."""
+    spans = timeline(run)
+    columns = {
+        name: [getattr(span, name) for span in spans]
+        for name in ("stage", "track", "name", "does", "start_ps", "end_ps", "exposed_ps")
+    }
+    document = {"format": "hocket.training-run", **run.to_dict(), "spans": columns}
+    write_text(path, json.dumps(document) + "\n")
 
 
 def save_perfetto(run: TrainingRun, path: Path) -> None:
