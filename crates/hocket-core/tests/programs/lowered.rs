@@ -359,7 +359,7 @@ fn steps_of(program: &Program, rank: u32) -> Vec<String> {
 fn rank_by_rank_it_is_the_same_program() {
     let mut ranks = 0;
     for topology in networks() {
-        for (kind, algorithm) in CollectiveKind::ALL
+        for (kind, algorithm) in CollectiveKind::NAMED
             .into_iter()
             .flat_map(|kind| Algorithm::ALL.into_iter().map(move |each| (kind, each)))
         {
