@@ -1,4 +1,4 @@
-"""What a killed process leaves unfinished is removed by the next that writes beside it, and nothing else is."""
+"""What a killed process leaves unfinished is removed by the next that writes beside it, nothing else."""
 
 from __future__ import annotations
 

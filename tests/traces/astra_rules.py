@@ -2,12 +2,14 @@
 
 Read off ASTRA-sim 518bd51 and its analytical back end 599a047:
 
-- an NPU has one computation and one collective or send under way at a time, whatever its group; a receive is free
-  (``HardwareResource``). Of what is ready it takes the lowest number first (``issue_dep_free_nodes``);
-- a collective begins when all of its group have come to it; a ring of k sends k-th parts, each when the one before it has come
-  (``Ring``), one way around;
-- a message goes whole from link to link, the shorter way round the ring and clockwise where both are as long; a link serves one at a
-  time, first come, first served, and its latency passes while it serves the next.
+- an NPU has one computation and one collective or send under way at a time, whatever its group; a
+  receive is free (``HardwareResource``). Of what is ready it takes the lowest number first
+  (``issue_dep_free_nodes``);
+- a collective begins when all of its group have come to it; a ring of k sends k-th parts, each when
+  the one before it has come (``Ring``), one way around;
+- a message goes whole from link to link, the shorter way round the ring and clockwise where both are
+  as long; a link serves one at a time, first come, first served, and its latency passes while it
+  serves the next.
 
 It shares nothing with hocket's simulation but the graph of the iteration.
 """
@@ -21,7 +23,8 @@ from functools import partial
 from itertools import count
 
 import hocket as hk
-from hocket.traces.training import _NONE, CAUSES, _Graph
+from hocket.traces.training import _NONE, _Graph
+from hocket.training.parallel import CAUSES
 
 _PS_PER_US = 10**6
 
@@ -156,9 +159,7 @@ class Replay:
         if (peer, call) in self.awaited:
             self._finish(peer, self.awaited.pop((peer, call)))
 
-    def _pass_on(
-        self, group: tuple[int, ...], npu: int, node: int, size: int, steps: int
-    ) -> None:
+    def _pass_on(self, group: tuple[int, ...], npu: int, node: int, size: int, steps: int) -> None:
         after = group[(group.index(npu) + 1) % len(group)]
 
         def received() -> None:

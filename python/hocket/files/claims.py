@@ -13,8 +13,10 @@ from hocket import _core
 
 try:
     import fcntl
+
+    _LOCKS = True
 except ImportError:  # Windows: nothing is locked there, and nothing removed
-    fcntl = None  # type: ignore[assignment]
+    _LOCKS = False
 
 _NAME = re.compile(r"\.hocket-[0-9a-f]{16}\.(part|old)")
 _TRIES = 100
@@ -30,7 +32,7 @@ def unfinished_file(folder: Path) -> Iterator[Path]:
         descriptor = -1
         try:
             descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-            if fcntl is None:
+            if not _LOCKS:
                 os.close(descriptor)
                 descriptor = -1
             elif not _is_locked(temporary, descriptor, waits=True):
@@ -51,7 +53,7 @@ def unfinished_folder(folder: Path) -> Iterator[Path]:
         temporary = _name(folder)
         temporary.mkdir()
         descriptor = -1
-        if fcntl is not None:
+        if _LOCKS:
             try:
                 descriptor = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW)
             except FileNotFoundError:
@@ -74,7 +76,7 @@ def remove_abandoned(folder: Path) -> None:
     The system ends a lock with the process that holds it, however that ends. A folder that was about to be
     replaced is kept (``.old`` beside ``.part``): both may be all that there is.
     """
-    if fcntl is None or str(folder) in _LOOKED_AT:
+    if not _LOCKS or str(folder) in _LOOKED_AT:
         return
     _LOOKED_AT.add(str(folder))
     try:
@@ -111,7 +113,8 @@ def _remove(path: Path) -> None:
 def _is_locked(path: Path, descriptor: int, *, waits: bool) -> bool:
     """Lock what is open, and tell whether it still is what the name stands for.
 
-    On a file system without such locks nothing is ever removed, so that whoever makes something there goes on.
+    On a file system without such locks nothing is ever removed, so that whoever makes something there
+    goes on.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))

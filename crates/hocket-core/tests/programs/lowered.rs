@@ -9,9 +9,7 @@ use hocket_core::collective::{Collective, CollectiveKind};
 use hocket_core::plan::{Wait, WaitOn};
 use hocket_core::program::check::{CheckOptions, check};
 use hocket_core::program::interpret::{InterpretOptions, Schedule, interpret};
-use hocket_core::program::{
-    LowerError, LowerOptions, Lowering, Mode, Op, Program, Ranks, lower,
-};
+use hocket_core::program::{LowerError, LowerOptions, Lowering, Mode, Op, Program, Ranks, lower};
 use hocket_core::progress::Silent;
 use hocket_core::topology::Topology;
 use hocket_core::topology::build::{self, RingWays};
@@ -346,7 +344,11 @@ fn steps_of(program: &Program, rank: u32) -> Vec<String> {
     let step = |step: u32| {
         let view = program.step(step);
         let spans: Vec<_> = view.sources().chain(view.targets()).collect();
-        format!("{:?} {:?} {spans:?}", view.op, view.dependency.map(|on| on - first))
+        format!(
+            "{:?} {:?} {spans:?}",
+            view.op,
+            view.dependency.map(|on| on - first)
+        )
     };
     let block = |block: u32| {
         let steps: Vec<_> = program.steps_of(block).map(step).collect();
