@@ -9,6 +9,8 @@
 pub mod chakra;
 mod elements;
 mod error;
+#[cfg(feature = "core")]
+mod facts;
 #[cfg(all(test, feature = "core"))]
 mod files;
 #[cfg(feature = "core")]
@@ -22,8 +24,14 @@ pub mod nccl_topology;
 pub mod nccl_tuner;
 #[cfg(feature = "core")]
 pub mod perfetto;
+#[cfg(feature = "core")]
+mod trial;
 
 pub use elements::LARGEST;
 pub use error::FormatError;
 #[cfg(feature = "core")]
+pub use facts::Facts;
+#[cfg(feature = "core")]
 pub use finding::{Finding, Verdict};
+#[cfg(feature = "core")]
+pub use trial::run;

@@ -4,15 +4,15 @@ use std::fmt;
 
 use hocket_core::collective::CollectiveKind;
 use hocket_core::program::check::CheckOptions;
-use hocket_core::program::interpret::{Explored, InterpretOptions, Schedule, computes, explore};
 use hocket_core::program::{
-    LowerError, LowerOptions, Mode, Program, SizeLimits, fewest_channels, lower, raise,
+    LowerError, LowerOptions, Lowering, Mode, Program, Ranks, SizeLimits, fewest_channels, lower,
+    raise,
 };
 use hocket_core::progress::Progress;
 use hocket_core::topology::Topology;
 use hocket_formats::msccl_xml::{self, Protocol};
 use hocket_formats::nccl_graph::{Graphs, reader_fault};
-use hocket_formats::{Finding, Verdict, mscclpp_json};
+use hocket_formats::{Facts, Finding, Verdict, mscclpp_json, run};
 use pyo3::prelude::*;
 
 use crate::error::{CoreError, Parts};
@@ -83,20 +83,6 @@ pub(crate) struct Checked {
     notes: Vec<String>,
 }
 
-/// What all formats say of their programs.
-struct Facts {
-    name: String,
-    collective: String,
-    ranks: u32,
-    protocol: String,
-    chunks: u32,
-    modes: Vec<Mode>,
-    limits: SizeLimits,
-    blocks: usize,
-    steps: usize,
-    scratch: u32,
-}
-
 impl Checked {
     fn new(py: Python<'_>, facts: Facts, verdict: Verdict) -> PyResult<Self> {
         let findings = verdict.findings.into_iter();
@@ -138,39 +124,7 @@ pub(crate) fn check_msccl(
         if runs && verdict.is_right() {
             run(&msccl_xml::program(&algo)?, &options, &mut verdict);
         }
-        let tbs = || algo.gpus.iter().flat_map(|gpu| &gpu.blocks);
-        let out_of_place = algo.out_of_place.unwrap_or(!algo.in_place);
-        let modes = [
-            (algo.in_place, Mode::InPlace),
-            (out_of_place, Mode::OutOfPlace),
-        ];
-        let max = algo
-            .max_bytes
-            .filter(|&max| max > 0 || algo.out_of_place.is_none());
-        let facts = Facts {
-            name: algo.name.clone(),
-            collective: algo.collective.clone(),
-            ranks: algo.ranks,
-            protocol: algo.protocol.name().to_owned(),
-            chunks: algo.chunks,
-            modes: modes
-                .into_iter()
-                .filter(|mode| mode.0)
-                .map(|mode| mode.1)
-                .collect(),
-            limits: SizeLimits {
-                min: algo.min_bytes.unwrap_or(0),
-                max: max.unwrap_or(u64::MAX),
-            },
-            blocks: algo
-                .gpus
-                .iter()
-                .map(|gpu| gpu.blocks.len())
-                .max()
-                .unwrap_or(0),
-            steps: tbs().map(|tb| tb.steps.len()).sum(),
-            scratch: algo.gpus.iter().map(|gpu| gpu.sizes[2]).max().unwrap_or(0),
-        };
+        let facts = Facts::of_msccl(&algo);
         Ok::<_, CoreError>((facts, verdict))
     })?;
     Ok(Checked::new(py, facts, verdict)?)
@@ -192,120 +146,10 @@ pub(crate) fn check_mscclpp(
         if runs && verdict.is_right() {
             run(&mscclpp_json::program(&plan)?.0, &options, &mut verdict);
         }
-        let tbs = || plan.gpus.iter().flat_map(|gpu| &gpu.threadblocks);
-        let ops = tbs().flat_map(|tb| &tb.ops).map(|op| 1 + op.ops.len());
-        let chunks = plan
-            .gpus
-            .iter()
-            .map(|gpu| gpu.input_chunks.max(gpu.output_chunks));
-        let mode = if plan.inplace {
-            Mode::InPlace
-        } else {
-            Mode::OutOfPlace
-        };
-        let facts = Facts {
-            name: plan.name.clone(),
-            collective: plan.collective.clone(),
-            ranks: plan.gpus.len() as u32,
-            protocol: plan.protocol.clone(),
-            chunks: chunks.max().unwrap_or(0),
-            modes: vec![mode],
-            limits: SizeLimits {
-                min: plan.min_message_size,
-                max: plan.max_message_size,
-            },
-            blocks: plan
-                .gpus
-                .iter()
-                .map(|gpu| gpu.threadblocks.len())
-                .max()
-                .unwrap_or(0),
-            steps: ops.sum(),
-            scratch: plan
-                .gpus
-                .iter()
-                .map(|gpu| gpu.scratch_chunks)
-                .max()
-                .unwrap_or(0),
-        };
+        let facts = Facts::of_mscclpp(&plan);
         Ok::<_, CoreError>((facts, verdict))
     })?;
     Ok(Checked::new(py, facts, verdict)?)
-}
-
-/// Runs a program on integers, in all modes that it is for and in three orders; adds what came out wrong.
-fn run(program: &Program, options: &CheckOptions, verdict: &mut Verdict) {
-    let orders = [Schedule::First, Schedule::Last, Schedule::Random(1)];
-    for &mode in program.modes() {
-        for schedule in orders {
-            let options = InterpretOptions {
-                mode,
-                elements: 1,
-                chunks_per_message: options.chunks_per_message,
-                schedule,
-            };
-            if let Err(error) = computes(program, &options) {
-                verdict.add(Finding {
-                    code: "run",
-                    line: 0,
-                    place: String::new(),
-                    detail: format!("a run {mode} on integers: {error}"),
-                });
-                return;
-            }
-        }
-    }
-    let outputs = match verdict.contents_known {
-        true => "every output is right",
-        false => "it ends; what outputs must hold is not known",
-    };
-    let mut how = format!("in {} orders", orders.len());
-    if program.len() <= EXPLORED_STEPS && verdict.contents_known {
-        match explored(program, options.chunks_per_message) {
-            Some(Explored::Right) => "in every order that there is".clone_into(&mut how),
-            Some(outcome) => {
-                verdict.add(Finding {
-                    code: "run",
-                    line: 0,
-                    place: String::new(),
-                    detail: format!("of all its runs {}", what_of(outcome)),
-                });
-                return;
-            }
-            None => {}
-        }
-    }
-    verdict
-        .notes
-        .push(format!("run on integers {how}: {outputs}"));
-}
-
-/// Steps of a program at most whose runs are all made, and states that they may have.
-const EXPLORED_STEPS: usize = 64;
-const EXPLORED_STATES: usize = 20_000;
-
-/// What runs of a program come to, after "of all its runs".
-fn what_of(outcome: Explored) -> &'static str {
-    match outcome {
-        Explored::TooMany => "only some were made",
-        Explored::Race => "one has two steps access a chunk at the same time",
-        Explored::Undefined => "one reads a chunk that holds nothing",
-        Explored::Stuck => "one gets stuck",
-        Explored::Wrong => "one ends with a wrong output",
-        Explored::Right => "every one ends with right outputs",
-    }
-}
-
-/// What all runs of a program come to in all its modes; nothing where there are too many.
-fn explored(program: &Program, chunks_per_message: u32) -> Option<Explored> {
-    for &mode in program.modes() {
-        match explore(program, mode, chunks_per_message, EXPLORED_STATES).ok()? {
-            Explored::Right => {}
-            Explored::TooMany => return None,
-            worse => return Some(worse),
-        }
-    }
-    Some(Explored::Right)
 }
 
 /// Judges a file of NCCL's graphs: what keeps no rule of NCCL's, and what is to be known though it does.
@@ -550,15 +394,20 @@ pub(crate) fn export_mscclpp(
                 channels,
                 ..options.clone()
             };
-            let program = lower(&verified, &options)?;
+            let lowering = Lowering::of(&verified, &options)?;
             let mut out = ToPython::new(&write);
             let is_near = |a: u32, b: u32| near[a as usize] == near[b as usize];
-            let made = mscclpp_json::export(&program, protocol, &is_near, &mut out);
-            // Beside the program's own scratch: where what is put is summed or unpacked.
-            let scratch_chunks = out.finish(made)?;
+            let made = mscclpp_json::export(&lowering, protocol, &is_near, &mut out);
+            let made = out.finish(made)?;
+            let program = lowering.frame();
             Ok::<_, CoreError>(Exported {
-                scratch_chunks,
-                ..Exported::new(&program, Vec::new())
+                chunks: program.task().chunks,
+                channels: made.channels.max(1),
+                blocks: made.blocks,
+                steps: made.steps,
+                scratch_chunks: made.scratch,
+                in_place: program.modes().contains(&Mode::InPlace),
+                notes: Vec::new(),
             })
         })
     })

@@ -277,7 +277,7 @@ def import_(file: File, *, reading: Reading, json: options.Json = False) -> None
         return
     console = options.output()
     console.print(f"{describe(plan)}: proved")
-    console.print(f"wrote {output}")
+    console.print(f"written to {output}")
 
 
 def _describe(found: CheckedFile, json: bool) -> None:

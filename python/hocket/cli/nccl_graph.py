@@ -57,7 +57,7 @@ def graph(
 
 def _print(design: GraphDesign, written: tuple[Path, ...]) -> None:
     console = options.output()
-    console.print(f"wrote {', '.join(str(file) for file in written)}")
+    console.print(f"written to {', '.join(str(file) for file in written)}")
     ring = design.graphs[0][0]
     near = f"GPUs {ring.type_intra}"
     if len(design.machine.nodes) > 1:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hocket import _core
 from hocket.errors import SpecError
+from hocket.files.claims import remove_abandoned, unfinished_file, unfinished_folder
 
 
 def check_target(path: Path) -> None:
@@ -92,24 +92,20 @@ def replacing(path: Path) -> Iterator[Path]:
     check_target(path)
     special, target = _is_special(path), _real(path)
     folder = Path(tempfile.gettempdir()) if special else target.parent
-    temporary = folder / f".hocket-{os.urandom(8).hex()}.part"
-    _core.interrupt.unfinished(str(temporary))
+    remove_abandoned(folder)
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        yield temporary
-        if special:
-            with temporary.open("rb") as written, path.open("wb") as device:
-                shutil.copyfileobj(written, device)
-            return
-        temporary.chmod(_mode(target))
-        temporary.replace(target)
+        with unfinished_file(folder) as temporary:
+            yield temporary
+            if special:
+                with temporary.open("rb") as written, path.open("wb") as device:
+                    shutil.copyfileobj(written, device)
+                return
+            temporary.chmod(_mode(target))
+            temporary.replace(target)
     except OSError as error:
         raise SpecError(
             None, f"cannot be written: {error.strerror or error}", origin=str(path)
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-        _core.interrupt.finished(str(temporary))
 
 
 @contextmanager
@@ -138,23 +134,23 @@ def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path
         raise SpecError(None, f"{str(path)!r} is a file", "name a folder")
     else:
         check_target(path)
-    temporary = target.parent / f".hocket-{os.urandom(8).hex()}.part"
-    old = temporary.with_suffix(".old")
+    remove_abandoned(target.parent)
     try:
-        temporary.mkdir()
-        yield temporary
-        if target.is_dir():
-            target.replace(old)
-        temporary.replace(target)
+        with unfinished_folder(target.parent) as temporary:
+            yield temporary
+            old = temporary.with_suffix(".old")
+            try:
+                if target.is_dir():
+                    target.replace(old)
+                temporary.replace(target)
+            finally:
+                if old.is_dir() and not target.is_dir():
+                    old.replace(target)
+                shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise SpecError(
             None, f"cannot be written: {error.strerror or error}", origin=str(path)
         ) from None
-    finally:
-        if old.is_dir() and not target.is_dir():
-            old.replace(target)
-        for each in (temporary, old):
-            shutil.rmtree(each, ignore_errors=True)
 
 
 def _mode(target: Path) -> int:

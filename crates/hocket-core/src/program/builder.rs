@@ -141,6 +141,11 @@ impl ProgramBuilder {
         self.program.semaphores.len() as u32 - 1
     }
 
+    /// Number of blocks so far.
+    pub fn blocks(&self) -> u32 {
+        self.program.blocks.len() as u32
+    }
+
     /// Adds a block, to which the steps that follow belong; gives its number.
     ///
     /// # Panics

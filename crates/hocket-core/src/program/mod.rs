@@ -35,9 +35,11 @@ mod raise;
 mod task;
 
 pub use builder::{NewStep, ProgramBuilder, ProgramError};
-pub use lower::{LowerError, LowerOptions, awaited, fewest_channels, lower};
+pub use lower::{LowerError, LowerOptions, Lowering, awaited, fewest_channels, lower};
 pub use raise::{RaiseError, Raised, RaisedTransfer, raise};
 pub use task::{Contents, Mode, Task};
+
+use std::borrow::Cow;
 
 use crate::graph::Lists;
 
@@ -310,6 +312,25 @@ pub struct Program {
     operands: Lists<u64>,
     lines: Vec<Line>,
     semaphores: Vec<Semaphore>,
+}
+
+/// A program that is given rank by rank, so that not all of it need be in memory at once.
+pub trait Ranks {
+    /// All but the blocks.
+    fn frame(&self) -> &Program;
+
+    /// The program, of which only the blocks of one rank are looked at.
+    fn rank(&self, rank: u32) -> Cow<'_, Program>;
+}
+
+impl Ranks for Program {
+    fn frame(&self) -> &Program {
+        self
+    }
+
+    fn rank(&self, _rank: u32) -> Cow<'_, Program> {
+        Cow::Borrowed(self)
+    }
 }
 
 /// `dependency` of a step that has none.

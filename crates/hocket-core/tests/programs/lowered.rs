@@ -9,7 +9,7 @@ use hocket_core::collective::{Collective, CollectiveKind};
 use hocket_core::plan::{Wait, WaitOn};
 use hocket_core::program::check::{CheckOptions, check};
 use hocket_core::program::interpret::{InterpretOptions, Schedule, interpret};
-use hocket_core::program::{LowerError, LowerOptions, Mode, Op, Program, lower};
+use hocket_core::program::{LowerError, LowerOptions, Lowering, Mode, Op, Program, Ranks, lower};
 use hocket_core::progress::Silent;
 use hocket_core::topology::Topology;
 use hocket_core::topology::build::{self, RingWays};
@@ -335,6 +335,58 @@ fn sends_keep_the_waits_of_the_plan_where_they_are_to() {
         }
     }
     assert!(lost > 0, "no plan waits for more than its data");
+}
+
+/// What a rank's steps are, without numbers that count through all ranks.
+fn steps_of(program: &Program, rank: u32) -> Vec<String> {
+    let blocks = program.blocks_of(rank);
+    let first = program.steps_of(blocks.start).start;
+    let step = |step: u32| {
+        let view = program.step(step);
+        let spans: Vec<_> = view.sources().chain(view.targets()).collect();
+        format!(
+            "{:?} {:?} {spans:?}",
+            view.op,
+            view.dependency.map(|on| on - first)
+        )
+    };
+    let block = |block: u32| {
+        let steps: Vec<_> = program.steps_of(block).map(step).collect();
+        format!("{:?} {steps:?}", program.blocks()[block as usize])
+    };
+    blocks.map(block).collect()
+}
+
+#[test]
+fn rank_by_rank_it_is_the_same_program() {
+    let mut ranks = 0;
+    for topology in networks() {
+        for (kind, algorithm) in CollectiveKind::NAMED
+            .into_iter()
+            .flat_map(|kind| Algorithm::ALL.into_iter().map(move |each| (kind, each)))
+        {
+            let Some(verified) = verified(&topology, kind, algorithm, 2, 720_720) else {
+                continue;
+            };
+            let options = LowerOptions {
+                fuse: false,
+                channels: 2,
+                ..LowerOptions::default()
+            };
+            let Ok(lowering) = Lowering::of(&verified, &options) else {
+                continue;
+            };
+            let whole = lowering.program();
+            assert_eq!(lowering.frame().sizes(), whole.sizes());
+            for rank in (0..whole.ranks()).filter(|&rank| !whole.blocks_of(rank).is_empty()) {
+                let part = lowering.rank(rank);
+                assert_eq!(part.blocks().len(), part.blocks_of(rank).len());
+                assert_eq!(steps_of(&part, rank), steps_of(&whole, rank));
+                ranks += 1;
+            }
+        }
+    }
+    assert!(ranks > 500, "{ranks}");
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! them, and `python/mscclpp/language`. Plans have no version field: keys that this version does not know are refused.
 
 mod export;
+mod inbox;
+mod rank;
 mod rules;
 mod to_program;
 mod writer;
@@ -12,7 +14,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use export::{Protocol, Refused, export};
+pub use export::{Protocol, Refused, Written, export};
 pub use rules::MAX_OPS;
 pub use to_program::{check, program};
 

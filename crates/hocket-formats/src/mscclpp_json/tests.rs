@@ -1,9 +1,16 @@
 //! Real files, and the form itself: what is written is read as it was.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
+use hocket_core::collective::{Collective, CollectiveKind};
 use hocket_core::program::check::CheckOptions;
+use hocket_core::program::{LowerOptions, Lowering};
 use hocket_core::progress::Silent;
+use hocket_core::topology::build;
+use hocket_core::units::{Bandwidth, Time};
+use hocket_core::verify::verify;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -11,7 +18,8 @@ use proptest::sample::select;
 
 use super::{
     BlockGroup, Buffer, BufferRefs, BufferType, ChannelRefs, ChannelType, Channels, ExecutionPlan,
-    Gpu, IterContext, Op, RankGroup, RemoteBuffer, Semaphore, Threadblock, check, read, write,
+    Gpu, IterContext, Op, Protocol, RankGroup, RemoteBuffer, Semaphore, Threadblock, check, export,
+    read, write,
 };
 use crate::files::files;
 
@@ -55,6 +63,75 @@ fn published_plans_are_right_and_survive_a_round() {
             continue;
         }
         assert!(verdict.is_right(), "{name}: {:?}", verdict.findings);
+    }
+}
+
+/// Its two blocks of a rank wait for those of the same number alone, though each copied what the other's peer reads. A barrier
+/// between them is all that it lacks.
+#[test]
+fn reduce_tbg_lacks_a_barrier_of_its_blocks() {
+    let source = include_str!("../../../../tests/data/mscclpp/reduce_tbg.json");
+    let mut plan = read(source).expect("a plan");
+    let judged =
+        |plan: &ExecutionPlan| check(plan, &CheckOptions::default(), &mut Silent).expect("judged");
+    let wrong = judged(&plan);
+    let details: Vec<&str> = wrong.findings.iter().map(|f| f.detail.as_str()).collect();
+    let expected = "reads scratch chunk 1 of rank 1, which step 0 of block 0 of rank 1 writes";
+    assert!(
+        details.iter().any(|each| each.starts_with(expected)),
+        "{details:?}"
+    );
+    for tb in plan.gpus.iter_mut().flat_map(|gpu| &mut gpu.threadblocks) {
+        assert_eq!((&*tb.ops[0].name, &*tb.ops[1].name), ("copy", "nop"));
+        tb.ops[1] = Op {
+            name: "barrier".into(),
+            barrier_id: Some(0),
+            num_threadblocks: Some(2),
+            ..Op::default()
+        };
+    }
+    let right = judged(&plan);
+    assert!(right.is_right(), "{:?}", right.findings);
+}
+
+/// What is written from a program is what is written of it once it was read.
+#[test]
+fn exported_text_is_read_and_written_as_it_is() {
+    let rate = Bandwidth::from_bytes_per_second(1_000_000_000).expect("a bandwidth");
+    let topology = build::fully_connected(4, rate, Time::ZERO).expect("a network");
+    for kind in [CollectiveKind::AllReduce, CollectiveKind::AllToAll] {
+        let collective = Collective::among_all(kind, &topology, 4_800).expect("a collective");
+        let options = PlanOptions {
+            chunks: Some(3),
+            ..PlanOptions::new(Algorithm::Direct)
+        };
+        let made = plan(&topology, &collective, &options, &mut Silent).expect("a plan");
+        let verified = verify(Arc::new(made), Arc::new(topology.clone()), &mut Silent);
+        let verified = verified.expect("right");
+        for (protocol, is_near) in [
+            (Protocol::Simple, false),
+            (Protocol::Simple, true),
+            (Protocol::Ll, true),
+        ] {
+            let options = LowerOptions {
+                fuse: false,
+                ..LowerOptions::default()
+            };
+            let lowering = Lowering::of(&verified, &options).expect("lowered");
+            let mut by_ranks = String::new();
+            let near = |_, _| is_near;
+            let made = export(&lowering, protocol, &near, &mut by_ranks).expect("written");
+            let mut whole = String::new();
+            let again = export(&lowering.program(), protocol, &near, &mut whole).expect("written");
+            assert_eq!((&by_ranks, made), (&whole, again));
+            let plan = read(&by_ranks).expect("a plan");
+            assert_eq!(write(&plan).as_deref(), Ok(&*by_ranks));
+            assert!(
+                check(&plan, &CheckOptions::default(), &mut Silent)
+                    .expect("judged")
+                    .is_right()
+            );
+        }
     }
 }
 

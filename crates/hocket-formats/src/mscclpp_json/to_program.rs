@@ -449,6 +449,11 @@ pub fn check(
         Ok((program, places)) if verdict.is_right() => {
             let checked = check_program(&program, options, progress)?;
             verdict.take(&checked, |fault| (0, locate(&program, &places, fault)));
+            if let (false, Ok(parts @ 2..)) = (verdict.is_right(), cut(plan)) {
+                verdict.notes.push(format!(
+                    "chunks are counted in {parts} parts of each, as thread blocks share them"
+                ));
+            }
         }
         Ok(_) => {}
         Err(error) => verdict.add(Finding {

@@ -2,8 +2,10 @@
 //!
 //! The transfers are taken level by level of their waits, or in the plan's order. Each becomes a send and a receive, or part of a step that
 //! receives and sends; steps wait for those of other blocks that they conflict with. The parts: `units` (the
-//! data in chunks of one size), `order` (the plan's, where waits allow it), `place` (where each chunk is at each rank), `pairs` (which receives go with which
-//! sends) and `emit` (blocks and steps).
+//! data in chunks of one size), `order` (the plan's, where waits allow it), `place` (where each chunk is at each rank), `runs` (what each transfer moves from where to where),
+//! `pairs` (which receives go with which sends), `emit` (blocks and steps of a rank, with `cells`: who accessed its memory) and `build` (as those of a program).
+//!
+//! Steps wait only for steps of their own rank, so ranks are lowered one after the other: what is not yet part of a program is never more than a rank's.
 //!
 //! # Deadlocks
 //! Where sends and receives have blocks of their own, no capacity of connections is too small: of the transfers that have
@@ -11,17 +13,21 @@
 //! wait for have, and so have all messages before it on its connection. So it goes on. Fused steps have no such
 //! argument: they are kept if the check finds that the program ends with one chunk a message.
 
+mod build;
+mod cells;
 mod emit;
 mod order;
 mod pairs;
 mod place;
+mod runs;
 mod units;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::check::{Faults, Matching, is_stuck};
-use super::{Mode, Program, SizeLimits, Task};
+use super::{Buffer, Mode, Program, ProgramBuilder, Ranks, SizeLimits, Span, Task};
 use crate::collective::{Collective, CollectiveKind};
 use crate::explain::Explain;
 use crate::graph::Lists;
@@ -153,43 +159,162 @@ impl Explain for LowerError {
 /// [`LowerError`].
 ///
 /// # Complexity
-/// O(transfers x chunks of each), memory of about 50 bytes for each step.
+/// O(transfers x chunks of each), memory of about 30 bytes for each transfer beside the program.
 pub fn lower(verified: &Verified, options: &LowerOptions) -> Result<Program, LowerError> {
-    let plan = verified.plan();
-    let zero = [
-        ("channels", options.channels),
-        ("instances", options.instances),
-        ("in_flight", options.in_flight),
-        ("max_count", options.max_count),
-    ];
-    if let Some(&(option, _)) = zero.iter().find(|(_, value)| *value == 0) {
-        return Err(LowerError::Zero { option });
+    Ok(Lowering::of(verified, options)?.program())
+}
+
+/// A proved plan of which a program can be made, as a whole or rank by rank.
+pub struct Lowering<'a> {
+    moves: Moves<'a>,
+    options: &'a LowerOptions,
+    runs: runs::Runs,
+    /// For steps that receive and send; none where they are not wanted.
+    fused: Option<pairs::Pairs>,
+    unfused: pairs::Pairs,
+    task: Task,
+    mode: Mode,
+    frame: Program,
+}
+
+impl<'a> Lowering<'a> {
+    /// Lays out memory, and what each transfer moves.
+    ///
+    /// # Errors
+    /// [`LowerError`].
+    pub fn of(verified: &'a Verified, options: &'a LowerOptions) -> Result<Self, LowerError> {
+        let plan = verified.plan();
+        let zero = [
+            ("channels", options.channels),
+            ("instances", options.instances),
+            ("in_flight", options.in_flight),
+            ("max_count", options.max_count),
+        ];
+        if let Some(&(option, _)) = zero.iter().find(|(_, value)| *value == 0) {
+            return Err(LowerError::Zero { option });
+        }
+        if let Some(channels) = &options.channel_of {
+            assert_eq!(channels.len(), plan.len(), "a channel for each transfer");
+        }
+        let moves = Moves::of(plan)?;
+        let levels = levels(plan, options);
+        let units = units::Units::of(plan, options)?;
+        let collective = plan.collective();
+        let task = task(collective, units.per_demand);
+        let mode = options.mode.unwrap_or(match collective.kind() {
+            CollectiveKind::AllToAll => Mode::OutOfPlace,
+            _ => Mode::InPlace,
+        });
+        if mode == Mode::InPlace && collective.kind() == CollectiveKind::AllToAll {
+            let kind = collective.kind();
+            return Err(LowerError::InPlace { kind });
+        }
+        let runs = runs::Runs::of(&moves, &levels, &units, task, mode);
+        let mut lowering = Self {
+            fused: options.fuse.then(|| pairs::Pairs::of(&moves, &levels)),
+            unfused: pairs::Pairs::default(),
+            frame: ProgramBuilder::new("", task).finish().expect("it is empty"),
+            moves,
+            options,
+            runs,
+            task,
+            mode,
+        };
+        lowering.check_sizes()?;
+        lowering.frame = lowering.builder().finish().expect("it has no step");
+        Ok(lowering)
     }
-    if let Some(channels) = &options.channel_of {
-        assert_eq!(channels.len(), plan.len(), "a channel for each transfer");
+
+    /// Refuses what a program cannot count.
+    fn check_sizes(&self) -> Result<(), LowerError> {
+        let most = u64::from(u32::MAX) - 1;
+        // What is copied within a rank lies in one piece.
+        let copies = 1 + self.task.chunks / runs::longest(self.options);
+        let copies = u64::from(self.task.ranks) * u64::from(copies);
+        let steps = self.runs.parts_of_all(self.options);
+        // A send has one operand, a receive two at most, a copy two.
+        let operands = 3 * steps + 2 * copies;
+        let scratch = self.runs.scratch.iter().copied().max().unwrap_or(0);
+        let limits = [
+            ("operands of its steps", operands, most),
+            ("chunks of scratch", scratch.into(), Span::MAX_CHUNKS.into()),
+        ];
+        for (what, count, limit) in limits {
+            if count > limit {
+                let why = format!("{what}: {count}; the most is {limit}");
+                return Err(LowerError::TooLarge { why });
+            }
+        }
+        Ok(())
     }
-    let moves = Moves::of(plan, options)?;
-    let units = units::Units::of(plan, options)?;
-    let collective = plan.collective();
-    let task = task(collective, units.per_demand);
-    let mode = options.mode.unwrap_or(match collective.kind() {
-        CollectiveKind::AllToAll => Mode::OutOfPlace,
-        _ => Mode::InPlace,
-    });
-    if mode == Mode::InPlace && collective.kind() == CollectiveKind::AllToAll {
-        let kind = collective.kind();
-        return Err(LowerError::InPlace { kind });
+
+    /// The whole program. Fused steps are kept if it ends with one chunk a message.
+    pub fn program(&self) -> Program {
+        if let Some(pairs) = &self.fused {
+            let program = self.with(pairs);
+            let mut faults = Faults::default();
+            let matching = Matching::of(&program, &mut faults);
+            if matching.is_some_and(|matching| !is_stuck(&program, &matching)) {
+                return program;
+            }
+        }
+        self.with(&self.unfused)
     }
-    let make = |fuse: bool| emit::emit(&moves, &units, task, mode, options, fuse);
-    if options.fuse {
-        let program = make(true)?;
-        let mut faults = Faults::default();
-        let matching = Matching::of(&program, &mut faults);
-        if matching.is_some_and(|matching| !is_stuck(&program, &matching)) {
-            return Ok(program);
+
+    fn with(&self, pairs: &pairs::Pairs) -> Program {
+        let mut builder = self.builder();
+        builder.reserve(2 * self.runs.len());
+        self.add(&mut builder, pairs, 0..self.task.ranks);
+        builder.finish().expect("its sizes were checked")
+    }
+
+    /// A program without blocks yet.
+    fn builder(&self) -> ProgramBuilder {
+        let mut builder = ProgramBuilder::new(self.moves.plan.algorithm(), self.task);
+        builder.modes(&[self.mode]);
+        builder.limits(self.options.limits);
+        builder.in_flight(self.options.in_flight);
+        for (rank, &chunks) in (0..).zip(&self.runs.scratch) {
+            builder.size(rank, Buffer::Scratch, chunks);
+        }
+        builder
+    }
+
+    fn add(&self, builder: &mut ProgramBuilder, pairs: &pairs::Pairs, ranks: Range<u32>) {
+        let common = emit::Common {
+            moves: &self.moves,
+            runs: &self.runs,
+            pairs,
+            task: self.task,
+            mode: self.mode,
+            options: self.options,
+        };
+        for rank in ranks {
+            let scratch = self.runs.scratch[rank as usize];
+            build::add(builder, rank, emit::emit(&common, rank), scratch);
         }
     }
-    make(false)
+}
+
+/// Rank by rank, no step both receives and sends, whatever the options say.
+impl Ranks for Lowering<'_> {
+    fn frame(&self) -> &Program {
+        &self.frame
+    }
+
+    fn rank(&self, rank: u32) -> Cow<'_, Program> {
+        let mut builder = self.builder();
+        self.add(&mut builder, &self.unfused, rank..rank + 1);
+        Cow::Owned(builder.finish().expect("its sizes were checked"))
+    }
+}
+
+/// The transfers in an order that their waits allow.
+fn levels(plan: &Plan, options: &LowerOptions) -> Lists<u32> {
+    let in_order = options
+        .in_plan_order
+        .then(|| order::in_plan_order(plan, options.channel_of.as_deref()));
+    in_order.flatten().unwrap_or_else(|| plan.wait_levels())
 }
 
 /// The number of channels below which some block has more than `most` steps, however the plan is lowered: the messages of
@@ -220,10 +345,9 @@ fn task(collective: &Collective, per_demand: u32) -> Task {
     }
 }
 
-/// The transfers of a plan, between ranks, in an order that their waits allow.
+/// The transfers of a plan, between ranks.
 struct Moves<'a> {
     plan: &'a Plan,
-    levels: Lists<u32>,
     rank_of: Vec<u32>,
 }
 
@@ -238,7 +362,7 @@ struct Move {
 }
 
 impl<'a> Moves<'a> {
-    fn of(plan: &'a Plan, options: &LowerOptions) -> Result<Self, LowerError> {
+    fn of(plan: &'a Plan) -> Result<Self, LowerError> {
         let collective = plan.collective();
         if collective.kind() == CollectiveKind::Custom {
             return Err(LowerError::Custom);
@@ -262,22 +386,12 @@ impl<'a> Moves<'a> {
                 }
             }
         }
-        let in_order = options
-            .in_plan_order
-            .then(|| order::in_plan_order(plan, options.channel_of.as_deref()));
-        Ok(Self {
-            plan,
-            levels: in_order.flatten().unwrap_or_else(|| plan.wait_levels()),
-            rank_of,
-        })
+        Ok(Self { plan, rank_of })
     }
 
     /// All of them, level by level.
-    fn iter(&self) -> impl Iterator<Item = Move> + '_ {
-        self.levels
-            .items()
-            .iter()
-            .map(|&transfer| self.at(transfer))
+    fn along(&self, levels: &Lists<u32>) -> impl Iterator<Item = Move> {
+        levels.items().iter().map(|&transfer| self.at(transfer))
     }
 
     fn at(&self, transfer: u32) -> Move {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Moves;
+use crate::graph::Lists;
 
 /// For ranks and peers that they receive from, the peer that the same block sends to; and the reverse.
 #[derive(Default)]
@@ -14,11 +15,11 @@ pub(super) struct Pairs {
 impl Pairs {
     /// Pairs the peers of each rank between which most chunks pass through it; each peer once, and only if half of what
     /// either carries is such a chunk.
-    pub(super) fn of(moves: &Moves<'_>) -> Self {
+    pub(super) fn of(moves: &Moves<'_>, levels: &Lists<u32>) -> Self {
         let mut came: HashMap<(u32, u32), (u32, u32)> = HashMap::new();
         let mut through: HashMap<(u32, u32, u32), u32> = HashMap::new();
         let mut carried: HashMap<(u32, u32), u32> = HashMap::new();
-        for each in moves.iter() {
+        for each in moves.along(levels) {
             if let Some((from, count)) = came.remove(&(each.src, each.first))
                 && count == each.count
                 && from != each.dst

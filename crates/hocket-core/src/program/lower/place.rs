@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::Moves;
 use super::units::Units;
 use crate::collective::CollectiveKind;
+use crate::graph::Lists;
 use crate::program::{Buffer, Mode, Task};
 
 /// A chunk of a buffer of a rank that is known: the buffer, and the chunk.
@@ -48,7 +49,7 @@ pub(super) struct Places<'a> {
     moved: HashMap<(u32, u32), ()>,
     /// First scratch chunk of chunks of the plan that have neither input nor output at a rank.
     scratch: HashMap<(u32, u32), u32>,
-    /// Position in the order of the last move of such a chunk.
+    /// Position in the order of the last move of such a chunk, from the first that writes it.
     last: HashMap<(u32, u32), u32>,
     /// Runs of scratch that are free, by rank and length, the longest free first.
     free: HashMap<(u32, u32), VecDeque<u32>>,
@@ -57,7 +58,13 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn new(moves: &Moves<'_>, units: &'a Units, task: Task, mode: Mode) -> Self {
+    pub(super) fn new(
+        moves: &Moves<'_>,
+        levels: &Lists<u32>,
+        units: &'a Units,
+        task: Task,
+        mode: Mode,
+    ) -> Self {
         let mut places = Self {
             task,
             mode,
@@ -68,12 +75,15 @@ impl<'a> Places<'a> {
             free: HashMap::new(),
             sizes: vec![0; task.ranks as usize],
         };
-        for (position, each) in moves.iter().enumerate() {
+        for (each, position) in moves.along(levels).zip(0..) {
             for chunk in each.first..each.first + each.count {
-                for rank in [each.src, each.dst] {
-                    if places.home(rank, units.start[chunk as usize]).is_none() {
-                        places.last.insert((rank, chunk), position as u32);
-                    }
+                let data = units.start[chunk as usize];
+                if places.home(each.dst, data).is_none() {
+                    places.last.insert((each.dst, chunk), position);
+                }
+                // What a rank sends before it is written there lies in the input.
+                if let Some(last) = places.last.get_mut(&(each.src, chunk)) {
+                    *last = position;
                 }
             }
         }
@@ -146,28 +156,28 @@ impl<'a> Places<'a> {
             self.free.entry((rank, len)).or_default().push_back(at);
         }
     }
+}
 
-    /// Chunks of input that are outputs as they are: from, to and how many, for copies out of place.
-    pub(super) fn copies(&self, rank: u32) -> Vec<(u32, u32, u32)> {
-        let mut copies: Vec<(u32, u32, u32)> = Vec::new();
-        if self.mode == Mode::InPlace {
-            return copies;
-        }
-        for chunk in 0..self.task.output(rank) {
-            let Some(after) = self.task.after(rank, chunk) else {
-                continue;
-            };
-            if after.rank != Some(rank) {
-                continue; // a sum, or another rank's
-            }
-            let Some(from) = input(&self.task, rank, after.data) else {
-                continue;
-            };
-            match copies.last_mut() {
-                Some((first, to, len)) if *first + *len == from && *to + *len == chunk => *len += 1,
-                _ => copies.push((from, chunk, 1)),
-            }
-        }
-        copies
+/// Chunks of input that are outputs as they are: from, to and how many, for copies out of place.
+pub(super) fn copies(task: &Task, mode: Mode, rank: u32) -> Vec<(u32, u32, u32)> {
+    let mut copies: Vec<(u32, u32, u32)> = Vec::new();
+    if mode == Mode::InPlace {
+        return copies;
     }
+    for chunk in 0..task.output(rank) {
+        let Some(after) = task.after(rank, chunk) else {
+            continue;
+        };
+        if after.rank != Some(rank) {
+            continue; // a sum, or another rank's
+        }
+        let Some(from) = input(task, rank, after.data) else {
+            continue;
+        };
+        match copies.last_mut() {
+            Some((first, to, len)) if *first + *len == from && *to + *len == chunk => *len += 1,
+            _ => copies.push((from, chunk, 1)),
+        }
+    }
+    copies
 }

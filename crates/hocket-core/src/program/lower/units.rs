@@ -20,17 +20,27 @@ impl Units {
     /// The fewest equal chunks at whose ends all chunks of the plan end.
     pub(super) fn of(plan: &Plan, options: &LowerOptions) -> Result<Self, LowerError> {
         let collective = plan.collective();
-        let demands = collective.demands();
         let chunks = plan.chunks();
-        let mut ends = vec![0u64; demands.len()];
-        let mut counts = vec![0u32; demands.len()];
-        let mut boundaries: HashSet<(u64, u64)> = HashSet::new();
-        for (chunk, &demand) in chunks.demand().iter().enumerate() {
-            let d = demand as usize;
-            ends[d] += chunks.bytes_of(chunk as u32, 1);
-            counts[d] += 1;
-            boundaries.insert((ends[d], demands[d].bytes));
+        // The demands themselves may take more memory than the plan.
+        let demands = chunks
+            .demand()
+            .iter()
+            .max()
+            .map_or(0, |&last| last as usize + 1);
+        let mut sizes = vec![0u64; demands];
+        let mut counts = vec![0u32; demands];
+        for (chunk, &demand) in (0..).zip(chunks.demand()) {
+            sizes[demand as usize] += chunks.bytes_of(chunk, 1);
+            counts[demand as usize] += 1;
         }
+        let mut boundaries: HashSet<(u64, u64)> = HashSet::new();
+        let mut ends = vec![0u64; demands];
+        for (chunk, &demand) in (0..).zip(chunks.demand()) {
+            let d = demand as usize;
+            ends[d] += chunks.bytes_of(chunk, 1);
+            boundaries.insert((ends[d], sizes[d]));
+        }
+        drop(ends);
         let mut boundaries: Vec<(u64, u64)> = boundaries.into_iter().collect();
         boundaries.sort_unstable();
         let has_parts = !matches!(
@@ -51,17 +61,16 @@ impl Units {
         };
         let mut candidates = (least..=limit).filter(fits);
         candidates
-            .find_map(|count| Self::cut(plan, count, options.instances))
+            .find_map(|count| Self::cut(plan, &sizes, count, options.instances))
             .ok_or(LowerError::Uneven {
                 limit: options.max_chunks,
             })
     }
 
     /// The runs for a number of equal chunks that fits; `None` if a chunk of the plan is shorter than one of them.
-    fn cut(plan: &Plan, count: u32, instances: u32) -> Option<Self> {
+    fn cut(plan: &Plan, sizes: &[u64], count: u32, instances: u32) -> Option<Self> {
         let chunks = plan.chunks();
-        let demands = plan.collective().demands();
-        let mut ends = vec![(0u64, 0u32); demands.len()];
+        let mut ends = vec![(0u64, 0u32); sizes.len()];
         let per_demand = count * instances;
         let mut units = Self {
             per_demand,
@@ -71,7 +80,7 @@ impl Units {
         for (chunk, &demand) in chunks.demand().iter().enumerate() {
             let (bytes, at) = ends[demand as usize];
             let bytes = bytes + chunks.bytes_of(chunk as u32, 1);
-            let end = boundary(bytes, demands[demand as usize].bytes, count)?;
+            let end = boundary(bytes, sizes[demand as usize], count)?;
             if end <= at {
                 return None;
             }

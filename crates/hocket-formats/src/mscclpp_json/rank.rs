@@ -1,0 +1,279 @@
+//! One rank of a plan: its channels, and what its blocks do.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Write};
+
+use hocket_core::program::{Buffer as Memory, Op as StepOp, Program};
+
+use super::export::{Protocol, Refused, buffer_type};
+use super::inbox::{How, Inbox, Pass, ends};
+use super::writer::Writer;
+use super::{BufferType, ChannelType, Channels, Gpu, RemoteBuffer, Semaphore, rules};
+
+/// A connection of the program: who sends to whom on which channel.
+type Ends = (u32, u32, u32);
+
+/// Text that is gathered before it is handed on, in bytes.
+const AT_ONCE: usize = 1 << 16;
+
+/// Writes the blocks of one rank.
+pub(super) struct RankWriter<'a> {
+    program: &'a Program,
+    rank: u32,
+    how: &'a How<'a>,
+    /// Its first step.
+    first: u32,
+    /// How the message that each of its steps sends or receives is passed on.
+    passes: Vec<Option<Pass>>,
+    /// Its channels, sorted: by type and peer.
+    channels: Vec<(ChannelType, u32, Ends)>,
+    /// Memory of others that it writes to, sorted.
+    remote: Vec<(u32, BufferType)>,
+    scratch: u32,
+    /// Its semaphores: block that gives and block that takes.
+    semaphores: BTreeMap<(u32, u32), u32>,
+    /// Blocks that wait for each step.
+    waiting: HashMap<u32, Vec<u32>>,
+}
+
+impl<'a> RankWriter<'a> {
+    pub(super) fn new(
+        program: &'a Program,
+        rank: u32,
+        how: &'a How<'a>,
+        inboxes: &[Inbox],
+    ) -> Self {
+        let blocks = program.blocks_of(rank);
+        let (mut first, mut end) = (0, 0);
+        if !blocks.is_empty() {
+            first = program.steps_of(blocks.start).start;
+            end = program.steps_of(blocks.end - 1).end;
+        }
+        let mut writer = Self {
+            program,
+            rank,
+            how,
+            first,
+            passes: vec![None; (end - first) as usize],
+            channels: Vec::new(),
+            remote: Vec::new(),
+            scratch: inboxes[rank as usize].scratch,
+            semaphores: BTreeMap::new(),
+            waiting: HashMap::new(),
+        };
+        writer.connect(inboxes);
+        writer.join();
+        writer
+    }
+
+    /// Finds channels, and how each message is passed on.
+    fn connect(&mut self, inboxes: &[Inbox]) {
+        let rank = self.rank;
+        for receives in [false, true] {
+            let ends = ends(self.program, rank, receives);
+            for messages in ends.chunk_by(|a, b| a.0 == b.0) {
+                let (peer, channel) = messages[0].0;
+                let (from, to) = if receives { (peer, rank) } else { (rank, peer) };
+                let kind = self.how.kind(rank, peer);
+                self.channels.push((kind, peer, (from, to, channel)));
+                let passes = inboxes[to as usize].from((from, channel));
+                for (&(_, step), pass) in messages.iter().zip(passes) {
+                    self.passes[(step - self.first) as usize] = Some(pass);
+                    let buffer = (peer, buffer_type(pass.to.buffer()));
+                    if !receives && self.remote.last() != Some(&buffer) {
+                        self.remote.push(buffer);
+                    }
+                }
+            }
+        }
+        self.channels.sort_unstable();
+        self.remote.sort_unstable();
+        self.remote.dedup();
+    }
+
+    /// Finds which blocks wait for which.
+    fn join(&mut self) {
+        for block in self.program.blocks_of(self.rank) {
+            for step in self.program.steps_of(block) {
+                let Some(target) = self.program.step(step).dependency else {
+                    continue;
+                };
+                let giver = self.program.block_of(target);
+                let next = self.semaphores.len() as u32;
+                self.semaphores.entry((giver, block)).or_insert(next);
+                self.waiting.entry(target).or_default().push(block);
+            }
+        }
+    }
+
+    /// Refuses a block that the executor cannot hold.
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        let blocks = self.program.blocks_of(self.rank);
+        for block in blocks.clone() {
+            let mut writer = Writer::counting();
+            self.steps(block, &mut writer)?;
+            let (count, most) = (writer.count(), rules::MAX_OPS);
+            if count > most {
+                let (id, rank) = (block - blocks.start, self.rank);
+                return Err(Refused::Limit(format!(
+                    "block {id} of rank {rank} has {count} operations, and the most is {most}; spread it over more channels, or use fewer chunks"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&self, out: &mut dyn Write) -> Result<(), Refused> {
+        let head = serde_json::to_string(&self.gpu()).map_err(|_| fmt::Error)?;
+        let (before, after) = head
+            .split_once("\"threadblocks\":[]")
+            .ok_or(Refused::Write(fmt::Error))?;
+        write!(out, "{before}\"threadblocks\":[")?;
+        let mut text = Vec::with_capacity(AT_ONCE + (AT_ONCE >> 1));
+        let blocks = self.program.blocks_of(self.rank);
+        for block in blocks.clone() {
+            if block > blocks.start {
+                text.push(b',');
+            }
+            let mut writer = Writer::new(&mut text, block - blocks.start);
+            self.steps(block, &mut writer)?;
+            writer.finish()?;
+            if text.len() >= AT_ONCE {
+                out.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)?;
+                text.clear();
+            }
+        }
+        out.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)?;
+        write!(out, "]{after}")?;
+        Ok(())
+    }
+
+    /// The rank without its blocks.
+    fn gpu(&self) -> Gpu {
+        let rank = self.rank;
+        let channels = [ChannelType::Memory, ChannelType::Port]
+            .into_iter()
+            .filter_map(|kind| {
+                let own = self.channels.iter().filter(|key| key.0 == kind);
+                let peers: Vec<u32> = own.map(|key| key.1).collect();
+                (!peers.is_empty()).then_some(Channels {
+                    channel_type: kind,
+                    connected_to: Some(peers),
+                    buffer_type: None,
+                    rank_groups: None,
+                })
+            });
+        let remote = self.remote.iter().map(|&(peer, buffer)| RemoteBuffer {
+            rank: peer,
+            r#type: buffer,
+            access_channel_types: vec![self.how.kind(rank, peer)],
+        });
+        let task = self.program.task();
+        let sizes = self.program.sizes()[rank as usize];
+        // The executor divides by these: a buffer that a rank does not use has the size of the others'.
+        let or_all = |size: u32| if size == 0 { task.chunks } else { size };
+        Gpu {
+            id: rank,
+            input_chunks: or_all(sizes[Memory::Input as usize]),
+            output_chunks: or_all(sizes[Memory::Output as usize]),
+            scratch_chunks: self.scratch,
+            threadblocks: Vec::new(),
+            channels: channels.collect(),
+            remote_buffers: remote.collect(),
+            semaphores: vec![Semaphore { init_value: 0 }; self.semaphores.len()],
+        }
+    }
+
+    fn steps(&self, block: u32, writer: &mut Writer<'_>) -> fmt::Result {
+        for step in self.program.steps_of(block) {
+            self.step(block, step, writer)?;
+        }
+        Ok(())
+    }
+
+    /// Type and number of the channel of a connection at one of its ends.
+    fn channel(&self, peer: u32, ends: Ends) -> (ChannelType, u32) {
+        let kind = self.how.kind(self.rank, peer);
+        let all = &self.channels;
+        let first = all.partition_point(|key| key.0 < kind);
+        let own = all.partition_point(|key| *key < (kind, peer, ends));
+        (kind, (own - first) as u32)
+    }
+
+    fn step(&self, block: u32, step: u32, writer: &mut Writer<'_>) -> fmt::Result {
+        let view = self.program.step(step);
+        let own = self.program.blocks()[block as usize];
+        let (rank, protocol) = (self.rank, self.how.protocol);
+        let semaphores = &self.semaphores;
+        let pass = self.passes[(step - self.first) as usize];
+        if let Some(target) = view.dependency {
+            let giver = self.program.block_of(target);
+            writer.semaphores("sem_acquire", &[semaphores[&(giver, block)]])?;
+        }
+        match view.op {
+            StepOp::Send => {
+                let peer = own.send.expect("it sends");
+                let pass = pass.expect("it was paired");
+                let (kind, channel) = self.channel(peer, (rank, peer, own.channel));
+                writer.sync();
+                if pass.ready {
+                    writer.signal("wait", kind, channel)?;
+                    writer.sync();
+                }
+                let memory = (peer, buffer_type(pass.to.buffer()));
+                let remote = self.remote.partition_point(|each| *each < memory);
+                let name = match (protocol, kind) {
+                    (Protocol::Ll, _) => "ppkt",
+                    (_, ChannelType::Port) => "pwsf",
+                    _ => "pws",
+                };
+                writer.put(
+                    name,
+                    (kind, channel, remote as u32),
+                    view.sources(),
+                    pass.to,
+                )?;
+            }
+            StepOp::Recv | StepOp::RecvReduce => {
+                let pass = pass.expect("it was paired");
+                if protocol == Protocol::Ll {
+                    let packets = view.sources().chain([pass.to]);
+                    writer.sync();
+                    let name = if view.op == StepOp::Recv {
+                        "upkt"
+                    } else {
+                        "repkt"
+                    };
+                    writer.data(name, packets, view.targets())?;
+                } else {
+                    let peer = own.recv.expect("it receives");
+                    let (kind, channel) = self.channel(peer, (peer, rank, own.channel));
+                    if pass.ready {
+                        writer.sync();
+                        writer.signal("signal", kind, channel)?;
+                    }
+                    writer.signal("wait", kind, channel)?;
+                    if view.op == StepOp::RecvReduce {
+                        writer.sync();
+                        writer.data("re", view.sources().chain([pass.to]), view.targets())?;
+                    }
+                }
+            }
+            StepOp::Copy => {
+                writer.sync();
+                writer.data("copy", view.sources(), view.targets())?;
+            }
+            StepOp::Reduce => {
+                writer.sync();
+                writer.data("re", view.sources(), view.targets())?;
+            }
+            _ => {}
+        }
+        if let Some(takers) = self.waiting.get(&step) {
+            writer.sync();
+            let numbers = takers.iter().map(|&taker| semaphores[&(block, taker)]);
+            writer.semaphores("sem_release", &numbers.collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+}
