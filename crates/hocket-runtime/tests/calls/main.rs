@@ -413,7 +413,8 @@ fn streams_keep_to_the_links_that_they_are_given() {
             .all(|&bytes| bytes >= each && bytes < each + 1000),
         "{carried:?} of {each}"
     );
-    assert!(begun.elapsed() >= Duration::from_secs_f64(each as f64 / RATE as f64));
+    // Less what a link makes up for at first.
+    assert!(begun.elapsed() >= Duration::from_secs_f64(each as f64 / RATE as f64 - 0.002));
 }
 
 #[test]
