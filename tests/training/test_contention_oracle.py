@@ -13,7 +13,7 @@ from tests.cluster.fluid import transfers_of
 import hocket as hk
 from hocket.training.contention import at_once
 
-CASES = int(os.environ.get("HOCKET_CONTENTION_CASES", "60"))
+CASES = int(os.environ.get("HOCKET_CONTENTION_CASES", "24"))
 """How many; a long run sets more."""
 PARTS = 2
 TERA = 10**12

@@ -25,6 +25,7 @@ pub(super) struct Nodes {
     leaving: [Vec<u32>; 2],
     before: Search,
     after: Search,
+    onward: Search,
 }
 
 impl Nodes {
@@ -52,6 +53,7 @@ impl Nodes {
             leaving,
             before: Search::default(),
             after: Search::default(),
+            onward: Search::default(),
         })
     }
 
@@ -70,8 +72,10 @@ impl Nodes {
     /// With n nodes that each send and receive at B, and a latency d between them, S bytes for all others take
     /// at least (n - 1) / n S / B + (2 - 1 / n) d, or (n - 1) S / B + d if that is less.
     ///
+    /// Where k is more than one, the arcs out of the node of v bound the time by themselves: [`Nodes::first_out`].
+    ///
     /// # Complexity
-    /// Two searches, and the arcs out of nodes.
+    /// Five searches, and the arcs out of nodes.
     pub fn offer(
         &mut self,
         problem: &Problem,
@@ -117,17 +121,83 @@ impl Nodes {
         };
         let mut pipes: Vec<Pipe> = leaving.iter().filter_map(pipe).collect();
         let time = fill(&mut pipes, amount, problem.needs.parts());
-        if time == Time::MAX {
-            return;
+        if time < Time::MAX {
+            best.offer(time, || Witness::Nodes {
+                npu,
+                leaving: side == Side::Egress,
+                bytes: problem.needs.in_bytes(bytes),
+                others: last.len(),
+                bandwidth: saturating_bandwidth(capacity(&pipes)),
+                latency: Time::from_ps(pipes[0].delay),
+            });
         }
-        best.offer(time, || Witness::Nodes {
-            npu,
-            leaving: side == Side::Egress,
-            bytes: problem.needs.in_bytes(bytes),
-            others: last.len(),
-            bandwidth: saturating_bandwidth(capacity(&pipes)),
-            latency: Time::from_ps(pipes[0].delay),
+        if last.len() > 1 {
+            let home = of[npu.index()];
+            let mut pipes = self.first_out(problem, side, home, last.len() as u128);
+            let direct = capacity(&pipes) / last.len() as u128;
+            let time = fill(&mut pipes, amount, problem.needs.parts());
+            if time < Time::MAX {
+                best.offer(time, || Witness::FirstOut {
+                    npu,
+                    leaving: side == Side::Egress,
+                    bytes: problem.needs.in_bytes(bytes),
+                    others: last.len(),
+                    bandwidth: saturating_bandwidth(direct),
+                    latency: Time::from_ps(pipes[pipes.len() - 1].delay),
+                });
+            }
+        }
+    }
+
+    /// The arcs out of a node, each as a pipe to one of k other nodes and as a later one to the k - 1 that a byte can be
+    /// passed on to, for k times the bytes of its NPU. [`Nodes::offer`] has searched before and after.
+    ///
+    /// In the terms of [`Nodes::offer`]: let c be the least time from the start of an arc out of the node of v, by way of
+    /// a place in another node that copies or sums and the arcs out of that node, to some r_j. A byte that no chain takes
+    /// over such an arc before T - c has k chains whose last transfer into j starts in the node of v: had it started in
+    /// another, the chain would have left the node of v at the latest c before the end. So it leaves that node k times,
+    /// within c - b. Every other byte leaves it once at least, within T - a - c. With S bytes, B and d as above and k = n - 1
+    /// others, T is at least S / B + (2 - 1 / k) d.
+    fn first_out(&mut self, problem: &Problem, side: Side, home: u32, others: u128) -> Vec<Pipe> {
+        let (network, opposite, leaving) = match side {
+            Side::Egress => (&problem.network, &problem.reversed, &self.leaving[0]),
+            Side::Ingress => (&problem.reversed, &problem.network, &self.leaving[1]),
+        };
+        let arcs = network.arcs();
+        let of = &self.of;
+        let [own, foreign]: [Vec<&Arc>; 2] = [true, false].map(|is_own| {
+            let leaving = leaving.iter().map(|&number| &arcs[number as usize]);
+            leaving
+                .filter(|arc| (of[arc.src as usize] == home) == is_own)
+                .collect()
         });
+        let after = self.after.distances();
+        let exits = foreign.iter().map(|arc| {
+            let rest = after[arc.dst as usize].min(FAR - 1);
+            (arc.src, rest.saturating_add(arc.latency).min(FAR - 1))
+        });
+        let to_exit = self.onward.onward(opposite, exits, |_| true);
+        let places = network
+            .stations()
+            .filter(|&place| of[place as usize] != home);
+        let places: Vec<(u32, u64)> = places
+            .map(|place| (place, to_exit[place as usize]))
+            .filter(|&(_, way)| way < FAR - 1)
+            .collect();
+        let passed_on = self.onward.onward(opposite, places, |_| true);
+        let before = self.before.distances();
+        let mut pipes = Vec::with_capacity(2 * own.len());
+        for arc in own {
+            let delay = |after: u64| arc.delay(before[arc.src as usize], after);
+            let capacity = u128::from(arc.capacity);
+            let both = [
+                (delay(after[arc.dst as usize]), capacity),
+                (delay(passed_on[arc.dst as usize]), capacity * (others - 1)),
+            ];
+            let both = both.map(|(delay, capacity)| Pipe { delay, capacity });
+            pipes.extend(both.into_iter().filter(|pipe| pipe.delay < FAR));
+        }
+        pipes
     }
 
     /// Bounds the time by what must enter or leave a node for one NPU of it.

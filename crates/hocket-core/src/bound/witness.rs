@@ -105,6 +105,22 @@ pub enum Witness {
         /// Latency of the shortest way.
         latency: Time,
     },
+    /// Bytes of an NPU that must leave its node for several others, or enter it from several, and serve one of them
+    /// alone where little time is left.
+    FirstOut {
+        /// The NPU.
+        npu: NpuId,
+        /// Whether the bytes leave the node; otherwise they enter it.
+        leaving: bool,
+        /// Number of bytes.
+        bytes: u128,
+        /// How many other nodes want them, or contribute.
+        others: usize,
+        /// Bandwidth of all links out of the node (or into it) together.
+        bandwidth: Bandwidth,
+        /// Latency of a way from the NPU by a place in another node.
+        latency: Time,
+    },
     /// Bytes that an NPU must get from others, or give to others, over the quickest ways through the network.
     Quickest {
         /// The NPU.
@@ -173,6 +189,7 @@ impl Witness {
             | Witness::Unreachable { .. }
             | Witness::Traffic { .. }
             | Witness::Nodes { .. }
+            | Witness::FirstOut { .. }
             | Witness::OneTrip { .. }
             | Witness::Latency { .. } => Vec::new(),
         }
@@ -278,6 +295,37 @@ impl Witness {
                 format!(
                     "nodes: {} must {does} {} {way} {nodes}, {latency} away, over {bandwidth} of all nodes together, and \
                      others send only what they have",
+                    show_bytes(*bytes),
+                    name(npu),
+                )
+            }
+            Witness::FirstOut {
+                npu,
+                leaving,
+                bytes,
+                others,
+                bandwidth,
+                latency,
+            } => {
+                let [must, whose, which, way, does] = match leaving {
+                    true => [
+                        "leave",
+                        "for",
+                        "what leaves it less than",
+                        "before the end",
+                        "reaches",
+                    ],
+                    false => [
+                        "enter",
+                        "from",
+                        "what enters it less than",
+                        "after the start",
+                        "is of",
+                    ],
+                };
+                format!(
+                    "nodes: {} must {must} the node of {} over {bandwidth} {whose} {others} other nodes, and {which} \
+                     {latency} {way} {does} one of them alone",
                     show_bytes(*bytes),
                     name(npu),
                 )

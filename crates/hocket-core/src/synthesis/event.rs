@@ -17,6 +17,8 @@ pub(super) enum Choice {
     Any,
     /// The one that fewest NPUs have.
     Rarest,
+    /// From node to node, the one that fewest nodes have, and one that the receiver's has not if there is any.
+    RarestNode,
     /// The one with the longest way still before it.
     Farthest,
 }
@@ -72,6 +74,10 @@ struct State<'a> {
     left: u64,
     /// Who has each chunk or is to get it.
     count: Vec<u32>,
+    /// How many NPUs of each node have each chunk or are to get it, of node x chunks, and how many nodes have it; empty but
+    /// for [`Choice::RarestNode`].
+    in_node: Vec<u32>,
+    node_count: Vec<u32>,
     free: Vec<u64>,
     /// The latest send of each edge.
     last: Vec<u32>,
@@ -126,13 +132,21 @@ impl<'a> State<'a> {
         for edge in 0..edges as u32 {
             events.push(Reverse((0, edge | FREE)));
         }
-        Self {
+        let mut in_node = Vec::new();
+        let mut node_count = Vec::new();
+        if with.choice == Choice::RarestNode {
+            in_node.resize(network.nodes() * spread.chunks(), 0);
+            node_count.resize(spread.chunks(), 0);
+        }
+        let mut state = Self {
             with,
             sizes,
             left: missing.count(),
             have,
             missing,
             count: vec![1; spread.chunks()],
+            in_node,
+            node_count,
             free: vec![0; edges],
             last: vec![NOTHING; edges],
             due,
@@ -143,7 +157,45 @@ impl<'a> State<'a> {
             turn,
             random,
             now: 0,
+        };
+        for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {
+            state.count_in_node(npu as usize, chunk, 1);
         }
+        for &(chunk, npu) in &spread.others {
+            state.count_in_node(npu as usize, chunk, 1);
+        }
+        state
+    }
+
+    /// One NPU more (1) or less (-1) has a chunk, or is to get it.
+    fn count_in_node(&mut self, npu: usize, chunk: u32, more: i32) {
+        if self.in_node.is_empty() {
+            return;
+        }
+        let node = self.with.network.node_of()[npu] as usize;
+        let count = &mut self.in_node[node * self.with.spread.chunks() + chunk as usize];
+        let had = *count > 0;
+        *count = count.saturating_add_signed(more);
+        let nodes = &mut self.node_count[chunk as usize];
+        match (had, *count > 0) {
+            (false, true) => *nodes += 1,
+            (true, false) => *nodes -= 1,
+            _ => {}
+        }
+    }
+
+    /// How many have a chunk, as far as that matters to an edge; more where it would be of less use there.
+    fn rarity(&self, [src, dst]: [usize; 2], chunk: usize) -> u64 {
+        let everywhere = u64::from(self.count[chunk]);
+        if self.in_node.is_empty() {
+            return everywhere;
+        }
+        let [from, to] = [src, dst].map(|npu| self.with.network.node_of()[npu]);
+        if from == to {
+            return everywhere;
+        }
+        let is_there = self.in_node[to as usize * self.with.spread.chunks() + chunk] > 0;
+        u64::from(is_there) << 48 | u64::from(self.node_count[chunk]) << 24 | everywhere
     }
 
     fn run(mut self, progress: &mut dyn Progress) -> Result<Option<Timetable>, Interrupted> {
@@ -304,7 +356,7 @@ impl<'a> State<'a> {
                 }
                 let value = match self.with.choice {
                     Choice::Any => return chunk,
-                    Choice::Rarest => u64::from(self.count[chunk as usize]),
+                    Choice::Rarest | Choice::RarestNode => self.rarity([src, dst], chunk as usize),
                     Choice::Farthest => u64::from(!self.with.ahead[held]),
                 };
                 if value < best_value {
@@ -320,6 +372,7 @@ impl<'a> State<'a> {
         let dst = self.with.network.edges()[edge as usize].dst.index();
         self.missing.clear(dst, chunk as usize);
         self.count[chunk as usize] += 1;
+        self.count_in_node(dst, chunk, 1);
         let send = self.sends.len() as u32;
         self.sends.push(Send {
             chunk,
@@ -369,12 +422,14 @@ impl<'a> State<'a> {
             {
                 self.missing.clear(ends.dst.index(), replacement as usize);
                 self.count[replacement as usize] += 1;
+                self.count_in_node(ends.dst.index(), replacement, 1);
                 self.sends[send as usize].chunk = replacement;
                 self.set_due(ends.dst.index(), replacement, arrival);
             } else {
                 self.sends[send as usize].chunk = NOTHING;
             }
             self.count[chunk as usize] -= 1;
+            self.count_in_node(ends.dst.index(), chunk, -1);
             self.send(edge, chunk);
             return;
         }

@@ -110,15 +110,15 @@ pub(super) fn greedy(
         }
         routed.push(relayed(network, spread, timings, crowding, progress)?);
     }
+    let choices: &[Choice] = match is_routed {
+        true => &[Choice::Farthest],
+        false if sends > 1 << 22 || spread.chunks() > MANY_CHUNKS => &[Choice::Any],
+        false if network.nodes() > 2 => &[Choice::RarestNode, Choice::Rarest, Choice::Any],
+        false => &[Choice::Rarest, Choice::Any],
+    };
     let trial = |index: u64, limit: u64, progress: &mut dyn Progress| {
         let way = &routed[index as usize % routed.len()];
-        let choice = match (is_routed, index / routed.len() as u64 % 2) {
-            (true, 0) => Choice::Farthest,
-            (false, 0) if sends > 1 << 22 || spread.chunks() > MANY_CHUNKS => Choice::Any,
-            (_, 0) => Choice::Rarest,
-            (true, _) => Choice::Farthest,
-            (false, _) => Choice::Any,
-        };
+        let choice = choices[(index / routed.len() as u64) as usize % choices.len()];
         let matching = |detour: Detour| Matching {
             network,
             spread: &way.spread,
@@ -133,7 +133,7 @@ pub(super) fn greedy(
         };
         let detour = match near.is_empty() {
             true => Detour::Ignore,
-            false => Detour::ALL[(index / 2) as usize % Detour::ALL.len()],
+            false => Detour::ALL[index as usize / choices.len() % Detour::ALL.len()],
         };
         // The faster way may be none for this chunk: those on it do not want it.
         let stuck = detour == Detour::Refuse && limit == u64::MAX;

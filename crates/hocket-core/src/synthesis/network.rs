@@ -35,6 +35,9 @@ pub struct Network {
     device_share: Vec<u64>,
     out: Lists<u32>,
     into: Lists<u32>,
+    /// Number of the node that each NPU belongs to; empty where there are not several nodes of several NPUs.
+    node_of: Vec<u32>,
+    nodes: usize,
 }
 
 impl Network {
@@ -67,6 +70,14 @@ impl Network {
             }
         });
         let npus = topology.npu_count();
+        let groups = topology.groups();
+        let mut node_of = Vec::new();
+        if groups.len() > 1 && groups.iter().any(|group| group.len() > 1) {
+            node_of.resize(npus, 0);
+            for (node, group) in (0..).zip(groups) {
+                group.iter().for_each(|npu| node_of[npu.index()] = node);
+            }
+        }
         let ends = |end: fn(&Edge) -> NpuId| {
             let ends = edges.iter().map(move |edge| end(edge).index());
             ends.zip(0u32..)
@@ -79,7 +90,19 @@ impl Network {
             paths,
             link_share,
             device_share,
+            nodes: if node_of.is_empty() { 0 } else { groups.len() },
+            node_of,
         }
+    }
+
+    /// How many nodes the topology states, each a group of NPUs; 0 where that tells nothing.
+    pub(super) fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// By NPU, the number of its node; empty where there are 0.
+    pub(super) fn node_of(&self) -> &[u32] {
+        &self.node_of
     }
 
     /// The same network, every edge turned round.

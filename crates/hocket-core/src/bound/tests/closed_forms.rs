@@ -76,12 +76,18 @@ fn few_bytes_go_to_all_at_once_and_more_by_way_of_others() {
 
 /// As many nodes of one NPU, or of several behind a switch of their own, around a switch.
 fn nodes(count: usize, npus: usize) -> Topology {
+    uneven_nodes(count, npus, 1)
+}
+
+/// The same with another rate of the first node, in GB/s.
+fn uneven_nodes(count: usize, npus: usize, first: u64) -> Topology {
     let mut builder = TopologyBuilder::new("nodes");
     builder.npus(count * npus);
     let middle = builder.switch("middle", None);
     for node in 0..count {
         let port = builder.switch(format!("port{node}"), None);
-        builder.both_ways(port, middle, gb_per_s(1), Time::from_ns(400));
+        let rate = if node == 0 { first } else { 1 };
+        builder.both_ways(port, middle, gb_per_s(rate), Time::from_ns(400));
         for npu in node * npus..(node + 1) * npus {
             builder.both_ways(DeviceId::from(npu), port, gb_per_s(4), Time::from_ns(100));
         }
@@ -100,17 +106,36 @@ fn nodes_send_on_what_has_come() {
                 let topology = nodes(n as usize, npus);
                 let at_once = way + (n - 1) * size * PS;
                 let passed_on = ((n - 1) * size * PS + (2 * n - 1) * way) / n;
+                let first_out = size * PS + (2 * (n - 1) - 1) * way / (n - 1);
                 let is_alone = n == 2 || at_once <= 2 * way;
-                let expected = if is_alone { at_once } else { passed_on };
+                let expected = if is_alone {
+                    at_once
+                } else {
+                    passed_on.max(first_out)
+                };
                 let found = component(&bound_of(&topology, kind, size), "nodes").as_ps();
                 assert_eq!(found, expected, "{kind} {n} {npus} {size}");
             }
         }
     }
-    let bound = bound_of(&nodes(4, 2), Broadcast, 700);
+    let bound = bound_of(&nodes(4, 2), Broadcast, 1_000);
     assert_eq!(
         bound.witness.describe(&nodes(4, 2)),
-        "nodes: 700 B must get from npu0 to each of 3 other nodes, 1 us away, over 4 GB/s of all nodes together, and others \
+        "nodes: 1 kB must leave the node of npu0 over 1 GB/s for 3 other nodes, and what leaves it less than 2 us before the \
+         end reaches one of them alone"
+    );
+    let bound = bound_of(&nodes(4, 2), Reduce, 1_000);
+    assert_eq!(
+        bound.witness.describe(&nodes(4, 2)),
+        "nodes: 1 kB must enter the node of npu0 over 1 GB/s from 3 other nodes, and what enters it less than 2 us after the \
+         start is of one of them alone"
+    );
+    // Where the node of the root has links to spare, what others send on is what counts.
+    let wide = uneven_nodes(4, 2, 2);
+    let bound = bound_of(&wide, Broadcast, 1_000);
+    assert_eq!(
+        bound.witness.describe(&wide),
+        "nodes: 1 kB must get from npu0 to each of 3 other nodes, 1 us away, over 5 GB/s of all nodes together, and others \
          send only what they have"
     );
     let plain = nodes(4, 2).with_groups(Vec::new()).expect("valid");
