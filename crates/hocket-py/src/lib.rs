@@ -167,7 +167,11 @@ mod _core {
     #[pymodule]
     mod runtime {
         #[pymodule_export]
-        use crate::runtime::{PyGroup, PyProgram, PyStore};
+        use crate::runtime::{PyGroup, PyPacer, PyProgram, PyStore};
+
+        #[cfg(target_os = "linux")]
+        #[pymodule_export]
+        use crate::runtime::relay;
     }
 
     /// `hocket._core.steering`: hashes of switches.

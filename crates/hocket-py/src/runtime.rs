@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hocket_core::collective::CollectiveKind;
@@ -10,6 +10,7 @@ use hocket_runtime::error::{Code, Failure};
 use hocket_runtime::group::{Area, Group, Request};
 use hocket_runtime::number::{Dtype, Reduction};
 use hocket_runtime::options::{GroupOptions, needs_secret};
+use hocket_runtime::pace::{Pace, Pacer};
 use hocket_runtime::script::Loaded;
 use hocket_runtime::store::Store;
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
@@ -59,6 +60,70 @@ impl PyStore {
         let store = store.take();
         py.detach(|| drop(store));
     }
+}
+
+/// Links that ranks of this process share.
+#[pyclass(name = "Pacer", module = "hocket._core.runtime", frozen)]
+pub(crate) struct PyPacer {
+    pacer: Arc<Pacer>,
+}
+
+#[pymethods]
+impl PyPacer {
+    #[new]
+    #[pyo3(signature = (rates, latency=0.0))]
+    fn new(rates: Vec<u64>, latency: f64) -> Result<Self, CoreError> {
+        if rates.contains(&0) {
+            let parts = Parts::new("a link carries nothing").field("rates");
+            return Err(parts.remedy("give 1 byte per second at least").into());
+        }
+        let latency = time("latency", latency)?;
+        Ok(Self {
+            pacer: Arc::new(Pacer::new(&rates, latency)),
+        })
+    }
+
+    fn carried(&self) -> Vec<u64> {
+        self.pacer.carried()
+    }
+}
+
+/// Passes frames between devices until another end of `stop` is closed.
+#[cfg(target_os = "linux")]
+#[pyfunction]
+pub(crate) fn relay(
+    py: Python<'_>,
+    pairs: Vec<(i32, i32)>,
+    delay: f64,
+    loss: f64,
+    seed: u64,
+    stop: i32,
+) -> Result<(u64, u64), CoreError> {
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+    use hocket_runtime::relay::Delay;
+
+    let own = |number: i32| -> Result<OwnedFd, CoreError> {
+        let refuse = |why: String| CoreError::from(Parts::new(why).field("pairs"));
+        if number < 0 {
+            return Err(refuse(format!("{number} is no open file")));
+        }
+        // SAFETY: a number that is not open is an error of the copy, which is all that is used.
+        let given = unsafe { BorrowedFd::borrow_raw(number) };
+        let copy = given.try_clone_to_owned();
+        copy.map_err(|error| refuse(format!("{number} is no open file: {error}")))
+    };
+    let files = pairs
+        .into_iter()
+        .map(|(one, other)| Ok((own(one)?, own(other)?)))
+        .collect::<Result<Vec<_>, CoreError>>()?;
+    let delay = Delay {
+        time: time("delay", delay)?,
+        loss: loss.clamp(0.0, 1.0),
+        seed,
+    };
+    let stop = own(stop)?;
+    Ok(py.detach(|| hocket_runtime::relay::relay(&files, delay, stop.as_fd())))
 }
 
 /// What ranks run.
@@ -250,10 +315,18 @@ fn seconds(name: &str, value: f64) -> Result<Duration, CoreError> {
     }
 }
 
+/// A time that may be 0.
+fn time(name: &str, value: f64) -> Result<Duration, CoreError> {
+    Duration::try_from_secs_f64(value).map_err(|_| {
+        let parts = Parts::new(format!("{value} s is not a time")).field(name);
+        parts.remedy("give 0 s or more").into()
+    })
+}
+
 #[pymethods]
 impl PyGroup {
     #[staticmethod]
-    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams, table=0, ways=None))]
+    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams, table=0, ways=None, pacer=None, routes=None))]
     #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
     fn connect(
         py: Python<'_>,
@@ -268,6 +341,8 @@ impl PyGroup {
         streams: u32,
         table: u64,
         ways: Option<Vec<(u32, u32, IpAddr)>>,
+        pacer: Option<&PyPacer>,
+        routes: Option<Vec<(u32, u32, Vec<u32>)>>,
     ) -> Result<Self, CoreError> {
         let ways = ways.unwrap_or_default().into_iter();
         let options = GroupOptions {
@@ -284,6 +359,14 @@ impl PyGroup {
             ways: ways
                 .map(|(rank, stream, to)| ((rank, stream), to))
                 .collect(),
+            pace: pacer.map(|each| Pace {
+                pacer: Arc::clone(&each.pacer),
+                routes: routes
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|(rank, stream, links)| ((rank, stream), links))
+                    .collect(),
+            }),
         };
         let group = py.detach(|| Group::connect(&options))?;
         Ok(Self::of(group))

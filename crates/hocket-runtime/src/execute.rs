@@ -6,7 +6,7 @@
 mod receive;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{self, IoSlice};
+use std::io;
 use std::time::{Duration, Instant};
 
 use hocket_core::program::{Buffer, Op};
@@ -241,7 +241,7 @@ impl<'a> Execution<'a> {
     }
 
     /// Waits for sockets, and reads.
-    fn wait_for_sockets(&mut self, most: Duration) -> Result<(), Failure> {
+    fn wait_for_sockets(&mut self, mut most: Duration) -> Result<(), Failure> {
         let mut sockets = Vec::with_capacity(self.uses.len() + 1);
         sockets.push(PollFd::new(self.control.socket(), PollFlags::IN));
         let mut keys = Vec::with_capacity(self.uses.len());
@@ -253,7 +253,11 @@ impl<'a> Execution<'a> {
             keys.push(key);
             let reads = self.reads.binary_search(&key).is_ok();
             let mut flags = PollFlags::empty();
-            flags.set(PollFlags::OUT, !stream.out.is_empty());
+            let due = stream.due();
+            if let Some(due) = due {
+                most = most.min(due.saturating_duration_since(Instant::now()));
+            }
+            flags.set(PollFlags::OUT, due.is_none() && !stream.out.is_empty());
             flags.set(PollFlags::IN, reads && stream.can_come() && !stream.ended);
             if let Some(socket) = stream.socket() {
                 sockets.push(PollFd::new(socket, flags));
@@ -442,20 +446,14 @@ impl<'a> Execution<'a> {
             let Some(first) = stream.out.front() else {
                 return Ok(());
             };
-            let (head, len) = (first.head.len(), first.len);
-            // SAFETY: the place that is sent is not written before the step has ended, and has that many bytes.
-            let data = unsafe { std::slice::from_raw_parts(first.data, len) };
-            let parts = [
-                IoSlice::new(&first.head[first.sent.min(head)..]),
-                IoSlice::new(&data[first.sent.saturating_sub(head)..]),
-            ];
-            match stream.write(&parts) {
+            let len = first.head.len() + first.len;
+            match stream.write() {
                 Ok(written) => {
                     self.moved = Instant::now();
                     let stream = self.stream(key);
                     let first = stream.out.front_mut().expect("just written");
                     first.sent += written;
-                    if first.sent == head + len {
+                    if first.sent == len {
                         let block = first.block;
                         stream.out.pop_front();
                         self.end(block);

@@ -1,26 +1,26 @@
 //! A group of ranks, and the calls that it makes.
 
-use std::collections::HashMap;
+mod join;
 #[cfg(target_os = "linux")]
-use std::sync::Arc;
+mod shared;
+
+use std::collections::HashMap;
 use std::time::Duration;
 
 use hocket_core::collective::CollectiveKind;
 
-use crate::control::{Control, listen};
+use crate::control::Control;
 use crate::error::{Code, Failure};
 use crate::execute::{Call, Execution, buffers};
 use crate::links::Links;
-#[cfg(target_os = "linux")]
-use crate::memory;
 use crate::number::{Dtype, Reduction, divide};
-use crate::options::{GroupOptions, check};
+use crate::options::GroupOptions;
 use crate::script::{Loaded, Script, parts};
 #[cfg(target_os = "linux")]
 pub use crate::window::Board;
 #[cfg(target_os = "linux")]
 use crate::window::{Exchange, Window};
-use crate::wire::{self, Agreement, Frame, Member};
+use crate::wire::{Agreement, Frame};
 
 /// How long the store may take to say who stands still, beyond the time in which it collects reports.
 const VERDICT: Duration = Duration::from_millis(300);
@@ -74,121 +74,6 @@ pub struct Group {
 }
 
 impl Group {
-    /// Joins a group, and waits for the others.
-    ///
-    /// # Errors
-    /// [`Code::Invalid`] for options without meaning, [`Code::Join`] if the group does not come together.
-    pub fn connect(options: &GroupOptions) -> Result<Self, Failure> {
-        check(options)?;
-        Self::join(options, |member, options| Frame::Join {
-            group: options.group.clone(),
-            size: options.size,
-            patience: options.patience.as_millis() as u64,
-            member,
-        })
-    }
-
-    fn join(
-        options: &GroupOptions,
-        frame: impl FnOnce(Member, &GroupOptions) -> Frame,
-    ) -> Result<Self, Failure> {
-        let mut control = Control::connect(&options.address, &options.secret, options.patience)?;
-        let (listener, address) = listen(&control, !options.ways.is_empty())?;
-        let challenge = wire::challenge();
-        #[cfg(target_os = "linux")]
-        let file = options.shares.then(memory::file).flatten();
-        #[cfg(target_os = "linux")]
-        let number = file
-            .as_ref()
-            .map_or(0, |file| std::os::fd::AsRawFd::as_raw_fd(file) as u32);
-        #[cfg(not(target_os = "linux"))]
-        let number = 0;
-        let member = Member {
-            rank: options.rank,
-            address: address.to_string(),
-            challenge,
-            host: host(),
-            process: if number > 0 { std::process::id() } else { 0 },
-            file: number,
-            table: options.table,
-        };
-        let (id, members) = control.join(&frame(member, options), options.patience)?;
-        let own = members
-            .iter()
-            .position(|member| member.challenge == challenge);
-        let rank = own.ok_or_else(|| Failure::new(Code::Join, "the store left this rank out"))?;
-        same_tables(&members, options)?;
-        let old_ranks = members.iter().map(|member| member.rank).collect();
-        #[cfg(target_os = "linux")]
-        let window = file.and_then(|file| {
-            let first = &members[0];
-            let shared = members
-                .iter()
-                .all(|each| each.process > 0 && each.host == first.host);
-            let place = (first.process, first.file);
-            shared.then(|| Window::open(file, place, rank, members.len()))?
-        });
-        let size = members.len() as u32;
-        let links = Links::new(
-            (id, members),
-            rank as u32,
-            &options.secret,
-            challenge,
-            listener,
-            (options.streams, options.ways.clone()),
-        );
-        let mut group = Self {
-            options: GroupOptions {
-                rank: rank as u32,
-                size,
-                ..options.clone()
-            },
-            control,
-            links,
-            #[cfg(target_os = "linux")]
-            window,
-            scripts: HashMap::new(),
-            scratch: Vec::new(),
-            calls: 0,
-            failure: None,
-            old_ranks,
-        };
-        group.settle_window()?;
-        Ok(group)
-    }
-
-    /// All ranks use the window, or none: they meet once more to say whether each has mapped it.
-    #[cfg(target_os = "linux")]
-    fn settle_window(&mut self) -> Result<(), Failure> {
-        if !self.options.shares {
-            return Ok(());
-        }
-        let options = &self.options;
-        let mut control = Control::connect(&options.address, &options.secret, options.patience)?;
-        let own = &self.links.members[options.rank as usize];
-        let vote = Frame::Join {
-            group: format!("{} {}: window", options.group, self.links.group),
-            size: options.size,
-            patience: options.patience.as_millis() as u64,
-            member: Member {
-                rank: options.rank,
-                file: self.window.is_some().into(),
-                ..own.clone()
-            },
-        };
-        let (_, votes) = control.join(&vote, options.patience)?;
-        control.say(&Frame::Bye);
-        if votes.iter().any(|vote| vote.file == 0) {
-            self.window = None;
-        }
-        Ok(())
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn settle_window(&mut self) -> Result<(), Failure> {
-        Ok(())
-    }
-
     /// This rank.
     pub fn rank(&self) -> u32 {
         self.options.rank
@@ -434,78 +319,6 @@ impl Group {
         self.links.connect(peers, timeout, control)
     }
 
-    /// Makes memory with a part of so many bytes for each rank, that all of them see: arrays there are summed where they are.
-    /// All ranks do so alike. `None` if one of them cannot.
-    ///
-    /// # Errors
-    /// [`Failure`]; the group is dead then, except after [`Code::Invalid`].
-    #[cfg(target_os = "linux")]
-    pub fn allocate(
-        &mut self,
-        bytes: usize,
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Arc<Board>>, Failure> {
-        use std::os::fd::AsRawFd;
-        if !self.shares() {
-            return Err(Failure::new(Code::Invalid, NO_MEMORY));
-        }
-        let own = memory::file();
-        let number = own.as_ref().map_or(0, |file| file.as_raw_fd() as u64);
-        let said = self.tell_all([number, bytes as u64], stop)?;
-        if let Some(rank) = said.iter().position(|each| each[1] != bytes as u64) {
-            let why = format!("rank {rank} asks for {} bytes, not {bytes}", said[rank][1]);
-            let failure = Failure::new(Code::Mismatch, why).of(Some(rank as u32), self.calls);
-            self.settle(Err(failure))?;
-        }
-        let (rank, ranks) = (self.rank() as usize, said.len());
-        let place = (self.links.members[0].process, said[0][0] as u32);
-        let made = own.filter(|_| place.1 > 0).and_then(|own| {
-            let file = memory::reach(own, place)?;
-            let len = Board::stride(bytes).checked_mul(ranks)?;
-            memory::lengthen(&file, len)?;
-            let board = Board::new(memory::Mapping::large(&file, len)?, rank, bytes);
-            // The others open it by its number, so it stays open until all have it.
-            Some((board, file))
-        });
-        let votes = self.tell_all([made.is_some().into(), 0], stop)?;
-        let shelf = &mut self.window.as_mut().expect("it shares memory").shelf;
-        let all_have = votes.iter().all(|vote| vote[0] == 1);
-        Ok(made.filter(|_| all_have).map(|(board, _)| shelf.put(board)))
-    }
-
-    /// Gives what each rank says, through shared memory.
-    #[cfg(target_os = "linux")]
-    fn tell_all(
-        &mut self,
-        own: [u64; 2],
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Result<Vec<[u64; 2]>, Failure> {
-        const PATTERN: u64 = 1 << 40;
-        let mut said = vec![[0; 2]; self.size() as usize];
-        let request = Request {
-            dtype: Dtype::U64,
-            op: Reduction::Sum,
-            elements: 2 * said.len() as u64,
-            by_memory: true,
-        };
-        let exchange = Exchange {
-            kind: CollectiveKind::AllGather,
-            rank: self.rank() as usize,
-            root: 0,
-            dtype: request.dtype,
-            op: request.op,
-            input: own.as_ptr().cast(),
-            output: said.as_mut_ptr().cast(),
-            bytes: size_of_val(said.as_slice()),
-            agreement: self.open(PATTERN, &request)?,
-            timeout: self.options.timeout,
-        };
-        let window = self.window.as_mut().expect("the group shares memory");
-        let ended = window.run(&exchange, &mut self.control, stop);
-        self.settle(ended)?;
-        Ok(said)
-    }
-
     /// Opens a call.
     fn open(&mut self, plan: u64, request: &Request) -> Result<Agreement, Failure> {
         if let Some(failure) = &self.failure {
@@ -555,24 +368,6 @@ impl Group {
         }
     }
 
-    /// Makes a group of those ranks that are left after a failure. A rank that is alive but does not come is left
-    /// out after the patience of the group.
-    ///
-    /// # Errors
-    /// [`Code::Join`] if the store is gone or no group comes together.
-    pub fn shrink(&self, patience: Duration) -> Result<Self, Failure> {
-        let options = GroupOptions {
-            patience,
-            ..self.options.clone()
-        };
-        let id = self.id();
-        Self::join(&options, |member, options| Frame::Rejoin {
-            id,
-            patience: options.patience.as_millis() as u64,
-            member,
-        })
-    }
-
     fn script(&mut self, loaded: &Loaded, request: &Request) -> Result<&Script, Failure> {
         // A program is small beside its data, but callers may use any number of sizes.
         const MOST: usize = 256;
@@ -592,22 +387,6 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.control.say(&Frame::Bye);
     }
-}
-
-/// Refuses a group whose ranks would choose plans by different tables.
-fn same_tables(members: &[Member], options: &GroupOptions) -> Result<(), Failure> {
-    let text = |table: u64| match table {
-        0 => "no table of plans".to_owned(),
-        _ => format!("the table of plans {table:016x}"),
-    };
-    let first = members[0].table;
-    let Some(other) = members.iter().position(|member| member.table != first) else {
-        return Ok(());
-    };
-    let (has, hers) = (text(members[other].table), text(first));
-    let why = format!("rank {other} has {has}, rank 0 {hers}; give all ranks the same");
-    let culprit = if first == options.table { other } else { 0 };
-    Err(Failure::new(Code::Mismatch, why).of(Some(culprit as u32), 0))
 }
 
 fn average_is_of_floats(request: &Request) -> Result<(), Failure> {
@@ -632,11 +411,4 @@ pub(crate) fn stalled(call: u64, awaited: &[u32], control: &mut Control) -> Fail
         let why = format!("{}: nothing came in time", crate::ranks(awaited));
         Failure::new(Code::Stalled, why).of(awaited.first().copied(), call)
     })
-}
-
-/// The host and its namespace of processes: equal where memory can be shared.
-fn host() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    format!("{} {}", boot.trim(), space.display())
 }

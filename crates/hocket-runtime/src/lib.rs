@@ -26,9 +26,12 @@ mod links;
 mod memory;
 pub mod number;
 pub mod options;
+pub mod pace;
 #[cfg(target_os = "linux")]
 mod pipes;
 mod poll;
+#[cfg(target_os = "linux")]
+pub mod relay;
 pub mod script;
 pub mod store;
 #[cfg(target_os = "linux")]

@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::control::Control;
 use crate::error::{Code, Failure};
+use crate::pace::{Pace, Turns};
 #[cfg(target_os = "linux")]
 use crate::pipes::{Pipe, Pipes};
 use crate::wire::{self, Header, Member, Proof};
@@ -45,6 +46,13 @@ pub(crate) struct Outgoing {
     pub block: u32,
     /// Where the data is, if not in a buffer of the call.
     pub _own: Option<Vec<u8>>,
+}
+
+impl Outgoing {
+    /// Bytes that are still to go.
+    fn left(&self) -> usize {
+        self.head.len() + self.len - self.sent
+    }
 }
 
 /// What is being read.
@@ -84,6 +92,8 @@ enum Carrier {
 #[derive(Debug)]
 pub(crate) struct Stream {
     carrier: Carrier,
+    /// When it may write, if it is to keep to links.
+    turns: Option<Turns>,
     pub out: VecDeque<Outgoing>,
     pub reading: Reading,
     /// Messages of this call that have not come as a whole.
@@ -97,21 +107,25 @@ pub(crate) struct Stream {
 unsafe impl Send for Stream {}
 
 impl Stream {
-    fn new(socket: TcpStream) -> io::Result<Self> {
+    fn new(socket: TcpStream, turns: Option<Turns>) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(None)?;
         socket.set_nonblocking(true)?;
-        Ok(Self::over(Carrier::Tcp {
-            socket,
-            buffer: vec![0; BUFFER].into_boxed_slice(),
-            used: 0,
-            filled: 0,
-        }))
+        Ok(Self {
+            turns,
+            ..Self::over(Carrier::Tcp {
+                socket,
+                buffer: vec![0; BUFFER].into_boxed_slice(),
+                used: 0,
+                filled: 0,
+            })
+        })
     }
 
     fn over(carrier: Carrier) -> Self {
         Self {
             carrier,
+            turns: None,
             out: VecDeque::new(),
             reading: Reading::Header,
             awaited: 0,
@@ -196,13 +210,40 @@ impl Stream {
         }
     }
 
-    /// Writes what the way takes.
-    pub fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        match &self.carrier {
-            Carrier::Tcp { socket, .. } => (&*socket).write_vectored(parts),
-            #[cfg(target_os = "linux")]
-            Carrier::Memory(pipe) => pipe.write(parts),
+    /// Writes what the way takes of the first message that waits to go.
+    pub fn write(&mut self) -> io::Result<usize> {
+        let Some(first) = self.out.front() else {
+            return Ok(0);
+        };
+        let most = match &mut self.turns {
+            Some(turns) => turns.allow(self.out.iter().map(Outgoing::left), Instant::now()),
+            None => usize::MAX,
+        };
+        if most == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
         }
+        let head = &first.head[first.sent.min(first.head.len())..];
+        let head = &head[..head.len().min(most)];
+        let from = first.sent.saturating_sub(first.head.len());
+        let len = (first.len - from).min(most - head.len());
+        // SAFETY: the place that is sent is not written before the step has ended, and has that many bytes.
+        let data = unsafe { std::slice::from_raw_parts(first.data.add(from), len) };
+        let parts = [IoSlice::new(head), IoSlice::new(data)];
+        let written = match &self.carrier {
+            Carrier::Tcp { socket, .. } => (&*socket).write_vectored(&parts),
+            #[cfg(target_os = "linux")]
+            Carrier::Memory(pipe) => pipe.write(&parts),
+        }?;
+        if let Some(turns) = &mut self.turns {
+            turns.wrote(written);
+        }
+        Ok(written)
+    }
+
+    /// When it may write what waits to go, if it has to wait for its turn.
+    pub fn due(&self) -> Option<Instant> {
+        let turns = self.turns.as_ref().filter(|_| !self.out.is_empty())?;
+        turns.due(self.out.iter().map(Outgoing::left))
     }
 
     /// Whether something has come through memory that was not looked at.
@@ -253,6 +294,7 @@ pub(crate) struct Links {
     streams: u32,
     /// Where some of them connect instead.
     ways: BTreeMap<(u32, u32), IpAddr>,
+    pace: Option<Pace>,
     /// Ways to ranks, by rank and number.
     pub open: BTreeMap<(u32, u32), Stream>,
     /// What the messages of this call go through, if not through connections.
@@ -268,7 +310,7 @@ impl Links {
         secret: &[u8],
         challenge: Proof,
         listener: TcpListener,
-        (streams, ways): (u32, BTreeMap<(u32, u32), IpAddr>),
+        (streams, ways, pace): (u32, BTreeMap<(u32, u32), IpAddr>, Option<Pace>),
     ) -> Self {
         Self {
             group,
@@ -279,6 +321,7 @@ impl Links {
             listener,
             streams,
             ways,
+            pace,
             open: BTreeMap::new(),
             #[cfg(target_os = "linux")]
             memory: None,
@@ -359,10 +402,15 @@ impl Links {
                 let why = format!("rank {peer} does not know the secret");
                 return Err(Failure::new(Code::Join, why).of(Some(peer), 0));
             }
-            let ready = Stream::new(socket).map_err(|error| self.lost(peer, &error))?;
+            let turns = self.turns((peer, stream));
+            let ready = Stream::new(socket, turns).map_err(|error| self.lost(peer, &error))?;
             self.open.insert((peer, stream), ready);
         }
         Ok(())
+    }
+
+    fn turns(&self, stream: (u32, u32)) -> Option<Turns> {
+        Turns::of(self.pace.as_ref()?, stream)
     }
 
     fn lost(&self, peer: u32, error: &io::Error) -> Failure {
@@ -489,8 +537,9 @@ impl Links {
         let challenge = self.members[from as usize].challenge;
         let answer = wire::prove(&self.secret, "accept", &[&challenge, parts]);
         (&stranger.socket).write_all(&answer)?;
+        let turns = self.turns((from, stream));
         self.open
-            .insert((from, stream), Stream::new(stranger.socket)?);
+            .insert((from, stream), Stream::new(stranger.socket, turns)?);
         Ok(())
     }
 }

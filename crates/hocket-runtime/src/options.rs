@@ -5,6 +5,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use crate::error::{Code, Failure};
+use crate::pace::Pace;
 
 /// Most ranks of a group.
 pub const MAX_RANKS: u32 = 4096;
@@ -38,6 +39,8 @@ pub struct GroupOptions {
     /// Where streams to ranks connect, by rank and stream, instead of where those ranks meet the store. If there are any, this
     /// rank listens at all its addresses.
     pub ways: BTreeMap<(u32, u32), IpAddr>,
+    /// Links that streams are to share and not exceed, if there are any.
+    pub pace: Option<Pace>,
 }
 
 /// Refuses options without meaning.
@@ -59,6 +62,13 @@ pub(crate) fn check(options: &GroupOptions) -> Result<(), Failure> {
     }
     if options.timeout.is_zero() || options.patience.is_zero() {
         return refuse("timeout: is 0; give a time".to_owned());
+    }
+    if let Some(pace) = &options.pace {
+        let links = pace.pacer.len();
+        let mut used = pace.routes.values().flatten();
+        if let Some(link) = used.find(|&&link| link as usize >= links) {
+            return refuse(format!("pace: there is no link {link} of {links}"));
+        }
     }
     needs_secret(&options.address, &options.secret)
 }

@@ -8,7 +8,7 @@ from typing_extensions import Self
 
 from hocket._core import Plan
 
-__all__ = ["Group", "Program", "Store"]
+__all__ = ["Group", "Pacer", "Program", "Store", "relay"]
 
 @final
 class Store:
@@ -25,6 +25,25 @@ class Store:
 
     def close(self) -> None:
         """End it: groups that have met here lose their store."""
+
+@final
+class Pacer:
+    """Links that ranks of this process share.
+
+    Their rates are in bytes per second, the latency that each has besides in seconds.
+    """
+
+    def __new__(cls, rates: list[int], latency: float = 0.0) -> Self: ...
+    def carried(self) -> list[int]:
+        """Give the bytes that each link has carried."""
+
+def relay(
+    pairs: list[tuple[int, int]], delay: float, loss: float, seed: int, stop: int
+) -> tuple[int, int]:
+    """Pass frames between the open devices of each pair, each after a delay in seconds; drop a share.
+
+    Returns when the other end of the pipe `stop` is closed, with the numbers of frames passed and dropped.
+    """
 
 @final
 class Program:
@@ -76,11 +95,14 @@ class Group:
         streams: int,
         table: int = 0,
         ways: list[tuple[int, int, str]] | None = None,
+        pacer: Pacer | None = None,
+        routes: list[tuple[int, int, list[int]]] | None = None,
     ) -> Group:
         """Join the group of a name at a store; `patience` and `timeout` are in seconds.
 
         All ranks must have the same `table`: a hash of what they choose plans by, or 0. `ways` says
-        where streams to ranks connect: (rank, stream, address).
+        where streams to ranks connect: (rank, stream, address). With a `pacer`, `routes` says which of its
+        links each stream takes: (rank, stream, links).
         """
 
     @property

@@ -353,6 +353,12 @@ def note(line: str) -> None:
     Printer().note(line)
 
 
+def aside(line: str) -> None:
+    """Say on standard error how a result came about, unless only that is wanted."""
+    if not QUIET.get():
+        print(f"hocket: {line}", file=sys.stderr)
+
+
 def starting(line: str) -> None:
     """Say on standard error what takes long, where no terminal shows how far it is."""
     if not QUIET.get() and not sys.stderr.isatty():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
@@ -16,7 +17,7 @@ from hocket.cli.numbers import TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.errors import SpecError
 from hocket.topology.build import build_topology
-from hocket.units import format_size
+from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
     from hocket.testbed import PlanStudy
@@ -84,10 +85,36 @@ class Bed:
             "--prefix", help="First part of the names of its namespaces; one for each testbed."
         ),
     ] = "hocket"
+    link_latency: Annotated[
+        str,
+        typer.Option(
+            "--link-latency",
+            metavar="TIME",
+            help="What each link takes besides bytes, such as 1ms: a relay holds frames for that long.",
+        ),
+    ] = "0 s"
+    loopback: Annotated[
+        bool,
+        typer.Option(
+            "--loopback",
+            help="Without namespaces: ranks send over the loopback interface, no faster than links of the "
+            "network. It needs no rights, and is taken where namespaces cannot be had.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is made of it."""
+
+    panel: ClassVar[str] = "Output"
+
+    plot: options.Plot = None
 
 
 _OPTIONS = {
     "rate": "--link-bandwidth",
+    "latency": "--link-latency",
     "topology": "--topology",
     **{name: f"--{name}" for name in ("collective", "size", "npus", "chunks", "repeats", "prefix")},
 }
@@ -108,12 +135,17 @@ def run(
     network: Nodes,
     planned: Planned,
     bed: Bed,
+    shown: Shown,
     form: Form,
 ) -> None:
     """Run plans over TCP on any network of shaped links, beside their simulation."""
-    from hocket.testbed import NetworkSpec, build_network, run_plans
+    from hocket.testbed import NetworkSpec, build_network, run_plans, what_is_missing
     from hocket.testbed.plan_runs import MAX_REPEATS, load_or_name, plans_for
 
+    if shown.plot is not None:
+        from hocket.plot.style import check_picture
+
+        check_picture(Path(shown.plot))
     topology = build_topology(network.spec())
     try:
         given = [load_or_name(text) for text in plans]
@@ -121,7 +153,13 @@ def run(
             for name, value in vars(planned).items():
                 if value is not None:
                     raise SpecError(f"--{name}", "plan files have their own", "leave it out")
-        spec = NetworkSpec(topology=topology, rate=bed.rate, prefix=bed.prefix)
+        spec = NetworkSpec(
+            topology=topology,
+            rate=bed.rate,
+            prefix=bed.prefix,
+            latency=bed.link_latency,
+            loopback=bed.loopback,
+        )
         repeats = whole("repeats", bed.repeats, 1, MAX_REPEATS)
         with options.watching() as watch:
             made = plans_for(
@@ -132,12 +170,20 @@ def run(
                 npus=planned.npus,
                 chunks=planned.chunks,
             )
+            missing = None if spec.loopback else what_is_missing()
+            if missing is not None:
+                spec = replace(spec, loopback=True)
+                options.aside(f"{missing[0]}: ranks send over the loopback interface instead")
             with build_network(spec):
                 study = run_plans(
                     spec, made, repeats=repeats, real_time=bed.real_time, progress=watch
                 )
     except SpecError as error:
         raise error.but(field=_OPTIONS.get(error.field or "", error.field)) from None
+    if shown.plot is not None:
+        from hocket.plot.testbed import draw_plans
+
+        draw_plans(study, Path(shown.plot))
     if not form.prints("testbed-plans", study.to_dict, lambda: study):
         _print(study)
 
@@ -147,9 +193,12 @@ def _print(study: PlanStudy) -> None:
     sizes = sorted({run.plan.collective.size for run in study.runs})
     size = " and ".join(format_size(each) for each in sizes)
     kinds = ", ".join(dict.fromkeys(run.plan.collective.name for run in study.runs))
-    title = (
-        f"{kinds} of {size} on {spec.topology.name}, links of {8 * spec.rate_bytes / 1e6:g} Mb/s"
-    )
+    links = f"links of {8 * spec.rate_bytes / 1e6:g} Mb/s"
+    if spec.latency_ps:
+        links += f" and {format_time_ps(spec.latency_ps)}"
+    title = f"{kinds} of {size} on {spec.topology.name}, {links}"
+    if spec.loopback:
+        title += " by pace over loopback"
     table = Table(title=title)
     table.add_column("plan")
     table.add_column("transfers", justify="right", leaves=3)
@@ -178,10 +227,11 @@ def _print(study: PlanStudy) -> None:
     console = options.output()
     console.print(table)
     found = study.calibration
+    besides = "its bytes and the latency" if spec.latency_ps else "its bytes"
+    all_links = f", all at once {100 * (found.worst - 1):+.2f} % at worst" if found.together else ""
     console.note(
-        f"a link alone carried {100 * (found.alone - 1):+.2f} % of what its rate leaves for data, all at "
-        f"once {100 * (found.worst - 1):+.2f} % at worst; a message takes {1e3 * found.delay:+.3f} ms "
-        "besides its bytes"
+        f"a link alone carried {100 * (found.alone - 1):+.2f} % of what its rate leaves for data"
+        f"{all_links}; a message takes {1e3 * found.delay:+.3f} ms besides {besides}"
     )
     if abs(found.worst - 1) > 4 * WIDE:
         console.note("this machine does not keep up with the links: give a lower --link-bandwidth")

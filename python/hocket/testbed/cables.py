@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hocket.testbed.namespaces import batch
 
-__all__ = ["Cable", "End", "ipv6_of", "lay"]
+__all__ = ["Cable", "End", "ipv6_of", "lay", "raise_ends"]
 
 
 def ipv6_of(address: str) -> str:
@@ -70,8 +70,13 @@ def lay(cables: Iterable[Cable]) -> None:
         for cable in listed
     )
     batch(made)
+    raise_ends(listed)
+
+
+def raise_ends(cables: Iterable[Cable]) -> None:
+    """Give the interfaces of cables their addresses, and raise them."""
     lines: dict[str, list[str]] = defaultdict(list)
-    for cable in listed:
+    for cable in cables:
         for end in cable.ends:
             lines[end.namespace] += [
                 *(f"addr add {address} dev {end.interface}" for address in end.addresses),

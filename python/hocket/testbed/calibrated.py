@@ -37,6 +37,7 @@ _FEW = 4
 _STALLED = 10.0
 _CALLS = 15
 _MESSAGE = 250_000
+_SHORT = 64
 _UNIT = 1_000_000
 """A latency that all links have when steps are counted [ps]."""
 
@@ -52,19 +53,32 @@ class Calibration:
     together
         The same of each link while all carried data.
     delay
-        What a message takes on a link besides its bytes [s]. Waking up whoever waits for it takes time;
-        but the queue lets frames go as soon as their first byte is due, so that messages are there before
-        their last byte is. Where that is more, the delay is below 0.
+        What a message takes on a link besides its bytes and the link's latency [s]. Waking up whoever waits
+        for it takes time; but the queue lets frames go as soon as their first byte is due, so that messages
+        are there before their last byte is. Where that is more, the delay is below 0.
+    short
+        The same of a message of few bytes, which nothing can be ahead of; measured where links take time.
     """
 
     alone: float
     together: tuple[float, ...]
     delay: float
+    short: float | None = None
+
+    @property
+    def besides(self) -> float:
+        """What any message takes on a link besides bytes and latency, before anything is ahead [s]."""
+        return max(self.delay, self.short or 0.0, 0.0)
+
+    @property
+    def ahead(self) -> float:
+        """By how much messages are there before their last byte is due [s]."""
+        return self.besides - self.delay
 
     @property
     def worst(self) -> float:
-        """Of the links together, the one that is furthest off."""
-        return max(self.together, key=lambda each: abs(each - 1))
+        """Of the links together, the one that is furthest off; over loopback they are not measured."""
+        return max(self.together, key=lambda each: abs(each - 1), default=self.alone)
 
 
 def calibrate_network(spec: NetworkSpec, *, real_time: bool = True) -> Calibration:
@@ -75,20 +89,25 @@ def calibrate_network(spec: NetworkSpec, *, real_time: bool = True) -> Calibrati
     InfeasibleError
         Where nothing arrives.
     """
+    if spec.loopback:
+        alone = _share_alone(spec, real_time=real_time)
+        return Calibration(alone, (), _delay(spec, alone, _MESSAGE, real_time=real_time))
     with promptly(real_time):
         alone = median(_shares(spec, [0])[0] for _ in range(_TIMES))
         together = _shares(spec, range(len(spec.rates)))
-    return Calibration(alone, tuple(together), _delay(spec, alone, real_time=real_time))
+    delay = _delay(spec, alone, _MESSAGE, real_time=real_time)
+    short = _delay(spec, alone, _SHORT, real_time=real_time) if spec.latency_ps else None
+    return Calibration(alone, tuple(together), delay, short)
 
 
 def model_of(spec: NetworkSpec, calibration: Calibration) -> _core.Topology:
-    """Give the network as simulations are to have it: with the rates of data, and the delay of messages.
+    """Give the network as simulations are to have it: rates of data, and what messages take besides.
 
     Devices pass on packets, not messages, so they cut through. A delay below 0 is an option of the
     simulation, see :func:`predicted`.
     """
     topology = spec.topology
-    latency = round(1e12 * max(calibration.delay, 0))
+    latency = spec.latency_ps + round(1e12 * calibration.besides)
     share = float(GOODPUT) * calibration.alone
     return _core.Topology.from_arrays(
         topology.name,
@@ -110,7 +129,7 @@ def model_of(spec: NetworkSpec, calibration: Calibration) -> _core.Topology:
 
 def predicted(plan: Plan, calibration: Calibration) -> float:
     """Simulate a plan on the network of :func:`model_of`; give its time [s]."""
-    ahead = round(1e12 * max(-calibration.delay, 0))
+    ahead = round(1e12 * calibration.ahead)
     return _core.simulate(plan.core, ahead_ps=ahead).time_ps / 1e12
 
 
@@ -171,21 +190,41 @@ def _shares(spec: NetworkSpec, links: Sequence[int]) -> list[float]:
     return shares
 
 
-def _delay(spec: NetworkSpec, rate_share: float, *, real_time: bool) -> float:
-    """Time messages from one rank to another and back; give what each takes besides its bytes [s]."""
+def _delay(spec: NetworkSpec, rate_share: float, message: int, *, real_time: bool) -> float:
+    """Time messages of so many bytes between two ranks; give what each takes besides its bytes [s]."""
     slow = model_of(spec, Calibration(rate_share, (), _UNIT / 1e12))
-    if slow.npu_count < 2:
-        raise InfeasibleError("topology", "it has one NPU", "give one that has two")
-    pairs = zip(slow.link_src.tolist(), slow.link_dst.tolist(), strict=True)
-    pair = next((ends for ends in pairs if max(ends) < slow.npu_count), (0, 1))
-    size = 2 * _MESSAGE
-    made = make_plan("all-reduce", slow, size=size, algorithm="ring", chunks=1, npus=pair)
+    made = _between_two(slow, 2 * message)
     at_once = on_network(made, model_of(spec, Calibration(rate_share, (), 0.0)))
     predicted = simulate(at_once.verify()).time_ps
     plan = on_network(made, slow).verify()
     steps = (simulate(plan).time_ps - predicted) / _UNIT
-    with gathered(spec, plan, real_time=real_time) as gang:
-        gang.run()
-        times = sorted(gang.run() for _ in range(_CALLS))
+    times = _timed(spec, plan, _CALLS, real_time=real_time)
     # What disturbs a run makes it longer: a quarter are quicker than what is taken.
     return (times[_CALLS // 4] - predicted / 1e12) / steps
+
+
+def _share_alone(spec: NetworkSpec, *, real_time: bool) -> float:
+    """Time two messages, long and short; give what a link carried, in relation to what it should."""
+    model = model_of(spec, Calibration(1.0, (), 0.0))
+    times, predicted = [], []
+    for size in (_MESSAGE, round(max(_LASTS * min(spec.goodput), 5 * _MESSAGE))):
+        plan = _between_two(model, 2 * size).verify()
+        predicted.append(simulate(plan).time_ps / 1e12)
+        times.append(_timed(spec, plan, _TIMES, real_time=real_time)[_TIMES // 2])
+    return (predicted[1] - predicted[0]) / (times[1] - times[0])
+
+
+def _between_two(model: _core.Topology, size: int) -> Plan:
+    """Plan an all-reduce between two NPUs, neighbours where there are any: half goes over, and back."""
+    if model.npu_count < 2:
+        raise InfeasibleError("topology", "it has one NPU", "give one that has two")
+    pairs = zip(model.link_src.tolist(), model.link_dst.tolist(), strict=True)
+    pair = next((ends for ends in pairs if max(ends) < model.npu_count), (0, 1))
+    return make_plan("all-reduce", model, size=size, algorithm="ring", chunks=1, npus=pair)
+
+
+def _timed(spec: NetworkSpec, plan: Plan, times: int, *, real_time: bool) -> list[float]:
+    """Give the times of a plan after it ran once to warm up, the quickest first [s]."""
+    with gathered(spec, plan, real_time=real_time) as gang:
+        gang.run()
+        return sorted(gang.run() for _ in range(times))

@@ -81,16 +81,22 @@ class PlanRunData(TypedDict):
 
 
 class PlanStudyData(TypedDict):
-    """Plans on a network of namespaces, measured beside their simulation."""
+    """Plans on a network of namespaces, or over loopback, measured beside their simulation."""
 
     topology: str
     npus: int
     links: int
     rate_bytes_per_s: int
+    latency_ps: int
+    """Of each link, as it was built."""
+    medium: str
+    """What links are made of: namespaces, or loopback, where sockets keep to the rates of links."""
     calibration_alone: float
     """Data that one link carried, in relation to what one of its rate carries."""
     calibration_worst: float
-    """The same of all links at once, of the one that is furthest off."""
+    """The same of all links at once, of the one that is furthest off; over loopback that of the one."""
     delay_ps: int
-    """Of a message on a link, besides its bytes; below 0 where shaped links are ahead of them."""
+    """Of a message on a link, besides its bytes and the latency; below 0 where links are ahead of them."""
+    short_delay_ps: int | None
+    """The same of a message of few bytes; measured where links of namespaces take time."""
     runs: list[PlanRunData]

@@ -1,7 +1,9 @@
 """The ranks of a plan on a testbed: threads, each in the namespace of its NPU, with sockets of its own.
 
-Ranks come together in a namespace beside the links, then connect over them. They start a call together, and
-nothing is checked before all have ended: that would take time from those that have not.
+Ranks come together in a namespace beside the links, then connect over them. Without namespaces they connect
+over the loopback interface, and their sockets keep to links that a `Pacer` has in common for all. They
+start a call together, and nothing is checked before all have ended: that would take time from those that
+have not.
 """
 
 from __future__ import annotations
@@ -11,20 +13,20 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hocket._core.runtime import Group, Program, Store
+from hocket._core.runtime import Group, Pacer, Program, Store
 from hocket.errors import SimulationError, SpecError, TransportError
 from hocket.plans.plan import Plan
 from hocket.runtime.rank import filled
 from hocket.runtime.reference import expected
 from hocket.testbed.namespaces import inside
-from hocket.testbed.network import NetworkSpec, led
+from hocket.testbed.network import NetworkSpec, carried, led
 from hocket.testbed.priority import promptly
 from hocket.testbed.ways import Ways, ways_of
 
@@ -36,6 +38,8 @@ _PATIENCE = 30.0
 _TIMEOUT = 20.0
 """After which time without a byte a run is given up [s]."""
 _SETTLES = 0.05
+_HEAD_START = 0.005
+"""After which time ranks that have met begin, where links take time [s]."""
 _LOOKS = 0.05
 """How often a wait lets signals in [s]."""
 
@@ -75,22 +79,31 @@ class Gang:
             raise SpecError("size", f"{size} bytes are no {DTYPE} for each of {self.count} ranks")
         self.program = Program(plan.core, ways.channel_of, in_plan_order=ways.in_plan_order)
         self.ranks: list[_Rank] = []
+        self._pacer: Pacer | None = None
+        if spec.loopback:
+            self._pacer = Pacer(list(spec.goodput), spec.latency_ps / 1e12)
         self._store: Store | None = None
         self._right: list[Array | None] | None = None
 
     def connect(self, addresses: Sequence[tuple[str, str]]) -> None:
-        """Bring ranks together, by connections with these addresses."""
+        """Bring ranks together, by connections with these addresses; over loopback there are none."""
         to_lower: dict[int, list[tuple[int, int, str]]] = {i: [] for i in range(self.count)}
-        for each, (low, _) in zip(self.ways.connections, addresses, strict=True):
+        routes: dict[int, list[tuple[int, int, list[int]]]] = {i: [] for i in range(self.count)}
+        for each, (low, _) in zip(self.ways.connections, addresses, strict=False):
             to_lower[each.ranks[1]].append((each.ranks[0], each.stream, low))
+        for each in self.ways.connections:
+            for (src, dst), route in ((each.ranks, each.forth), (each.ranks[::-1], each.back)):
+                routes[src].append((dst, each.stream, list(route or ())))
         secret = secrets.token_bytes(16)
-        with inside(self.spec.namespace("meet")):
-            store = Store("0.0.0.0:0", secret)
+        with self._inside("meet"):
+            store = Store("127.0.0.1:0" if self.spec.loopback else "0.0.0.0:0", secret)
         port = store.address.rpartition(":")[2]
         npus = self.plan.collective.npus
 
         def join(rank: int) -> _Rank:
-            meeting = self.spec.meeting(npus[rank]).one.address
+            meeting = "127.0.0.1"
+            if not self.spec.loopback:
+                meeting = self.spec.meeting(npus[rank]).one.address
             group = Group.connect(
                 f"{meeting}:{port}",
                 group="testbed",
@@ -102,7 +115,9 @@ class Gang:
                 shares=False,
                 streams=self.ways.streams,
                 # Who connects to nobody listens everywhere all the same.
-                ways=to_lower[rank] or [(rank, 0, meeting)],
+                ways=None if self.spec.loopback else to_lower[rank] or [(rank, 0, meeting)],
+                pacer=self._pacer,
+                routes=routes[rank],
             )
             return self._with_vectors(rank, group)
 
@@ -112,6 +127,14 @@ class Gang:
             store.close()
             raise
         self._store = store
+
+    def carried(self) -> list[int]:
+        """Give the bytes that each link has carried so far: of frames, without namespaces of messages."""
+        return carried(self.spec) if self._pacer is None else self._pacer.carried()
+
+    def _inside(self, device: str) -> AbstractContextManager[None]:
+        """Move the calling thread to where a device is, while a block runs."""
+        return nullcontext() if self.spec.loopback else inside(self.spec.namespace(device))
 
     def _with_vectors(self, rank: int, group: Group) -> _Rank:
         kind, whole = self.kind, self.elements
@@ -137,7 +160,10 @@ class Gang:
         for rank in self.ranks:
             self._fill(rank)
         time.sleep(_SETTLES)
-        gate = threading.Barrier(self.count)
+        starts: list[float] = []
+        gate = threading.Barrier(
+            self.count, action=lambda: starts.append(time.perf_counter() + _HEAD_START)
+        )
 
         def call(number: int) -> tuple[float, float]:
             rank = self.ranks[number]
@@ -151,6 +177,10 @@ class Gang:
                 gate.wait(_PATIENCE)
                 # Threads leave the gate one after the other; a call of few bytes brings them together.
                 rank.group.run(self.program, DTYPE, "sum", self.count, *few)
+                if self.spec.latency_ps:
+                    # Who is near the last to send has it sooner: all agree on a moment.
+                    gate.wait(_PATIENCE)
+                    time.sleep(max(0.0, starts[-1] - time.perf_counter()))
                 begun = time.perf_counter()
                 rank.group.run(self.program, DTYPE, "sum", self.elements, *views)
                 return begun, time.perf_counter()
@@ -213,13 +243,13 @@ class Gang:
         Where one fails, the others are told, and its error is raised.
         """
         npus = self.plan.collective.npus
-        places = [self.spec.namespace(self.spec.device(npu)) for npu in npus]
+        places = [self.spec.device(npu) for npu in npus]
         results: list[Any] = [None] * self.count
         errors: list[BaseException] = []
 
         def thread(rank: int) -> None:
             try:
-                with inside(places[rank]):
+                with self._inside(places[rank]):
                     results[rank] = work(rank)
             except BaseException as error:
                 errors.append(error)
@@ -271,9 +301,8 @@ def gathered(spec: NetworkSpec, plan: Plan, *, real_time: bool = True) -> Iterat
         Whether ranks run before everything else on this machine, as far as that is permitted.
     """
     gang = Gang(spec, plan, ways_of(plan), real_time=real_time)
-    with led(spec, gang.ways.connections) as addresses:
-        try:
-            gang.connect(addresses)
-            yield gang
-        finally:
-            gang.close()
+    with ExitStack() as stack:
+        addresses = [] if spec.loopback else stack.enter_context(led(spec, gang.ways.connections))
+        stack.callback(gang.close)
+        gang.connect(addresses)
+        yield gang

@@ -17,25 +17,28 @@ import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from hocket import _core
-from hocket._checks import instance_of
+from hocket._checks import instance_of, truth, whole
 from hocket.errors import InfeasibleError, SpecError
 from hocket.testbed.cables import Cable, End, lay
+from hocket.testbed.delayed import Delays, lay_delayed
 from hocket.testbed.namespaces import batch, check_prefix, make, write_settings
 from hocket.testbed.ownership import owned
 from hocket.testbed.rights import check_rights
-from hocket.testbed.shaping import SHORT, shape
+from hocket.testbed.shaping import GOODPUT, SHORT, shape
 from hocket.testbed.ways import Connection, Route
-from hocket.units import Quantity, parse_bandwidth
+from hocket.units import Quantity, parse_bandwidth, parse_time, shown
 
 __all__ = ["NetworkSpec", "build_network", "carried", "led"]
 
 MAX_DEVICES = 128
 MAX_LINKS = 512
+_MOST_LATENCY = 10**12
+"""More is no link [ps]."""
 _LEAST_RATE = 125_000
 """A slower link would take minutes for little [bytes/s]."""
 _CONNECTIONS = int(ipaddress.IPv4Address("10.0.0.0"))
@@ -50,6 +53,8 @@ _SETTINGS = (
 )
 _CONGESTION = "congctl cubic"
 """The kernel's default may be one that paces, and shares links otherwise."""
+_WINDOW = 800
+"""Segments that a connection has under way from the start, where links take time."""
 
 
 def _address(number: int) -> str:
@@ -68,6 +73,15 @@ class NetworkSpec:
         Of its fastest link, as bits on the wire; the others are slower in proportion.
     prefix
         With which the names of its namespaces begin. Two testbeds at a time need two.
+    latency
+        What each link takes besides bytes, as ``"1 ms"``: a relay holds frames for that long.
+    loss
+        Share of frames that links drop, of which TCP is to make up for; simulations know nothing of it.
+    seed
+        From which it is drawn which frames are dropped.
+    loopback
+        Whether there are no namespaces: ranks then send over the loopback interface, no faster than links
+        of these rates and latencies that they share.
 
     Raises
     ------
@@ -78,6 +92,10 @@ class NetworkSpec:
     topology: _core.Topology
     rate: Quantity = "200 Mb/s"
     prefix: str = "hocket"
+    latency: Quantity = 0
+    loss: float = 0.0
+    seed: int = 0
+    loopback: bool = False
     rates: tuple[int, ...] = field(init=False)
     """Of each link on the wire [bytes/s]."""
     reverse: tuple[int | None, ...] = field(init=False)
@@ -110,6 +128,34 @@ class NetworkSpec:
             raise SpecError("rate", why, "give a higher rate, so that it has 1 Mb/s at least")
         object.__setattr__(self, "rates", rates)
         object.__setattr__(self, "reverse", _reverses(topology))
+        latency = parse_time(self.latency, field="latency")
+        if latency > _MOST_LATENCY:
+            raise SpecError("latency", f"{shown(self.latency)} is long", "give 1 s at most")
+        object.__setattr__(self, "latency", latency)
+        loss: object = self.loss
+        if isinstance(loss, bool) or not isinstance(loss, int | float) or not 0 <= loss < 1:
+            raise SpecError(
+                "loss", f"{shown(loss)} is not valid", "give 0, or a share such as 0.01"
+            )
+        whole("seed", self.seed, 0, (1 << 64) - 1)
+        if truth("loopback", self.loopback) and self.loss:
+            right = "leave it out, or build namespaces"
+            raise SpecError("loss", "the loopback interface drops nothing", right)
+
+    @property
+    def latency_ps(self) -> int:
+        """What each link takes besides bytes [ps]."""
+        return int(self.latency)  # type: ignore[arg-type]
+
+    @property
+    def delays(self) -> Delays:
+        """What happens on its cables."""
+        return Delays(self.latency_ps / 1e12, self.loss, self.seed)
+
+    @property
+    def goodput(self) -> tuple[int, ...]:
+        """What each link carries of data [bytes/s]."""
+        return tuple(max(1, int(rate * GOODPUT)) for rate in self.rates)
 
     @property
     def rate_bytes(self) -> int:
@@ -175,6 +221,8 @@ def _reverses(topology: _core.Topology) -> tuple[int | None, ...]:
 def build_network(spec: NetworkSpec) -> Iterator[NetworkSpec]:
     """Build a network, which is there while the block runs and leaves nothing behind.
 
+    Over the loopback interface there is nothing to build.
+
     Raises
     ------
     SpecError
@@ -183,13 +231,22 @@ def build_network(spec: NetworkSpec) -> Iterator[NetworkSpec]:
         Where rights, programs or features of the kernel are missing, or another process has the prefix.
     """
     instance_of(NetworkSpec, "spec", spec, "make one by hk.testbed.NetworkSpec(...)")
+    if spec.loopback:
+        yield spec
+        return
     check_rights()
-    with owned(spec.prefix):
+    with owned(spec.prefix), ExitStack() as stack:
         names = spec.namespaces()
         make(names)
         for name in names:
             write_settings(name, _SETTINGS)
-        lay([*spec.cables(), *(spec.meeting(npu) for npu in range(spec.topology.npu_count))])
+        cables = [*spec.cables()]
+        beside = [spec.meeting(npu) for npu in range(spec.topology.npu_count)]
+        if spec.delays.needs_relay:
+            stack.enter_context(lay_delayed(cables, spec.delays))
+            lay(beside)
+        else:
+            lay([*cables, *beside])
         rates = ((spec.ends(link)[0], rate) for link, rate in enumerate(spec.rates))
         shape(rates, by="receiver", least_burst=SHORT)
         yield spec
@@ -221,6 +278,9 @@ def addresses_of(number: int) -> tuple[str, str]:
 def commands(spec: NetworkSpec, connections: Sequence[Connection]) -> dict[str, list[str]]:
     """Give the commands of ``ip`` for each namespace; see :func:`led`."""
     lines: dict[str, list[str]] = defaultdict(list)
+    first = _CONGESTION
+    if spec.latency_ps:
+        first += f" initcwnd {_WINDOW} initrwnd {_WINDOW}"
     for number, each in enumerate(connections):
         addresses = addresses_of(number)
         for device, address in zip(each.devices, addresses, strict=True):
@@ -234,9 +294,7 @@ def commands(spec: NetworkSpec, connections: Sequence[Connection]) -> dict[str, 
         ):
             for i, (near, far) in enumerate(_cables_along(spec, route, other)):
                 line = f"route add {to}/32 via {far.address} dev {near.interface}"
-                lines[near.namespace].append(
-                    f"{line} src {source} {_CONGESTION}" if i == 0 else line
-                )
+                lines[near.namespace].append(f"{line} src {source} {first}" if i == 0 else line)
     return lines
 
 

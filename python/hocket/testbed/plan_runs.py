@@ -23,7 +23,7 @@ from hocket.simulation.run import simulate
 from hocket.testbed.calibrated import Calibration, calibrate_network, model_of, predicted
 from hocket.testbed.data import PlanRunData, PlanStudyData
 from hocket.testbed.gang import gathered
-from hocket.testbed.network import NetworkSpec, carried
+from hocket.testbed.network import NetworkSpec
 from hocket.testbed.ways import check_same_network, load_of, on_network, passed_on, ways_of
 
 __all__ = ["PlanRun", "PlanStudy", "load_or_name", "plans_for", "run_plans"]
@@ -120,14 +120,18 @@ class PlanStudy(TableResult):
 
     def to_dict(self) -> PlanStudyData:
         """Give it as values of JSON."""
+        short = self.calibration.short
         return {
             "topology": self.spec.topology.name,
             "npus": self.spec.topology.npu_count,
             "links": self.spec.topology.link_count,
             "rate_bytes_per_s": self.spec.rate_bytes,
+            "latency_ps": self.spec.latency_ps,
+            "medium": "loopback" if self.spec.loopback else "namespaces",
             "calibration_alone": self.calibration.alone,
             "calibration_worst": self.calibration.worst,
             "delay_ps": round(1e12 * self.calibration.delay),
+            "short_delay_ps": None if short is None else round(1e12 * short),
             "runs": [
                 _row(run, measured, predicted)
                 for run, measured, predicted in zip(
@@ -313,9 +317,9 @@ def _run(
     expected = predicted(plan, calibration)
     with gathered(spec, plan, real_time=real_time) as gang:
         gang.run()
-        before = carried(spec)
+        before = gang.carried()
         times = [gang.run()]
-        after = carried(spec)
+        after = gang.carried()
         times += [gang.run() for _ in range(repeats - 1)]
     data = load_of(plan)
     frames = [one - other for one, other in zip(after, before, strict=True)]

@@ -12,14 +12,14 @@ _PRIORITY = 40
 
 
 @contextmanager
-def promptly(real_time: bool) -> Iterator[None]:
-    """Let this thread run before all others, as far as that is permitted."""
+def promptly(real_time: bool, above: int = 0) -> Iterator[None]:
+    """Let this thread run before all others, as far as that is permitted, and so many steps above those."""
     if not real_time:
         yield
         return
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     with suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY + above))
     try:
         yield
     finally:

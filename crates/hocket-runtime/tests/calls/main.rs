@@ -14,8 +14,13 @@ use hocket_runtime::error::{Code, Failure};
 use hocket_runtime::group::{Area, Board, Group, Request};
 use hocket_runtime::number::{Dtype, Reduction};
 use hocket_runtime::options::GroupOptions;
+use hocket_runtime::pace::{Pace, Pacer};
 use hocket_runtime::script::Loaded;
 use hocket_runtime::store::Store;
+
+mod faults;
+#[cfg(target_os = "linux")]
+mod shared;
 
 const KINDS: [CollectiveKind; 8] = [
     CollectiveKind::AllReduce,
@@ -61,6 +66,7 @@ fn options(store: &Store, rank: u32, size: u32, shares: bool) -> GroupOptions {
         streams: 1,
         table: 0,
         ways: std::collections::BTreeMap::new(),
+        pace: None,
     }
 }
 
@@ -193,6 +199,29 @@ fn call(group: &mut Group, loaded: Option<&Loaded>, kind: CollectiveKind, root: 
     }
 }
 
+fn sum(group: &mut Group, loaded: Option<&Loaded>, count: usize) -> Result<Vec<i32>, Failure> {
+    let request = Request {
+        dtype: Dtype::I32,
+        op: Reduction::Sum,
+        elements: count as u64,
+        by_memory: false,
+    };
+    let mut numbers = vec![1; count];
+    let area = area(&mut numbers);
+    let mut never = || false;
+    // SAFETY: the vector is there until the call ends.
+    unsafe {
+        match loaded {
+            Some(loaded) => group.run(loaded, &request, area, area, &mut never)?,
+            None => {
+                let kind = CollectiveKind::AllReduce;
+                group.exchange(kind, 0, &request, area, area, &mut never)?;
+            }
+        }
+    }
+    Ok(numbers)
+}
+
 #[test]
 fn every_algorithm_and_kind_does_what_it_should() {
     for (size, shares) in [(2, false), (3, true), (4, false), (4, true), (6, true)] {
@@ -232,102 +261,6 @@ fn shared_memory_does_the_same() {
                 }
             }
         });
-    }
-}
-
-/// A rank's array in memory that all see, as numbers.
-fn board(group: &mut Group, count: usize) -> (std::sync::Arc<Board>, &'static mut [i32]) {
-    let made = group.allocate(4 * count, &mut || false).expect("all ask");
-    let board = made.expect("all can map it");
-    assert_eq!(board.bytes(), 4 * count);
-    // SAFETY: the board is returned beside them and outlives every use here.
-    let numbers = unsafe { std::slice::from_raw_parts_mut(board.own().cast(), count) };
-    (board, numbers)
-}
-
-#[test]
-fn arrays_that_all_see_are_used_where_they_are() {
-    for size in [1, 2, 3, 5] {
-        with_group(size, true, PATIENT, |mut group| {
-            let rank = group.rank();
-            let whole = 60_000 * size as usize;
-            let part = whole / size as usize;
-            let (kept, first) = board(&mut group, whole);
-            let (others, second) = board(&mut group, 2 * whole);
-            let mut own = vec![0; whole];
-            for kind in KINDS {
-                let root = if kind.is_rooted() { size - 1 } else { 0 };
-                let gathers = matches!(kind, CollectiveKind::AllGather | CollectiveKind::Gather);
-                let len = if gathers { part } else { whole };
-                let expected = after(kind, rank, size, root, whole);
-                // Both arrays where all see them; the output at a rank's own offset; at some ranks not at all.
-                for way in 0..4 {
-                    let offset = if way == 0 { 0 } else { 16 * rank as usize };
-                    let output: &mut [i32] = match way {
-                        3 if rank == 0 => &mut own,
-                        _ => &mut second[offset..][..whole],
-                    };
-                    output.fill(-1);
-                    for (i, number) in first[..len].iter_mut().enumerate() {
-                        *number = before(rank, i);
-                    }
-                    let request = Request {
-                        dtype: Dtype::I32,
-                        op: Reduction::Sum,
-                        elements: whole as u64,
-                        by_memory: true,
-                    };
-                    let mut copied = first[..len].to_vec();
-                    let input = if way == 2 && rank == size - 1 {
-                        &mut copied[..]
-                    } else {
-                        &mut first[..len]
-                    };
-                    let (from, to) = (area(input), area(output));
-                    // SAFETY: the arrays are there until the call ends.
-                    unsafe { group.exchange(kind, root, &request, from, to, &mut || false) }
-                        .expect("the call works");
-                    if let Some(expected) = &expected {
-                        let got = &output[..expected.len()];
-                        assert_eq!(got, expected, "{kind} at {rank} of {size}, {way}");
-                    }
-                }
-            }
-            // In place.
-            for (i, number) in first.iter_mut().enumerate() {
-                *number = before(rank, i);
-            }
-            let request = Request {
-                dtype: Dtype::I32,
-                op: Reduction::Sum,
-                elements: whole as u64,
-                by_memory: true,
-            };
-            let kind = CollectiveKind::AllReduce;
-            let both = area(first);
-            // SAFETY: as above.
-            unsafe { group.exchange(kind, 0, &request, both, both, &mut || false) }
-                .expect("the call works");
-            assert_eq!(
-                first,
-                after(kind, rank, size, 0, whole).expect("all get it")
-            );
-            drop((kept, others));
-        });
-    }
-}
-
-#[test]
-fn ranks_that_ask_for_different_memory_are_told() {
-    let failures = with_group(3, true, PATIENT, |mut group| {
-        let bytes = if group.rank() == 1 { 4096 } else { 8192 };
-        group
-            .allocate(bytes, &mut || false)
-            .expect_err("they differ")
-    });
-    for failure in failures {
-        assert_eq!(failure.code, Code::Mismatch);
-        assert!(failure.why.contains("asks for"), "{failure}");
     }
 }
 
@@ -435,175 +368,66 @@ fn streams_connect_where_they_are_told() {
     }
 }
 
-fn sum(group: &mut Group, loaded: Option<&Loaded>, count: usize) -> Result<Vec<i32>, Failure> {
-    let request = Request {
-        dtype: Dtype::I32,
-        op: Reduction::Sum,
-        elements: count as u64,
-        by_memory: false,
-    };
-    let mut numbers = vec![1; count];
-    let area = area(&mut numbers);
-    let mut never = || false;
-    // SAFETY: the vector is there until the call ends.
-    unsafe {
-        match loaded {
-            Some(loaded) => group.run(loaded, &request, area, area, &mut never)?,
-            None => {
-                let kind = CollectiveKind::AllReduce;
-                group.exchange(kind, 0, &request, area, area, &mut never)?;
-            }
-        }
-    }
-    Ok(numbers)
-}
-
+/// Each rank sends over its own link, and no faster than that; what is sent over it is counted.
 #[test]
-fn a_rank_that_does_something_else_is_an_error_of_all() {
-    let ring = load(CollectiveKind::AllReduce, 0, 4, Algorithm::Ring).expect("it applies");
-    let direct = load(CollectiveKind::AllReduce, 0, 4, Algorithm::Direct).expect("it applies");
-    for shares in [false, true] {
-        for other in ["plan", "size", "calls"] {
-            let started = Instant::now();
-            let failures = with_group(4, shares, Duration::from_secs(5), |mut group| {
-                let differs = group.rank() == 2;
-                let plan = (!shares).then_some(if differs && other == "plan" {
-                    &direct
-                } else {
-                    &ring
-                });
-                let count = if differs && (other == "size" || shares) {
-                    999
-                } else {
-                    1000
-                };
-                if !(differs && other == "calls") {
-                    sum(&mut group, plan, 10)?;
-                }
-                sum(&mut group, plan, count)
-            });
-            for failure in failures {
-                let failure = failure.expect_err("they differ");
-                assert!(
-                    matches!(failure.code, Code::Mismatch | Code::Stalled),
-                    "{shares} {other}: {failure:?}"
-                );
-                assert!(failure.call > 0);
-            }
-            assert!(
-                started.elapsed() < Duration::from_secs(4),
-                "{shares} {other}"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_rank_that_leaves_or_stands_still_is_named_and_the_others_go_on() {
-    let ring = load(CollectiveKind::AllReduce, 0, 4, Algorithm::Ring).expect("it applies");
-    let three = load(CollectiveKind::AllReduce, 0, 3, Algorithm::Ring).expect("it applies");
-    let timeout = Duration::from_millis(600);
-    for shares in [false, true] {
-        with_group(4, shares, timeout, |mut group| {
-            let plan = |ring| (!shares).then_some(ring);
-            sum(&mut group, plan(&ring), 1000).expect("all are there");
-            if group.rank() == 1 {
-                std::thread::sleep(Duration::from_millis(2500));
-                return;
-            }
-            let started = Instant::now();
-            let failure = sum(&mut group, plan(&ring), 1000).expect_err("rank 1 is not there");
-            let took = started.elapsed();
-            assert_eq!(
-                (failure.code, failure.culprit),
-                (Code::Stalled, Some(1)),
-                "{failure}"
-            );
-            assert!(took < timeout + Duration::from_millis(500), "{took:?}");
-            let again = sum(&mut group, plan(&ring), 1000).expect_err("the group is dead");
-            assert_eq!(again, failure);
-            let mut left = group
-                .shrink(Duration::from_millis(700))
-                .expect("three are left");
-            assert_eq!((left.size(), left.old_ranks()), (3, &[0, 2, 3][..]));
-            let numbers = sum(&mut left, plan(&three), 1000).expect("they go on");
-            assert!(numbers.iter().all(|&number| number == 3));
-        });
-    }
-}
-
-#[test]
-fn joining_fails_with_a_reason() {
-    let store = Store::listen("127.0.0.1:0", b"secret").expect("a free port");
-    let join = |change: &dyn Fn(&mut GroupOptions)| {
-        let mut given = GroupOptions {
-            patience: Duration::from_millis(300),
-            ..options(&store, 0, 2, false)
-        };
-        change(&mut given);
-        let failure = Group::connect(&given).expect_err("it cannot work");
-        (failure.code, failure.why)
-    };
-    let (code, why) = join(&|_| {});
-    assert_eq!(
-        (code, why.as_str()),
-        (Code::Join, "rank 1 did not join within 0.3 s")
-    );
-    let (code, why) = join(&|given| given.secret = b"other".to_vec());
-    assert_eq!(code, Code::Join);
-    assert!(why.contains("secret"), "{why}");
-    let (code, why) = join(&|given| given.rank = 2);
-    assert_eq!(
-        (code, why.as_str()),
-        (Code::Invalid, "rank: 2 of 2 ranks; give 0 to 1")
-    );
-    let (_, why) = join(&|given| given.address = "127.0.0.1:1".to_owned());
-    assert!(why.contains("no store there"), "{why}");
-    let (code, why) = join(&|given| {
-        given.address = "0.0.0.0:1".to_owned();
-        given.secret.clear();
-    });
-    assert_eq!(code, Code::Invalid);
-    assert!(why.contains("secret"), "{why}");
-    let taken = Store::listen(&store.address().to_string(), b"").expect_err("in use");
-    assert!(
-        taken.why.contains("address already in use"),
-        "{}",
-        taken.why
-    );
-}
-
-#[test]
-fn strangers_are_closed_and_disturb_nobody() {
-    use std::io::{Read, Write};
-    use std::net::TcpStream;
-    let store = Store::listen("127.0.0.1:0", b"secret").expect("a free port");
-    let mut strangers = Vec::new();
-    for greeting in [
-        &b"GET / HTTP/1.1\r\n\r\n"[..],
-        &[0; 4096],
-        b"hocket\x02Sxxxx",
-        b"",
-    ] {
-        let mut stranger = TcpStream::connect(store.address()).expect("it listens");
-        stranger.write_all(greeting).expect("it takes that");
-        strangers.push(stranger);
-    }
+fn streams_keep_to_the_links_that_they_are_given() {
+    const RATE: u64 = 20_000_000;
+    let (ranks, count) = (3u32, 300_000);
+    let loaded = load(CollectiveKind::AllReduce, 0, ranks, Algorithm::Ring).unwrap();
+    let store = Store::listen("127.0.0.1:0", b"secret").unwrap();
+    let pacer = Arc::new(Pacer::new(&[RATE, RATE, RATE], Duration::ZERO));
+    let begun = Instant::now();
     std::thread::scope(|scope| {
-        for rank in 0..2 {
-            let options = options(&store, rank, 2, true);
+        for rank in 0..ranks {
+            let (store, loaded, pacer) = (&store, &loaded, Arc::clone(&pacer));
             scope.spawn(move || {
-                let mut group = Group::connect(&options).expect("all come");
-                assert_eq!(sum(&mut group, None, 3).expect("it works"), [2; 3]);
+                let peers = (0..ranks).filter(|&peer| peer != rank);
+                let given = GroupOptions {
+                    pace: Some(Pace {
+                        pacer,
+                        routes: peers.map(|peer| ((peer, 0), vec![rank])).collect(),
+                    }),
+                    ..options(store, rank, ranks, false)
+                };
+                let mut group = Group::connect(&given).unwrap();
+                let mut numbers = vec![rank as i32; count];
+                let all = area(&mut numbers);
+                let request = Request {
+                    dtype: Dtype::I32,
+                    op: Reduction::Sum,
+                    elements: count as u64,
+                    by_memory: false,
+                };
+                // SAFETY: the vector is there until the call ends.
+                unsafe { group.run(&loaded, &request, all, all, &mut || false) }.unwrap();
+                assert_eq!(numbers, vec![3; count]);
             });
         }
     });
-    for mut stranger in strangers {
-        stranger
-            .set_read_timeout(Some(Duration::from_secs(5)))
-            .expect("a time");
-        let mut answer = Vec::new();
-        let _ = stranger.read_to_end(&mut answer);
-        assert!(answer.is_empty() || answer.len() == 64);
-    }
+    // A ring sends two thirds twice.
+    let each = 4 * 4 * count as u64 / 3;
+    let carried = pacer.carried();
+    assert!(
+        carried
+            .iter()
+            .all(|&bytes| bytes >= each && bytes < each + 1000),
+        "{carried:?} of {each}"
+    );
+    // Less what a link makes up for at first.
+    assert!(begun.elapsed() >= Duration::from_secs_f64(each as f64 / RATE as f64 - 0.002));
+}
+
+#[test]
+fn links_that_are_not_there_are_refused() {
+    let store = Store::listen("127.0.0.1:0", b"secret").unwrap();
+    let given = GroupOptions {
+        pace: Some(Pace {
+            pacer: Arc::new(Pacer::new(&[1000], Duration::ZERO)),
+            routes: [((1, 0), vec![0, 7])].into(),
+        }),
+        ..options(&store, 0, 1, false)
+    };
+    let failure = Group::connect(&given).unwrap_err();
+    assert_eq!(failure.code, Code::Invalid);
+    assert_eq!(failure.why, "pace: there is no link 7 of 1");
 }

@@ -1,0 +1,173 @@
+//! How a group comes together, and those that are left of one again.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::Group;
+use crate::control::{Control, listen};
+use crate::error::{Code, Failure};
+use crate::links::Links;
+#[cfg(target_os = "linux")]
+use crate::memory;
+use crate::options::{GroupOptions, check};
+#[cfg(target_os = "linux")]
+use crate::window::Window;
+use crate::wire::{self, Frame, Member};
+
+impl Group {
+    /// Joins a group, and waits for the others.
+    ///
+    /// # Errors
+    /// [`Code::Invalid`] for options without meaning, [`Code::Join`] if the group does not come together.
+    pub fn connect(options: &GroupOptions) -> Result<Self, Failure> {
+        check(options)?;
+        Self::join(options, |member, options| Frame::Join {
+            group: options.group.clone(),
+            size: options.size,
+            patience: options.patience.as_millis() as u64,
+            member,
+        })
+    }
+
+    fn join(
+        options: &GroupOptions,
+        frame: impl FnOnce(Member, &GroupOptions) -> Frame,
+    ) -> Result<Self, Failure> {
+        let mut control = Control::connect(&options.address, &options.secret, options.patience)?;
+        let (listener, address) = listen(&control, !options.ways.is_empty())?;
+        let challenge = wire::challenge();
+        #[cfg(target_os = "linux")]
+        let file = options.shares.then(memory::file).flatten();
+        #[cfg(target_os = "linux")]
+        let number = file
+            .as_ref()
+            .map_or(0, |file| std::os::fd::AsRawFd::as_raw_fd(file) as u32);
+        #[cfg(not(target_os = "linux"))]
+        let number = 0;
+        let member = Member {
+            rank: options.rank,
+            address: address.to_string(),
+            challenge,
+            host: host(),
+            process: if number > 0 { std::process::id() } else { 0 },
+            file: number,
+            table: options.table,
+        };
+        let (id, members) = control.join(&frame(member, options), options.patience)?;
+        let own = members
+            .iter()
+            .position(|member| member.challenge == challenge);
+        let rank = own.ok_or_else(|| Failure::new(Code::Join, "the store left this rank out"))?;
+        same_tables(&members, options)?;
+        let old_ranks = members.iter().map(|member| member.rank).collect();
+        #[cfg(target_os = "linux")]
+        let window = file.and_then(|file| {
+            let first = &members[0];
+            let shared = members
+                .iter()
+                .all(|each| each.process > 0 && each.host == first.host);
+            let place = (first.process, first.file);
+            shared.then(|| Window::open(file, place, rank, members.len()))?
+        });
+        let size = members.len() as u32;
+        let links = Links::new(
+            (id, members),
+            rank as u32,
+            &options.secret,
+            challenge,
+            listener,
+            (options.streams, options.ways.clone(), options.pace.clone()),
+        );
+        let mut group = Self {
+            options: GroupOptions {
+                rank: rank as u32,
+                size,
+                ..options.clone()
+            },
+            control,
+            links,
+            #[cfg(target_os = "linux")]
+            window,
+            scripts: HashMap::new(),
+            scratch: Vec::new(),
+            calls: 0,
+            failure: None,
+            old_ranks,
+        };
+        group.settle_window()?;
+        Ok(group)
+    }
+
+    /// All ranks use the window, or none: they meet once more to say whether each has mapped it.
+    #[cfg(target_os = "linux")]
+    fn settle_window(&mut self) -> Result<(), Failure> {
+        if !self.options.shares {
+            return Ok(());
+        }
+        let options = &self.options;
+        let mut control = Control::connect(&options.address, &options.secret, options.patience)?;
+        let own = &self.links.members[options.rank as usize];
+        let vote = Frame::Join {
+            group: format!("{} {}: window", options.group, self.links.group),
+            size: options.size,
+            patience: options.patience.as_millis() as u64,
+            member: Member {
+                rank: options.rank,
+                file: self.window.is_some().into(),
+                ..own.clone()
+            },
+        };
+        let (_, votes) = control.join(&vote, options.patience)?;
+        control.say(&Frame::Bye);
+        if votes.iter().any(|vote| vote.file == 0) {
+            self.window = None;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn settle_window(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Makes a group of those ranks that are left after a failure. A rank that is alive but does not come is left
+    /// out after the patience of the group.
+    ///
+    /// # Errors
+    /// [`Code::Join`] if the store is gone or no group comes together.
+    pub fn shrink(&self, patience: Duration) -> Result<Self, Failure> {
+        let options = GroupOptions {
+            patience,
+            ..self.options.clone()
+        };
+        let id = self.id();
+        Self::join(&options, |member, options| Frame::Rejoin {
+            id,
+            patience: options.patience.as_millis() as u64,
+            member,
+        })
+    }
+}
+
+/// Refuses a group whose ranks would choose plans by different tables.
+fn same_tables(members: &[Member], options: &GroupOptions) -> Result<(), Failure> {
+    let text = |table: u64| match table {
+        0 => "no table of plans".to_owned(),
+        _ => format!("the table of plans {table:016x}"),
+    };
+    let first = members[0].table;
+    let Some(other) = members.iter().position(|member| member.table != first) else {
+        return Ok(());
+    };
+    let (has, hers) = (text(members[other].table), text(first));
+    let why = format!("rank {other} has {has}, rank 0 {hers}; give all ranks the same");
+    let culprit = if first == options.table { other } else { 0 };
+    Err(Failure::new(Code::Mismatch, why).of(Some(culprit as u32), 0))
+}
+
+/// The host and its namespace of processes: equal where memory can be shared.
+fn host() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("{} {}", boot.trim(), space.display())
+}
