@@ -58,8 +58,8 @@ def test_what_every_algorithm_plans_is_right_in_every_format(machine: str, tmp_p
                     assert REFUSALS.search(why), f"{name}: {why}"
                     continue
                 check = check_msccl if to == "msccl" else check_mscclpp
-                # Packets go where messages go, and both formats are of one program: it is enough to run the plans
-                # of other machines once.
+                # Packets go where messages go, and both formats are of one program: it is enough to run
+                # the plans of other machines once.
                 runs = protocol == "Simple" and (machine in SAMPLE or to == "mscclpp")
                 found = check(path.read_text(), runs=runs)
                 assert not found.count, f"{name}: {found.findings[0].text}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def cluster(seed: random.Random, folder: Path) -> hk.Topology:
     if seed.random() < 0.3:
         links.append(f"[{nodes[0][0]}, {nodes[1][-1]}, 1 GB/s, 700 ns]")
     groups = ", ".join(f"[{', '.join(npus)}]" for npus in nodes)
-    text = f"name: cluster\nnpus: [{', '.join(npu for npus in nodes for npu in npus)}]\nswitches: [{', '.join(ports + middles)}]\n"
+    npus, switches = (", ".join(names) for names in (itertools.chain(*nodes), ports + middles))
+    text = f"name: cluster\nnpus: [{npus}]\nswitches: [{switches}]\n"
     text += f"groups: [{groups}]\nlinks:\n" + "".join(f"  - {link}\n" for link in links)
     (folder / "cluster.yml").write_text(text)
     return hk.topology.load(folder / "cluster.yml")
