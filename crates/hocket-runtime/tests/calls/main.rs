@@ -399,7 +399,7 @@ fn streams_keep_to_the_links_that_they_are_given() {
                     by_memory: false,
                 };
                 // SAFETY: the vector is there until the call ends.
-                unsafe { group.run(&loaded, &request, all, all, &mut || false) }.unwrap();
+                unsafe { group.run(loaded, &request, all, all, &mut || false) }.unwrap();
                 assert_eq!(numbers, vec![3; count]);
             });
         }
