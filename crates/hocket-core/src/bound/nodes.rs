@@ -133,8 +133,10 @@ impl Nodes {
         }
         if last.len() > 1 {
             let home = of[npu.index()];
-            let mut pipes = self.first_out(problem, side, home, last.len() as u128);
-            let direct = capacity(&pipes) / last.len() as u128;
+            let [direct, passed_on] = self.first_out(problem, side, home, last.len() as u128);
+            let bandwidth = capacity(&direct);
+            let soonest = passed_on.iter().map(|pipe| pipe.delay).min();
+            let mut pipes = [direct, passed_on].concat();
             let time = fill(&mut pipes, amount, problem.needs.parts());
             if time < Time::MAX {
                 best.offer(time, || Witness::FirstOut {
@@ -142,23 +144,30 @@ impl Nodes {
                     leaving: side == Side::Egress,
                     bytes: problem.needs.in_bytes(bytes),
                     others: last.len(),
-                    bandwidth: saturating_bandwidth(direct),
-                    latency: Time::from_ps(pipes[pipes.len() - 1].delay),
+                    bandwidth: saturating_bandwidth(bandwidth),
+                    latency: soonest.map_or(time, Time::from_ps),
                 });
             }
         }
     }
 
-    /// The arcs out of a node, each as a pipe to one of k other nodes and as a later one to the k - 1 that a byte can be
-    /// passed on to, for k times the bytes of its NPU. [`Nodes::offer`] has searched before and after.
+    /// The arcs out of a node, each as a pipe to one of k other nodes, and each as a later one to the k - 1 that a byte can
+    /// be passed on to, for k times the bytes of its NPU. [`Nodes::offer`] has searched before and after.
     ///
     /// In the terms of [`Nodes::offer`]: let c be the least time from the start of an arc out of the node of v, by way of
-    /// a place in another node that copies or sums and the arcs out of that node, to some r_j. A byte that no chain takes
-    /// over such an arc before T - c has k chains whose last transfer into j starts in the node of v: had it started in
-    /// another, the chain would have left the node of v at the latest c before the end. So it leaves that node k times,
-    /// within c - b. Every other byte leaves it once at least, within T - a - c. With S bytes, B and d as above and k = n - 1
-    /// others, T is at least S / B + (2 - 1 / k) d.
-    fn first_out(&mut self, problem: &Problem, side: Side, home: u32, others: u128) -> Vec<Pipe> {
+    /// a place in another node that copies or sums and the arcs out of that node, to some r_j. What counts is the first arc
+    /// out of the node of a transfer that starts at a place in it. If no chain of a byte leaves the node for the first time
+    /// over an arc before T - c of that arc, all its k last transfers into some j start in the node of v: had one started
+    /// in another, its chain would have left the node of v at the latest c before the end. So it leaves that node k times,
+    /// within c - b. Every other byte leaves it for the first time by T - c of some arc, and no sooner than a. With S
+    /// bytes, B and d as above and k = n - 1 others, T is at least S / B + (2 - 1 / k) d.
+    fn first_out(
+        &mut self,
+        problem: &Problem,
+        side: Side,
+        home: u32,
+        others: u128,
+    ) -> [Vec<Pipe>; 2] {
         let (network, opposite, leaving) = match side {
             Side::Egress => (&problem.network, &problem.reversed, &self.leaving[0]),
             Side::Ingress => (&problem.reversed, &problem.network, &self.leaving[1]),
@@ -186,18 +195,15 @@ impl Nodes {
             .collect();
         let passed_on = self.onward.onward(opposite, places, |_| true);
         let before = self.before.distances();
-        let mut pipes = Vec::with_capacity(2 * own.len());
-        for arc in own {
-            let delay = |after: u64| arc.delay(before[arc.src as usize], after);
-            let capacity = u128::from(arc.capacity);
-            let both = [
-                (delay(after[arc.dst as usize]), capacity),
-                (delay(passed_on[arc.dst as usize]), capacity * (others - 1)),
-            ];
-            let both = both.map(|(delay, capacity)| Pipe { delay, capacity });
-            pipes.extend(both.into_iter().filter(|pipe| pipe.delay < FAR));
-        }
-        pipes
+        let pipes = |after: &[u64], times: u128| -> Vec<Pipe> {
+            let pipe = |arc: &&Arc| Pipe {
+                delay: arc.delay(before[arc.src as usize], after[arc.dst as usize]),
+                capacity: u128::from(arc.capacity) * times,
+            };
+            let pipes = own.iter().map(pipe);
+            pipes.filter(|pipe| pipe.delay < FAR).collect()
+        };
+        [pipes(after, 1), pipes(passed_on, others - 1)]
     }
 
     /// Bounds the time by what must enter or leave a node for one NPU of it.
