@@ -90,10 +90,8 @@ impl Nodes {
         if amount == 0 {
             return;
         }
-        let (network, opposite, leaving) = match side {
-            Side::Egress => (&problem.network, &problem.reversed, &self.leaving[0]),
-            Side::Ingress => (&problem.reversed, &problem.network, &self.leaving[1]),
-        };
+        let [network, opposite] = along(problem, side);
+        let leaving = &self.leaving[usize::from(side == Side::Ingress)];
         let of = &self.of;
         let places = network
             .stations()
@@ -168,10 +166,8 @@ impl Nodes {
         home: u32,
         others: u128,
     ) -> [Vec<Pipe>; 2] {
-        let (network, opposite, leaving) = match side {
-            Side::Egress => (&problem.network, &problem.reversed, &self.leaving[0]),
-            Side::Ingress => (&problem.reversed, &problem.network, &self.leaving[1]),
-        };
+        let [network, opposite] = along(problem, side);
+        let leaving = &self.leaving[usize::from(side == Side::Ingress)];
         let arcs = network.arcs();
         let of = &self.of;
         let [own, foreign]: [Vec<&Arc>; 2] = [true, false].map(|is_own| {
@@ -241,10 +237,7 @@ impl Nodes {
             }
             let is_own = |npu: NpuId| self.of[npu.index()] == group;
             for (side, leaving) in [Side::Egress, Side::Ingress].into_iter().zip(&self.leaving) {
-                let (network, opposite) = match side {
-                    Side::Egress => (&problem.network, &problem.reversed),
-                    Side::Ingress => (&problem.reversed, &problem.network),
-                };
+                let [network, opposite] = along(problem, side);
                 let others = npus.iter().filter(|&&npu| !is_own(npu)).map(|npu| npu.0);
                 let after = self.after.run(opposite, others, |arc| arc.latency);
                 for &rank in members.iter() {
@@ -344,6 +337,14 @@ impl Nodes {
             }),
         }
         (amount, total, farthest.into_iter().flatten().collect())
+    }
+}
+
+/// The network along the way of what leaves, or of what enters backwards in time; and the same turned round.
+fn along<'a>(problem: &'a Problem<'_>, side: Side) -> [&'a Network; 2] {
+    match side {
+        Side::Egress => [&problem.network, &problem.reversed],
+        Side::Ingress => [&problem.reversed, &problem.network],
     }
 }
 

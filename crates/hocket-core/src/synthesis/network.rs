@@ -37,7 +37,6 @@ pub struct Network {
     into: Lists<u32>,
     /// Number of the node that each NPU belongs to; empty where there are not several nodes of several NPUs.
     node_of: Vec<u32>,
-    nodes: usize,
 }
 
 impl Network {
@@ -90,14 +89,16 @@ impl Network {
             paths,
             link_share,
             device_share,
-            nodes: if node_of.is_empty() { 0 } else { groups.len() },
             node_of,
         }
     }
 
     /// How many nodes the topology states, each a group of NPUs; 0 where that tells nothing.
     pub(super) fn nodes(&self) -> usize {
-        self.nodes
+        self.node_of
+            .iter()
+            .max()
+            .map_or(0, |&last| last as usize + 1)
     }
 
     /// By NPU, the number of its node; empty where there are 0.
