@@ -257,7 +257,8 @@ def test_verify_and_simulate_a_file(hocket: Any, folder: Path) -> None:
     assert values["time_ps"] == run.time_ps == 1_506_000_000
     assert values["utilization"] == run.utilization
     table = pq.read_table(folder / "run.parquet")
-    assert table.column_names == ["chunk", "chunk_count", "src", "dst", "start_ps", "end_ps"]
+    plan = pq.read_table(folder / "plan.parquet").column_names
+    assert table.column_names == [*plan, "start_ps", "end_ps"]
     assert np.array_equal(table["end_ps"].to_numpy(), run.end_ps)
     assert max(table["end_ps"].to_pylist()) == run.time_ps
 

@@ -441,8 +441,9 @@ impl<'a> ToPython<'a> {
     }
 
     fn flush(&mut self) -> fmt::Result {
-        let text = std::mem::take(&mut self.text);
+        let text = &self.text;
         let given = Python::attach(|py| self.write.call1(py, (text,)).map(drop));
+        self.text.clear();
         given.map_err(|error| {
             self.error = Some(error);
             fmt::Error

@@ -1,7 +1,8 @@
 //! Paths of equal time that differ in the switches, or the parallel links, that they take.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::HashSet;
+
+use rustc_hash::FxHashMap;
 
 use super::Topology;
 use super::shortest::RouteTree;
@@ -28,30 +29,7 @@ pub struct EqualPaths {
     sets: Vec<Set>,
     /// The links of each set's paths, one path after the other.
     links: Vec<LinkId>,
-    index: HashMap<Key, u32, BuildHasherDefault<Mix>>,
-}
-
-/// Hashes a few integers quickly; nobody chooses them to collide.
-#[derive(Clone, Default)]
-pub(crate) struct Mix(u64);
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(value.into());
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        let mixed = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 32;
-    }
+    index: FxHashMap<Key, u32>,
 }
 
 /// Where what differs starts and ends, and the size of messages (0: any).
@@ -92,7 +70,7 @@ impl EqualPaths {
             any_size: false,
             sets: Vec::new(),
             links: Vec::new(),
-            index: HashMap::default(),
+            index: FxHashMap::default(),
         };
         found.any_size = found.is_alike(topology);
         for (src, dst, bytes) in wanted {

@@ -134,6 +134,17 @@ pub enum BufferType {
     Scratch,
 }
 
+impl BufferType {
+    /// The name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BufferType::Input => "i",
+            BufferType::Output => "o",
+            BufferType::Scratch => "s",
+        }
+    }
+}
+
 /// Channels of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

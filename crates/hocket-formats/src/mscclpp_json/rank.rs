@@ -7,7 +7,7 @@ use hocket_core::program::{Buffer as Memory, Op as StepOp, Program};
 
 use super::export::{Protocol, Refused, buffer_type};
 use super::inbox::{How, Inbox, Pass, ends};
-use super::writer::Writer;
+use super::writer::{Channel, Writer};
 use super::{BufferType, ChannelType, Channels, Gpu, RemoteBuffer, Semaphore, rules};
 
 /// A connection of the program: who sends to whom on which channel.
@@ -109,12 +109,14 @@ impl<'a> RankWriter<'a> {
     /// Refuses a block that the executor cannot hold.
     pub(super) fn check(&self) -> Result<(), Refused> {
         let blocks = self.program.blocks_of(self.rank);
+        let mut writer = Writer::new(0);
         for block in blocks.clone() {
-            let mut writer = Writer::counting();
-            self.steps(block, &mut writer)?;
+            let id = block - blocks.start;
+            writer.begin(id);
+            self.steps(block, &mut writer);
             let (count, most) = (writer.count(), rules::MAX_OPS);
             if count > most {
-                let (id, rank) = (block - blocks.start, self.rank);
+                let rank = self.rank;
                 return Err(Refused::Limit(format!(
                     "block {id} of rank {rank} has {count} operations, and the most is {most}; spread it over more channels, or use fewer chunks"
                 )));
@@ -129,21 +131,20 @@ impl<'a> RankWriter<'a> {
             .split_once("\"threadblocks\":[]")
             .ok_or(Refused::Write(fmt::Error))?;
         write!(out, "{before}\"threadblocks\":[")?;
-        let mut text = Vec::with_capacity(AT_ONCE + (AT_ONCE >> 1));
+        let mut writer = Writer::new(AT_ONCE);
         let blocks = self.program.blocks_of(self.rank);
         for block in blocks.clone() {
             if block > blocks.start {
-                text.push(b',');
+                writer.comma();
             }
-            let mut writer = Writer::new(&mut text, block - blocks.start);
-            self.steps(block, &mut writer)?;
-            writer.finish()?;
-            if text.len() >= AT_ONCE {
-                out.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)?;
-                text.clear();
+            writer.begin(block - blocks.start);
+            self.steps(block, &mut writer);
+            writer.finish();
+            if writer.held() >= AT_ONCE {
+                writer.flush(out)?;
             }
         }
-        out.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)?;
+        writer.flush(out)?;
         write!(out, "]{after}")?;
         Ok(())
     }
@@ -184,15 +185,8 @@ impl<'a> RankWriter<'a> {
         }
     }
 
-    fn steps(&self, block: u32, writer: &mut Writer<'_>) -> fmt::Result {
-        for step in self.program.steps_of(block) {
-            self.step(block, step, writer)?;
-        }
-        Ok(())
-    }
-
-    /// Type and number of the channel of a connection at one of its ends.
-    fn channel(&self, peer: u32, ends: Ends) -> (ChannelType, u32) {
+    /// The channel of a connection at one of its ends.
+    fn channel(&self, peer: u32, ends: Ends) -> Channel {
         let kind = self.how.kind(self.rank, peer);
         let all = &self.channels;
         let first = all.partition_point(|key| key.0 < kind);
@@ -200,80 +194,94 @@ impl<'a> RankWriter<'a> {
         (kind, (own - first) as u32)
     }
 
-    fn step(&self, block: u32, step: u32, writer: &mut Writer<'_>) -> fmt::Result {
-        let view = self.program.step(step);
+    fn steps(&self, block: u32, writer: &mut Writer) {
         let own = self.program.blocks()[block as usize];
-        let (rank, protocol) = (self.rank, self.how.protocol);
-        let semaphores = &self.semaphores;
-        let pass = self.passes[(step - self.first) as usize];
-        if let Some(target) = view.dependency {
+        let rank = self.rank;
+        let sends = own
+            .send
+            .map(|peer| self.channel(peer, (rank, peer, own.channel)));
+        let receives = own
+            .recv
+            .map(|peer| self.channel(peer, (peer, rank, own.channel)));
+        for step in self.program.steps_of(block) {
+            self.before(block, step, writer);
+            match self.program.step(step).op {
+                StepOp::Send => self.send(step, own.send.zip(sends), writer),
+                StepOp::Recv | StepOp::RecvReduce => self.receive(step, receives, writer),
+                StepOp::Copy => self.local("copy", step, writer),
+                StepOp::Reduce => self.local("re", step, writer),
+                _ => {}
+            }
+            self.after(block, step, writer);
+        }
+    }
+
+    /// What a step waits for.
+    fn before(&self, block: u32, step: u32, writer: &mut Writer) {
+        if let Some(target) = self.program.step(step).dependency {
             let giver = self.program.block_of(target);
-            writer.semaphores("sem_acquire", &[semaphores[&(giver, block)]])?;
+            writer.semaphores("sem_acquire", &[self.semaphores[&(giver, block)]]);
         }
-        match view.op {
-            StepOp::Send => {
-                let peer = own.send.expect("it sends");
-                let pass = pass.expect("it was paired");
-                let (kind, channel) = self.channel(peer, (rank, peer, own.channel));
-                writer.sync();
-                if pass.ready {
-                    writer.signal("wait", kind, channel)?;
-                    writer.sync();
-                }
-                let memory = (peer, buffer_type(pass.to.buffer()));
-                let remote = self.remote.partition_point(|each| *each < memory);
-                let name = match (protocol, kind) {
-                    (Protocol::Ll, _) => "ppkt",
-                    (_, ChannelType::Port) => "pwsf",
-                    _ => "pws",
-                };
-                writer.put(
-                    name,
-                    (kind, channel, remote as u32),
-                    view.sources(),
-                    pass.to,
-                )?;
-            }
-            StepOp::Recv | StepOp::RecvReduce => {
-                let pass = pass.expect("it was paired");
-                if protocol == Protocol::Ll {
-                    let packets = view.sources().chain([pass.to]);
-                    writer.sync();
-                    let name = if view.op == StepOp::Recv {
-                        "upkt"
-                    } else {
-                        "repkt"
-                    };
-                    writer.data(name, packets, view.targets())?;
-                } else {
-                    let peer = own.recv.expect("it receives");
-                    let (kind, channel) = self.channel(peer, (peer, rank, own.channel));
-                    if pass.ready {
-                        writer.sync();
-                        writer.signal("signal", kind, channel)?;
-                    }
-                    writer.signal("wait", kind, channel)?;
-                    if view.op == StepOp::RecvReduce {
-                        writer.sync();
-                        writer.data("re", view.sources().chain([pass.to]), view.targets())?;
-                    }
-                }
-            }
-            StepOp::Copy => {
-                writer.sync();
-                writer.data("copy", view.sources(), view.targets())?;
-            }
-            StepOp::Reduce => {
-                writer.sync();
-                writer.data("re", view.sources(), view.targets())?;
-            }
-            _ => {}
-        }
+    }
+
+    /// Tells those that wait for a step.
+    fn after(&self, block: u32, step: u32, writer: &mut Writer) {
         if let Some(takers) = self.waiting.get(&step) {
             writer.sync();
-            let numbers = takers.iter().map(|&taker| semaphores[&(block, taker)]);
-            writer.semaphores("sem_release", &numbers.collect::<Vec<_>>())?;
+            let numbers = takers.iter().map(|&taker| self.semaphores[&(block, taker)]);
+            writer.semaphores("sem_release", &numbers.collect::<Vec<_>>());
         }
-        Ok(())
+    }
+
+    fn local(&self, name: &str, step: u32, writer: &mut Writer) {
+        let view = self.program.step(step);
+        writer.sync();
+        writer.data(name, view.sources(), view.targets());
+    }
+
+    fn pass(&self, step: u32) -> Pass {
+        self.passes[(step - self.first) as usize].expect("it was paired")
+    }
+
+    fn send(&self, step: u32, to: Option<(u32, Channel)>, writer: &mut Writer) {
+        let (peer, channel) = to.expect("it sends");
+        let pass = self.pass(step);
+        writer.sync();
+        if pass.ready {
+            writer.signal("wait", channel);
+            writer.sync();
+        }
+        let memory = (peer, buffer_type(pass.to.buffer()));
+        let remote = self.remote.partition_point(|each| *each < memory);
+        let name = match (self.how.protocol, channel.0) {
+            (Protocol::Ll, _) => "ppkt",
+            (_, ChannelType::Port) => "pwsf",
+            _ => "pws",
+        };
+        let sources = self.program.step(step).sources();
+        writer.put(name, channel, sources, (remote as u32, pass.to));
+    }
+
+    fn receive(&self, step: u32, from: Option<Channel>, writer: &mut Writer) {
+        let view = self.program.step(step);
+        let pass = self.pass(step);
+        let is_sum = view.op == StepOp::RecvReduce;
+        let with_message = view.sources().chain([pass.to]);
+        if self.how.protocol == Protocol::Ll {
+            writer.sync();
+            let name = if is_sum { "repkt" } else { "upkt" };
+            writer.data(name, with_message, view.targets());
+            return;
+        }
+        let channel = from.expect("it receives");
+        if pass.ready {
+            writer.sync();
+            writer.signal("signal", channel);
+        }
+        writer.signal("wait", channel);
+        if is_sum {
+            writer.sync();
+            writer.data("re", with_message, view.targets());
+        }
     }
 }

@@ -1,112 +1,119 @@
-//! The operations of a block, written one by one.
+//! The text of operations, block by block.
+//!
+//! There may be millions, so their text is put together here, without an [`super::Op`] for each. Tests read what is
+//! written, and write it again.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use hocket_core::program::Span;
 
 use super::export::buffer_type;
-use super::{Buffer, BufferRefs, ChannelRefs, ChannelType, Op, Threadblock, rules};
+use super::{ChannelType, rules};
 
-/// A chunk of the block's own rank.
-pub(super) fn local(span: Span) -> Buffer {
-    Buffer {
-        r#type: Some(buffer_type(span.buffer())),
-        index: span.offset(),
-        size: span.count(),
-        ..Buffer::default()
-    }
-}
+/// A channel of a rank: its type, and its position among those of the type.
+pub(super) type Channel = (ChannelType, u32);
 
-/// Writes the operations of a block, and notes the channels and remote buffers that they use.
-pub(super) struct Writer<'a> {
-    /// Where they are written; nothing if they are counted alone.
-    text: Option<&'a mut Vec<u8>>,
-    id: u32,
+/// Writes the operations of blocks, and notes the channels and remote buffers that each block uses.
+pub(super) struct Writer {
+    text: Vec<u8>,
+    /// Whether there is text; otherwise operations are counted alone.
+    writes: bool,
     count: usize,
     /// Whether the threads of the block have nothing to wait for each other for.
     is_synced: bool,
     /// Whether they wait for each other before the next operation.
     syncs: bool,
-    channels: BTreeMap<ChannelType, Vec<u32>>,
-    buffers: BTreeMap<ChannelType, Vec<u32>>,
+    /// Positions of the channels that the block uses, by type.
+    channels: [Vec<u32>; 3],
+    /// Positions of the remote buffers that it uses, by the type of channel.
+    buffers: [Vec<u32>; 3],
 }
 
-impl<'a> Writer<'a> {
-    /// A block of which only the number of operations is wanted.
-    pub(super) fn counting() -> Self {
+impl Writer {
+    /// For text of about `room` bytes at once; with none, operations are counted alone.
+    pub(super) fn new(room: usize) -> Self {
         Self {
-            text: None,
-            id: 0,
+            text: Vec::with_capacity(room + (room >> 1)),
+            writes: room > 0,
             count: 0,
             is_synced: true,
             syncs: false,
-            channels: BTreeMap::new(),
-            buffers: BTreeMap::new(),
+            channels: Default::default(),
+            buffers: Default::default(),
         }
     }
 
-    /// A block without operations.
-    pub(super) fn new(text: &'a mut Vec<u8>, id: u32) -> Self {
-        text.extend_from_slice(format!("{{\"id\":{id},\"ops\":[").as_bytes());
-        Self {
-            text: Some(text),
-            id,
-            ..Self::counting()
+    /// Begins a block.
+    pub(super) fn begin(&mut self, id: u32) {
+        self.count = 0;
+        self.is_synced = true;
+        self.syncs = false;
+        for list in self.channels.iter_mut().chain(&mut self.buffers) {
+            list.clear();
+        }
+        if self.writes {
+            self.text.extend_from_slice(b"{\"id\":");
+            number(&mut self.text, id);
+            self.text.extend_from_slice(b",\"ops\":[");
         }
     }
 
-    /// Operations so far, without a sync at the end.
+    /// Operations of the block so far, without a sync at the end.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
     /// Ends the block.
-    pub(super) fn finish(self) -> fmt::Result {
-        let Some(text) = self.text else {
-            return Ok(());
-        };
-        let channels = self.channels.into_iter().map(|(kind, ids)| ChannelRefs {
-            channel_type: kind,
-            channel_ids: ids,
-        });
-        let buffers = self.buffers.into_iter().map(|(kind, ids)| BufferRefs {
-            access_channel_type: kind,
-            remote_buffer_ids: ids,
-        });
-        let rest = serde_json::to_string(&Threadblock {
-            id: self.id,
-            channels: channels.collect(),
-            remote_buffer_refs: buffers.collect(),
-            ops: Vec::new(),
-        });
-        let rest = rest.map_err(|_| fmt::Error)?;
-        let (_, rest) = rest.split_once("\"ops\":[").ok_or(fmt::Error)?;
-        text.extend_from_slice(rest.as_bytes());
+    pub(super) fn finish(&mut self) {
+        let text = &mut self.text;
+        text.extend_from_slice(b"],\"channels\":[");
+        lists(text, "channel_type", "channel_ids", &self.channels);
+        text.extend_from_slice(b"],\"remote_buffer_refs\":[");
+        let kind = "access_channel_type";
+        lists(text, kind, "remote_buffer_ids", &self.buffers);
+        text.extend_from_slice(b"]}");
+    }
+
+    /// A comma between blocks.
+    pub(super) fn comma(&mut self) {
+        self.text.push(b',');
+    }
+
+    /// Bytes that have not been handed on.
+    pub(super) fn held(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Hands the text on.
+    pub(super) fn flush(&mut self, out: &mut dyn fmt::Write) -> fmt::Result {
+        out.write_str(std::str::from_utf8(&self.text).map_err(|_| fmt::Error)?)?;
+        self.text.clear();
         Ok(())
     }
 
-    fn push(&mut self, name: &'static str, op: impl FnOnce() -> Op) -> fmt::Result {
+    /// Begins an operation; `None` where there is no text.
+    fn push(&mut self, name: &str) -> Option<&mut Vec<u8>> {
         if std::mem::take(&mut self.syncs) {
-            self.add("nop", Op::default)?;
+            self.named("nop");
+            if self.writes {
+                self.text.push(b'}');
+            }
         }
         self.is_synced = false;
-        self.add(name, op)
+        self.named(name);
+        self.writes.then_some(&mut self.text)
     }
 
-    fn add(&mut self, name: &'static str, op: impl FnOnce() -> Op) -> fmt::Result {
+    fn named(&mut self, name: &str) {
         self.count += 1;
-        let Some(text) = &mut self.text else {
-            return Ok(());
-        };
-        if self.count > 1 {
-            text.push(b',');
+        if self.writes {
+            if self.count > 1 {
+                self.text.push(b',');
+            }
+            self.text.extend_from_slice(b"{\"name\":\"");
+            self.text.extend_from_slice(name.as_bytes());
+            self.text.push(b'"');
         }
-        let op = Op {
-            name: name.into(),
-            ..op()
-        };
-        serde_json::to_writer(&mut **text, &op).map_err(|_| fmt::Error)
     }
 
     /// Has the threads of the block wait for each other before what comes next.
@@ -115,6 +122,7 @@ impl<'a> Writer<'a> {
         self.is_synced = true;
     }
 
+    /// Position in a list of the block, which gets it if it has it not.
     fn position(list: &mut Vec<u32>, id: u32) -> u32 {
         let found = list.iter().position(|&known| known == id);
         found.unwrap_or_else(|| {
@@ -124,76 +132,131 @@ impl<'a> Writer<'a> {
     }
 
     /// Signals or waits on a channel.
-    pub(super) fn signal(
-        &mut self,
-        name: &'static str,
-        kind: ChannelType,
-        channel: u32,
-    ) -> fmt::Result {
-        let channel = match self.text.is_some() {
-            true => Self::position(self.channels.entry(kind).or_default(), channel),
-            false => 0,
-        };
-        self.push(name, || Op {
-            channel_ids: vec![channel],
-            channel_type: Some(kind),
-            ..Op::default()
-        })
+    pub(super) fn signal(&mut self, name: &str, (kind, channel): Channel) {
+        let channel = Self::position(&mut self.channels[kind as usize], channel);
+        if let Some(text) = self.push(name) {
+            on_channel(text, kind, channel);
+            text.push(b'}');
+        }
     }
 
     /// Gives or takes semaphores.
-    pub(super) fn semaphores(&mut self, name: &'static str, numbers: &[u32]) -> fmt::Result {
+    pub(super) fn semaphores(&mut self, name: &str, numbers: &[u32]) {
         for part in numbers.chunks(rules::MAX_OP_SEMAPHORES) {
-            self.push(name, || Op {
-                semaphore_ids: part.to_vec(),
-                ..Op::default()
-            })?;
+            if let Some(text) = self.push(name) {
+                text.extend_from_slice(b",\"semaphore_ids\":");
+                list(text, part);
+                text.push(b'}');
+            }
         }
-        Ok(())
     }
 
     /// Moves data within the rank.
     pub(super) fn data(
         &mut self,
-        name: &'static str,
+        name: &str,
         sources: impl Iterator<Item = Span>,
         targets: impl Iterator<Item = Span>,
-    ) -> fmt::Result {
-        self.push(name, || Op {
-            src_buff: sources.map(local).collect(),
-            dst_buff: targets.map(local).collect(),
-            reduce_op: name.starts_with("re").then(|| "sum".to_owned()),
-            ..Op::default()
-        })
+    ) {
+        if let Some(text) = self.push(name) {
+            local(text, "src_buff", sources);
+            local(text, "dst_buff", targets);
+            if name.starts_with("re") {
+                text.extend_from_slice(b",\"reduce_op\":\"sum\"");
+            }
+            text.push(b'}');
+        }
     }
 
-    /// Moves data into a buffer of another rank.
+    /// Moves data into a buffer of another rank, by its position among those of this rank.
     pub(super) fn put(
         &mut self,
-        name: &'static str,
-        (kind, channel, remote): (ChannelType, u32, u32),
+        name: &str,
+        (kind, channel): Channel,
         sources: impl Iterator<Item = Span>,
-        to: Span,
-    ) -> fmt::Result {
-        let channel = match self.text.is_some() {
-            true => Self::position(self.channels.entry(kind).or_default(), channel),
-            false => 0,
-        };
-        let buffer = match self.text.is_some() {
-            true => Self::position(self.buffers.entry(kind).or_default(), remote),
-            false => 0,
-        };
-        self.push(name, || Op {
-            src_buff: sources.map(local).collect(),
-            dst_buff: vec![Buffer {
-                buffer_id: Some(buffer),
-                index: to.offset(),
-                size: to.count(),
-                ..Buffer::default()
-            }],
-            channel_ids: vec![channel],
-            channel_type: Some(kind),
-            ..Op::default()
-        })
+        (buffer, to): (u32, Span),
+    ) {
+        let channel = Self::position(&mut self.channels[kind as usize], channel);
+        let buffer = Self::position(&mut self.buffers[kind as usize], buffer);
+        if let Some(text) = self.push(name) {
+            local(text, "src_buff", sources);
+            text.extend_from_slice(b",\"dst_buff\":[{\"buffer_id\":");
+            number(text, buffer);
+            chunks(text, to);
+            text.push(b']');
+            on_channel(text, kind, channel);
+            text.push(b'}');
+        }
+    }
+}
+
+fn number(text: &mut Vec<u8>, number: u32) {
+    text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+fn list(text: &mut Vec<u8>, numbers: &[u32]) {
+    text.push(b'[');
+    for (i, &each) in numbers.iter().enumerate() {
+        if i > 0 {
+            text.push(b',');
+        }
+        number(text, each);
+    }
+    text.push(b']');
+}
+
+/// The positions that a block uses, by type of channel.
+fn lists(text: &mut Vec<u8>, kind: &str, ids: &str, lists: &[Vec<u32>; 3]) {
+    let kinds = [ChannelType::Memory, ChannelType::Port, ChannelType::Switch];
+    let used = kinds
+        .into_iter()
+        .filter(|&kind| !lists[kind as usize].is_empty());
+    for (i, each) in used.enumerate() {
+        if i > 0 {
+            text.push(b',');
+        }
+        for part in ["{\"", kind, "\":\"", each.name(), "\",\"", ids, "\":"] {
+            text.extend_from_slice(part.as_bytes());
+        }
+        list(text, &lists[each as usize]);
+        text.push(b'}');
+    }
+}
+
+fn on_channel(text: &mut Vec<u8>, kind: ChannelType, channel: u32) {
+    text.extend_from_slice(b",\"channel_ids\":[");
+    number(text, channel);
+    text.extend_from_slice(b"],\"channel_type\":\"");
+    text.extend_from_slice(kind.name().as_bytes());
+    text.push(b'"');
+}
+
+/// The end of a buffer: which chunks of it.
+fn chunks(text: &mut Vec<u8>, span: Span) {
+    text.extend_from_slice(b",\"index\":");
+    number(text, span.offset());
+    text.extend_from_slice(b",\"size\":");
+    number(text, span.count());
+    text.push(b'}');
+}
+
+/// Chunks of the block's own rank; nothing for none.
+fn local(text: &mut Vec<u8>, key: &str, spans: impl Iterator<Item = Span>) {
+    let mut is_first = true;
+    for span in spans {
+        if std::mem::take(&mut is_first) {
+            for part in [",\"", key, "\":["] {
+                text.extend_from_slice(part.as_bytes());
+            }
+        } else {
+            text.push(b',');
+        }
+        text.extend_from_slice(b"{\"type\":\"");
+        text.extend_from_slice(buffer_type(span.buffer()).name().as_bytes());
+        text.push(b'"');
+        chunks(text, span);
+    }
+    if !is_first {
+        text.push(b']');
     }
 }

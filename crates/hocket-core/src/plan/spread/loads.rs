@@ -1,11 +1,10 @@
 //! What links and switches carry, in one step and in all.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use rustc_hash::FxHashMap;
 
 use crate::id::{DeviceId, LinkId};
 use crate::topology::Topology;
-use crate::topology::equal::{EqualPaths, Mix, PathSet};
+use crate::topology::equal::{EqualPaths, PathSet};
 use crate::units::Beta;
 
 /// What a link carries, in picoseconds.
@@ -138,8 +137,7 @@ impl<'a> Loads<'a> {
     ///
     /// Takes the first and the last link of one path of each message, and its bytes.
     pub(super) fn could_be_less(&self, messages: impl Iterator<Item = ([LinkId; 2], u64)>) -> bool {
-        let mut carried: HashMap<(DeviceId, usize), u64, BuildHasherDefault<Mix>> =
-            HashMap::default();
+        let mut carried: FxHashMap<(DeviceId, usize), u64> = FxHashMap::default();
         let mut largest = 0;
         for (ends, bytes) in messages {
             for (side, id) in ends.into_iter().enumerate() {

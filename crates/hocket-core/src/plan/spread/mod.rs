@@ -10,16 +10,16 @@ mod loads;
 mod steps;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
-use std::hash::BuildHasherDefault;
 use std::str::FromStr;
+
+use rustc_hash::FxHashMap;
 
 use super::Plan;
 use crate::explain::Explain;
 use crate::id::{NpuId, TransferId};
 use crate::topology::Topology;
-use crate::topology::equal::{EqualPaths, Mix, PathSet};
+use crate::topology::equal::{EqualPaths, PathSet};
 use crate::units::Seed;
 
 /// How transfers are spread over equal paths.
@@ -119,7 +119,7 @@ impl Plan {
             topology,
             (0..self.len()).filter(own).map(|i| ends(&self, i)),
         );
-        let mut known: HashMap<(u32, PathSet), bool, BuildHasherDefault<Mix>> = HashMap::default();
+        let mut known: FxHashMap<(u32, PathSet), bool> = FxHashMap::default();
         for i in 0..self.len() {
             let (path, (src, dst, bytes)) = (self.path[i], ends(&self, i));
             if path == Self::DEFAULT_ROUTE {
@@ -147,7 +147,7 @@ impl Plan {
 
     /// Puts transfers on the paths that were chosen for them.
     fn take(&mut self, equal: &EqualPaths, choices: &[Choice], chosen: &[u32]) {
-        let mut known: HashMap<_, u32, BuildHasherDefault<Mix>> = HashMap::default();
+        let mut known: FxHashMap<_, u32> = FxHashMap::default();
         let mut links = Vec::new();
         for (choice, &path) in choices.iter().zip(chosen) {
             let i = choice.transfer as usize;

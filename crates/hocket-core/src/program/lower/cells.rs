@@ -56,7 +56,8 @@ impl Cell {
     /// The steps after which it may be written again.
     pub(super) fn accesses(&self) -> impl Iterator<Item = StepId> {
         let more = self.more.iter().flat_map(|more| more.iter().copied());
-        [self.write, self.read].into_iter().chain(more)
+        let first = [self.write, self.read].into_iter();
+        first.filter(|&step| step != NONE).chain(more)
     }
 }
 
@@ -72,6 +73,12 @@ impl Cells {
             cells.resize(end, Cell::new());
         }
         &mut cells[first..end]
+    }
+
+    /// The steps that wrote chunks.
+    pub(super) fn writes(&mut self, at: At, count: u32) -> impl Iterator<Item = StepId> {
+        let writes = self.at(at, count).iter().map(|cell| cell.write);
+        writes.filter(|&step| step != NONE)
     }
 
     /// Takes those of a buffer out.

@@ -1,6 +1,6 @@
 //! Blocks and steps of one rank: what each transfer becomes there, and what each step waits for.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::cells::{Cells, NONE, StepId};
 use super::pairs::Pairs;
@@ -61,14 +61,14 @@ struct Emitter<'a> {
     rank: u32,
     blocks: Vec<DraftBlock>,
     /// Blocks that send to a peer on a channel.
-    senders: HashMap<(u32, u32), u32>,
+    senders: FxHashMap<(u32, u32), u32>,
     /// Blocks that receive from a peer on a channel.
-    receivers: HashMap<(u32, u32), u32>,
+    receivers: FxHashMap<(u32, u32), u32>,
     cells: Cells,
     /// How much of a block another one has waited for: steps of it that have ended.
-    waited: HashMap<(u32, u32), u32>,
+    waited: FxHashMap<(u32, u32), u32>,
     /// The last step that received each transfer, where waits are kept; else empty.
-    received: HashMap<u32, StepId>,
+    received: FxHashMap<u32, StepId>,
 }
 
 /// The blocks of a rank, with steps that receive and send where the pairs allow it.
@@ -77,11 +77,11 @@ pub(super) fn emit(common: &Common<'_>, rank: u32) -> Vec<DraftBlock> {
         common,
         rank,
         blocks: Vec::new(),
-        senders: HashMap::new(),
-        receivers: HashMap::new(),
+        senders: FxHashMap::default(),
+        receivers: FxHashMap::default(),
         cells: Cells::default(),
-        waited: HashMap::new(),
-        received: HashMap::new(),
+        waited: FxHashMap::default(),
+        received: FxHashMap::default(),
     };
     for (sends, receives) in common.runs.slices_of(rank) {
         emitter.slice(sends, receives);
@@ -196,7 +196,7 @@ impl Emitter<'_> {
         if self.fuses(block, from, count) {
             return;
         }
-        after.extend(self.cells.at(from, count).iter().map(|cell| cell.write));
+        after.extend(self.cells.writes(from, count));
         let step = self.step(block, (Op::Send, from, from, count), after);
         for cell in self.cells.at(from, count) {
             cell.add_read(step);
@@ -232,7 +232,7 @@ impl Emitter<'_> {
         let block = self.receiver(peer, channel);
         let mut after: Vec<StepId> = Vec::new();
         if let Some(own) = own {
-            after.extend(self.cells.at(own, count).iter().map(|cell| cell.write));
+            after.extend(self.cells.writes(own, count));
         }
         for cell in self.cells.at(to, count) {
             after.extend(cell.accesses());

@@ -23,8 +23,9 @@ mod runs;
 mod units;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use super::check::{Faults, Matching, is_stuck};
 use super::{Buffer, Mode, Program, ProgramBuilder, Ranks, SizeLimits, Span, Task};
@@ -320,7 +321,7 @@ fn levels(plan: &Plan, options: &LowerOptions) -> Lists<u32> {
 /// The number of channels below which some block has more than `most` steps, however the plan is lowered: the messages of
 /// each connection, spread over that many, each take a step.
 pub fn fewest_channels(plan: &Plan, most: u32) -> u32 {
-    let mut messages: HashMap<(u32, u32), u32> = HashMap::new();
+    let mut messages: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     for (&src, &dst) in plan.src().iter().zip(plan.dst()) {
         *messages.entry((src, dst)).or_default() += 1;
     }

@@ -1,6 +1,6 @@
 //! Which receives go with which sends in one block, so that they may become one step.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::Moves;
 use crate::graph::Lists;
@@ -8,17 +8,17 @@ use crate::graph::Lists;
 /// For ranks and peers that they receive from, the peer that the same block sends to; and the reverse.
 #[derive(Default)]
 pub(super) struct Pairs {
-    pub sends: HashMap<(u32, u32), u32>,
-    pub receives: HashMap<(u32, u32), u32>,
+    pub sends: FxHashMap<(u32, u32), u32>,
+    pub receives: FxHashMap<(u32, u32), u32>,
 }
 
 impl Pairs {
     /// Pairs the peers of each rank between which most chunks pass through it; each peer once, and only if half of what
     /// either carries is such a chunk.
     pub(super) fn of(moves: &Moves<'_>, levels: &Lists<u32>) -> Self {
-        let mut came: HashMap<(u32, u32), (u32, u32)> = HashMap::new();
-        let mut through: HashMap<(u32, u32, u32), u32> = HashMap::new();
-        let mut carried: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut came: FxHashMap<(u32, u32), (u32, u32)> = FxHashMap::default();
+        let mut through: FxHashMap<(u32, u32, u32), u32> = FxHashMap::default();
+        let mut carried: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         for each in moves.along(levels) {
             if let Some((from, count)) = came.remove(&(each.src, each.first))
                 && count == each.count

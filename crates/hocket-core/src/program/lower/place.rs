@@ -1,6 +1,8 @@
 //! Where each chunk is at each rank: in input, output or scratch.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Moves;
 use super::units::Units;
@@ -46,13 +48,13 @@ pub(super) struct Places<'a> {
     mode: Mode,
     units: &'a Units,
     /// Chunks of the plan that have been written, by rank, where their data was in the input before.
-    moved: HashMap<(u32, u32), ()>,
+    moved: FxHashSet<(u32, u32)>,
     /// First scratch chunk of chunks of the plan that have neither input nor output at a rank.
-    scratch: HashMap<(u32, u32), u32>,
+    scratch: FxHashMap<(u32, u32), u32>,
     /// Position in the order of the last move of such a chunk, from the first that writes it.
-    last: HashMap<(u32, u32), u32>,
+    last: FxHashMap<(u32, u32), u32>,
     /// Runs of scratch that are free, by rank and length, the longest free first.
-    free: HashMap<(u32, u32), VecDeque<u32>>,
+    free: FxHashMap<(u32, u32), VecDeque<u32>>,
     /// Scratch chunks of each rank.
     pub sizes: Vec<u32>,
 }
@@ -69,10 +71,10 @@ impl<'a> Places<'a> {
             task,
             mode,
             units,
-            moved: HashMap::new(),
-            scratch: HashMap::new(),
-            last: HashMap::new(),
-            free: HashMap::new(),
+            moved: FxHashSet::default(),
+            scratch: FxHashMap::default(),
+            last: FxHashMap::default(),
+            free: FxHashMap::default(),
             sizes: vec![0; task.ranks as usize],
         };
         for (each, position) in moves.along(levels).zip(0..) {
@@ -108,7 +110,7 @@ impl<'a> Places<'a> {
         let data = self.units.start[chunk as usize];
         if self.mode == Mode::OutOfPlace
             && let Some(at) = input(&self.task, rank, data)
-            && !self.moved.contains_key(&(rank, chunk))
+            && !self.moved.contains(&(rank, chunk))
         {
             return (Buffer::Input, at);
         }
@@ -125,7 +127,7 @@ impl<'a> Places<'a> {
     pub(super) fn next(&mut self, rank: u32, chunk: u32) -> At {
         let data = self.units.start[chunk as usize];
         if self.mode == Mode::OutOfPlace && input(&self.task, rank, data).is_some() {
-            self.moved.insert((rank, chunk), ());
+            self.moved.insert((rank, chunk));
         }
         if let Some(at) = self.home(rank, data) {
             return at;

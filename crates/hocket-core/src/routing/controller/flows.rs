@@ -1,7 +1,6 @@
 //! Live flows: a slab of rows, each in the list of every link that it takes, of its job and of its sender.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxHashMap;
 
 use super::event::{FlowId, JobId, Reason};
 use crate::id::NpuId;
@@ -44,27 +43,6 @@ impl Row {
     }
 }
 
-/// Quick hashing of numbers: multiply and turn.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Quick(u64);
-
-impl Hasher for Quick {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(byte.into());
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        let mixed = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ (mixed >> 32);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 /// Doubly linked lists through an arena of nodes that several kinds of lists share; a node is in one
 /// list at most.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +80,7 @@ impl Nodes {
 pub(super) struct Flows {
     rows: Vec<Row>,
     free: Vec<u32>,
-    by_id: HashMap<FlowId, u32, BuildHasherDefault<Quick>>,
+    by_id: FxHashMap<FlowId, u32>,
     /// Flow `i` has `width` nodes from `i * width` on: for its sender, its job, and each link of its path.
     nodes: Nodes,
     width: u32,
@@ -110,7 +88,7 @@ pub(super) struct Flows {
     by_sender: Vec<u32>,
     by_job: Vec<u32>,
     by_slot: Vec<u32>,
-    jobs: HashMap<JobId, u32, BuildHasherDefault<Quick>>,
+    jobs: FxHashMap<JobId, u32>,
 }
 
 impl Flows {
@@ -119,13 +97,13 @@ impl Flows {
         Self {
             rows: Vec::new(),
             free: Vec::new(),
-            by_id: HashMap::default(),
+            by_id: FxHashMap::default(),
             nodes: Nodes::default(),
             width: links + 2,
             by_sender: vec![NONE; senders],
             by_job: Vec::new(),
             by_slot: vec![NONE; slots],
-            jobs: HashMap::default(),
+            jobs: FxHashMap::default(),
         }
     }
 
