@@ -14,6 +14,9 @@ export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+# One choice of crates everywhere: with another, cargo joins other features and builds all anew.
+CRATES := $(addprefix -p ,hocket-core hocket-formats hocket-runtime hocket-control hocket-wire hocket-agent \
+  hocket-controller hocket-preload hocket-nccl-tuner)
 CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
@@ -96,9 +99,7 @@ clippy: .venv/deps.stamp ## clippy on everything, warnings are errors
 	cargo clippy $(CARGO_FLAGS) --quiet --workspace --all-targets -- -D warnings
 
 cargo-test: | tools ## tests of the Rust core, and of the routing controller and its agent
-	cargo test $(CARGO_FLAGS) --quiet \
-	  -p hocket-core -p hocket-formats -p hocket-runtime -p hocket-control -p hocket-wire -p hocket-agent -p hocket-controller -p hocket-preload \
-	  -p hocket-nccl-tuner
+	cargo test $(CARGO_FLAGS) --quiet $(CRATES)
 
 doc: | tools ## documentation of the Rust crates, warnings are errors
 	RUSTDOCFLAGS='-D warnings' cargo doc $(CARGO_FLAGS) --quiet --no-deps --lib \
@@ -122,7 +123,7 @@ unit: .venv/build.stamp ## unit tests: of the core, of values and of rooms
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/test_units.py tests/test_api.py tests/test_rooms.py tests/test_house.py tests/files
 
 test-slow: .venv/build.stamp ## the tests that take more than a few seconds each
-	cargo test $(CARGO_FLAGS) --quiet --lib -- --ignored
+	cargo test $(CARGO_FLAGS) --quiet $(CRATES) --lib -- --ignored
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m slow
 
 examples: .venv/build.stamp ## run the examples only and compare what they print

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 
 import hocket as hk
 
+CASES = int(os.environ.get("HOCKET_BOUND_CASES", "24"))
+"""How many; a long run sets more."""
+PARTS = 2
 TRIED = [("greedy", 1), ("greedy", 7), ("greedy", 64), ("trees", None), ("direct", None)]
 KINDS = ("broadcast", "reduce", "all-reduce", "all-gather", "reduce-scatter")
 
@@ -43,10 +47,10 @@ def cluster(seed: random.Random, folder: Path) -> hk.Topology:
     return hk.topology.load(folder / "cluster.yml")
 
 
-@pytest.mark.parametrize("first", range(0, 60, 30))
-def test_no_plan_is_quicker_than_the_bound(first: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_plan_is_quicker_than_the_bound(part: int, tmp_path: Path) -> None:
     near = 0
-    for case in range(first, first + 30):
+    for case in range(part, CASES, PARTS):
         seed = random.Random(case)
         topology = cluster(seed, tmp_path)
         kind = seed.choice(KINDS)
@@ -63,4 +67,4 @@ def test_no_plan_is_quicker_than_the_bound(first: int, tmp_path: Path) -> None:
             assert time >= bound.time_ps, (case, kind, size, algorithm, chunks, bound.witness)
             gaps.append(time / bound.time_ps - 1)
         near += min(gaps) < 0.05
-    assert near >= 5, near
+    assert near >= CASES // PARTS // 6, near

@@ -152,9 +152,9 @@ fn both_views_agree_on_four_dimensions_of_table_2() {
 }
 
 #[test]
-#[ignore = "slow: forty plans of a million transfers and more"]
+#[ignore = "slow: thirty plans of a million transfers and more"]
 fn both_views_agree_on_all_of_table_2() {
-    for bytes in [250, 500, 750, 1000].map(|mb| mb * 1_000_000) {
+    for bytes in [250, 1000].map(|mb| mb * 1_000_000) {
         for names in [&TWO_AND_THREE[..], &FOUR] {
             assert_table_2(bytes, names);
             assert_hierarchical(bytes, names);
