@@ -235,7 +235,12 @@ def test_bad_input(reproduce: Reproduce, tmp_path: Path, argv: list[str], words:
 
 
 @pytest.mark.slow
-def test_everything_is_computed_and_drawn(reproduce: Reproduce, tmp_path: Path) -> None:
+def test_everything_is_computed_and_drawn(
+    reproduce: Reproduce, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what takes longest a part: other tests here compute the rest of the sides."""
+    monkeypatch.setattr(mesh, "SCALING_SIDES", (3, 4, 5, 8, 9))
+    monkeypatch.setattr(mesh_training, "MODELS", ("resnet152", "ncf"))
     code, out, _ = reproduce("-o", "all")
     assert code == 0
     for name in NAMES[:-2]:

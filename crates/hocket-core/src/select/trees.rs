@@ -36,6 +36,8 @@ const CHEAP: u64 = 300_000;
 const SMALL: u128 = 100_000;
 /// One over the share of a time that is not worth more pieces.
 const GOOD_ENOUGH: u64 = 150;
+/// Transfers up to which numbers of pieces between powers of two are tried.
+const MOST_BETWEEN: u64 = 2_100_000;
 /// How often the number of pieces is doubled at most.
 const MOST_DOUBLINGS: u32 = 13;
 
@@ -258,6 +260,12 @@ impl Search<'_> {
             self.attempt(pieces as u64, progress)?;
             return Ok(());
         }
+        self.powers_of_two(progress)?;
+        self.between(progress)
+    }
+
+    /// The best power of two as the number of pieces.
+    fn powers_of_two(&mut self, progress: &mut dyn Progress) -> Result<(), PlanError> {
         let (ladder, ends) = self.ends()?;
         // Fewer pieces, where that hardly matters.
         let least = ends.last().map_or(0, |&least| least + least / GOOD_ENOUGH);
@@ -277,6 +285,22 @@ impl Search<'_> {
         }
         for &pieces in ladder[..start].iter().rev() {
             if !self.attempt(pieces, progress)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Half as many again, thrice as many, and a quarter fewer: where links do not keep to the timetable, it depends on the number of
+    /// pieces who meets whom on them.
+    fn between(&mut self, progress: &mut dyn Progress) -> Result<(), PlanError> {
+        let Some(best) = self.best.as_ref().filter(|best| !best.is_kept) else {
+            return Ok(());
+        };
+        let bytes = self.collective.size() / (self.passes.trees() as u64).max(1);
+        let most = bytes.min(MOST_BETWEEN / self.passes.arcs().max(1));
+        for pieces in [best.pieces / 2 * 3, best.pieces * 3, best.pieces / 4 * 3] {
+            if (1..=most).contains(&pieces) && self.attempt(pieces, progress)? {
                 break;
             }
         }
