@@ -61,7 +61,7 @@ def slow_time(plans: list[hk.Plan], topology: hk.Topology) -> int:
     free = [0] * topology.link_count
     bandwidth, latency = topology.link_bandwidth.tolist(), topology.link_latency_ps.tolist()
     now = 0
-    came = list(left)  # at first all that waits for nothing goes; later what waited for what has come
+    came = list(left)  # at first what waits for nothing goes; later what waited for what came
     while left or moving:
         for key in sorted(left) if came else ():
             if all((before, key[1]) in ended for before in left[key].after):
