@@ -238,9 +238,8 @@ def test_bad_input(reproduce: Reproduce, tmp_path: Path, argv: list[str], words:
 def test_everything_is_computed_and_drawn(
     reproduce: Reproduce, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of what takes longest a part: other tests here compute the rest of the sides."""
+    """Of the scaling a part: another test here computes it on all sides."""
     monkeypatch.setattr(mesh, "SCALING_SIDES", (3, 4, 5, 8, 9))
-    monkeypatch.setattr(mesh_training, "MODELS", ("resnet152", "ncf"))
     code, out, _ = reproduce("-o", "all")
     assert code == 0
     for name in NAMES[:-2]:
