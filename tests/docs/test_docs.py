@@ -3,8 +3,9 @@
 In a ``console`` block, a line that begins with ``$ `` is a command and what follows is its output; a line
 ``...`` stands for any lines. ``> FILE`` keeps the output, and with ``&`` at its end a command runs on while
 the page is read. Any block after a line that is only a file name in backquotes and a colon is that file;
-other ``python`` blocks are programs. A page that needs PyTorch is skipped where it is not
-installed, that of the testbed where none can be built, that of the controller where its programs are not.
+other ``python`` blocks are programs. Where PyTorch is not installed, a page whose commands need it is
+skipped, and so is a program of another page that imports it; the page of the testbed is skipped where
+none can be built, that of the controller where its programs are not.
 ``make`` in ``sh`` blocks must name a target.
 """
 
@@ -161,6 +162,8 @@ def test_page(
                 if words[:1] == ["make"]:
                     assert {word.partition("=")[0] for word in words[1:]} <= targets, where
         elif block.language == "python" and block.file is None:
+            if "import torch" in block.text and find_spec("torch") is None:
+                continue
             with contextlib.redirect_stdout(io.StringIO()):
                 exec(compile(block.text, where, "exec"), {"__name__": "__main__"})
         elif block.language == "console":

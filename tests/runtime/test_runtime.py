@@ -172,6 +172,12 @@ def operations(comm: runtime.Communicator) -> list[str]:
             continue
         wrong += checked(comm, "all-reduce", 1003, dtype, op)
         wrong += checked(comm, "reduce-scatter", 11, dtype, op)
+        inputs = [filled(rank, 1003, dtype) for rank in range(comm.size)]
+        given = inputs[comm.rank].copy()
+        result = comm.all_reduce(given, op, out=given)
+        said = check("all-reduce", result, inputs, comm.rank, 0, op)
+        if said or result is not given:
+            wrong.append(f"{op} of {dtype} in place at {comm.rank}: {said}")
     return wrong
 
 
@@ -345,6 +351,13 @@ def arrays(comm: runtime.Communicator) -> list[str]:
     in_place = numbers.copy()
     assert comm.all_reduce(in_place, out=in_place) is in_place
     assert in_place[5] == 5 * comm.size
+    odd = np.frombuffer(bytearray(b"x" + numbers.tobytes()), np.uint8)[1:].view(np.float64)
+    table = numbers.reshape(4, 6).copy()
+    for array in (numbers + 1j, odd, table, np.empty(0), np.array([True])):
+        op = "max" if array.dtype == bool else "sum"
+        expected = array.copy() if op == "max" else array * comm.size
+        assert comm.all_reduce(array, op, out=array) is array
+        assert (array == expected).all()
     assert comm.all_reduce(memoryview(numbers))[5] == 5 * comm.size
     assert comm.all_reduce(numbers + 1j)[5] == (5 + 1j) * comm.size
     assert comm.all_gather(np.array(["ab", "c"]))[2] == "ab"
@@ -367,6 +380,12 @@ def arrays(comm: runtime.Communicator) -> list[str]:
     refuse(lambda: comm.broadcast(numbers, root=2))
     refuse(lambda: comm.scatter(None) if comm.rank else comm.all_reduce(object()))
     refuse(lambda: comm.start(len, "x"))
+    fixed, turned, swapped = numbers.copy(), np.asfortranarray(table), numbers.astype(">f8")
+    fixed.flags.writeable = False
+    refuse(lambda: comm.all_reduce(fixed, out=fixed))
+    refuse(lambda: comm.all_reduce(turned, out=turned))
+    refuse(lambda: comm.all_reduce(swapped, out=swapped))
+    refuse(lambda: comm.all_reduce(in_place, "mean", out=in_place))
     assert comm.start(comm.all_reduce, numbers).wait()[5] == 5 * comm.size
     return refused
 
@@ -383,7 +402,7 @@ def test_arrays_that_are_taken_copied_or_refused(transport: str) -> None:
     assert found[0][3] == (
         "out: its elements are not next to each other; give a contiguous array, or copy it"
     )
-    assert [len(each) for each in found] == [15, 15]
+    assert [len(each) for each in found] == [19, 19]
     assert "is read-only" in found[0][4]
     assert "must be of float64" in found[0][5]
     assert "an average of int32 is not defined" in found[0][8]

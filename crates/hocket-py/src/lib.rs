@@ -85,6 +85,8 @@ mod _core {
     mod interrupt {
         #[pymodule_export]
         use crate::interrupt::{end, finished, guard, unfinished};
+        #[pymodule_export]
+        use crate::progress::unattended;
     }
 
     /// `hocket._core.iteration`: graphs of computation and collectives.

@@ -1,5 +1,6 @@
 //! Long calls: the interpreter released, progress told to a callable, Ctrl-C heeded.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -8,6 +9,18 @@ use hocket_core::progress::Progress;
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
+
+/// Whether nobody is there who could press Ctrl-C.
+static UNATTENDED: AtomicBool = AtomicBool::new(false);
+
+/// Makes long calls of this process on the thread that asks for them, and looks for no signals meanwhile.
+///
+/// A thread of its own for each call costs two changes of threads, which is much beside a call of a
+/// millisecond.
+#[pyfunction]
+pub(crate) fn unattended() {
+    UNATTENDED.store(true, Ordering::Relaxed);
+}
 
 /// Runs `work`, which keeps the best so far, for a number of seconds or to its end; else as [`watched`].
 pub(crate) fn watched_until<T, E>(
@@ -100,6 +113,9 @@ fn attended_with<T: Send + 'static>(
     let (give, mut take) = channel();
     let heeded = Arc::new(());
     let mut watch = WhileHeeded(Arc::downgrade(&heeded));
+    if UNATTENDED.load(Ordering::Relaxed) {
+        return Ok(py.detach(move || work(&mut watch)));
+    }
     // Nobody may be left to take it.
     let worker = std::thread::spawn(move || drop(give.send(work(&mut watch))));
     loop {

@@ -13,7 +13,8 @@ use hocket_runtime::options::{GroupOptions, needs_secret};
 use hocket_runtime::pace::{Pace, Pacer};
 use hocket_runtime::script::Loaded;
 use hocket_runtime::store::Store;
-use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::npyffi::flags::NPY_ARRAY_WRITEABLE;
+use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::error::{CoreError, Parts};
@@ -286,23 +287,58 @@ fn area(
 }
 
 fn request(dtype: &str, op: &str, elements: u64, by_memory: bool) -> Result<Request, CoreError> {
-    let unknown = |field: &str, given: &str, known: Vec<&str>| {
-        let known = known.join(", ");
-        let parts = Parts::new(format!("{given:?} is not known"));
-        CoreError::from(parts.field(field).remedy(format!("one of {known}")))
-    };
     let found = Dtype::ALL.into_iter().find(|known| known.name() == dtype);
     let names = || Dtype::ALL.iter().map(|known| known.name()).collect();
     let dtype = found.ok_or_else(|| unknown("dtype", dtype, names()))?;
-    let found = Reduction::ALL.into_iter().find(|known| known.name() == op);
-    let names = || Reduction::ALL.iter().map(|known| known.name()).collect();
-    let op = found.ok_or_else(|| unknown("op", op, names()))?;
     Ok(Request {
         dtype,
-        op,
+        op: reduction(op)?,
         elements,
         by_memory,
     })
+}
+
+fn reduction(op: &str) -> Result<Reduction, CoreError> {
+    let found = Reduction::ALL.into_iter().find(|known| known.name() == op);
+    let names = || Reduction::ALL.iter().map(|known| known.name()).collect();
+    found.ok_or_else(|| unknown("op", op, names()))
+}
+
+fn unknown(field: &str, given: &str, known: Vec<&str>) -> CoreError {
+    let parts = Parts::new(format!("{given:?} is not known")).field(field);
+    let known = known.join(", ");
+    parts.remedy(format!("one of {known}")).into()
+}
+
+/// Type and memory of an array of NumPy's own numbers that can be written and lie in one piece; `None` of all else.
+fn plain(array: &Bound<'_, PyAny>) -> Option<(Dtype, Area)> {
+    let array = array.cast::<PyUntypedArray>().ok()?;
+    let descr = array.dtype();
+    let dtype = match (descr.kind(), descr.itemsize()) {
+        (b'f', 8) => Dtype::F64,
+        (b'f', 4) => Dtype::F32,
+        (b'f', 2) => Dtype::F16,
+        (b'i', 1) => Dtype::I8,
+        (b'i', 2) => Dtype::I16,
+        (b'i', 4) => Dtype::I32,
+        (b'i', 8) => Dtype::I64,
+        (b'u', 1) => Dtype::U8,
+        (b'u', 2) => Dtype::U16,
+        (b'u', 4) => Dtype::U32,
+        (b'u', 8) => Dtype::U64,
+        _ => return None,
+    };
+    // SAFETY: the array is alive, and Python's lock is held.
+    let object = unsafe { &(*array.as_array_ptr()).fields };
+    let is_writable = object.flags & NPY_ARRAY_WRITEABLE != 0;
+    if descr.is_native_byteorder() == Some(false) || !array.is_c_contiguous() || !is_writable {
+        return None;
+    }
+    let area = Area {
+        start: object.data.cast(),
+        bytes: array.len() * dtype.bytes(),
+    };
+    Some((dtype, area))
 }
 
 fn seconds(name: &str, value: f64) -> Result<Duration, CoreError> {
@@ -415,6 +451,30 @@ impl PyGroup {
             // SAFETY: the caller's references keep the arrays until the call ends.
             unsafe { group.exchange(kind, root, &request, input, output, stop) }
         })
+    }
+
+    /// An all-reduce through memory whose result takes the place of what was given; whether the array is one that needs
+    /// no more than a look.
+    fn reduce_in_place(
+        &self,
+        py: Python<'_>,
+        op: &str,
+        array: &Bound<'_, PyAny>,
+    ) -> Result<bool, CoreError> {
+        let Some((dtype, area)) = plain(array) else {
+            return Ok(false);
+        };
+        let request = Request {
+            dtype,
+            op: reduction(op)?,
+            elements: (area.bytes / dtype.bytes()) as u64,
+            by_memory: true,
+        };
+        self.call(py, |group, stop| {
+            // SAFETY: the caller's reference keeps the array until the call ends.
+            unsafe { group.exchange(CollectiveKind::AllReduce, 0, &request, area, area, stop) }
+        })?;
+        Ok(true)
     }
 
     #[cfg(target_os = "linux")]

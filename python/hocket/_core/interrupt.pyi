@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-__all__ = ["end", "finished", "guard", "unfinished"]
+__all__ = ["end", "finished", "guard", "unattended", "unfinished"]
 
 def guard(seconds: float) -> int | None:
     """End the process so many seconds after SIGINT.
@@ -21,3 +21,6 @@ def unfinished(file: str) -> None:
 
 def finished(file: str) -> None:
     """Forget a file that is no longer unfinished."""
+
+def unattended() -> None:
+    """Make long calls of this process on the thread that asks for them; no signal is heeded meanwhile."""

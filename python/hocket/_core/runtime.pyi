@@ -146,6 +146,9 @@ class Group:
     ) -> None:
         """Do a collective through shared memory."""
 
+    def reduce_in_place(self, op: str, array: object) -> bool:
+        """Do an all-reduce through shared memory if these are NumPy's numbers in one piece; say whether."""
+
     def allocate(self, bytes: int) -> npt.NDArray[np.uint8] | None:
         """Give memory that all ranks see, of so many bytes for each; None where it cannot be shared."""
 

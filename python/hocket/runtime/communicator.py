@@ -76,6 +76,7 @@ class Communicator:
         self._programs = Programs()
         self._worker = Worker()
         self._groups = 0
+        self._needs_no_plan = table is None and group.shares
 
     @property
     def rank(self) -> int:
@@ -188,6 +189,16 @@ class Communicator:
             If a rank died, stood still, or called something else.
         """
         check_op(op)
+        if (
+            out is array
+            and plan is None
+            and dtype is None
+            and self._needs_no_plan
+            and self._worker.is_idle
+            and self._group.reduce_in_place(op, array)
+        ):
+            done: Array = array
+            return done
         given = numbers("array", array, dtype, op)
         result = self._target(given, out, given.array.shape)
         source = given.bytes

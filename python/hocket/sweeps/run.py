@@ -137,6 +137,7 @@ def run_sweep(
     there = _prepared(sweep, place)
     left = [part for part in range(sweep.parts) if part not in there]
     resumed = sum(len(sweep.numbers(part)) for part in there)
+    failed = _failed_points(place, there)
     if left:
         executor: Executor
         if ray is None:
@@ -146,10 +147,10 @@ def run_sweep(
 
             executor = OnRay(sweep, ray)
         try:
-            _run(sweep, place, left, executor, progress)
+            failed += _run(sweep, place, left, executor, progress)
         finally:
             executor.close()
-    return SweepRun(sweep, place, failed_points(place), resumed)
+    return SweepRun(sweep, place, failed, resumed)
 
 
 def cores() -> int:
@@ -166,8 +167,9 @@ def _run(
     left: Iterable[int],
     executor: Executor,
     progress: Progress | None,
-) -> None:
-    """Give out parts and keep what comes back."""
+) -> int:
+    """Give out parts, keep what comes back, and count the points that failed."""
+    failed = 0
     waiting = deque(Task("part", part) for part in left)
     judged = _Judge(sweep)
     missing = {task.number for task in waiting}
@@ -182,10 +184,12 @@ def _run(
             elif outcome.answer is not None:
                 with replacing(part_file(place, task.number)) as temporary:
                     temporary.write_bytes(outcome.answer[0])
+                failed += outcome.answer[1]
                 missing.discard(task.number)
                 done += len(sweep.numbers(task.number))
                 if progress is not None:
                     progress("points", done, sweep.count)
+    return failed
 
 
 class _Judge:
@@ -317,22 +321,31 @@ def read_rows(place: Path, columns: list[str] | None = None) -> pa.Table:
     SpecError
         If they cannot be read.
     """
+    files = sorted(str(each) for each in (place / ROWS).glob("part-*.parquet"))
+    found = _rows_of(files, place, columns)
+    if found is None:
+        right = "run hocket sweep to its end"
+        raise SpecError(None, "has no rows yet", right, shown_path(place))
+    return found
+
+
+def _rows_of(files: list[str], place: Path, columns: list[str] | None) -> pa.Table | None:
+    """Read files of a folder; None if these are none."""
+    if not files:
+        return None
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    files = sorted(str(each) for each in (place / ROWS).glob("part-*.parquet"))
-    where = shown_path(place)
-    if not files:
-        raise SpecError(None, "has no rows yet", "run hocket sweep to its end", where)
     try:
         table: pa.Table = ds.dataset(files, format="parquet").to_table(columns=columns)
     except (OSError, pa.ArrowException) as error:
         why = f"cannot be read: {' '.join(str(error).split())[:200]}"
-        raise SpecError(None, why, "run the sweep again into another folder", where) from None
+        right = "run the sweep again into another folder"
+        raise SpecError(None, why, right, shown_path(place)) from None
     return table
 
 
-def failed_points(place: Path) -> int:
-    """Count the points of a folder that failed."""
-    column = read_rows(place, ["error"]).column("error")
-    return int(len(column) - column.null_count)
+def _failed_points(place: Path, parts: Iterable[int]) -> int:
+    """Count the points that failed of parts that are there."""
+    rows = _rows_of([str(part_file(place, part)) for part in parts], place, ["error"])
+    return 0 if rows is None else int(len(rows) - rows.column("error").null_count)

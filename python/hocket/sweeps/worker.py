@@ -48,8 +48,11 @@ def main() -> None:
     tasks: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(source, tasks), daemon=True).start()
 
+    from hocket._core.interrupt import unattended
     from hocket.sweeps.tools import Tools
     from hocket.sweeps.work import run_part, run_point
+
+    unattended()  # Ctrl-C reaches whoever started it
 
     while True:
         told = tasks.get()
