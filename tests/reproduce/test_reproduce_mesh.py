@@ -10,11 +10,12 @@ import pytest
 
 import hocket as hk
 from hocket import training
+from hocket.cli import reproduce_mesh as command
 from hocket.cli import run
 from hocket.reproduce import mesh, mesh_training
 from hocket.reproduce import mesh_published as published
-from hocket.reproduce.mesh import MIB, Case, Study
-from hocket.reproduce.mesh_choices import choices
+from hocket.reproduce.mesh import MIB, Case, Curve, Study
+from hocket.reproduce.mesh_choices import Choice
 from hocket.reproduce.mesh_result import NAMES, reproduce_mesh
 from hocket.reproduce.mesh_trees import grow, published_multitree
 
@@ -128,16 +129,6 @@ def test_three_trees_cannot_be_more_than_three_times_a_ring() -> None:
         assert 0.97 * most < ratio < most * (1 + 1 / (side**2 - 1))
 
 
-@pytest.mark.slow
-def test_links_in_use_are_as_published() -> None:
-    curves = {curve.method: curve for curve in mesh.figure_12(size=256 * MIB)}
-    assert curves["tto"].mean == pytest.approx(0.83, abs=0.03)
-    assert curves["bidirectional"].mean == pytest.approx(0.57, abs=0.03)
-    assert curves["ring"].mean == pytest.approx(0.30, abs=0.03)
-    assert max(curves["multitree"].shares) > 0.85
-    assert all(0 <= share <= 1.000001 for curve in curves.values() for share in curve.shares)
-
-
 def test_the_epoch_of_resnet_152_gains_as_published() -> None:
     """Section VIII-B: 44 % of the epoch's all-reduces; 35 % of the epoch by its own numbers."""
     example = mesh_training.example(Study())
@@ -149,23 +140,6 @@ def test_the_epoch_of_resnet_152_gains_as_published() -> None:
     tto = training.epoch(samples, 63, compute, int(theirs["tto"]))
     assert base.all_reduce_time / tto.all_reduce_time - 1 == pytest.approx(0.44, abs=0.001)
     assert example.epoch_gain == pytest.approx(base.speedup(tto) - 1, abs=0.02)
-
-
-@pytest.mark.slow
-def test_choices_explain_the_published_figures() -> None:
-    found = {(each.figure, each.what): each for each in choices(Study())}
-    met = [
-        ("tto over multitree", "trees in the order of the published code"),
-        ("ring-bi-odd over multitree", "trees in the order of the published code"),
-        (
-            "ring-bi-odd over ring-2d",
-            "2 n - 3 steps in a row of n, not n - 1 (by closed form)",
-        ),
-        ("bidirectional of ResNet-152 on 8 x 8 [Mcycles]", "a header flit for each packet"),
-        ("tto of ResNet-152 on 8 x 8 [Mcycles]", "a header flit for each packet"),
-    ]
-    for key in met:
-        assert found[key].with_it == pytest.approx(found[key].published, rel=0.1), key
 
 
 @pytest.mark.slow
@@ -181,17 +155,6 @@ def test_ring_2d_is_as_published_for_large_sizes_with_the_steps_of_the_published
         for side in mesh.SIDES
     ]
     assert sum(ratios) / len(ratios) == pytest.approx(published.TTO_SPEEDUP["ring-2d"], rel=0.1)
-
-
-@pytest.mark.slow
-def test_mean_speedups_are_as_published_or_explained() -> None:
-    """With 375 KiB for each chiplet all are within 10 %; figure 8's in docs/mesh-study.md."""
-    study = mesh.figure_9(Study())
-    for over, ratio in published.SCALING_SPEEDUP.items():
-        method = "multitree-published" if over == "multitree" else over
-        assert mesh.scaling_speedup(study, "tto", method) == pytest.approx(ratio, rel=0.1)
-    ours = mesh.scaling_speedup(study, "bidirectional", "multitree-published", odd=True)
-    assert ours == pytest.approx(1.1, rel=0.1)
 
 
 @pytest.mark.slow
@@ -238,14 +201,52 @@ def test_bad_input(reproduce: Reproduce, tmp_path: Path, argv: list[str], words:
 def test_everything_is_computed_and_drawn(
     reproduce: Reproduce, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the scaling a part: another test here computes it on all sides."""
-    monkeypatch.setattr(mesh, "SCALING_SIDES", (3, 4, 5, 8, 9))
+    """It takes minutes, and so all that needs it is seen at once."""
+    everything = reproduce_mesh()
+    monkeypatch.setattr(command, "reproduce_mesh", lambda *_, **__: everything)
     code, out, _ = reproduce("-o", "all")
     assert code == 0
     for name in NAMES[:-2]:
         assert name.replace("table 1", "table I") in out
     names = {path.name for path in (tmp_path / "all").iterdir()}
     assert names == {"mesh.json", *(f"fig{number}.png" for number in range(8, 15))}
+    links_in_use_are_as_published(everything.curves or [])
+    choices_explain_the_published_figures(everything.choices or [])
+    mean_speedups_are_as_published_or_explained(everything.study)
+
+
+def links_in_use_are_as_published(found: list[Curve]) -> None:
+    curves = {curve.method: curve for curve in found}
+    assert curves["tto"].mean == pytest.approx(0.83, abs=0.03)
+    assert curves["bidirectional"].mean == pytest.approx(0.57, abs=0.03)
+    assert curves["ring"].mean == pytest.approx(0.30, abs=0.03)
+    assert max(curves["multitree"].shares) > 0.85
+    assert all(0 <= share <= 1.000001 for curve in curves.values() for share in curve.shares)
+
+
+def choices_explain_the_published_figures(choices: list[Choice]) -> None:
+    found = {(each.figure, each.what): each for each in choices}
+    met = [
+        ("tto over multitree", "trees in the order of the published code"),
+        ("ring-bi-odd over multitree", "trees in the order of the published code"),
+        (
+            "ring-bi-odd over ring-2d",
+            "2 n - 3 steps in a row of n, not n - 1 (by closed form)",
+        ),
+        ("bidirectional of ResNet-152 on 8 x 8 [Mcycles]", "a header flit for each packet"),
+        ("tto of ResNet-152 on 8 x 8 [Mcycles]", "a header flit for each packet"),
+    ]
+    for key in met:
+        assert found[key].with_it == pytest.approx(found[key].published, rel=0.1), key
+
+
+def mean_speedups_are_as_published_or_explained(study: Study) -> None:
+    """With 375 KiB for each chiplet all are within 10 %; figure 8's in docs/mesh-study.md."""
+    for over, ratio in published.SCALING_SPEEDUP.items():
+        method = "multitree-published" if over == "multitree" else over
+        assert mesh.scaling_speedup(study, "tto", method) == pytest.approx(ratio, rel=0.1)
+    ours = mesh.scaling_speedup(study, "bidirectional", "multitree-published", odd=True)
+    assert ours == pytest.approx(1.1, rel=0.1)
 
 
 def test_variants_go_together() -> None:

@@ -38,6 +38,10 @@ const SMALL: u128 = 100_000;
 const GOOD_ENOUGH: u64 = 150;
 /// Transfers up to which numbers of pieces between powers of two are tried.
 const MOST_BETWEEN: u64 = 2_100_000;
+/// How many more plans are tried of several packings.
+const MOST_FINER: usize = 2;
+/// One over the share of a timetable by which plans end before it at most.
+const EARLY: u64 = 40;
 /// How often the number of pieces is doubled at most.
 const MOST_DOUBLINGS: u32 = 13;
 
@@ -139,6 +143,7 @@ fn searched(
         collective,
         options,
         passes,
+        tried: Vec::new(),
         best: None,
     };
     let first = of(passes(
@@ -158,29 +163,82 @@ fn searched(
         searches.push((promised, search));
     }
     searches.sort_by_key(|(promised, _)| *promised);
-    let mut best: Option<TreePlan> = None;
-    for (promised, mut search) in searches {
-        let quickest = best.as_ref().map(|plan| plan.time);
-        if quickest.is_some_and(|time| time.as_ps() <= promised) {
+    let mut best = Best(None);
+    for (number, (promised, search)) in searches.iter_mut().enumerate() {
+        if !best.is_worth(*promised) {
             break;
         }
-        match search.run(progress) {
-            Err(PlanError::Interrupted(_)) if search.best.is_some() || best.is_some() => {}
-            other => other?,
-        }
-        let found = search
-            .best
-            .filter(|found| quickest.is_none_or(|time| found.time < time));
-        if let Some(found) = found {
-            best = Some(TreePlan {
-                proof: Arc::new(found.proof),
-                time: found.time,
-                pieces: found.pieces as usize,
-                passes: search.passes,
-            });
+        let ended = search.run(progress);
+        best.see(number, search);
+        best.unless_interrupted(ended)?;
+    }
+    let mut searches: Vec<Search> = searches.into_iter().map(|(_, search)| search).collect();
+    if !is_alone && options.pieces.is_none() {
+        let ended = finer(&mut searches, &mut best, progress);
+        best.unless_interrupted(ended)?;
+    }
+    let (number, found) = best.0.ok_or(PlanError::Interrupted(Interrupted))?;
+    Ok(TreePlan {
+        proof: Arc::new(found.proof),
+        time: found.time,
+        pieces: found.pieces as usize,
+        passes: searches.swap_remove(number).passes,
+    })
+}
+
+/// Numbers of pieces that were not tried, of all packings: those that promise most first. A plan may end a little before
+/// its timetable, as a piece goes on as soon as it is there; so those that promise a little less are tried too.
+fn finer(
+    searches: &mut [Search],
+    best: &mut Best,
+    progress: &mut dyn Progress,
+) -> Result<(), PlanError> {
+    let mut pairs = Vec::new();
+    for (number, search) in searches.iter().enumerate() {
+        let most = search.most(MOST_TRANSFERS);
+        let powers = search.ladder().into_iter();
+        let all = powers.flat_map(|power| [power, power * 3]);
+        for pieces in all.filter(|pieces| *pieces <= most && !search.tried.contains(pieces)) {
+            pairs.push((search.end(pieces)?, number, pieces));
         }
     }
-    best.ok_or(PlanError::Interrupted(Interrupted))
+    pairs.sort_unstable();
+    for (promised, number, pieces) in pairs.into_iter().take(MOST_FINER) {
+        if !best.is_worth(promised - promised / EARLY) {
+            break;
+        }
+        searches[number].attempt(pieces, progress)?;
+        best.see(number, &mut searches[number]);
+    }
+    Ok(())
+}
+
+/// The quickest plan of all searches, and the number of its search.
+struct Best(Option<(usize, Found)>);
+
+impl Best {
+    /// Whether a plan that ends then would be quicker.
+    fn is_worth(&self, promised: u64) -> bool {
+        let found = self.0.as_ref();
+        found.is_none_or(|(_, found)| promised < found.time.as_ps())
+    }
+
+    /// Takes what a search has found.
+    fn see(&mut self, number: usize, search: &mut Search) {
+        if let Some(found) = search.best.take()
+            && self.is_worth(found.time.as_ps())
+        {
+            self.0 = Some((number, found));
+        }
+    }
+
+    /// Passes errors on, but for an interruption where there is a plan.
+    fn unless_interrupted(&self, ended: Result<(), PlanError>) -> Result<(), PlanError> {
+        match ended {
+            Err(PlanError::Interrupted(_)) if self.0.is_some() => Ok(()),
+            other => other,
+        }
+    }
 }
 
 /// For each link the one that leads back, where a reduce is made as a broadcast.
@@ -251,6 +309,8 @@ struct Search<'a> {
     collective: &'a Collective,
     options: &'a TreeOptions,
     passes: Passes,
+    /// Numbers of pieces of which there were plans.
+    tried: Vec<u64>,
     best: Option<Found>,
 }
 
@@ -297,8 +357,7 @@ impl Search<'_> {
         let Some(best) = self.best.as_ref().filter(|best| !best.is_kept) else {
             return Ok(());
         };
-        let bytes = self.collective.size() / (self.passes.trees() as u64).max(1);
-        let most = bytes.min(MOST_BETWEEN / self.passes.arcs().max(1));
+        let most = self.most(MOST_BETWEEN);
         for pieces in [best.pieces / 2 * 3, best.pieces * 3, best.pieces / 4 * 3] {
             if (1..=most).contains(&pieces) && self.attempt(pieces, progress)? {
                 break;
@@ -311,8 +370,8 @@ impl Search<'_> {
     fn promised(&self) -> Result<u64, PlanError> {
         if let Some(pieces) = self.options.pieces {
             // More than there may be is refused later.
-            let pieces = pieces.clamp(1, u32::MAX as usize) as u32;
-            return self.passes.end(self.topology, self.collective, pieces);
+            let pieces = pieces.clamp(1, u32::MAX as usize) as u64;
+            return self.end(pieces);
         }
         let (_, ends) = self.ends()?;
         Ok(ends.last().copied().unwrap_or(u64::MAX))
@@ -323,9 +382,7 @@ impl Search<'_> {
         let ladder = self.ladder();
         let mut ends: Vec<u64> = Vec::with_capacity(ladder.len());
         for &pieces in &ladder {
-            let end = self
-                .passes
-                .end(self.topology, self.collective, pieces as u32)?;
+            let end = self.end(pieces)?;
             // Beyond the best, more pieces only cost more; and many must promise more than a little.
             let least = |before: u64| match pieces * self.passes.arcs() > MANY {
                 true => before - before / WORTH_MANY,
@@ -341,28 +398,39 @@ impl Search<'_> {
 
     /// Powers of two for which there are bytes, and that make no plan too large.
     fn ladder(&self) -> Vec<u64> {
-        let arcs = self.passes.arcs().max(1);
-        let bytes = self.collective.size() / (self.passes.trees() as u64).max(1);
         let transfers = match self.collective.root() {
             Some(_) => MOST_FROM_ONE,
             None => MOST_TRANSFERS,
         };
-        let most = bytes.min(transfers / arcs).max(1);
+        let most = self.most(transfers).max(1);
         let powers = (0..MOST_DOUBLINGS).map(|power| 1 << power);
         powers.take_while(|&pieces| pieces <= most).collect()
+    }
+
+    /// Pieces for which there are bytes, in a plan of no more than so many transfers.
+    fn most(&self, transfers: u64) -> u64 {
+        let bytes = self.collective.size() / (self.passes.trees() as u64).max(1);
+        bytes.min(transfers / self.passes.arcs().max(1))
+    }
+
+    /// When the plan of so many pieces ends, if all keep to the timetable [ps].
+    fn end(&self, pieces: u64) -> Result<u64, PlanError> {
+        self.passes
+            .end(self.topology, self.collective, pieces as u32)
     }
 
     /// Proves and simulates the plan of so many pieces; whether it is the best so far.
     fn attempt(&mut self, pieces: u64, progress: &mut dyn Progress) -> Result<bool, PlanError> {
         let transfers = u128::from(self.passes.arcs()) * u128::from(pieces);
         PlanBuilder::check_size(transfers, self.options.memory_limit)?;
+        self.tried.push(pieces);
         let (topology, collective) = (self.topology, self.collective);
         let latency = self.options.latency;
         let plan = |order| {
             let passes = &self.passes;
             passes.plan(TREES, topology, collective, pieces as u32, order)
         };
-        let hoped = self.passes.end(topology, collective, pieces as u32)?;
+        let hoped = self.end(pieces)?;
         let is_kept = |time: Time| time.as_ps() <= hoped + hoped / KEPT;
         let first = plan(RowOrder::Starts)?;
         let (mut proof, mut time) = as_planned(first, topology, latency, progress)?;
