@@ -10,6 +10,7 @@ mod flows;
 mod mirrored;
 mod order;
 mod packings;
+mod pieces;
 mod trees;
 mod turned;
 

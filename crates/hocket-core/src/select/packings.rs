@@ -2,7 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::trees::{MOST_TRANSFERS, TREES, TreeOptions};
+use super::pieces::MOST_TRANSFERS;
+use super::trees::{TREES, TreeOptions};
 use crate::bound::Fidelity;
 use crate::bound::network::Network;
 use crate::collective::{Collective, CollectiveKind};

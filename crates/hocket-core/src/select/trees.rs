@@ -1,15 +1,15 @@
-//! Plans of packed trees: how many pieces, and in what order links serve, by what comes out of simulation.
+//! Plans of packed trees: of which packing, by what comes out of simulation.
 
 use std::sync::Arc;
 
 use super::mirrored;
-use super::order::{as_planned, or_when_ready};
 use super::packings::{faulty, passes, rerouted};
+use super::pieces::{Found, MOST_TRANSFERS, Search};
 use super::turned::turned_proof;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{LinkId, NpuId};
-use crate::packing::{Passes, RowOrder};
-use crate::plan::{PlanBuilder, PlanError};
+use crate::packing::Passes;
+use crate::plan::PlanError;
 use crate::progress::{Interrupted, Progress};
 use crate::topology::{LatencyModel, Topology};
 use crate::units::Time;
@@ -18,32 +18,14 @@ use crate::verify::Verified;
 /// The name of the algorithm.
 pub const TREES: &str = "trees";
 
-/// Transfers up to which more pieces are tried.
-pub(super) const MOST_TRANSFERS: u64 = 1_500_000;
-/// The same where all comes from one root, or goes to it: then pieces alone keep links busy.
-const MOST_FROM_ONE: u64 = 6_600_000;
-/// Transfers from which on twice as many pieces must promise more.
-const MANY: u64 = 4_000_000;
-/// One over the share of a time that makes them worth it.
-const WORTH_MANY: u64 = 64;
 /// NPUs from which on a reduce is a broadcast turned round, if links are alike both ways.
 const FROM_TURNED: usize = 256;
 /// One over the share by which it may take longer than the broadcast before a reduce of its own is looked for.
 const NEAR: u64 = 32;
-/// Transfers up to which they are tried although the timetable promises little of it, and links keep to it.
-const CHEAP: u64 = 300_000;
-/// Transfers up to which links may always serve what is ready first, too: it costs next to nothing.
-const SMALL: u128 = 100_000;
-/// One over the share of a time that is not worth more pieces.
-const GOOD_ENOUGH: u64 = 150;
-/// Transfers up to which numbers of pieces between powers of two are tried.
-const MOST_BETWEEN: u64 = 2_100_000;
 /// How many more plans are tried of several packings.
 const MOST_FINER: usize = 2;
 /// One over the share of a timetable by which plans end before it at most.
 const EARLY: u64 = 40;
-/// How often the number of pieces is doubled at most.
-const MOST_DOUBLINGS: u32 = 13;
 
 /// How plans of trees are made.
 #[derive(Clone, Debug)]
@@ -295,181 +277,6 @@ fn as_turned(
     Ok((plan, is_near))
 }
 
-/// The quickest plan so far.
-struct Found {
-    proof: Verified,
-    time: Time,
-    pieces: u64,
-    /// Whether links keep to the timetable.
-    is_kept: bool,
-}
-
-struct Search<'a> {
-    topology: &'a Arc<Topology>,
-    collective: &'a Collective,
-    options: &'a TreeOptions,
-    passes: Passes,
-    /// Numbers of pieces of which there were plans.
-    tried: Vec<u64>,
-    best: Option<Found>,
-}
-
-impl Search<'_> {
-    fn run(&mut self, progress: &mut dyn Progress) -> Result<(), PlanError> {
-        if let Some(pieces) = self.options.pieces {
-            self.attempt(pieces as u64, progress)?;
-            return Ok(());
-        }
-        self.powers_of_two(progress)?;
-        self.between(progress)
-    }
-
-    /// The best power of two as the number of pieces.
-    fn powers_of_two(&mut self, progress: &mut dyn Progress) -> Result<(), PlanError> {
-        let (ladder, ends) = self.ends()?;
-        // Fewer pieces, where that hardly matters.
-        let least = ends.last().map_or(0, |&least| least + least / GOOD_ENOUGH);
-        let start = ends.iter().position(|&end| end <= least).unwrap_or(0);
-        self.attempt(ladder[start], progress)?;
-        let mut is_better = false;
-        let cheap = CHEAP / self.passes.arcs().max(1);
-        for &pieces in &ladder[start + 1..] {
-            let is_kept = self.best.as_ref().is_some_and(|best| best.is_kept);
-            if (pieces > cheap && is_kept) || !self.attempt(pieces, progress)? {
-                break;
-            }
-            is_better = true;
-        }
-        if is_better {
-            return Ok(());
-        }
-        for &pieces in ladder[..start].iter().rev() {
-            if !self.attempt(pieces, progress)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Half as many again, thrice as many, and a quarter fewer: where links do not keep to the timetable, it depends on the number of
-    /// pieces who meets whom on them.
-    fn between(&mut self, progress: &mut dyn Progress) -> Result<(), PlanError> {
-        let Some(best) = self.best.as_ref().filter(|best| !best.is_kept) else {
-            return Ok(());
-        };
-        let most = self.most(MOST_BETWEEN);
-        for pieces in [best.pieces / 2 * 3, best.pieces * 3, best.pieces / 4 * 3] {
-            if (1..=most).contains(&pieces) && self.attempt(pieces, progress)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// When the best plan ends, if all keep to the timetable [ps].
-    fn promised(&self) -> Result<u64, PlanError> {
-        if let Some(pieces) = self.options.pieces {
-            // More than there may be is refused later.
-            let pieces = pieces.clamp(1, u32::MAX as usize) as u64;
-            return self.end(pieces);
-        }
-        let (_, ends) = self.ends()?;
-        Ok(ends.last().copied().unwrap_or(u64::MAX))
-    }
-
-    /// Numbers of pieces, and when the plans of the first of them end, as long as more pieces are better.
-    fn ends(&self) -> Result<(Vec<u64>, Vec<u64>), PlanError> {
-        let ladder = self.ladder();
-        let mut ends: Vec<u64> = Vec::with_capacity(ladder.len());
-        for &pieces in &ladder {
-            let end = self.end(pieces)?;
-            // Beyond the best, more pieces only cost more; and many must promise more than a little.
-            let least = |before: u64| match pieces * self.passes.arcs() > MANY {
-                true => before - before / WORTH_MANY,
-                false => before,
-            };
-            if ends.last().is_some_and(|&before| end >= least(before)) {
-                break;
-            }
-            ends.push(end);
-        }
-        Ok((ladder, ends))
-    }
-
-    /// Powers of two for which there are bytes, and that make no plan too large.
-    fn ladder(&self) -> Vec<u64> {
-        let transfers = match self.collective.root() {
-            Some(_) => MOST_FROM_ONE,
-            None => MOST_TRANSFERS,
-        };
-        let most = self.most(transfers).max(1);
-        let powers = (0..MOST_DOUBLINGS).map(|power| 1 << power);
-        powers.take_while(|&pieces| pieces <= most).collect()
-    }
-
-    /// Pieces for which there are bytes, in a plan of no more than so many transfers.
-    fn most(&self, transfers: u64) -> u64 {
-        let bytes = self.collective.size() / (self.passes.trees() as u64).max(1);
-        bytes.min(transfers / self.passes.arcs().max(1))
-    }
-
-    /// When the plan of so many pieces ends, if all keep to the timetable [ps].
-    fn end(&self, pieces: u64) -> Result<u64, PlanError> {
-        self.passes
-            .end(self.topology, self.collective, pieces as u32)
-    }
-
-    /// Proves and simulates the plan of so many pieces; whether it is the best so far.
-    fn attempt(&mut self, pieces: u64, progress: &mut dyn Progress) -> Result<bool, PlanError> {
-        let transfers = u128::from(self.passes.arcs()) * u128::from(pieces);
-        PlanBuilder::check_size(transfers, self.options.memory_limit)?;
-        self.tried.push(pieces);
-        let (topology, collective) = (self.topology, self.collective);
-        let latency = self.options.latency;
-        let plan = |order| {
-            let passes = &self.passes;
-            passes.plan(TREES, topology, collective, pieces as u32, order)
-        };
-        let hoped = self.end(pieces)?;
-        let is_kept = |time: Time| time.as_ps() <= hoped + hoped / KEPT;
-        let first = plan(RowOrder::Starts)?;
-        let (mut proof, mut time) = as_planned(first, topology, latency, progress)?;
-        if !is_kept(time) || transfers <= SMALL {
-            (proof, time) = or_when_ready((proof, time), latency, progress)?;
-        }
-        for order in OTHER_ORDERS {
-            if is_kept(time) {
-                break;
-            }
-            let other = as_planned(plan(order)?, topology, latency, progress)?;
-            if other.1 < time {
-                (proof, time) = other;
-            }
-        }
-        if self.best.as_ref().is_some_and(|best| best.time <= time) {
-            return Ok(false);
-        }
-        self.best = Some(Found {
-            proof,
-            time,
-            pieces,
-            is_kept: is_kept(time),
-        });
-        Ok(true)
-    }
-}
-
-/// What else is tried where links do not keep to the timetable. Of pieces under way a few more than in the timetable
-/// keep links busy, many more keep others waiting.
-const OTHER_ORDERS: [RowOrder; 5] = [
-    RowOrder::Ends,
-    RowOrder::Windows(1),
-    RowOrder::Windows(2),
-    RowOrder::ReadyWindows(1),
-    RowOrder::ReadyWindows(5),
-];
-/// A timetable is kept where a plan takes no more than this part longer.
-const KEPT: u64 = 100;
 #[cfg(test)]
 mod tests {
     use super::*;
