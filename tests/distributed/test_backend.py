@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -77,6 +78,32 @@ def test_every_collective_gives_what_gloo_gives(transport: str) -> None:
     for found in ours:
         assert all(found.pop("more").values())
     assert ours == launched("calls.py", "gloo", ranks=3)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_whoever_waits_for_a_call_that_fails_is_told(transport: str) -> None:
+    found = launched("failing.py", "mismatch", ranks=2, HOCKET_TRANSPORT=transport)
+    why = re.compile("rank 1 has 3 numbers, not 2|rank 0 has 2 numbers, not 3")
+    for said in found:
+        assert said.pop("sum") == "[2.0, 2.0]"
+        assert said.pop("overlapping").startswith("RuntimeError")
+        assert said.pop("sparse").startswith("RuntimeError")
+        assert said.pop("elsewhere").startswith("SpecError: tensor: is on meta")
+        assert said.pop("root") == "SpecError: root: 7 is not a rank of 0 to 1"
+        for way in ("mismatch", "call", "work", "functional", "barrier"):
+            kind, _, text = said.pop(way).partition(": ")
+            assert kind == "TransportError", way
+            assert why.search(text), way
+        assert len(said) == 2
+        assert all(why.search(each) for each in said.values()), said
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_training_stops_when_a_rank_dies(transport: str) -> None:
+    found = launched("failing.py", "death", ranks=3, HOCKET_TRANSPORT=transport)
+    assert [each["step"] for each in found] == ["nothing"] * 3
+    for rank in (0, 2):
+        assert "rank 1 has died" in found[rank]["step of those that are left"]
 
 
 def train(backend: str, *words: str, ranks: int, **more: str) -> Any:

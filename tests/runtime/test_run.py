@@ -72,6 +72,7 @@ def test_every_kind_is_run(kind: str) -> None:
         (("--np", "4", "-s", "1MB", "--timeout", "soon"), "--timeout: 'soon' is not a time"),
         (("--np", "4", "-s", "1MB", "--transport", "x"), "--transport: 'x' is not known"),
         (("--np", "4", "-s", "1MB", "--collective", "x"), 'there is no collective "x"'),
+        (("--np", "4", "-s", "1MB", "--root", "-1"), "--root: -1 is not a rank of 0 to 3"),
         (("--np", "4", "-s", "1MB", "-a", "x"), "there is no algorithm 'x'"),
         (("plan.parquet", "-a", "ring"), "--algorithm: the plan has its own; leave it out"),
         (("plan.parquet", "--root", "1"), "--root: the plan has its own; leave it out"),

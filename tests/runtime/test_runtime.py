@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -431,6 +432,86 @@ def test_groups_within_groups_and_calls_that_go_on(transport: str) -> None:
     assert found == [[2, 0, 0, 4], [4, 1, 0, 4], [2, 1, 0, 4], [4, 0, 0, 4]]
 
 
+def over_itself(comm: runtime.Communicator) -> list[str]:
+    """Results that are written over what is given, at every offset, small and large."""
+    wrong = []
+    size = comm.size
+    for count, shift in itertools.product((6, 150_000), (0, 1, 5, -3)):
+        full = np.arange(count * (size + 2), dtype=np.float64)
+        ranks = [full + 7 * rank for rank in range(size)]
+        whole, part = count * size, count
+        cases = {
+            "all-gather": (slice(count, count + part), slice(shift + 3, shift + 3 + whole)),
+            "reduce-scatter": (slice(3, 3 + whole), slice(shift + 3, shift + 3 + part)),
+            "reduce": (slice(3, 3 + whole), slice(shift + 3, shift + 3 + whole)),
+            "scatter": (slice(3, 3 + whole), slice(shift + 3, shift + 3 + part)),
+            "gather": (slice(count, count + part), slice(shift + 3, shift + 3 + whole)),
+            "all-reduce": (slice(3, 3 + whole), slice(shift + 3, shift + 3 + whole)),
+        }
+        for kind, (given, out) in cases.items():
+            mine = ranks[comm.rank].copy()
+            inputs = [each[given] for each in ranks]
+            if kind == "scatter":
+                result = comm.scatter(mine[given] if comm.rank == 0 else None, out=mine[out])
+            else:
+                result = call(comm, kind, mine[given], 0, "sum", out=mine[out])
+            said = check(kind, result, inputs, comm.rank, 0, "sum")
+            if said:
+                wrong.append(f"{kind} of {count} shifted by {shift} at {comm.rank}: {said}")
+        mine = ranks[comm.rank][:whole].copy()
+        own = mine[comm.rank * part : (comm.rank + 1) * part]
+        inputs = [each[rank * part : (rank + 1) * part] for rank, each in enumerate(ranks)]
+        said = check("all-gather", comm.all_gather(own, out=mine), inputs, comm.rank, 0, "sum")
+        wrong += [f"all-gather in place at {comm.rank}: {said}"] if said else []
+    return wrong
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_results_may_be_written_over_what_is_given(transport: str) -> None:
+    with Ranks(3, over_itself, transport=transport) as ranks:
+        assert ranks.results() == [[]] * 3
+
+
+def inside(comm: runtime.Communicator) -> list[str]:
+    """What may not be done where a started call is under way, or with things of other kinds."""
+
+    def said(work: Callable[[], object]) -> str:
+        try:
+            work()
+        except hk.SpecError as error:
+            return str(error)
+        return "nothing"
+
+    numbers = np.ones(3)
+    within = comm.start_work(lambda: said(comm.start(comm.all_reduce, numbers).wait))
+    found = [within.wait(), comm.start_work(lambda: said(comm.close)).wait()]
+    comm.barrier()
+    found += [said(lambda: comm.all_reduce(numbers, plan="ring"))]  # type: ignore[arg-type]
+    for ranks in ("ab", None, [0.5]):
+        found += [said(partial(comm.group, ranks))]  # type: ignore[arg-type]
+    number = np.float32(3)
+    found += [said(lambda: comm.all_reduce(number, out=number))]
+    assert comm.broadcast(np.full(2, comm.rank), np.int64(1)).tolist() == [1, 1]  # type: ignore[arg-type]
+    comm.close()
+    return [*found, said(lambda: comm.group([0, 1]))]
+
+
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_what_makes_no_sense_within_a_group_is_refused(transport: str) -> None:
+    with Ranks(2, inside, transport=transport) as ranks:
+        for found in ranks.results():
+            assert [each.split(";")[0] for each in found] == [
+                "a started call waits for one that comes after it",
+                "a started call cannot close its communicator",
+                "plan: 'ring' is not a Plan",
+                "ranks: 'ab' are no ranks",
+                "ranks: None are no ranks",
+                "ranks: [0.5] are no ranks",
+                "out: is a number, which cannot be written",
+                "the communicator is closed",
+            ]
+
+
 def test_a_plan_must_be_that_of_the_call() -> None:
     plan = hk.plan("all-reduce", hk.topology.fully_connected(3, **LINK), size=300, algorithm="ring")
 
@@ -461,7 +542,8 @@ def test_a_plan_must_be_that_of_the_call() -> None:
         ({"size": None}, "size: is missing"),
         ({"timeout": "0 s"}, "timeout: '0 s' is not a time above 0"),
         ({"transport": "rdma"}, "transport: 'rdma' is not known"),
-        ({"streams": 0}, "streams: 0; give 1 to 64"),
+        ({"streams": 0}, "streams: 0 is too small; give a whole number from 1 to 64"),
+        ({"streams": -1}, "streams: -1 is too small; give a whole number from 1 to 64"),
         ({"address": "0.0.0.0:0"}, "give a secret that all ranks know"),
         ({"port": 1}, "port: there is no such option"),
     ],

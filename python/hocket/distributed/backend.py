@@ -12,11 +12,13 @@ from typing import Any, cast
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import _create_work_from_future
+from torch._C._distributed_c10d import Work
 
+from hocket.distributed.promise import Promise
 from hocket.distributed.tensors import array_of
 from hocket.errors import InfeasibleError
 from hocket.runtime import Communicator, connect, serve
+from hocket.runtime.pending import Pending
 
 NAME = "hocket"
 
@@ -26,6 +28,53 @@ _GLOO = ("send", "recv", "recv_anysource", "monitored_barrier", "alltoall", "all
 """What goes to gloo as it is."""
 
 Tensors = Sequence[torch.Tensor]
+
+
+class Call(Work):  # type: ignore[misc,unused-ignore]
+    """A call that was started. Who waits for it, or for its future, gets its error."""
+
+    def __init__(self, promise: Promise, pending: Pending) -> None:
+        super().__init__()
+        self._promise = promise
+        self._pending = pending
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Wait until it has ended; without a time as long as the group's timeout lets it.
+
+        Raises
+        ------
+        TransportError
+            If a rank died, stood still, or called something else.
+        """
+        if not self.is_completed():
+            self._pending.wait(timeout.total_seconds() or None)
+        if self._promise.failed is not None:
+            raise self._promise.failed
+        return True
+
+    def synchronize(self) -> None:
+        """Wait until it has ended."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Whether it has ended."""
+        return bool(self._promise.future.done())
+
+    def is_success(self) -> bool:
+        """Whether it has ended well."""
+        return self.is_completed() and self._promise.failed is None
+
+    def exception(self) -> BaseException | None:
+        """Give what went wrong."""
+        return self._promise.failed
+
+    def get_future(self) -> Any:
+        """Give a future of its tensors."""
+        return self._promise.future
+
+    def result(self) -> Any:
+        """Give its tensors."""
+        return self._promise.future.wait()
 
 
 class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
@@ -242,18 +291,17 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
     def _start(self, work: Callable[[], None], tensors: list[torch.Tensor]) -> Any:
         """Start a call; its work ends when the call has."""
-        future: Any = torch.futures.Future()
+        promise = Promise(tensors)
 
         def call() -> None:
+            failed: BaseException | None = None
             try:
                 work()
             except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(tensors)
+                failed = error
+            promise.settle(failed)
 
-        self._comm.start_work(call)
-        return _create_work_from_future(future)
+        return Call(promise, self._comm.start_work(call))
 
     def _by_gloo(self, name: str, *args: Any) -> Any:
         if self._gloo is None:

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from hocket.distributed.backend import HocketProcessGroup, join
+from hocket.distributed.promise import Promise
 from hocket.distributed.tensors import array_of
 from hocket.errors import SpecError
 from hocket.runtime import Communicator
@@ -68,9 +69,10 @@ class Gradients:
 
     def average(self, tensor: torch.Tensor) -> "torch.futures.Future[torch.Tensor]":
         """Average a tensor among all ranks, in place; the future holds it."""
-        future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        promise = Promise(tensor)
 
         def call() -> None:
+            failed: BaseException | None = None
             try:
                 sent = tensor if self._dtype is None else tensor.to(self._dtype)
                 array, dtype = array_of(sent)
@@ -78,11 +80,11 @@ class Gradients:
                 if sent is not tensor:
                     tensor.copy_(sent)
             except BaseException as error:
-                future.set_exception(error)  # type: ignore[arg-type,unused-ignore]
-            else:
-                future.set_result(tensor)
+                failed = error
+            promise.settle(failed)
 
         self._comm.start_work(call)
+        future: torch.futures.Future[torch.Tensor] = promise.future
         return future
 
 

@@ -109,6 +109,8 @@ def target(name: str, given: object, like: Numbers, shape: tuple[int, ...]) -> N
     SpecError
         If it does not.
     """
+    if isinstance(given, np.generic):
+        raise SpecError(name, "is a number, which cannot be written", "give an array")
     array = _array(name, given)
     if array.shape != shape:
         raise SpecError(name, f"has shape {array.shape}", f"it must be {shape}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from hocket._checks import instance_of
 from hocket._core.runtime import Group, Program, Store
 from hocket._options import seconds
 from hocket.errors import InfeasibleError, SpecError
@@ -412,7 +414,11 @@ class Communicator:
         TransportError
             If not all come.
         """
-        chosen = list(ranks)
+        self._worker.check_open()
+        try:
+            chosen = [index(rank) for rank in ranks]
+        except TypeError:
+            raise SpecError("ranks", f"{ranks!r} are no ranks", "give a list, as [0, 2]") from None
         for rank in chosen:
             if not 0 <= rank < self.size:
                 raise SpecError("ranks", f"{rank!r} is not a rank of 0 to {self.size - 1}")
@@ -476,9 +482,10 @@ class Communicator:
         )
 
     def _is(self, root: object) -> bool:
-        if not isinstance(root, int) or not 0 <= root < self.size:
+        number = index(root) if isinstance(root, SupportsIndex) else -1
+        if not 0 <= number < self.size:
             raise SpecError("root", f"{root!r} is not a rank of 0 to {self.size - 1}")
-        return self.rank == root
+        return self.rank == number
 
     def _target(self, like: Numbers, out: Any, shape: tuple[int, ...]) -> Numbers:
         return like.empty(shape) if out is None else target("out", out, like, shape)
@@ -506,11 +513,25 @@ class Communicator:
         plan: Plan | None,
     ) -> None:
         """Make a call now, after those that were started."""
+        if plan is not None:
+            instance_of(Plan, "plan", plan, "give what hk.plan gives")
+        source = self._apart(kind, source, result)
         call = _Call(kind, root, op, given.dtype, elements, source, result, plan)
         if self._worker.is_idle:
             self._run(call)
         else:
             self._in_order(lambda: self._run(call))
+
+    def _apart(self, kind: str, source: Bytes | None, result: Bytes | None) -> Bytes | None:
+        """Give what is read, or a copy where the result would be written over what is still to be read."""
+        if source is None or result is None or kind in ("all-reduce", "broadcast"):
+            return source
+        if not np.may_share_memory(source, result):
+            return source
+        starts = [each.__array_interface__["data"][0] for each in (source, result)]
+        own = self.rank * len(source) if kind == "all-gather" else 0
+        is_in_place = starts[0] - starts[1] == own and kind in ("all-gather", "reduce")
+        return source if is_in_place else source.copy()
 
     def _in_order(self, work: Callable[[], T]) -> T:
         """Do something now, after the calls that were started."""

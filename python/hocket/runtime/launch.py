@@ -228,13 +228,13 @@ def _task(
         raise SpecError("ranks", f"{ranks} is not 2 to {MAX_RANKS}")
     if wanted is None:
         raise SpecError("size", "is missing", 'give bytes, as in "16 MB"')
+    if not 0 <= root < ranks:
+        raise SpecError("root", f"{root} is not a rank of 0 to {ranks - 1}")
     network = fully_connected(ranks, bandwidth="10 GB/s", latency="10 us")
     plan = None
     kind = _core.Collective(
         what, list(range(ranks)), wanted, root if what in _ROOTED else None
     ).kind
-    if not 0 <= root < ranks:
-        raise SpecError("root", f"{root} is not a rank of 0 to {ranks - 1}")
     if algorithm is not None:
         plan = make_plan(
             kind, network, size=wanted, algorithm=algorithm, root=root if kind in _ROOTED else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hocket._checks import whole
 from hocket._options import seconds
 from hocket.errors import SpecError
 from hocket.runtime.arrays import OPERATIONS
@@ -49,6 +50,7 @@ DTYPES = (
 """Types that NumPy has, and so can check."""
 
 _MAX_SECONDS = 1e9
+_MAX_STREAMS = 64
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class ConnectOptions:
             raise SpecError("group", "is not a name of a group", "give a short text")
         for name in ("timeout", "join_timeout"):
             check_time(name, getattr(self, name))
+        whole("streams", self.streams, 1, _MAX_STREAMS)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from hocket.errors import SpecError
 class Pending:
     """A call that was started; its arrays belong to it until it has ended."""
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], Any], worker: Worker) -> None:
         self._work = work
+        self._worker = worker
         self._ended = threading.Event()
         self._result: Any = None
         self._error: BaseException | None = None
@@ -37,7 +38,12 @@ class Pending:
             If it has not ended in time.
         TransportError
             If it has failed.
+        SpecError
+            If who waits is a started call itself: this one only comes after it.
         """
+        if self._worker.is_inside and not self.done():
+            why = "a started call waits for one that comes after it"
+            raise SpecError(None, why, "wait where it was started, or call without start")
         if not self._ended.wait(timeout):
             raise TimeoutError(f"the call has not ended within {timeout} s")
         if self._error is not None:
@@ -80,17 +86,36 @@ class Worker:
         SpecError
             If it has been closed.
         """
-        if self._closed:
-            raise SpecError(None, "the communicator is closed")
+        self.check_open()
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="hocket-calls", daemon=True)
             self._thread.start()
-        self._last = Pending(work)
+        self._last = Pending(work, self)
         self._calls.put(self._last)
         return self._last
 
+    def check_open(self) -> None:
+        """Refuse calls after the end.
+
+        Raises
+        ------
+        SpecError
+            If it has been closed.
+        """
+        if self._closed:
+            raise SpecError(None, "the communicator is closed")
+
     def close(self) -> None:
-        """End after the calls that were started."""
+        """End after the calls that were started.
+
+        Raises
+        ------
+        SpecError
+            If one of them asks for it.
+        """
+        if self.is_inside:
+            why = "a started call cannot close its communicator"
+            raise SpecError(None, why, "close it where the call was started")
         self._closed = True
         if self._thread is not None:
             self._calls.put(None)
