@@ -230,7 +230,9 @@ def design_network(
     given: object = budget
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     if not is_number or not 0 < budget <= 1e15:
-        raise SpecError("budget", f"{shown(budget)} is no budget", "give a number above 0")
+        raise SpecError(
+            "budget", f"{shown(budget)} is no budget", "give a number above 0 and up to 1e15"
+        )
     prices = costs if isinstance(costs, CostsSpec) else costs_from_file(path_of("costs", costs))
     if prices.kinds or prices.dimensions:
         field = "kinds" if prices.kinds else "dimensions"

@@ -147,7 +147,9 @@ def _range(given: str) -> Iterable[int]:
     ):
         raise SpecError(None, f"{shown(given)} is no range of whole numbers", right)
     begin, end, by = map(int, digits)
-    if end < begin or by < (1 if step[0] == "+" else 2) or (step[0] != "+" and begin == 0):
+    if end < begin:
+        raise SpecError(None, f"{shown(given)} ends before it begins", right)
+    if by < (1 if step[0] == "+" else 2) or (step[0] != "+" and begin == 0):
         raise SpecError(None, f"{shown(given)} is no range of whole numbers", right)
     if step[0] == "+":
         count = (end - begin) // by + 1
