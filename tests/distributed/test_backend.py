@@ -114,13 +114,16 @@ def train(backend: str, *words: str, ranks: int, **more: str) -> Any:
     return found
 
 
-def same(steps: int, ranks: int, transport: str, net: str = "convolutions") -> list[float]:
+def same(
+    steps: int, ranks: int, transport: str, net: str = "convolutions", dtype: str = "float32"
+) -> list[float]:
     """Train with gloo and with hocket, and compare; the losses."""
-    words = (str(steps), "float32", net)
+    words = (str(steps), dtype, net)
     gloo = train("gloo", *words, ranks=ranks)
     ours = train("hocket", *words, ranks=ranks, HOCKET_TRANSPORT=transport)
     assert ours["calls"]["all-reduce"] > steps
-    assert ours["losses"] == pytest.approx(gloo["losses"], rel=1e-6)
+    allowed = 1e-6 if dtype == "float32" else 1e-12
+    assert ours["losses"] == pytest.approx(gloo["losses"], rel=allowed)
     losses: list[float] = ours["losses"]
     return losses
 
@@ -137,7 +140,8 @@ def test_training_has_the_losses_that_it_has_with_gloo(transport: str) -> None:
 def test_long_training_has_the_losses_that_it_has_with_gloo(
     transport: str, ranks: int, net: str
 ) -> None:
-    losses = same(200, ranks, transport, net)
+    """In double precision: in single, other orders of rounding grow to a millionth in 200 steps."""
+    losses = same(200, ranks, transport, net, "float64")
     assert sum(losses[-20:]) < sum(losses[:20])
 
 
