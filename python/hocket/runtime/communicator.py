@@ -528,9 +528,10 @@ class Communicator:
             return source
         if not np.may_share_memory(source, result):
             return source
-        starts = [each.__array_interface__["data"][0] for each in (source, result)]
-        own = self.rank * len(source) if kind == "all-gather" else 0
-        is_in_place = starts[0] - starts[1] == own and kind in ("all-gather", "reduce")
+        place = result
+        if kind == "all-gather":
+            place = result[self.rank * len(source) : (self.rank + 1) * len(source)]
+        is_in_place = kind in ("all-gather", "reduce") and _is_same(source, place)
         return source if is_in_place else source.copy()
 
     def _in_order(self, work: Callable[[], T]) -> T:
