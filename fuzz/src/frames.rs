@@ -1,6 +1,7 @@
 //! Any bytes as frames between a rank and its store, and as what stands before messages between ranks.
 
-use hocket_runtime::wire::{Agreement, Frame, Header};
+use hocket_runtime::agreement::Agreement;
+use hocket_runtime::wire::{Frame, Header};
 
 /// Reads the bytes as each of them, and writes again what was read.
 pub fn run(bytes: &[u8]) {

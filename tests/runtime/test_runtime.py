@@ -387,6 +387,12 @@ def arrays(comm: runtime.Communicator) -> list[str]:
     refuse(lambda: comm.all_reduce(turned, out=turned))
     refuse(lambda: comm.all_reduce(swapped, out=swapped))
     refuse(lambda: comm.all_reduce(in_place, "mean", out=in_place))
+    refuse(lambda: comm.all_reduce(np.ma.masked_less(numbers, 3)))
+    refuse(lambda: comm.empty(3, ">f4"))
+    if comm.rank > 0:
+        refuse(lambda: comm.broadcast(fixed))
+    given = fixed if comm.rank == 0 else np.zeros(24)
+    assert (comm.broadcast(given) == numbers).all()
     assert comm.start(comm.all_reduce, numbers).wait()[5] == 5 * comm.size
     return refused
 
@@ -403,7 +409,7 @@ def test_arrays_that_are_taken_copied_or_refused(transport: str) -> None:
     assert found[0][3] == (
         "out: its elements are not next to each other; give a contiguous array, or copy it"
     )
-    assert [len(each) for each in found] == [19, 19]
+    assert [len(each) for each in found] == [21, 22]
     assert "is read-only" in found[0][4]
     assert "must be of float64" in found[0][5]
     assert "an average of int32 is not defined" in found[0][8]

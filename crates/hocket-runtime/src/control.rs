@@ -47,13 +47,25 @@ impl Control {
             socket.set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;
             socket.write_all(&wire::GREETING)?;
             socket.write_all(&ours)?;
+            let mut greeting = [0; wire::GREETING.len()];
+            socket.read_exact(&mut greeting)?;
+            if greeting != wire::GREETING {
+                return Ok(None);
+            }
             let mut answer = [[0; wire::PROOF]; 2];
             socket.read_exact(answer.as_flattened_mut())?;
-            Ok(answer)
+            Ok(Some(answer))
         };
-        let [theirs, proof]: [Proof; 2] = exchange().map_err(|error: io::Error| {
-            format!("who listens there is no store: {}", crate::says(&error))
+        let answer = exchange().map_err(|error: io::Error| {
+            let why = match error.kind() {
+                io::ErrorKind::WouldBlock => "it says nothing".to_owned(),
+                _ => crate::says(&error),
+            };
+            format!("who listens there is no store: {why}")
         })?;
+        let Some([theirs, proof]): Option<[Proof; 2]> = answer else {
+            return Err("who listens there is no store of this version of hocket".to_owned());
+        };
         if !wire::proves(secret, "store", &[&ours, &theirs], &proof) {
             return Err("the store has another secret".to_owned());
         }

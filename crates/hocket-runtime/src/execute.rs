@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use hocket_core::program::{Buffer, Op};
 use rustix::event::{PollFd, PollFlags};
 
+use crate::agreement::Agreement;
 use crate::control::Control;
 use crate::error::{Code, Failure};
 use crate::links::{Links, Outgoing, Reading, Stream};
@@ -19,7 +20,7 @@ use crate::number::{Dtype, Reduction, combine};
 #[cfg(target_os = "linux")]
 use crate::pipes::Pipes;
 use crate::script::{Place, Script, Step};
-use crate::wire::{Agreement, Header};
+use crate::wire::Header;
 
 /// How often a wait looks whether the caller wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -87,6 +88,8 @@ pub(crate) struct Execution<'a> {
     /// Streams from which something comes, and all that are used.
     reads: Vec<(u32, u32)>,
     uses: Vec<(u32, u32)>,
+    /// Streams on which this rank only sends, and still waits to hear that the other has come for the same.
+    asks: BTreeSet<(u32, u32)>,
     ready: VecDeque<u32>,
     left: usize,
     moved: Instant,
@@ -103,7 +106,7 @@ impl<'a> Execution<'a> {
         let mut inboxes: Vec<Inbox> = Vec::new();
         let mut inbox_of = BTreeMap::new();
         let mut states = Vec::with_capacity(script.blocks.len());
-        let (mut reads, mut uses) = (BTreeSet::new(), BTreeSet::new());
+        let (mut reads, mut uses, mut asks) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for (number, block) in script.blocks.iter().enumerate() {
             let receives = block.steps.iter().filter(|step| step.op.receives());
             let lengths: Vec<usize> = receives.map(|&step| message(script, step).len).collect();
@@ -122,7 +125,11 @@ impl<'a> Execution<'a> {
                 inboxes.len() as u32 - 1
             });
             if let Some((peer, channel)) = block.send {
-                uses.insert(links.stream_of(peer, channel));
+                let key = links.stream_of(peer, channel);
+                uses.insert(key);
+                if script.only_sends && block.steps.iter().any(|step| step.op.sends()) {
+                    asks.insert(key);
+                }
             }
             states.push(State {
                 at: 0,
@@ -133,6 +140,7 @@ impl<'a> Execution<'a> {
             });
         }
         uses.extend(reads.iter().copied());
+        reads.extend(asks.iter().copied());
         for key in &uses {
             let stream = links.open.get_mut(key).expect("connected before");
             stream.opened = (false, false);
@@ -145,6 +153,19 @@ impl<'a> Execution<'a> {
             let key = links.stream_of(peer, channel);
             let stream = links.open.get_mut(&key).expect("connected before");
             stream.awaited += inboxes[inbox as usize].lengths.len();
+            if script.givers.contains(&peer) && !std::mem::replace(&mut stream.opened.0, true) {
+                stream.out.push_back(Outgoing {
+                    head: opening(&call.agreement),
+                    data: std::ptr::NonNull::dangling().as_ptr(),
+                    len: 0,
+                    sent: 0,
+                    block: None,
+                    _own: None,
+                });
+            }
+        }
+        for key in &asks {
+            links.open.get_mut(key).expect("connected before").awaited += 1;
         }
         Self {
             ready: (0..states.len() as u32).collect(),
@@ -163,12 +184,13 @@ impl<'a> Execution<'a> {
             inbox_of,
             reads: reads.into_iter().collect(),
             uses: uses.into_iter().collect(),
+            asks,
             moved: Instant::now(),
         }
     }
 
-    /// Runs to the end. `stop` is asked now and then whether the caller wants to stop.
-    pub fn run(mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
+    /// Runs to the end. `look` is asked now and then whether there is a reason to stop.
+    pub fn run(mut self, look: &mut dyn FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
         let mut looked = Instant::now();
         // What was read in an earlier call may be all that is missing.
         for key in self.reads.clone() {
@@ -186,6 +208,7 @@ impl<'a> Execution<'a> {
                 continue;
             }
             if self.left == 0
+                && self.asks.is_empty()
                 && self
                     .uses
                     .iter()
@@ -197,9 +220,7 @@ impl<'a> Execution<'a> {
             self.wait()?;
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
-                if stop() {
-                    return Err(Failure::new(Code::Interrupted, "the call was interrupted"));
-                }
+                look()?;
             }
         }
     }
@@ -411,17 +432,10 @@ impl<'a> Execution<'a> {
         let key = self.links.stream_of(peer, channel);
         let agreement = self.call.agreement;
         let stream = self.stream(key);
-        let mut head = Vec::with_capacity(2 * Header::BYTES + Agreement::BYTES);
-        if !std::mem::replace(&mut stream.opened.0, true) {
-            let bytes = Agreement::BYTES as u64;
-            let header = Header {
-                opens: true,
-                channel: 0,
-                bytes,
-            };
-            head.extend_from_slice(&header.encode());
-            head.extend_from_slice(&agreement.encode());
-        }
+        let mut head = match std::mem::replace(&mut stream.opened.0, true) {
+            true => Vec::with_capacity(Header::BYTES),
+            false => opening(&agreement),
+        };
         let header = Header {
             opens: false,
             channel,
@@ -433,7 +447,7 @@ impl<'a> Execution<'a> {
             data,
             len: place.len,
             sent: 0,
-            block,
+            block: Some(block),
             _own: own,
         });
         self.states[block as usize].phase = Phase::Sending;
@@ -456,8 +470,10 @@ impl<'a> Execution<'a> {
                     if first.sent == len {
                         let block = first.block;
                         stream.out.pop_front();
-                        self.end(block);
-                        self.wake(block);
+                        if let Some(block) = block {
+                            self.end(block);
+                            self.wake(block);
+                        }
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -487,13 +503,27 @@ impl<'a> Execution<'a> {
             .uses
             .iter()
             .filter(|key| !self.links.open[key].out.is_empty());
-        let awaited: BTreeSet<u32> = from.chain(sending.map(|key| key.0)).collect();
+        let asked = self.asks.iter().map(|key| key.0);
+        let awaited: BTreeSet<u32> = from.chain(sending.map(|key| key.0)).chain(asked).collect();
         crate::group::stalled(
             self.call.agreement.call,
             &awaited.into_iter().collect::<Vec<_>>(),
             self.control,
         )
     }
+}
+
+/// What stands before the first message of a call on a stream.
+fn opening(agreement: &Agreement) -> Vec<u8> {
+    let header = Header {
+        opens: true,
+        channel: 0,
+        bytes: Agreement::BYTES as u64,
+    };
+    let mut head = Vec::with_capacity(2 * Header::BYTES + Agreement::BYTES);
+    head.extend_from_slice(&header.encode());
+    head.extend_from_slice(&agreement.encode());
+    head
 }
 
 /// Where the bytes of a message that comes go, or how many they are.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hocket_core::collective::CollectiveKind;
 
+use crate::agreement::{Agreement, Way};
 use crate::control::Control;
 use crate::error::{Code, Failure};
 use crate::execute::{Call, Execution, buffers};
@@ -20,7 +21,7 @@ use crate::script::{Loaded, Script, parts};
 pub use crate::window::Board;
 #[cfg(target_os = "linux")]
 use crate::window::{Exchange, Window};
-use crate::wire::{Agreement, Frame};
+use crate::wire::Frame;
 
 /// How long the store may take to say who stands still, beyond the time in which it collects reports.
 const VERDICT: Duration = Duration::from_millis(300);
@@ -158,7 +159,12 @@ impl Group {
             );
             return Err(Failure::new(Code::Invalid, why));
         }
-        let agreement = self.open(loaded.hash(), request)?;
+        let way = if request.by_memory {
+            Way::Memory
+        } else {
+            Way::Tcp
+        };
+        let agreement = self.open(loaded.hash(), (task.kind, task.root), request, way)?;
         let call = Call {
             agreement,
             dtype: request.dtype,
@@ -206,7 +212,17 @@ impl Group {
             .and_then(|()| {
                 let at = buffers(places[0], places[1], &mut scratch);
                 let (links, control) = (&mut self.links, &mut self.control);
-                Execution::new(&self.scripts[&key], at, call, links, control).run(stop)
+                #[cfg(target_os = "linux")]
+                let window = self.window.as_ref();
+                let mut look = || {
+                    #[cfg(target_os = "linux")]
+                    window.map_or(Ok(()), |window| window.meets_others(&agreement))?;
+                    match stop() {
+                        true => Err(Failure::new(Code::Interrupted, "the call was interrupted")),
+                        false => Ok(()),
+                    }
+                };
+                Execution::new(&self.scripts[&key], at, call, links, control).run(&mut look)
             });
         self.scratch = scratch;
         self.settle(ended)?;
@@ -281,8 +297,7 @@ impl Group {
                 "{kind} reads {reads} bytes and writes {writes} here; the arrays have {has} and {room}"
             ));
         }
-        let plan = 1 + kind as u64 + (u64::from(root) << 8);
-        let agreement = self.open(plan, request)?;
+        let agreement = self.open(0, (kind, root), request, Way::Window)?;
         #[cfg(target_os = "linux")]
         {
             let exchange = Exchange {
@@ -320,7 +335,13 @@ impl Group {
     }
 
     /// Opens a call.
-    fn open(&mut self, plan: u64, request: &Request) -> Result<Agreement, Failure> {
+    fn open(
+        &mut self,
+        plan: u64,
+        (kind, root): (CollectiveKind, u32),
+        request: &Request,
+        way: Way,
+    ) -> Result<Agreement, Failure> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
@@ -328,13 +349,21 @@ impl Group {
             self.settle(Err(failure))?;
         }
         self.calls += 1;
-        Ok(Agreement {
+        let agreement = Agreement {
             call: self.calls,
             plan,
             elements: request.elements,
             dtype: request.dtype as u8,
             op: request.op as u8,
-        })
+            kind: kind as u8,
+            way: way as u8,
+            root: if kind.is_rooted() { root } else { 0 },
+        };
+        #[cfg(target_os = "linux")]
+        if let Some(window) = &self.window {
+            window.announce(&agreement);
+        }
+        Ok(agreement)
     }
 
     /// Ends a call; after a failure the others are told, and the group is dead.

@@ -12,13 +12,14 @@
 //! host, `pipes` carry messages through memory that both ranks map, and `window` does whole collectives there.
 //!
 //! # What holds
-//! - Before a byte of a call is used, both ends of a link, or all ranks of a window, have agreed on its number, plan,
-//!   type, operation and size.
+//! - Before a byte of a call is used, both ends of a link, or all ranks of a window, have agreed on its number, kind,
+//!   root, plan, type, operation and size; who sends and receives nothing returns when those that it sends to have said so.
 //! - A rank that dies, stands still or does something else is an error of all ranks within the timeout. Then the group is
 //!   dead, and what the call has written is undefined.
 
-pub mod error;
+pub mod agreement;
 mod control;
+pub mod error;
 mod execute;
 pub mod group;
 mod links;

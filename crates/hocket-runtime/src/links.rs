@@ -43,7 +43,7 @@ pub(crate) struct Outgoing {
     pub len: usize,
     pub sent: usize,
     /// Block that goes on when it is out.
-    pub block: u32,
+    pub block: Option<u32>,
     /// Where the data is, if not in a buffer of the call.
     pub _own: Option<Vec<u8>>,
 }

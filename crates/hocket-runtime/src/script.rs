@@ -202,6 +202,10 @@ pub(crate) struct Script {
     pub sizes: [usize; 3],
     /// Numbers of each part, as the caller has them and with what fills up chunks.
     pub part: (u64, u64),
+    /// Whether nobody sends anything to this rank, so that it must ask whether others have come for the same.
+    pub only_sends: bool,
+    /// Ranks that it receives from and of which the same is true, so that it must answer.
+    pub givers: Vec<u32>,
 }
 
 impl Script {
@@ -241,6 +245,8 @@ impl Script {
             places: Vec::new(),
             sizes: cut.sizes(program, rank),
             part: (part, padded),
+            only_sends: !is_sent_to(program, rank),
+            givers: Vec::new(),
         };
         let first = range.start;
         for block in range {
@@ -272,6 +278,15 @@ impl Script {
                 awaited_by: Vec::new(),
             });
         }
+        let mut from: Vec<u32> = script
+            .blocks
+            .iter()
+            .filter_map(|block| Some(block.recv?.0))
+            .collect();
+        from.sort_unstable();
+        from.dedup();
+        from.retain(|&peer| !is_sent_to(program, peer));
+        script.givers = from;
         for waiting in 0..script.blocks.len() {
             let awaited: Vec<u32> = script.blocks[waiting]
                 .steps
@@ -295,6 +310,14 @@ impl Script {
     pub fn targets(&self, step: Step) -> &[Place] {
         &self.places[step.first as usize..][step.sources as usize..step.count as usize]
     }
+}
+
+/// Whether a rank receives any message.
+fn is_sent_to(program: &Program, rank: u32) -> bool {
+    let mut steps = program
+        .blocks_of(rank)
+        .flat_map(|block| program.steps_of(block));
+    steps.any(|step| program.step(step).op.receives())
 }
 
 /// Parts of the whole vector that a kind has: one for each rank, or one.

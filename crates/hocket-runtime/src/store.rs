@@ -4,7 +4,7 @@
 //! the store says so to the others. A store holds any number of groups, and outlives ranks if it runs in
 //! a process of its own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -83,6 +83,8 @@ struct Room {
     id: u64,
     size: usize,
     members: BTreeMap<u32, Guest>,
+    /// Ranks that came, waited in vain and left.
+    gone: BTreeSet<u32>,
     /// Whether all are there and each has been told.
     is_full: bool,
     failed: bool,
@@ -173,7 +175,7 @@ fn greet(mut socket: &TcpStream, secret: &[u8]) -> io::Result<()> {
     socket.read_exact(&mut theirs)?;
     let ours = wire::challenge();
     let proof = wire::prove(secret, "store", &[&theirs, &ours]);
-    socket.write_all(&[ours, proof].concat())?;
+    socket.write_all(&[&wire::GREETING[..], &ours, &proof].concat())?;
     let mut answer = [0; wire::PROOF];
     socket.read_exact(&mut answer)?;
     if !wire::proves(secret, "rank", &[&ours, &theirs], &answer) {
@@ -249,6 +251,7 @@ impl Room {
             id,
             size,
             members: BTreeMap::new(),
+            gone: BTreeSet::new(),
             is_full: false,
             failed: false,
             waiting: BTreeMap::new(),
@@ -290,6 +293,10 @@ fn join(
         id
     });
     let room = rooms.by_id.get_mut(&id).expect("just found");
+    if room.members.is_empty() {
+        // Whoever came before has given up, and may have been told another number of ranks.
+        (room.size, room.opened) = (size as usize, Instant::now());
+    }
     if room.size != size as usize {
         let others: Vec<u32> = room.members.keys().copied().collect();
         let expected = room.size;
@@ -299,7 +306,9 @@ fn join(
         ));
     }
     if room.members.contains_key(&rank) {
-        return refuse(format!("rank {rank} has joined already"));
+        return refuse(format!(
+            "rank {rank} has joined already; give each process a rank of its own"
+        ));
     }
     enter(socket, room, member)?;
     state.changed.notify_all();
@@ -348,6 +357,7 @@ fn enter(socket: &TcpStream, room: &mut Room, member: Member) -> Result<(), Fail
         socket,
         is_alive: true,
     };
+    room.gone.remove(&guest.member.rank);
     room.members.insert(guest.member.rank, guest);
     Ok(())
 }
@@ -384,15 +394,23 @@ fn wait(state: &State, id: u64, rank: u32, patience: Duration) -> Result<(), Fai
             return Ok(());
         }
         if left.is_zero() {
-            let (who, time) = (crate::ranks(&missing), crate::seconds(patience));
-            let why = format!("{who} did not join within {time}");
-            rooms
-                .by_id
-                .get_mut(&id)
-                .expect("just found")
-                .members
-                .remove(&rank);
-            return Err(Failure::new(Code::Join, why).of(missing.first().copied(), 0));
+            let time = crate::seconds(patience);
+            let (gone, missing): (Vec<u32>, Vec<u32>) = missing
+                .into_iter()
+                .partition(|rank| room.gone.contains(rank));
+            let (who, why) = match missing.as_slice() {
+                [] => (
+                    &gone,
+                    format!("left again within {time}, as others were not there"),
+                ),
+                _ => (&missing, format!("did not join within {time}")),
+            };
+            let why = format!("{} {why}", crate::ranks(who));
+            let failure = Failure::new(Code::Join, why).of(who.first().copied(), 0);
+            let room = rooms.by_id.get_mut(&id).expect("just found");
+            room.members.remove(&rank);
+            room.gone.insert(rank);
+            return Err(failure);
         }
         let (guard, _) = state
             .changed
@@ -463,7 +481,10 @@ fn stalled(state: &State, id: u64, rank: u32, call: u64, awaited: Vec<u32>) {
         Some(rank) => format!("rank {rank} stands still: others wait for it"),
         None => {
             let waiting: Vec<u32> = room.waiting.keys().copied().collect();
-            format!("{} wait for each other", crate::ranks(&waiting))
+            match waiting.as_slice() {
+                [one] => format!("rank {one} waits, and nobody says for whom"),
+                _ => format!("{} wait for each other", crate::ranks(&waiting)),
+            }
         }
     };
     let failure = Failure::new(Code::Stalled, why).of(culprit, call);

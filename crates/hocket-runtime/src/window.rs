@@ -10,17 +10,17 @@ mod direct;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
 use hocket_core::collective::CollectiveKind;
 
+use crate::agreement::Agreement;
 use crate::control::Control;
 use crate::error::{Code, Failure};
 use crate::memory::{self, Mapping, SLEEP};
 use crate::number::{Dtype, Reduction, combine_all, divide};
 use crate::pipes::{self, Pipes};
-use crate::wire::Agreement;
 
 use direct::Places;
 pub use direct::{Board, Shelf};
@@ -31,7 +31,7 @@ const BLOCK: usize = 1 << 20;
 const SMALL: usize = 32 << 10;
 /// A rank's words lie this far apart, so that no two share a line of a cache.
 const APART: usize = 128;
-/// Words of each rank: where it is, and what it has come for, in both turns.
+/// Words of each rank: where it is, what it has come for, in both turns, and what call it is at.
 const WORDS: usize = 4 * APART;
 
 /// What a call moves, and where.
@@ -146,6 +146,7 @@ impl Window {
             if let Some(failure) = meeting.control.poll()? {
                 return Err(failure);
             }
+            self.meets_others(&meeting.agreement)?;
             if (meeting.stop)() {
                 return Err(Failure::new(Code::Interrupted, "the call was interrupted"));
             }
@@ -157,7 +158,40 @@ impl Window {
                     at != self.tick
                 };
                 let late: Vec<u32> = (0..self.ranks as u32).filter(is_late).collect();
-                return Err(crate::group::stalled(meeting.call, &late, meeting.control));
+                let call = meeting.agreement.call;
+                return Err(crate::group::stalled(call, &late, meeting.control));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a rank says what call it is at: a count that is odd while it writes, and what it has come for.
+    fn current(rank: usize) -> usize {
+        2 * APART + rank * WORDS + 3 * APART
+    }
+
+    /// Says what call this rank is at, whatever the call goes through.
+    pub fn announce(&self, agreement: &Agreement) {
+        let at = Self::current(self.rank);
+        let count = self.word(at).load(Ordering::Relaxed);
+        self.word(at)
+            .store(count.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.write(at + 4, &agreement.encode());
+        self.word(at)
+            .store(count.wrapping_add(2), Ordering::Release);
+    }
+
+    /// An error if some rank is at the same call and has come for something else: it would be waited for in vain.
+    pub fn meets_others(&self, ours: &Agreement) -> Result<(), Failure> {
+        for rank in (0..self.ranks).filter(|&rank| rank != self.rank) {
+            let at = Self::current(rank);
+            let count = self.word(at).load(Ordering::Acquire);
+            let theirs = Agreement::decode(&self.read(at + 4));
+            fence(Ordering::Acquire);
+            let is_whole = count % 2 == 0 && self.word(at).load(Ordering::Relaxed) == count;
+            if is_whole && theirs.call == ours.call && theirs != *ours {
+                return Err(differ(ours, &theirs, rank));
             }
         }
         Ok(())
@@ -171,19 +205,26 @@ impl Window {
     /// Says what this rank has come for.
     fn declare(&self, agreement: &Agreement, places: &Places) {
         let at = self.declared(self.rank);
-        let said = [&agreement.encode()[..], &places.encode()[..]].concat();
-        for (index, bytes) in said.chunks_exact(4).enumerate() {
+        self.write(at, &agreement.encode());
+        self.write(at + Agreement::BYTES, &places.encode());
+    }
+
+    /// Part of what a rank has declared.
+    fn said<const BYTES: usize>(&self, rank: usize, from: usize) -> [u8; BYTES] {
+        self.read(self.declared(rank) + from)
+    }
+
+    fn write(&self, at: usize, bytes: &[u8]) {
+        for (index, bytes) in bytes.chunks_exact(4).enumerate() {
             let word = u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
             self.word(at + 4 * index).store(word, Ordering::Relaxed);
         }
     }
 
-    /// Part of what a rank has declared.
-    fn said<const BYTES: usize>(&self, rank: usize, from: usize) -> [u8; BYTES] {
+    fn read<const BYTES: usize>(&self, at: usize) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         for (index, bytes) in bytes.chunks_exact_mut(4).enumerate() {
-            let at = self.declared(rank) + from + 4 * index;
-            let word = self.word(at).load(Ordering::Relaxed);
+            let word = self.word(at + 4 * index).load(Ordering::Relaxed);
             bytes.copy_from_slice(&word.to_le_bytes());
         }
         bytes
@@ -194,9 +235,7 @@ impl Window {
         for rank in 0..self.ranks {
             let theirs = Agreement::decode(&self.said(rank, 0));
             if theirs != *ours {
-                let why = ours.differences(&theirs, rank as u32);
-                let failure = Failure::new(Code::Mismatch, why);
-                return Err(failure.of(Some(rank as u32), ours.call));
+                return Err(differ(ours, &theirs, rank));
             }
         }
         Ok(())
@@ -213,7 +252,7 @@ impl Window {
             control,
             stop,
             timeout: exchange.timeout,
-            call: exchange.agreement.call,
+            agreement: exchange.agreement,
         };
         let places = self.shelf.places(exchange, self.ranks);
         self.declare(&exchange.agreement, &places);
@@ -437,10 +476,15 @@ impl Window {
     }
 }
 
+fn differ(ours: &Agreement, theirs: &Agreement, rank: usize) -> Failure {
+    let why = ours.differences(theirs, rank as u32);
+    Failure::new(Code::Mismatch, why).of(Some(rank as u32), ours.call)
+}
+
 /// What a rank looks at while it waits for others.
 struct Meeting<'a> {
     control: &'a mut Control,
     stop: &'a mut dyn FnMut() -> bool,
     timeout: Duration,
-    call: u64,
+    agreement: Agreement,
 }

@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
+use crate::agreement::Agreement;
 use crate::error::{Code, Failure};
 
 /// Bytes of a challenge and of an answer to it.
@@ -20,10 +21,10 @@ pub type Proof = [u8; PROOF];
 pub const MAX_FRAME: usize = 1 << 20;
 
 /// How a rank greets a store: whoever does not say this is a stranger.
-pub const GREETING: [u8; 8] = *b"hocket\x02S";
+pub const GREETING: [u8; 8] = *b"hocket\x03S";
 
 /// How a rank greets another.
-pub const LINK_GREETING: [u8; 8] = *b"hocket\x02L";
+pub const LINK_GREETING: [u8; 8] = *b"hocket\x03L";
 
 /// The answer to a challenge, by whoever knows the secret. `role` keeps an answer from being used elsewhere.
 pub fn prove(secret: &[u8], role: &str, parts: &[&[u8]]) -> Proof {
@@ -75,6 +76,10 @@ pub struct Member {
     pub file: u32,
     /// What it chooses plans by: equal for equal tables; 0 if it has none.
     pub table: u64,
+    /// Streams of each link.
+    pub streams: u32,
+    /// Whether it would share memory.
+    pub shares: bool,
 }
 
 /// A frame between a rank and the store.
@@ -144,6 +149,8 @@ impl Writer {
         self.short(member.process);
         self.short(member.file);
         self.number(member.table);
+        self.short(member.streams);
+        self.0.push(member.shares.into());
     }
 }
 
@@ -181,6 +188,12 @@ impl<'a> Reader<'a> {
             process: self.short()?,
             file: self.short()?,
             table: self.number()?,
+            streams: self.short()?,
+            shares: match self.take(1)? {
+                [0] => false,
+                [1] => true,
+                _ => return None,
+            },
         })
     }
 }
@@ -337,83 +350,6 @@ impl Frame {
     }
 }
 
-/// What all ranks must agree on before a byte of a call is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Agreement {
-    /// Number of the call.
-    pub call: u64,
-    /// What is run: a plan's hash, or a pattern of the window.
-    pub plan: u64,
-    /// Numbers of the whole vector.
-    pub elements: u64,
-    /// Type of the numbers.
-    pub dtype: u8,
-    /// What is done to them.
-    pub op: u8,
-}
-
-impl Agreement {
-    /// Bytes of an agreement.
-    pub const BYTES: usize = 32;
-
-    /// As bytes.
-    pub fn encode(&self) -> [u8; Self::BYTES] {
-        let mut out = [0; Self::BYTES];
-        out[..8].copy_from_slice(&self.call.to_le_bytes());
-        out[8..16].copy_from_slice(&self.plan.to_le_bytes());
-        out[16..24].copy_from_slice(&self.elements.to_le_bytes());
-        (out[24], out[25]) = (self.dtype, self.op);
-        out
-    }
-
-    /// From bytes.
-    pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
-        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-        Self {
-            call: number(0),
-            plan: number(8),
-            elements: number(16),
-            dtype: bytes[24],
-            op: bytes[25],
-        }
-    }
-
-    /// How two ranks differ, in words: `theirs` is of rank `peer`.
-    pub fn differences(&self, theirs: &Self, peer: u32) -> String {
-        let name = |dtype: u8| {
-            let known = crate::number::Dtype::ALL.get(dtype as usize);
-            known.map_or("an unknown type", |dtype| dtype.name())
-        };
-        let op = |op: u8| {
-            let known = crate::number::Reduction::ALL.get(op as usize);
-            known.map_or("unknown", |op| op.name())
-        };
-        let mut found = Vec::new();
-        if self.call != theirs.call {
-            found.push(format!("is at call {}, not {}", theirs.call, self.call));
-        }
-        if self.plan != theirs.plan {
-            let (theirs, ours) = (theirs.plan, self.plan);
-            found.push(format!("runs plan {theirs:016x}, not {ours:016x}"));
-        }
-        if self.dtype != theirs.dtype {
-            found.push(format!(
-                "has {}, not {}",
-                name(theirs.dtype),
-                name(self.dtype)
-            ));
-        }
-        if self.op != theirs.op {
-            found.push(format!("asks for {}, not {}", op(theirs.op), op(self.op)));
-        }
-        if self.elements != theirs.elements {
-            let (theirs, ours) = (theirs.elements, self.elements);
-            found.push(format!("has {theirs} numbers, not {ours}"));
-        }
-        format!("rank {peer} {}", found.join(" and "))
-    }
-}
-
 /// What stands before the bytes of a message between ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -468,17 +404,21 @@ mod tests {
             ".{0,30}",
             any::<Proof>(),
             ".{0,30}",
-            any::<(u32, u32, u64)>(),
+            any::<(u32, u32, u64, u32, bool)>(),
         )
             .prop_map(
-                |(rank, address, challenge, host, (process, file, table))| Member {
-                    rank,
-                    address,
-                    challenge,
-                    host,
-                    process,
-                    file,
-                    table,
+                |(rank, address, challenge, host, (process, file, table, streams, shares))| {
+                    Member {
+                        rank,
+                        address,
+                        challenge,
+                        host,
+                        process,
+                        file,
+                        table,
+                        streams,
+                        shares,
+                    }
                 },
             )
     }

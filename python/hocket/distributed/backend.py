@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import Work
 
 from hocket.distributed.promise import Promise
-from hocket.distributed.tensors import array_of
+from hocket.distributed.tensors import array_of, plain
 from hocket.errors import InfeasibleError
 from hocket.runtime import Communicator, connect, serve
 from hocket.runtime.pending import Pending
@@ -154,7 +154,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
         def work() -> None:
             for parts, tensor in zip(outputs, inputs, strict=True):
-                array, dtype = array_of(tensor.contiguous())
+                array, dtype = array_of(plain(tensor))
                 whole = self._comm.all_gather(array, dtype=dtype)
                 _spread(whole, parts)
 
@@ -166,7 +166,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         """Give all ranks the tensors of all ranks, in one."""
 
         def work() -> None:
-            array, dtype = array_of(tensor.contiguous())
+            array, dtype = array_of(plain(tensor))
             with _Whole(output) as (whole, _):
                 self._comm.all_gather(array, out=whole, dtype=dtype)
 
@@ -179,7 +179,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
         def work() -> None:
             for output, tensor in zip(outputs, inputs, strict=True):
-                array, dtype = array_of(tensor.contiguous())
+                array, dtype = array_of(plain(tensor))
                 with _Whole(output) as (whole, _):
                     self._comm.all_gather(array, out=whole, dtype=dtype)
 
@@ -195,7 +195,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
         def work() -> None:
             for output, tensor in zip(outputs, inputs, strict=True):
-                array, dtype = array_of(tensor.contiguous())
+                array, dtype = array_of(plain(tensor))
                 with _Whole(output) as (own, _):
                     self._comm.reduce_scatter(array, op, out=own, dtype=dtype)
 
@@ -226,7 +226,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
             return self._by_gloo("_reduce_scatter_base", output, tensor, opts)
 
         def work() -> None:
-            array, dtype = array_of(tensor.contiguous())
+            array, dtype = array_of(plain(tensor))
             with _Whole(output) as (own, _):
                 self._comm.reduce_scatter(array, op, out=own, dtype=dtype)
 
@@ -245,7 +245,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
             return self._by_gloo("alltoall_base", output, tensor, output_sizes, sizes, opts)
 
         def work() -> None:
-            array, dtype = array_of(tensor.contiguous())
+            array, dtype = array_of(plain(tensor))
             with _Whole(output) as (whole, _):
                 self._comm.all_to_all(array, out=whole, dtype=dtype)
 
@@ -256,7 +256,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         root = opts.rootRank
 
         def work() -> None:
-            array, dtype = array_of(inputs[0].contiguous())
+            array, dtype = array_of(plain(inputs[0]))
             whole = self._comm.gather(array, root, dtype=dtype)
             if whole is not None:
                 _spread(whole, outputs[0])
@@ -326,7 +326,7 @@ class _Whole:
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._tensor = tensor.detach()
-        self._work = self._tensor.contiguous()
+        self._work = plain(self._tensor)
 
     def __enter__(self) -> tuple[Any, str | None]:
         return array_of(self._work)

@@ -48,6 +48,11 @@ class _Memory:
         }
 
 
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Give a tensor in one piece, and no view that conjugates or negates when read: itself, or a copy."""
+    return tensor.resolve_conj().resolve_neg().contiguous()
+
+
 def array_of(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None]:
     """Give a tensor's elements in a row, and the type that NumPy does not know.
 

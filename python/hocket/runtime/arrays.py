@@ -149,6 +149,8 @@ def check_op(op: str) -> None:
 
 
 def _array(name: str, given: object) -> npt.NDArray[Any]:
+    if isinstance(given, np.ma.MaskedArray):
+        raise SpecError(name, "has a mask, which cannot be sent", "give its data, or fill it")
     if isinstance(given, np.ndarray | np.generic):
         return np.asarray(given)
     try:

@@ -149,6 +149,8 @@ class Communicator:
             raise SpecError("shape", f"makes no array: {error}", "give lengths of axes") from None
         if kind.hasobject:
             raise SpecError("dtype", "holds objects of Python", "give numbers")
+        if not kind.isnative:
+            raise SpecError("dtype", f"{kind} is not in this machine's order of bytes", "turn it")
         if not self._group.shares:
             return np.empty(like.shape, kind)
         memory = self._in_order(lambda: self._group.allocate(like.nbytes))
@@ -352,12 +354,14 @@ class Communicator:
         See :meth:`all_reduce` for the errors.
         """
         given = numbers("array", array, dtype)
-        result = given
-        if not self._is(root):
-            result = target("array", array, given, given.array.shape)
-        source = given.bytes if self._is(root) else None
-        self._do("broadcast", root, "sum", given, source, result.bytes, given.count, plan)
-        return result.array
+        if self._is(root):
+            source = given.bytes
+            # A plan's steps may write where the root has its numbers: what it has already.
+            room = source if source.flags.writeable else source.copy()
+        else:
+            source, room = None, target("array", array, given, given.array.shape).bytes
+        self._do("broadcast", root, "sum", given, source, room, given.count, plan)
+        return given.array
 
     def barrier(self) -> None:
         """Return when all ranks have called it.

@@ -5,10 +5,11 @@ use std::io;
 use hocket_core::program::Op;
 
 use super::{Execution, Phase};
+use crate::agreement::Agreement;
 use crate::error::{Code, Failure};
 use crate::links::Reading;
 use crate::script::Step;
-use crate::wire::{Agreement, Header};
+use crate::wire::Header;
 use std::time::Instant;
 
 impl Execution<'_> {
@@ -224,6 +225,9 @@ impl Execution<'_> {
             }
             stream.opened.1 = true;
             stream.take(Header::BYTES + Agreement::BYTES);
+            if self.asks.remove(&key) {
+                self.stream(key).awaited -= 1;
+            }
             return Ok(true);
         }
         if !stream.opened.1 {
@@ -257,7 +261,7 @@ impl Execution<'_> {
                 inbox.peer == key.0 && (inbox.begun < inbox.lengths.len() || inbox.wanted)
             });
             let cut = matches!(stream.reading, Reading::Body { .. });
-            if needed || cut {
+            if needed || cut || self.asks.contains(&key) {
                 return Err(self.broken(key.0, "ended"));
             }
         }

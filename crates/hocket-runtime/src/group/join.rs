@@ -52,13 +52,15 @@ impl Group {
             process: if number > 0 { std::process::id() } else { 0 },
             file: number,
             table: options.table,
+            streams: options.streams,
+            shares: options.shares,
         };
         let (id, members) = control.join(&frame(member, options), options.patience)?;
         let own = members
             .iter()
             .position(|member| member.challenge == challenge);
         let rank = own.ok_or_else(|| Failure::new(Code::Join, "the store left this rank out"))?;
-        same_tables(&members, options)?;
+        same_options(&members, options)?;
         let old_ranks = members.iter().map(|member| member.rank).collect();
         #[cfg(target_os = "linux")]
         let window = file.and_then(|file| {
@@ -149,19 +151,48 @@ impl Group {
     }
 }
 
-/// Refuses a group whose ranks would choose plans by different tables.
-fn same_tables(members: &[Member], options: &GroupOptions) -> Result<(), Failure> {
-    let text = |table: u64| match table {
-        0 => "no table of plans".to_owned(),
-        _ => format!("the table of plans {table:016x}"),
-    };
-    let first = members[0].table;
-    let Some(other) = members.iter().position(|member| member.table != first) else {
+/// Refuses a group whose ranks would choose plans by different tables, or would not meet on the same ways.
+fn same_options(members: &[Member], options: &GroupOptions) -> Result<(), Failure> {
+    same(
+        members,
+        options.table,
+        |member| member.table,
+        |&table| match table {
+            0 => "has no table of plans".to_owned(),
+            _ => format!("has the table of plans {table:016x}"),
+        },
+    )?;
+    same(
+        members,
+        options.streams,
+        |member| member.streams,
+        |streams| format!("has {streams} streams a link"),
+    )?;
+    same(
+        members,
+        options.shares,
+        |member| member.shares,
+        |&shares| match shares {
+            true => "would share memory".to_owned(),
+            false => "goes over TCP alone".to_owned(),
+        },
+    )
+}
+
+/// Refuses a group whose ranks have not all the same of something.
+fn same<T: PartialEq>(
+    members: &[Member],
+    own: T,
+    of: impl Fn(&Member) -> T,
+    says: impl Fn(&T) -> String,
+) -> Result<(), Failure> {
+    let first = of(&members[0]);
+    let Some(other) = members.iter().position(|member| of(member) != first) else {
         return Ok(());
     };
-    let (has, hers) = (text(members[other].table), text(first));
-    let why = format!("rank {other} has {has}, rank 0 {hers}; give all ranks the same");
-    let culprit = if first == options.table { other } else { 0 };
+    let (hers, his) = (says(&of(&members[other])), says(&first));
+    let why = format!("rank {other} {hers}, rank 0 {his}; give all ranks the same");
+    let culprit = if first == own { other } else { 0 };
     Err(Failure::new(Code::Mismatch, why).of(Some(culprit as u32), 0))
 }
 

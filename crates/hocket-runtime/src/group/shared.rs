@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hocket_core::collective::CollectiveKind;
 
 use super::{Board, Group, NO_MEMORY, Request};
+use crate::agreement::{Agreement, Way};
 use crate::error::{Code, Failure};
 use crate::memory;
 use crate::number::{Dtype, Reduction};
@@ -55,7 +56,6 @@ impl Group {
         own: [u64; 2],
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<[u64; 2]>, Failure> {
-        const PATTERN: u64 = 1 << 40;
         let mut said = vec![[0; 2]; self.size() as usize];
         let request = Request {
             dtype: Dtype::U64,
@@ -72,7 +72,12 @@ impl Group {
             input: own.as_ptr().cast(),
             output: said.as_mut_ptr().cast(),
             bytes: size_of_val(said.as_slice()),
-            agreement: self.open(PATTERN, &request)?,
+            agreement: self.open(
+                Agreement::BOARD,
+                (CollectiveKind::AllGather, 0),
+                &request,
+                Way::Window,
+            )?,
             timeout: self.options.timeout,
         };
         let window = self.window.as_mut().expect("the group shares memory");

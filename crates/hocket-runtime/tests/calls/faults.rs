@@ -76,6 +76,103 @@ fn a_rank_that_leaves_or_stands_still_is_named_and_the_others_go_on() {
     }
 }
 
+/// Runs a rooted kind at each rank, with the roots that each believes in; gives what they are told.
+fn with_roots(kind: CollectiveKind, size: u32, roots: impl Fn(u32) -> u32 + Sync) -> Vec<Failure> {
+    let timeout = Duration::from_secs(2);
+    let failed = with_group(size, false, timeout, |mut group| {
+        let root = roots(group.rank());
+        let plan = load(kind, root, size, Algorithm::Direct).expect("it applies");
+        let mut numbers = vec![1i32; 12];
+        let mut room = vec![0i32; 12];
+        let (input, output) = (area(&mut numbers), area(&mut room));
+        let request = Request {
+            dtype: Dtype::I32,
+            op: Reduction::Sum,
+            elements: 12,
+            by_memory: false,
+        };
+        // SAFETY: both live until the call has ended.
+        unsafe { group.run(&plan, &request, input, output, &mut || false) }
+    });
+    let failed = failed.into_iter();
+    failed
+        .map(|ended| ended.expect_err("their roots differ"))
+        .collect()
+}
+
+#[test]
+fn ranks_that_all_take_themselves_for_the_root_are_told_in_that_call() {
+    for kind in [
+        CollectiveKind::Broadcast,
+        CollectiveKind::Scatter,
+        CollectiveKind::Reduce,
+        CollectiveKind::Gather,
+    ] {
+        for size in [2, 3] {
+            let started = Instant::now();
+            for failure in with_roots(kind, size, |rank| rank) {
+                assert_eq!(
+                    (failure.code, failure.call),
+                    (Code::Mismatch, 1),
+                    "{kind} {failure}"
+                );
+                let root = format!("calls {kind} with root ");
+                assert!(failure.why.contains(&root), "{failure}");
+            }
+            assert!(started.elapsed() < Duration::from_secs(2), "{kind}");
+        }
+    }
+}
+
+#[test]
+fn a_call_by_a_plan_and_one_without_are_told_apart() {
+    let ring = load(CollectiveKind::AllReduce, 0, 3, Algorithm::Ring).expect("it applies");
+    let started = Instant::now();
+    let failures = with_group(3, true, Duration::from_secs(5), |mut group| {
+        let plan = (group.rank() == 1).then_some(&ring);
+        sum(&mut group, plan, 1000).expect_err("they go different ways")
+    });
+    for failure in failures {
+        assert_eq!(failure.code, Code::Mismatch, "{failure}");
+        assert!(
+            failure.why.contains("shared memory without a plan"),
+            "{failure}"
+        );
+    }
+    assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn ranks_with_other_options_do_not_make_a_group() {
+    type Change = fn(&mut GroupOptions);
+    let changes: [(Change, &str); 2] = [
+        (
+            |given| given.streams = 2,
+            "rank 1 has 2 streams a link, rank 0 has 1 streams a link",
+        ),
+        (
+            |given| given.shares = false,
+            "rank 1 goes over TCP alone, rank 0 would share memory",
+        ),
+    ];
+    for (change, says) in changes {
+        let store = Store::listen("127.0.0.1:0", b"secret").expect("a free port");
+        std::thread::scope(|scope| {
+            for rank in 0..2 {
+                let mut options = options(&store, rank, 2, true);
+                if rank == 1 {
+                    change(&mut options);
+                }
+                scope.spawn(move || {
+                    let failure = Group::connect(&options).expect_err("they differ");
+                    assert_eq!(failure.code, Code::Mismatch);
+                    assert!(failure.why.starts_with(says), "{failure}");
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn joining_fails_with_a_reason() {
     let store = Store::listen("127.0.0.1:0", b"secret").expect("a free port");
@@ -93,6 +190,14 @@ fn joining_fails_with_a_reason() {
         (code, why.as_str()),
         (Code::Join, "rank 1 did not join within 0.3 s")
     );
+    let late = std::thread::scope(|scope| {
+        let early = scope.spawn(|| join(&|given| given.size = 3));
+        std::thread::sleep(Duration::from_millis(150));
+        let late = join(&|given| (given.size, given.rank) = (3, 2));
+        early.join().expect("no panic");
+        late.1
+    });
+    assert_eq!(late, "rank 1 did not join within 0.3 s");
     let (code, why) = join(&|given| given.secret = b"other".to_vec());
     assert_eq!(code, Code::Join);
     assert!(why.contains("secret"), "{why}");
@@ -101,6 +206,26 @@ fn joining_fails_with_a_reason() {
         (code, why.as_str()),
         (Code::Invalid, "rank: 2 of 2 ranks; give 0 to 1")
     );
+    let stranger = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = stranger.local_addr().expect("it has one").to_string();
+    let (_, why) = join(&|given| given.address.clone_from(&address));
+    assert!(
+        why.ends_with("who listens there is no store: it says nothing"),
+        "{why}"
+    );
+    let answering = std::thread::spawn(move || {
+        use std::io::Write;
+        stranger.accept().expect("the first gave up");
+        let (mut socket, _) = stranger.accept().expect("who joins");
+        let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nServer: something of some length\r\n\r\n";
+        socket.write_all(answer).expect("it takes that");
+    });
+    let (_, why) = join(&|given| given.address.clone_from(&address));
+    assert!(
+        why.ends_with("is no store of this version of hocket"),
+        "{why}"
+    );
+    answering.join().expect("no panic");
     let (_, why) = join(&|given| given.address = "127.0.0.1:1".to_owned());
     assert!(why.contains("no store there"), "{why}");
     let (code, why) = join(&|given| {
@@ -126,7 +251,7 @@ fn strangers_are_closed_and_disturb_nobody() {
     for greeting in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         &[0; 4096],
-        b"hocket\x02Sxxxx",
+        b"hocket\x03Sxxxx",
         b"",
     ] {
         let mut stranger = TcpStream::connect(store.address()).expect("it listens");
@@ -148,6 +273,6 @@ fn strangers_are_closed_and_disturb_nobody() {
             .expect("a time");
         let mut answer = Vec::new();
         let _ = stranger.read_to_end(&mut answer);
-        assert!(answer.is_empty() || answer.len() == 64);
+        assert!(answer.is_empty() || answer.len() == 72);
     }
 }

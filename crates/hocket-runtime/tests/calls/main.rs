@@ -278,7 +278,7 @@ fn ranks_with_different_tables_are_told() {
                 assert_eq!(failure.code, Code::Mismatch);
                 assert_eq!(
                     failure.why,
-                    "rank 2 has no table of plans, rank 0 the table of plans 0000000000000007; \
+                    "rank 2 has no table of plans, rank 0 has the table of plans 0000000000000007; \
                      give all ranks the same"
                 );
             });
