@@ -151,7 +151,11 @@ def test_the_published_schema_is_that_of_the_code(validator: Any) -> None:
     )
     validator.check_schema(validator.schema)
     elsewhere = {"traced-workload", "testbed-study", "testbed-steering", "calibration"}
-    elsewhere |= {"nccl-asked-tuner", "testbed-plans"}  # where a plugin, or a testbed, is built
+    elsewhere |= {
+        "nccl-asked-tuner",
+        "testbed-plans",
+        "testbed-clos-plans",
+    }  # where a plugin, or a testbed, is built
     assert {each for each, _ in COMMANDS.values()} | elsewhere == set(DOCUMENTS), (
         "tests of from-torch run where PyTorch is, those of testbeds where one can be built"
     )

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.built import programs
+from tests.built import preload, programs
 
 from hocket import testbed
 from hocket.cli import run
@@ -136,11 +136,12 @@ def test_page(
     missing = testbed.what_is_missing()
     if page.name == "testbed.md" and missing is not None:
         pytest.skip(f"no testbed can be built here: {missing[0]}")
-    if page.name == "controller.md":
+    if page.name in ("controller.md", "testbed.md"):
         found = programs()
-        if not found:
+        library = preload()
+        if not found or library is None:
             pytest.skip("the controller is not built: cargo test -p hocket-controller")
-        for name, path in found.items():
+        for name, path in (*found.items(), ("HOCKET_PRELOAD", str(library))):
             monkeypatch.setenv(name, path)
         monkeypatch.setenv("HOCKET_AGENT_SOCKET", "agent.sock")
     monkeypatch.chdir(tmp_path)

@@ -15,6 +15,7 @@ from shutil import which
 from threading import Thread
 
 import pytest
+from tests.built import preload
 
 from .stand_in import agent
 
@@ -24,18 +25,10 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def library() -> Path:
     """The library, built if it is not yet."""
-    if sys.platform != "linux" or which("cargo") is None:
+    found = preload()
+    if found is None:
         pytest.skip("the library is of Linux and built by cargo")
-    built = subprocess.run(
-        ["cargo", "build", "--locked", "--quiet", "-p", "hocket-preload", "--profile", "preload"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stderr
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return target / "preload" / "libhocket_preload.so"
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from tests.built import programs
+from tests.built import preload, programs
 
 import hocket as hk
 
@@ -19,6 +19,15 @@ def controller_programs(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("the controller is not built: cargo test -p hocket-controller")
     for name, path in found.items():
         monkeypatch.setenv(name, path)
+
+
+@pytest.fixture
+def controller_library(controller_programs: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller, its agent, and the library that asks the agent."""
+    library = preload()
+    if library is None:
+        pytest.skip("the library is built by cargo")
+    monkeypatch.setenv("HOCKET_PRELOAD", str(library))
 
 
 @pytest.fixture

@@ -6,7 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::line::Protocol;
 use crate::ports::Ends;
 
-/// Sockets with a receiver: where they go, and the port that they send from.
+/// TCP's states FIN_WAIT2, TIME_WAIT and CLOSE: all has been sent, and the receiver has it.
+const OVER: [&str; 3] = ["05", "06", "07"];
+
+/// Sockets with a receiver that may still send: where they go, and the port that they send from.
 pub(crate) fn connected() -> BTreeSet<(Ends, u16)> {
     let mut all = BTreeSet::new();
     for (name, protocol) in [
@@ -31,13 +34,14 @@ pub(crate) fn connected() -> BTreeSet<(Ends, u16)> {
 fn socket(line: &str, protocol: Protocol) -> Option<(Ends, u16)> {
     let mut words = line.split_whitespace().skip(1);
     let [(src, sport), (dst, dport)] = [address(words.next()?)?, address(words.next()?)?];
+    let is_over = protocol == Protocol::Tcp && OVER.contains(&words.next()?);
     let ends = Ends {
         protocol,
         src,
         dst,
         dport,
     };
-    (dport != 0).then_some((ends, sport))
+    (dport != 0 && !is_over).then_some((ends, sport))
 }
 
 fn address(text: &str) -> Option<(IpAddr, u16)> {
@@ -63,6 +67,7 @@ fn address(text: &str) -> Option<(IpAddr, u16)> {
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -79,5 +84,13 @@ mod tests {
         };
         assert!(connected().contains(&(ends, own.port())));
         assert_eq!(socket("header without sockets", Protocol::Tcp), None);
+        // Its own side has sent all and says so; the other has heard it, and waits for no more.
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let is_over = || !connected().contains(&(ends, own.port()));
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while !is_over() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(is_over());
     }
 }

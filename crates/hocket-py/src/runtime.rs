@@ -362,7 +362,7 @@ fn time(name: &str, value: f64) -> Result<Duration, CoreError> {
 #[pymethods]
 impl PyGroup {
     #[staticmethod]
-    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams, table=0, ways=None, pacer=None, routes=None))]
+    #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams, table=0, ways=None, pacer=None, routes=None, local=None, outward=false))]
     #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
     fn connect(
         py: Python<'_>,
@@ -379,6 +379,8 @@ impl PyGroup {
         ways: Option<Vec<(u32, u32, IpAddr)>>,
         pacer: Option<&PyPacer>,
         routes: Option<Vec<(u32, u32, Vec<u32>)>>,
+        local: Option<IpAddr>,
+        outward: bool,
     ) -> Result<Self, CoreError> {
         let ways = ways.unwrap_or_default().into_iter();
         let options = GroupOptions {
@@ -392,6 +394,8 @@ impl PyGroup {
             shares,
             streams,
             table,
+            local,
+            outward,
             ways: ways
                 .map(|(rank, stream, to)| ((rank, stream), to))
                 .collect(),

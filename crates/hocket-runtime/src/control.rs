@@ -175,13 +175,17 @@ impl Control {
     }
 }
 
-/// Binds a free port on the address from which the store is reached.
+/// Binds a free port on an address, by default the one from which the store is reached.
 pub(crate) fn listen(
     control: &Control,
+    local: Option<IpAddr>,
     everywhere: bool,
 ) -> Result<(TcpListener, SocketAddr), Failure> {
     let made = || {
         let mut address = control.local()?;
+        if let Some(local) = local {
+            address = SocketAddr::new(local, 0);
+        }
         address.set_port(0);
         let own = address.ip();
         if everywhere {

@@ -1,6 +1,6 @@
 //! Connections between ranks: who connects to whom, and how they recognise each other.
 //!
-//! Of two ranks the higher one connects. It shows at once that it knows the secret, by the challenge that the other has
+//! Of two ranks the higher one connects, or who sends if that is asked for. It shows at once that it knows the secret, by the challenge that the other has
 //! published through the store, and which no other pair of ranks shares; so the lower one never waits for a stranger or
 //! for a rank that itself waits.
 
@@ -281,6 +281,25 @@ fn read(mut socket: &TcpStream, to: &mut [u8], ended: &mut bool) -> io::Result<u
     }
 }
 
+/// How ranks connect.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    /// Streams that lead to each rank.
+    pub streams: u32,
+    /// Whether odd ones are opened by the lower of two ranks.
+    pub outward: bool,
+    /// Where some of them connect instead.
+    pub to: BTreeMap<(u32, u32), IpAddr>,
+    pub pace: Option<Pace>,
+}
+
+impl Ways {
+    /// Whether the first of two ranks opens a stream to the second.
+    fn opens(&self, rank: u32, peer: u32, stream: u32) -> bool {
+        (rank > peer) != (self.outward && stream % 2 == 1)
+    }
+}
+
 /// All connections of a rank.
 #[derive(Debug)]
 pub(crate) struct Links {
@@ -290,11 +309,7 @@ pub(crate) struct Links {
     secret: Vec<u8>,
     challenge: Proof,
     listener: TcpListener,
-    /// Streams that lead to each rank.
-    streams: u32,
-    /// Where some of them connect instead.
-    ways: BTreeMap<(u32, u32), IpAddr>,
-    pace: Option<Pace>,
+    ways: Ways,
     /// Ways to ranks, by rank and number.
     pub open: BTreeMap<(u32, u32), Stream>,
     /// What the messages of this call go through, if not through connections.
@@ -310,7 +325,7 @@ impl Links {
         secret: &[u8],
         challenge: Proof,
         listener: TcpListener,
-        (streams, ways, pace): (u32, BTreeMap<(u32, u32), IpAddr>, Option<Pace>),
+        ways: Ways,
     ) -> Self {
         Self {
             group,
@@ -319,9 +334,7 @@ impl Links {
             secret: secret.to_vec(),
             challenge,
             listener,
-            streams,
             ways,
-            pace,
             open: BTreeMap::new(),
             #[cfg(target_os = "linux")]
             memory: None,
@@ -335,7 +348,7 @@ impl Links {
         if self.memory.is_some() {
             return (peer, BY_MEMORY);
         }
-        (peer, channel % self.streams)
+        (peer, channel % self.ways.streams)
     }
 
     /// Opens the ways through memory that are missing.
@@ -363,20 +376,21 @@ impl Links {
     ) -> Result<(), Failure> {
         let all = peers
             .iter()
-            .flat_map(|&peer| (0..self.streams).map(move |s| (peer, s)));
+            .flat_map(|&peer| (0..self.ways.streams).map(move |s| (peer, s)));
         let missing: Vec<(u32, u32)> = all.filter(|key| !self.open.contains_key(key)).collect();
         if missing.is_empty() {
             return Ok(());
         }
         let until = Instant::now() + patience;
         let mut greeted = Vec::new();
-        for &(peer, stream) in missing.iter().filter(|key| key.0 < self.rank) {
+        let opens = |key: &&(u32, u32)| self.ways.opens(self.rank, key.0, key.1);
+        let (ours, theirs): (Vec<_>, Vec<_>) = missing.iter().partition(opens);
+        for &(peer, stream) in ours {
             let socket = self.greet(peer, stream, patience);
             let socket = socket.map_err(|error| self.lost(peer, &error))?;
             greeted.push((peer, stream, socket));
         }
-        let rank = self.rank;
-        for &key in missing.iter().filter(|key| key.0 > rank) {
+        for &key in theirs {
             while !self.open.contains_key(&key) {
                 self.await_others(None, until, control)
                     .map_err(|failure| match failure.code {
@@ -410,7 +424,7 @@ impl Links {
     }
 
     fn turns(&self, stream: (u32, u32)) -> Option<Turns> {
-        Turns::of(self.pace.as_ref()?, stream)
+        Turns::of(self.ways.pace.as_ref()?, stream)
     }
 
     fn lost(&self, peer: u32, error: &io::Error) -> Failure {
@@ -433,7 +447,7 @@ impl Links {
         let member = &self.members[peer as usize];
         let address = member.address.parse::<SocketAddr>();
         let mut address = address.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        if let Some(&way) = self.ways.get(&(peer, stream)) {
+        if let Some(&way) = self.ways.to.get(&(peer, stream)) {
             address.set_ip(way);
         }
         let mut socket = TcpStream::connect_timeout(&address, patience)?;
@@ -526,9 +540,10 @@ impl Links {
         let right = *name == wire::LINK_GREETING
             && parts == self.parts(from, to, stream)
             && to == self.rank
-            && from > self.rank
+            && from != to
+            && self.ways.opens(from, to, stream)
             && (from as usize) < self.members.len()
-            && stream < self.streams
+            && stream < self.ways.streams
             && !self.open.contains_key(&(from, stream))
             && wire::proves(&self.secret, "connect", &[&self.challenge, parts], proof);
         if !right {

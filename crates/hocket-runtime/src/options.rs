@@ -39,6 +39,10 @@ pub struct GroupOptions {
     /// Where streams to ranks connect, by rank and stream, instead of where those ranks meet the store. If there are any, this
     /// rank listens at all its addresses.
     pub ways: BTreeMap<(u32, u32), IpAddr>,
+    /// Where this rank listens for others; by default the address from which it reaches the store.
+    pub local: Option<IpAddr>,
+    /// Whether odd streams are opened by the lower of two ranks, so that who sends can open each.
+    pub outward: bool,
     /// Links that streams are to share and not exceed, if there are any.
     pub pace: Option<Pace>,
 }
@@ -69,6 +73,14 @@ pub(crate) fn check(options: &GroupOptions) -> Result<(), Failure> {
         if let Some(link) = used.find(|&&link| link as usize >= links) {
             return refuse(format!("pace: there is no link {link} of {links}"));
         }
+    }
+    if let Some(local) = options.local
+        && options.secret.is_empty()
+        && !local.is_loopback()
+    {
+        return refuse(format!(
+            "local: {local} is not an address of this host alone; give a secret that all ranks know"
+        ));
     }
     needs_secret(&options.address, &options.secret)
 }

@@ -80,6 +80,8 @@ pub struct Member {
     pub streams: u32,
     /// Whether it would share memory.
     pub shares: bool,
+    /// Whether odd streams are opened by the lower of two ranks.
+    pub outward: bool,
 }
 
 /// A frame between a rank and the store.
@@ -150,7 +152,8 @@ impl Writer {
         self.short(member.file);
         self.number(member.table);
         self.short(member.streams);
-        self.0.push(member.shares.into());
+        self.0
+            .push(u8::from(member.shares) | u8::from(member.outward) << 1);
     }
 }
 
@@ -180,7 +183,7 @@ impl<'a> Reader<'a> {
     }
 
     fn member(&mut self) -> Option<Member> {
-        Some(Member {
+        let mut member = Member {
             rank: self.short()?,
             address: self.text()?,
             challenge: self.take(PROOF)?.try_into().ok()?,
@@ -189,12 +192,12 @@ impl<'a> Reader<'a> {
             file: self.short()?,
             table: self.number()?,
             streams: self.short()?,
-            shares: match self.take(1)? {
-                [0] => false,
-                [1] => true,
-                _ => return None,
-            },
-        })
+            shares: false,
+            outward: false,
+        };
+        let &flags = self.take(1)?.first()?;
+        (member.shares, member.outward) = (flags & 1 > 0, flags & 2 > 0);
+        (flags < 4).then_some(member)
     }
 }
 
@@ -404,10 +407,16 @@ mod tests {
             ".{0,30}",
             any::<Proof>(),
             ".{0,30}",
-            any::<(u32, u32, u64, u32, bool)>(),
+            any::<(u32, u32, u64, u32, [bool; 2])>(),
         )
             .prop_map(
-                |(rank, address, challenge, host, (process, file, table, streams, shares))| {
+                |(
+                    rank,
+                    address,
+                    challenge,
+                    host,
+                    (process, file, table, streams, [shares, outward]),
+                )| {
                     Member {
                         rank,
                         address,
@@ -418,6 +427,7 @@ mod tests {
                         table,
                         streams,
                         shares,
+                        outward,
                     }
                 },
             )

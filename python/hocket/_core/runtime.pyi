@@ -97,12 +97,15 @@ class Group:
         ways: list[tuple[int, int, str]] | None = None,
         pacer: Pacer | None = None,
         routes: list[tuple[int, int, list[int]]] | None = None,
+        local: str | None = None,
+        outward: bool = False,
     ) -> Group:
         """Join the group of a name at a store; `patience` and `timeout` are in seconds.
 
         All ranks must have the same `table`: a hash of what they choose plans by, or 0. `ways` says
         where streams to ranks connect: (rank, stream, address). With a `pacer`, `routes` says which of its
-        links each stream takes: (rank, stream, links).
+        links each stream takes: (rank, stream, links). `local` is where others reach this rank. With
+        `outward` the lower of two ranks opens odd streams.
         """
 
     @property

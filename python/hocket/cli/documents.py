@@ -41,7 +41,7 @@ from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
 from hocket.sweeps.data import DesignData, SweepReportData, SweepRunData
 from hocket.telemetry.data import MeasuredData
-from hocket.testbed.data import PlanStudyData, SteeringData, StudyData
+from hocket.testbed.data import ClosPlansData, PlanStudyData, SteeringData, StudyData
 from hocket.throughput.data import TrainingPredictionData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
 from hocket.tuning.data import TuningData
@@ -156,6 +156,7 @@ DOCUMENTS: dict[str, Any] = {
     "time-expanded": TimeExpandedData,
     "testbed-study": StudyData,
     "testbed-plans": PlanStudyData,
+    "testbed-clos-plans": ClosPlansData,
     "testbed-steering": SteeringData,
     "calibration": CalibrationDocument,
     "fitted-profile": FitData,

@@ -1,4 +1,4 @@
-"""``hocket testbed``: run, clos, steer, learn, calibrate, clean."""
+"""``hocket testbed``: run, run-clos, clos, steer, learn, calibrate, clean."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from hocket.cli.form import Form
 from hocket.cli.groups import grouped
 from hocket.cli.numbers import TIMES
 from hocket.cli.table import NEVER, Table
+from hocket.cli.testbed_clos import Fabric, Prefix, run_clos
 from hocket.cli.testbed_run import run
 from hocket.errors import SpecError
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
     from hocket.steering import Calibration, Identified
-    from hocket.testbed import ClosSpec, Steered, Study
+    from hocket.testbed import Steered, Study
 
 testbed = typer.Typer(
     help="Build networks of Linux namespaces on this machine, and measure on them.",
@@ -37,42 +38,9 @@ def _group() -> None:
 testbed.command(
     epilog="For example: hocket testbed run -t mesh:3x3@1GB/s,1us ring greedy --size 16MB"
 )(run)
-
-Prefix = Annotated[
-    str,
-    typer.Option(
-        "--prefix", help="First part of the names of its namespaces; one for each testbed."
-    ),
-]
-
-
-@dataclass(frozen=True)
-class Fabric:
-    """The network that is built."""
-
-    panel: ClassVar[str] = "Network"
-
-    spines: Annotated[int, typer.Option("--spines", help="Number of spines.")] = 4
-    tors: Annotated[int, typer.Option("--tors", help="Number of ToRs.")] = 4
-    hosts: Annotated[int, typer.Option("--hosts", help="Number of hosts below each ToR.")] = 4
-    seed: Annotated[
-        int, typer.Option("--seed", help="Seed from which the seeds of the switches are drawn.")
-    ] = 0
-    prefix: Prefix = "hocket"
-
-    def spec(self, *, rate: str | None, links: int = 1) -> ClosSpec:
-        """Give what is to be built."""
-        from hocket.testbed import ClosSpec
-
-        return ClosSpec(
-            spines=self.spines,
-            tors=self.tors,
-            hosts=self.hosts,
-            links=links,
-            rate=rate,
-            seed=self.seed,
-            prefix=self.prefix,
-        )
+testbed.command("run-clos", epilog="For example: hocket testbed run-clos ring direct --hosts 2")(
+    run_clos
+)
 
 
 @dataclass(frozen=True)

@@ -69,13 +69,15 @@ class Communicator:
         join: Callable[[str, int, int], Group] | None = None,
         by_memory: bool = False,
         table: PlanTable | None = None,
+        outward: bool = False,
     ) -> None:
+        self._outward = outward
         self._group = group
         self._store = store
         self._join = join
         self._by_memory = by_memory
         self._table = table
-        self._programs = Programs()
+        self._programs = Programs(outward=outward)
         self._worker = Worker()
         self._groups = 0
         self._needs_no_plan = table is None and group.shares
@@ -483,6 +485,7 @@ class Communicator:
             join=self._join,
             by_memory=self._by_memory,
             table=self._table,
+            outward=self._outward,
         )
 
     def _is(self, root: object) -> bool:
@@ -585,7 +588,7 @@ class Communicator:
                 return choice.program, shares and choice.transport == "shared"
         if shares:
             return None, True
-        return program_for(call.kind, self.size, call.root, size), False
+        return program_for(call.kind, self.size, call.root, size, outward=self._outward), False
 
 
 def _is_same(one: Bytes, other: Bytes) -> bool:

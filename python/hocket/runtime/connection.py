@@ -74,7 +74,7 @@ def connect(
     is_server = chosen.serves
     if is_server is None:
         is_server = place.is_given and place.rank == 0
-    table = table_of(chosen.table)
+    table = None if chosen.outward else table_of(chosen.table)
     store = serve(place.address, secret=secret) if is_server else None
     at = place.address if store is None else store.address
 
@@ -88,7 +88,9 @@ def connect(
             patience=seconds(chosen.join_timeout, "join_timeout"),
             timeout=seconds(chosen.timeout, "timeout"),
             shares=chosen.transport != "tcp" or size == 1,
-            streams=chosen.streams,
+            streams=2 if chosen.outward else chosen.streams,
+            local=chosen.local,
+            outward=chosen.outward,
             table=0 if table is None else table.hash,
         )
 
@@ -99,6 +101,7 @@ def connect(
         join=lambda name, *who: join(f"{chosen.group}/{name}", *who),
         by_memory=chosen.transport == "shared",
         table=table,
+        outward=chosen.outward,
     )
     if chosen.transport == "shared":
         communicator.check_shared()

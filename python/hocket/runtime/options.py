@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from hocket._checks import whole
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
         join_timeout: str | float
         transport: str
         streams: int
+        outward: bool
+        local: str | None
         serves: bool | None
         table: PlanTable | str | PathLike[str] | None
 
@@ -72,6 +76,12 @@ class ConnectOptions:
         name a plan go over TCP, except with ``shared``.
     streams
         TCP connections of each link, over which the channels of a plan are spread.
+    outward
+        Whether each connection carries numbers one way only and is opened by the rank that sends them. Then
+        the source port, which an agent of the controller can choose, says which path numbers take.
+    local
+        Address of this host at which other ranks reach this one; by default ``$HOCKET_LOCAL``, else the one
+        from which it reaches the place where all meet.
     serves
         Whether this rank lets all meet at the address; by default rank 0 does if the address is given.
     table
@@ -86,6 +96,8 @@ class ConnectOptions:
     join_timeout: str | float = "60 s"
     transport: str = "auto"
     streams: int = 1
+    outward: bool = False
+    local: str | None = None
     serves: bool | None = None
     table: PlanTable | str | PathLike[str] | None = None
 
@@ -96,6 +108,15 @@ class ConnectOptions:
         for name in ("timeout", "join_timeout"):
             check_time(name, getattr(self, name))
         whole("streams", self.streams, 1, _MAX_STREAMS)
+        if not isinstance(self.outward, bool):
+            raise SpecError("outward", f"{self.outward!r} is not true or false")
+        if self.outward and (self.streams > 1 or self.table is not None):
+            taken = "one stream" if self.streams > 1 else "no table of plans"
+            raise SpecError("outward", f"goes with {taken}", "leave the other out")
+        if self.local is None:
+            object.__setattr__(self, "local", os.environ.get("HOCKET_LOCAL") or None)
+        if self.local is not None:
+            _check_local(self.local)
 
 
 @dataclass(frozen=True)
@@ -134,6 +155,14 @@ class MeasureOptions:
             raise SpecError("op", f"there is no average of {self.dtype}", "sum, or take floats")
         if not 1 <= self.calls <= 100_000:
             raise SpecError("calls", f"{self.calls} is not 1 to 100000")
+
+
+def _check_local(given: object) -> None:
+    try:
+        ip_address(given if isinstance(given, str) else "")
+    except ValueError:
+        right = 'give one of this host, as "10.0.0.7"'
+        raise SpecError("local", f"{given!r} is not an address", right) from None
 
 
 def check_time(name: str, given: str | float) -> None:

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 from hocket.errors import InfeasibleError, TransportError
@@ -20,12 +21,30 @@ MAX_RANKS = 64
 """Most processes that are started on one machine."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a process of a group runs.
+
+    Attributes
+    ----------
+    command
+        What its command begins with.
+    environment
+        Variables of its own, such as where the ranks meet.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
 def run_processes(
     module: str,
     given: dict[str, Any],
     ranks: int,
     progress: Callable[[str, int, int], None] | None,
     work: tuple[str, int],
+    *,
+    places: Sequence[Place] | None = None,
 ) -> list[dict[str, Any]]:
     """Run a module in each process of a group to its end; give the last line of each.
 
@@ -39,6 +58,8 @@ def run_processes(
         How many processes.
     progress, work
         Called as ``progress(name, done, total)``, with the name and the total of `work`.
+    places
+        Where each runs, and meets the others; by default all run here and meet at a store of their own.
 
     Raises
     ------
@@ -46,9 +67,12 @@ def run_processes(
         As a process says, or if one ends and says nothing.
     """
     with ExitStack() as stack:
-        secret = secrets.token_hex(16)
-        store = serve(secret=secret)
-        stack.callback(store.close)
+        if places is None:
+            secret = secrets.token_hex(16)
+            store = serve(secret=secret)
+            stack.callback(store.close)
+            meeting = {"HOCKET_STORE": store.address, "HOCKET_SECRET": secret}
+            places = [Place((), meeting)] * ranks
         told = json.dumps(given)
         lines: list[list[dict[str, Any]]] = [[] for _ in range(ranks)]
         processes = []
@@ -56,13 +80,12 @@ def run_processes(
         for rank in range(ranks):
             environment = {
                 **os.environ,
-                "HOCKET_STORE": store.address,
                 "HOCKET_RANK": str(rank),
                 "HOCKET_SIZE": str(ranks),
-                "HOCKET_SECRET": secret,
+                **places[rank].environment,
             }
             process = subprocess.Popen(
-                [sys.executable, "-m", module],
+                [*places[rank].command, sys.executable, "-m", module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,

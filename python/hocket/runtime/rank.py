@@ -69,7 +69,10 @@ def method_of(
 def work(given: dict[str, Any]) -> None:
     """Connect, check one call, and time the others."""
     with connect(
-        timeout=given["timeout"], join_timeout=given["timeout"], transport=given["transport"]
+        timeout=given["timeout"],
+        join_timeout=given["timeout"],
+        transport=given["transport"],
+        outward=given.get("outward", False),
     ) as comm:
         plan = None if given["plan"] is None else Plan.load(given["plan"])
         kind, ranks = given["kind"], comm.size
@@ -86,15 +89,18 @@ def work(given: dict[str, Any]) -> None:
             return
         for _ in range(WARM):
             call()
+        # A call of few bytes on the plan's own connections, where others would be opened for a barrier.
+        few = filled(comm.rank, ranks, given["dtype"])
+        meet = method_of(comm, given, few, plan) if given.get("outward") else comm.barrier
         times: list[int] = []
         say({"done": 0})
         for done in range(1, given["calls"] + 1):
-            comm.barrier()
+            meet()
             start = time.perf_counter_ns()
             call()
             times.append(time.perf_counter_ns() - start)
             say({"done": done})
-        comm.barrier()
+        meet()
         transport = comm.transport if plan is None else comm.plan_transport
         say({"times": times, "transport": transport})
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hocket.testbed.calibrated import Calibration
 from hocket.testbed.clos import ClosSpec, build
+from hocket.testbed.clos_plans import ClosPlan, ClosPlans, run_clos_plans
 from hocket.testbed.marks import METHODS_IPV6
 from hocket.testbed.neighbours import learn_fabric
 from hocket.testbed.network import NetworkSpec, build_network
@@ -22,6 +23,8 @@ __all__ = [
     "METHODS",
     "METHODS_IPV6",
     "Calibration",
+    "ClosPlan",
+    "ClosPlans",
     "ClosSpec",
     "NetworkSpec",
     "PlanRun",
@@ -38,6 +41,7 @@ __all__ = [
     "clean",
     "learn_fabric",
     "port_for",
+    "run_clos_plans",
     "run_plans",
     "run_study",
     "steer_flows",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hocket.testbed.namespaces import inside
 
-__all__ = ["Sent", "sent"]
+if TYPE_CHECKING:
+    from hocket.testbed.clos import ClosSpec
+
+__all__ = ["Sent", "sent", "sent_up"]
 
 _BYTES, _PACKETS = 8, 9
 
@@ -30,4 +33,14 @@ def sent(namespace: str) -> dict[str, Sent]:
         name, _, numbers = line.partition(":")
         words = numbers.split()
         found[name.strip()] = Sent(int(words[_BYTES]), int(words[_PACKETS]))
+    return found
+
+
+def sent_up(spec: ClosSpec) -> dict[tuple[int, int], int]:
+    """Give the bytes that each ToR of a Clos has sent to each spine."""
+    found = {}
+    for tor in range(spec.tors):
+        counted = sent(spec.namespace(f"tor{tor}"))
+        for spine in range(spec.spines):
+            found[tor, spine] = counted[spec.uplink(spine)].bytes
     return found

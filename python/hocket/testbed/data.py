@@ -56,6 +56,39 @@ class StudyData(TypedDict):
     runs: list[StudyRunData]
 
 
+class ClosPlanData(TypedDict):
+    """A plan that ran on a Clos by one kind of paths."""
+
+    algorithm: str
+    collective: str
+    size_bytes: int
+    paths: str
+    """ecmp, or controller."""
+    times_ps: list[int]
+    """Of each call."""
+    measured_ps: int
+    """The median."""
+    predicted_ps: int
+    """With flows spread evenly over the spines."""
+    steered: int
+    """Connections that have an agent's port."""
+    connections: int
+    fullest_link_to_mean: float
+    """Bytes that the fullest link up carried, by those of the mean one."""
+    load_average: float
+    """Of the machine when it began."""
+
+
+class ClosPlansData(TypedDict):
+    """Plans on a Clos whose switches hash, by ECMP and as the controller steers them."""
+
+    spines: int
+    tors: int
+    hosts: int
+    rate_bytes_per_s: int
+    runs: list[ClosPlanData]
+
+
 class PlanRunData(TypedDict):
     """A plan that ran on a network of namespaces."""
 

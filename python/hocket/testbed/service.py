@@ -114,6 +114,20 @@ class Service:
         """Say as an operator that links have failed or returned: switches, or ends as ``"tor0,spine1"``."""
         return self._operate("POST", "/links", {"fail": [*fail], "return": [*back]})
 
+    def forget(self) -> None:
+        """Wait until the controller knows of no flow any more, as those end some time after their sockets.
+
+        Raises
+        ------
+        InfeasibleError
+            If some are left for long.
+        """
+        end = time.monotonic() + _PATIENCE
+        while left := self.state()["flows"]:
+            if time.monotonic() > end:
+                raise InfeasibleError(None, f"{left} flows have not ended for {_PATIENCE:g} s")
+            time.sleep(0.05)
+
     def _operate(self, method: str, path: str, value: object = None) -> dict[str, Any]:
         token = (self.folder / "state" / "operator.token").read_text().strip()
         with inside(self.spec.namespace(_CONTROLLER)):
@@ -319,6 +333,7 @@ def _agent_settings(host: int, *, probes: bool, segments: bool) -> str:
         f"first_port = {PORTS[0]}",
         f"last_port = {PORTS[1]}",
         'patience = "2 s"',
+        'port_patience = "2 s"',
         'hold = "3 s"',
         *_tls(f"host{host}"),
         *(["[probe]"] if probes else []),

@@ -19,7 +19,7 @@ from hocket.errors import SpecError
 from hocket.routing.assignment import assign
 from hocket.steering.hashes import Header
 from hocket.testbed.clos import ClosSpec
-from hocket.testbed.counters import sent
+from hocket.testbed.counters import sent_up
 from hocket.testbed.ports import METHODS, PORTS, Wanted, port_for
 from hocket.testbed.prediction import cluster_of, ideal_time, predict
 from hocket.testbed.rings import Ring, all_reduce
@@ -301,9 +301,9 @@ def _measured(
     predicted, ways = predict(spec, rings)
     flows = Counter(ways)
     load = os.getloadavg()[0]
-    before = _sent_up(spec)
+    before = sent_up(spec)
     times = [all_reduce(spec, rings, warm_up=_WARM_UP) for _ in range(repeats)]
-    after = _sent_up(spec)
+    after = sent_up(spec)
     ranks = len(rings[0].hosts)
     each = repeats * 2 * (ranks - 1) / ranks * rings[0].size * (1 + 1 / _WARM_UP)
     counted = all(
@@ -314,13 +314,3 @@ def _measured(
     )
     measured = tuple(median(of_job) for of_job in zip(*times, strict=True))
     return StudyRun(*case, measured, tuple(predicted), max(flows.values()), load, counted)
-
-
-def _sent_up(spec: ClosSpec) -> dict[tuple[int, int], int]:
-    """Give the bytes that each ToR has sent to each spine."""
-    found = {}
-    for tor in range(spec.tors):
-        counted = sent(spec.namespace(f"tor{tor}"))
-        for spine in range(spec.spines):
-            found[tor, spine] = counted[spec.uplink(spine)].bytes
-    return found

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Group;
 use crate::control::{Control, listen};
 use crate::error::{Code, Failure};
-use crate::links::Links;
+use crate::links::{Links, Ways};
 #[cfg(target_os = "linux")]
 use crate::memory;
 use crate::options::{GroupOptions, check};
@@ -34,7 +34,7 @@ impl Group {
         frame: impl FnOnce(Member, &GroupOptions) -> Frame,
     ) -> Result<Self, Failure> {
         let mut control = Control::connect(&options.address, &options.secret, options.patience)?;
-        let (listener, address) = listen(&control, !options.ways.is_empty())?;
+        let (listener, address) = listen(&control, options.local, !options.ways.is_empty())?;
         let challenge = wire::challenge();
         #[cfg(target_os = "linux")]
         let file = options.shares.then(memory::file).flatten();
@@ -54,6 +54,7 @@ impl Group {
             table: options.table,
             streams: options.streams,
             shares: options.shares,
+            outward: options.outward,
         };
         let (id, members) = control.join(&frame(member, options), options.patience)?;
         let own = members
@@ -78,7 +79,12 @@ impl Group {
             &options.secret,
             challenge,
             listener,
-            (options.streams, options.ways.clone(), options.pace.clone()),
+            Ways {
+                streams: options.streams,
+                outward: options.outward,
+                to: options.ways.clone(),
+                pace: options.pace.clone(),
+            },
         );
         let mut group = Self {
             options: GroupOptions {
@@ -167,6 +173,15 @@ fn same_options(members: &[Member], options: &GroupOptions) -> Result<(), Failur
         options.streams,
         |member| member.streams,
         |streams| format!("has {streams} streams a link"),
+    )?;
+    same(
+        members,
+        options.outward,
+        |member| member.outward,
+        |&outward| match outward {
+            true => "connects one way".to_owned(),
+            false => "connects both ways".to_owned(),
+        },
     )?;
     same(
         members,

@@ -66,6 +66,8 @@ fn options(store: &Store, rank: u32, size: u32, shares: bool) -> GroupOptions {
         streams: 1,
         table: 0,
         ways: std::collections::BTreeMap::new(),
+        local: None,
+        outward: false,
         pace: None,
     }
 }
@@ -290,25 +292,23 @@ fn ranks_with_different_tables_are_told() {
 fn several_streams_carry_channels_side_by_side() {
     let loaded = load(CollectiveKind::AllReduce, 0, 4, Algorithm::Ring).expect("it applies");
     let store = Store::listen("127.0.0.1:0", b"secret").expect("a free port");
-    std::thread::scope(|scope| {
-        for rank in 0..4 {
-            let (store, loaded) = (&store, &loaded);
-            scope.spawn(move || {
-                let options = GroupOptions {
-                    streams: 3,
-                    ..options(store, rank, 4, false)
-                };
-                let mut group = Group::connect(&options).expect("all come");
-                call(
-                    &mut group,
-                    Some(loaded),
-                    CollectiveKind::AllReduce,
-                    0,
-                    100_000,
-                );
-            });
-        }
-    });
+    for outward in [false, true] {
+        std::thread::scope(|scope| {
+            for rank in 0..4 {
+                let (store, loaded) = (&store, &loaded);
+                scope.spawn(move || {
+                    let options = GroupOptions {
+                        streams: 3,
+                        outward,
+                        ..options(store, rank, 4, false)
+                    };
+                    let mut group = Group::connect(&options).expect("all come");
+                    let kind = CollectiveKind::AllReduce;
+                    call(&mut group, Some(loaded), kind, 0, 100_000);
+                });
+            }
+        });
+    }
 }
 
 /// Messages longer than the rings that carry them, in calls that follow each other at once.
