@@ -113,7 +113,7 @@ export class Lanes {
         const scene = new Scene(i, { title: run.title, time_ps: run.time_ps, bins: 1, phase: 0, sides: [] } as unknown as SceneHead, networks[run.network]!, (name) => name === "heat" ? zero : name === "bytes" || name === "busy" ? bytesOf : undefined);
         this.views.push(new NetworkView(scene, net));
       }
-      return el("section", { class: "scene", "aria-label": run.title }, el("h2", {}, run.title), ...run.facts.map((fact) => el("p", { class: "facts" }, fact)), box, net, net ? el("p", { class: "note" }, run.flows ? "The fabric at the time under the cursor: a ribbon is a flow in the colour of its job; a number says how many share a link." : "The fabric: the darker a link, the longer it was busy with the bytes that it carried. Its paths depend on more than who communicates, so that flows are not drawn.") : null);
+      return el("section", { class: "scene", "aria-label": run.title }, el("h2", {}, run.title), ...run.facts.map((fact) => el("p", { class: "facts" }, fact)), box, net, net ? el("p", { class: "note" }, run.flows ? "The fabric at the time under the cursor: a ribbon is a flow in the colour of its job; a number says how many share a link." : "The fabric: the darker a link, the longer it was busy with the bytes that it carried. Packets take all paths in turn, or there are too many paths, so that flows are not drawn.") : null);
     };
     const kinds = [...new Set(head.runs.flatMap((run) => run.kinds))];
     byId("app").replaceChildren(

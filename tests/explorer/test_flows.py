@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,9 @@ import pytest
 from hocket import routing
 from hocket.explorer.flows import collisions
 from hocket.explorer.lanes import write_cluster
-from hocket.routing.replay import replay
+from hocket.routing.paths import paths_of
+
+from .asked_again import asked_again
 
 JOBS = """
 seed: 1
@@ -33,7 +37,7 @@ def run_of(folder: Path, scheme: str, fabric: str = "clos:4x8", **options: objec
 @pytest.mark.parametrize("seed", [1, 5])
 def test_paths_are_those_of_the_run(scheme: str, seed: int, tmp_path: Path) -> None:
     run = run_of(tmp_path, scheme, seed=seed)
-    paths = replay(run)
+    paths = paths_of(run)
     assert paths is not None
     topology = run.cluster.topology
     between = (topology.link_src >= topology.npu_count) & (topology.link_dst >= topology.npu_count)
@@ -60,7 +64,7 @@ def test_paths_are_those_of_the_run(scheme: str, seed: int, tmp_path: Path) -> N
 def test_ecmp_moves_the_bytes_of_its_paths(tmp_path: Path) -> None:
     """Paths for ever: each link between switches has the bytes of its flows, and no others."""
     run = run_of(tmp_path, "ecmp")
-    paths = replay(run)
+    paths = paths_of(run)
     assert paths is not None
     topology = run.cluster.topology
     path_of = {flow: path for flow, path, _, _ in paths.stays}
@@ -75,20 +79,54 @@ def test_ecmp_moves_the_bytes_of_its_paths(tmp_path: Path) -> None:
     assert (own == run.link_bytes.astype(np.int64))[between].all()
 
 
+@pytest.mark.parametrize("scheme", ["ecmp", "greedy", "edge-coloring", "annealing"])
+def test_a_scheme_that_is_asked_again_gives_the_same_paths(scheme: str, tmp_path: Path) -> None:
+    run = run_of(tmp_path, scheme, seed=3)
+    paths = paths_of(run)
+    assert paths is not None
+    kept = [(flow, paths.paths[path], start, end) for flow, path, start, end in paths.stays]
+    assert sorted(kept) == asked_again(run)
+
+
 @pytest.mark.parametrize(
     ("scheme", "options"),
     [
         ("controller", {}),
         ("least-loaded", {}),
-        ("spray", {}),
         ("greedy", {"outages": ["spine1@1 s"]}),
         ("greedy", {"order": "tor"}),
+        ("edge-coloring", {"answer": "3 ms"}),
     ],
 )
-def test_paths_that_depend_on_more_are_not_made_up(
-    scheme: str, options: dict, tmp_path: Path
-) -> None:
-    assert replay(run_of(tmp_path, scheme, **options)) is None
+def test_paths_of_schemes_that_look_at_more(scheme: str, options: dict, tmp_path: Path) -> None:
+    run = run_of(tmp_path, scheme, **options)
+    paths = paths_of(run)
+    assert paths is not None
+    topology = run.cluster.topology
+    between = (topology.link_src >= topology.npu_count) & (topology.link_dst >= topology.npu_count)
+    loads = list(paths.loads(topology.link_count))
+    used = np.max([load for *_, load in loads], axis=0) > 0
+    # What carried bytes had a flow on it.
+    assert (used >= (run.link_bytes > 0))[between].all()
+    for flow, path, start, end in paths.stays:
+        links = paths.paths[path]
+        assert start < end
+        assert topology.link_src[links[0]] == run.cluster.nic_of(paths.flows[flow].src)
+        assert topology.link_dst[links[-1]] == run.cluster.nic_of(paths.flows[flow].dst)
+        for one, other in pairwise(links):
+            assert topology.link_dst[one] == topology.link_src[other]
+    if "outages" in options:
+        spine = topology.device_names.index("spine1")
+        dead = (topology.link_src == spine) | (topology.link_dst == spine)
+        late = [load[dead].any() for start, _, load in loads if start >= 10**12]
+        assert late
+        assert not any(late)
+    again = pickle.loads(pickle.dumps(run.core))
+    assert again.paths == run.core.paths
+
+
+def test_packets_of_all_paths_have_none(tmp_path: Path) -> None:
+    assert paths_of(run_of(tmp_path, "spray")) is None
 
 
 def test_flows_and_collisions_before_and_after_a_scheme(tab, tmp_path: Path) -> None:
@@ -99,7 +137,7 @@ def test_flows_and_collisions_before_and_after_a_scheme(tab, tmp_path: Path) -> 
     assert left["y"] == right["y"]
     assert left["x"] + left["width"] <= right["x"]
     for i, run in enumerate(runs):
-        paths = replay(run)
+        paths = paths_of(run)
         assert paths is not None
         links = run.cluster.topology.link_count
         loads = list(paths.loads(links))
@@ -129,7 +167,7 @@ def test_flows_and_collisions_before_and_after_a_scheme(tab, tmp_path: Path) -> 
 
 
 def test_a_scheme_without_paths_shows_bytes(tab, tmp_path: Path) -> None:
-    write_cluster([run_of(tmp_path, "controller")], tmp_path / "jobs.html")
+    write_cluster([run_of(tmp_path, "spray")], tmp_path / "jobs.html")
     open_tab = tab().open(tmp_path / "jobs.html")
     assert open_tab("document.querySelector('#fabric')") is None
     assert "flows are not drawn" in open_tab("document.querySelector('.scene').textContent")

@@ -87,6 +87,9 @@ type IterationTuple = (u32, u32, u64, u64, u64, u64, u128, f64, u64);
 /// Time [ps], flows, moved, largest load, bound and its witness, whether foreseen, whether after a failure.
 type DecisionTuple = (u64, u32, u32, u64, u64, Option<WitnessTuple>, bool, bool);
 
+/// Time [ps], flow and path of each that was given, and links of each path.
+type PathsTuple = (Vec<(u64, u32, u32)>, Vec<Vec<u32>>);
+
 #[pymethods]
 impl Outcome {
     /// What was simulated before, as in a pickle.
@@ -101,6 +104,7 @@ impl Outcome {
         link_bytes: PyReadonlyArray1<'_, u64>,
         rates: Vec<(u64, u32, f64)>,
         computed_ahead: u64,
+        paths: Option<PathsTuple>,
         seconds: [Vec<f64>; 2],
     ) -> Result<Self, CoreError> {
         let rate = |(time, job, rate)| (Time::from_ps(time), job, rate);
@@ -113,6 +117,7 @@ impl Outcome {
             rates: rates.into_iter().map(rate).collect(),
             computed_ahead,
             record: None,
+            paths: paths.map(paths_of),
         };
         let links = topology.get().core().links().len();
         Ok(Self {
@@ -124,7 +129,7 @@ impl Outcome {
     }
 
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        let names = ["time_ps", "link_bytes", "rates", "computed_ahead"];
+        let names = ["time_ps", "link_bytes", "rates", "computed_ahead", "paths"];
         let keywords = attributes(this, &names)?;
         let me = this.get();
         let rows = me.core.iterations.iter().map(iteration_row);
@@ -211,6 +216,30 @@ impl Outcome {
     fn rates(&self) -> Vec<(u64, u32, f64)> {
         let row = |&(time, job, rate): &(Time, u32, f64)| (time.as_ps(), job, rate);
         self.core.rates.iter().map(row).collect()
+    }
+
+    /// When which flow was given which path, and the links of each path.
+    #[getter]
+    fn paths(&self) -> Option<PathsTuple> {
+        let paths = self.core.paths.as_ref()?;
+        let given = paths.given.iter();
+        let given = given.map(|&(time, flow, path)| (time.as_ps(), flow, path));
+        let links = paths.links.iter();
+        let links = links.map(|path| path.iter().map(|link| link.0).collect());
+        Some((given.collect(), links.collect()))
+    }
+}
+
+fn paths_of((given, links): PathsTuple) -> core::Paths {
+    let given = given.into_iter();
+    let links = links.into_iter();
+    core::Paths {
+        given: given
+            .map(|(time, flow, path)| (Time::from_ps(time), flow, path))
+            .collect(),
+        links: links
+            .map(|path| path.into_iter().map(LinkId).collect())
+            .collect(),
     }
 }
 

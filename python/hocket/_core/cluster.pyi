@@ -38,6 +38,7 @@ class Outcome(_Immutable):
         link_bytes: npt.NDArray[np.uint64],
         rates: Sequence[tuple[int, int, float]],
         computed_ahead: int,
+        paths: tuple[Sequence[tuple[int, int, int]], Sequence[Sequence[int]]] | None,
         seconds: Sequence[list[float]],
     ) -> Outcome:
         """Make an outcome again; that its times are those of the jobs is not checked."""
@@ -68,6 +69,13 @@ class Outcome(_Immutable):
     @property
     def rates(self) -> list[tuple[int, int, float]]:
         """Changes of what a job sends in all: when [ps], job, rate [bytes/s]."""
+
+    @property
+    def paths(self) -> tuple[list[tuple[int, int, int]], list[list[int]]] | None:
+        """When [ps] which flow between ToRs was given which path, in order, and the links of each path.
+
+        None where they are more than 400,000, or packets take all paths.
+        """
 
 def simulate(
     topology: Topology,

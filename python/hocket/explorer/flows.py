@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hocket import _core
-    from hocket.routing.replay import Paths
+    from hocket.routing.paths import Paths
 
 __all__ = ["collisions", "flow_columns"]
 

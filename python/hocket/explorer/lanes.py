@@ -189,7 +189,7 @@ def cluster_page(runs: Sequence[ClusterRun], titles: Sequence[str] | None = None
         If there are none or too many.
     """
     _checked(len(runs))
-    from hocket.routing.replay import replay
+    from hocket.routing.paths import paths_of
 
     names = titles or [run.scheme for run in runs]
     fabric = runs[0].cluster.topology.name
@@ -197,7 +197,7 @@ def cluster_page(runs: Sequence[ClusterRun], titles: Sequence[str] | None = None
     known: list[Any] = []
     for i, (run, title) in enumerate(zip(runs, names, strict=True)):
         topology = run.cluster.topology
-        paths = replay(run)
+        paths = paths_of(run)
         shared = [] if paths is None else collisions(paths, topology)
         head = _add_jobs(sheet, title, run.to_dict(), shared)
         head["network"] = next((n for n, each in enumerate(known) if each == topology), len(known))

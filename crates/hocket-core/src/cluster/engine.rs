@@ -397,6 +397,7 @@ impl<'a> Engine<'a> {
             .iter()
             .map(|iteration| iteration.end);
         self.outcome.time = ends.max().unwrap_or(Time::ZERO);
+        self.outcome.paths = self.flows.paths();
         self.outcome.link_bytes = self.flows.link_bytes;
         self.outcome.computed_ahead = self.controller.computed_ahead;
         self.outcome.record = self.controller.record();

@@ -1,9 +1,9 @@
 //! Flows as fluids: what each has left to send, at what rate, over which links.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::network::{Network, Reach};
-use super::{ClusterOptions, Port};
+use super::{ClusterOptions, Paths, Port};
 use crate::id::LinkId;
 use crate::routing::Fabric;
 use crate::simulate::flow::{Ends, Fair, PS_PER_SECOND, Pass, UNITS_PER_BYTE, units};
@@ -35,6 +35,8 @@ struct Load {
 
 struct Flow {
     job: u32,
+    /// Of those between ToRs, in the order of jobs, groups and channels.
+    number: u32,
     from: Port,
     to: Port,
     reach: Reach,
@@ -78,7 +80,13 @@ pub(super) struct Flows<'a> {
     pub(super) job_rates: Vec<u128>,
     changed: Vec<u32>,
     passes: Vec<Pass>,
+    /// When which flow was given which way; `None` where they are too many, or have all ways.
+    given: Option<Vec<(u64, u32, u32)>>,
+    between_tors: u32,
 }
+
+/// Most ways that are kept.
+const MOST_GIVEN: usize = 400_000;
 
 impl<'a> Flows<'a> {
     pub(super) fn new(network: Network<'a>, jobs: usize, options: &ClusterOptions) -> Self {
@@ -97,14 +105,19 @@ impl<'a> Flows<'a> {
             job_rates: vec![0; jobs],
             changed: Vec::new(),
             passes: Vec::new(),
+            given: Some(Vec::new()),
+            between_tors: 0,
         }
     }
 
     /// A connection from one port to another, without a load.
     pub(super) fn connect(&mut self, job: u32, from: Port, to: Port) -> u32 {
         let reach = self.network.reach(from, to);
+        let number = self.between_tors;
+        self.between_tors += u32::from(matches!(reach, Reach::Fabric { .. }));
         let mut flow = Flow {
             job,
+            number,
             from,
             to,
             reach,
@@ -189,6 +202,10 @@ impl<'a> Flows<'a> {
         }
         let flow = &mut self.flows[id as usize];
         flow.choice = Some(choice);
+        match &mut self.given {
+            Some(given) if given.len() < MOST_GIVEN => given.push((now, id, choice)),
+            given => *given = None,
+        }
         let (from, to) = (flow.from.nic, flow.to.nic);
         self.network
             .links(from, to, flow.reach, choice, &mut flow.links);
@@ -197,6 +214,26 @@ impl<'a> Flows<'a> {
         flow.is_moved = true;
         self.touch(id);
         is_under_way
+    }
+
+    /// When which flow between ToRs was given which path.
+    pub(super) fn paths(&mut self) -> Option<Paths> {
+        let given = self.given.take()?;
+        let mut numbers: HashMap<Vec<LinkId>, u32> = HashMap::new();
+        let mut paths = Paths::default();
+        for (time, id, choice) in given {
+            let flow = &self.flows[id as usize];
+            let mut links = Vec::new();
+            let (from, to) = (flow.from.nic, flow.to.nic);
+            self.network.links(from, to, flow.reach, choice, &mut links);
+            let next = numbers.len() as u32;
+            let path = *numbers.entry(links).or_insert(next);
+            paths.given.push((Time::from_ps(time), flow.number, path));
+        }
+        let mut links: Vec<_> = numbers.into_iter().collect();
+        links.sort_unstable_by_key(|&(_, number)| number);
+        paths.links = links.into_iter().map(|(links, _)| links).collect();
+        Some(paths)
     }
 
     /// Links fail: flows over them stop. Gives these.
@@ -237,6 +274,7 @@ impl<'a> Flows<'a> {
 
     /// Spreads the packets of every flow over all ways that `fabric` has, from now on.
     pub(super) fn spray(&mut self, fabric: &Fabric, now: u64) {
+        self.given = None;
         let mut scale = 1u64;
         for id in 0..self.flows.len() as u32 {
             self.set_rate(id, 0, now);

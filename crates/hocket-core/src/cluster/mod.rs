@@ -27,7 +27,7 @@ mod pattern;
 mod router;
 mod steered;
 
-pub use outcome::{Decision, Iteration, Outcome};
+pub use outcome::{Decision, Iteration, Outcome, Paths};
 pub use pattern::{Pattern, Rounds};
 pub use router::{ByScheme, FlowOrder, Problem, Reroute, Router};
 pub use steered::Record;

@@ -1,6 +1,7 @@
 //! What jobs did: iterations, decisions of the controller, and what links carried.
 
 use super::{ClusterError, Record};
+use crate::id::LinkId;
 use crate::routing::Certificate;
 use crate::units::Time;
 
@@ -75,6 +76,16 @@ pub struct Decision {
     pub is_repair: bool,
 }
 
+/// Which flow between ToRs was on which path when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// When a flow was given a path, in order: the time, its number among the flows between ToRs, in the order of
+    /// jobs, groups and channels, and the path.
+    pub given: Vec<(Time, u32, u32)>,
+    /// Links of each path, from NIC to NIC.
+    pub links: Vec<Vec<LinkId>>,
+}
+
 /// Outcome of a simulation of jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
@@ -92,6 +103,8 @@ pub struct Outcome {
     pub computed_ahead: u64,
     /// What the controller of [`Reroute::Steady`](super::Reroute::Steady) was told and said.
     pub record: Option<Record>,
+    /// Paths of flows over time; `None` where they are more than some hundred thousand, or packets take all of them.
+    pub paths: Option<Paths>,
 }
 
 impl Outcome {
@@ -132,6 +145,10 @@ impl Outcome {
                     || self.rates.iter().any(|&(.., rate)| !is_amount(rate)),
                 "a rate is not a number of 0 or more",
             ),
+            (
+                self.paths.iter().any(|paths| !paths.is_sound(links)),
+                "a path is not there, or paths are not in the order of their times",
+            ),
         ];
         match faults.iter().find(|(is_wrong, _)| *is_wrong) {
             Some((_, why)) => Err(ClusterError::Malformed {
@@ -139,6 +156,17 @@ impl Outcome {
             }),
             None => Ok(self),
         }
+    }
+}
+
+impl Paths {
+    fn is_sound(&self, links: usize) -> bool {
+        self.given.is_sorted_by_key(|&(time, ..)| time)
+            && self
+                .given
+                .iter()
+                .all(|&(.., path)| (path as usize) < self.links.len())
+            && self.links.iter().flatten().all(|link| link.index() < links)
     }
 }
 
