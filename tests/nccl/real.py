@@ -1,7 +1,7 @@
 """Runs a real NCCL on machines that are not there: processes on one GPU stand for their GPUs.
 
 Each rank is a process of ``one_rank.py`` under ``one_gpu.c``, which lets it pass for one GPU of a machine.
-NCCL gets the machine's topology by NCCL_TOPO_FILE; all that it decides from it, it decides as on the machine.
+NCCL gets the machine's topology by NCCL_TOPO_FILE, and decides from it what it would decide there.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Job:
-    """What the ranks of some nodes are to do: collectives of ``run`` move data, of the others nothing moves."""
+    """What the ranks of some nodes are to do: collectives of ``run`` move data, others none."""
 
     nodes: Sequence[Node]
     predict: Sequence[tuple[str, int]] = ()
