@@ -29,9 +29,16 @@ def test_channels_of_a_box() -> None:
 
 
 def test_channels_are_held_to_the_nics() -> None:
-    """8 NICs of 200 Gb/s count 24 GB/s each, 192 in all: 16 channels of 12."""
-    two = Hardware(300e9, 200e9)
-    assert search(GENERATIONS["ampere"], two, 2) == Channels(16, 12.0, 12.0)
+    """8 NICs of 200 Gb/s count 24 GB/s each: a channel of 24 each, that are not alike."""
+    two = Hardware(300e9, 200e9, nics=8)
+    assert search(GENERATIONS["ampere"], two, 2) == Channels(8, 24.0, 24.0, False)
+    # Of Hopper's, as many of 48 are not split; all pass 7 of 8 GPUs' links, 18 of 20.6 GB/s.
+    four = Hardware(450e9, 400e9, nics=8)
+    assert search(GENERATIONS["hopper"], four, 2) == Channels(8, 48.0, 48.0, False)
+    # Of four NICs of 100 Gb/s none has a channel of more than 12.
+    old = Hardware(150e9, 50e9, nics=4, is_switched=False)
+    assert search(GENERATIONS["volta"], old, 2) == Channels(4, 12.0, 12.0, False)
+    assert search(GENERATIONS["volta"], old, 1) == Channels(6, 20.0, 20.0, False)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +50,10 @@ def test_channels_are_held_to_the_nics() -> None:
         ("all-reduce", "ring", "Simple", 8.4 + 14 * 3.4, 240 * 8 / 14),
         ("all-gather", "ring", "Simple", 8.4 + 7 * 3.4, 240 * 8 / 7),
         ("broadcast", "ring", "Simple", 8.4 + 3.4, 240.0),
-        # Tree, one node: 2 (p - 1) hops; 0.92 of the ring, 0.85 of the plain pattern, half of the bus.
-        ("all-reduce", "tree", "Simple", 8.4 + 14 * 4.0, 0.92 * 240 * 0.85 / 2),
-        ("all-reduce", "tree", "LL", 6.8 + 14 * 0.6, 0.92 * 240 / 3.8 * 0.85 / 2),
-        ("all-reduce", "tree", "LL128", 14 + 14 * 1.25, 0.92 * 240 * 7 / 9 * 0.85 / 2),
+        # Tree, one node: 2 (p - 1) hops; 0.92 of the ring, half of the bus.
+        ("all-reduce", "tree", "Simple", 8.4 + 14 * 4.0, 0.92 * 240 / 2),
+        ("all-reduce", "tree", "LL", 6.8 + 14 * 0.6, 0.92 * 240 / 3.8 / 2),
+        ("all-reduce", "tree", "LL128", 14 + 14 * 1.25, 0.92 * 240 * 7 / 9 / 2),
     ],
 )
 def test_one_box_of_a100(
@@ -66,10 +73,10 @@ def test_two_boxes_of_a100() -> None:
 
 
 def test_sums_in_switches() -> None:
-    """16 channels of 20 GB/s: 0.85 of them, 15 of 16 channels, twice for an all-reduce."""
+    """A channel of 40 GB/s for each of 8 GPUs: 0.85 of them, 7 of 8 channels, twice for an all-reduce."""
     latency, bandwidth = choice("all-reduce", "hgx_h200_8gpu", "1 GiB", "nvls", "Simple")
     assert latency == pytest.approx(25.0)
-    assert bandwidth == pytest.approx(20 * 0.85 * 15 / 16 * 2 * 16 * 8 / 14)
+    assert bandwidth == pytest.approx(40 * 0.85 * 7 / 8 * 2 * 8 * 8 / 14)
 
 
 def test_small_trees_are_corrected() -> None:

@@ -69,7 +69,8 @@ RING_PLATEAU, RING_PLATEAU_OLD = 1.4, 1.9
 RING_LL128 = 0.92
 TREE_LL = 3.8
 TREE_PLAIN = 0.85
-NVLS_MOST_CHANNELS = 16
+NVLS_MOST_HEADS = 32
+"""GPUs of a node that have a channel of sums in switches each (src/include/device.h)."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ class Generation:
     ----------
     nominal, link
         Bandwidth of an NVLink, as its maker states it and as NCCL counts it.
-    speeds
-        What the search tries for a channel.
+    speeds, speeds_between
+        What the search tries for a channel, in a lone node and where there are several.
     ll
         The most that LL reaches in all.
     ring_ll128, tree_ll128, tree, nvls_tree
@@ -94,6 +95,7 @@ class Generation:
     nominal: float
     link: float
     speeds: tuple[float, ...]
+    speeds_between: tuple[float, ...]
     ll: tuple[float, float, float]
     ring_ll128: float
     tree_ll128: tuple[float, float, float]
@@ -105,6 +107,28 @@ class Generation:
 
 _GENERIC = (40.0, 30.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0)
 _SM90 = (60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0)
+_SM100 = (90.0, 80.0, 70.0, 60.0, 50.0, 45.0, 40.0, 30.0, 24.0, 20.0, 19.0, 18.0)
+_LEAST = (12.0, 6.0, 3.0, 2.4, 1.2, 0.24, 0.12)
+_GENERIC_FAR: tuple[float, ...] = (
+    48.0,
+    30.0,
+    28.0,
+    24.0,
+    20.0,
+    18.0,
+    15.0,
+    12.0,
+    10.0,
+    9.0,
+    7.0,
+    6.0,
+    5.0,
+    4.0,
+    3.0,
+)
+_GENERIC_FAR += (2.4, 1.2, 0.24, 0.12)
+_SM90_FAR = (48.0, 45.0, 42.0, 40.0, 30.0, 24.0, 22.0, 20.0, 17.5, 15.0, *_LEAST)
+_SM100_FAR = (96.0, 86.0, 80.0, 48.0, 45.1, 42.0, 40.0, 30.0, 24.0, 22.0, 20.0, 17.5, 15.0, *_LEAST)
 _T20 = (20.0, 20.0, 20.0)
 
 GENERATIONS = {
@@ -115,6 +139,7 @@ GENERATIONS = {
             25.0,
             20.0,
             _GENERIC,
+            _GENERIC_FAR,
             (39.0, 39.0, 20.4),
             20.0,
             _T20,
@@ -127,6 +152,7 @@ GENERATIONS = {
             25.0,
             20.0,
             _GENERIC,
+            _GENERIC_FAR,
             (87.7, 22.5, 19.0),
             20.0,
             _T20,
@@ -139,6 +165,7 @@ GENERATIONS = {
             25.0,
             20.6,
             _SM90,
+            _SM90_FAR,
             (141.0, 45.0, 35.0),
             36.7,
             (36.7, 36.7, 29.0),
@@ -150,7 +177,8 @@ GENERATIONS = {
             "blackwell",
             50.0,
             40.1,
-            _SM90,
+            _SM100,
+            _SM100_FAR,
             (282.0, 90.0, 70.0),
             40.0,
             (55.6, 31.67, 20.0),

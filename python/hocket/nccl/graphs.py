@@ -20,7 +20,7 @@ from hocket.files.atomic import check_target, write_text
 from hocket.files.raw import read_bytes
 from hocket.topology.dump import place_in
 
-__all__ = ["ID", "JOINTS", "Graph", "graph_text", "read_graph", "write_graph"]
+__all__ = ["ID", "JOINTS", "PLAIN_TREE", "Graph", "graph_text", "read_graph", "write_graph"]
 
 Graph = _core.nccl.Graph
 
@@ -28,6 +28,8 @@ ID = {"ring": 0, "tree": 1, "nvls": 3}
 """Number of each algorithm's graph."""
 JOINTS = {1: "balanced-tree", 2: "split-tree", 3: "tree", 4: "ring"}
 """How nodes are joined, by pattern."""
+PLAIN_TREE = 3
+"""The pattern of trees of which one GPU of a node has all that passes between nodes."""
 _WHAT = "what NCCL writes to NCCL_GRAPH_DUMP_FILE"
 
 

@@ -24,9 +24,10 @@ from hocket.nccl.constants import (
     GENERATIONS,
     LL,
     LL128,
+    MOST_CHANNELS,
     NET,
     NVLINK,
-    NVLS_MOST_CHANNELS,
+    NVLS_MOST_HEADS,
     PCI,
     POSTING,
     PROTOCOLS,
@@ -60,17 +61,29 @@ USUAL_CPU = "intel"
 """Whose processors nodes have where nothing says it."""
 _G = 1e9
 _MOST_CHANNELS = 32
+_RECENT = ("hopper", "blackwell")
 _FEWEST_NVLS = 4
 """GPUs of a node up to which NCCL does not sum in switches; stated picks of 2 to 8 GPUs say so."""
 
 
 @dataclass(frozen=True)
 class Channels:
-    """How many channels a graph has, and what each carries [GB/s]."""
+    """How many channels a graph has, and what each carries [GB/s].
+
+    Attributes
+    ----------
+    are_alike
+        Whether all pass the GPUs in one order and use one NIC: else broadcasts and reductions are counted
+        by their steps.
+    is_plain
+        Of trees, whether one GPU of a node has all that passes between nodes, which is counted as slower.
+    """
 
     count: int
     inside: float
     between: float
+    are_alike: bool = True
+    is_plain: bool = False
 
     def rate(self, nodes: int) -> float:
         """Give what all channels carry, as the model takes it for so many nodes."""
@@ -143,21 +156,51 @@ def generation_of(hardware: Hardware, name: str | None = None) -> Generation:
 
 def search(generation: Generation, hardware: Hardware, nodes: int) -> Channels:
     """Find the channels of a ring: their speed, and as many as links and NICs carry."""
-    links = hardware.bandwidth / _G / generation.nominal
-    inside = links * generation.link
-    between = hardware.nic_bandwidth / (12.5 * _G) * generation.net_per_100g
-    total = inside if nodes == 1 else min(inside, between)
-    best = Channels(0, 0.0, 0.0)
-    for speed in generation.speeds:
-        count = min(int(total / speed + 1e-9), _MOST_CHANNELS)
-        if count * speed > best.count * best.inside + 1e-9:
-            best = Channels(count, speed, speed)
-    if best.count == 0:
-        best = Channels(1, total, total)
-    # Channels faster than 25 GB/s are split into two.
-    if best.inside >= 25.0:
-        return Channels(best.count * 2, best.inside / 2, best.between / 2)
-    return best
+    inside, nics = _carried(generation, hardware, nodes), max(hardware.nics, 1)
+    each = hardware.nic_bandwidth / (12.5 * _G) * generation.net_per_100g / nics
+    count, speed = 0, 0.0
+    for tried in generation.speeds if nodes == 1 else generation.speeds_between:
+        fit = (
+            _times(inside, tried)
+            if nodes == 1
+            else min(_times(each, tried) * nics, _times(inside, tried))
+        )
+        if min(fit, _MOST_CHANNELS) * tried > count * speed + 1e-9:
+            count, speed = min(fit, _MOST_CHANNELS), tried
+    if count == 0:
+        count, speed = 1, inside if nodes == 1 else min(inside, each * nics)
+    are_alike = hardware.is_switched if nodes == 1 else nics == 1
+    # Fast channels are split into two; from Hopper on not those that are many and below 50 GB/s.
+    is_recent = generation.name in _RECENT
+    if speed >= 25.0 and not (is_recent and speed < 50.0 and count > 4):
+        parts = min(2 * count, _MOST_CHANNELS)
+        count, speed = parts, speed / math.ceil(parts / count)
+    return Channels(count, speed, speed, are_alike)
+
+
+def _times(total: float, speed: float) -> int:
+    return int(total / speed + 1e-9)
+
+
+def _carried(generation: Generation, hardware: Hardware, nodes: int) -> float:
+    """Give what all channels may have inside a node [GB/s].
+
+    Where there are several nodes, of each channel one GPU sends to a NIC and to no other GPU.
+    """
+    links = hardware.bandwidth / _G / generation.nominal * generation.link
+    return links if nodes == 1 or hardware.npus < 2 else links * hardware.npus / (hardware.npus - 1)
+
+
+def _tree(generation: Generation, hardware: Hardware, nodes: int, ring: Channels) -> Channels:
+    """Find the channels of trees: as many as of the ring, and faster inside nodes if links allow it."""
+    inside, last = ring.inside, ring.inside
+    for speed in reversed(generation.speeds_between if nodes > 1 else ()):
+        if last >= 2 * ring.between or speed * ring.count > _carried(generation, hardware, nodes):
+            break
+        if speed > inside:
+            inside = last = speed
+    is_plain = nodes > 1 and generation.name in _RECENT
+    return Channels(ring.count, inside, ring.between, ring.are_alike, is_plain)
 
 
 def choices(
@@ -203,13 +246,12 @@ def _searched(
 ) -> dict[str, Channels]:
     """Find the channels of all algorithms."""
     ring = search(generation, hardware, nodes)
-    found = {"ring": ring, "tree": ring}
-    if generation.nvls and hardware.sums and npus // nodes > _FEWEST_NVLS:
-        found["nvls"] = Channels(
-            NVLS_MOST_CHANNELS,
-            _speed_of_sums(generation, hardware),
-            ring.rate(3) / NVLS_MOST_CHANNELS if nodes > 1 else 0.0,
-        )
+    found = {"ring": ring, "tree": _tree(generation, hardware, nodes, ring)}
+    near = npus // nodes
+    if generation.nvls and hardware.sums and near > _FEWEST_NVLS:
+        heads = min(near, NVLS_MOST_HEADS)
+        speed = _speed_of_sums(generation, hardware, heads)
+        found["nvls"] = Channels(heads, speed, ring.rate(3) / heads if nodes > 1 else 0.0)
     return found
 
 
@@ -232,10 +274,11 @@ def check_kind(kind: object, library: str) -> None:
         raise SpecError("kind", f"{library}'s model has no {shown(kind)}", right)
 
 
-def _speed_of_sums(generation: Generation, hardware: Hardware) -> float:
+def _speed_of_sums(generation: Generation, hardware: Hardware, heads: int) -> float:
     """Give the largest speed at which the links carry all channels of sums in switches."""
     links = hardware.bandwidth / _G / generation.nominal * generation.link
-    return max(speed for speed in generation.speeds if speed * NVLS_MOST_CHANNELS <= links)
+    fit = [speed for speed in generation.speeds if speed * heads <= links]
+    return max(fit, default=links / heads)
 
 
 @dataclass(frozen=True)
@@ -262,7 +305,7 @@ class _Asked:
 
 def _choice(asked: _Asked, algorithm: str, graph: Channels, number: int, protocol: str) -> Choice:
     bandwidth = _bandwidth(asked, algorithm, graph, number)
-    latency = _latency(asked, algorithm, number)
+    latency = _latency(asked, algorithm, graph, number)
     if algorithm == "tree" and asked.size < TREE_CORRECTED:
         power = max((asked.size // 64).bit_length() - 1, 0)
         bandwidth *= TREE_CORRECTION[number][min(power, len(TREE_CORRECTION[0]) - 1)]
@@ -271,7 +314,7 @@ def _choice(asked: _Asked, algorithm: str, graph: Channels, number: int, protoco
         and number == SIMPLE
         and asked.nodes > 1
         and asked.kind == "all-reduce"
-        and asked.size // (graph.count * asked.npus) >= 64
+        and asked.size // (min(2 * graph.count, MOST_CHANNELS) * asked.npus) >= 64
     ):
         latency *= RING_PLATEAU_OLD if asked.generation.name == "volta" else RING_PLATEAU
     seconds = (latency + asked.size / (1000 * bandwidth)) * 1e-6
@@ -298,7 +341,7 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> f
             bus = min(bus / TREE_LL, most_ll)
         elif number == LL128:
             bus = min(bus * (7 / 9 if asked.nodes == 1 else 15 / 16), count * gpu.tree_ll128[at])
-        if asked.nodes == 1:
+        if graph.is_plain:
             bus *= TREE_PLAIN
         return bus * 0.5
     inside = graph.inside * gpu.nvls * (count - 1) / count
@@ -310,7 +353,12 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> f
     return min(inside, between, gpu.nvls_tree[at]) * count * share
 
 
-def _latency(asked: _Asked, algorithm: str, number: int) -> float:
+def _hop(asked: _Asked) -> Mapping[str, tuple[float, float, float]]:
+    """Give what a step takes of each algorithm, where all steps are counted alike."""
+    return NET if asked.nodes > 1 else PCI if asked.host.is_on_pci else NVLINK
+
+
+def _latency(asked: _Asked, algorithm: str, graph: Channels, number: int) -> float:
     inside = (PCI if asked.host.is_on_pci else NVLINK)[algorithm][number]
     net = NET[algorithm][number]
     near = asked.npus // asked.nodes
@@ -319,7 +367,9 @@ def _latency(asked: _Asked, algorithm: str, number: int) -> float:
     levels = int(math.log2(asked.nodes))
     if algorithm == "ring":
         if asked.kind in ("broadcast", "reduce"):
-            return BASE["ring"][number] + (inside if asked.nodes == 1 else net)
+            where = "ring" if graph.are_alike or number != SIMPLE else "tree"
+            step = _hop(asked)[where][number]
+            return BASE["ring"][number] + step * (1 if graph.are_alike else asked.steps)
         far = (2 if asked.kind == "all-reduce" else 1) * (asked.nodes - 1)
         posting = POSTING[asked.host.cpu] * (3 if number == SIMPLE else 1)
         overhead = 0.0 if asked.nodes == 1 else posting

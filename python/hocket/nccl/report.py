@@ -14,7 +14,7 @@ from hocket.collectives.collective import Progress, collective_on
 from hocket.collectives.outcome import bound_dict, collective_dict
 from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.nccl.findings import findings_of
-from hocket.nccl.graphs import JOINTS
+from hocket.nccl.graphs import JOINTS, PLAIN_TREE
 from hocket.nccl.machine import Machine, load_machine
 from hocket.nccl.model import KINDS, USUAL_CPU, Channels, Choice, Host, choices
 from hocket.nccl.rccl import rccl_choices
@@ -270,26 +270,34 @@ def _speed(machine: Machine, algorithm: str) -> Channels | None:
     count = min(len(graph.channels) for graph in graphs)
     if algorithm != "nvls":
         count = min(count, machine.count)
-    inside = min(graph.speed_intra for graph in graphs)
-    return Channels(count, inside, min(graph.speed_inter for graph in graphs))
+    return Channels(
+        count,
+        min(graph.speed_intra for graph in graphs),
+        min(graph.speed_inter for graph in graphs),
+        all(graph.same_channels for graph in graphs),
+        max(graph.pattern for graph in graphs) == PLAIN_TREE,
+    )
+
+
+def choices_of(machine: Machine, kind: str, size: int) -> list[Choice]:
+    """Give every algorithm and protocol that the library weighs along a machine's graphs."""
+    npus, nodes = machine.topology.npu_count, len(machine.nodes)
+    if machine.arch is not None:
+        tuning = machine.tuning
+        return [] if tuning is None else list(rccl_choices(kind, size, npus, nodes, tuning))
+    graphs = {name: _speed(machine, name) for name in _PLANS}
+    known = {name: graph for name, graph in graphs.items() if graph is not None}
+    ring = machine.nodes[0].graph("ring")
+    is_on_pci = ring is not None and ring.type_intra not in _NEAR
+    hardware = Hardware(0.0, npus=npus // nodes)
+    asked = (kind, size, npus, nodes, hardware, machine.generation, known)
+    return list(choices(*asked, host=Host(machine.cpu or USUAL_CPU, is_on_pci)))
 
 
 def _predicted(machine: Machine, kind: str, size: int) -> dict[str, Choice]:
     """Give what the library's model says of each graph: the quickest protocol."""
-    npus, nodes = machine.topology.npu_count, len(machine.nodes)
-    if machine.arch is not None:
-        tuning = machine.tuning
-        found = [] if tuning is None else list(rccl_choices(kind, size, npus, nodes, tuning))
-    else:
-        graphs = {name: _speed(machine, name) for name in _PLANS}
-        known = {name: graph for name, graph in graphs.items() if graph is not None}
-        ring = machine.nodes[0].graph("ring")
-        is_on_pci = ring is not None and ring.type_intra not in _NEAR
-        hardware = Hardware(0.0, npus=npus // nodes)
-        asked = (kind, size, npus, nodes, hardware, machine.generation, known)
-        found = list(choices(*asked, host=Host(machine.cpu or USUAL_CPU, is_on_pci)))
     best: dict[str, Choice] = {}
-    for choice in found:
+    for choice in choices_of(machine, kind, size):
         name = choice.algorithm.removesuffix("-tree")
         if _seconds(choice) < _seconds(best.get(name)):
             best[name] = choice

@@ -35,6 +35,10 @@ class Hardware:
     most
         What the NPU with the most sends inside its node [bytes/s], which says what its links are where
         those of another have failed; 0: all send as much.
+    nics
+        Links that lead out of a node; 0 where that is not known.
+    is_switched
+        Whether no link leads from one NPU of a node to another.
     """
 
     bandwidth: float
@@ -42,6 +46,8 @@ class Hardware:
     sums: bool = False
     npus: int = 8
     most: float = 0.0
+    nics: int = 0
+    is_switched: bool = True
 
 
 def hardware_of(topology: Topology) -> Hardware:
@@ -80,7 +86,8 @@ def hardware_of(topology: Topology) -> Hardware:
     }
     sums = summing.issuperset(range(len(nodes.groups)))
     size = max(map(len, nodes.groups))
-    return Hardware(bandwidth, nics, sums, size, most if most > bandwidth else 0.0)
+    most = most if most > bandwidth else 0.0
+    return Hardware(bandwidth, nics, sums, size, most, nodes.leaving(), nodes.is_switched())
 
 
 class _Nodes:
@@ -91,6 +98,7 @@ class _Nodes:
         self.groups = [list(group) for group in topology.groups] or [everything]
         self.owner = np.array(owners(topology, self.groups))
         self._npus = topology.npu_count
+        self._links = np.array(topology.link_src), np.array(topology.link_dst)
         self._flows = Flows(topology)
         self._alike = alike_npus(topology, self.owner)
         self._joined: dict[int, bool] = {}
@@ -152,6 +160,20 @@ class _Nodes:
         return min(
             self._flows.most(everything, group, others), self._flows.most(everything, others, group)
         )
+
+    def leaving(self) -> int:
+        """Count the links that lead out of the node with the fewest of them; 0 of a lone node."""
+        if len(self.groups) < 2:
+            return 0
+        starts, ends = self.owner[self._links[0]], self.owner[self._links[1]]
+        numbers = starts[(starts >= 0) & (starts != ends)]
+        return int(np.bincount(numbers, minlength=len(self.groups)).min())
+
+    def is_switched(self) -> bool:
+        """Say whether no link joins two NPUs of a node."""
+        starts, ends = self._links
+        near = (starts < self._npus) & (ends < self._npus)
+        return not bool((near & (self.owner[starts] == self.owner[ends])).any())
 
     def near(self, number: int, group: list[int]) -> float:
         """Give what each NPU of some neighbours sends to the others of them at least [bytes/s]."""
