@@ -73,7 +73,11 @@ def names(module: ModuleType) -> list[str]:
 
 
 def described(module: ModuleType, name: str, seen: set[int]) -> str:
-    """Give the page of a name; what another page has too is in the index once."""
+    """Give the page of a name; what another page has too is in the index once.
+
+    The module's page leads to it. In the tree of contents, which each page has whole, names would be most
+    of the site.
+    """
     value: Any = getattr(module, name)
     full = f"{module.__name__}.{name}"
     kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
@@ -83,7 +87,9 @@ def described(module: ModuleType, name: str, seen: set[int]) -> str:
     if kind == "class" and id(value) in seen:
         options.append("   :no-index:")
     seen.add(id(value))
-    return "\n".join([full, "=" * len(full), "", f".. auto{kind}:: {full}", *options, ""])
+    return "\n".join(
+        [":orphan:", "", full, "=" * len(full), "", f".. auto{kind}:: {full}", *options, ""]
+    )
 
 
 def reference(folder: Path) -> None:
@@ -98,9 +104,7 @@ def reference(folder: Path) -> None:
         first = (module.__doc__ or name).strip().partition("\n\n")[0].replace("\n", " ")
         listed = "\n".join(f"   {name}.{row}" for row in rows)
         wanted[f"{name}.rst"] = (
-            f"{name}\n{'=' * len(name)}\n\n{first}\n\n"
-            f".. autosummary::\n\n{listed}\n\n"
-            f".. toctree::\n   :hidden:\n\n{listed}\n"
+            f"{name}\n{'=' * len(name)}\n\n{first}\n\n.. autosummary::\n\n{listed}\n"
         )
         wanted |= {f"{name}.{row}.rst": described(module, row, seen) for row in rows}
     modules = "\n".join(f"   {name}" for name in MODULES)
