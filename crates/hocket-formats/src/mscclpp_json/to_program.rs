@@ -233,7 +233,7 @@ impl Reader {
                 let lines = self.lines_of(gpu, tb, op, false)?;
                 self.add(StepOp::Wait, &[], &[], &lines);
             }
-            "pws" | "pwsf" => {
+            "pws" | "pwsf" if op.channel_type != Some(ChannelType::Memory) => {
                 self.moves(gpu, tb, op)?;
                 self.add(StepOp::Nop, &[], &[], &[]);
                 let lines = self.lines_of(gpu, tb, op, true)?;
