@@ -150,11 +150,14 @@ def write_plans(folder: Path) -> None:
                 for way in ways:
                     if collective == "all-to-all" and way.get("in_place", True):
                         continue
+                    if "protocol" in way and collective in ("broadcast", "reduce"):
+                        continue
                     maker.add(network, collective, algorithm, way, **npus)
     for network in ("dgx1_v100", "mi300x_8gpu", "hgx_h100_8gpu_validated"):
         for collective in ("all-reduce", "all-gather", "broadcast"):
             maker.add(network, collective, "trees", {})
-            maker.add(network, collective, "greedy", {"protocol": "LL"})
+            if collective != "broadcast":
+                maker.add(network, collective, "greedy", {"protocol": "LL"})
     for given in (
         {"channels": 8},
         {"channels": 16},

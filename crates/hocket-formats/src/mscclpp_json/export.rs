@@ -183,6 +183,18 @@ fn head(program: &Program, protocol: Protocol) -> Result<ExecutionPlan, Refused>
     })
 }
 
+/// What a plan was called before its hash was added, if it has one.
+pub(super) fn plain_name(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((plain, hash))
+            if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+        {
+            plain
+        }
+        _ => name,
+    }
+}
+
 /// Keeps messages below the sizes whose bytes the executor counts in 32 bits: those of a buffer, and with LL those of two halves of
 /// packets, each twice as large as what is in it.
 fn limit_sizes(head: &mut ExecutionPlan, chunks: u32, scratch: u32) -> Result<(), Refused> {

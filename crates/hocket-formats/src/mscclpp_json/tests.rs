@@ -19,7 +19,7 @@ use proptest::sample::select;
 use super::{
     BlockGroup, Buffer, BufferRefs, BufferType, ChannelRefs, ChannelType, Channels, ExecutionPlan,
     Gpu, IterContext, Op, Protocol, RankGroup, Refused, RemoteBuffer, Semaphore, Threadblock,
-    check, export, read, write,
+    check, export, program, read, write,
 };
 use crate::files::files;
 
@@ -227,6 +227,8 @@ fn plans_have_names_of_their_own() {
                     let plan = exported(&verified, protocol, limits).expect("written");
                     let again = exported(&verified, protocol, limits).expect("written");
                     assert_eq!(plan, again);
+                    let (made, _) = program(&plan).expect("a program");
+                    assert!(plan.name.starts_with(made.name()) && !made.name().contains('-'));
                     names.insert(plan.name);
                     count += 1;
                 }
