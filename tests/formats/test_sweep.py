@@ -18,8 +18,9 @@ FORMATS = (("msccl", "Simple"), ("msccl", "LL"), ("mscclpp", "Simple"), ("mscclp
 KINDS_OF_COLLECTIVES = sorted({kind for each in BUILTIN.values() for kind in each.kinds})
 MOST_NPUS = 64
 REFUSALS = re.compile(
-    r"has no name for (gather|scatter)|packets go to memory of the same node|executor cannot hold it"
-    r"|no runtime loads it|is no rank of the collective|not whole multiples of one chunk size"
+    r"has no name for (gather|scatter)|packets (go to memory of the same node|of a later)"
+    r"|executor cannot hold it|no runtime loads it|is no rank of the collective"
+    r"|not whole multiples of one chunk size"
 )
 """What docs/msccl.md and docs/mscclpp.md say that the formats cannot express."""
 

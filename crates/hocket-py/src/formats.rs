@@ -407,10 +407,30 @@ pub(crate) fn export_mscclpp(
                 steps: made.steps,
                 scratch_chunks: made.scratch,
                 in_place: program.modes().contains(&Mode::InPlace),
-                notes: Vec::new(),
+                notes: notes_of(&made),
             })
         })
     })
+}
+
+/// What whoever calls MSCCL++ must know of a file.
+fn notes_of(made: &mscclpp_json::Written) -> Vec<String> {
+    /// Processors of a V100, the fewest among the GPUs that MSCCL++ runs on.
+    const FEWEST: usize = 80;
+    let mut notes = Vec::new();
+    if made.blocks > FEWEST {
+        notes.push(format!(
+            "a rank has {} thread blocks of 1,024 threads, which must all run at once, each on a processor of its GPU: an A100 has 108, an H100 132",
+            made.blocks
+        ));
+    }
+    if made.has_ports {
+        notes.push(
+            "channels between nodes read buffers from where their allocation starts: a buffer must start there"
+                .to_owned(),
+        );
+    }
+    notes
 }
 
 /// The node of each rank; ranks whose NPUs belong to none are all on one.

@@ -5,19 +5,20 @@
 //! chunks that its own steps may still use. Sums are put into scratch and added by the receiver.
 //!
 //! With LL what is put are packets, into scratch of each message's own: whoever reads a packet waits until it is there, so there are no
-//! signals. The halves of the scratch take turns from call to call.
+//! signals. The halves of the scratch take turns from call to call, which is enough where a rank's call ends only after all ranks'
+//! calls have begun: whoever writes a half anew knows that all have read it. Broadcasts and reduces are refused.
 //!
 //! Steps that wait for other blocks take a semaphore.
 
 use std::fmt::{self, Write};
 
 use hocket_core::collective::CollectiveKind;
-use hocket_core::program::{Buffer as Memory, Mode, Program, Ranks};
+use hocket_core::program::{Buffer as Memory, Mode, Program, Ranks, Task};
 
 use super::inbox::{How, Inbox};
 use super::rank::RankWriter;
 use super::to_program::COLLECTIVES;
-use super::{BufferType, ExecutionPlan, rules};
+use super::{BufferType, ChannelType, ExecutionPlan, rules};
 
 /// Why a program has no plan in this format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +68,8 @@ pub struct Written {
     pub channels: u32,
     /// Most scratch chunks of a rank.
     pub scratch: u32,
+    /// Whether some channels are ports.
+    pub has_ports: bool,
 }
 
 /// Writes the plan of a program whose steps do not both receive and send, rank by rank, so that a rank is all that is kept of it
@@ -82,8 +85,9 @@ pub fn export(
     out: &mut dyn Write,
 ) -> Result<Written, Refused> {
     let frame = program.frame();
-    let head = head(frame, protocol)?;
+    let mut head = head(frame, protocol)?;
     let how = How { protocol, is_near };
+    let mut hash = Fnv::default();
     let mut written = Written::default();
     let mut inboxes = Vec::with_capacity(frame.ranks() as usize);
     let mut surely_fits = true;
@@ -91,6 +95,7 @@ pub fn export(
         let part = program.rank(rank);
         let blocks = part.blocks_of(rank);
         inboxes.push(Inbox::of(&part, rank, &how)?);
+        hash.rank(&part, rank, &how);
         let steps = blocks.clone().flat_map(|block| part.steps_of(block));
         let joins = steps.filter(|&step| part.step(step).dependency.is_some());
         // A step has at most seven operations, and one for 16 blocks that wait for it.
@@ -99,12 +104,24 @@ pub fn export(
             let steps = part.steps_of(block).len();
             written.steps += steps;
             surely_fits &= 8 * steps + joins <= rules::MAX_OPS;
-            let channel = part.blocks()[block as usize].channel;
-            written.channels = written.channels.max(channel + 1);
+            let own = part.blocks()[block as usize];
+            written.channels = written.channels.max(own.channel + 1);
+            let mut peers = own.send.into_iter().chain(own.recv);
+            written.has_ports |= peers.any(|peer| how.kind(rank, peer) == ChannelType::Port);
         }
         written.blocks = written.blocks.max(blocks.len());
     }
     written.scratch = inboxes.iter().map(|inbox| inbox.scratch).max().unwrap_or(0);
+    if protocol == Protocol::Ll {
+        // Where the second half of another rank's scratch starts, the executor takes from its own.
+        inboxes
+            .iter_mut()
+            .for_each(|inbox| inbox.scratch = written.scratch);
+    }
+    limit_sizes(&mut head, frame.task().chunks, written.scratch)?;
+    // The executor keeps what it has set up under the name and the buffers, and would take one plan for another.
+    hash.head(&head, frame.task());
+    head.name = format!("{}-{:016x}", head.name, hash.0);
     for rank in 0..if surely_fits { 0 } else { frame.ranks() } {
         RankWriter::new(&program.rank(rank), rank, &how, &inboxes).check()?;
     }
@@ -138,6 +155,18 @@ fn head(program: &Program, protocol: Protocol) -> Result<ExecutionPlan, Refused>
         );
         return Err(Refused::Inexpressible(why));
     }
+    if protocol == Protocol::Ll
+        && matches!(
+            task.kind,
+            CollectiveKind::Broadcast | CollectiveKind::Reduce
+        )
+    {
+        let why = format!(
+            "packets of a later {} could overwrite those that a rank has not read yet, since not all ranks wait for all; write it with protocol Simple",
+            task.kind
+        );
+        return Err(Refused::Inexpressible(why));
+    }
     let limits = program.limits();
     Ok(ExecutionPlan {
         name: program.name().to_owned(),
@@ -152,6 +181,100 @@ fn head(program: &Program, protocol: Protocol) -> Result<ExecutionPlan, Refused>
         min_message_size: limits.min,
         max_message_size: limits.max,
     })
+}
+
+/// What a plan was called before its hash was added, if it has one.
+pub(super) fn plain_name(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((plain, hash))
+            if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+        {
+            plain
+        }
+        _ => name,
+    }
+}
+
+/// Keeps messages below the sizes whose bytes the executor counts in 32 bits: those of a buffer, and with LL those of two halves of
+/// packets, each twice as large as what is in it.
+fn limit_sizes(head: &mut ExecutionPlan, chunks: u32, scratch: u32) -> Result<(), Refused> {
+    let copies = if head.protocol == Protocol::Ll.name() {
+        4
+    } else {
+        1
+    };
+    let longest = u64::from(chunks).max(u64::from(scratch) * copies).max(1);
+    let most = u64::from(u32::MAX) / longest * u64::from(chunks);
+    if head.max_message_size == u64::MAX {
+        head.max_message_size = most.max(head.min_message_size);
+    }
+    if head.max_message_size > most {
+        return Err(Refused::Limit(format!(
+            "it counts bytes in 32 bits, which is enough for messages of {most} bytes with this plan"
+        )));
+    }
+    Ok(())
+}
+
+/// Fowler, Noll and Vo's hash, of 64 bits.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn add(&mut self, number: u64) {
+        for byte in number.to_le_bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn head(&mut self, head: &ExecutionPlan, task: &Task) {
+        for byte in head.collective.bytes() {
+            self.add(u64::from(byte));
+        }
+        self.add(u64::from(task.chunks));
+        self.add(u64::from(head.inplace));
+        self.add(head.min_message_size);
+        self.add(head.max_message_size);
+    }
+
+    /// All that the text of a rank depends on.
+    fn rank(&mut self, part: &Program, rank: u32, how: &How<'_>) {
+        self.add(how.protocol as u64);
+        for size in part.sizes()[rank as usize] {
+            self.add(u64::from(size));
+        }
+        let blocks = part.blocks_of(rank);
+        let first = blocks
+            .clone()
+            .next()
+            .map_or(0, |block| part.steps_of(block).start);
+        for number in blocks {
+            let block = part.blocks()[number as usize];
+            for peer in [block.send, block.recv] {
+                self.add(peer.map_or(u64::MAX, u64::from));
+                self.add(peer.map_or(u64::MAX, |peer| how.kind(rank, peer) as u64));
+            }
+            self.add(u64::from(block.channel));
+            for step in part.steps_of(number) {
+                let view = part.step(step);
+                self.add(view.op as u64);
+                self.add(
+                    view.dependency
+                        .map_or(u64::MAX, |step| u64::from(step - first)),
+                );
+                for span in view.spans() {
+                    for part in [span.buffer() as u32, span.offset(), span.count()] {
+                        self.add(u64::from(part));
+                    }
+                }
+            }
+        }
+    }
 }
 
 pub(super) fn buffer_type(buffer: Memory) -> BufferType {

@@ -256,10 +256,14 @@ impl<'a> RankWriter<'a> {
         let name = match (self.how.protocol, channel.0) {
             (Protocol::Ll, _) => "ppkt",
             (_, ChannelType::Port) => "pwsf",
-            _ => "pws",
+            // What puts and signals at once signals over ports alone.
+            _ => "put",
         };
         let sources = self.program.step(step).sources();
         writer.put(name, channel, sources, (remote as u32, pass.to));
+        if name == "put" {
+            writer.tell(channel);
+        }
     }
 
     fn receive(&self, step: u32, from: Option<Channel>, writer: &mut Writer) {

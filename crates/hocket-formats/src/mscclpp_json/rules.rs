@@ -97,6 +97,14 @@ pub(super) fn check(plan: &ExecutionPlan, verdict: &mut Verdict) {
             let detail = "has no input_chunks or no output_chunks, by which the executor divides";
             add("sizes", place.clone(), detail.to_owned());
         }
+        let first = plan.gpus[0].scratch_chunks;
+        if plan.use_double_scratch_buffer && gpu.scratch_chunks != first {
+            let detail = format!(
+                "has {} scratch chunks, and rank 0 has {first}: halves that take turns must start at the same place in all ranks, since the executor takes its own for theirs",
+                gpu.scratch_chunks
+            );
+            add("sizes", place.clone(), detail);
+        }
         check_channels(plan, gpu, rank, &place, &mut add);
         for (id, tb) in gpu.threadblocks.iter().enumerate() {
             if tb.id as usize != id {
@@ -282,6 +290,12 @@ impl Rules<'_> {
         }
         if needs_channels && op.channel_ids.is_empty() {
             self.add("channel", at, format!("is a {name} without channels"));
+        }
+        if name.starts_with("pws") && op.channel_type == Some(ChannelType::Memory) {
+            let detail = format!(
+                "is a {name} on a memory channel, where the executor puts and does not signal; write put, nop and signal"
+            );
+            self.add("signal", at, detail);
         }
         let own = |kind| {
             self.tb

@@ -6,11 +6,11 @@ use std::time::Instant;
 use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
 use hocket_core::collective::{Collective, CollectiveKind};
 use hocket_core::program::check::CheckOptions;
-use hocket_core::program::{LowerOptions, Lowering};
+use hocket_core::program::{LowerOptions, Lowering, SizeLimits};
 use hocket_core::progress::Silent;
 use hocket_core::topology::build;
 use hocket_core::units::{Bandwidth, Time};
-use hocket_core::verify::verify;
+use hocket_core::verify::{Verified, verify};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -18,8 +18,8 @@ use proptest::sample::select;
 
 use super::{
     BlockGroup, Buffer, BufferRefs, BufferType, ChannelRefs, ChannelType, Channels, ExecutionPlan,
-    Gpu, IterContext, Op, Protocol, RankGroup, RemoteBuffer, Semaphore, Threadblock, check, export,
-    read, write,
+    Gpu, IterContext, Op, Protocol, RankGroup, Refused, RemoteBuffer, Semaphore, Threadblock,
+    check, export, program, read, write,
 };
 use crate::files::files;
 
@@ -132,6 +132,131 @@ fn exported_text_is_read_and_written_as_it_is() {
                     .is_right()
             );
         }
+    }
+}
+
+fn verified_plan(kind: CollectiveKind, algorithm: Algorithm) -> Verified {
+    let rate = Bandwidth::from_bytes_per_second(1_000_000_000).expect("a bandwidth");
+    let topology = build::fully_connected(4, rate, Time::ZERO).expect("a network");
+    let collective = Collective::among_all(kind, &topology, 4_800).expect("a collective");
+    let options = PlanOptions {
+        chunks: Some(1),
+        ..PlanOptions::new(algorithm)
+    };
+    let made = plan(&topology, &collective, &options, &mut Silent).expect("a plan");
+    verify(Arc::new(made), Arc::new(topology), &mut Silent).expect("right")
+}
+
+fn exported(
+    verified: &Verified,
+    protocol: Protocol,
+    limits: SizeLimits,
+) -> Result<ExecutionPlan, Refused> {
+    let options = LowerOptions {
+        fuse: false,
+        limits,
+        ..LowerOptions::default()
+    };
+    let lowering = Lowering::of(verified, &options).expect("lowered");
+    let mut text = String::new();
+    export(&lowering, protocol, &|_, _| true, &mut text)?;
+    Ok(read(&text).expect("a plan"))
+}
+
+/// The executor's `pws` on a memory channel puts and does not signal: seen to hang.
+#[test]
+fn puts_into_memory_signal_on_their_own() {
+    let verified = verified_plan(CollectiveKind::AllReduce, Algorithm::Ring);
+    let mut plan = exported(&verified, Protocol::Simple, SizeLimits::default()).expect("written");
+    let mut puts = 0;
+    for tb in plan.gpus.iter_mut().flat_map(|gpu| &mut gpu.threadblocks) {
+        let names: Vec<_> = tb.ops.iter().map(|op| op.name.clone()).collect();
+        for (i, _) in names.iter().enumerate().filter(|(_, name)| *name == "put") {
+            assert_eq!(names[i + 1..i + 3], ["nop", "signal"]);
+            tb.ops[i].name = "pws".into();
+            puts += 1;
+        }
+    }
+    assert!(puts > 0);
+    let verdict = check(&plan, &CheckOptions::default(), &mut Silent).expect("judged");
+    assert_eq!(verdict.findings.len(), puts);
+    assert!(verdict.findings.iter().all(|each| each.code == "signal"));
+}
+
+#[test]
+fn packets_are_refused_where_not_all_ranks_wait_for_all() {
+    for kind in [CollectiveKind::Broadcast, CollectiveKind::Reduce] {
+        let verified = verified_plan(kind, Algorithm::Direct);
+        let limits = SizeLimits::default();
+        let refused = exported(&verified, Protocol::Ll, limits).expect_err("refused");
+        assert!(refused.to_string().contains("protocol Simple"), "{refused}");
+        exported(&verified, Protocol::Simple, limits).expect("written");
+    }
+}
+
+/// In a double binary tree not all ranks receive as much. Seen to hang in the second call.
+#[test]
+fn halves_of_scratch_start_at_one_place() {
+    let verified = verified_plan(CollectiveKind::AllReduce, Algorithm::DoubleBinaryTree);
+    let limits = SizeLimits::default();
+    let mut plan = exported(&verified, Protocol::Ll, limits).expect("written");
+    let sizes = |plan: &ExecutionPlan| -> Vec<u32> {
+        plan.gpus.iter().map(|gpu| gpu.scratch_chunks).collect()
+    };
+    let of_all = sizes(&plan);
+    assert!(of_all.iter().all(|&size| size == of_all[0]), "{of_all:?}");
+    let simple = sizes(&exported(&verified, Protocol::Simple, limits).expect("written"));
+    assert!(simple.iter().any(|&size| size != simple[0]), "{simple:?}");
+    plan.gpus[1].scratch_chunks += 1;
+    let verdict = check(&plan, &CheckOptions::default(), &mut Silent).expect("judged");
+    assert_eq!(verdict.findings.len(), 1);
+    assert_eq!(verdict.findings[0].code, "sizes");
+}
+
+/// The executor keeps what it has set up under the name.
+#[test]
+fn plans_have_names_of_their_own() {
+    let mut names = std::collections::BTreeSet::new();
+    let mut count = 0;
+    for kind in [CollectiveKind::AllReduce, CollectiveKind::AllGather] {
+        for algorithm in [Algorithm::Ring, Algorithm::Direct] {
+            let verified = verified_plan(kind, algorithm);
+            for protocol in Protocol::ALL {
+                for max in [1 << 20, u64::MAX] {
+                    let limits = SizeLimits { min: 0, max };
+                    let plan = exported(&verified, protocol, limits).expect("written");
+                    let again = exported(&verified, protocol, limits).expect("written");
+                    assert_eq!(plan, again);
+                    let (made, _) = program(&plan).expect("a program");
+                    assert!(plan.name.starts_with(made.name()) && !made.name().contains('-'));
+                    names.insert(plan.name);
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(names.len(), count);
+}
+
+/// The executor counts bytes in 32 bits.
+#[test]
+fn sizes_end_where_the_executor_counts_no_further() {
+    let verified = verified_plan(CollectiveKind::AllReduce, Algorithm::Ring);
+    for protocol in Protocol::ALL {
+        let limits = SizeLimits::default();
+        let plan = exported(&verified, protocol, limits).expect("written");
+        let gpu = &plan.gpus[0];
+        let copies = if protocol == Protocol::Ll { 4 } else { 1 };
+        let longest = u64::from(gpu.input_chunks).max(u64::from(gpu.scratch_chunks) * copies);
+        let chunk = plan.max_message_size / u64::from(gpu.input_chunks);
+        assert!(longest * chunk <= u64::from(u32::MAX));
+        assert!(longest * (chunk + 1) > u64::from(u32::MAX));
+        let above = SizeLimits {
+            min: 0,
+            max: plan.max_message_size + 1,
+        };
+        let refused = exported(&verified, protocol, above).expect_err("refused");
+        assert!(refused.to_string().contains("32 bits"), "{refused}");
     }
 }
 

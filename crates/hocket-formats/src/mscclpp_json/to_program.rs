@@ -14,6 +14,7 @@ use hocket_core::program::{
 };
 use hocket_core::progress::{Interrupted, Progress};
 
+use super::export::plain_name;
 use super::{Buffer, BufferType, ChannelType, ExecutionPlan, Gpu, Op, Threadblock, rules};
 use crate::{Finding, FormatError, Verdict};
 
@@ -64,7 +65,7 @@ pub fn program(plan: &ExecutionPlan) -> Result<(Program, Vec<String>), FormatErr
             input
         },
     };
-    let mut builder = ProgramBuilder::new(&plan.name, task);
+    let mut builder = ProgramBuilder::new(plain_name(&plan.name), task);
     builder.unsynced();
     builder.modes(&[if plan.inplace {
         Mode::InPlace
@@ -233,7 +234,7 @@ impl Reader {
                 let lines = self.lines_of(gpu, tb, op, false)?;
                 self.add(StepOp::Wait, &[], &[], &lines);
             }
-            "pws" | "pwsf" => {
+            "pws" | "pwsf" if op.channel_type != Some(ChannelType::Memory) => {
                 self.moves(gpu, tb, op)?;
                 self.add(StepOp::Nop, &[], &[], &[]);
                 let lines = self.lines_of(gpu, tb, op, true)?;

@@ -140,6 +140,13 @@ impl Writer {
         }
     }
 
+    /// Signals that what the threads have done is done. What comes next need not wait for the one that signals.
+    pub(super) fn tell(&mut self, channel: Channel) {
+        self.sync();
+        self.signal("signal", channel);
+        self.is_synced = true;
+    }
+
     /// Gives or takes semaphores.
     pub(super) fn semaphores(&mut self, name: &str, numbers: &[u32]) {
         for part in numbers.chunks(rules::MAX_OP_SEMAPHORES) {
