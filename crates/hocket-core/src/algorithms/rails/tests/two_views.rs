@@ -141,11 +141,13 @@ const TWO_AND_THREE: [&str; 4] = [
 const FOUR: [&str; 2] = ["4D-Ring_SW_SW_SW", "4D-Ring_FC_Ring_SW"];
 
 #[test]
+#[ignore = "slow: plans of a million transfers are proved and simulated"]
 fn both_views_agree_on_two_and_three_dimensions_of_table_2() {
     assert_table_2(100_000_000, &TWO_AND_THREE);
 }
 
 #[test]
+#[ignore = "slow: plans of a million transfers are proved and simulated"]
 fn both_views_agree_on_four_dimensions_of_table_2() {
     assert_table_2(100_000_000, &FOUR);
     assert_hierarchical(100_000_000, &FOUR);
