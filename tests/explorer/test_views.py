@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -285,7 +286,11 @@ def test_the_live_page_plans_what_is_asked_for(server: Server) -> None:
         ({"topology": "../own"}, "neither a shipped machine nor a builder"),
         ({"topology": "no_such_machine"}, "no_such_machine"),
         ({"algorithm": "own.py:plan"}, "not one of hocket"),
-        ({"algorithm": ""}, "0 do not fit"),
+        ({"algorithm": ""}, "there is none"),
+        ({"algorithms": "ring"}, "did you mean"),
+        ({"network": "dgx1_v100"}, "the form has no 'network'"),
+        ({"topology": "torus:4x4"}, "write it behind @"),
+        ({f"x{i}": "1" for i in range(30)}, "too many fields"),
         ({"algorithm": "ring,ring,ring,ring,ring"}, "5 do not fit"),
         ({"collective": "own.yml"}, "collective"),
         ({"size": "much"}, "much"),
@@ -306,6 +311,27 @@ def test_the_live_page_is_for_this_machine_alone(server: Server) -> None:
     assert asked(server, host="localhost:1234")[0] == 200
     assert asked(server, path="/etc/passwd")[0] == 404
     assert server.server_address[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"\0\xff garbage",
+        b"POST / HTTP/1.1",
+        b"GET / HTTP/9.9",
+        b"GET http://[x/ HTTP/1.1",
+        b"GET / X",
+    ],
+)
+def test_what_is_no_request_has_a_line_of_text(
+    server: Server, request_line: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_connection(server.server_address[:2], timeout=20) as connection:
+        connection.sendall(request_line + b"\r\nHost: localhost\r\n\r\n")
+        said = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert said.startswith(b"HTTP/1.0 ")
+    assert b"<" not in said
+    assert capfd.readouterr().err == ""
 
 
 def test_the_form_plans_anew_in_a_browser(browser, server: Server) -> None:

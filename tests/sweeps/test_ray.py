@@ -151,3 +151,15 @@ def test_a_task_gives_what_a_process_here_does() -> None:
     sweep = from_text(SWEEP.replace(", net.yml", ""), "s.yml")
     made = on_ray._work(sweep, sweep.hash, hk.__version__, on_ray.Task("part", 1))
     assert made == run_part(sweep, 1, Tools(sweep.loaded))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install ray")
+def test_what_listens_but_is_no_cluster_is_given_up(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(hk.SpecError, match="no cluster answers at"):
+            on_ray._connected(address)
+    assert capfd.readouterr().err == ""

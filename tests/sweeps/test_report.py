@@ -175,5 +175,5 @@ def test_a_folder_of_something_else_is_no_sweep(tmp_path: Path) -> None:
         with pytest.raises(hk.SpecError):
             hk.report_sweep(tmp_path)
     (tmp_path / run.MANIFEST).write_text('{"format": "hocket.sweep", "version": 1}')
-    with pytest.raises(hk.SpecError, match="has no sweep"):
+    with pytest.raises(hk.SpecError, match="is damaged, or none of a sweep"):
         hk.report_sweep(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
@@ -9,6 +10,8 @@ import random
 import signal
 import subprocess
 import sys
+import termios
+import time
 from itertools import product
 from pathlib import Path
 
@@ -205,6 +208,86 @@ def test_processes_end_with_whoever_started_them(tmp_path: Path) -> None:
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def late(number: int, frame: object) -> None:
+    raise TimeoutError
+
+
+def test_answers_that_come_together_are_all_heard() -> None:
+    executor = Local(read(PLAIN.replace("1:4:x2", "1")), 1)
+    try:
+        for point in range(2):
+            executor.submit(Task("point", point))
+        for _ in range(200):  # until both lie in the pipe
+            sizes = fcntl.ioctl(executor._workers[0].process.stdout, termios.FIONREAD, b"\0" * 4)
+            if int.from_bytes(sizes, sys.byteorder) >= 2 * 12:
+                break
+            time.sleep(0.05)
+        previous = signal.signal(signal.SIGALRM, late)
+        signal.alarm(20)
+        heard = [outcome for _ in range(2) for outcome in executor.wait()]
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+    finally:
+        executor.close()
+    assert [each.task.number for each in heard] == [0, 1]
+
+
+@pytest.mark.parametrize("damage", ["flipped", "short", "garbage", "other rows", "other columns"])
+def test_a_damaged_part_is_named_and_made_anew(tmp_path: Path, damage: str) -> None:
+    sweep = read(PLAIN)
+    hk.run_sweep(sweep, tmp_path / "a", workers=1)
+    wanted = files_of(tmp_path / "a")
+    part = tmp_path / "a" / "rows" / "part-00003.parquet"
+    whole = part.read_bytes()
+    if damage == "flipped":
+        part.write_bytes(whole[:100] + bytes(byte ^ 0x5A for byte in whole[100:400]) + whole[400:])
+    elif damage == "short":
+        part.write_bytes(whole[:300])
+    elif damage == "garbage":
+        part.write_bytes(b"PAR1" + bytes(range(256)) * 8 + b"PAR1")
+    elif damage == "other rows":
+        part.write_bytes(wanted["part-00004.parquet"])
+    else:
+        pq.write_table(pq.read_table(part).drop_columns(["time_ps"]), part)
+    if damage in ("flipped", "short", "garbage"):
+        with pytest.raises(hk.SpecError, match=r"part-00003\.parquet: is damaged; run the same"):
+            hk.report_sweep(tmp_path / "a")
+    found = hk.run_sweep(sweep, tmp_path / "a", workers=1)
+    assert found.resumed == sweep.count - len(sweep.numbers(3))
+    assert files_of(tmp_path / "a") == wanted
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"version": 0}, "is of an earlier version of hocket"),
+        ({"version": 2}, "is of a later version of hocket"),
+        ({"version": None}, "is damaged, or none of a sweep"),
+        ({"keys": "abc"}, "is damaged, or none of a sweep"),
+        ({"sweep": []}, "is damaged, or none of a sweep"),
+        ({"keys": ["nope"]}, "its rows are not those of its sweep.json"),
+    ],
+)
+def test_a_manifest_that_is_none_is_refused(
+    tmp_path: Path, change: dict[str, object], says: str
+) -> None:
+    place = tmp_path / "a"
+    hk.run_sweep(read(PLAIN.replace("1:4:x2", "1")), place, workers=1)
+    told = json.loads((place / run.MANIFEST).read_text())
+    (place / run.MANIFEST).write_text(json.dumps({**told, **change}))
+    with pytest.raises(hk.SpecError, match=says):
+        hk.report_sweep(place)
+
+
+def test_what_is_refused_has_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from hocket.cli import run as command
+
+    (tmp_path / "s.yml").write_text(PLAIN)
+    (tmp_path / "file").write_text("x")
+    assert command(["sweep", str(tmp_path / "s.yml"), "-o", str(tmp_path / "file")]) == 2
+    assert len(capfd.readouterr().err.splitlines()) == 1
 
 
 def test_a_worker_that_is_killed_loses_no_point(

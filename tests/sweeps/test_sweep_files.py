@@ -212,3 +212,8 @@ def test_what_reading_refuses_the_schema_refuses(text: str) -> None:
     with pytest.raises(Error):
         from_text(text, "sweep.yml")
     assert _complaints(text)
+
+
+def test_one_value_has_no_number() -> None:
+    with pytest.raises(hk.SpecError, match=r"grid\.topology: there is no 'ring'"):
+        from_text("command: bound\nset: {size: 1 MB}\ngrid: {topology: ring}\n", "s.yml")

@@ -10,7 +10,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.groups import Simulation, grouped
-from hocket.errors import SpecError
+from hocket.errors import Error, SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.files.raw import read_bytes
 from hocket.plans.plan import Plan
@@ -59,13 +59,26 @@ def explore(
 
         if len(files) > 1:
             raise SpecError(None, "a sweep has a page of its own", "give one folder alone")
+        _refuse_simulation(simulation, files[0])
         write_study(Path(files[0]), target)
         print(f"the sweep {files[0]} written to {file}")
         return
     if any(Path(each).suffix == ".json" for each in files):
+        plans = [each for each in files if Path(each).suffix != ".json"]
+        if plans:
+            why = f"{plans[0]} and the .json files do not go on one page"
+            raise SpecError(None, why, "give plans and runs alone, or what --json printed alone")
+        _refuse_simulation(simulation, files[0])
         print(f"{_from_documents(files, titles, target)} written to {file}")
         return
     _from_plans(files, simulation, titles, target)
+
+
+def _refuse_simulation(simulation: Simulation, origin: str) -> None:
+    """Refuse options of simulation for what is no plan."""
+    if simulation.transfers() != LinkOptions():
+        why = "says how it was simulated"
+        raise SpecError(None, why, "leave out options of simulation", origin=origin)
 
 
 def _from_plans(
@@ -82,9 +95,7 @@ def _from_plans(
     with options.watching() as watch:
         for each in files:
             if is_run(Path(each)):
-                if fidelity != LinkOptions():
-                    why = "says how it was simulated"
-                    raise SpecError(None, why, "leave out options of simulation", origin=each)
+                _refuse_simulation(simulation, each)
                 runs.append(Run.load(each))
                 continue
             plan = Plan.load(each)
@@ -132,10 +143,13 @@ def _from_documents(files: list[str], titles: list[str] | None, target: Path) ->
             ]
             page = fill(*document_page([run for run, _ in runs], [name for _, name in runs]))
             about = f"{len(runs)} run{'s' * (len(runs) != 1)}"
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except Error:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise SpecError(
             None,
-            f"{' and '.join(files)}: not what hocket prints ({type(error).__name__}: {error})",
+            f"{' and '.join(files)}: not what hocket prints ({why})",
             "give what `hocket compare`, `train` or `route` printed with --json",
         ) from None
     write_text(target, page)
@@ -158,10 +172,12 @@ def _document(path: Path) -> dict[str, Any]:
         found = None
     kind = found.get("format") if isinstance(found, dict) else None
     if kind not in (*_SWEEPS, *_LANES):
-        what = f"is {shown(kind)}" if isinstance(kind, str) else "is no result of hocket"
+        what = "is no result of hocket"
+        if isinstance(kind, str):
+            what = f"is {shown(kind)}, which has no page"
         raise SpecError(
             None,
-            f"{what}, which has no page",
+            what,
             "give a plan, or what `hocket compare`, `train` or `route` printed with --json",
             origin=str(path),
         )

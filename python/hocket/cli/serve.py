@@ -41,6 +41,7 @@ def serve(
         raise SpecError("--port", f"{port} is no port", "give 0 to 65535")
     if not seconds > 0:
         raise SpecError("--time-limit", f"{seconds:g} s is no time", "give more than 0")
+    Asked(topology=topology).network()
     try:
         server = Server(host, port, Asked(topology=topology), seconds)
     except (OSError, OverflowError) as error:

@@ -100,12 +100,11 @@ def run(
             return
         options.say(made.shape())
         return
-    if where.output is None:
+    if not where.output:
         raise SpecError("--output", "there is none", "name a folder for the results: -o results")
-    options.starting(made.shape())
     with options.watching() as watch:
-        watch.note(made.shape())
-        found = run_sweep(made, Path(where.output), workers=workers, ray=ray, progress=watch)
+        started = _Started(made.shape(), watch)
+        found = run_sweep(made, Path(where.output), workers=workers, ray=ray, progress=started)
     if where.prints("sweep", found.to_dict, lambda: [found.to_dict()]):
         return
     console = options.output()
@@ -117,6 +116,21 @@ def run(
     table.add_row("rows", f"{where.output}/rows")
     console.print(table)
     console.note(f"hocket sweep report {where.output} sums them up")
+
+
+class _Started:
+    """Says what is run once it is: what is refused before has its one line."""
+
+    def __init__(self, shape: str, watch: options.Watch) -> None:
+        self._shape: str | None = shape
+        self._watch = watch
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if self._shape is not None:
+            options.starting(self._shape)
+            self._watch.note(self._shape)
+            self._shape = None
+        self._watch(stage, done, total)
 
 
 def _counted(count: int) -> dict[str, int]:

@@ -7,6 +7,7 @@ read, or run, what lies on the disk.
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from hocket import _core
+from hocket._checks import did_you_mean
 from hocket.errors import Error, SpecError
 from hocket.explorer.page import MOST_RUNS, encode_runs, fill
 from hocket.plans.algorithms import BUILTIN
@@ -32,6 +34,7 @@ _KINDS = (
     "all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "gather", "scatter", "all-to-all",
 )  # fmt: skip
 _NETWORK = re.compile(r"[\w.-]+(?::[\w.:,-]+)?(?:@[\w./ ,µ]+)?")
+_MOST_FIELDS = 20
 _LONGEST = 4096
 """Characters of a request's path."""
 
@@ -51,7 +54,15 @@ class Asked:
     @classmethod
     def of(cls, query: str, start: Asked) -> Asked:
         """Read a query; what it does not say is as at the start."""
-        given = parse_qs(query, keep_blank_values=True, max_num_fields=20)
+        try:
+            given = parse_qs(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            right = f"give {_MOST_FIELDS} at most"
+            raise SpecError(None, "the address has too many fields", right) from None
+        for name in given:
+            if name not in cls.FIELDS:
+                hint = did_you_mean(name, cls.FIELDS, f"they are {', '.join(cls.FIELDS)}")
+                raise SpecError(None, f"the form has no {shown(name)}", hint)
         told = {name: given[name][-1].strip() for name in cls.FIELDS if name in given}
         return cls(**{**{name: getattr(start, name) for name in cls.FIELDS}, **told})
 
@@ -78,22 +89,41 @@ class Asked:
             )
         for each in algorithms:
             if each not in BUILTIN:
-                raise SpecError(
-                    "algorithm", f"{shown(each)} is not one of hocket's", "see `hocket algorithms`"
-                )
+                hint = did_you_mean(each, BUILTIN, "see `hocket algorithms`")
+                raise SpecError("algorithm", f"{shown(each)} is not one of hocket's", hint)
+        if not algorithms:
+            right = f"name 1 to {MOST_RUNS}, separated by commas"
+            raise SpecError("algorithm", "there is none", right)
         if not 1 <= len(algorithms) <= MOST_RUNS:
             raise SpecError(
                 "algorithm",
                 f"{len(algorithms)} do not fit beside one another",
                 f"name 1 to {MOST_RUNS}, separated by commas",
             )
-        network: _core.Topology = load(self.topology)
+        network = self.network()
         if self.failed:
             network = _without(network, self.failed)
         return [
             simulate(_plan(self, network, each, time_limit), keep_services=True)
             for each in algorithms
         ]
+
+    def network(self) -> _core.Topology:
+        """Make the network, before anything fails.
+
+        Raises
+        ------
+        Error
+            Where there is no such network.
+        """
+        try:
+            network: _core.Topology = load(self.topology)
+        except Error as error:
+            remedy = error.remedy
+            if error.field in ("bandwidth", "latency"):
+                remedy = "write it behind @, as torus:4x4x4@25GB/s,700ns"
+            raise SpecError("topology", error.why, remedy) from None
+        return network
 
     def form(self) -> list[dict[str, Any]]:
         """Give the form that asks for the same."""
@@ -129,15 +159,18 @@ def _without(network: _core.Topology, failed: str) -> _core.Topology:
     return network.without(nodes=nodes, links=links)
 
 
-def answer(asked: Asked, time_limit: float) -> tuple[HTTPStatus, str]:
+def answer(asked: Asked | SpecError, time_limit: float) -> tuple[HTTPStatus, str]:
     """Give the page that a form asks for, or one that says in a sentence why there is none."""
-    form = {"form": asked.form()}
+    form = {"form": (Asked() if isinstance(asked, SpecError) else asked).form()}
     try:
+        if isinstance(asked, SpecError):
+            raise asked
         runs = asked.runs(time_limit)
         titles = [run.plan.algorithm for run in runs] if len(runs) > 1 else None
         header, first, rest = encode_runs(runs, titles)
-    except Error as error:
-        message = {"format": 1, "kind": "message", "title": "hocket", "text": str(error)}
+    except (Error, MemoryError) as error:
+        said = str(error) if isinstance(error, Error) else "not enough memory; make it smaller"
+        message = {"format": 1, "kind": "message", "title": "hocket", "text": said}
         return HTTPStatus.BAD_REQUEST, fill({**message, **form})
     return HTTPStatus.OK, fill({**header, **form}, first, rest)
 
@@ -158,6 +191,12 @@ class Server(ThreadingHTTPServer):
         host, port = self.server_address[:2]
         return f"http://{host!s}:{port}/"
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say in a line what went wrong, unless whoever asked has gone."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            print(f"hocket: a request failed: {type(error).__name__}: {error}", file=sys.stderr)
+
     def is_meant(self, host: str) -> bool:
         """Whether a request's Host is ours: another's name may lead to this machine by a trick."""
         name = host.rsplit(":", 1)[0].strip("[]").lower()
@@ -168,20 +207,39 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
     server_version = "hocket"
     sys_version = ""
+    timeout = 30.0  # of whoever connects and asks for nothing [s]
 
     def do_GET(self) -> None:
         """Answer a form, or say that there is nothing else."""
-        asked = urlsplit(self.path)
+        try:
+            asked = urlsplit(self.path)
+        except ValueError:
+            self._send(HTTPStatus.BAD_REQUEST, "That is no address.\n", "text/plain")
+            return
         if not self.server.is_meant(self.headers.get("Host", "")):
             self._send(HTTPStatus.FORBIDDEN, "This address is not served.\n", "text/plain")
         elif asked.path != "/" or len(self.path) > _LONGEST:
             self._send(HTTPStatus.NOT_FOUND, "There is only /.\n", "text/plain")
         else:
+            try:
+                wanted: Asked | SpecError = Asked.of(asked.query, self.server.start)
+            except SpecError as error:
+                wanted = error
             with self.server.turn:
-                status, page = answer(
-                    Asked.of(asked.query, self.server.start), self.server.time_limit
-                )
+                status, page = answer(wanted, self.server.time_limit)
             self._send(status, page, "text/html")
+
+    def do_HEAD(self) -> None:
+        """Answer without a page, and without planning."""
+        self._send(HTTPStatus.OK, "", "text/html")
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer what is no request of a page in a line of text."""
+        self.close_connection = True
+        status = HTTPStatus(code)
+        if self.request_version == "HTTP/0.9":  # so far not even a version was read
+            self.request_version = "HTTP/1.0"
+        self._send(status, f"{status.phrase}: there is only GET /.\n", "text/plain")
 
     def _send(self, status: HTTPStatus, text: str, kind: str) -> None:
         raw = text.encode()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 from hocket._core import __version__
@@ -23,6 +26,18 @@ LOCAL = "local"
 """The address that starts a cluster on this machine."""
 _PATIENCE = 5.0
 """How long an address may take to answer [s]."""
+_PATIENCE_OF_RAY = 12.0
+"""How long Ray may take to connect to what answers there [s]."""
+_TRY = """
+import logging, sys
+import ray
+try:
+    ray.init(address=sys.argv[1], logging_level=logging.ERROR, log_to_driver=False)
+    ray.shutdown()
+except Exception as error:
+    print(" ".join(str(error).split()) or type(error).__name__)
+    sys.exit(1)
+"""
 _CLIENT_PORT, _HEAD_PORT = 10001, 6379
 _INSTALL = "install it: pip install 'hocket[ray]'"
 _START = "start one with `ray start --head`, or leave --ray out"
@@ -117,6 +132,8 @@ def _connected(address: str) -> ModuleType:
     except ImportError:
         raise SpecError("ray", "Ray is not installed", _INSTALL) from None
     _check_reachable(address)
+    if address != LOCAL and not ray.is_initialized():
+        _check_connects(address)
     given: dict[str, Any] = {} if address == LOCAL else {"address": address}
     try:
         ray.init(
@@ -149,6 +166,33 @@ def _check_reachable(address: str) -> None:
     except OSError as error:
         why = f"no cluster answers at {shown(address)}: {error.strerror or error}"
         raise SpecError("ray", why, _START) from None
+
+
+def _check_connects(address: str) -> None:
+    """Connect once in a process of its own: Ray prints as it pleases, and waits for minutes."""
+    why = f"no cluster answers at {shown(address)}"
+    env = {**os.environ, "RAY_NUM_REDIS_GET_RETRIES": "1"}
+    try:
+        tried = subprocess.run(
+            [sys.executable, "-c", _TRY, address],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATIENCE_OF_RAY,
+            text=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        why += f": what listens there did not in {_PATIENCE_OF_RAY:g} s"
+        raise SpecError("ray", why, _START) from None
+    if tried.returncode == 0:
+        return
+    said = (tried.stdout.strip().splitlines() or ["Ray ended"])[-1]
+    if "ray[client]" in said:
+        right = "install it: pip install 'ray[client]', or write host:6379"
+        raise SpecError("ray", f"{shown(address)} needs Ray's client", right)
+    raise SpecError("ray", f"{why}: {said[:200].rstrip('. ')}", _START)
 
 
 def _line(error: BaseException) -> str:

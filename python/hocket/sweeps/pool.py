@@ -169,6 +169,7 @@ class Local:
             [sys.executable, "-m", "hocket.sweeps.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,  # the selector sees no answer that lies in a buffer
             env={**os.environ, "RAYON_NUM_THREADS": "1"},
             start_new_session=True,
         )

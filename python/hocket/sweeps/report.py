@@ -13,7 +13,7 @@ from hocket._pictures import draw
 from hocket._results import TableResult
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
-from hocket.sweeps.run import read_manifest, read_rows
+from hocket.sweeps.run import MANIFEST, read_manifest, read_rows
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -133,12 +133,12 @@ def report_sweep(folder: str | PathLike[str], *, by: Sequence[str] | None = None
     """
     place = path_of("folder", folder)
     manifest = read_manifest(place)
-    try:
-        keys = [str(key) for key in manifest["keys"]]
-        command, points = str(manifest["sweep"]["command"]), int(manifest["points"])
-    except (KeyError, TypeError, ValueError):
-        raise SpecError(None, "has no sweep", "run it again", shown_path(place)) from None
+    keys: list[str] = manifest["keys"]
+    command, points = str(manifest["sweep"]["command"]), int(manifest["points"])
     data = read_rows(place)
+    if not {"point", *keys, "error"} <= set(data.column_names):
+        why = f"its rows are not those of its {MANIFEST}"
+        raise SpecError(None, why, "run the sweep again into another folder", shown_path(place))
     varying = [key for key in keys if _differs(data, key)]
     grouped = _by(by, keys, varying)
     measure = next((name for name in _MEASURES if name in data.column_names), "bound_ps")

@@ -32,6 +32,7 @@ MANIFEST = "sweep.json"
 """What says which sweep a folder is of."""
 ROWS = "rows"
 """The data set in it: a folder of its own, since readers of one take every file in it."""
+_FORMAT = 1
 _DEATHS = 2
 _MOST_WORKERS = 1024
 
@@ -137,7 +138,7 @@ def run_sweep(
     there = _prepared(sweep, place)
     left = [part for part in range(sweep.parts) if part not in there]
     resumed = sum(len(sweep.numbers(part)) for part in there)
-    failed = _failed_points(place, there)
+    failed = sum(there.values())
     if left:
         executor: Executor
         if ray is None:
@@ -174,6 +175,8 @@ def _run(
     judged = _Judge(sweep)
     missing = {task.number for task in waiting}
     done = sweep.count - sum(len(sweep.numbers(part)) for part in missing)
+    if progress is not None:
+        progress("points", done, sweep.count)
     while missing:
         while waiting and executor.room > 0:
             executor.submit(waiting.popleft())
@@ -235,8 +238,8 @@ def part_file(place: Path, part: int) -> Path:
     return place / ROWS / f"part-{part:05d}.parquet"
 
 
-def _prepared(sweep: Sweep, place: Path) -> set[int]:
-    """Make the folder, or see which parts it has.
+def _prepared(sweep: Sweep, place: Path) -> dict[int, int]:
+    """Make the folder, or see which parts it has, and how many points failed in each.
 
     Raises
     ------
@@ -247,7 +250,7 @@ def _prepared(sweep: Sweep, place: Path) -> set[int]:
     manifest = place / MANIFEST
     told = {
         "format": "hocket.sweep",
-        "version": 1,
+        "version": _FORMAT,
         "hocket": __version__,
         "hash": sweep.hash,
         "points": sweep.count,
@@ -267,7 +270,7 @@ def _prepared(sweep: Sweep, place: Path) -> set[int]:
                 raise SpecError(None, "has other files", right, where)
             (place / ROWS).mkdir(parents=True, exist_ok=True)
             write_text(manifest, json.dumps(told, indent=1) + "\n")
-            return set()
+            return {}
     except OSError as error:
         why = f"cannot be written: {error.strerror or type(error).__name__}"
         raise SpecError(None, why, "name another folder", where) from None
@@ -278,18 +281,32 @@ def _prepared(sweep: Sweep, place: Path) -> set[int]:
         if by != __version__:
             why = f"was begun by hocket {by}, and this is {__version__}"
         raise SpecError(None, why, "name another folder, or remove this one", where)
-    return {part for part in range(sweep.parts) if _is_whole(part_file(place, part))}
+    found = ((part, _failed_points(sweep, place, part)) for part in range(sweep.parts))
+    return {part: failed for part, failed in found if failed is not None}
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether a file begins and ends as Parquet does."""
+def _failed_points(sweep: Sweep, place: Path, part: int) -> int | None:
+    """Count the points that failed of a part; None if it is not there, or not as it was written."""
+    path = part_file(place, part)
+    if path.is_dir():
+        raise SpecError(None, "is a folder where a file goes", "remove it", shown_path(path))
+    if not path.exists():
+        return None
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from hocket.sweeps.work import schema_of
+
     try:
-        with path.open("rb") as file:
-            begin = file.read(4)
-            file.seek(-4, os.SEEK_END)
-            return begin == file.read(4) == b"PAR1"
-    except OSError:
-        return False
+        rows = pq.read_table(path)
+    except (OSError, ValueError, pa.ArrowException):  # damaged: it is made anew
+        return None
+    if not rows.schema.equals(schema_of(sweep)):
+        return None
+    if pc.unique(rows.column("point")).to_pylist() != list(sweep.numbers(part)):
+        return None
+    return int(len(rows) - rows.column("error").null_count)
 
 
 def read_manifest(place: Path) -> dict[str, Any]:
@@ -302,15 +319,38 @@ def read_manifest(place: Path) -> dict[str, Any]:
     """
     where = shown_path(place)
     right = "name a folder that hocket sweep wrote"
-    try:
-        found = json.loads((place / MANIFEST).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise SpecError(None, "has no sweep", right, where) from None
-    if not isinstance(found, dict) or found.get("format") != "hocket.sweep":
+    manifest = place / MANIFEST
+    if not manifest.exists():
         raise SpecError(None, "has no sweep", right, where)
-    if found.get("version") != 1:
-        raise SpecError(None, "is of a later version of hocket", "use that version", where)
-    return found
+    try:
+        found = json.loads(manifest.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        found = None
+    version = found.get("version") if isinstance(found, dict) else None
+    if isinstance(version, int) and version != _FORMAT:
+        when = "a later" if version > _FORMAT else "an earlier"
+        raise SpecError(None, f"is of {when} version of hocket", "use that version", where)
+    if not _is_manifest(found):
+        why = f"its {MANIFEST} is damaged, or none of a sweep"
+        raise SpecError(None, why, right, where)
+    known: dict[str, Any] = found
+    return known
+
+
+def _is_manifest(found: Any) -> bool:
+    """Whether it says all that is read of it."""
+    if not isinstance(found, dict) or found.get("format") != "hocket.sweep":
+        return False
+    keys, swept = found.get("keys"), found.get("sweep")
+    return (
+        found.get("version") == _FORMAT
+        and isinstance(found.get("points"), int)
+        and all(isinstance(found.get(name), str) for name in ("hocket", "hash"))
+        and isinstance(keys, list)
+        and all(isinstance(key, str) for key in keys)
+        and isinstance(swept, dict)
+        and isinstance(swept.get("command"), str)
+    )
 
 
 def read_rows(place: Path, columns: list[str] | None = None) -> pa.Table:
@@ -321,31 +361,36 @@ def read_rows(place: Path, columns: list[str] | None = None) -> pa.Table:
     SpecError
         If they cannot be read.
     """
-    files = sorted(str(each) for each in (place / ROWS).glob("part-*.parquet"))
-    found = _rows_of(files, place, columns)
-    if found is None:
+    files = sorted((place / ROWS).glob("part-*.parquet"))
+    if not files:
         right = "run hocket sweep to its end"
         raise SpecError(None, "has no rows yet", right, shown_path(place))
-    return found
-
-
-def _rows_of(files: list[str], place: Path, columns: list[str] | None) -> pa.Table | None:
-    """Read files of a folder; None if these are none."""
-    if not files:
-        return None
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     try:
-        table: pa.Table = ds.dataset(files, format="parquet").to_table(columns=columns)
+        table: pa.Table = ds.dataset([str(each) for each in files], format="parquet").to_table(
+            columns=columns
+        )
     except (OSError, pa.ArrowException) as error:
-        why = f"cannot be read: {' '.join(str(error).split())[:200]}"
-        right = "run the sweep again into another folder"
-        raise SpecError(None, why, right, shown_path(place)) from None
+        raise _damaged(files, place, error) from None
     return table
 
 
-def _failed_points(place: Path, parts: Iterable[int]) -> int:
-    """Count the points that failed of parts that are there."""
-    rows = _rows_of([str(part_file(place, part)) for part in parts], place, ["error"])
-    return 0 if rows is None else int(len(rows) - rows.column("error").null_count)
+def _damaged(files: list[Path], place: Path, error: Exception) -> SpecError:
+    """Say which file of a folder cannot be read: the first that cannot be alone, or unlike most."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    right = "run the same sweep with the same folder again, which makes what is damaged anew"
+    kinds: dict[str, list[Path]] = {}
+    for each in files:
+        try:
+            kinds.setdefault(str(pq.read_table(each).schema), []).append(each)
+        except (OSError, ValueError, pa.ArrowException):
+            return SpecError(None, "is damaged", right, shown_path(each))
+    least = min(kinds.values(), key=len)
+    if len(kinds) > 1:
+        return SpecError(None, "has other columns than the rest", right, shown_path(least[0]))
+    why = f"cannot be read: {' '.join(str(error).split())[:200]}"
+    return SpecError(None, why, right, shown_path(place))

@@ -18,7 +18,9 @@ _LENGTH = struct.Struct("<Q")
 def write_frame(file: IO[bytes], value: object) -> None:
     """Write a value behind its length."""
     data = pickle.dumps(value)
-    file.write(_LENGTH.pack(len(data)) + data)
+    left = memoryview(_LENGTH.pack(len(data)) + data)
+    while left:  # a file without a buffer may take a part only
+        left = left[file.write(left) :]
     file.flush()
 
 
@@ -30,14 +32,18 @@ def read_frame(file: IO[bytes]) -> Any:
     EOFError
         If there is none.
     """
-    head = file.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    (length,) = _LENGTH.unpack(head)
-    data = file.read(length)
-    if len(data) < length:
-        raise EOFError
-    return pickle.loads(data)
+    (length,) = _LENGTH.unpack(_exactly(file, _LENGTH.size))
+    return pickle.loads(_exactly(file, length))
+
+
+def _exactly(file: IO[bytes], length: int) -> bytes:
+    data = bytearray()
+    while len(data) < length:
+        more = file.read(length - len(data))
+        if not more:
+            raise EOFError
+        data += more
+    return bytes(data)
 
 
 def main() -> None:

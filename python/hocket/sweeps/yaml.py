@@ -237,11 +237,13 @@ class _Reader(Located):
             for name, value in entry.items():
                 values.setdefault(name, {}).setdefault(value, ("list", i, name))
         for axis in axes:
+            is_list = isinstance(self._values["grid"][axis.key], list)
             for i, value in enumerate(axis.values):
-                values.setdefault(axis.key, {}).setdefault(value, ("grid", axis.key, i))
+                place: Place = ("grid", axis.key, i) if is_list else ("grid", axis.key)
+                values.setdefault(axis.key, {}).setdefault(value, place)
         firsts = {name: str(next(iter(each))) for name, each in values.items() if each}
         for name in ("topology", "fabric", "workload", "jobs", "collective"):
-            for value, place in values.get(name, {}).items():
+            for value, at in values.get(name, {}).items():
                 try:
                     self._read(command.name, name, str(value), firsts)
                 except Error as error:
@@ -250,7 +252,7 @@ class _Reader(Located):
                     why = (
                         error.why if error.field in (None, name) else f"{error.field}: {error.why}"
                     )
-                    raise self.wrong(place, why, error.remedy) from None
+                    raise self.wrong(at, why, error.remedy) from None
 
     def _read(self, command: str, name: str, text: str, firsts: Mapping[str, str]) -> None:
         if name in ("topology", "fabric"):
