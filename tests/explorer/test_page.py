@@ -222,6 +222,15 @@ def test_the_shipped_page_is_what_its_sources_build(tmp_path: Path) -> None:
         (["plan.parquet"] * 5, "5 plans do not fit beside one another"),
         (["plan.parquet", "--title", "a", "--title", "b"], "2 titles for 1 files"),
         (["plan.parquet", "--fidelity", "dimension"], "dimension"),
+        (["cut.parquet"], "cut.parquet"),
+        (["empty.parquet"], "empty.parquet"),
+        (["."], "folder"),
+        (["other.json"], "is no result of hocket; give a plan, or what"),
+        (["later.json"], "is 'hocket.tomorrow', which has no page"),
+        (["broken.json"], "it has no '"),
+        (["plan.parquet", "other.json"], "plan.parquet and the .json files do not go on one page"),
+        (["broken.json", "--fidelity", "flow"], "says how it was simulated"),
+        (["plan.parquet", "-o", "."], "."),
     ],
 )
 def test_bad_input_is_one_line(
@@ -235,6 +244,11 @@ def test_bad_input_is_one_line(
     Path("hello.parquet").write_text("hello")
     made().plan.save("plan.parquet")
     plan = Path("plan.parquet").read_bytes()
+    Path("cut.parquet").write_bytes(plan[: len(plan) // 2])
+    Path("empty.parquet").touch()
+    Path("other.json").write_text('{"a": 1}')
+    Path("later.json").write_text('{"format": "hocket.tomorrow"}')
+    Path("broken.json").write_text('{"format": "hocket.comparison", "version": 1}')
     target = [] if "-o" in arguments else ["-o", "page.html"]
     assert command(["explore", *arguments, *target]) == 2
     error = capsys.readouterr().err.strip()
