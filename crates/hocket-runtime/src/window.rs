@@ -189,7 +189,8 @@ impl Window {
             let count = self.word(at).load(Ordering::Acquire);
             let theirs = Agreement::decode(&self.read(at + 4));
             fence(Ordering::Acquire);
-            let is_whole = count % 2 == 0 && self.word(at).load(Ordering::Relaxed) == count;
+            let is_whole =
+                count.is_multiple_of(2) && self.word(at).load(Ordering::Relaxed) == count;
             if is_whole && theirs.call == ours.call && theirs != *ours {
                 return Err(differ(ours, &theirs, rank));
             }
