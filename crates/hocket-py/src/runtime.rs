@@ -182,7 +182,14 @@ impl PyProgram {
         if rank >= self.ranks() {
             return Vec::new();
         }
-        self.loaded.peers(rank)
+        let mut peers: Vec<u32> = self
+            .loaded
+            .channels(rank)
+            .into_iter()
+            .map(|to| to.0)
+            .collect();
+        peers.dedup();
+        peers
     }
 }
 

@@ -56,12 +56,16 @@ impl Control {
             socket.read_exact(answer.as_flattened_mut())?;
             Ok(Some(answer))
         };
-        let answer = exchange().map_err(|error: io::Error| {
-            let why = match error.kind() {
-                io::ErrorKind::WouldBlock => "it says nothing".to_owned(),
-                _ => crate::says(&error),
-            };
-            format!("who listens there is no store: {why}")
+        let answer = exchange().map_err(|error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                "who listens there is no store: it says nothing".to_owned()
+            }
+            _ => {
+                let says = crate::says(&error);
+                format!(
+                    "who listens there is no store, or one of another version of hocket: {says}"
+                )
+            }
         })?;
         let Some([theirs, proof]): Option<[Proof; 2]> = answer else {
             return Err("who listens there is no store of this version of hocket".to_owned());

@@ -126,10 +126,9 @@ impl<'a> Execution<'a> {
             });
             if let Some((peer, channel)) = block.send {
                 let key = links.stream_of(peer, channel);
-                uses.insert(key);
-                if script.only_sends && block.steps.iter().any(|step| step.op.sends()) {
-                    asks.insert(key);
-                }
+                let sends = block.steps.iter().any(|step| step.op.sends());
+                uses.extend(sends.then_some(key));
+                asks.extend((sends && script.only_sends).then_some(key));
             }
             states.push(State {
                 at: 0,

@@ -4,7 +4,7 @@ mod join;
 #[cfg(target_os = "linux")]
 mod shared;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use hocket_core::collective::CollectiveKind;
@@ -201,9 +201,9 @@ impl Group {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.resize(sizes[2].max(scratch.len()), 0);
         let key = (loaded.hash(), request.elements, request.dtype);
-        let peers = loaded.peers(self.rank());
+        let channels = loaded.channels(self.rank());
         let ended = self
-            .connect_links(&peers, request.by_memory)
+            .connect_links(&channels, request.by_memory, &agreement, stop)
             .map_err(|failure| match failure.code {
                 // The store may know why.
                 Code::Died => self.control.await_verdict(BROKEN).unwrap_or(failure),
@@ -217,10 +217,7 @@ impl Group {
                 let mut look = || {
                     #[cfg(target_os = "linux")]
                     window.map_or(Ok(()), |window| window.meets_others(&agreement))?;
-                    match stop() {
-                        true => Err(Failure::new(Code::Interrupted, "the call was interrupted")),
-                        false => Ok(()),
-                    }
+                    goes_on(stop)
                 };
                 Execution::new(&self.scripts[&key], at, call, links, control).run(&mut look)
             });
@@ -320,18 +317,31 @@ impl Group {
     }
 
     /// Sees to it that ranks are connected by what this call's messages go through.
-    fn connect_links(&mut self, peers: &[u32], by_memory: bool) -> Result<(), Failure> {
+    fn connect_links(
+        &mut self,
+        channels: &BTreeSet<(u32, u32)>,
+        by_memory: bool,
+        agreement: &Agreement,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
         {
             let pipes = self.window.as_ref().map(Window::pipes);
             self.links.memory = pipes.filter(|_| by_memory);
             if by_memory {
-                return self.links.connect_by_memory(peers);
+                return self.links.connect_by_memory(channels);
             }
         }
-        let _ = by_memory;
+        let _ = (by_memory, agreement);
+        #[cfg(target_os = "linux")]
+        let window = self.window.as_ref();
+        let mut look = || {
+            #[cfg(target_os = "linux")]
+            window.map_or(Ok(()), |window| window.meets_others(agreement))?;
+            goes_on(stop)
+        };
         let (timeout, control) = (self.options.timeout, &mut self.control);
-        self.links.connect(peers, timeout, control)
+        self.links.connect(channels, timeout, control, &mut look)
     }
 
     /// Opens a call.
@@ -415,6 +425,14 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.control.say(&Frame::Bye);
+    }
+}
+
+/// An error if the caller wants to stop.
+fn goes_on(stop: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
+    match stop() {
+        true => Err(Failure::new(Code::Interrupted, "the call was interrupted")),
+        false => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@
 
 #[cfg(target_os = "linux")]
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 #[cfg(target_os = "linux")]
@@ -28,7 +28,7 @@ pub(crate) const BUFFER: usize = 256 << 10;
 /// How long a stranger may take to greet.
 const GREETING_TIME: Duration = Duration::from_secs(2);
 
-/// Strangers that may be greeting at once; more are closed.
+/// Strangers that may be greeting at once; more wait.
 const MAX_STRANGERS: usize = 64;
 
 /// Bytes of a greeting: who it is, the group, from, to, stream, and the answer to the challenge.
@@ -353,9 +353,9 @@ impl Links {
 
     /// Opens the ways through memory that are missing.
     #[cfg(target_os = "linux")]
-    pub fn connect_by_memory(&mut self, peers: &[u32]) -> Result<(), Failure> {
+    pub fn connect_by_memory(&mut self, channels: &BTreeSet<(u32, u32)>) -> Result<(), Failure> {
         let pipes = self.memory.clone().expect("the call goes through memory");
-        for &peer in peers {
+        for &(peer, _) in channels {
             if let Entry::Vacant(place) = self.open.entry((peer, BY_MEMORY)) {
                 let pipe = pipes.to(peer).ok_or_else(|| {
                     let why = format!("cannot map the memory that is shared with rank {peer}");
@@ -368,16 +368,20 @@ impl Links {
     }
 
     /// Connects to ranks that are not connected yet; they do the same at the same time.
+    ///
+    /// `look` is asked now and then whether there is a reason to stop.
     pub fn connect(
         &mut self,
-        peers: &[u32],
+        channels: &BTreeSet<(u32, u32)>,
         patience: Duration,
         control: &mut Control,
+        look: &mut dyn FnMut() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let all = peers
+        let all = channels
             .iter()
-            .flat_map(|&peer| (0..self.ways.streams).map(move |s| (peer, s)));
-        let missing: Vec<(u32, u32)> = all.filter(|key| !self.open.contains_key(key)).collect();
+            .map(|&(peer, channel)| self.stream_of(peer, channel));
+        let missing: BTreeSet<(u32, u32)> =
+            all.filter(|key| !self.open.contains_key(key)).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -386,12 +390,15 @@ impl Links {
         let opens = |key: &&(u32, u32)| self.ways.opens(self.rank, key.0, key.1);
         let (ours, theirs): (Vec<_>, Vec<_>) = missing.iter().partition(opens);
         for &(peer, stream) in ours {
+            // Others greet this rank meanwhile, and wait for its answer.
+            self.admit();
             let socket = self.greet(peer, stream, patience);
             let socket = socket.map_err(|error| self.lost(peer, &error))?;
             greeted.push((peer, stream, socket));
         }
         for &key in theirs {
             while !self.open.contains_key(&key) {
+                look()?;
                 self.await_others(None, until, control)
                     .map_err(|failure| match failure.code {
                         Code::Stalled if failure.culprit.is_none() => failure.of(Some(key.0), 0),
@@ -400,7 +407,7 @@ impl Links {
             }
         }
         for (peer, stream, mut socket) in greeted {
-            self.await_answer(&socket, until, control)
+            self.await_answer(&socket, until, control, look)
                 .map_err(|failure| match failure.code {
                     Code::Stalled if failure.culprit.is_none() => failure.of(Some(peer), 0),
                     _ => failure,
@@ -459,9 +466,12 @@ impl Links {
 
     /// Sockets on which ranks may come.
     pub fn doors(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let listener = PollFd::new(&self.listener, PollFlags::IN);
+        // While there are too many, others wait in the kernel.
+        let has_room = self.strangers.len() < MAX_STRANGERS;
+        let listener = has_room.then(|| PollFd::new(&self.listener, PollFlags::IN));
         let strangers = self.strangers.iter().map(|each| &each.socket);
-        std::iter::once(listener).chain(strangers.map(|socket| PollFd::new(socket, PollFlags::IN)))
+        let strangers = strangers.map(|socket| PollFd::new(socket, PollFlags::IN));
+        listener.into_iter().chain(strangers)
     }
 
     /// Waits until a rank that was greeted answers.
@@ -470,8 +480,10 @@ impl Links {
         socket: &TcpStream,
         until: Instant,
         control: &mut Control,
+        look: &mut dyn FnMut() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         loop {
+            look()?;
             let mut sockets = [PollFd::new(socket, PollFlags::IN)];
             crate::poll::wait(&mut sockets, Duration::ZERO);
             if !sockets[0].revents().is_empty() {
@@ -506,25 +518,30 @@ impl Links {
 
     /// Lets in ranks of the group that have come and know the secret; closes others. It never waits.
     pub fn admit(&mut self) {
-        while let Ok((socket, _)) = self.listener.accept() {
-            if self.strangers.len() < MAX_STRANGERS && socket.set_nonblocking(true).is_ok() {
-                self.strangers.push(Stranger {
+        for stranger in std::mem::take(&mut self.strangers) {
+            self.hear(stranger);
+        }
+        while self.strangers.len() < MAX_STRANGERS
+            && let Ok((socket, _)) = self.listener.accept()
+        {
+            if socket.set_nonblocking(true).is_ok() {
+                self.hear(Stranger {
                     socket,
                     said: Vec::new(),
                     since: Instant::now(),
                 });
             }
         }
-        for mut stranger in std::mem::take(&mut self.strangers) {
-            match stranger.listen() {
-                Ok(false) if stranger.since.elapsed() < GREETING_TIME => {
-                    self.strangers.push(stranger);
-                }
-                Ok(true) => {
-                    let _ = self.welcome(stranger);
-                }
-                _ => {}
+    }
+
+    /// Listens to a stranger, who is let in, closed, or waited for.
+    fn hear(&mut self, mut stranger: Stranger) {
+        match stranger.listen() {
+            Ok(false) if stranger.since.elapsed() < GREETING_TIME => self.strangers.push(stranger),
+            Ok(true) => {
+                let _ = self.welcome(stranger);
             }
+            _ => {}
         }
     }
 

@@ -75,6 +75,13 @@ pub(crate) fn check(options: &GroupOptions) -> Result<(), Failure> {
         }
     }
     if let Some(local) = options.local
+        && (local.is_unspecified() || local.is_multicast())
+    {
+        return refuse(format!(
+            "local: others reach nobody at {local}; give an address of this host"
+        ));
+    }
+    if let Some(local) = options.local
         && options.secret.is_empty()
         && !local.is_loopback()
     {

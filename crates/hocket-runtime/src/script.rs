@@ -1,5 +1,6 @@
 //! What one rank does in a call: the steps of a program with places in bytes instead of chunks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hocket_core::collective::CollectiveKind;
@@ -105,22 +106,24 @@ impl Loaded {
         self.hash
     }
 
-    /// Other ranks to which a rank sends, or from which it receives.
-    pub fn peers(&self, rank: u32) -> Vec<u32> {
-        let blocks = &self.program.blocks()[usize_range(self.program.blocks_of(rank))];
-        let mut peers: Vec<u32> = blocks
-            .iter()
-            .flat_map(|b| [b.send, b.recv])
-            .flatten()
-            .collect();
-        peers.sort_unstable();
-        peers.dedup();
-        peers
+    /// Other ranks to which a rank sends, or from which it receives, and on which channels.
+    pub fn channels(&self, rank: u32) -> BTreeSet<(u32, u32)> {
+        let program = &self.program;
+        let mut found = BTreeSet::new();
+        for number in program.blocks_of(rank) {
+            let block = program.blocks()[number as usize];
+            let has = |does: fn(Op) -> bool| {
+                let mut steps = program.steps_of(number);
+                steps.any(|step| does(program.step(step).op))
+            };
+            let ends = [
+                block.send.filter(|_| has(Op::sends)),
+                block.recv.filter(|_| has(Op::receives)),
+            ];
+            found.extend(ends.into_iter().flatten().map(|peer| (peer, block.channel)));
+        }
+        found
     }
-}
-
-fn usize_range(range: std::ops::Range<u32>) -> std::ops::Range<usize> {
-    range.start as usize..range.end as usize
 }
 
 fn hash(program: &Program) -> u64 {

@@ -168,6 +168,8 @@ fn greet(mut socket: &TcpStream, secret: &[u8]) -> io::Result<()> {
     socket.set_read_timeout(Some(GREETING_TIME))?;
     let mut greeting = [0; 8];
     socket.read_exact(&mut greeting)?;
+    // Whoever speaks another version is told so.
+    socket.write_all(&wire::GREETING)?;
     if greeting != wire::GREETING {
         return Err(io::ErrorKind::InvalidData.into());
     }
@@ -175,7 +177,7 @@ fn greet(mut socket: &TcpStream, secret: &[u8]) -> io::Result<()> {
     socket.read_exact(&mut theirs)?;
     let ours = wire::challenge();
     let proof = wire::prove(secret, "store", &[&theirs, &ours]);
-    socket.write_all(&[&wire::GREETING[..], &ours, &proof].concat())?;
+    socket.write_all(&[ours, proof].concat())?;
     let mut answer = [0; wire::PROOF];
     socket.read_exact(&mut answer)?;
     if !wire::proves(secret, "rank", &[&ours, &theirs], &answer) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -74,15 +75,18 @@ def paths_of(run: ClusterRun) -> Paths | None:
         changes[flow].append((moment, path))
     stays: list[tuple[int, int, int, int]] = []
     for flow, own in enumerate(changes):
-        for (since, path), until in zip(
-            own, [*(moment for moment, _ in own[1:]), None], strict=True
-        ):
-            for start, end in phases.get(jobs[flow], ()):
-                first, last = max(start, since), end if until is None else min(end, until)
-                if first < last:
-                    stays.append((flow, path, first, last))
-        if len(stays) > MOST_STAYS:
-            return None
+        times = phases.get(jobs[flow], [])
+        ends = [end for _, end in times]
+        untils = [*(moment for moment, _ in own[1:]), None]
+        for (since, path), until in zip(own, untils, strict=True):
+            for number in range(bisect_right(ends, since), len(times)):
+                start, end = times[number]
+                if until is not None and start >= until:
+                    break
+                last = end if until is None else min(end, until)
+                stays.append((flow, path, max(start, since), last))
+            if len(stays) > MOST_STAYS:
+                return None
     stays.sort(key=lambda stay: (stay[2], stay[0]))
     return Paths(tuple(flows), tuple(jobs), tuple(stays), tuple(map(tuple, links)))
 

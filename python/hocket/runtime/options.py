@@ -159,10 +159,12 @@ class MeasureOptions:
 
 def _check_local(given: object) -> None:
     try:
-        ip_address(given if isinstance(given, str) else "")
+        found = ip_address(given if isinstance(given, str) else "")
+        if found.is_unspecified or found.is_multicast or getattr(found, "scope_id", None):
+            raise ValueError
     except ValueError:
         right = 'give one of this host, as "10.0.0.7"'
-        raise SpecError("local", f"{given!r} is not an address", right) from None
+        raise SpecError("local", f"{given!r} is not an address of one host", right) from None
 
 
 def check_time(name: str, given: str | float) -> None:

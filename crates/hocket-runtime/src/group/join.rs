@@ -161,6 +161,15 @@ impl Group {
 fn same_options(members: &[Member], options: &GroupOptions) -> Result<(), Failure> {
     same(
         members,
+        options.outward,
+        |member| member.outward,
+        |&outward| match outward {
+            true => "connects one way".to_owned(),
+            false => "connects both ways".to_owned(),
+        },
+    )?;
+    same(
+        members,
         options.table,
         |member| member.table,
         |&table| match table {
@@ -172,15 +181,9 @@ fn same_options(members: &[Member], options: &GroupOptions) -> Result<(), Failur
         members,
         options.streams,
         |member| member.streams,
-        |streams| format!("has {streams} streams a link"),
-    )?;
-    same(
-        members,
-        options.outward,
-        |member| member.outward,
-        |&outward| match outward {
-            true => "connects one way".to_owned(),
-            false => "connects both ways".to_owned(),
+        |streams| match streams {
+            1 => "has 1 stream a link".to_owned(),
+            _ => format!("has {streams} streams a link"),
         },
     )?;
     same(

@@ -311,6 +311,33 @@ fn several_streams_carry_channels_side_by_side() {
     }
 }
 
+/// More connections come to one rank at once than strangers may be there.
+#[test]
+fn many_connections_come_at_once() {
+    let ranks = 70;
+    let loaded = load(CollectiveKind::Gather, 0, ranks, Algorithm::Direct).expect("it applies");
+    for (outward, streams) in [(false, 1), (true, 2)] {
+        let store = Store::listen("127.0.0.1:0", b"secret").expect("a free port");
+        std::thread::scope(|scope| {
+            for rank in 0..ranks {
+                let (store, loaded) = (&store, &loaded);
+                scope.spawn(move || {
+                    let options = GroupOptions {
+                        outward,
+                        streams,
+                        ..options(store, rank, ranks, false)
+                    };
+                    let mut group = Group::connect(&options).expect("all come");
+                    if rank == 0 {
+                        std::thread::sleep(Duration::from_millis(300));
+                    }
+                    call(&mut group, Some(loaded), CollectiveKind::Gather, 0, 70);
+                });
+            }
+        });
+    }
+}
+
 /// Messages longer than the rings that carry them, in calls that follow each other at once.
 #[test]
 fn long_messages_go_through_memory() {
