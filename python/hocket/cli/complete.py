@@ -88,6 +88,7 @@ _OTHERS: dict[tuple[str, str], Callable[[str], list[str]] | None] = {
     ("export", "-t"): None,
     ("run", "--collective"): collectives,
     ("testbed run", "--collective"): collectives,
+    ("testbed run-clos", "--collective"): collectives,
     ("design", "--workload"): models,
 }
 """Where an option of a command is another; None where nothing is completed."""
@@ -101,6 +102,7 @@ _ARGUMENTS: dict[str, Callable[[str], list[str]]] = {
     "advise failures": collectives,
     "autotune": collectives,
     "testbed run": algorithms,
+    "testbed run-clos": algorithms,
     "train": models,
     "predict-training": models,
     "compare-training": models,

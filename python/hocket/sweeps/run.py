@@ -320,11 +320,13 @@ def read_manifest(place: Path) -> dict[str, Any]:
     where = shown_path(place)
     right = "name a folder that hocket sweep wrote"
     manifest = place / MANIFEST
-    if not manifest.exists():
-        raise SpecError(None, "has no sweep", right, where)
     try:
-        found = json.loads(manifest.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
+        text = manifest.read_text("utf-8", errors="replace")
+    except OSError:
+        raise SpecError(None, "has no sweep", right, where) from None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
         found = None
     version = found.get("version") if isinstance(found, dict) else None
     if isinstance(version, int) and version != _FORMAT:
