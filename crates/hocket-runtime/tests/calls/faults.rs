@@ -78,7 +78,7 @@ fn a_rank_that_leaves_or_stands_still_is_named_and_the_others_go_on() {
 
 /// Runs a rooted kind at each rank, with the roots that each believes in; gives what they are told.
 fn with_roots(kind: CollectiveKind, size: u32, roots: impl Fn(u32) -> u32 + Sync) -> Vec<Failure> {
-    let timeout = Duration::from_secs(2);
+    let timeout = Duration::from_secs(10);
     let failed = with_group(size, false, timeout, |mut group| {
         let root = roots(group.rank());
         let plan = load(kind, root, size, Algorithm::Direct).expect("it applies");
@@ -119,7 +119,7 @@ fn ranks_that_all_take_themselves_for_the_root_are_told_in_that_call() {
                 let root = format!("calls {kind} with root ");
                 assert!(failure.why.contains(&root), "{failure}");
             }
-            assert!(started.elapsed() < Duration::from_secs(2), "{kind}");
+            assert!(started.elapsed() < Duration::from_secs(8), "{kind}");
         }
     }
 }
@@ -139,7 +139,7 @@ fn a_call_by_a_plan_and_one_without_are_told_apart() {
             "{failure}"
         );
     }
-    assert!(started.elapsed() < Duration::from_secs(2));
+    assert!(started.elapsed() < Duration::from_secs(4));
 }
 
 #[test]
