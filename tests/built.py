@@ -1,4 +1,4 @@
-"""Programs of the Rust crates, as their own tests left them, and the library that others load."""
+"""Programs of the Rust crates, as their own tests left them, and the libraries that others load."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def programs() -> dict[str, str]:
 
 
 @cache
-def preload() -> Path | None:
-    """Give the library hocket-preload, built if it is not yet; None where it cannot be."""
+def built_library(crate: str) -> Path | None:
+    """Give a crate's library, built if it is not yet; None where it cannot be."""
     if sys.platform != "linux" or which("cargo") is None:
         return None
     built = subprocess.run(
-        ["cargo", "build", "--locked", "--quiet", "-p", "hocket-preload", "--profile", "preload"],
+        ["cargo", "build", "--locked", "--quiet", "-p", crate, "--profile", "preload"],
         cwd=_ROOT,
         capture_output=True,
         text=True,
@@ -35,4 +35,9 @@ def preload() -> Path | None:
     )
     assert built.returncode == 0, built.stderr
     target = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target"))
-    return target / "preload" / "libhocket_preload.so"
+    return target / "preload" / f"lib{crate.replace('-', '_')}.so"
+
+
+def preload() -> Path | None:
+    """Give the library that asks the agent for ports."""
+    return built_library("hocket-preload")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hocket as hk
 from hocket import routing
 from hocket.explorer.flows import collisions
 from hocket.explorer.lanes import write_cluster
@@ -26,6 +27,12 @@ jobs:
 """
 
 
+def between_switches(topology: hk.Topology) -> np.ndarray:
+    """Which links lead from a switch to a switch."""
+    npus = topology.npu_count
+    return (topology.link_src >= npus) & (topology.link_dst >= npus)
+
+
 def run_of(folder: Path, scheme: str, fabric: str = "clos:4x8", **options: object):
     cluster = routing.cluster(fabric, hosts_per_tor=2, gpus_per_host=4, nics_per_host=4)
     (folder / "jobs.yml").write_text(JOBS)
@@ -40,7 +47,7 @@ def test_paths_are_those_of_the_run(scheme: str, seed: int, tmp_path: Path) -> N
     paths = paths_of(run)
     assert paths is not None
     topology = run.cluster.topology
-    between = (topology.link_src >= topology.npu_count) & (topology.link_dst >= topology.npu_count)
+    between = between_switches(topology)
     loads = list(paths.loads(topology.link_count))
     used = np.max([load for *_, load in loads], axis=0) > 0
     # Whatever carried bytes between switches had a flow on it, and the other way round.
@@ -75,7 +82,7 @@ def test_ecmp_moves_the_bytes_of_its_paths(tmp_path: Path) -> None:
     for flow in range(len(paths.flows)):
         for link in paths.paths[path_of[flow]][1:-1]:
             own[link] += run.link_bytes[first[flow]]
-    between = (topology.link_src >= topology.npu_count) & (topology.link_dst >= topology.npu_count)
+    between = between_switches(topology)
     assert (own == run.link_bytes.astype(np.int64))[between].all()
 
 
@@ -103,7 +110,7 @@ def test_paths_of_schemes_that_look_at_more(scheme: str, options: dict, tmp_path
     paths = paths_of(run)
     assert paths is not None
     topology = run.cluster.topology
-    between = (topology.link_src >= topology.npu_count) & (topology.link_dst >= topology.npu_count)
+    between = between_switches(topology)
     loads = list(paths.loads(topology.link_count))
     used = np.max([load for *_, load in loads], axis=0) > 0
     # What carried bytes had a flow on it.

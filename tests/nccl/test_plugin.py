@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from shutil import which
 
 import jsonschema
 import pytest
+from tests.built import built_library
 
 import hocket as hk
 from hocket.cli import run
@@ -28,27 +27,10 @@ allreduce,1048576,{(1 << 64) - 1},ring,simple,-1,1,8
 @pytest.fixture(scope="module")
 def library() -> Path:
     """The plugin, built if it is not yet."""
-    if sys.platform != "linux" or which("cargo") is None:
+    found = built_library("hocket-nccl-tuner")
+    if found is None:
         pytest.skip("the library is of Linux and built by cargo")
-    built = subprocess.run(
-        [
-            "cargo",
-            "build",
-            "--locked",
-            "--quiet",
-            "-p",
-            "hocket-nccl-tuner",
-            "--profile",
-            "preload",
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stderr
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return target / "preload" / "libhocket_nccl_tuner.so"
+    return found
 
 
 @pytest.fixture

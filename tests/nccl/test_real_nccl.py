@@ -10,13 +10,13 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
 
 import pytest
+from tests.built import built_library
 
 import hocket as hk
 from hocket.nccl.report import choices_of
@@ -188,21 +188,10 @@ def tuner() -> Path:
     given = os.environ.get("HOCKET_LIBTUNER")
     if given:
         return Path(given)
-    if which("cargo") is None:
-        pytest.skip("no cargo")
-    command = [
-        "cargo",
-        "build",
-        "--locked",
-        "-q",
-        "-p",
-        "hocket-nccl-tuner",
-        "--profile",
-        "preload",
-    ]
-    subprocess.run(command, cwd=ROOT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return target / "preload" / "libhocket_nccl_tuner.so"
+    found = built_library("hocket-nccl-tuner")
+    if found is None:
+        pytest.skip("the library is of Linux and built by cargo")
+    return found
 
 
 def test_a_table_is_followed(tmp_path: Path, see: See, tuner: Path) -> None:

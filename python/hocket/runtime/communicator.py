@@ -343,7 +343,7 @@ class Communicator:
         given = numbers("array", array, dtype)
         self._part(given)
         result = self._target(given, out, given.array.shape)
-        if result.array.nbytes and _overlap(given, result):
+        if result.array.nbytes and np.may_share_memory(given.array, result.array):
             raise SpecError("out", "lies over the array", "give another, or none")
         self._do("all-to-all", 0, "sum", given, given.bytes, result.bytes, given.count, plan)
         return result.array
@@ -594,9 +594,3 @@ class Communicator:
 def _is_same(one: Bytes, other: Bytes) -> bool:
     places = (each.__array_interface__["data"][0] for each in (one, other))
     return len(one) == len(other) and len(set(places)) == 1
-
-
-def _overlap(one: Numbers, other: Numbers) -> bool:
-    from numpy import may_share_memory
-
-    return bool(may_share_memory(one.array, other.array))
