@@ -17,7 +17,7 @@ fn record(number: u32) -> Record {
             pattern: vec![PatternFlow {
                 src: [10, 0, 0, 1].into(),
                 dst: [10, 0, 0, number as u8].into(),
-                bytes: 1 << number,
+                bytes: u64::from(number) << 20,
             }],
         },
         2 => Record::LinksReturn {
