@@ -321,6 +321,12 @@ def test_a_folder_that_may_not_be_written(hocket: Any, files: Path) -> None:
     check_refusal(hocket(*split(f"{P} ring -o locked/p.parquet")), ["locked", "cannot be written"])
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk(hocket: Any, files: Path) -> None:
+    says = ["/dev/full", "cannot be written: No space left", "make room, or name a file on another"]
+    check_refusal(hocket(*split(f"{P} ring -o /dev/full")), says)
+
+
 def test_a_truncated_plan(hocket: Any, files: Path) -> None:
     data = (files / "good.parquet").read_bytes()
     ends = {*range(0, len(data), 97), *range(1, 13), *range(len(data) - 12, len(data))}

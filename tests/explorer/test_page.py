@@ -258,6 +258,19 @@ def test_bad_input_is_one_line(
     assert Path("plan.parquet").read_bytes() == plan
 
 
+def test_comparisons_have_the_title_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert (
+        command(["compare", "all-gather", "-t", "ring:4@25GB/s,1us", "--size", "1MB", "--json"])
+        == 0
+    )
+    Path("c.json").write_text(capsys.readouterr().out)
+    assert command(["explore", "c.json", "--title", "My ring", "-o", "page.html"]) == 0
+    assert '"title":"My ring"' in Path("page.html").read_text()
+
+
 def test_several_plans_are_named_by_what_tells_them_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

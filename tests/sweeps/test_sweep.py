@@ -234,6 +234,15 @@ def test_answers_that_come_together_are_all_heard() -> None:
     assert [each.task.number for each in heard] == [0, 1]
 
 
+def test_a_part_too_many_is_named(tmp_path: Path) -> None:
+    made = hk.run_sweep(read(PLAIN), tmp_path / "a", workers=1)
+    rows = tmp_path / "a" / "rows"
+    (rows / "part-99999.parquet").write_bytes((rows / "part-00000.parquet").read_bytes())
+    for ask in (made.to_frame, lambda: hk.report_sweep(tmp_path / "a")):
+        with pytest.raises(hk.SpecError, match=r"part-99999\.parquet: is no part of this sweep"):
+            ask()
+
+
 @pytest.mark.parametrize("damage", ["flipped", "short", "garbage", "other rows", "other columns"])
 def test_a_damaged_part_is_named_and_made_anew(tmp_path: Path, damage: str) -> None:
     sweep = read(PLAIN)

@@ -60,6 +60,8 @@ def explore(
         if len(files) > 1:
             raise SpecError(None, "a sweep has a page of its own", "give one folder alone")
         _refuse_simulation(simulation, files[0])
+        if titles:
+            raise SpecError("--title", "a sweep's page has its own", "leave it out")
         write_study(Path(files[0]), target)
         print(f"the sweep {files[0]} written to {file}")
         return
@@ -133,7 +135,10 @@ def _from_documents(files: list[str], titles: list[str] | None, target: Path) ->
     try:
         if all(each["format"] in _SWEEPS for each in documents):
             several = [c for each in documents for c in each.get("comparisons", [each])]
-            page = fill(sweep_page(several))
+            header = sweep_page(several)
+            if titles:
+                header["title"] = ", ".join(titles)
+            page = fill(header)
             about = f"comparisons at {len(several)} size{'s' * (len(several) != 1)}"
         else:
             runs = [

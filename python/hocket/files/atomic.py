@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -103,9 +104,7 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.chmod(_mode(target))
             temporary.replace(target)
     except OSError as error:
-        raise SpecError(
-            None, f"cannot be written: {error.strerror or error}", origin=str(path)
-        ) from None
+        raise _unwritable(path, error) from None
 
 
 @contextmanager
@@ -148,9 +147,14 @@ def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path
                     old.replace(target)
                 shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise SpecError(
-            None, f"cannot be written: {error.strerror or error}", origin=str(path)
-        ) from None
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> SpecError:
+    """Say why a file could not be written, and what would let it."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    right = "make room, or name a file on another disk" if full else "choose another"
+    return SpecError(None, f"cannot be written: {error.strerror or error}", right, str(path))
 
 
 def _mode(target: Path) -> int:

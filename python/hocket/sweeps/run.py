@@ -346,7 +346,7 @@ def _is_manifest(found: Any) -> bool:
     keys, swept = found.get("keys"), found.get("sweep")
     return (
         found.get("version") == _FORMAT
-        and isinstance(found.get("points"), int)
+        and all(type(found.get(name)) is int for name in ("points", "parts"))
         and all(isinstance(found.get(name), str) for name in ("hocket", "hash"))
         and isinstance(keys, list)
         and all(isinstance(key, str) for key in keys)
@@ -361,9 +361,12 @@ def read_rows(place: Path, columns: list[str] | None = None) -> pa.Table:
     Raises
     ------
     SpecError
-        If they cannot be read.
+        If they cannot be read, or a file beside them is none of the sweep's.
     """
     files = sorted((place / ROWS).glob("part-*.parquet"))
+    own = {part_file(place, part) for part in range(read_manifest(place)["parts"])}
+    for strange in (each for each in files if each not in own):
+        raise SpecError(None, "is no part of this sweep", "remove it", shown_path(strange))
     if not files:
         right = "run hocket sweep to its end"
         raise SpecError(None, "has no rows yet", right, shown_path(place))
