@@ -6,6 +6,7 @@ BIN := .venv/bin
 CARGO_FLAGS := --locked
 SECONDS := 60
 TARGETS :=
+WHEEL :=
 DEMO := all-reduce --topology dgx_a100_2box --size 256MB
 
 # pyo3 then looks at one interpreter in every step and is not built anew for each.
@@ -68,8 +69,13 @@ controller: .venv/deps.stamp ## build the routing controller, its agent and the 
 	cargo build $(CARGO_FLAGS) --quiet --profile preload -p hocket-preload
 	install -D -m 755 target/preload/libhocket_preload.so .venv/lib/libhocket_preload.so
 
-wheel: .venv/deps.stamp ## build the wheel for this machine into dist/
+wheel: .venv/deps.stamp ## build the wheel into dist/: for this machine, or for WHEEL, say aarch64-unknown-linux-gnu (rustup target add)
+ifneq ($(WHEEL),)
+	$(BIN)/python -m pip install 'maturin[zig]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --zig --target $(WHEEL) --out dist
+else
 	$(BIN)/maturin build --release --locked --out dist
+endif
 
 sdist: .venv/deps.stamp ## build the source distribution into dist/
 	$(BIN)/maturin sdist --out dist

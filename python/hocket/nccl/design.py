@@ -22,7 +22,7 @@ from hocket._checks import instance_of
 from hocket.collectives.collective import collective_on
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
-from hocket.nccl.graphs import ID, Graph, graph_text
+from hocket.nccl.graphs import ID, JOINTS, Graph, graph_text
 from hocket.nccl.machine import Leg, Machine
 from hocket.nccl.report import plan_graph
 from hocket.simulation.run import Run, simulate
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphDesign", "design_graphs"]
 
+_PATTERN = {joint: number for number, joint in JOINTS.items()}
 _MOST_CHANNELS = 32
 _SPLIT = 25.0
 """GB/s of a channel from which on NCCL makes two of it, as ``ncclTopoDupChannels`` says."""
@@ -261,12 +262,14 @@ def _split(machine: Machine, channels: Sequence[Sequence[Leg]], rate: float) -> 
 
 def _graphed(machine: Machine, channels: Sequence[Sequence[Leg]], speed: float) -> Machine:
     """Give the machine with such channels as rings and as trees."""
+    # NCCL rates plain trees lower, though in a lone node nothing tells one pattern from another.
+    tree = "balanced-tree" if len(machine.nodes) == 1 else "tree"
     nodes = []
     for number, node in enumerate(machine.nodes):
         legs = [channel[number] for channel in channels]
         graphs = tuple(
-            _graph(machine, number, (ID[name], pattern), legs, speed)
-            for name, pattern in (("ring", 4), ("tree", 3))
+            _graph(machine, number, (ID[name], _PATTERN[joint]), legs, speed)
+            for name, joint in (("ring", "ring"), ("tree", tree))
         )
         nodes.append(replace(node, graphs=graphs, graph_file="graph"))
     return replace(machine, nodes=tuple(nodes))
