@@ -214,6 +214,27 @@ def test_a_plan_with_a_broken_schedule_is_refused(tmp_path: Path, schedule: str)
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (99, "is of a later version of hocket: format 99, and this one reads"),
+        (1, "is of an earlier version of hocket: format 1, and this one reads"),
+        ("2", "is not a plan, or not a whole one \\(its format is '2'"),
+        (None, "its format is None"),
+    ],
+)
+def test_plans_of_other_versions_are_told_apart(tmp_path: Path, number: object, says: str) -> None:
+    path = tmp_path / "plan.parquet"
+    hk.plan("all-gather", hk.topology.ring(4, **LINK), size="1 MB", algorithm="ring").save(path)
+    table = pq.read_table(path)
+    fields = dict(table.schema.metadata)
+    head = json.loads(fields[b"hocket.plan"]) | {"format": number}
+    fields[b"hocket.plan"] = json.dumps(head).encode()
+    pq.write_table(table.replace_schema_metadata(fields), path)
+    with pytest.raises(hk.SpecError, match=says):
+        hk.Plan.load(path)
+
+
 def test_others_read_it_as_it_is(tmp_path: Path) -> None:
     topology = hk.topology.ring(4, **LINK)
     plan = hk.plan("all-reduce", topology, size="1 MB", algorithm="ring", chunks=3)

@@ -167,8 +167,13 @@ def _read(file: pq.ParquetFile) -> Plan:
     if "hocket.plan" not in metadata:
         raise _no_metadata(file)
     head = json.loads(metadata["hocket.plan"])
-    if head["format"] != _FORMAT:
-        raise ValueError(f"its format is {shown(head['format'])}, this version reads {_FORMAT}")
+    found = head["format"]
+    if type(found) is int and found != _FORMAT:
+        when = "a later" if found > _FORMAT else "an earlier"
+        why = f"is of {when} version of hocket: format {shown(found)}, and this one reads {_FORMAT}"
+        raise SpecError(None, why, "use that version, or plan anew with `hocket plan -o`")
+    if found != _FORMAT:
+        raise ValueError(f"its format is {shown(found)}, this version reads {_FORMAT}")
     topology = topology_from_json(json.loads(metadata["hocket.topology"]))
     collective = collective_from_json(head["collective"])
     if max(collective.npus, default=0) >= topology.npu_count:
