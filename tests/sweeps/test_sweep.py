@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.sweeps import pool, run
+from hocket.sweeps import run, worker
 from hocket.sweeps.pool import Local, Outcome, Task
 from hocket.sweeps.sweep import Axis, Sweep
 from hocket.sweeps.tools import Tools
@@ -210,6 +210,34 @@ def test_processes_end_with_whoever_started_them(tmp_path: Path) -> None:
             os.kill(pid, 0)
 
 
+def test_a_process_may_be_started_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    new = worker._new_process
+
+    def kept() -> subprocess.Popen[bytes]:
+        made.append(new())
+        return made[-1]
+
+    monkeypatch.setattr(worker, "_new_process", kept)
+    with worker.early_process():
+        executor = Local(read(PLAIN), 2)
+        assert len(made) == 2
+        assert set(executor.pids) == {each.pid for each in made}
+        executor.submit(Task("point", 0))
+        executor.submit(Task("point", 1))
+        assert not any(outcome.is_dead for outcome in executor.wait())
+        executor.close()
+    with pytest.raises(ZeroDivisionError), worker.early_process():
+        raise ZeroDivisionError
+    assert len(made) == 3
+    assert made[2].returncode == -signal.SIGKILL
+    with worker.early_process():  # asked for after the block, it is another
+        pass
+    executor = Local(read(PLAIN), 1)
+    assert made[4].pid in executor.pids
+    executor.close()
+
+
 def late(number: int, frame: object) -> None:
     raise TimeoutError
 
@@ -385,7 +413,7 @@ def test_points_that_end_their_process_are_rows_and_no_others(
 def test_a_process_that_cannot_begin_is_no_endless_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool.sys, "executable", "/bin/false")
+    monkeypatch.setattr(worker.sys, "executable", "/bin/false")
     with pytest.raises(hk.SimulationError, match="end as soon as they begin"):
         hk.run_sweep(read(PLAIN), tmp_path / "a", workers=1)
 

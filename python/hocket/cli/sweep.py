@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,21 +91,25 @@ def run(
     where: Where,
 ) -> None:
     """Run every point of a sweep, or the rest of one that was stopped."""
-    from hocket.sweeps.run import load_sweep, run_sweep
+    from hocket.sweeps.worker import early_process
 
-    made = load_sweep(file)
-    if count:
-        if where.prints(
-            "sweep-count", lambda: _counted(made.count), lambda: [_counted(made.count)]
-        ):
+    with nullcontext() if count or ray is not None else early_process():
+        from hocket.sweeps.run import load_sweep, run_sweep
+
+        made = load_sweep(file)
+        if count:
+            if where.prints(
+                "sweep-count", lambda: _counted(made.count), lambda: [_counted(made.count)]
+            ):
+                return
+            options.say(made.shape())
             return
-        options.say(made.shape())
-        return
-    if not where.output:
-        raise SpecError("--output", "there is none", "name a folder for the results: -o results")
-    with options.watching() as watch:
-        started = _Started(made.shape(), watch)
-        found = run_sweep(made, Path(where.output), workers=workers, ray=ray, progress=started)
+        if not where.output:
+            right = "name a folder for the results: -o results"
+            raise SpecError("--output", "there is none", right)
+        with options.watching() as watch:
+            started = _Started(made.shape(), watch)
+            found = run_sweep(made, Path(where.output), workers=workers, ray=ray, progress=started)
     if where.prints("sweep", found.to_dict, lambda: [found.to_dict()]):
         return
     console = options.output()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import subprocess
-import sys
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,7 +11,7 @@ from typing import Protocol
 
 from hocket.errors import SimulationError
 from hocket.sweeps.sweep import Sweep
-from hocket.sweeps.worker import read_frame, write_frame
+from hocket.sweeps.worker import read_frame, start_process, write_frame
 
 __all__ = ["Executor", "Local", "Outcome", "Task"]
 
@@ -164,15 +162,7 @@ class Local:
         return [] if first is None else [Outcome(first, None, is_dead=True)]
 
     def _start(self) -> None:
-        # A session of its own: Ctrl-C ends whoever started it, and its standard input with that.
-        process = subprocess.Popen(
-            [sys.executable, "-m", "hocket.sweeps.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,  # the selector sees no answer that lies in a buffer
-            env={**os.environ, "RAYON_NUM_THREADS": "1"},
-            start_new_session=True,
-        )
+        process = start_process()
         worker = _Worker(process)
         self._workers.append(worker)
         assert process.stdin is not None

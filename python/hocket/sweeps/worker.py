@@ -8,11 +8,49 @@ from __future__ import annotations
 import os
 import pickle
 import struct
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import IO, Any
 
 _LENGTH = struct.Struct("<Q")
+_early: list[subprocess.Popen[bytes]] = []
+
+
+@contextmanager
+def early_process() -> Iterator[None]:
+    """Start a process that :func:`start_process` gives within the block; it is ended if none asked for it.
+
+    Importing takes half a second here and there, and while this process does it alone, a core is idle.
+    """
+    _early.append(_new_process())
+    try:
+        yield
+    finally:
+        for each in _early:
+            with each:
+                each.kill()
+        _early.clear()
+
+
+def start_process() -> subprocess.Popen[bytes]:
+    """Start a process that waits for a sweep and its tasks."""
+    return _early.pop() if _early else _new_process()
+
+
+def _new_process() -> subprocess.Popen[bytes]:
+    # A session of its own: Ctrl-C ends whoever started it, and its standard input with that.
+    return subprocess.Popen(
+        [sys.executable, "-m", "hocket.sweeps.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,  # the selector sees no answer that lies in a buffer
+        env={**os.environ, "RAYON_NUM_THREADS": "1"},
+        start_new_session=True,
+    )
 
 
 def write_frame(file: IO[bytes], value: object) -> None:
