@@ -58,6 +58,13 @@ export function bytes(value: number): string {
   return value + " B";
 }
 
+/** A size that was asked for: `64 KiB` where that is a whole number, as the command line writes it. */
+export function sizeText(value: number): string {
+  for (const [factor, unit] of [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]] as const)
+    if (value >= factor && value % factor === 0 && value % 1000) return value / factor + " " + unit;
+  return bytes(value);
+}
+
 export function rate(value: number): string {
   return bytes(value) + "/s";
 }

@@ -136,6 +136,16 @@ def test_packets_of_all_paths_have_none(tmp_path: Path) -> None:
     assert paths_of(run_of(tmp_path, "spray")) is None
 
 
+def has_ribbons(open_tab, view: int, *, wanted: bool) -> bool:
+    """Whether flows are drawn, which they are in the next frame, however busy the machine is."""
+    for _ in range(100):
+        is_drawn = bool(open_tab.pixels(f"page.views[{view}].marks").any())
+        if is_drawn == wanted:
+            break
+        open_tab.page.wait_for_timeout(50)
+    return is_drawn
+
+
 def test_flows_and_collisions_before_and_after_a_scheme(tab, tmp_path: Path) -> None:
     runs = [run_of(tmp_path, scheme) for scheme in ("ecmp", "greedy")]
     write_cluster(runs, tmp_path / "jobs.html")
@@ -154,12 +164,7 @@ def test_flows_and_collisions_before_and_after_a_scheme(tab, tmp_path: Path) -> 
             for link, many in open_tab(f"[...page.onLinks({i})].map(([l, c]) => [l, c.length])"):
                 found[link] = many
             assert (found == load).all()
-            for _ in range(100):  # it is drawn in the next frame, however busy the machine is
-                is_drawn = bool(open_tab.pixels(f"page.views[{i}].marks").any())
-                if is_drawn == bool(load.any()):
-                    break
-                open_tab.page.wait_for_timeout(50)
-            assert is_drawn == bool(load.any())
+            assert has_ribbons(open_tab, i, wanted=bool(load.any())) == bool(load.any())
         expected = collisions(paths, run.cluster.topology)
         spans = open_tab(
             """(i) => {
@@ -173,7 +178,7 @@ def test_flows_and_collisions_before_and_after_a_scheme(tab, tmp_path: Path) -> 
         caption = f"{run.scheme}: links between switches that had two flows or more at a time"
         assert open_tab.page.locator("caption", has_text=caption).count() == 1
     open_tab.page.select_option("#fabric", "load")
-    assert not open_tab.pixels("page.views[0].marks").any()
+    assert not has_ribbons(open_tab, 0, wanted=False)
     again = tab().open(tmp_path / "jobs.html", open_tab.hash)
     assert again("page.state.fabric") == "load"
 

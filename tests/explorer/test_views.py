@@ -83,7 +83,7 @@ def test_a_sweeps_table_follows_keys_and_clicks(tab, sweep) -> None:
     open_tab = tab().open(path)
     open_tab.page.keyboard.press("ArrowRight")
     assert open_tab("page.state.size") == 1 << 20
-    assert "1.049 MB" in open_tab("document.querySelector('#panel caption').textContent")
+    assert "At 1 MiB" in open_tab("document.querySelector('#panel caption').textContent")
     open_tab.page.locator("#panel tbody tr", has_text="greedy").click()
     assert open_tab("document.querySelector('[data-line=greedy]')") is None
     open_tab.page.select_option("#y", "time")
