@@ -21,9 +21,8 @@ def test_the_table_has_every_case() -> None:
     assert {row[0] for row in ROWS} == set(NETWORKS)
     assert {row[1:3] for row in ROWS} == {(kind, size) for kind in KINDS for size in SIZES}
     in_core = {each.name for each in hk.algorithms()} - LEFT_OUT
-    assert {row[3] for row in ROWS} == in_core
-    assert {row[3] for row in ROWS if row[7]} == in_core, "each runs somewhere"
+    assert {row[3] for row in ROWS} == in_core, "each runs somewhere"
 
 
 def test_no_row_is_below_its_bound() -> None:
-    assert all(int(row[7]) >= int(row[8]) > 0 for row in ROWS if row[7])
+    assert all(int(row[7]) >= int(row[8]) > 0 for row in ROWS)
