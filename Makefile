@@ -11,6 +11,8 @@ DEMO := all-reduce --topology dgx_a100_2box --size 256MB
 
 # pyo3 then looks at one interpreter in every step and is not built anew for each.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# Tests start hundreds of processes: without bytecode, each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -23,7 +25,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 STATIC := x86_64-unknown-linux-musl
 
-.PHONY: help tools venv torch page browser build controller wheel sdist static site demo check test test-slow golden oracle fuzz bench clean $(CHECKS) unit examples
+.PHONY: help tools venv torch page browser build controller wheel sdist static site demo check test test-slow test-long golden oracle fuzz bench clean $(CHECKS) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -131,6 +133,9 @@ unit: .venv/build.stamp ## unit tests: of the core, of values and of rooms
 test-slow: .venv/build.stamp ## the tests that take more than a few seconds each
 	cargo test $(CARGO_FLAGS) --quiet $(CRATES) --lib -- --ignored
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m slow
+
+test-long: .venv/build.stamp ## the tests that take minutes: whole studies, every machine, every command
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m long
 
 examples: .venv/build.stamp ## run the examples only and compare what they print
 	$(BIN)/python -m pytest -q tests/test_examples.py

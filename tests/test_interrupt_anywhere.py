@@ -1,8 +1,8 @@
 """Ctrl-C at random moments of every command: it ends at once, in one line, with nothing half-written.
 
 The delays are printed; what is asserted of them is generous, since a machine may be busy. To measure:
-``HOCKET_INTERRUPTS=50 python -m pytest -s -m slow tests/test_interrupt_anywhere.py`` takes 50 moments of
-each command, and ``HOCKET_INTERRUPTS_WITHIN=30`` takes them from its first 30 seconds.
+``HOCKET_INTERRUPTS=50 python -m pytest -s -m "slow or long" tests/test_interrupt_anywhere.py`` takes 50
+moments of each command, and ``HOCKET_INTERRUPTS_WITHIN=30`` takes them from its first 30 seconds.
 """
 
 from __future__ import annotations
@@ -74,6 +74,17 @@ COMMANDS = [
     "reproduce routing",
     "topology show long.yml",
 ]
+SAMPLE = {
+    f"plan all-reduce {TEN} -a auto -o p.parquet",  # many algorithms, each in the core
+    f"plan all-gather -t mesh:4x3 {ON} -s 64MB -a exact -c 2 -o p.parquet",  # a solver of others
+    f"compare all-reduce {TEN} --plot p.png",  # a picture
+    "simulate long.parquet --fidelity packet -o r.parquet",  # a file read, and one written
+    "route jobs.yml --fabric clos:32x64 --scheme ilp",
+    "train resnet152 -t themis-2d --parallel dp=1024,micro-batches=32 --iterations 200 --perfetto p.json",
+    f"trace run long -t ring:4 {ON} --perfetto p.json",  # a folder read
+    "reproduce tacos",
+}
+"""A command for each way to work; the others are long tests."""
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +149,13 @@ def test_ctrl_c_while_python_imports(after: float, tmp_path: Path) -> None:
     assert delay < AT_MOST_S
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(each, marks=pytest.mark.slow if each in SAMPLE else pytest.mark.long)
+        for each in COMMANDS
+    ],
+)
 def test_ctrl_c_at_any_moment(
     command: str, given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

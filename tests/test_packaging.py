@@ -72,7 +72,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_wheel_has_all_that_the_package_reads(built: Path) -> None:
     (wheel,) = built.glob("hocket-*-cp310-abi3-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
@@ -85,7 +85,7 @@ def test_the_wheel_has_all_that_the_package_reads(built: Path) -> None:
     assert {Path(name).name for name in names} >= {"LICENSE-MIT", "LICENSE-APACHE"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_source_distribution_has_what_builds_it(built: Path) -> None:
     (sdist,) = built.glob("hocket-*.tar.gz")
     with tarfile.open(sdist) as archive:
@@ -94,7 +94,7 @@ def test_the_source_distribution_has_what_builds_it(built: Path) -> None:
     assert "python/hocket/py.typed" in names
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_wheel_works_in_a_bare_environment(built: Path, tmp_path: Path) -> None:
     (wheel,) = built.glob("hocket-*.whl")
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "bare")], check=True)

@@ -14,6 +14,8 @@ from hocket.plans.algorithms import BUILTIN, quick
 from hocket.topology.machines import names
 
 SAMPLE = ("amd4_sccl", "dgx1_v100")
+SLOW = ("dgx_a100_2box", "mi250_1box", "ndv2_2box", "tpu_v3_32_torus")
+"""Of each kind of machine one: switches and NICs, a mesh in the node, NICs between meshes, a torus."""
 FORMATS = (("msccl", "Simple"), ("msccl", "LL"), ("mscclpp", "Simple"), ("mscclpp", "LL"))
 KINDS_OF_COLLECTIVES = sorted({kind for each in BUILTIN.values() for kind in each.kinds})
 MOST_NPUS = 64
@@ -26,9 +28,11 @@ REFUSALS = re.compile(
 
 
 def machines() -> list[object]:
-    """The sample, and all others as slow tests."""
-    slow = pytest.mark.slow
-    return [pytest.param(each, marks=() if each in SAMPLE else slow) for each in names()]
+    """Return the sample, one machine of each kind as slow tests, and all others as long ones."""
+    small = [name for name in names() if hk.topology.load(name).npu_count <= MOST_NPUS]
+    slow, long = (pytest.mark.slow,), (pytest.mark.long,)
+    marks = {name: () if name in SAMPLE else slow if name in SLOW else long for name in small}
+    return [pytest.param(name, marks=each) for name, each in marks.items()]
 
 
 def refusal(plan: hk.Plan, path: Path, to: str, protocol: str) -> str | None:
@@ -43,8 +47,6 @@ def refusal(plan: hk.Plan, path: Path, to: str, protocol: str) -> str | None:
 @pytest.mark.parametrize("machine", machines())
 def test_what_every_algorithm_plans_is_right_in_every_format(machine: str, tmp_path: Path) -> None:
     topology = hk.topology.load(machine)
-    if topology.npu_count > MOST_NPUS:
-        pytest.skip("plans among so many NPUs take minutes")
     path, right = tmp_path / "file", 0
     for kind in KINDS_OF_COLLECTIVES:
         for algorithm in quick(kind):

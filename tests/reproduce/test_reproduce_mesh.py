@@ -197,7 +197,7 @@ def test_bad_input(reproduce: Reproduce, tmp_path: Path, argv: list[str], words:
     assert all(word in err for word in words), err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_everything_is_computed_and_drawn(
     reproduce: Reproduce, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

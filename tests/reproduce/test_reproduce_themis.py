@@ -156,7 +156,7 @@ def test_bad_input_is_one_line(
     assert (tmp_path / "taken").read_text() == "mine"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_everything_at_once(reproduce: Reproduce) -> None:
     code, out, _ = reproduce("--json")
     assert code == 0
