@@ -123,7 +123,10 @@ def test_logs_of_several_runs_in_one_file(tmp_path: Path) -> None:
         (HEAD + "all_redice,8,1,8,3,,,\n", "there is no 'all_redice'; did you mean 'all_reduce'"),
         (HEAD + "all_reduce,8,1,8,3,,,2\n", "inplace: '2' is not valid; give 0 or 1"),
         (HEAD + "all_reduce,8,1,8\n", "line 2: has 4 cells, not 8"),
-        (LOG.replace("all_reduce_perf", "perf"), "no line before says which collective it is"),
+        (
+            LOG.replace("# Collective test starting: all_reduce_perf\n", "").replace("sum", "none"),
+            "no line says which collective it is; write it in the file before its ranks",
+        ),
         (
             "# all_reduce_perf\n#  (B)  (elements)  (ms)  (GB/s)\n",
             "line 2: times are in (ms); give",

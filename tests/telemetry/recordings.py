@@ -17,11 +17,16 @@ def log(kind: str, times: Iterable[tuple[int, float]], npus: int = 8, nodes: int
         where = f"on box{rank * nodes // npus} device {rank % 8} [0x07] NVIDIA A100-SXM4-40GB"
         lines.append(f"#  Rank {rank:2d} Group  0 Pid {770 + rank} {where}\n")
     lines.append(COLUMNS)
+    redop = "sum" if "reduce" in kind or kind == "sendrecv" else "none"
+    root = 0 if kind in ("broadcast", "reduce") else -1
+    share = {"all_reduce": 2, "broadcast": 0, "reduce": 0, "sendrecv": 0}.get(kind, 1)
+    factor = share * (npus - 1) / npus or 1.0
     for size, seconds in times:
-        took = seconds * 1e6
-        lines.append(
-            f"{size:12d} {size // 4:12d} float sum -1 {took:.3f} 0 0 0 {2 * took:.3f} 0 0 0\n"
-        )
+        cells = ""
+        for took in (seconds, 2 * seconds):
+            rate = size / took / 1e9
+            cells += f" {took * 1e6:.3f} {rate:.2f} {rate * factor:.2f} 0"
+        lines.append(f"{size:12d} {size // 4:12d} float {redop} {root}{cells}\n")
     return "".join(lines)
 
 

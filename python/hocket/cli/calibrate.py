@@ -205,6 +205,8 @@ def _print(found: Fit, sweeps: list[Sweeps], profile: Profile, output: str | Non
             console.note(line)
         for line in sweep.wrong:
             console.note(f"left out, as results were wrong: {line}")
+        for reason, count in sweep.others.items():
+            console.note(f"{sweep.name}: left out {count:,} {reason}")
     held = spread_of(found.errors[found.held])
     console.print(
         f"{len(found.rows)} times, {held.rows} of them kept back: "

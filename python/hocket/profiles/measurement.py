@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -15,31 +15,18 @@ from statistics import median
 from hocket._checks import did_you_mean
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
+from hocket.profiles.logs import is_log, read_log
+from hocket.profiles.programs import COLLECTIVES, microseconds
 from hocket.units import shown
 
 __all__ = ["COLLECTIVES", "Measurement", "Sweeps", "oddities", "read_sweeps", "sweeps_in"]
-
-COLLECTIVES = {
-    "all_reduce": "all-reduce",
-    "all_gather": "all-gather",
-    "reduce_scatter": "reduce-scatter",
-    "broadcast": "broadcast",
-    "reduce": "reduce",
-    "alltoall": "all-to-all",
-    "sendrecv": "send-receive",
-}
-"""What nccl-tests calls a collective, and what hocket does."""
 
 COLUMNS = ("collective", "gpus", "nodes", "bytes", "time_us")
 """Columns that a table must have; ``algo``, ``proto`` and ``inplace`` may be there too."""
 
 _LARGEST = 64 << 20
 """Bytes of a file."""
-_LEAST, _MOST = 1e-3, 1e12
-"""Microseconds that are taken for a time."""
 _WHOLE = re.compile(r"[0-9]{1,15}")
-_OTHER_TIMES = ("(s)", "(ms)", "(ns)")
-"""Units that nccl-tests does not print below its columns; it prints microseconds."""
 _WHOLE_COPIES = 16
 """An all-to-all whose parts are no multiple of this many bytes takes another, much slower way."""
 _TOLD = re.compile(r"ring|tree|nvls|nvls-?tree|collnet\w*|pat|msccl.*")
@@ -111,12 +98,15 @@ class Sweeps:
         What its first lines say: hardware, library, source.
     wrong
         Times that are left out, as their results were wrong: a line each.
+    others
+        How many times are left out of programs without a model here, by the reason.
     """
 
     name: str
     rows: tuple[Measurement, ...]
     facts: dict[str, str] = field(default_factory=dict)
     wrong: tuple[str, ...] = ()
+    others: Mapping[str, int] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Measurement]:
         return iter(self.rows)
@@ -193,18 +183,27 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
         As :func:`read_sweeps`.
     """
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SpecError(None, "is not text in UTF-8", "give a .csv file or a log", origin) from None
     lines = text.splitlines()
     _check_separator(lines, origin)
-    is_table = any("," in line and not line.startswith("#") for line in lines[:200])
     facts = dict(_facts(lines))
     wrong: list[str] = []
-    rows = tuple(_table(lines, origin) if is_table else _log(lines, origin, wrong))
+    others: Counter[str] = Counter()
+    plain = [line for line in lines[:200] if not line.startswith("#")]
+    is_table = any(len({*COLUMNS} & _cells(line)) > 1 for line in plain)
+    if is_table or (not is_log(text) and any("," in line for line in plain)):
+        rows = tuple(_table(lines, origin))
+    else:
+        rows = tuple(_log(lines, origin, wrong, others))
     if wrong and not rows:
         why = f"results were wrong at all {len(wrong)} times"
         raise SpecError(None, why, "mend what was measured, and measure again", origin)
+    if others and not rows:
+        why = f"has only times {'; '.join(others)}"
+        known = ", ".join(f"{name}_perf" for name in COLLECTIVES)
+        raise SpecError(None, why, f"give what one of these printed: {known}", origin)
     if not rows:
         raise SpecError(
             None,
@@ -212,7 +211,11 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
             f"give a table with the columns {', '.join(COLUMNS)}, or what nccl-tests printed",
             origin,
         )
-    return Sweeps(name, rows, facts, tuple(wrong))
+    return Sweeps(name, rows, facts, tuple(wrong), others)
+
+
+def _cells(line: str) -> set[str]:
+    return {cell.strip().strip('"') for cell in line.split(",")}
 
 
 def _check_separator(lines: Sequence[str], origin: str) -> None:
@@ -288,7 +291,7 @@ def _row(row: dict[str, str], where: str) -> Measurement:
         npus,
         nodes,
         _whole(row["bytes"], "bytes", where),
-        _microseconds(row["time_us"], "time_us", where),
+        microseconds(row["time_us"], "time_us", where),
         _algorithm(row.get("algo")),
         (row.get("proto") or "auto").lower(),
         in_place == "1",
@@ -319,82 +322,17 @@ def _whole(text: str, column: str, where: str) -> int:
     return int(text)
 
 
-def _microseconds(text: str, column: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (_LEAST <= value < _MOST):
-        right = f"give microseconds from {_LEAST:g} to {_MOST:g}, or leave the row out"
-        raise SpecError(column, f"{shown(text)} is not a time", right, where)
-    return value * 1e-6
-
-
-def _log(lines: Sequence[str], name: str, wrong: list[str]) -> Iterator[Measurement]:
-    """Read what nccl-tests printed; one file may hold the output of several runs.
-
-    Times with wrong results go to `wrong`, a line each.
-    """
-    kind: str | None = None
-    hosts: list[str] = []
-    columns: list[str] = []
-    is_new = True
-    for number, line in enumerate(lines, 1):
-        where = f"{name}, line {number}"
-        started = re.search(r"\b(\w+)_perf\b", line)
-        if started is not None and started[1] in COLLECTIVES:
-            kind, is_new = COLLECTIVES[started[1]], True
-            hosts = []
-        rank = re.match(r"#?\s+Rank\s+\d+.*\bon\s+(\S+)\s+device", line)
-        if rank is not None:
-            hosts = [rank[1]] if not is_new and columns else [*hosts, rank[1]]
-            columns = []
-        words = line.lstrip("# ").split()
-        if words[:2] == ["size", "count"]:
-            columns, is_new = words, False
-            continue
-        other = [word for word in words if word in _OTHER_TIMES]
-        if words[:1] == ["(B)"] and other:
-            right = "give what nccl-tests prints, in (us)"
-            raise SpecError(None, f"times are in {other[0]}", right, where)
-        if not words or line.startswith("#") or _WHOLE.fullmatch(words[0]) is None:
-            continue
-        if not columns:
-            continue
-        if kind is None:
-            right = 'write it in the file, as "# all_reduce_perf"'
-            raise SpecError(None, "no line before says which collective it is", right, where)
-        if len(hosts) < 2:
-            right = "keep the lines that begin with '#  Rank'"
-            raise SpecError(None, "no lines before say which ranks took part", right, where)
-        nodes = len(set(hosts))
-        _check_nodes(len(hosts), nodes, where)
-        for row, count in _times(words, columns, (kind, len(hosts), nodes), where):
-            if count:
-                how = "in place" if row.in_place else "out of place"
-                wrong.append(f"{where}: {row.kind} of {row.size} bytes {how}, #wrong {count}")
-            else:
-                yield row
-
-
-def _times(
-    words: list[str], columns: list[str], what: tuple[str, int, int], where: str
-) -> Iterator[tuple[Measurement, int]]:
-    """Give each time of a line, with how many of its results were wrong."""
-    places = [place for place, column in enumerate(columns) if column == "time"]
-    if len(words) < len(columns) - 1 or not places:
-        why = f"has {len(words)} values under {len(columns)} columns"
-        raise SpecError(None, why, "leave lines out that were cut off", where)
-    # Sums have a type of operation, which other collectives leave empty in some versions.
-    shift = len(columns) - len(words) if "redop" in columns else 0
-    size = int(words[0])
-    for in_place, place in enumerate(places):
-        if size and words[place - shift] != "N/A":
-            seconds = _microseconds(words[place - shift], "time", where)
-            row = Measurement(*what, size, seconds, in_place=bool(in_place))
-            end = places[in_place + 1] if in_place + 1 < len(places) else len(columns)
-            count = 0
-            if "#wrong" in columns[place:end]:
-                said = "".join(words[columns.index("#wrong", place) - shift :][:1])
-                count = int(said) if _WHOLE.fullmatch(said) else 0
-            yield row, count
+def _log(
+    lines: Sequence[str], name: str, wrong: list[str], others: Counter[str]
+) -> Iterator[Measurement]:
+    """Read what nccl-tests printed; times with wrong results go to `wrong`, a line each."""
+    times, left_out = read_log(lines, name)
+    others.update(left_out)
+    for time in times:
+        if time.wrong:
+            how = "in place" if time.in_place else "out of place"
+            what = f"{time.kind} of {time.size} bytes {how}, {time.wrong}"
+            wrong.append(f"{name}, line {time.line}: {what}")
+        else:
+            what = time.kind, time.npus, time.nodes, time.size, time.seconds
+            yield Measurement(*what, in_place=time.in_place)

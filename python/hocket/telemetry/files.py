@@ -13,6 +13,7 @@ from hocket._checks import path_of
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.raw import read_bytes
+from hocket.profiles.logs import is_log
 from hocket.profiles.measurement import Measurement, sweeps_in
 from hocket.telemetry.calls import RUN, Call, Recording
 from hocket.telemetry.flight import is_flight, read_flight
@@ -54,7 +55,7 @@ def read_recording(path: str | PathLike[str], *, in_place: bool = False) -> Reco
         if not is_flight(value):
             raise SpecError(None, "is a pickle, but not of Flight Recorder", f"give {_WHAT}", name)
         found = read_flight(value, name)
-    elif data.lstrip()[:1] in (b"{", b"["):
+    elif data.lstrip()[:1] in (b"{", b"[") and not is_log(data):
         found = _of_json(data, name)
     else:
         found = _of_sweeps(data, name, file.stem, in_place=in_place)
@@ -148,6 +149,7 @@ def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recordin
     usual = rows.only_chosen()
     left_out = {
         "with wrong results": len(rows.wrong),
+        **rows.others,
         "whose algorithm was told": len(rows) - len(usual),
     }
     wanted = usual.only(in_place=in_place)
