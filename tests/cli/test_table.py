@@ -12,7 +12,7 @@ import pytest
 
 import hocket as hk
 from hocket.cli.compare import _table, crossover
-from hocket.cli.numbers import RATES, TIMES, in_one_unit
+from hocket.cli.numbers import FAR, RATES, TIMES, UNIT, in_one_unit
 from hocket.cli.table import NEVER, Table, cell_width
 from hocket.collectives.sweep import sizes_of
 from hocket.errors import SpecError
@@ -131,6 +131,51 @@ def test_numbers_of_a_column_have_one_unit() -> None:
     assert in_one_unit([659_164_000, 1_263_000_000], RATES) == ("MB/s", ["659.2", "1,263.0"])
     assert in_one_unit([0, 0], TIMES) == ("ps", ["0", "0"])
     assert in_one_unit([1, 10**13], TIMES) == ("us", ["<0.1", "10,000,000.0"])
+
+
+@pytest.mark.parametrize(
+    ("values", "far", "unit", "cells"),
+    [
+        ([5e6, 2e9], FAR, "us", ["5", "2,000"]),
+        ([5e6, 20e9], UNIT, "", ["5 us", "20 ms"]),
+        ([723.9e3, 3_132_447e6], FAR, "", ["723.9 ns", "3.132 s "]),
+        ([5e6, None, 6e6], UNIT, "us", ["5", "–", "6"]),
+        ([5, None, 20e12], FAR, "", ["5 ps", "–", "20 s "]),
+        ([None, None], FAR, "", ["–", "–"]),
+        (["-", None], UNIT, "", ["-", "–"]),
+    ],
+)
+def test_numbers_that_are_far_apart_have_a_unit_each(
+    values: list[Any], far: int, unit: str, cells: list[str]
+) -> None:
+    """And where no number is, no unit stands above."""
+    table = Table(far=far)
+    table.add_column("time", units=TIMES)
+    for value in values:
+        table.add_row(value)
+    lines = table.lines()
+    head = [line.strip("┃ ") for line in lines if line.startswith("┃")]
+    assert head == (["time", unit] if unit else ["time"])
+    assert [line.strip("│").lstrip(" ")[:-1] for line in lines if line.startswith("│")] == cells
+
+
+def test_measurements_of_all_sizes_are_written_in_units_that_suit_each(
+    hocket: Any, folder: Path
+) -> None:
+    """As of ``-b 8 -e 8G``, whose rates are a billion times apart; nothing is predicted of small ones."""
+    sizes = [(8, 26.1), (1 << 20, 88.5), (1 << 33, 120_000.0)]
+    rows = "".join(f"all_reduce,2,1,{size},{took}\n" for size, took in sizes)
+    (folder / "all.csv").write_text(f"collective,gpus,nodes,bytes,time_us\n{rows}")
+    ring = "box:1x2@450GB/s,350ns"
+    shown = hocket("measured", "all.csv", "-t", ring, "--no-plans").out
+    assert "306.5 kB/s" in shown
+    assert "71.58 GB/s" in shown
+    assert " 120 ms" in shown
+    rows = "".join(f"all_reduce,2,1,{size},{took}\n" for size, took in sizes[:2])
+    (folder / "all.csv").write_text(f"collective,gpus,nodes,bytes,time_us\n{rows}")
+    lines = hocket("measured", "all.csv", "-t", ring, "--no-plans").out.splitlines()
+    names, units = ([each.strip() for each in line.split("┃")] for line in lines[2:4])
+    assert units[names.index("predicted")] == ""
 
 
 def test_sizes_are_read_as_nccl_tests_has_them() -> None:

@@ -20,6 +20,8 @@ RATES = tuple((f"{name}/s", factor) for name, factor in SIZES)
 
 FAR = 10**4
 """How many times the least number the largest may be, to stand in one unit where there is a choice."""
+UNIT = 10**3
+"""The same for tables with a row per size: each has a unit of its own sooner."""
 _DIGITS = 4
 _MAX_DECIMALS = 3
 _SPREAD = 10**5
@@ -55,10 +57,10 @@ def spread(values: Sequence[float]) -> float:
     return max(positive) / min(positive) if positive else 1.0
 
 
-def common(values: Sequence[float], units: Units) -> Units:
+def common(values: Sequence[float], units: Units, far: int = FAR) -> Units:
     """Give the unit that suits the numbers of several columns; all units where they are too far apart."""
     suits, _ = in_one_unit(values, units)
-    return units if spread(values) > FAR else tuple(each for each in units if each[0] == suits)
+    return units if spread(values) > far else tuple(each for each in units if each[0] == suits)
 
 
 def significant(value: float) -> str:

@@ -12,7 +12,7 @@ from hocket.cli import options
 from hocket.cli.compare import FIDELITY_NOTES, print_refused
 from hocket.cli.form import Form, csv_text
 from hocket.cli.groups import Nodes, Search, Simulation, Tasks, grouped
-from hocket.cli.numbers import RATES, TIMES, common, percent, share_of
+from hocket.cli.numbers import RATES, TIMES, UNIT, common, percent, share_of
 from hocket.cli.table import NEVER, Table
 from hocket.collectives.custom import is_file
 from hocket.comparison.front import ParetoOptions
@@ -152,8 +152,10 @@ def _print(found: Pareto) -> None:
 
 
 def _table(found: Pareto) -> Table:
-    rates = common([rate for each in found for rate in (each.last.algbw, each.last.busbw)], RATES)
-    table = Table()
+    rates = common(
+        [rate for each in found for rate in (each.last.algbw, each.last.busbw)], RATES, UNIT
+    )
+    table = Table(far=UNIT)
     table.add_column("from", justify="right")
     table.add_column("to", justify="right", leaves=NEVER)
     table.add_column("algorithm", leaves=NEVER)

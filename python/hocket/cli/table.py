@@ -40,16 +40,18 @@ class _Column:
     given: list[Cell] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
 
-    def write(self, parts: Sequence[range]) -> None:
-        """Write the cells as text: numbers in one unit or, where they are too far apart, in one a part."""
+    def write(self, parts: Sequence[range], far: int) -> None:
+        """Write the cells as text: in one unit or, where numbers are farther apart, in one per part."""
         self.cells = [_clean(cell) if isinstance(cell, str) else NOTHING for cell in self.given]
         if not self.units:
             return
         numbers = [float(cell) for cell in self.given if not isinstance(cell, str | None)]
         self.unit = ""
-        is_one = len(parts) < 2 or spread(numbers) <= FAR
+        is_one = spread(numbers) <= far
         for part in [range(len(self.given))] if is_one else parts:
             rows = [i for i in part if not isinstance(self.given[i], str | None)]
+            if not rows:
+                continue
             values = [float(self.given[i]) for i in rows]  # type: ignore[arg-type]
             unit, texts = in_one_unit(values, self.units)
             self.unit = unit if is_one else ""
@@ -79,13 +81,21 @@ class Table:
     show_header
         Whether columns have names; without, the second column is prose.
     by_section
-        Whether numbers that are far apart have one unit a section, and not one a column.
+        Whether numbers that are far apart have one unit per section, and not one per row.
+    far
+        How many times the least number of a column the largest may be, to have one unit.
     """
 
     def __init__(
-        self, title: str | None = None, *, show_header: bool = True, by_section: bool = False
+        self,
+        title: str | None = None,
+        *,
+        show_header: bool = True,
+        by_section: bool = False,
+        far: int = FAR,
     ) -> None:
         self._by_section = by_section
+        self._far = far
         self.title = title
         self.caption: str | None = None
         self._show_header = show_header
@@ -148,7 +158,7 @@ class Table:
         """
         parts = self._parts()
         for column in self._columns:
-            column.write(parts)
+            column.write(parts, self._far)
         columns, widths = self._fitted(width)
         made = wrapped(_clean(self.title), width) if self.title else []
         header = [
@@ -179,9 +189,9 @@ class Table:
         return made
 
     def _parts(self) -> list[range]:
-        """Give the rows of each section, or of all where units do not go by section."""
+        """Return the rows that have a unit of their own where numbers are far apart."""
         count = len(self._columns[0].given) if self._columns else 0
-        ends = sorted({*self._sections, count} if self._by_section else {count})
+        ends = sorted({*self._sections, count}) if self._by_section else range(1, count + 1)
         return [range(first, end) for first, end in zip([0, *ends], ends, strict=False)]
 
     def _fitted(self, width: int | None) -> tuple[list[_Column], list[int]]:
