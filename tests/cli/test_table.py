@@ -181,7 +181,47 @@ def test_measurements_of_all_sizes_are_written_in_units_that_suit_each(
 def test_sizes_are_read_as_nccl_tests_has_them() -> None:
     assert sizes_of(["8KB,1MB", "256 MB"]) == [8000, 10**6, 256 * 10**6]
     assert sizes_of("8K:128K:x4") == [8192, 32768, 131072]
-    assert sizes_of(["4K", "1K:4K:+1K"]) == [1024, 2048, 3072, 4096]
+    assert sizes_of(["4K", "1K:4K:+1K"]) == [4096, 1024, 2048, 3072]
+    assert sizes_of("1M,8K,1M,64K:128K:x2,8K") == [1 << 20, 8192, 1 << 16, 1 << 17]
+
+
+def test_sizes_come_back_as_they_are_asked_for(hocket: Any) -> None:
+    """In every table, JSON and call; what is said of ranges goes from small sizes to large ones."""
+    asked = [10**6, 8192, 65536]
+    ring = ("-t", "dgx_a100_1box", "-s", "1MB", "--sizes", "8K,1MB,64KiB")
+    compared = hocket("compare", "all-reduce", *ring, "-a", "ring", "-a", "direct")
+    assert "all-reduce of 3 sizes from 8 KiB to 1 MB among" in compared.out
+    assert re.findall(r"│ +(8 KiB|1 MB|64 KiB) │", compared.out)[::2] == ["1 MB", "8 KiB", "64 KiB"]
+    predicted = hocket("predict", "all-reduce", *ring, "--json").json()
+    assert [each["size_bytes"] for each in predicted["times"]] == asked
+    advised = hocket(
+        "advise",
+        "failures",
+        "all-reduce",
+        *ring[2:],
+        "-t",
+        "ring:3@1GB/s,1us",
+        "-a",
+        "ring",
+        "--json",
+    )
+    assert [each["size_bytes"] for each in advised.json()["sizes"]] == asked
+    made = hk.compare_sizes("all-reduce", "ring:3@1GB/s,1us", asked, algorithms=["ring", "direct"])
+    assert made.sizes == asked
+    assert made.title.startswith("all-reduce, 3 sizes from 8 KiB to 1 MB")
+    assert [
+        each.size for each in hk.predict("all-reduce", "dgx_a100_1box", sizes=asked).times
+    ] == asked
+    again = hk.compare_sizes(
+        "all-reduce", "ring:3@1GB/s,1us", sorted(asked), algorithms=["ring", "direct"]
+    )
+    assert made.crossovers == again.crossovers
+    assert [
+        each.size
+        for each in hk.pareto(
+            "all-reduce", "ring:3@1GB/s,1us", sizes=asked, algorithms=["ring"]
+        ).points
+    ] == sorted(asked)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +245,7 @@ def test_a_bad_sweep_is_refused(sweep: Any, said: str) -> None:
 
 def test_the_fastest_of_each_size() -> None:
     assert crossover([(8, "ring"), (9, "ring")]) == "fastest at every size: ring"
-    found = crossover([(1000, "a"), (2000, "b"), (3000, "b"), (4000, "c"), (5000, "a")])
+    found = crossover([(4000, "c"), (1000, "a"), (3000, "b"), (5000, "a"), (2000, "b")])
     assert found == "fastest: a up to 1 kB, b from 2 kB to 3 kB, c at 4 kB, a from 5 kB"
 
 
@@ -234,7 +274,7 @@ def test_the_rows_of_the_plot() -> None:
     ring = hk.topology.ring(4, bandwidth="1 GB/s", latency="1 us")
     made = hk.compare_sizes("all-reduce", ring, [10**7, "1 MB"], algorithms=["ring"])
     rows = made.size_rows
-    assert [row[:2] for row in rows] == [("ring", 10**6), ("ring", 10**7)]
+    assert [row[:2] for row in rows] == [("ring", 10**7), ("ring", 10**6)]
     for row, each in zip(rows, made, strict=True):
         assert row[2] == each.best.run.algbw
         assert row[3] == pytest.approx(row[1] / (each.bound.time_ps * 1e-12))

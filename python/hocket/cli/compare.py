@@ -125,8 +125,9 @@ def _draw(comparisons: Sequence[Comparison], path: Path) -> None:
 
 
 def _span(comparisons: Sequence[Comparison]) -> str:
-    least, most = (format_size(comparisons[i].collective.size) for i in (0, -1))
-    return f"{len(comparisons)} sizes from {least} to {most}"
+    sizes = [each.collective.size for each in comparisons]
+    ends = f"{format_size(min(sizes))} to {format_size(max(sizes))}"
+    return f"{len(comparisons)} sizes from {ends}"
 
 
 def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> None:
@@ -191,9 +192,9 @@ def print_refused(kind: str, refused: Sequence[Mapping[str, str]], *, why: bool)
 
 
 def crossover(best: Sequence[tuple[int, str]]) -> str:
-    """Say which algorithm is the fastest at which sizes [bytes], the least size first."""
+    """Say which algorithm is the fastest at which sizes [bytes], from small ones to large ones."""
     runs: list[tuple[str, list[int]]] = []
-    for size, name in best:
+    for size, name in sorted(best):
         if not runs or runs[-1][0] != name:
             runs.append((name, []))
         runs[-1][1].append(size)

@@ -145,7 +145,7 @@ class Sizes:
     sizes: options.Sweep = None
 
     def read(self) -> list[int]:
-        """Read them [bytes], the least size first.
+        """Return them [bytes] in the order in which they are asked for.
 
         Raises
         ------
@@ -155,7 +155,8 @@ class Sizes:
         if not self.size and self.sizes is None:
             raise SpecError("--size", "there is none", "give -s 256MB, or --sizes 8K:1G:x4")
         found = sizes_of(self.size, field="size") if self.size else []
-        return sorted({*found, *(sizes_of(self.sizes) if self.sizes is not None else [])})
+        found += sizes_of(self.sizes) if self.sizes is not None else []
+        return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ class Tasks(Sizes):
     root: options.Root = None
 
     def collectives(self, kind: str, network: _core.Topology) -> list[_core.Collective]:
-        """Make the collective at each size, the least first; or that of a file."""
+        """Make the collective at each size, or that of a file."""
         if is_file(kind):
             return [_of_file(kind, network, self)]
         return [

@@ -93,7 +93,7 @@ def optimal_study(
 def _sizes(words: list[str] | None) -> list[int]:
     given = [part.strip() for word in words or () for part in word.split(",")]
     sizes = [parse_size(each, field="--size") for each in given]
-    return sorted(set(sizes)) or list(optimal.SIZES)
+    return list(dict.fromkeys(sizes)) or list(optimal.SIZES)
 
 
 def _write(path: Path, text: str) -> None:

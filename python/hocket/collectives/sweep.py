@@ -12,7 +12,7 @@ _MAX_COUNT = 1000
 
 
 def sizes_of(sizes: Quantity | Iterable[Quantity], *, field: str = "sizes") -> list[int]:
-    """Give sizes [bytes], the least first.
+    """Return sizes [bytes] in the order in which they are asked for, each once.
 
     Parameters
     ----------
@@ -28,17 +28,16 @@ def sizes_of(sizes: Quantity | Iterable[Quantity], *, field: str = "sizes") -> l
         If one is not a size, or there is none, or there are more than 1,000.
     """
     items = [sizes] if isinstance(sizes, str | int | float) else list_of(field, sizes)
-    found: set[int] = set()
+    found: dict[int, None] = {}
     for item in items:
         for part in item.split(",") if isinstance(item, str) else [item]:
-            if isinstance(part, str) and ":" in part:
-                found.update(_sweep(part, field))
-            else:
-                found.add(parse_size(part, field=field))
+            is_sweep = isinstance(part, str) and ":" in part
+            read = _sweep(part, field) if is_sweep else [parse_size(part, field=field)]
+            found.update(dict.fromkeys(read))
     if not found:
         raise SpecError(field, "there is none", "give one or more, as 8K:1G:x4")
     _check_many(len(found), field)
-    return sorted(found)
+    return list(found)
 
 
 def _sweep(text: str, field: str) -> list[int]:

@@ -238,7 +238,7 @@ def pareto(
             (kind, network), size, names or algorithms, fidelity, given, progress, rest
         )
 
-    search = Search(sizes_of(sizes), measure, exactly, progress)
+    search = Search(sorted(sizes_of(sizes)), measure, exactly, progress)
     search.run()
     least = search.found[min(search.found)]
     about: dict[str, Any] = {k: v for k, v in rest.items() if k in COLLECTIVE_KEYWORDS}

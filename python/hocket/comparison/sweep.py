@@ -36,7 +36,7 @@ class SizeComparison(TableResult):
     Attributes
     ----------
     comparisons
-        One for each size, the least first.
+        One for each size, in the order in which they were asked for.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -50,7 +50,8 @@ class SizeComparison(TableResult):
     def title(self) -> str:
         """What was compared where, in words."""
         first, sizes = self.comparisons[0], self.sizes
-        span = f"{len(self)} sizes from {format_size(sizes[0])} to {format_size(sizes[-1])}"
+        ends = f"{format_size(min(sizes))} to {format_size(max(sizes))}"
+        span = f"{len(self)} sizes from {ends}"
         who = f"{len(first.collective.npus)} NPUs of {first.topology.name}"
         return f"{first.collective.name}, {span}, among {who}"
 

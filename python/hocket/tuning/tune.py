@@ -295,7 +295,7 @@ def autotune(
     """
     chosen = options_of(TuneOptions, options, keywords)
     ranks, text = _where(ranks, topology, chosen)
-    wanted = sizes_of(sizes)
+    wanted = sorted(sizes_of(sizes))
     load = os.getloadavg()[0]
     refused: dict[str, str] = {}
     ways = []
