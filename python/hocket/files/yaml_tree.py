@@ -11,6 +11,7 @@ import yaml
 
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
+from hocket.files.foreign import check_foreign
 from hocket.units import shown
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -91,6 +92,7 @@ def parse_yaml(
     text: str, name: str, kind: FileKind = TOPOLOGY
 ) -> tuple[dict[str, Any], dict[Place, int]]:
     """Read a text as :func:`read_yaml` reads a file; ``name`` stands for it in messages."""
+    check_foreign(text, name)
     tree = _Tree(text.removeprefix("\ufeff"), name, kind)
     try:
         value = tree.root()

@@ -15,6 +15,7 @@ from statistics import median
 from hocket._checks import did_you_mean
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
+from hocket.files.foreign import check_foreign
 from hocket.profiles.logs import is_log, read_log
 from hocket.profiles.programs import COLLECTIVES, microseconds
 from hocket.units import shown
@@ -205,6 +206,7 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
         known = ", ".join(f"{name}_perf" for name in COLLECTIVES)
         raise SpecError(None, why, f"give what one of these printed: {known}", origin)
     if not rows:
+        check_foreign(text, origin)
         raise SpecError(
             None,
             "has no measurements",

@@ -12,6 +12,7 @@ from pathlib import Path
 from hocket import _core
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
+from hocket.files.foreign import check_foreign
 from hocket.files.raw import read_bytes
 from hocket.topology.defaults import LATENCY_PS
 from hocket.topology.spec import LinkSpec, OffloadSpec, TopologySpec
@@ -28,6 +29,7 @@ def read_system(path: Path) -> _core.nccl.System:
         Naming file, line and remedy.
     """
     raw = read_bytes(path, _WHAT)
+    check_foreign(raw, shown_path(path))
     read = _core.nccl.System.parse
     if not raw.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
         read = _core.nccl.System.read_smi

@@ -14,6 +14,7 @@ from hocket._checks import instance_of, one_of, path_of
 from hocket._core.trace import Draft, Trace
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
+from hocket.files.foreign import HEAD, check_foreign
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -175,6 +176,9 @@ def _find(prefix: Path) -> list[Path]:
             None, f"cannot be read: {error.strerror}", "check the path", origin=str(name)
         ) from None
     if not found:
+        if prefix.is_file():
+            with prefix.open("rb") as file:
+                check_foreign(file.read(HEAD), name)
         raise SpecError(
             None,
             f"there is no {shown_path(Path(prefix.name))}.0.et",
