@@ -22,24 +22,35 @@ interface Group { name: string; factor: number; lines: { name: string; points: P
 interface Measured { name: string; points: Point[] }
 interface SweepState { y: "busbw" | "time"; scale: "log" | "linear"; hide: string[]; size: number; theme: string; group: number; task: number }
 
-/** Reads a log of nccl-tests or rccl-tests: sizes with times and rates, out of place and in place. */
-export function readTests(text: string): { outOf: Point[]; inPlace: Point[] } {
-  const outOf: Point[] = [], inPlace: Point[] = [];
-  for (const line of text.split(/\r?\n/)) {
-    const words = line.trim().split(/\s+/);
-    if (words.length < 8 || !/^\d+$/.test(words[0]!) || !/^\d+$/.test(words[1]!)) continue;
-    const size = Number(words[0]);
-    // What comes before the times differs: a type, an operation and a root, or less.
-    const first = words.findIndex((word, i) => i >= 3 && /^\d*\.\d+$/.test(word) || i >= 5 && /^\d+(\.\d+)?$/.test(word));
-    if (first < 0) continue;
-    const take = (at: number, into: Point[]) => {
-      const [us, , bus] = words.slice(at, at + 3).map(Number);
-      if (us !== undefined && bus !== undefined && us > 0 && Number.isFinite(bus) && Number.isFinite(us)) into.push([size, us * 1e6, bus * 1e9]);
-    };
-    take(first, outOf);
-    take(first + 4, inPlace);
+/** What is read of a log, and how many times were left out: of wrong results, and of processes that ran alone. */
+interface Tests { outOf: Point[]; inPlace: Point[]; wrong: number; alone: number }
+const HEAD = /\bsize\s+count\s+type\b.*/, ROW = /(?<![\w.,+-])\d+\s+\d+\s+[A-Za-z]\w*\s+\S.*/;
+const COLOUR = /\x1b\[[0-9;]*m/g, LIBRARY = /\bNCCL (INFO|WARN|TRACE)\b/, COMMENT = /#\s*$/, ONCE = /#\s+in-place\s*$/;
+const USUAL = "size count type redop root time algbw busbw #wrong time algbw busbw #wrong".split(" ");
+
+/** Reads a log of nccl-tests or rccl-tests, behind any prefix: each line from its end, as columns before the times may be empty. */
+export function readTests(text: string): Tests {
+  const found: Tests = { outOf: [], inPlace: [], wrong: 0, alone: 0 };
+  let columns = USUAL, isOnce = false, wasOnce = false;
+  for (const coloured of text.split(/\r?\n/)) {
+    const line = coloured.replace(COLOUR, ""), head = HEAD.exec(line), row = ROW.exec(line);
+    wasOnce ||= ONCE.test(line);
+    if (head) { columns = head[0].trim().split(/\s+/); isOnce = wasOnce; wasOnce = false; continue; }
+    if (!row || LIBRARY.test(line) || COMMENT.test(line.slice(0, row.index)) || !columns.includes("time")) continue;
+    const words = row[0].trim().split(/\s+/), size = Number(words[0]), stamp = columns.at(-1) === "timestamp" ? 1 : 0;
+    const names = columns.slice(columns.indexOf("time"), columns.length - stamp), end = words.length - 2 * stamp;
+    const times = words.slice(end - names.length, end).map(Number);
+    if (end < 3 + names.length) continue;
+    let isFirst = !isOnce;
+    for (let at = names.indexOf("time"); at >= 0; at = names.indexOf("time", at + 1), isFirst = false) {
+      const [us, algbw, busbw, wrong] = times.slice(at, at + 4);
+      if (!(us! > 0) || !Number.isFinite(us!) || !Number.isFinite(busbw!)) continue;
+      if (names[at + 3] === "#wrong" && wrong! > 0) found.wrong += 1;
+      else if (algbw! > 0.1 && busbw === 0) found.alone += 1;
+      else found[isFirst ? "outOf" : "inPlace"].push([size, us! * 1e6, busbw! * 1e9]);
+    }
   }
-  return { outOf, inPlace };
+  return found;
 }
 
 const WIDTH = 920, HEIGHT = 470, LEFT = 66, RIGHT = 150, TOP = 14, BOTTOM = 42;
@@ -140,9 +151,10 @@ export class Sweep {
 
   /** Adds what a log has measured; says so where there is nothing in it. */
   add(name: string, text: string): void {
-    const { outOf, inPlace } = readTests(text);
-    if (!outOf.length && !inPlace.length) { byId("said").textContent = `${name} has no line of nccl-tests: a size, a count, and times and rates behind them.`; return; }
-    byId("said").textContent = `${name}: ${outOf.length} sizes out of place, ${inPlace.length} in place.`;
+    const { outOf, inPlace, wrong, alone } = readTests(text);
+    const left = [alone ? `; ${alone} left out with a busbw of 0: build nccl-tests with MPI=1, so that processes join` : "", wrong ? `; ${wrong} left out with wrong results` : ""].join("");
+    if (!outOf.length && !inPlace.length) { byId("said").textContent = left ? `${name}${left}.` : `${name} has no line of nccl-tests: a size, a count, and times and rates behind them.`; return; }
+    byId("said").textContent = `${name}: ${outOf.length} sizes out of place, ${inPlace.length} in place${left}.`;
     this.measured.push({ name: `${name}, out of place`, points: outOf });
     if (inPlace.length) this.measured.push({ name: `${name}, in place`, points: inPlace });
     this.draw();

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from tests.profiles.test_logs import FORMS, PREFIXES, Run, read, with_prefix
 
 import hocket as hk
 from hocket import routing, training
@@ -122,6 +123,38 @@ def test_logs_of_nccl_tests_become_points(tab, sweep, tmp_path: Path) -> None:
     )
     assert "no line of nccl-tests" in open_tab("document.querySelector('#said').textContent")
     assert open_tab("page.measured.length") == 4
+
+
+def test_the_page_reads_logs_as_the_command_line_does(tab, sweep) -> None:
+    """Behind any prefix and in any form; what ran without MPI, or was wrong, is left out."""
+    path, _ = sweep
+    open_tab = tab().open(path)
+    plain = sorted(name for name in PREFIXES if "JSON" not in name)
+    for i, prefix in enumerate(plain):
+        lines = with_prefix(Run("all_reduce", form=FORMS[i % len(FORMS)]).lines(), prefix)
+        rows = read(lines)
+        points = open_tab(
+            """(text) => { page.measured.length = 0; page.add("log", text);
+            return page.measured.map((each) => each.points.map((point) => point.slice(0, 2))); }""",
+            "\n".join(lines),
+        )
+        told = [
+            [[row.size, pytest.approx(row.seconds * 1e12)] for row in rows.only(in_place=each)]
+            for each in (False, True)
+        ]
+        assert points == told, prefix
+    for old, new, said in (
+        (
+            "20.39      0",
+            "0.00      0",
+            "1 left out with a busbw of 0: build nccl-tests with MPI=1",
+        ),
+        ("20.39      0", "20.39  1.5e+06", "1 left out with wrong results"),
+    ):
+        text = "\n".join(Run("all_reduce").lines())
+        assert old in text
+        open_tab("(text) => page.add('log', text)", text.replace(old, new))
+        assert said in open_tab("document.querySelector('#said').textContent")
 
 
 @pytest.fixture(scope="session")

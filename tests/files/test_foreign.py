@@ -88,6 +88,15 @@ def test_what_others_write_is_refused_by_its_name(name: str, end: str, tmp_path:
         assert caught.value.remedy
 
 
+def test_the_json_of_nccl_tests_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text('{"version":1,"start_time":"2026-03-04 05:06:07","args":["all_reduce_perf"]}\n')
+    with pytest.raises(
+        hk.SpecError, match=r"is JSON of nccl-tests \(-J\); give what the program printed"
+    ):
+        hk.measured(path, "dgx_a100_1box", plans=False)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -49,6 +49,11 @@ _KNOWN = (
     (r"^[ |+\\-]*-\[0000:", "is what lspci -t prints, which states no bandwidths", _DUMP),
     (r"\AMachine \([^\n]*\n +(?:Package|NUMANode|Group)", "is what lstopo prints", _DUMP),
     (
+        r'\A\s*\{\s*"version"\s*:\s*\d+\s*,\s*"start_time"\s*:',
+        "is JSON of nccl-tests (-J)",
+        "give what the program printed",
+    ),
+    (
         r"^\| NVIDIA-SMI \d",
         "is what nvidia-smi prints alone, which names no links",
         "give what nvidia-smi topo -m prints",

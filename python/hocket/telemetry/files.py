@@ -12,6 +12,7 @@ from os import PathLike
 from hocket._checks import path_of
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
+from hocket.files.foreign import check_foreign
 from hocket.files.raw import read_bytes
 from hocket.profiles.logs import is_log
 from hocket.profiles.measurement import Measurement, sweeps_in
@@ -87,6 +88,7 @@ def _of_json(data: bytes, name: str) -> Recording:
         return read_flight(_alone(first, values), name)
     if is_inspector(first):
         return read_inspector(_all_alike(origin, first, values), name)
+    check_foreign(data, name)
     raise SpecError(None, "is JSON of no kind that is known", f"give {_WHAT}", origin)
 
 
@@ -127,7 +129,8 @@ def _values(data: bytes, name: str) -> Iterator[tuple[str, object]]:
             value, end = decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:
             where = f"{name}, line {error.lineno}"
-            raise SpecError(None, f"is no JSON: {error.msg}", "give it as written", where) from None
+            right = "give it as written" if end else f"give {_WHAT}"
+            raise SpecError(None, f"is no JSON: {error.msg}", right, where) from None
         except RecursionError:
             where = f"{name}, line {line}"
             raise SpecError(None, "is nested too deeply", "give it as written", where) from None
