@@ -297,6 +297,14 @@ def but(old: str, new: str, lines: Sequence[str] = tuple(GOOD)) -> list[str]:
         ),
         (but("Group  0 Pid    700", "Group  1 Pid    700"), "2 groups of ranks ran at once"),
         (
+            [line.replace("box1", "box0") for line in GOOD],
+            "2 ranks are on device 0 [0x00] of box0: other hosts have its name; give each host a name",
+        ),
+        (
+            [line for line in GOOD if " float " in line],
+            "line 1: no line before says what its columns are",
+        ),
+        (
             ["#      bytes             N    type      time  algbw"],
             "line 1: times are in ms, as the first",
         ),
@@ -408,6 +416,21 @@ def test_groups_on_hosts_of_their_own_are_one_collective() -> None:
         for line in Run("broadcast", form="2.18").lines()
     ]
     assert {(row.npus, row.nodes) for row in read(lines)} == {(4, 1)}
+
+
+def test_processes_that_see_one_gpu_each_share_a_host() -> None:
+    lines = [re.sub(r"device .*\]", "device  0 [0x01]", line) for line in Run("broadcast").lines()]
+    assert {(row.npus, row.nodes) for row in read(lines)} == {(8, 2)}
+
+
+def test_times_in_place_alone_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    path.write_text("\n".join(Run("all_reduce", form="rccl, in place").lines()))
+    with pytest.raises(
+        hk.SpecError, match="has no times of collectives: 2 in place; give --in-place"
+    ):
+        read_recording(path)
+    assert len(read_recording(path, in_place=True).calls) == 2
 
 
 def test_messages_of_the_library_are_no_lines_of_a_table() -> None:

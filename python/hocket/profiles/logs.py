@@ -8,7 +8,6 @@ what a line has, and how a program computes busbw.
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections import Counter
@@ -49,10 +48,16 @@ _BANNER = re.compile(r"#\s+(?:nThread\s+\d|Using devices)|#\s+Collective test st
 _SAID = re.compile(r"Collective test (starting|concluded):\s*(\S+)")
 _NAME = re.compile(r"(?<!\w)([a-z_]+)_perf(?:_\w+)?\b")
 _TITLE = re.compile(r"#\s*[a-z_]+_perf")
-_RANK = re.compile(r"\bRank\s+(\d{1,9})\b(?:\s+Group\s+(\d+))?.*?\bon\s+(\S+)\s+device\b")
+_WORTH = re.compile(
+    r"Rank\s|\bsize\s|\bbytes\s|\(B\)|_perf|Collective test|nThread|Using dev|in-place|Out of bounds"
+)
+"""What lines have that are read, but for rows."""
+_RANK = re.compile(
+    r"\bRank\s+(\d{1,9})\b(?:\s+Group\s+(\d+))?.*?\bon\s+(\S+)\s+device\s+(\d+\s+\[[^\]]*\])?"
+)
 _FAILED = re.compile(r"Out of bounds values\s*:\s*\d+\s+FAILED")
 _ROW = re.compile(r"(?<![\w.,+-])(\d{1,15}\s+\d{1,15}\s+[A-Za-z]\w*\s+\S.*)")
-_NUMBERED = re.compile(r"^\s*(\d{1,9})(?:[:\t]|  )")
+_NUMBERED = re.compile(r"\s*(\d{1,9})(?:[:\t]|  )")
 _TYPE = re.compile(
     r"u?int(?:8|16|32|64)?|u?char|half|float(?:16)?|double|bfloat16|bf16|f(?:p)?8\w*"
 )
@@ -99,6 +104,7 @@ class _Rank:
     number: int
     group: int
     host: str
+    device: str | None
 
 
 @dataclass
@@ -130,6 +136,15 @@ class _Ranks:
             missing = next(number for number in range(len(seen)) if number not in seen)
             why = f"there is no line of rank {missing}, though there is one of rank {max(seen)}"
             raise SpecError(None, why, "keep the lines of all ranks", where)
+        devices: dict[str, Counter[str | None]] = {}
+        for rank in self.listed:
+            devices.setdefault(rank.host, Counter())[rank.device] += 1
+        for host, own in devices.items():
+            device, count = own.most_common(1)[0]
+            if count > 1 < len(own):  # if all are alike, each process saw one GPU of its own
+                why = f"{count} ranks are on device {device} of {host}: other hosts have its name"
+                right = "give each host a name of its own"
+                raise SpecError(None, why, right, where)
         if len(seen) == 1:
             right = "build nccl-tests with MPI=1, so that processes join, or run one with -g 8"
             raise SpecError(None, "one GPU ran alone, so nothing was exchanged", right, where)
@@ -205,11 +220,14 @@ def read_log(lines: Sequence[str], origin: str) -> tuple[list[LogTime], Counter[
 
 def _unnumbered(lines: Sequence[str]) -> Sequence[str]:
     """Take the numbers from lines that ``cat -n`` or ``grep -n`` numbered."""
-    found = [_NUMBERED.match(line) for line in lines if line.strip()]
-    numbers = [int(each[1]) for each in found if each is not None]
-    if len(numbers) < len(found) or any(one >= two for one, two in itertools.pairwise(numbers)):
-        return lines
-    return [_NUMBERED.sub("", line, count=1) for line in lines]
+    bare, last = [], -1
+    for line in lines:
+        found = _NUMBERED.match(line)
+        if (found is None or int(found[1]) <= last) and line.strip():
+            return lines
+        last = last if found is None else int(found[1])
+        bare.append(line if found is None else line[found.end() :])
+    return bare if any(line.startswith("#") for line in bare) else lines
 
 
 def _bare(line: str) -> str:
@@ -245,15 +263,19 @@ class _Reader:
     def take(self, number: int, line: str) -> None:
         """Read a line."""
         where = f"{self.origin}, line {number}"
-        row = None if _LIBRARY.search(line) else _ROW.search(line)
+        if _LIBRARY.search(line) is not None:
+            return
+        row = _ROW.search(line)
         if row is not None and not line[: row.start()].rstrip().endswith("#"):
             self._take_row(number, row[1].split(), _source(line, row.start()), where)
+            return
+        if _WORTH.search(line) is None:
             return
         rank = _RANK.search(line)
         if rank is not None:
             source = _source(line, line.find("#") if "#" in line else rank.start())
             group = int(rank[2] or 0)
-            self._ranks.append(_Rank(number, source, int(rank[1]), group, rank[3]))
+            self._ranks.append(_Rank(number, source, int(rank[1]), group, rank[3], rank[4]))
             self._is_fresh = True
             return
         head = _HEAD.search(line)

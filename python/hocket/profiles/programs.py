@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from hocket.errors import SpecError, listed
 from hocket.units import shown
@@ -29,7 +28,7 @@ __all__ = [
     "microseconds",
 ]
 
-NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?")
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?")
 NONE = ("N/A", "nan", "-nan", "inf", "-inf")
 _LEAST, _MOST = 1e-3, 1e12
 """Microseconds that are taken for a time."""
@@ -214,9 +213,9 @@ def _is_zero(text: str) -> bool:
 
 def _bounds(text: str) -> tuple[float, float]:
     """Give the least and the largest number that is printed so."""
-    value = Decimal(text)
-    half = Decimal(5).scaleb(int(value.as_tuple().exponent) - 1)
-    return float(value - half), float(value + half)
+    digits, _, power = text.lower().partition("e")
+    half = 0.5 * 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+    return float(text) - half, float(text) + half
 
 
 def _may_equal(one: tuple[float, float], other: tuple[float, float], slack: float) -> bool:

@@ -63,7 +63,8 @@ def read_recording(path: str | PathLike[str], *, in_place: bool = False) -> Reco
     if not found.calls:
         reasons = ", ".join(f"{count:,} {why}" for why, count in found.left_out.items())
         why = f"has no times of collectives{': ' + reasons if reasons else ''}"
-        raise SpecError(None, why, f"give {_WHAT}", name)
+        right = "give --in-place" if set(found.left_out) == {"in place"} else f"give {_WHAT}"
+        raise SpecError(None, why, right, name)
     return found
 
 
