@@ -12,7 +12,7 @@ import pytest
 
 import hocket as hk
 from hocket.cli.compare import _table, crossover
-from hocket.cli.numbers import FAR, RATES, TIMES, UNIT, in_one_unit
+from hocket.cli.numbers import RATES, TIMES, in_one_unit
 from hocket.cli.table import NEVER, Table, cell_width
 from hocket.collectives.sweep import sizes_of
 from hocket.errors import SpecError
@@ -134,22 +134,23 @@ def test_numbers_of_a_column_have_one_unit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "far", "unit", "cells"),
+    ("values", "by_row", "unit", "cells"),
     [
-        ([5e6, 2e9], FAR, "us", ["5", "2,000"]),
-        ([5e6, 20e9], UNIT, "", ["5 us", "20 ms"]),
-        ([723.9e3, 3_132_447e6], FAR, "", ["723.9 ns", "3.132 s "]),
-        ([5e6, None, 6e6], UNIT, "us", ["5", "–", "6"]),
-        ([5, None, 20e12], FAR, "", ["5 ps", "–", "20 s "]),
-        ([None, None], FAR, "", ["–", "–"]),
-        (["-", None], UNIT, "", ["-", "–"]),
+        ([5e6, 20e9], False, "us", ["5", "20,000"]),
+        ([5e6, 5e9], True, "us", ["5", "5,000"]),
+        ([5e6, 5.01e9], True, "", ["5 us", "5.01 ms"]),
+        ([723.9e3, 3_132_447e6], True, "", ["723.9 ns", "3.132 s "]),
+        ([5e6, None, 6e6], True, "us", ["5", "–", "6"]),
+        ([5, None, 20e12], True, "", ["5 ps", "–", "20 s "]),
+        ([None, None], True, "", ["–", "–"]),
+        (["-", None], False, "", ["-", "–"]),
     ],
 )
 def test_numbers_that_are_far_apart_have_a_unit_each(
-    values: list[Any], far: int, unit: str, cells: list[str]
+    values: list[Any], by_row: bool, unit: str, cells: list[str]
 ) -> None:
     """And where no number is, no unit stands above."""
-    table = Table(far=far)
+    table = Table(by_row=by_row)
     table.add_column("time", units=TIMES)
     for value in values:
         table.add_row(value)

@@ -10,7 +10,7 @@ import typer
 
 from hocket.cli import complete, options
 from hocket.cli.groups import grouped
-from hocket.cli.numbers import TIMES, UNIT
+from hocket.cli.numbers import TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.collectives.custom import is_file
 from hocket.collectives.sweep import sizes_of
@@ -159,7 +159,7 @@ _OPTIONS = {
 
 def _table(found: Tuning) -> Table:
     how = "measured" if found.options.measure else f"predicted on {found.topology}"
-    table = Table(title=f"{found.collective} among {found.ranks} ranks, {how}", far=UNIT)
+    table = Table(title=f"{found.collective} among {found.ranks} ranks, {how}", by_row=True)
     table.add_column("size", justify="right", leaves=NEVER)
     table.add_column("algorithm", leaves=NEVER)
     table.add_column("chunks", justify="right", leaves=3)

@@ -11,7 +11,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.groups import Nodes, grouped
-from hocket.cli.numbers import RATES, TIMES, UNIT
+from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.profile import Profile, load_profile, profile_of
@@ -123,7 +123,7 @@ def _print(found: Measured, output: str | None) -> None:
     for (kind, timing), group in groupby(found, key=lambda each: (each.kind, each.timing)):
         alone = ", kernels alone" if timing == "kernel" else ""
         who = f"{found.topology.npu_count} NPUs of {found.topology.name}"
-        table = Table(title=f"{kind} among {who}{alone}", far=UNIT)
+        table = Table(title=f"{kind} among {who}{alone}", by_row=True)
         table.add_column("size", justify="right", leaves=NEVER)
         table.add_column("measured", justify="right", units=TIMES, leaves=NEVER)
         table.add_column("predicted", justify="right", units=TIMES, leaves=NEVER)

@@ -155,7 +155,7 @@ def _table(found: Pareto) -> Table:
     rates = common(
         [rate for each in found for rate in (each.last.algbw, each.last.busbw)], RATES, UNIT
     )
-    table = Table(far=UNIT)
+    table = Table(by_row=True)
     table.add_column("from", justify="right")
     table.add_column("to", justify="right", leaves=NEVER)
     table.add_column("algorithm", leaves=NEVER)

@@ -8,7 +8,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.groups import Nodes, grouped
-from hocket.cli.numbers import RATES, TIMES, UNIT, percent
+from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.collectives.sweep import sizes_of
 from hocket.profiles.prediction import Prediction
@@ -57,7 +57,8 @@ def _print(found: Prediction, name: str) -> None:
     console = options.output()
     nodes = "" if found.nodes == 1 else f" on {found.nodes} nodes"
     table = Table(
-        title=f"{found.kind} among {found.npus} NPUs{nodes} of {name}, as it is measured", far=UNIT
+        title=f"{found.kind} among {found.npus} NPUs{nodes} of {name}, as it is measured",
+        by_row=True,
     )
     table.add_column("size", justify="right", leaves=NEVER)
     table.add_column("time", justify="right", leaves=NEVER, units=TIMES)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import SupportsFloat, TypeAlias
 
-from hocket.cli.numbers import FAR, Units, in_one_unit, spread
+from hocket.cli.numbers import FAR, UNIT, Units, in_one_unit, spread
 from hocket.units import printable
 
 Cell: TypeAlias = str | SupportsFloat | None
@@ -47,7 +47,7 @@ class _Column:
             return
         numbers = [float(cell) for cell in self.given if not isinstance(cell, str | None)]
         self.unit = ""
-        is_one = spread(numbers) <= far
+        is_one = len(parts) < 2 or spread(numbers) <= far
         for part in [range(len(self.given))] if is_one else parts:
             rows = [i for i in part if not isinstance(self.given[i], str | None)]
             if not rows:
@@ -81,9 +81,9 @@ class Table:
     show_header
         Whether columns have names; without, the second column is prose.
     by_section
-        Whether numbers that are far apart have one unit per section, and not one per row.
-    far
-        How many times the least number of a column the largest may be, to have one unit.
+        Whether numbers that are far apart have one unit per section, and not one per column.
+    by_row
+        Whether they have one unit per row, as in a table with a row per size.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class Table:
         *,
         show_header: bool = True,
         by_section: bool = False,
-        far: int = FAR,
+        by_row: bool = False,
     ) -> None:
         self._by_section = by_section
-        self._far = far
+        self._by_row = by_row
         self.title = title
         self.caption: str | None = None
         self._show_header = show_header
@@ -158,7 +158,7 @@ class Table:
         """
         parts = self._parts()
         for column in self._columns:
-            column.write(parts, self._far)
+            column.write(parts, UNIT if self._by_row else FAR)
         columns, widths = self._fitted(width)
         made = wrapped(_clean(self.title), width) if self.title else []
         header = [
@@ -191,7 +191,9 @@ class Table:
     def _parts(self) -> list[range]:
         """Return the rows that have a unit of their own where numbers are far apart."""
         count = len(self._columns[0].given) if self._columns else 0
-        ends = sorted({*self._sections, count}) if self._by_section else range(1, count + 1)
+        ends = sorted({*self._sections, count} if self._by_section else {count})
+        if self._by_row:
+            return [range(i, i + 1) for i in range(count)]
         return [range(first, end) for first, end in zip([0, *ends], ends, strict=False)]
 
     def _fitted(self, width: int | None) -> tuple[list[_Column], list[int]]:

@@ -31,9 +31,10 @@ def sizes_of(sizes: Quantity | Iterable[Quantity], *, field: str = "sizes") -> l
     found: dict[int, None] = {}
     for item in items:
         for part in item.split(",") if isinstance(item, str) else [item]:
-            is_sweep = isinstance(part, str) and ":" in part
-            read = _sweep(part, field) if is_sweep else [parse_size(part, field=field)]
-            found.update(dict.fromkeys(read))
+            if isinstance(part, str) and ":" in part:
+                found.update(dict.fromkeys(_sweep(part, field)))
+            else:
+                found[parse_size(part, field=field)] = None
     if not found:
         raise SpecError(field, "there is none", "give one or more, as 8K:1G:x4")
     _check_many(len(found), field)

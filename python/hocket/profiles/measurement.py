@@ -333,8 +333,8 @@ def _log(
     for time in times:
         if time.wrong:
             how = "in place" if time.in_place else "out of place"
-            what = f"{time.kind} of {time.size} bytes {how}, {time.wrong}"
-            wrong.append(f"{name}, line {time.line}: {what}")
+            said = f"{time.kind} of {time.size} bytes {how}, {time.wrong}"
+            wrong.append(f"{name}, line {time.line}: {said}")
         else:
             what = time.kind, time.npus, time.nodes, time.size, time.seconds
             yield Measurement(*what, in_place=time.in_place)
