@@ -57,6 +57,21 @@ def test_a_table_is_read(tmp_path: Path) -> None:
     )
 
 
+def test_rows_of_collectives_without_a_model_are_left_out(tmp_path: Path) -> None:
+    """By the same words as runs of their programs in logs."""
+    rows = HEAD + "gather,8,1,8,3,,,\nall_reduce,8,1,8,3,,,\nalltoallv_perf,8,1,8,3,,,\n"
+    sweeps = read_sweeps(write(tmp_path, rows))
+    assert [row.kind for row in sweeps] == ["all-reduce"]
+    assert sweeps.others == {
+        "of gather_perf, whose collective has no model here": 1,
+        "of alltoallv_perf, whose parts differ in size": 1,
+    }
+    with pytest.raises(
+        hk.SpecError, match="has only times of scatter_perf, whose collective has no"
+    ):
+        read_sweeps(write(tmp_path, HEAD + "scatter,8,1,8,3,,,\n"))
+
+
 def test_times_of_wrong_results_are_left_out(tmp_path: Path) -> None:
     """Each of a line's two times has a number of wrong results of its own; N/A is none."""
     lines = LOG.replace("17.77      0", "17.77      5").replace(

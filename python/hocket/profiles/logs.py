@@ -23,6 +23,7 @@ from hocket.profiles.programs import (
     Time,
     check_row,
     guessed,
+    left_out,
     microseconds,
 )
 
@@ -211,11 +212,11 @@ def read_log(lines: Sequence[str], origin: str) -> tuple[list[LogTime], Counter[
         if len(line) <= _LONGEST:
             reader.take(number, _bare(line))
     found: list[LogTime] = []
-    left_out: Counter[str] = Counter()
+    others: Counter[str] = Counter()
     for run in reader.runs:
         if run.rows:
-            found += _times(run, origin, left_out)
-    return found, left_out
+            found += _times(run, origin, others)
+    return found, others
 
 
 def _unnumbered(lines: Sequence[str]) -> Sequence[str]:
@@ -423,28 +424,25 @@ def _time(cells: dict[str, str], in_place: bool) -> Time:
     )
 
 
-def _times(run: _Run, origin: str, left_out: Counter[str]) -> Iterator[LogTime]:
+def _times(run: _Run, origin: str, others: Counter[str]) -> Iterator[LogTime]:
     """Give the times of a run whose lines agree with one another; those without a model are counted."""
     where = f"{origin}, line {run.rows[0].line}"
     if run.is_told and run.concluded is not None and run.name != run.concluded:
         why = f"this run begins as {run.name}_perf and ends as {run.concluded}_perf"
         raise SpecError(None, why, "keep the lines of each run together", where)
     name = run.concluded or run.name
-    program = None if name is None else PROGRAMS.get(name)
-    if name is None or (program is not None and program.is_modelled):
+    if name is None or (name in PROGRAMS and left_out(name) is None):
         npus, nodes = run.ranks.shape(origin, where)
         if run.is_mixed:
             why = "a second table begins before the first has a row: outputs of several processes are mixed"
             right = "build nccl-tests with MPI=1, or give each output as a file of its own"
             raise SpecError(None, why, right, f"{origin}, line {run.line}")
         name = name or guessed(run.rows, npus, where)
-        program = PROGRAMS[name]
-    if program is None or not program.is_modelled:
-        reason = "which is not known here" if program is None else program.kind
-        left_out[f"of {name if program is None else name + '_perf'}, {reason}"] += sum(
-            len(row.times) for row in run.rows
-        )
+    reason = left_out(name) if name in PROGRAMS else f"of {name}, which is not known here"
+    if reason is not None:
+        others[reason] += sum(len(row.times) for row in run.rows)
         return
+    program = PROGRAMS[name]
     is_all_wrong = run.is_failed and not any(time.wrong for row in run.rows for time in row.times)
     for row in run.rows:
         at = f"{origin}, line {row.line}"

@@ -17,7 +17,7 @@ from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.foreign import check_foreign
 from hocket.profiles.logs import is_log, read_log
-from hocket.profiles.programs import COLLECTIVES, microseconds
+from hocket.profiles.programs import COLLECTIVES, left_out, microseconds
 from hocket.units import shown
 
 __all__ = ["COLLECTIVES", "Measurement", "Sweeps", "oddities", "read_sweeps", "sweeps_in"]
@@ -195,7 +195,7 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
     plain = [line for line in lines[:200] if not line.startswith("#")]
     is_table = any(len({*COLUMNS} & _cells(line)) > 1 for line in plain)
     if is_table or (not is_log(text) and any("," in line for line in plain)):
-        rows = tuple(_table(lines, origin))
+        rows = tuple(_table(lines, origin, others))
     else:
         rows = tuple(_log(lines, origin, wrong, others))
     if wrong and not rows:
@@ -253,7 +253,8 @@ def _facts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield found[1], found[2].strip()
 
 
-def _table(lines: Sequence[str], name: str) -> Iterator[Measurement]:
+def _table(lines: Sequence[str], name: str, others: Counter[str]) -> Iterator[Measurement]:
+    """Read a table; rows of programs without a model are counted in `others`."""
     numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     numbered = [(number, line) for number, line in numbered if not line.startswith("#")]
     if not numbered:
@@ -272,7 +273,11 @@ def _table(lines: Sequence[str], name: str) -> Iterator[Measurement]:
             why = f"has {cells_here}, not {len(columns)} as its head"
             raise SpecError(None, why, "give one of each column", where)
         row = dict(zip(columns, map(str.strip, cells), strict=True))
-        yield _row(row, where)
+        reason = left_out(row["collective"].removesuffix("_perf"))
+        if reason is None:
+            yield _row(row, where)
+        else:
+            others[reason] += 1
 
 
 def _algorithm(text: str | None) -> str:
@@ -328,8 +333,8 @@ def _log(
     lines: Sequence[str], name: str, wrong: list[str], others: Counter[str]
 ) -> Iterator[Measurement]:
     """Read what nccl-tests printed; times with wrong results go to `wrong`, a line each."""
-    times, left_out = read_log(lines, name)
-    others.update(left_out)
+    times, without_model = read_log(lines, name)
+    others.update(without_model)
     for time in times:
         if time.wrong:
             how = "in place" if time.in_place else "out of place"

@@ -25,6 +25,7 @@ __all__ = [
     "Time",
     "check_row",
     "guessed",
+    "left_out",
     "microseconds",
 ]
 
@@ -133,6 +134,12 @@ def microseconds(text: str, column: str, where: str) -> float:
         right = f"give microseconds from {_LEAST:g} to {_MOST:g}, or leave the row out"
         raise SpecError(column, f"{shown(text)} is not a time", right, where)
     return value * 1e-6
+
+
+def left_out(name: str) -> str | None:
+    """Return why times of a program are left out; ``None`` for those with a model, and unknown ones."""
+    program = PROGRAMS.get(name)
+    return None if program is None or program.is_modelled else f"of {name}_perf, {program.kind}"
 
 
 def guessed(rows: Sequence[Row], npus: int, where: str) -> str:
