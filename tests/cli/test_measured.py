@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.profiles.test_logs import Run, with_prefix
 from tests.telemetry.recordings import flight, flight_entry, inspector_call, lines, log
+
+import hocket as hk
 
 GIB = 1 << 30
 
@@ -81,3 +84,21 @@ def test_what_is_wrong_is_said_in_a_line(
     assert words in done.err
     assert done.err.count("\n") == 1
     assert [path.name for path in folder.iterdir()] == ["recording"]
+
+
+def test_calibrate_and_measured_leave_out_the_same(hocket: Any, folder: Path) -> None:
+    """Behind a prefix, with a run between that has no model."""
+    sizes = [8192 << (3 * step) for step in range(6)]
+    times = hk.predict("all-reduce", "dgx_a100_1box", sizes=sizes).times
+    rows = tuple((each.size, *2 * [round(each.seconds * 1e6, 2)]) for each in times)
+    runs = [*Run("gather", 1, 8).lines(), *Run("all_reduce", 1, 8, rows).lines()]
+    (folder / "log.txt").write_text("\n".join(with_prefix(runs, "kubectl --prefix")))
+    where = ("log.txt", "-t", "dgx_a100_1box")
+    said = "4 of gather_perf, whose collective has no model here"
+    fitted = hocket("calibrate", *where, "--prior", "a100", "--json").json()
+    assert fitted["left_out"] == [f"log: {said}"]
+    assert fitted["errors"][0]["median"] < 0.01
+    assert f"left out: log: {said}" in hocket("calibrate", *where, "--prior", "a100").out
+    found = hocket("measured", *where, "--no-plans", "--json").json()
+    assert any(said in note for note in found["notes"])
+    assert [each["size_bytes"] for each in found["sizes"]] == sizes

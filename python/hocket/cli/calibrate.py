@@ -148,8 +148,13 @@ def _as_data(found: Fit, sweeps: list[Sweeps]) -> dict[str, Any]:
         "launch_per_npu_us": found.launch_per_npu,
         "alike": [list(pair) for pair in found.alike],
         "errors": list(_errors(found)),
-        "left_out": [line for sweep in sweeps for line in sweep.wrong],
+        "left_out": [line for sweep in sweeps for line in (*sweep.wrong, *_others(sweep))],
     }
+
+
+def _others(sweep: Sweeps) -> list[str]:
+    """Return what is left out of programs without a model."""
+    return [f"{sweep.name}: {count:,} {reason}" for reason, count in sweep.others.items()]
 
 
 def _errors(found: Fit) -> Iterator[dict[str, Any]]:
@@ -205,8 +210,8 @@ def _print(found: Fit, sweeps: list[Sweeps], profile: Profile, output: str | Non
             console.note(line)
         for line in sweep.wrong:
             console.note(f"left out, as results were wrong: {line}")
-        for reason, count in sweep.others.items():
-            console.note(f"{sweep.name}: left out {count:,} {reason}")
+        for line in _others(sweep):
+            console.note(f"left out: {line}")
     held = spread_of(found.errors[found.held])
     console.print(
         f"{len(found.rows)} times, {held.rows} of them kept back: "
