@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
+import time
 from pathlib import Path
 from shutil import which
 
@@ -13,7 +16,7 @@ from tests.built import built_library
 
 import hocket as hk
 from hocket.cli import run
-from hocket.nccl import asking
+from hocket.nccl import asking, plugin
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "docs" / "schema" / "results.schema.json"
@@ -155,13 +158,15 @@ struct {
 """
 
 
-def compiled(folder: Path, version: int, *, init: str = "0", body: str = "") -> Path:
+def compiled(
+    folder: Path, version: int, *, init: str = "0", body: str = "", more: str = ""
+) -> Path:
     """A plugin of an old version, in C."""
     if which("cc") is None:
         pytest.skip("there is no C compiler")
     source, library = folder / "plugin.c", folder / "plugin.so"
     text = PLUGIN.replace("VERSION", str(version)).replace("INIT", init).replace("BODY", body)
-    source.write_text(text)
+    source.write_text(text + more)
     subprocess.run(["cc", "-w", "-shared", "-fPIC", "-o", library, source], check=True)
     return library
 
@@ -193,3 +198,84 @@ def test_plugins_that_do_not_answer(tmp_path: Path, capsys: pytest.CaptureFixtur
         ["cc", "-shared", "-o", tmp_path / "bare.so", "-x", "c", "/dev/null"], check=True
     )
     assert "no symbol ncclTunerPlugin_v6" in said(tmp_path / "bare.so")
+
+
+CONSTRUCTOR = """
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void note(const char *name) {
+  FILE *file = fopen(getenv(name), "w");
+  fprintf(file, "%d", getpid());
+  fclose(file);
+}
+__attribute__((constructor)) static void begin(void) { BODY }
+"""
+LOOPS = "for (volatile int i = 0;; i++);"
+
+
+@pytest.mark.parametrize(
+    ("begin", "body", "says"),
+    [
+        (LOOPS, "", "gives no answer in 1 s of a processor"),
+        ("", LOOPS, "gives no answer in 1 s of a processor"),
+        ("for (;;) pause();", "", "gives no answer in 5 s"),
+        ("for (;;) memset(malloc(1 << 26), 1, 1 << 26);", "", "with signal 11"),
+        (
+            "char page[4096] = {0}; for (;;) for (int fd = 3; fd < 9; fd++) write(fd, page, 4096);",
+            "",
+            "writes what is no answer",
+        ),
+        ('for (int fd = 3; fd < 9; fd++) write(fd, "[\\n", 2);', "", "writes what is no answer"),
+    ],
+)
+def test_plugins_that_never_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: str, body: str, says: str
+) -> None:
+    monkeypatch.setattr(plugin, "_LIMITS", {"seconds": 1, "memory": 1 << 30})
+    monkeypatch.setattr(plugin, "_SECONDS", 5 if "5 s" in says else 60)
+    made = compiled(tmp_path, 2, body=body, more=CONSTRUCTOR.replace("BODY", begin))
+    with pytest.raises(hk.InfeasibleError, match=says):
+        hk.nccl.ask_tuner(made, "dgx_a100_1box", sizes=[1024])
+
+
+def ended(pid: int) -> bool:
+    """Whether a process is gone, or dead and not yet waited for, within a minute."""
+    for _ in range(6000):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
+def test_nothing_that_a_plugin_started_outlives_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = tmp_path / "pid"
+    monkeypatch.setenv("NOTED", str(noted))
+    begin = 'if (fork() == 0) { note("NOTED"); for (;;) pause(); }'
+    made = compiled(tmp_path, 2, more=CONSTRUCTOR.replace("BODY", begin))
+    assert hk.nccl.ask_tuner(made, "dgx_a100_1box", sizes=[1024]).name == "made"
+    assert not noted.exists() or ended(int(noted.read_text()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a parent's end kills on Linux")
+def test_a_plugin_ends_with_whoever_asks(tmp_path: Path) -> None:
+    noted = tmp_path / "pid"
+    made = compiled(
+        tmp_path, 2, more=CONSTRUCTOR.replace("BODY", 'note("NOTED"); for (;;) pause();')
+    )
+    asks = f"import hocket as hk; hk.nccl.ask_tuner({str(made)!r}, 'dgx_a100_1box')"
+    asker = subprocess.Popen([sys.executable, "-c", asks], env={**os.environ, "NOTED": str(noted)})
+    while not (noted.exists() and noted.read_text()):
+        assert asker.poll() is None
+        time.sleep(0.01)
+    asker.kill()
+    asker.wait()
+    assert ended(int(noted.read_text()))

@@ -17,6 +17,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hocket._children import end_with, limit_to
+
 VERSIONS = (6, 5, 4, 3, 2)
 """Of the API, in the order in which NCCL looks for them."""
 COLLECTIVES = ("broadcast", "reduce", "all-gather", "reduce-scatter", "all-reduce")
@@ -27,6 +29,8 @@ PROTOCOLS = ("LL", "LL128", "Simple")
 """Each at the place of NCCL's number of it."""
 IGNORED = -1.0
 """Cost of what is not to be used."""
+_LINE = 1000
+"""Bytes that are kept of what a plugin logs at once."""
 _CONSTANTS = 144
 """Doubles of ``ncclTunerConstants_v5_t``."""
 
@@ -83,7 +87,7 @@ class Plugin:
         self, level: int, flags: int, file: bytes | None, line: int, text: bytes | None
     ) -> None:
         if text and len(self.log) < 100 and level <= 3:
-            self.log.append(text.decode("utf-8", "replace"))
+            self.log.append(text[:_LINE].decode("utf-8", "replace"))
 
     def _init(self, ranks: int, nodes: int) -> int:
         address = self._tuner.init
@@ -217,9 +221,12 @@ def main() -> None:
     out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
-    found = answer(json.load(sys.stdin))
+    question = json.load(sys.stdin)
+    end_with(question["parent"])
+    limit_to(question["memory"], question["seconds"])
+    found = answer(question)
     with os.fdopen(out, "w") as file:
-        json.dump(found, file)
+        file.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import signal
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket._checks import list_of, path_of, whole
+from hocket._children import started
 from hocket._results import TableResult
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.asking import ALGORITHMS, COLLECTIVES, IGNORED, PROTOCOLS
@@ -26,7 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["AskedPick", "AskedTuner", "ask_tuner"]
 
 _SECONDS = 60.0
-"""A plugin that takes longer for all answers hangs."""
+"""A plugin that takes longer for all answers hangs: it may sleep."""
+_LIMITS = {"seconds": 20, "memory": 4 << 30}
+"""Time of a processor [s], and bytes, that it may take."""
+_LONGEST = 16 << 20
+"""Bytes of an answer."""
 SIZES = tuple(1 << power for power in range(8, 34))
 """Sizes that are asked for by default: 256 B to 8 GiB."""
 
@@ -204,22 +211,40 @@ def _pick(costs: Sequence[float]) -> tuple[str, str]:
 
 
 def _answers(path: Path, question: dict[str, Any]) -> dict[str, Any]:
-    """Have a process of its own ask the plugin."""
-    text = json.dumps({"library": str(path.resolve()), **question})
+    """Have a process of its own ask the plugin; nothing that the plugin does outlives the answer."""
+    told = {"library": str(path.resolve()), "parent": os.getpid(), **_LIMITS, **question}
     command = [sys.executable, "-m", "hocket.nccl.asking"]
-    try:
-        done = subprocess.run(
-            command, input=text, capture_output=True, text=True, timeout=_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
+    begun = time.monotonic()
+    with started(command, _SECONDS) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):  # it has ended: how is said below
+            process.stdin.write(json.dumps(told).encode())
+            process.stdin.close()
+        said = process.stdout.readline(_LONGEST + 1)
+        if not said:
+            process.wait()
+        code = process.poll()
+    if said.endswith(b"\n"):
+        return _checked(path, said)
+    if said:
+        why = "writes what is no answer into the answers"
+    elif code == -signal.SIGXCPU:
+        why = f"gives no answer in {_LIMITS['seconds']} s of a processor"
+    elif code == -signal.SIGKILL and time.monotonic() - begun >= _SECONDS:
         why = f"gives no answer in {_SECONDS:g} s"
-        raise InfeasibleError(None, why, "ask another plugin", origin=str(path)) from None
-    if done.returncode != 0:
-        code = done.returncode
-        how = f"signal {-code}" if code < 0 else f"code {code}"
+    else:
+        how = f"signal {-code}" if code is not None and code < 0 else f"code {code}"
         why = f"ends the process that asks it, with {how}"
-        raise InfeasibleError(None, why, "ask another plugin", origin=str(path))
-    found: dict[str, Any] = json.loads(done.stdout)
+    raise InfeasibleError(None, why, "ask another plugin", origin=str(path))
+
+
+def _checked(path: Path, said: bytes) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(said)
+    except (ValueError, RecursionError):
+        why = "writes what is no answer into the answers"
+        raise InfeasibleError(None, why, "ask another plugin", origin=str(path)) from None
     if "error" in found:
         why = f"is no tuner plugin that can be asked: {found['error']}"
         raise SpecError(None, why, "give a library as NCCL_TUNER_PLUGIN names it", origin=str(path))
