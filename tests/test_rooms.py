@@ -58,6 +58,7 @@ LOOSE = {
         "errors",
         "units",
         "_checks",
+        "_children",
         "_memory",
         "_options",
         "_pictures",

@@ -358,10 +358,36 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     try:
-        text = repr(value)
+        text = _start_of(value)
     except ValueError:  # an integer of more digits than Python prints
         return "a number of thousands of digits"
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+def _start_of(value: object, room: int = _LONGEST + 1) -> str:
+    """Give how a value is written, and little more than so many characters of it.
+
+    A value of a stranger's file may hold one list many times over, in levels: written out it has no end.
+    """
+    if room <= 0:
+        return ""
+    if type(value) is str:
+        return repr(value[:room])
+    if type(value) is list or type(value) is tuple:
+        begin, end = ("[", "]") if type(value) is list else ("(", ")" if len(value) != 1 else ",)")
+    elif type(value) is dict:
+        begin, end = "{", "}"
+    else:
+        return repr(value)
+    text = begin
+    for each in value:
+        if len(text) >= room:
+            return text
+        text += ", " if len(text) > 1 else ""
+        text += _start_of(each, room - len(text))
+        if type(value) is dict:
+            text += f": {_start_of(value[each], room - len(text))}"
+    return text + end
 
 
 def format_size(size: int) -> str:

@@ -255,7 +255,7 @@ def test_a_file_of_two_gib_is_refused_unread(
     with path.open("wb") as file:
         file.truncate(2 << 30)
     assert run(["check", str(path)]) == 2
-    assert "has 2,147,483,648 bytes" in capsys.readouterr().err
+    assert "is larger than 1024 MiB" in capsys.readouterr().err
 
 
 def test_commands_print_and_exit(

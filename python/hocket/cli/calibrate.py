@@ -16,6 +16,7 @@ from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.files.complaint import shown_path
+from hocket.files.raw import read_text
 from hocket.profiles.errors import spread_of, spreads
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.hardware import hardware_of
@@ -130,7 +131,7 @@ def _text_of(topology: str, spec: TopologySpec) -> str:
         raise SpecError(
             "--output", f"{topology} is no file to which a profile could be added", right
         )
-    return Path(topology).read_text(encoding="utf-8")
+    return read_text(Path(topology), "a topology file")
 
 
 def _as_data(found: Fit, sweeps: list[Sweeps]) -> dict[str, Any]:

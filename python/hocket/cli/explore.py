@@ -12,7 +12,7 @@ from hocket.cli import options
 from hocket.cli.groups import Simulation, grouped
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import check_target, write_text
-from hocket.files.raw import read_bytes
+from hocket.files.raw import check_json, read_bytes
 from hocket.plans.plan import Plan
 from hocket.simulation.options import LinkOptions
 from hocket.simulation.parquet import is_run
@@ -171,6 +171,7 @@ def _runs_of(document: dict[str, Any]) -> list[dict[str, Any]]:
 def _document(path: Path) -> dict[str, Any]:
     """Read a file that a command printed with ``--json``."""
     raw = read_bytes(path, "what a command printed with --json")
+    check_json(raw, str(path))
     try:
         found = json.loads(raw)
     except (ValueError, RecursionError):

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hocket._memory import check_fits
+
 _DTYPES = ("uint32", "uint64")
 _LONGEST = 1 << 32
 
@@ -42,6 +44,7 @@ def unpack(text: str, dtype: str) -> NDArray[Any]:
         if fields["dtype"] != dtype or type(length) is not int or not 0 <= length <= _LONGEST:
             raise ValueError(f"not an array of {dtype}")
         size = length * np.dtype(dtype).itemsize
+        check_fits(2 * size, f"a column of {length:,} numbers")
         raw = zlib.decompressobj().decompress(data, size + 1)
     except (KeyError, TypeError, RecursionError, binascii.Error, zlib.error) as error:
         raise ValueError(f"not a packed array ({error})") from None

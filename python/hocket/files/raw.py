@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
+from hocket._memory import check_fits
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 
 LARGEST = 64 << 20
 """Bytes of a file at most."""
+_VALUES = 4 << 30
+"""Bytes at most that the values of a file take once they are read."""
+_COSTS = ((b"{", 184), (b"[", 88), (b":", 60), (b",", 40))
+"""Bytes that Python takes for each mapping, list, key and value of JSON, about."""
 
 
-def read_bytes(path: Path, what: str, *, most: int = LARGEST) -> bytes:
-    """Read a file whole.
+def read_bytes(
+    path: Path, what: str, *, most: int = LARGEST, larger: tuple[str, str] | None = None
+) -> bytes:
+    """Read a file whole, or what comes through a pipe.
 
     Parameters
     ----------
@@ -20,20 +29,59 @@ def read_bytes(path: Path, what: str, *, most: int = LARGEST) -> bytes:
         What it should be, for messages.
     most
         Bytes that it may have; one that has more is not read.
+    larger
+        What else is said of such a file, and what is to be done; by default to give what it should be.
 
     Raises
     ------
     SpecError
-        If it is larger, or cannot be read.
+        If it is larger, a folder or a device, or cannot be read.
     """
-    name = shown_path(path)
+    name, right = shown_path(path), f"give {what}"
+    more, shorter = larger or ("", right)
+    too_large = SpecError(None, f"is larger than {most >> 20} MiB{more}", shorter, origin=name)
     try:
         with path.open("rb") as file:  # what has no size, such as a pipe, may have no end
+            found = os.fstat(file.fileno())
+            if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
+                raise SpecError(None, "is a device, not a file", right, origin=name)
+            if found.st_size > most:
+                raise too_large
             raw = file.read(most + 1)
+    except SpecError:
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise SpecError(None, f"cannot be read: {reason}", f"give {what}", origin=name) from None
+        raise SpecError(None, f"cannot be read: {reason}", right, origin=name) from None
     if len(raw) > most:
-        why = f"is larger than {most >> 20} MiB"
-        raise SpecError(None, why, f"give {what}", origin=name)
+        raise too_large
     return raw
+
+
+def read_text(path: Path, what: str, *, most: int = LARGEST) -> str:
+    """Read a file as :func:`read_bytes` does, as text in UTF-8.
+
+    Raises
+    ------
+    SpecError
+        As :func:`read_bytes`, or if it is not such text.
+    """
+    try:
+        return read_bytes(path, what, most=most).decode("utf-8")
+    except UnicodeDecodeError as error:
+        why = f"is not text in UTF-8: byte {error.start} is not"
+        raise SpecError(None, why, f"give {what}", origin=shown_path(path)) from None
+
+
+def check_json(raw: bytes, origin: str | None) -> None:
+    """Refuse JSON whose values would take too much memory, before any is made.
+
+    A file of a few megabytes may be unpacked to one of many, whose values take ten times as much.
+
+    Raises
+    ------
+    SpecError
+        With what they would take, and what they may.
+    """
+    size = 2 * len(raw) + sum(cost * raw.count(mark) for mark, cost in _COSTS)
+    check_fits(size, "what is in it", most=_VALUES, origin=origin)

@@ -12,6 +12,7 @@ import yaml
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.foreign import check_foreign
+from hocket.files.raw import read_bytes
 from hocket.units import shown
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -64,23 +65,10 @@ def read_yaml(path: Path, kind: FileKind = TOPOLOGY) -> tuple[dict[str, Any], di
         If the file cannot be read, or is not one plain mapping.
     """
     name = shown_path(path)
+    most = f", the most that a {kind.name} file may be"
+    raw = read_bytes(path, f"a {kind.name} file", most=_LARGEST, larger=(most, str(kind.shorter)))
     try:
-        with path.open("rb") as file:  # what has no size, such as a pipe, may have no end
-            raw = file.read(_LARGEST + 1)
-        if len(raw) > _LARGEST:
-            most = f"the most that a {kind.name} file may be"
-            raise SpecError(
-                None,
-                f"is larger than {_LARGEST >> 20} MiB, {most}",
-                str(kind.shorter),
-                origin=str(name),
-            )
         text = raw.decode("utf-8")
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise SpecError(
-            None, f"cannot be read: {reason}", f"give a {kind.name} file", origin=str(name)
-        ) from None
     except UnicodeDecodeError:
         raise SpecError(
             None, "is not text in UTF-8", "save it as UTF-8", origin=str(name)

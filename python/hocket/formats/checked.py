@@ -11,6 +11,7 @@ from hocket._options import options_of
 from hocket._results import Result
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
+from hocket.files.raw import read_text
 from hocket.formats.data import CheckedFileData
 from hocket.formats.judgement import Judgement
 from hocket.formats.kinds import Kind, kind_of
@@ -137,18 +138,5 @@ def read_file(path: Path) -> tuple[str, Kind]:
     SpecError
         If it cannot be read, or is of no known kind.
     """
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            right = f"the most that is read is {MAX_BYTES:,}"
-            raise SpecError(None, f"has {size:,} bytes", right, origin=str(path))
-        text = path.read_bytes().decode("utf-8")
-    except (OSError, ValueError) as error:
-        if isinstance(error, SpecError):
-            raise
-        if isinstance(error, UnicodeDecodeError):
-            why = f"is not text in UTF-8: byte {error.start} is not"
-        else:
-            why = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise SpecError(None, why, origin=str(path)) from None
+    text = read_text(path, "a file of a runtime", most=MAX_BYTES)
     return text, kind_of(text[:_HEAD], str(path))

@@ -192,8 +192,8 @@ def _pieces(columns: dict[str, Any], collective: _core.Collective) -> int:
 def _given_chunks(table: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     if "chunk_demands" not in table.column_names:
         raise ValueError("there is no column chunk_demands; chunk_sizes needs it")
-    sizes = _flat(table, "chunk_sizes", 1).cast(pa.uint64()).to_numpy()
-    demands = _flat(table, "chunk_demands", 1).cast(pa.uint32()).to_numpy()
+    sizes = _numbers(_flat(table, "chunk_sizes", 1), pa.uint64()).to_numpy()
+    demands = _numbers(_flat(table, "chunk_demands", 1), pa.uint32()).to_numpy()
     if len(sizes) != len(demands):
         raise ValueError(
             f"column chunk_sizes has {len(sizes)} chunks, column chunk_demands {len(demands)}"
@@ -225,12 +225,21 @@ def _integers(table: pa.Table, name: str) -> NDArray[np.uint32]:
 
 def _cast(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     try:
-        return column.cast(pa.uint32())
+        return pa.chunked_array(
+            [_numbers(each, pa.uint32()) for each in column.chunks], pa.uint32()
+        )
     except pa.ArrowException as error:
         reason = " ".join(str(error).split())
         raise ValueError(
             f"column {name} holds something else than whole numbers from 0 to 2^32 - 1 ({reason})"
         ) from None
+
+
+def _numbers(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Give values as numbers; those that are places in a list are looked up there, and the list is cast."""
+    if pa.types.is_dictionary(values.type):
+        return values.dictionary.cast(kind).take(values.indices)
+    return values.cast(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -240,15 +249,15 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(check(kind) for check in text)
 
 
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Give a column of text as plain strings, whatever it is encoded as."""
+def _places(column: pa.ChunkedArray, names: pa.Array) -> pa.ChunkedArray:
+    """Give the place of each text among names, empty where it is none."""
     chunks = [
-        each.dictionary.cast(pa.string()).take(each.indices)
+        pc.index_in(each.dictionary.cast(pa.string()), names).take(each.indices)
         if pa.types.is_dictionary(each.type)
-        else each.cast(pa.string())
+        else pc.index_in(each.cast(pa.string()), names)
         for each in column.chunks
     ]
-    return pa.chunked_array(chunks, pa.string())
+    return pa.chunked_array(chunks, pa.int32())
 
 
 def _npus(table: pa.Table, name: str, topology: _core.Topology) -> NDArray[np.uint32]:
@@ -260,7 +269,7 @@ def _npus(table: pa.Table, name: str, topology: _core.Topology) -> NDArray[np.ui
         raise ValueError(f"column {name} has empty rows")
     # With switches that sum, every name: what a plain switch is asked, the proof refuses with the reason.
     names = topology.device_names[: None if topology.switch_offloads else topology.npu_count]
-    numbers = pc.index_in(_text(column), pa.array(names, pa.string()))
+    numbers = _places(column, pa.array(names, pa.string()))
     if numbers.null_count:
         row = pc.is_null(numbers).to_pylist().index(True)
         raise ValueError(
@@ -291,11 +300,10 @@ def _op(table: pa.Table) -> NDArray[np.uint8]:
     op = table.column("op")
     if not _is_text(op.type):
         raise ValueError(f"column op holds {op.type}, not copy and reduce")
-    op = _text(op)
-    is_copy, is_reduce = (pc.equal(op, name).to_numpy() for name in _OPS)
-    if op.null_count or not np.all(is_copy.astype(bool) | is_reduce.astype(bool)):
+    places = _places(op, pa.array(_OPS))
+    if places.null_count:
         raise ValueError("column op holds something else than copy and reduce")
-    reduces: NDArray[np.uint8] = is_reduce.astype(np.uint8)
+    reduces: NDArray[np.uint8] = places.to_numpy().astype(np.uint8)
     return reduces
 
 
@@ -331,7 +339,7 @@ def _list_column(table: pa.Table, name: str) -> tuple[NDArray[np.uint32], NDArra
     if not len(lists):
         return np.zeros(1, np.uint32), np.zeros(0, np.uint32)
     inner = pa.table({name: pa.chunked_array([lists])})
-    items = _flat(inner, name, 1).cast(pa.uint32()).to_numpy()
+    items = _numbers(_flat(inner, name, 1), pa.uint32()).to_numpy()
     lengths: Sequence[int] = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([np.zeros(1, np.uint32), np.cumsum(lengths, dtype=np.uint32)])
     return offsets, np.ascontiguousarray(items)

@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 from hocket import _core
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import replacing
+from hocket.files.columns import check_rows, open_table
+from hocket.files.raw import check_json
 from hocket.plans.frame import SCHEMA, as_table, core_of, rows_of
 from hocket.topology.json import topology_from_json, topology_to_json
 from hocket.units import shown
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
 _FORMAT = 2
 _ROWS = 1 << 20
-_UNREAD = ("size_bytes", "start_ps", "end_ps")
+_ROW_BYTES = 150
+"""That a transfer takes besides its columns: as the core has it, and when it is proved and simulated."""
+_UNREAD = ("size_bytes",)
 
 
 def to_table(plan: Plan) -> pa.Table:
@@ -131,7 +135,7 @@ def load_plan(path: Path) -> Plan:
             origin=str(path),
         )
     try:
-        with pq.ParquetFile(path) as file:
+        with open_table(path) as file:
             return _read(file)
     except Error as error:
         raise error.within(str(path)) from None
@@ -174,15 +178,19 @@ def _read(file: pq.ParquetFile) -> Plan:
         raise SpecError(None, why, "use that version, or plan anew with `hocket plan -o`")
     if found != _FORMAT:
         raise ValueError(f"its format is {shown(found)}, this version reads {_FORMAT}")
+    for each in metadata.values():
+        check_json(each.encode(), None)
     topology = topology_from_json(json.loads(metadata["hocket.topology"]))
     collective = collective_from_json(head["collective"])
     if max(collective.npus, default=0) >= topology.npu_count:
         raise ValueError(
             f"NPU {max(collective.npus)} takes part; NPUs are 0 to {topology.npu_count - 1}"
         )
+    columns = [name for name in SCHEMA.names if name in file.schema_arrow.names]
+    columns = [name for name in columns if name not in _UNREAD]
+    check_rows(file.metadata, columns, row=_ROW_BYTES, what="transfers")
     core = core_of(
-        # A run is a plan with times.
-        file.read(columns=[name for name in file.schema_arrow.names if name not in _UNREAD]),
+        file.read(columns=columns),
         topology,
         collective,
         algorithm=str(head["algorithm"]),

@@ -20,6 +20,7 @@ from hocket import _core
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target, replacing
 from hocket.files.model import Strict
+from hocket.files.raw import check_json, read_bytes
 from hocket.plans.schedule import Schedule, check_fits, rail_shapes, rebuilt
 
 _FORMAT = 1
@@ -198,10 +199,9 @@ def load_schedule(
                 f"there is none; saved ones are {known}",
                 "make one by `hocket schedule ... --save NAME`",
             )
-        if path.stat().st_size > _MAX_FILE:
-            raise SpecError(None, "is too large for a schedule")
-        text = path.read_text(encoding="utf-8")
-        return schedule_from_json(text, topology, collective, topology.switching)
+        raw = read_bytes(path, "a schedule", most=_MAX_FILE)
+        check_json(raw, None)
+        return schedule_from_json(raw.decode("utf-8"), topology, collective, topology.switching)
     except SpecError as error:
         raise error.within(f"schedule {os.fspath(name)!r}") from None
     except (OSError, ValueError) as error:

@@ -16,6 +16,7 @@ from hocket._checks import did_you_mean
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.foreign import check_foreign
+from hocket.files.raw import read_bytes
 from hocket.profiles.logs import is_log, read_log
 from hocket.profiles.programs import COLLECTIVES, left_out, microseconds
 from hocket.units import shown
@@ -27,6 +28,7 @@ COLUMNS = ("collective", "gpus", "nodes", "bytes", "time_us")
 
 _LARGEST = 64 << 20
 """Bytes of a file."""
+_WHAT = "a table of measurements (.csv), or what nccl-tests printed"
 _WHOLE = re.compile(r"[0-9]{1,15}")
 _WHOLE_COPIES = 16
 """An all-to-all whose parts are no multiple of this many bytes takes another, much slower way."""
@@ -158,14 +160,7 @@ def read_sweeps(path: str | PathLike[str]) -> Sweeps:
     """
     file = Path(path)
     name = shown_path(file)
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise SpecError(None, f"cannot be read: {why}", "check the path", origin=name) from None
-    if len(data) > _LARGEST:
-        raise SpecError(None, f"has {len(data):,} bytes", "split it", origin=name)
-    return sweeps_in(data, name, file.stem)
+    return sweeps_in(read_bytes(file, _WHAT, most=_LARGEST), name, file.stem)
 
 
 def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
@@ -183,6 +178,9 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
     SpecError
         As :func:`read_sweeps`.
     """
+    if len(data) > _LARGEST:
+        why = f"is larger than {_LARGEST >> 20} MiB"
+        raise SpecError(None, why, f"give {_WHAT}", origin)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

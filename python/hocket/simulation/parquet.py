@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import replacing
+from hocket.files.columns import read_tables
+from hocket.files.raw import check_json
 from hocket.plans.parquet import collective_to_json, load_plan, to_table
 from hocket.simulation.options import TransferOptions, fidelity_options
 
@@ -59,7 +61,7 @@ def save_run(run: Run, path: Path) -> None:
 def is_run(path: Path) -> bool:
     """Say whether a file is a run, and no plan; False of what cannot be read."""
     try:
-        return _KEY in (pq.read_schema(path).metadata or {})
+        return path.is_file() and _KEY in (pq.read_schema(path).metadata or {})
     except (OSError, pa.ArrowException):
         return False
 
@@ -82,7 +84,8 @@ def load_run(path: Path) -> Run:
         raise SpecError(None, "is a run of an older version, without its plan", right, str(path))
     plan = load_plan(path)
     try:
-        table = pq.read_table(path, columns=list(_TIMES))
+        table = read_tables([path], _TIMES)
+        check_json(table.schema.metadata[_KEY], None)
         head = json.loads(table.schema.metadata[_KEY])
         options = fidelity_options(str(head["fidelity"]), _keywords(head["options"]))
         times = [table.column(name).to_numpy() for name in _TIMES]

@@ -18,6 +18,7 @@ from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing, write_text
 from hocket.files.complaint import shown_path
+from hocket.files.raw import check_json, read_bytes
 from hocket.sweeps.pool import Executor, Local, Outcome, Task
 from hocket.sweeps.sweep import Sweep
 
@@ -294,12 +295,12 @@ def _failed_points(sweep: Sweep, place: Path, part: int) -> int | None:
         return None
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
+    from hocket.files.columns import read_tables
     from hocket.sweeps.work import schema_of
 
     try:
-        rows = pq.read_table(path)
+        rows = read_tables([path])
     except (OSError, ValueError, pa.ArrowException):  # damaged: it is made anew
         return None
     if not rows.schema.equals(schema_of(sweep)):
@@ -320,12 +321,12 @@ def read_manifest(place: Path) -> dict[str, Any]:
     where = shown_path(place)
     right = "name a folder that hocket sweep wrote"
     manifest = place / MANIFEST
+    if not manifest.is_file():
+        raise SpecError(None, "has no sweep", right, where)
+    raw = read_bytes(manifest, "a folder that hocket sweep wrote")
+    check_json(raw, where)
     try:
-        text = manifest.read_text("utf-8", errors="replace")
-    except OSError:
-        raise SpecError(None, "has no sweep", right, where) from None
-    try:
-        found = json.loads(text)
+        found = json.loads(raw.decode("utf-8", errors="replace"))
     except (ValueError, RecursionError):
         found = None
     version = found.get("version") if isinstance(found, dict) else None
@@ -371,27 +372,28 @@ def read_rows(place: Path, columns: list[str] | None = None) -> pa.Table:
         right = "run hocket sweep to its end"
         raise SpecError(None, "has no rows yet", right, shown_path(place))
     import pyarrow as pa
-    import pyarrow.dataset as ds
+
+    from hocket.files.columns import read_tables
 
     try:
-        table: pa.Table = ds.dataset([str(each) for each in files], format="parquet").to_table(
-            columns=columns
-        )
-    except (OSError, pa.ArrowException) as error:
+        return read_tables(files, columns)
+    except SpecError as error:
+        raise error.within(shown_path(place)) from None
+    except (OSError, KeyError, pa.ArrowException) as error:
         raise _damaged(files, place, error) from None
-    return table
 
 
 def _damaged(files: list[Path], place: Path, error: Exception) -> SpecError:
     """Say which file of a folder cannot be read: the first that cannot be alone, or unlike most."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
+
+    from hocket.files.columns import read_tables
 
     right = "run the same sweep with the same folder again, which makes what is damaged anew"
     kinds: dict[str, list[Path]] = {}
     for each in files:
         try:
-            kinds.setdefault(str(pq.read_table(each).schema), []).append(each)
+            kinds.setdefault(str(read_tables([each]).schema), []).append(each)
         except (OSError, ValueError, pa.ArrowException):
             return SpecError(None, "is damaged", right, shown_path(each))
     least = min(kinds.values(), key=len)

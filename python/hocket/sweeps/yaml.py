@@ -11,8 +11,9 @@ from typing import Any
 
 from hocket._checks import did_you_mean, hint_of
 from hocket.collectives.custom import is_file
-from hocket.errors import Error, SpecError
+from hocket.errors import Error
 from hocket.files.complaint import Located, shown_path
+from hocket.files.raw import read_bytes, read_text
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.sweeps.commands import NAMES, SweptCommand, command_named
 from hocket.sweeps.keys import Key, Value
@@ -278,7 +279,7 @@ class _Reader(Located):
             if is_file(text):
                 path = self._folder / text
                 self._keep(text, path)
-                self._files.collectives[text] = path.read_text("utf-8")
+                self._files.collectives[text] = read_text(path, "a file of a collective")
         elif name == "jobs":
             from hocket.cluster.yaml import from_file as jobs_from_file
 
@@ -302,9 +303,6 @@ class _Reader(Located):
             self._files.transformers[text] = as_transformer(given)
 
     def _keep(self, name: str, path: Path) -> None:
-        """Keep the hash of a file; one that is not there is refused by whoever reads it."""
-        try:
-            self._files.hashes[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-        except OSError as error:
-            why = f"cannot be read: {error.strerror or type(error).__name__}"
-            raise SpecError(None, why, "check the path", origin=shown_path(path)) from None
+        """Keep the hash of a file that a sweep names."""
+        raw = read_bytes(path, "a file that is there")
+        self._files.hashes[name] = hashlib.sha256(raw).hexdigest()

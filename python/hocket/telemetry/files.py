@@ -13,7 +13,7 @@ from hocket._checks import path_of
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.foreign import check_foreign
-from hocket.files.raw import read_bytes
+from hocket.files.raw import check_json, read_bytes
 from hocket.profiles.logs import is_log
 from hocket.profiles.measurement import Measurement, sweeps_in
 from hocket.telemetry.calls import RUN, Call, Recording
@@ -26,6 +26,8 @@ __all__ = ["read_recording"]
 
 _LARGEST = 512 << 20
 """Bytes of a file, also of one that was compressed: a trace is read whole."""
+_HEAD = 1 << 16
+"""Bytes among which the first is that is not a space."""
 _WHAT = (
     "a log of nccl-tests or rccl-tests, a table (.csv), JSON of NCCL Inspector, a dump of Flight Recorder "
     "or a trace of PyTorch's profiler"
@@ -56,7 +58,8 @@ def read_recording(path: str | PathLike[str], *, in_place: bool = False) -> Reco
         if not is_flight(value):
             raise SpecError(None, "is a pickle, but not of Flight Recorder", f"give {_WHAT}", name)
         found = read_flight(value, name)
-    elif data.lstrip()[:1] in (b"{", b"[") and not is_log(data):
+    elif data[:_HEAD].lstrip()[:1] in (b"{", b"[") and not is_log(data):
+        check_json(data, name)
         found = _of_json(data, name)
     else:
         found = _of_sweeps(data, name, file.stem, in_place=in_place)

@@ -12,6 +12,7 @@ import pickle
 import pickletools
 from typing import Any
 
+from hocket._memory import check_fits
 from hocket.errors import SpecError
 
 __all__ = ["is_pickle", "load_plain"]
@@ -23,6 +24,10 @@ _STEPS = (
     "SETITEM SETITEMS GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT MEMOIZE"
 )
 _PLAIN = frozenset(_STEPS.split())
+_OBJECT = 80
+"""Bytes that a value takes, about, beside those of its text; one made by a step alone is the least."""
+_MOST = 4 << 30
+"""Bytes that all values may take."""
 _MADE = ("PUT", "BINPUT", "LONG_BINPUT")
 _BROKEN = (
     pickle.UnpicklingError,
@@ -58,10 +63,13 @@ def load_plain(data: bytes, origin: str) -> object:
         Naming file and byte, if it has more than plain data in it, or is cut off.
     """
     right = "give what Flight Recorder dumped, as a pickle or as JSON"
-    place = 0
+    place = size = 0
     try:
         for number, (step, given, at) in enumerate(pickletools.genops(data)):
             place = at or 0
+            size += _OBJECT
+            if not number & 0xFFFF:
+                check_fits(size, "what is in it", most=_MOST, origin=origin)
             if step.name not in _PLAIN:
                 named = f" {str(given)[:60]!r}" if isinstance(given, str) else ""
                 why = f"holds more than plain data ({step.name}{named}): loading it could run code"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
+from hocket.files.raw import read_bytes, read_text
 from hocket.profiles.hardware import Hardware
 from hocket.throughput.job import Job
 from hocket.throughput.machine import Machine
@@ -165,9 +167,9 @@ def _key(run: PublishedRun) -> tuple[object, ...]:
 
 
 def _is_table(path: Path) -> bool:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        lines = _content(file)
-        return {"set", "layers", "iteration_s"} <= set(next(lines, "").strip().split(","))
+    lines = read_bytes(path, "a table of training runs").decode("utf-8", errors="replace")
+    head = next(_content(io.StringIO(lines)), "")
+    return {"set", "layers", "iteration_s"} <= set(head.strip().split(","))
 
 
 def _content(lines: Iterable[str]) -> Iterator[str]:
@@ -182,10 +184,7 @@ def read_runs(path: Path) -> list[PublishedRun]:
     SpecError
         Naming file, line and column of what is wrong.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(None, f"cannot be read: {error}", "check it", shown_path(path)) from None
+    text = read_text(path, "a table of training runs")
     numbered = [
         (number, line)
         for number, line in enumerate(text.splitlines(), 1)

@@ -8,11 +8,14 @@ and programs are found by name; a row that leaves one of them open is left out, 
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from hocket.errors import SpecError
+from hocket.files.raw import read_bytes
 from hocket.throughput.catalogue import PublishedRun, run_of
 from hocket.throughput.stack import STACKS
 
@@ -61,15 +64,18 @@ _LATER = 1.03
 
 def is_survey(path: Path) -> bool:
     """Whether a table is the survey."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        head = next((line for line in file if not line.startswith("#")), "")
+    head = next((line for line in _lines(path) if not line.startswith("#")), "")
     return {"model", "hardware", "tflops_per_gpu", "notes"} <= set(head.strip().split(","))
+
+
+def _lines(path: Path) -> Iterator[str]:
+    text = read_bytes(path, "the survey").decode("utf-8", errors="replace")
+    return io.StringIO(text, newline="")
 
 
 def read_survey(path: Path) -> tuple[list[PublishedRun], list[str]]:
     """Read the runs, and say how many rows were left out for which reason."""
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    rows = list(csv.DictReader(line for line in _lines(path) if not line.startswith("#")))
     found = []
     refused: Counter[str] = Counter()
     for row in rows:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hocket._checks import instance_of, one_of, path_of
 from hocket._core.trace import Draft, Trace
+from hocket._memory import check_fits
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.foreign import HEAD, check_foreign
+from hocket.files.raw import check_json, read_bytes
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -48,6 +50,11 @@ CALLS = {
 DEPENDENCIES = ("all", "data")
 _COMPUTE, _SEND = 4, 5
 _FILE = re.compile(r"(.+)\.(0|[1-9][0-9]{0,8})\.et", re.DOTALL)
+_LARGEST = 8 << 30
+"""Bytes of a file."""
+_COPIES = 3
+"""How many times the bytes of its files a trace takes in memory, about."""
+_WHAT = "a trace of Chakra"
 _LISTED = 8
 _LARGEST_RANK = 1 << 32
 _LARGEST_ID = 1 << 63
@@ -80,7 +87,11 @@ def load(
     """
     one_of("dependencies", dependencies, DEPENDENCIES)
     paths = _find(path_of("prefix", prefix))
-    draft = Draft([(shown_path(path), _read(path)) for path in paths], dependencies)
+    check_fits(
+        _COPIES * sum(_size(path) for path in paths), "the trace", origin=shown_path(paths[0])
+    )
+    files = [(shown_path(path), read_bytes(path, _WHAT, most=_LARGEST)) for path in paths]
+    draft = Draft(files, dependencies)
     if groups is None:
         found = _process_groups(draft.process_groups, len(paths))
     elif isinstance(groups, Mapping):
@@ -222,13 +233,11 @@ def _ranks(folder: Path, prefix: str) -> dict[int, Path]:
     return {int(match[2]): path for path, match in matches if match and match[1] == prefix}
 
 
-def _read(path: Path) -> bytes:
+def _size(path: Path) -> int:
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SpecError(
-            None, f"cannot be read: {error.strerror}", "check the path", origin=shown_path(path)
-        ) from None
+        return path.stat().st_size
+    except OSError:
+        return 0  # reading it says why
 
 
 def _listed(items: Sequence[object]) -> str:
@@ -239,7 +248,8 @@ def _listed(items: Sequence[object]) -> str:
 def _read_groups(path: Path) -> dict[int, list[int]]:
     import json
 
-    name, content = shown_path(path), _read(path)
+    name, content = shown_path(path), read_bytes(path, "a JSON file of groups")
+    check_json(content, name)
     try:
         pairs = json.loads(content, object_pairs_hook=lambda pairs: pairs)
     except (ValueError, RecursionError):
