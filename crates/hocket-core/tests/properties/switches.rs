@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
-use hocket_core::collective::CollectiveKind;
-use hocket_core::id::DeviceId;
+use hocket_core::collective::{Collective, CollectiveKind};
+use hocket_core::id::{DeviceId, NpuId};
 use hocket_core::plan::{Op, Plan};
 use hocket_core::progress::Silent;
-use hocket_core::topology::{Offload, Topology};
-use hocket_core::units::Seed;
+use hocket_core::topology::{Offload, Topology, TopologyBuilder};
+use hocket_core::units::{Bandwidth, Seed, Time};
 use hocket_core::verify::verify;
 use proptest::prelude::*;
 
@@ -169,6 +169,142 @@ proptest! {
                 let verdict = verify(Arc::new(plan.clone()), topology.clone(), &mut Silent);
                 let right = is_right(&plan, &topology);
                 prop_assert_eq!(verdict.is_ok(), right, "{} {:?}: {:?}", kind, mutation, verdict);
+            }
+        }
+    }
+}
+
+/// Nodes of NPUs whose summing switches may be of one node, of several, or of some NPUs of a node alone; a switch
+/// that cannot sum joins all.
+fn shared_switches(draw: &mut Seed) -> Topology {
+    let rate = Bandwidth::from_bytes_per_second(1_000_000_000).expect("positive");
+    let (nodes, each) = (1 + draw.below(4), 1 + draw.below(3));
+    let mut groups: Vec<Vec<NpuId>> = Vec::new();
+    let mut npus = 0;
+    for _ in 0..nodes {
+        let size = if draw.below(4) == 0 {
+            1 + draw.below(3)
+        } else {
+            each
+        };
+        groups.push((npus..npus + size).map(NpuId::from).collect());
+        npus += size;
+    }
+    if npus == 1 {
+        groups.push(vec![NpuId(1)]);
+        npus = 2;
+    }
+    let mut builder = TopologyBuilder::new("shared");
+    builder.npus(npus);
+    let join = |builder: &mut TopologyBuilder, npu: NpuId, switch: DeviceId| {
+        builder.both_ways(npu.device(), switch, rate, Time::from_ns(10));
+    };
+    let spine = builder.switch("spine".to_owned(), None);
+    for npu in 0..npus {
+        join(&mut builder, NpuId::from(npu), spine);
+    }
+    for (node, group) in groups.iter().enumerate() {
+        for k in 0..1 + draw.below(2) {
+            let switch = builder.switch(format!("s{node}_{k}"), None);
+            let can = [
+                Offload::FULL,
+                Offload {
+                    all_reduces: false,
+                    ..Offload::FULL
+                },
+            ];
+            if draw.below(5) > 0 {
+                builder.offload(switch, Some(can[draw.below(2)]));
+            }
+            let is_shared = draw.below(3) == 0;
+            let members = if is_shared {
+                groups.concat()
+            } else {
+                group.clone()
+            };
+            for npu in members {
+                if draw.below(12) > 0 {
+                    join(&mut builder, npu, switch);
+                }
+            }
+        }
+    }
+    let topology = builder.finish().expect("a network");
+    if groups.len() == 1 && draw.below(2) == 0 {
+        return topology;
+    }
+    topology.with_groups(groups).expect("each NPU is in one")
+}
+
+/// Those that look at nodes, or sum in switches.
+const OF_NODES: [Algorithm; 8] = [
+    Algorithm::NcclRing,
+    Algorithm::NcclTree,
+    Algorithm::NcclNvls,
+    Algorithm::InNetwork,
+    Algorithm::Hierarchical,
+    Algorithm::MultiRing,
+    Algorithm::NodeGroups,
+    Algorithm::Greedy,
+];
+
+/// Whether NCCL's sums in switches run, by a look at every switch and every node.
+fn sums_in_each_node(topology: &Topology, kind: CollectiveKind) -> bool {
+    let nodes = match topology.groups() {
+        [] => vec![topology.npus().collect()],
+        groups => groups.to_vec(),
+    };
+    let switches = (topology.npu_count()..topology.device_count()).map(DeviceId::from);
+    let mut counts = vec![0; nodes.len()];
+    for switch in switches {
+        let can = topology
+            .offload(switch)
+            .is_some_and(|can| can.sums && can.multicasts);
+        let joined = |npu: &NpuId| {
+            let device = npu.device();
+            !topology.links_from_to(device, switch).is_empty()
+                && !topology.links_from_to(switch, device).is_empty()
+        };
+        let of: Vec<usize> = (0..nodes.len())
+            .filter(|&node| can && nodes[node].iter().all(joined))
+            .collect();
+        if of.len() > 1 {
+            return false;
+        }
+        of.iter().for_each(|&node| counts[node] += 1);
+    }
+    counts.iter().all(|&count| count > 0 && count == counts[0])
+        && nodes
+            .iter()
+            .all(|node| node.len() > 1 && node.len() == nodes[0].len())
+        && (kind == CollectiveKind::AllReduce || nodes.len() == 1)
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn whatever_looks_at_nodes_is_right_where_nodes_share_switches(seed in any::<u64>()) {
+        let mut draw = Seed(seed);
+        let topology = Arc::new(shared_switches(&mut draw));
+        for kind in CollectiveKind::NAMED {
+            let collective = Collective::among_all(kind, &topology, 10_000).expect("a collective");
+            for algorithm in OF_NODES {
+                let applies = check_applicable(&topology, &collective, algorithm);
+                if algorithm == Algorithm::NcclNvls && algorithm.supports(kind) {
+                    let expected = sums_in_each_node(&topology, kind);
+                    prop_assert_eq!(applies.is_ok(), expected, "{}: {:?}", kind, applies);
+                }
+                if applies.is_err() {
+                    continue;
+                }
+                let options = PlanOptions {
+                    chunks: Some(1),
+                    ..PlanOptions::new(algorithm)
+                };
+                let made = plan(&topology, &collective, &options, &mut Silent).expect("it applies");
+                let verdict = verify(Arc::new(made), topology.clone(), &mut Silent);
+                prop_assert!(verdict.is_ok(), "{algorithm} {kind}: {:?}", verdict.err());
             }
         }
     }

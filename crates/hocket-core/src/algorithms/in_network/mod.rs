@@ -55,7 +55,8 @@ fn serves(can: &Offload, kind: CollectiveKind) -> bool {
 pub(super) fn transfers(topology: &Topology, collective: &Collective, chunks: u128) -> u128 {
     let slices = usize::try_from(chunks).unwrap_or(usize::MAX);
     let trees = share::trees(topology, collective, slices).list;
-    transfers_along(collective, &trees, chunks)
+    let edges = trees.iter().map(|tree| tree.edges.len() as u128).sum();
+    transfers_of(collective, edges, chunks)
 }
 
 /// Whether a kind has a pass up, in which it sums, and one down, in which it copies.
@@ -91,12 +92,11 @@ pub(super) fn along(job: &Job<'_>, list: Vec<Tree>) -> Result<Plan, PlanError> {
     Ok(Layout::new(topology, collective, &trees, job.chunks).write(plan))
 }
 
-/// Transfers of such a plan, exactly.
-pub(super) fn transfers_along(collective: &Collective, list: &[Tree], chunks: u128) -> u128 {
-    let edges: usize = list.iter().map(|tree| tree.edges.len()).sum();
+/// Transfers of a plan over trees that have so many edges in all, exactly.
+pub(super) fn transfers_of(collective: &Collective, edges: u128, chunks: u128) -> u128 {
     let passes = passes(collective.kind()).into_iter();
-    let each = edges * owners(collective).len() * passes.filter(|&is_made| is_made).count();
-    chunks.saturating_mul(each as u128)
+    let each = owners(collective).len() * passes.filter(|&is_made| is_made).count();
+    chunks.saturating_mul(edges.saturating_mul(each as u128))
 }
 
 /// Chunks by slice, tree and demand; each tree has its share of every demand.

@@ -79,6 +79,10 @@ impl Tree {
                     });
                 }
             }
+            assert!(
+                steps.len() <= self.edges.len(),
+                "a tree has no cycle, or this would never end"
+            );
             let next = before.map_or(0, |before| before + 1);
             let Some(step) = steps.get(next) else {
                 return steps;

@@ -122,9 +122,10 @@ pub fn plan_heads(
             "a head is not an NPU of its node; give one of each node in the order of nodes",
         ));
     }
-    let trees = nvls::trees_of(topology, collective.kind(), heads);
-    let transfers = in_network::transfers_along(collective, &trees, chunks as u128);
+    let edges = nvls::edges(topology, collective.kind(), Some(heads.len()));
+    let transfers = in_network::transfers_of(collective, edges, chunks as u128);
     PlanBuilder::check_size(transfers, memory_limit)?;
+    let trees = nvls::trees_of(topology, collective.kind(), heads);
     let job = Job {
         topology,
         collective,

@@ -86,7 +86,7 @@ pub(super) fn transfers(
             dimensional::transfers(kind, parts, [(npus, Shape::Ring)].into_iter())
         }
         Algorithm::NcclTree => parts.saturating_mul(2 * others),
-        _ => in_network::transfers_along(collective, &nvls::trees(topology, kind), chunks),
+        _ => in_network::transfers_of(collective, nvls::edges(topology, kind, None), chunks),
     }
 }
 

@@ -5,6 +5,8 @@
 //! In NCCL the sum includes what the NPU itself sent to the switch, and the result comes back to it from there; here
 //! neither leaves the NPU, which saves one part in n of what its link carries.
 
+use std::collections::BTreeMap;
+
 use super::channels::is_spread;
 use super::tree::doubled;
 use super::{Roads, rooted};
@@ -32,18 +34,45 @@ pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<St
         ));
     }
     let nodes = nodes(topology);
-    if nodes.iter().any(|node| switches(topology, node).is_empty()) {
+    if nodes.iter().any(|node| node.len() == 1) {
+        return Some(
+            "a node with one NPU has nothing that a switch could sum; use nccl-ring".to_owned(),
+        );
+    }
+    let switches: Vec<Vec<DeviceId>> = nodes.iter().map(|node| switches(topology, node)).collect();
+    if switches.iter().any(Vec::is_empty) {
         return Some(format!(
             "no switch that sums and multicasts joins all NPUs of each node of {:?}; say in the topology which do \
              (offload), or use nccl-ring",
             topology.name()
         ));
     }
-    let even = nodes.iter().all(|node| {
-        node.len() == nodes[0].len()
-            && switches(topology, node).len() == switches(topology, &nodes[0]).len()
-    });
+    if let Some((switch, [one, other])) = shared(&switches) {
+        return Some(format!(
+            "switch {:?} sums for nodes {one} and {other}, and NCCL sums in each node by itself; make one node of \
+             what it joins (--groups), or use nccl-ring",
+            topology.device(switch).name
+        ));
+    }
+    let even = nodes
+        .iter()
+        .zip(&switches)
+        .all(|(node, those)| node.len() == nodes[0].len() && those.len() == switches[0].len());
     (!even).then(|| "its nodes are not alike; use nccl-ring".to_owned())
+}
+
+/// The first switch that joins all NPUs of several nodes, and two of them: their stars would form a cycle with what
+/// joins the nodes.
+fn shared(switches: &[Vec<DeviceId>]) -> Option<(DeviceId, [usize; 2])> {
+    let mut node_of: BTreeMap<DeviceId, usize> = BTreeMap::new();
+    for (node, those) in switches.iter().enumerate() {
+        for &switch in those {
+            if let Some(before) = node_of.insert(switch, node) {
+                return Some((switch, [before, node]));
+            }
+        }
+    }
+    None
 }
 
 /// How many trees there are.
@@ -53,8 +82,22 @@ pub(super) fn count(topology: &Topology, kind: CollectiveKind) -> usize {
     if kind != CollectiveKind::AllReduce {
         return switches;
     }
-    let ways = if is_spread(topology) { 2 } else { 1 };
-    ways * heads(node.len(), switches)
+    ways(topology) * heads(node.len(), switches)
+}
+
+/// How many trees each head is in.
+fn ways(topology: &Topology) -> usize {
+    if is_spread(topology) { 2 } else { 1 }
+}
+
+/// How many edges all trees have, of so many heads or as many as there are: without making them, as they may be many.
+pub(super) fn edges(topology: &Topology, kind: CollectiveKind, heads: Option<usize>) -> u128 {
+    let nodes = topology.groups().len().max(1);
+    let trees = match heads {
+        Some(heads) if kind == CollectiveKind::AllReduce => ways(topology) * heads,
+        _ => count(topology, kind),
+    };
+    trees as u128 * (topology.npu_count() + nodes - 1) as u128
 }
 
 /// How often an NPU and a switch are paired so that each is in as many pairs as its like.
@@ -137,7 +180,7 @@ pub(super) fn trees_of(
     let mut found = Vec::new();
     for (k, heads) in heads.iter().enumerate() {
         let families = doubled(nodes.len()).into_iter();
-        for family in families.take(if is_spread(topology) { 2 } else { 1 }) {
+        for family in families.take(ways(topology)) {
             let mut edges: Vec<Edge> = (0..nodes.len()).flat_map(|node| star(node, k)).collect();
             let between = family.iter().enumerate();
             edges.extend(between.filter_map(|(node, parent)| {

@@ -1,6 +1,7 @@
 //! NCCL's plans: right on networks of every kind, and as quick as closed forms say.
 
 use super::*;
+use crate::id::DeviceId;
 use crate::simulate::{SimulateOptions, simulate};
 use crate::topology::Offload;
 use crate::topology::build::{self, Nodes};
@@ -147,6 +148,45 @@ fn sums_of_switches_are_proved_and_send_everything_once() {
             }
         }
     }
+}
+
+#[test]
+fn a_switch_of_several_nodes_is_refused() {
+    let npus = |ids: [u32; 2]| ids.map(NpuId).to_vec();
+    // The switch of two nodes, or one of two switches: all four NPUs hang on it.
+    let mut of_both = TopologyBuilder::new("of both");
+    of_both.npus(4);
+    let hubs = [0, 1].map(|i| of_both.switch(format!("hub{i}"), None));
+    for hub in hubs {
+        of_both.offload(hub, Some(Offload::FULL));
+        for npu in 0..4u32 {
+            if hub == hubs[1] || npu < 2 {
+                of_both.both_ways(NpuId(npu).device(), hub, gigabyte(), latency());
+            }
+        }
+    }
+    let of_both = of_both.finish().unwrap();
+    let hub = DeviceId(8);
+    let one = star(8).with_offload(hub, Some(Offload::FULL)).unwrap();
+    let fours = [0, 4].map(|first| (first..first + 4).map(NpuId).collect());
+    for (topology, groups) in [
+        (one, fours.to_vec()),
+        (of_both, vec![npus([0, 1]), npus([2, 3])]),
+    ] {
+        let topology = topology.with_groups(groups).unwrap();
+        let all = among_all(AllReduce, &topology, 100_000);
+        let text = check_applicable(&topology, &all, Algorithm::NcclNvls).unwrap_err();
+        let said = "sums for nodes 0 and 1, and NCCL sums in each node by itself";
+        assert!(text.to_string().contains(said), "{text}");
+    }
+}
+
+#[test]
+fn nodes_of_one_npu_sum_nothing() {
+    let lone = summing(3, 1, 1);
+    let all = among_all(AllReduce, &lone, 100_000);
+    let text = check_applicable(&lone, &all, Algorithm::NcclNvls).unwrap_err();
+    assert!(text.to_string().contains("a node with one NPU"), "{text}");
 }
 
 #[test]
