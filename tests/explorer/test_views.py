@@ -20,9 +20,10 @@ from tests.profiles.test_logs import FORMS, PREFIXES, Run, read, with_prefix
 import hocket as hk
 from hocket import routing, training
 from hocket.cli import run as command
+from hocket.explorer.asked import Asked
 from hocket.explorer.lanes import write_cluster, write_training
 from hocket.explorer.page import fill
-from hocket.explorer.serve import Asked, Server
+from hocket.explorer.serve import Server
 from hocket.explorer.sweep import sweep_page
 
 LOG = """# nThread 1 nGpus 8 minBytes 65536 maxBytes 16777216
@@ -270,9 +271,9 @@ def test_other_documents_are_refused_in_one_line(
     assert not Path("page.html").exists()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with Server("127.0.0.1", 0, Asked(topology="ring:4@25GB/s,700ns", size="1MB"), 5.0) as served:
+    with Server("127.0.0.1", 0, Asked(topology="ring:4@25GB/s,700ns", size="1MB"), 300.0) as served:
         thread = threading.Thread(target=served.serve_forever, daemon=True)
         thread.start()
         yield served

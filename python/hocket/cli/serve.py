@@ -31,11 +31,12 @@ def serve(
         int, typer.Option("--port", help="Port to serve on; 0 takes a free one.")
     ] = 8422,
     seconds: Annotated[
-        float, typer.Option("--time-limit", help="Seconds that a search may take.")
-    ] = 10.0,
+        float, typer.Option("--time-limit", help="Seconds that a request may take in all.")
+    ] = 30.0,
 ) -> None:
     """Show plans live in a browser: a form says what is planned; Ctrl-C ends it."""
-    from hocket.explorer.serve import Asked, Server
+    from hocket.explorer.asked import Asked
+    from hocket.explorer.serve import Server
 
     if not 0 <= port < 1 << 16:
         raise SpecError("--port", f"{port} is no port", "give 0 to 65535")
