@@ -284,6 +284,31 @@ def test_tables_of_sweeps_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert columns.read_tables(files[1:]).schema.field("a").type == pa.string()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_among_the_parts_of_a_sweep_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "part-0.parquet"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="is no file"):
+        columns.read_tables([pipe])
+
+
+def test_programs_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program.xml"
+    program.write_text("<algo>" + " " * 10_000 + "</algo>")
+    monkeypatch.setattr(_memory, "memory_limit", lambda: 100_000)
+    assert run(["check", str(program)]) == 2
+    assert "would take 160.2 kB in memory; the limit is 100 kB" in capsys.readouterr().err
+
+
+def test_spaces_between_values_take_no_time() -> None:
+    from hocket.telemetry.files import _values
+
+    found = list(_values(b"1" + b" \n" * 10_000_000 + b"2", "log"))
+    assert found == [("log, line 1", 1), ("log, line 10000001", 2)]
+
+
 def test_packed_columns_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = blob.pack(np.zeros(4_000_000, np.uint64))
     assert len(packed) < 50_000

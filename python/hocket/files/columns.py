@@ -69,6 +69,9 @@ def read_tables(paths: Sequence[Path], columns: Sequence[str] | None = None) -> 
     OSError, pyarrow.ArrowException
         For what is no such file, or damaged; for columns that differ.
     """
+    for each in paths:
+        if not each.is_file():  # a pipe would be waited for
+            raise OSError(f"{each} is no file")
     found = [pq.read_metadata(path) for path in paths]
     rows = sum(each.num_rows for each in found)
     check_fits(sum(_decoded(each, columns) for each in found), f"{rows:,} rows")

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from hocket._checks import path_of
+from hocket._memory import check_fits
 from hocket._options import options_of
 from hocket._results import Result
 from hocket.collectives.collective import Progress
@@ -19,6 +20,8 @@ from hocket.formats.options import CheckOptions, heeded
 
 MAX_BYTES = 1 << 30
 """Largest file that is read [bytes]."""
+_COPIES = 16
+"""How many times the bytes of a file its program takes in memory, about."""
 _HEAD = 1 << 16
 
 
@@ -139,4 +142,5 @@ def read_file(path: Path) -> tuple[str, Kind]:
         If it cannot be read, or is of no known kind.
     """
     text = read_text(path, "a file of a runtime", most=MAX_BYTES)
+    check_fits(_COPIES * len(text), "what is in it", origin=str(path))
     return text, kind_of(text[:_HEAD], str(path))

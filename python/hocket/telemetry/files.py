@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
@@ -26,6 +27,7 @@ __all__ = ["read_recording"]
 
 _LARGEST = 512 << 20
 """Bytes of a file, also of one that was compressed: a trace is read whole."""
+_SPACES = re.compile(r"[ \t\r\n]*")
 _HEAD = 1 << 16
 """Bytes among which the first is that is not a space."""
 _WHAT = (
@@ -124,7 +126,7 @@ def _values(data: bytes, name: str) -> Iterator[tuple[str, object]]:
     decoder = json.JSONDecoder()
     end, line, counted = 0, 1, 0
     while True:
-        start = _after(text, end)
+        start = _SPACES.match(text, end).end()  # type: ignore[union-attr]
         if start >= len(text):
             return
         line += text.count("\n", counted, start)
@@ -142,13 +144,6 @@ def _values(data: bytes, name: str) -> Iterator[tuple[str, object]]:
             where = f"{name}, line {line}"
             raise SpecError(None, "has a number too long", "give it as written", where) from None
         yield f"{name}, line {line}", value
-
-
-def _after(text: str, end: int) -> int:
-    """Give where the text goes on after spaces."""
-    while end < len(text) and text[end] in " \t\r\n":
-        end += 1
-    return end
 
 
 def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recording:
