@@ -53,10 +53,13 @@ def open_table(path: Path) -> pq.ParquetFile:
     OSError, pyarrow.ArrowException
         If it is none.
     """
-    schema = pq.read_metadata(path).schema
-    columns = map(schema.column, range(len(schema)))
+    return _open(path, pq.read_metadata(path))
+
+
+def _open(path: Path, found: pq.FileMetaData) -> pq.ParquetFile:
+    columns = map(found.schema.column, range(len(found.schema)))
     texts = [each.path for each in columns if each.physical_type == "BYTE_ARRAY"]
-    return pq.ParquetFile(path, read_dictionary=texts)
+    return pq.ParquetFile(path, metadata=found, read_dictionary=texts)
 
 
 def read_tables(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:
@@ -75,7 +78,7 @@ def read_tables(paths: Sequence[Path], columns: Sequence[str] | None = None) -> 
     found = [pq.read_metadata(path) for path in paths]
     rows = sum(each.num_rows for each in found)
     check_fits(sum(_decoded(each, columns) for each in found), f"{rows:,} rows")
-    return pa.concat_tables([_read(path, columns) for path in paths])
+    return pa.concat_tables([_read(*each, columns) for each in zip(paths, found, strict=True)])
 
 
 def _decoded(found: pq.FileMetaData, columns: Collection[str] | None) -> int:
@@ -90,10 +93,10 @@ def _decoded(found: pq.FileMetaData, columns: Collection[str] | None) -> int:
     return size
 
 
-def _read(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    schema = pq.read_schema(path)
+def _read(path: Path, found: pq.FileMetaData, columns: Sequence[str] | None) -> pa.Table:
+    schema = found.schema.to_arrow_schema()
     wanted = list(schema.names if columns is None else columns)
-    with open_table(path) as file:
+    with _open(path, found) as file:
         table = file.read(columns=wanted).select(wanted)
     size = sum(map(_letters, table.columns))
     check_fits(size, f"the texts of its {len(table):,} rows", origin=str(path))
