@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -32,6 +31,8 @@ def limit_to(memory: int, seconds: int | None = None) -> None:
     Memory beyond that cannot be had. Time that is over ends the process by the signal ``SIGXCPU``. No core
     is dumped.
     """
+    import resource  # not everywhere
+
     limits = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_DATA, memory)]
     if seconds is not None:
         used = resource.getrusage(resource.RUSAGE_SELF)
