@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import subprocess
+import sys
+from itertools import pairwise, permutations
 
 import networkx as nx
 import numpy as np
@@ -42,6 +44,16 @@ def test_a_dead_link_of_the_last_npu_is_seen(
     found = hardware_of(failed(network, link))
     assert found.bandwidth == pytest.approx(bandwidth, rel=1e-4)
     assert found.nic_bandwidth == pytest.approx(nics, rel=1e-4)
+
+
+def test_hardware_is_read_without_scipy() -> None:
+    code = """
+import sys, hocket as hk
+hk.nccl.predict("all-reduce", "dgx_a100_2box", size="1 MiB")
+print("scipy" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_what_an_npu_with_all_its_links_sends_is_kept() -> None:
@@ -103,22 +115,16 @@ def test_devices_that_are_alike_are_looked_at_once(
     assert len(counted) <= 4 + 12
 
 
-def one_by_one(topology: Topology) -> tuple[float, float]:
-    """Give the least flow of any NPU to the others, and back: each by itself, by another library."""
+def narrowest(topology: Topology) -> float:
+    """Give the least maximum flow between any two NPUs: each by itself, by another library."""
     graph = nx.DiGraph()
     columns = (topology.link_src, topology.link_dst, topology.link_bandwidth)
     for src, dst, rate in zip(*(column.tolist() for column in columns), strict=True):
         before = graph.get_edge_data(src, dst, {"capacity": 0})["capacity"]
         graph.add_edge(src, dst, capacity=before + rate)
-    npus = range(topology.npu_count)
-    out, back = [], []
-    for npu in npus:
-        joined = graph.copy()
-        joined.add_edges_from((other, "others") for other in npus if other != npu)
-        joined.add_edges_from(("others'", other) for other in npus if other != npu)
-        out.append(nx.maximum_flow_value(joined, npu, "others"))
-        back.append(nx.maximum_flow_value(joined, "others'", npu))
-    return min(out), min(back)
+    return min(
+        nx.maximum_flow_value(graph, a, b) for a, b in permutations(range(topology.npu_count), 2)
+    )
 
 
 @settings(deadline=None, max_examples=60)
@@ -149,7 +155,80 @@ def test_skipping_what_is_alike_changes_nothing(data: st.DataObject) -> None:
     pairs = [(a, b) for a in range(npus) for b in range(a)]
     missing = [pair for pair in pairs if pair not in direct or pair[::-1] not in direct]
     if 2 * len(missing) >= npus:
-        assert found.bandwidth == pytest.approx(min(one_by_one(topology)), rel=1e-4)
+        assert found.bandwidth == pytest.approx(narrowest(topology), rel=1e-4)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_pairs_of_boards_are_held_to_the_cut_between_them(data: st.DataObject) -> None:
+    """Islands of NPUs with wide links among them, a host each, and narrow links between hosts."""
+    islands, size = data.draw(st.integers(2, 4)), data.draw(st.integers(2, 3))
+    npus = islands * size
+    links = [
+        (a, b, 300)
+        for first in range(0, npus, size)
+        for a, b in permutations(range(first, first + size), 2)
+    ]
+    links += [(npu, npus + npu // size, 30) for npu in range(npus)]
+    links += [(npus + npu // size, npu, 30) for npu in range(npus)]
+    rate = st.integers(5, 25)
+    order = data.draw(st.permutations(range(islands)))
+    for a, b in pairwise(order):
+        links += [(npus + a, npus + b, data.draw(rate)), (npus + b, npus + a, data.draw(rate))]
+    src, dst, speeds = (np.array(column) for column in zip(*links, strict=True))
+    topology = Topology.from_arrays(
+        "islands",
+        [f"d{place}" for place in range(npus + islands)],
+        npus,
+        [None] * islands,
+        src.astype(np.uint32),
+        dst.astype(np.uint32),
+        (speeds * 10**9).astype(np.uint64),
+        np.zeros(len(links), np.uint64),
+    )
+    found = hardware_of(topology)
+    assert found.bandwidth == pytest.approx(narrowest(topology), rel=1e-4)
+    assert found.most == pytest.approx(300e9 * (size - 1), rel=1e-4)
+    assert found.is_on_pci
+
+
+def test_links_of_pci_express_are_no_links_between_gpus() -> None:
+    """NVLinks of 25 GB/s beside PCIe 3.0 x16, which carries more than a quarter of one."""
+    links = [(0, 1), (1, 2), (2, 3), (3, 0)]
+    src, dst = zip(*links, *((b, a) for a, b in links), strict=True)
+    hosts = [(npu, 4) for npu in range(4)] + [(4, npu) for npu in range(4)]
+    topology = Topology.from_arrays(
+        "ring with a host",
+        [f"d{place}" for place in range(5)],
+        4,
+        [None],
+        [*src, *(each[0] for each in hosts)],
+        [*dst, *(each[1] for each in hosts)],
+        [25 * 10**9] * 8 + [15_753_846_153] * 8,
+        [0] * 16,
+    )
+    found = hardware_of(topology)
+    assert (found.bandwidth, found.most, found.is_on_pci) == (50e9, 0.0, False)
+
+
+def test_a_spine_that_is_narrower_than_nics_counts() -> None:
+    """Four nodes of two NPUs; between the two halves only 10 GB/s, though each node has 50."""
+    names = [f"d{place}" for place in range(14)]
+    links = [(npu, 8 + npu // 2, 100) for npu in range(8)]
+    links += [(8 + node, 12 + node // 2, 50) for node in range(4)] + [(12, 13, 10)]
+    both = links + [(dst, src, rate) for src, dst, rate in links]
+    topology = Topology.from_arrays(
+        "halves",
+        names,
+        8,
+        [None] * 6,
+        [src for src, _, _ in both],
+        [dst for _, dst, _ in both],
+        [rate * 10**9 for _, _, rate in both],
+        [0] * len(both),
+        groups=[[0, 1], [2, 3], [4, 5], [6, 7]],
+    )
+    assert hardware_of(topology).nic_bandwidth == pytest.approx(10e9)
 
 
 def test_neighbours_are_the_slowest_group_of_any_node() -> None:

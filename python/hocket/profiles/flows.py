@@ -6,18 +6,36 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hocket._core import Topology
+from hocket._core import Topology, bound
+from hocket.collectives.collective import collective_on
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 __all__ = ["Flows"]
 
-_LARGEST_CAPACITY = (1 << 31) - 1
+_PCIE = tuple(
+    each * lanes * 1e9
+    for each in (0.25, 0.5, 8 / 8.125, 16 / 8.125, 32 / 8.125, 64 * 242 / 2048)
+    for lanes in (1, 2, 4, 8, 16)
+)
+"""What PCI Express of each generation carries over so many lanes, one way [bytes/s]."""
+_CLOSE = 3e-4
+"""Share by which topologies round such a rate."""
+_NEVER = 1 << 63
+"""Picoseconds that stand for no way at all."""
+_LEAST_BYTES = 1_000_000
+_BYTES_A_RATE = 1_000
+"""Bandwidth of all links over the bytes of a message: so many that picoseconds tell bandwidths apart."""
 
 
 class Flows:
-    """Finds maximum flows on a network.
+    """Finds maximum flows and narrowest cuts on a network.
+
+    hocket's own bound finds them. Without latencies, a broadcast from one NPU to another takes its bytes
+    over the largest flow, and an all-reduce takes its bytes over the narrowest cut.
 
     Parameters
     ----------
@@ -31,11 +49,28 @@ class Flows:
         self._dst = topology.link_dst.astype(np.int64)
         self._rate = topology.link_bandwidth.astype(np.int64)
         self._is_direct = np.maximum(self._src, self._dst) < self._npus
+        known = np.array(_PCIE)
+        near = np.abs(self._rate[:, None] - known) <= _CLOSE * known
+        self._is_pcie = near.any(axis=1) & ~self._is_direct
+        self._limits = topology.switch_limits
 
     def widest(self, npu: int, *, is_back: bool = False) -> int:
         """Give the bandwidth of the widest link from an NPU, or to it [bytes/s]; 0 if there is none."""
         ends = self._dst if is_back else self._src
         return int(self._rate[ends == npu].max(initial=0))
+
+    def has_pcie(self, devices: NDArray[np.bool_]) -> bool:
+        """Say whether a link between some devices is one of PCI Express."""
+        return bool((self._is_pcie & devices[self._src] & devices[self._dst]).any())
+
+    def reached(self, *, is_back: bool = False) -> NDArray[np.bool_]:
+        """Say of each device whether data from the first NPU gets there, or its data to that NPU."""
+        src, dst = (self._dst, self._src) if is_back else (self._src, self._dst)
+        found = np.zeros(self._count, bool)
+        found[0], count = True, 0
+        while count < (count := int(found.sum())):
+            found[dst[found[src]]] = True
+        return found
 
     def are_joined(self, node: list[int]) -> bool:
         """Say whether a link leads from each NPU of a node to each other, but for a few pairs.
@@ -63,33 +98,77 @@ class Flows:
         sources: list[int],
         ends: list[int],
         *,
-        above: int = 0,
+        above: int = -1,
     ) -> float:
         """Give the largest flow from some NPUs to others over the links among some devices [bytes/s].
-
-        Of links that lead to a switch or away from one, only those above some bandwidth count.
 
         Parameters
         ----------
         devices
             Whether each may carry it, (devices,).
+        above
+            Of links that lead to a switch or away from one, only those with more bandwidth count, and none
+            of PCI Express; by default all.
         """
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import maximum_flow
+        merged, size = self._merged(devices, [sources, ends], above)
+        return _rate(merged, size, "broadcast")
 
-        count = self._count
-        is_here = devices[self._src] & devices[self._dst] & (self._is_direct | (self._rate > above))
-        keys = self._src[is_here] * count + self._dst[is_here]
-        pairs, place = np.unique(keys, return_inverse=True)
-        rates = np.zeros(len(pairs), np.int64)
-        np.add.at(rates, place, self._rate[is_here])
-        unit = max(1, -(-max(int(rates.sum()), 1) // _LARGEST_CAPACITY))
-        own = np.minimum(rates // unit, _LARGEST_CAPACITY)
-        far = np.full(len(sources) + len(ends), _LARGEST_CAPACITY)
-        src = np.concatenate([pairs // count, np.full(len(sources), count), ends])
-        dst = np.concatenate([pairs % count, sources, np.full(len(ends), count + 1)])
-        units = np.concatenate([own, far]).astype(np.int32)
-        shape = (count + 2, count + 2)
-        capacities = csr_array((units, (src.astype(np.int32), dst.astype(np.int32))), shape=shape)
-        found = float(maximum_flow(capacities, count, count + 1).flow_value) * unit
-        return float(f"{found:.6g}")  # capacities were rounded to the unit
+    def narrowest(
+        self, devices: NDArray[np.bool_], parts: Sequence[list[int]], *, above: int = -1
+    ) -> float:
+        """Give what the narrowest cut between parts lets through, the one way or the other [bytes/s].
+
+        Parameters
+        ----------
+        devices, above
+            As of :meth:`most`.
+        parts
+            NPUs that no cut tells apart, as those of a node; at least two of them.
+        """
+        merged, size = self._merged(devices, parts, above)
+        return _rate(merged, size, "all-reduce")
+
+    def _merged(
+        self, devices: NDArray[np.bool_], parts: Sequence[list[int]], above: int
+    ) -> tuple[Topology, int]:
+        """Give the network with one NPU for each part, and bytes that tell its bandwidths apart."""
+        place = np.full(self._count, -1)
+        for number, part in enumerate(parts):
+            place[part] = number
+        rest = np.flatnonzero((place < 0) & devices)
+        place[rest] = np.arange(len(parts), len(parts) + len(rest))
+        is_here = devices[self._src] & devices[self._dst]
+        if above >= 0:
+            is_here &= self._is_direct | ((self._rate > above) & ~self._is_pcie)
+        src, dst, rate = place[self._src[is_here]], place[self._dst[is_here]], self._rate[is_here]
+        is_between = src != dst
+        count = len(parts) + len(rest)
+        keys = src[is_between] * count + dst[is_between]
+        pairs, at = np.unique(keys, return_inverse=True)
+        rates = np.zeros(len(pairs), np.uint64)
+        np.add.at(rates, at, rate[is_between].astype(np.uint64))
+        limits = [
+            None if device < self._npus else self._limits[device - self._npus]
+            for device in rest.tolist()
+        ]
+        merged = Topology.from_arrays(
+            "merged",
+            [str(device) for device in range(count)],
+            len(parts),
+            limits,
+            (pairs // count).astype(np.uint32),
+            (pairs % count).astype(np.uint32),
+            rates,
+            np.zeros(len(pairs), np.uint64),
+        )
+        return merged, max(int(rates.sum()) // _BYTES_A_RATE, _LEAST_BYTES)
+
+
+def _rate(topology: Topology, size: int, kind: str) -> float:
+    """Give the bandwidth of the cut of a collective of all NPUs, the first the root [bytes/s]."""
+    root = {"root": 0} if kind == "broadcast" else {}
+    found = bound(topology, collective_on(kind, topology, size, **root))
+    if found.time_ps >= _NEVER:
+        return 0.0
+    rate = size * 1e12 / dict(found.components)["cut"]
+    return float(f"{rate:.6g}")  # times are rounded to picoseconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from hocket._core import Topology
 from hocket.errors import InfeasibleError
 from hocket.profiles.flows import Flows
 from hocket.topology.symmetry import alike_npus
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Hardware", "hardware_of", "neighbour_bandwidth", "owners"]
 
@@ -25,7 +29,7 @@ class Hardware:
     Attributes
     ----------
     bandwidth
-        What an NPU sends inside its node [bytes/s].
+        What an NPU sends inside its node, and what every cut between its NPUs lets through [bytes/s].
     nic_bandwidth
         What a node sends to others over all its NICs [bytes/s]; 0 for a single node.
     sums
@@ -39,6 +43,8 @@ class Hardware:
         Links that lead out of a node; 0 where that is not known.
     is_switched
         Whether no link leads from one NPU of a node to another.
+    is_on_pci
+        Whether some NPUs of a node reach each other over its hosts alone, as by PCI Express.
     """
 
     bandwidth: float
@@ -48,6 +54,7 @@ class Hardware:
     most: float = 0.0
     nics: int = 0
     is_switched: bool = True
+    is_on_pci: bool = False
 
 
 def hardware_of(topology: Topology) -> Hardware:
@@ -56,10 +63,11 @@ def hardware_of(topology: Topology) -> Hardware:
     The bandwidth of an NPU is a maximum flow from it to the others of its node, or from them to it where
     that is less, over devices that are nearer to this node than to any other, and not over links to hosts
     and NICs: those that lead to a device and have at most a quarter of the bandwidth of the NPU's widest
-    link, and all that lead to a device where a link leads from each NPU of the node to each other (but for
-    a few that are missing, less than one for two NPUs). The bandwidth of the NICs is a maximum flow from
-    all NPUs of a node to all others, or back. NPUs and nodes that are alike are looked at once.
-    A topology that states no nodes (``groups:``) is one node.
+    link or that of PCI Express, and all that lead to a device where a link leads from each NPU of the node
+    to each other (but for a few that are missing, less than one for two NPUs). No more counts than the
+    narrowest cut between NPUs of the node lets through; where those links do not join all NPUs, over all
+    links. The bandwidth of the NICs is what the narrowest cut between nodes lets through. NPUs and nodes
+    that are alike are looked at once. A topology that states no nodes (``groups:``) is one node.
 
     Raises
     ------
@@ -70,14 +78,16 @@ def hardware_of(topology: Topology) -> Hardware:
     if max(map(len, nodes.groups)) < 2:
         right = "give a topology with two or more on each node, or say by groups which form one"
         raise InfeasibleError(None, "its nodes have a single NPU", right)
+    nodes.check_joined(topology)
     found = [nodes.inside(number, npu) for number, npu in nodes.unlike_npus()]
-    bandwidth, most = min(found), max(found)
-    nics = 0.0
-    if len(nodes.groups) > 1:
-        nics = min(nodes.between(number) for number in nodes.unlike())
-        if nics == 0:
-            raise InfeasibleError(None, "its nodes reach no other node", "join them by links")
-    _check_joined(topology)
+    cuts = [
+        nodes.narrowest(number, min(found))
+        for number in nodes.unlike()
+        if len(nodes.groups[number]) > 1
+    ]
+    bandwidth, most = min(*found, *(cut for cut, _ in cuts)), max(found)
+    is_on_pci = any(is_on_pci for _, is_on_pci in cuts)
+    nics = nodes.between() if len(nodes.groups) > 1 else 0.0
     npus = topology.npu_count
     summing = {
         int(nodes.owner[npus + switch])
@@ -87,7 +97,8 @@ def hardware_of(topology: Topology) -> Hardware:
     sums = summing.issuperset(range(len(nodes.groups)))
     size = max(map(len, nodes.groups))
     most = most if most > bandwidth else 0.0
-    return Hardware(bandwidth, nics, sums, size, most, nodes.leaving(), nodes.is_switched())
+    leaving, is_switched = nodes.leaving(), nodes.is_switched()
+    return Hardware(bandwidth, nics, sums, size, most, leaving, is_switched, is_on_pci)
 
 
 class _Nodes:
@@ -136,30 +147,54 @@ class _Nodes:
 
     def inside(self, number: int, npu: int) -> float:
         """Give what an NPU sends to the others of its node, or receives where that is less [bytes/s]."""
-        group = self.groups[number]
-        others = [other for other in group if other != npu]
-        devices = self.owner == number
-        if number not in self._joined:
-            self._joined[number] = self._flows.are_joined(group)
-        if self._joined[number]:
-            devices[self._npus :] = False
-        everything = np.ones_like(devices)
+        devices = self._inside(number)
+        others = [other for other in self.groups[number] if other != npu]
         found = []
         for is_back in (False, True):
             ends = (others, [npu]) if is_back else ([npu], others)
             above = self._flows.widest(npu, is_back=is_back) // _NARROW
             flow = self._flows.most(devices, *ends, above=above)
-            found.append(flow or self._flows.most(everything, *ends))
+            found.append(flow or self._flows.most(np.ones_like(devices), *ends))
         return min(found)
 
-    def between(self, number: int) -> float:
-        """Give what a node sends to all others, or receives where that is less [bytes/s]."""
+    def narrowest(self, number: int, bandwidth: float) -> tuple[float, bool]:
+        """Give what the narrowest cut in a node lets through [bytes/s], and whether hosts alone carry that.
+
+        Where links other than to hosts do not join all NPUs, hosts carry it if their links are those of PCI
+        Express, or carry less than `bandwidth`, what each NPU sends [bytes/s].
+        """
         group = self.groups[number]
-        others = [npu for other in self.groups if other is not group for npu in other]
-        everything = np.ones(len(self.owner), bool)
-        return min(
-            self._flows.most(everything, group, others), self._flows.most(everything, others, group)
-        )
+        parts = [[npu] for npu in group]
+        above = max(map(self._flows.widest, group)) // _NARROW
+        cut = self._flows.narrowest(self._inside(number), parts, above=above)
+        if cut > 0:
+            return cut, False
+        devices = self.owner == number
+        cut = self._flows.narrowest(devices, parts)
+        is_on_pci = cut > 0 and (cut < bandwidth or self._flows.has_pcie(devices))
+        return cut or self._flows.narrowest(np.ones_like(devices), parts), is_on_pci
+
+    def _inside(self, number: int) -> NDArray[np.bool_]:
+        """Say of each device whether it carries what stays in a node."""
+        devices: NDArray[np.bool_] = self.owner == number
+        if number not in self._joined:
+            self._joined[number] = self._flows.are_joined(self.groups[number])
+        if self._joined[number]:
+            devices[self._npus :] = False
+        return devices
+
+    def between(self) -> float:
+        """Give what the narrowest cut between nodes lets through [bytes/s]."""
+        return self._flows.narrowest(np.ones(len(self.owner), bool), self.groups)
+
+    def check_joined(self, topology: Topology) -> None:
+        """Refuse a topology with two NPUs of which one does not reach the other."""
+        both = self._flows.reached() & self._flows.reached(is_back=True)
+        apart = np.flatnonzero(~both[: self._npus])
+        if apart.size:
+            names = topology.device_names
+            wrong = f"{names[0]!r} and {names[int(apart[0])]!r} do not reach each other both ways"
+            raise InfeasibleError(None, wrong, "join them by links, or leave one of them out")
 
     def leaving(self) -> int:
         """Count the links that lead out of the node with the fewest of them; 0 of a lone node."""
@@ -176,34 +211,15 @@ class _Nodes:
         return not bool((near & (self.owner[starts] == self.owner[ends])).any())
 
     def near(self, number: int, group: list[int]) -> float:
-        """Give what each NPU of some neighbours sends to the others of them at least [bytes/s]."""
+        """Give what every cut between some neighbours lets through [bytes/s]."""
         devices = self.owner == number
         devices[: self._npus] = False
         devices[group] = True
-        return min(
-            self._flows.most(devices, [npu], [other for other in group if other != npu])
-            for npu in group
-        )
-
-
-def _check_joined(topology: Topology) -> None:
-    """Refuse a topology with two NPUs of which one does not reach the other."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    count, npus = topology.device_count, topology.npu_count
-    ones = np.ones(topology.link_count, np.int8)
-    links = csr_array((ones, (topology.link_src, topology.link_dst)), shape=(count, count))
-    _, part = connected_components(links, directed=True, connection="strong")
-    apart = np.flatnonzero(part[:npus] != part[0])
-    if apart.size:
-        names = topology.device_names
-        wrong = f"{names[0]!r} and {names[int(apart[0])]!r} do not reach each other both ways"
-        raise InfeasibleError(None, wrong, "join them by links, or leave one of them out")
+        return self._flows.narrowest(devices, [[npu] for npu in group])
 
 
 def neighbour_bandwidth(topology: Topology, npus: int) -> float:
-    """Give what an NPU sends within a group of so many neighbours [bytes/s], over their links and switches.
+    """Give what every cut in a group of so many neighbours lets through [bytes/s].
 
     Parameters
     ----------
