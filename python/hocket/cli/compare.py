@@ -89,6 +89,7 @@ def compare(
                     options=planning,
                     on_result=note,
                     progress=watch,
+                    gpu=spec.gpu,
                 )
             )
     if output.plot is not None:
@@ -264,9 +265,10 @@ def _table(comparisons: Sequence[Comparison]) -> Table:
 
 def _pick(nccl: NcclPrediction) -> str:
     plan = "nccl-nvls" if nccl.algorithm.startswith("nvls") else f"nccl-{nccl.algorithm}"
+    below = "" if nccl.below_bound is None else f"; it stands below the bound: {nccl.below_bound}"
     return (
         f"{nccl.library} {nccl.version} picks {nccl.algorithm} with {nccl.protocol} on "
-        f"{nccl.channels} channels and predicts this; {plan} is the plan, without its protocol"
+        f"{nccl.channels} channels and predicts this; {plan} is the plan, without its protocol{below}"
     )
 
 

@@ -13,6 +13,8 @@ from hocket.cli import options
 from hocket.cli.groups import Nodes, grouped
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import NEVER, Table
+from hocket.errors import listed
+from hocket.nccl.gpus import check_gpu
 from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.profile import Profile, load_profile, profile_of
 from hocket.telemetry.judge import Measured
@@ -73,7 +75,7 @@ class Judging:
         else:
             used = None if spec.profile is None else profile_of(spec)
         own = {each.name: getattr(self, each.name) for each in fields(self)}
-        return MeasuredOptions(**{**own, "profile": used})
+        return MeasuredOptions(**{**own, "profile": used, "gpu": check_gpu(spec, self.gpu)})
 
 
 @grouped
@@ -146,6 +148,12 @@ def _print(found: Measured, output: str | None) -> None:
                 each.verdict,
             )
         console.print(table)
+    below: dict[tuple[str, str], list[str]] = {}
+    for each in found:
+        if each.below_bound is not None:
+            below.setdefault((each.kind, each.below_bound), []).append(format_size(each.size))
+    for (kind, reason), which in below.items():
+        console.print(f"predicted below the bound: {kind} of {listed(which)}: {reason}")
     for span in found.ranges:
         console.print(span.sentence)
     if found.profile is not None:

@@ -13,11 +13,12 @@ from hocket.cli.nccl_graph import graph
 from hocket.cli.nccl_tuner import tuner
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import Table
+from hocket.errors import listed
+from hocket.nccl.gpus import check_gpu
 from hocket.nccl.model import USUAL_CPU
-from hocket.nccl.prediction import check_gpu
 from hocket.nccl.prediction import predict as nccl_predict
 from hocket.topology.build import build_topology
-from hocket.units import format_size
+from hocket.units import format_size, format_time_ps
 
 nccl = typer.Typer(
     help="Say what NCCL would do and does, and write the files by which it does something else.",
@@ -42,8 +43,8 @@ def predict(
         str | None,
         typer.Option(
             "--gpu",
-            help="volta, ampere, hopper or blackwell; by default the one that has such NVLinks. Of "
-            "mi250 and mi300x it is RCCL that is asked.",
+            help="volta, ampere, hopper, blackwell or a compute capability such as sm86; by default "
+            "the one that the dump states or that has such NVLinks. mi250 and mi300x ask RCCL.",
         ),
     ] = None,
     cpu: Annotated[
@@ -58,8 +59,8 @@ def predict(
 ) -> None:
     """Say which algorithm, protocol and channels NCCL or RCCL picks, and what its own model predicts."""
     spec = network.spec()
-    check_gpu(spec, gpu)
-    found = nccl_predict(kind, build_topology(spec), size=size, gpu=gpu, cpu=cpu)
+    named = check_gpu(spec, gpu)
+    found = nccl_predict(kind, build_topology(spec), size=size, gpu=named, cpu=cpu)
     if json:
         options.print_result("nccl-prediction", found.to_dict())
         return
@@ -84,6 +85,14 @@ def predict(
         )
     console.print(table)
     console.print(f"{found.library} picks {found.algorithm} with {found.protocol}")
+    below: dict[str, list[str]] = {}
+    for each, reason in zip(found.choices, found.reasons, strict=True):
+        if reason is not None:
+            below.setdefault(reason, []).append(f"{each.algorithm} with {each.protocol}")
+    if below:
+        console.print(f"bound {format_time_ps(found.bound.time_ps)}: {found.bound.witness}")
+    for reason, names in below.items():
+        console.print(f"below the bound: {listed(names)}: {reason}")
     console.note(
         f"{found.library}'s own prediction ranks algorithms; hocket predict says what is measured"
     )

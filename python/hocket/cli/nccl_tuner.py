@@ -9,6 +9,7 @@ import typer
 from hocket.cli import options
 from hocket.cli.groups import Nodes, grouped
 from hocket.cli.table import NEVER, Table
+from hocket.nccl.gpus import check_gpu
 from hocket.nccl.plugin import AskedPick, ask_tuner
 from hocket.nccl.tuner import LARGEST, TunerRow, tuner_table
 from hocket.profiles.profile import load_profile, profile_of
@@ -24,7 +25,8 @@ Gpu = Annotated[
     str | None,
     typer.Option(
         "--gpu",
-        help="volta, ampere, hopper or blackwell; by default the one that has such NVLinks.",
+        help="volta, ampere, hopper, blackwell or a compute capability such as sm86; by default the "
+        "one that the dump states or that has such NVLinks.",
     ),
 ]
 
@@ -62,7 +64,8 @@ def write(
         used = profile_of(spec)
     elif profile not in (None, "none"):
         used = load_profile(str(profile))
-    table = tuner_table(build_topology(spec), profile=used, gpu=gpu, measured=measured or [])
+    topology, named = build_topology(spec), check_gpu(spec, gpu)
+    table = tuner_table(topology, profile=used, gpu=named, measured=measured or [])
     table.write(output)
     if json:
         options.print_result("nccl-tuner", dict(table.to_dict()))
@@ -109,7 +112,8 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Ask a tuner plugin what it picks, without a GPU, and draw it beside what NCCL picks by itself."""
-    found = ask_tuner(library, network.build(), gpu=gpu)
+    spec = network.spec()
+    found = ask_tuner(library, build_topology(spec), gpu=check_gpu(spec, gpu))
     if json:
         options.print_result("nccl-asked-tuner", dict(found.to_dict()))
         return

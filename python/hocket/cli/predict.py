@@ -11,6 +11,7 @@ from hocket.cli.groups import Nodes, grouped
 from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.collectives.sweep import sizes_of
+from hocket.errors import listed
 from hocket.profiles.prediction import Prediction
 from hocket.profiles.prediction import predict as predict_times
 from hocket.profiles.profile import load_profile, profile_of
@@ -77,5 +78,11 @@ def _print(found: Prediction, name: str) -> None:
         )
     console.print(table)
     console.print(f"profile {found.profile.name}, launched in {found.launch:.3g} us")
+    below: dict[str, list[str]] = {}
+    for each in found.times:
+        if each.below_bound is not None:
+            below.setdefault(each.below_bound, []).append(format_size(each.size))
+    for reason, which in below.items():
+        console.print(f"below the bound on any plan: {listed(which)}: {reason}")
     for line in found.profile.source:
         console.note(line)

@@ -170,6 +170,8 @@ def _print(run: Run, found: PlanPrediction | None) -> None:
             f"{found.protocol}, fixed cost {fixed}, launch {launch}; profile {found.profile.name}"
         )
         table.add_row("on a real machine", f"{took} ({parts})")
+        if found.below_bound is not None:
+            table.add_row("below the bound", found.below_bound)
     options.output().print(table)
 
 

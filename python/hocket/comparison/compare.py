@@ -15,8 +15,8 @@ from hocket.collectives.collective import Progress, collective_of
 from hocket.collectives.outcome import bound_dict, collective_dict
 from hocket.comparison.sizes import check_large
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
-from hocket.nccl.prediction import NcclPrediction
-from hocket.nccl.prediction import predict as nccl_predict
+from hocket.nccl.model import KINDS
+from hocket.nccl.prediction import NcclPrediction, library_on, network_and_gpu, prediction_on
 from hocket.plans.algorithms import (
     PREFIX,
     algorithms,
@@ -37,7 +37,7 @@ from hocket.simulation.options import (
     fidelity_options,
 )
 from hocket.simulation.run import Run, simulate
-from hocket.topology.sources import TopologyLike, as_topology
+from hocket.topology.sources import TopologyLike
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
     class Keywords(CollectiveKeywords, PlanKeywords, FidelityKeywords, total=False):
         """What a call of :func:`compare` may say besides."""
+
+        gpu: str | None
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,8 @@ def compare(
         Called as ``progress(stage, done, total)`` during long work.
     keywords
         `npus`, `root` and `in_place`, see :func:`hocket.collective_on`; options of
-        :class:`hocket.PlanOptions`, and of the fidelity, by their names. `latency` is of both.
+        :class:`hocket.PlanOptions`, and of the fidelity, by their names. `latency` is of both. `gpu` says
+        whose pick is shown, as of :func:`hocket.nccl.predict`.
 
     Raises
     ------
@@ -213,11 +216,11 @@ def compare(
         If a plan is wrong: an error of hocket's own, or of an algorithm of yours that was named. Where
         it was not named, it is among those refused.
     """
-    known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions), *KEYWORDS)
+    known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions), *KEYWORDS, "gpu")
     check_keywords(keywords, known, ("size", "algorithms", "fidelity", "options", "on_result"))
     check_function("on_result", on_result)
     check_function("progress", progress)
-    topology = as_topology(topology)
+    topology, gpu = network_and_gpu(topology, keywords.pop("gpu", None))
     collective, rest = collective_of(kind, topology, size, keywords)
     simulated = fidelity_options(
         fidelity, {key: value for key, value in rest.items() if key in KEYWORDS}
@@ -259,16 +262,19 @@ def compare(
     if algorithms is None and simulated == LinkOptions(latency=options.latency):
         least = entries[0].run.time_ps
         auto = by_promise([each.algorithm for each in entries if each.run.time_ps == least])[0]
-    nccl = None if algorithms is not None else _nccl(collective, topology)
+    nccl = None if algorithms is not None else _nccl(collective, topology, bound, gpu)
     return Comparison(collective, topology, bound, tuple(entries), reasons, auto, nccl)
 
 
-def _nccl(collective: _core.Collective, topology: _core.Topology) -> NcclPrediction | None:
+def _nccl(
+    collective: _core.Collective, topology: _core.Topology, bound: _core.Bound, gpu: str | None
+) -> NcclPrediction | None:
     """Say what NCCL picks, where its model has the collective and the GPUs."""
-    if len(collective.npus) != topology.npu_count:
+    if len(collective.npus) != topology.npu_count or collective.kind not in KINDS:
         return None
     try:
-        return nccl_predict(collective.kind, topology, size=collective.size)
+        library = library_on(topology, gpu)
+        return prediction_on(library, collective.kind, collective.size, bound)
     except (InfeasibleError, SpecError):
         return None
 

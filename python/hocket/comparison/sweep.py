@@ -16,10 +16,11 @@ from hocket.collectives.collective import Progress
 from hocket.collectives.sweep import sizes_of
 from hocket.comparison.compare import Comparison, compare
 from hocket.comparison.crossovers import Crossover, SizeRow, crossovers
+from hocket.nccl.prediction import network_and_gpu
 from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.options import TransferOptions
 from hocket.simulation.run import Run
-from hocket.topology.sources import TopologyLike, as_topology
+from hocket.topology.sources import TopologyLike
 from hocket.units import Quantity, format_size
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def compare_sizes(
     >>> [format(each.size, ",.0f") for each in found.crossovers]
     []
     """
-    network = as_topology(topology)
+    network, keywords["gpu"] = network_and_gpu(topology, keywords.get("gpu"))
     made = [
         compare(
             kind,

@@ -16,6 +16,8 @@ class NcclChoiceData(TypedDict):
     latency_us: float
     bandwidth_bytes_per_s: float
     time_s: float
+    below_bound: str | None
+    """Why it stands below the bound on any plan; null where it does not."""
 
 
 class NcclData(TypedDict):
@@ -34,6 +36,10 @@ class NcclData(TypedDict):
     protocol: str
     channels: int
     time_s: float
+    bound_ps: int
+    """What any plan takes at least."""
+    below_bound: str | None
+    """Why the pick stands below the bound; null where it does not."""
     choices: list[NcclChoiceData]
     """The quickest first."""
 

@@ -22,6 +22,7 @@ from hocket._checks import instance_of
 from hocket.collectives.collective import collective_on
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
+from hocket.nccl.constants import PCI_SHARE
 from hocket.nccl.graphs import ID, JOINTS, Graph, graph_text
 from hocket.nccl.machine import Leg, Machine
 from hocket.nccl.report import plan_graph
@@ -36,8 +37,6 @@ _PATTERN = {joint: number for number, joint in JOINTS.items()}
 _MOST_CHANNELS = 32
 _SPLIT = 25.0
 """GB/s of a channel from which on NCCL makes two of it, as ``ncclTopoDupChannels`` says."""
-_PCI_SHARE = 12.0 / 15.754
-"""What NCCL counts of the raw bandwidth of PCI."""
 _LATENCIES = 1.005
 """What they may take of the rate that is found."""
 _CLOSE = 0.97
@@ -240,7 +239,7 @@ def _counted(machine: Machine) -> float:
     if media <= _FAST:
         generation = machine.generation
         return 1.0 if machine.arch is not None else generation.link / generation.nominal
-    return _PCI_SHARE
+    return PCI_SHARE
 
 
 def _split(machine: Machine, channels: Sequence[Sequence[Leg]], rate: float) -> tuple[int, float]:

@@ -10,11 +10,12 @@ from typing import TypeAlias
 
 from hocket import _core
 from hocket._checks import list_of, path_of, whole
-from hocket.errors import SpecError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.files.complaint import shown_path
-from hocket.nccl.constants import GENERATIONS, Generation
+from hocket.nccl.constants import Generation
+from hocket.nccl.gpus import generation_by_capability, gpu_named
 from hocket.nccl.graphs import ID, Graph, read_graph
-from hocket.nccl.rccl import MACHINES, Tuning
+from hocket.nccl.rccl import Tuning
 from hocket.topology.build import build_topology
 from hocket.topology.dump import read_system, spec_from_systems
 from hocket.topology.spec import TopologySpec
@@ -72,9 +73,9 @@ class Machine:
     @property
     def generation(self) -> Generation:
         """The GPUs by whose constants NCCL's model counts: of the oldest."""
-        oldest = min(gpu[2] for node in self.nodes for gpu in node.system.gpus)
-        names = ((100, "blackwell"), (90, "hopper"), (80, "ampere"), (0, "volta"))
-        return GENERATIONS[next(name for least, name in names if oldest >= least)]
+        return generation_by_capability(
+            min(gpu[2] for node in self.nodes for gpu in node.system.gpus)
+        )
 
     @property
     def cpu(self) -> str | None:
@@ -85,8 +86,11 @@ class Machine:
     @property
     def tuning(self) -> Tuning | None:
         """The machine as RCCL knows it; ``None`` where its model is not known."""
-        name = {"gfx942": "mi300x", "942": "mi300x", "910": "mi250", "gfx90a": "mi250"}
-        return MACHINES.get(name.get(self.arch or "", ""))
+        try:
+            found = None if self.arch is None else gpu_named(self.spec.gpu or "")
+        except InfeasibleError:
+            return None
+        return found if isinstance(found, Tuning) else None
 
     def channels(self, algorithm: str) -> tuple[list[Graph], list[list[Leg]]]:
         """Give the graph of each node, and for each channel what it does in each node.

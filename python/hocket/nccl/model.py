@@ -1,7 +1,7 @@
 """What NCCL picks and predicts: its search for channels, idealised, and its cost model.
 
-The search is idealised: it finds as many channels as the links of a GPU and the NICs of a node carry, of
-the speed that uses them best. NCCL's own walks the topology and may find fewer.
+The search is idealised: it finds as many channels as the narrowest cut in a node and the NICs carry, of the
+speed that uses them best. NCCL's own walks the topology and may find fewer.
 
 Over several nodes it counts whose processors they have: with AMD's posting to a NIC takes twice as long,
 and LL reaches what Ampere's does at most, whatever the GPUs. Where nothing says it they are Intel's.
@@ -17,7 +17,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hocket._checks import one_of
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.constants import (
     BASE,
@@ -29,6 +28,7 @@ from hocket.nccl.constants import (
     NVLINK,
     NVLS_MOST_HEADS,
     PCI,
+    PCI_SHARE,
     POSTING,
     PROTOCOLS,
     RING_LL128,
@@ -61,6 +61,8 @@ USUAL_CPU = "intel"
 """Whose processors nodes have where nothing says it."""
 _G = 1e9
 _MOST_CHANNELS = 32
+_SLOWEST = 0.49
+"""Once there is a channel, slower ones are tried down to this part of its speed."""
 _RECENT = ("hopper", "blackwell")
 _FEWEST_NVLS = 4
 """GPUs of a node up to which NCCL does not sum in switches; stated picks of 2 to 8 GPUs say so."""
@@ -130,19 +132,14 @@ class Choice:
     seconds: float
 
 
-def generation_of(hardware: Hardware, name: str | None = None) -> Generation:
-    """Give the architecture of GPUs by its name, or by the bandwidth of their NVLinks.
+def generation_of(hardware: Hardware) -> Generation:
+    """Return the architecture of GPUs by the bandwidth of their NVLinks.
 
     Raises
     ------
-    SpecError
-        If there is no such name.
     InfeasibleError
         If no GPU of NVIDIA has such NVLinks.
     """
-    if name is not None:
-        one_of("gpu", name, list(GENERATIONS))
-        return GENERATIONS[name]
     bandwidth = hardware.most or hardware.bandwidth
     for most, found in ((160, "volta"), (310, "ampere"), (460, "hopper"), (910, "blackwell")):
         if 0.9 * most * _G <= bandwidth <= most * _G:
@@ -160,6 +157,8 @@ def search(generation: Generation, hardware: Hardware, nodes: int) -> Channels:
     each = hardware.nic_bandwidth / (12.5 * _G) * generation.net_per_100g / nics
     count, speed = 0, 0.0
     for tried in generation.speeds if nodes == 1 else generation.speeds_between:
+        if count > 0 and tried <= _SLOWEST * speed:
+            break
         fit = (
             _times(inside, tried)
             if nodes == 1
@@ -178,6 +177,12 @@ def search(generation: Generation, hardware: Hardware, nodes: int) -> Channels:
     return Channels(count, speed, speed, are_alike)
 
 
+def _links(generation: Generation, hardware: Hardware) -> float:
+    """Give what NCCL counts of what a node's links carry [GB/s]."""
+    share = PCI_SHARE if hardware.is_on_pci else generation.link / generation.nominal
+    return hardware.bandwidth / _G * share
+
+
 def _times(total: float, speed: float) -> int:
     return int(total / speed + 1e-9)
 
@@ -185,10 +190,13 @@ def _times(total: float, speed: float) -> int:
 def _carried(generation: Generation, hardware: Hardware, nodes: int) -> float:
     """Give what all channels may have inside a node [GB/s].
 
-    Where there are several nodes, of each channel one GPU sends to a NIC and to no other GPU.
+    Where there are several nodes, of each channel one GPU sends to a NIC and to no other GPU; on PCI that
+    takes the same link.
     """
-    links = hardware.bandwidth / _G / generation.nominal * generation.link
-    return links if nodes == 1 or hardware.npus < 2 else links * hardware.npus / (hardware.npus - 1)
+    links = _links(generation, hardware)
+    if nodes == 1 or hardware.npus < 2 or hardware.is_on_pci:
+        return links
+    return links * hardware.npus / (hardware.npus - 1)
 
 
 def _tree(generation: Generation, hardware: Hardware, nodes: int, ring: Channels) -> Channels:
@@ -223,7 +231,7 @@ def choices(
         The channels of ``"ring"``, ``"tree"`` and ``"nvls"``, as a file says; by default they are
         searched for.
     host
-        What the nodes are beside their GPUs; by default what is usual.
+        What the nodes are beside their GPUs; by default what is usual, and on PCI as the hardware is.
 
     Raises
     ------
@@ -232,7 +240,7 @@ def choices(
     """
     check_kind(kind, "NCCL")
     given = _searched(npus, nodes, hardware, generation) if graphs is None else graphs
-    asked = _Asked(kind, size, npus, nodes, generation, host or Host())
+    asked = _Asked(kind, size, npus, nodes, generation, host or Host(is_on_pci=hardware.is_on_pci))
     for algorithm, graph in given.items():
         name = _weighed(algorithm, asked)
         for number, protocol in enumerate(PROTOCOLS):
@@ -248,7 +256,8 @@ def _searched(
     ring = search(generation, hardware, nodes)
     found = {"ring": ring, "tree": _tree(generation, hardware, nodes, ring)}
     near = npus // nodes
-    if generation.nvls and hardware.sums and near > _FEWEST_NVLS:
+    is_switched = hardware.sums and not hardware.is_on_pci
+    if generation.nvls and is_switched and near > _FEWEST_NVLS:
         heads = min(near, NVLS_MOST_HEADS)
         speed = _speed_of_sums(generation, hardware, heads)
         found["nvls"] = Channels(heads, speed, ring.rate(3) / heads if nodes > 1 else 0.0)
@@ -276,7 +285,7 @@ def check_kind(kind: object, library: str) -> None:
 
 def _speed_of_sums(generation: Generation, hardware: Hardware, heads: int) -> float:
     """Give the largest speed at which the links carry all channels of sums in switches."""
-    links = hardware.bandwidth / _G / generation.nominal * generation.link
+    links = _links(generation, hardware)
     fit = [speed for speed in generation.speeds if speed * heads <= links]
     return max(fit, default=links / heads)
 

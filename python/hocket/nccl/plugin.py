@@ -20,8 +20,8 @@ from hocket._results import TableResult
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.asking import ALGORITHMS, COLLECTIVES, IGNORED, PROTOCOLS
 from hocket.nccl.model import KINDS
-from hocket.nccl.prediction import Library, library_on
-from hocket.topology.sources import TopologyLike, as_topology
+from hocket.nccl.prediction import Library, library_on, network_and_gpu
+from hocket.topology.sources import TopologyLike
 
 if TYPE_CHECKING:
     from hocket.nccl.data import AskedPickData, AskedTunerData
@@ -159,7 +159,7 @@ def ask_tuner(
     asked = [whole("sizes", size, 0, 2**63 - 1) for size in list_of("sizes", sizes)]
     if not os.path.isfile(path):  # noqa: PTH113 (names that are too long are no files either)
         raise SpecError(None, "there is no such file", "give a tuner's library", origin=str(path))
-    told = library_on(as_topology(topology), gpu)
+    told = library_on(*network_and_gpu(topology, gpu))
     npus, nodes = told.npus, told.nodes
     calls = [
         (COLLECTIVES.index(kind), size, _costs(told, kind, size))

@@ -7,35 +7,28 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hocket._checks import one_of
-from hocket._core import Topology
+from hocket._core import Bound, Topology
 from hocket._results import TableResult
+from hocket.collectives.bounds import bound
+from hocket.collectives.collective import collective_on
 from hocket.errors import SpecError
-from hocket.nccl.constants import GENERATIONS, POSTING, VERSION
-from hocket.nccl.model import USUAL_CPU, Choice, Host, choices, generation_of
-from hocket.nccl.rccl import MACHINES, rccl_choices
+from hocket.nccl.constants import POSTING, VERSION, Generation
+from hocket.nccl.gpus import check_gpu, gpu_named
+from hocket.nccl.model import USUAL_CPU, Choice, Host, check_kind, choices, generation_of
 from hocket.nccl.rccl import VERSION as RCCL_VERSION
+from hocket.nccl.rccl import Tuning, rccl_choices
 from hocket.profiles.flows import Flows
 from hocket.profiles.hardware import Hardware, hardware_of
+from hocket.topology.build import build_topology
 from hocket.topology.sources import TopologyLike, as_topology
-from hocket.topology.spec import TopologySpec
 from hocket.topology.text import from_text
-from hocket.units import parse_size
+from hocket.units import format_time_ps, parse_size
 
 if TYPE_CHECKING:
     from hocket.nccl.data import NcclData
     from hocket.units import Quantity
 
-__all__ = ["Library", "NcclPrediction", "check_gpu", "library_on", "predict"]
-
-_OF_PROFILES = {
-    "v100": "volta",
-    "a100": "ampere",
-    "h100": "hopper",
-    "gh200": "hopper",
-    "b200": "blackwell",
-    "mi300x": "mi300x",
-}
-"""GPUs by the families of shipped profiles."""
+__all__ = ["Library", "NcclPrediction", "library_on", "network_and_gpu", "predict", "prediction_on"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +45,10 @@ class NcclPrediction(TableResult):
         ``"NCCL"`` or ``"RCCL"``, and the version whose model it is.
     choices
         Every algorithm and protocol, the quickest by NCCL's prediction first.
+    bound
+        What any plan takes at least on the topology, and why.
+    reasons
+        For each choice why it stands below the bound; ``None`` where it does not.
     """
 
     kind: str
@@ -62,6 +59,8 @@ class NcclPrediction(TableResult):
     library: str
     version: str
     choices: tuple[Choice, ...]
+    bound: Bound
+    reasons: tuple[str | None, ...]
 
     @property
     def algorithm(self) -> str:
@@ -83,6 +82,11 @@ class NcclPrediction(TableResult):
         """What it predicts for its pick."""
         return self.choices[0].seconds
 
+    @property
+    def below_bound(self) -> str | None:
+        """Why its pick stands below the bound; ``None`` where it does not."""
+        return self.reasons[0]
+
     def to_dict(self) -> NcclData:
         """Give it as values of JSON."""
         return {
@@ -97,6 +101,8 @@ class NcclPrediction(TableResult):
             "protocol": self.protocol,
             "channels": self.channels,
             "time_s": self.seconds,
+            "bound_ps": self.bound.time_ps,
+            "below_bound": self.below_bound,
             "choices": [
                 {
                     "algorithm": each.algorithm,
@@ -105,8 +111,9 @@ class NcclPrediction(TableResult):
                     "latency_us": each.latency,
                     "bandwidth_bytes_per_s": each.bandwidth * 1e9,
                     "time_s": each.seconds,
+                    "below_bound": reason,
                 }
-                for each in self.choices
+                for each, reason in zip(self.choices, self.reasons, strict=True)
             ],
         }
 
@@ -134,8 +141,10 @@ def predict(
     size
         As nccl-tests states it.
     gpu
-        ``"volta"``, ``"ampere"``, ``"hopper"`` or ``"blackwell"``; by default the one whose NVLinks have
-        the bandwidth that the topology states. Of ``"mi250"`` and ``"mi300x"`` it is RCCL that is asked.
+        ``"volta"``, ``"ampere"``, ``"hopper"``, ``"blackwell"`` or a compute capability such as ``"sm86"``.
+        By default the one that the dump states, if the topology is the path of a dump; otherwise the one
+        whose NVLinks have the bandwidth that the topology states. ``"mi250"``, ``"mi300x"`` and names such
+        as ``"gfx942"`` ask RCCL.
     cpu
         Whose processors the nodes have, which counts where there are several: ``"intel"``, ``"amd"``,
         ``"other"``, or ``"mixed"``. RCCL does not ask.
@@ -144,9 +153,9 @@ def predict(
     ------
     SpecError
         If NCCL's model has no such collective, there is no such GPU or processor, or the topology says that
-        its GPUs are others: by its profile, or because RCCL's machines are not built so.
+        its GPUs are others: by its profile or dump, or because RCCL's machines are not built so.
     InfeasibleError
-        If no GPU of NVIDIA has links as in the topology.
+        If no GPU of NVIDIA has links as in the topology, or RCCL has no model of such GPUs.
 
     Examples
     --------
@@ -155,21 +164,42 @@ def predict(
     >>> pick.algorithm, pick.protocol
     ('nvls', 'Simple')
     """
-    if gpu is not None and isinstance(topology, str | PathLike):
-        check_gpu(from_text(str(topology), bandwidth=None, latency=None, option="topology"), gpu)
-    network = as_topology(topology)
+    network, named = network_and_gpu(topology, gpu)
     read = parse_size(size, field="size")
-    library = library_on(network, gpu, cpu)
-    found = library.choices(kind, read)
+    library = library_on(network, named, cpu)
+    check_kind(kind, library.name)
+    limit = bound(network, collective_on(kind, network, read))
+    return prediction_on(library, kind, read, limit)
+
+
+def network_and_gpu(topology: TopologyLike, gpu: str | None) -> tuple[Topology, str | None]:
+    """Return a network, and the GPU that is named or that its dump states.
+
+    Raises
+    ------
+    SpecError
+        If there is no such network, or it has other GPUs.
+    """
+    if not isinstance(topology, str | PathLike):
+        return as_topology(topology), gpu
+    spec = from_text(str(topology), bandwidth=None, latency=None, option="topology")
+    return build_topology(spec), check_gpu(spec, gpu)
+
+
+def prediction_on(library: Library, kind: str, size: int, bound: Bound) -> NcclPrediction:
+    """Return what a library picks for a size [bytes], beside the bound on any plan."""
+    found = library.choices(kind, size)
     return NcclPrediction(
         kind,
-        network.npu_count,
+        library.npus,
         library.nodes,
-        read,
+        size,
         library.gpu,
         library.name,
         library.version,
         tuple(found),
+        bound,
+        tuple(library.why_below(each, bound) for each in found),
     )
 
 
@@ -181,21 +211,28 @@ class Library:
     ----------
     name, version
         ``"NCCL"`` or ``"RCCL"``, and the version whose model it is.
-    gpu
-        Architecture whose constants are used.
+    known
+        The GPUs whose constants are used.
     npus, nodes
         Of the communicator.
+    hardware
+        The machine; RCCL's tables ask nothing of it.
     cpu
         Whose processors its nodes have.
     """
 
     name: str
     version: str
-    gpu: str
+    known: Generation | Tuning
     npus: int
     nodes: int
-    hardware: Hardware | None
+    hardware: Hardware
     cpu: str = USUAL_CPU
+
+    @property
+    def gpu(self) -> str:
+        """Architecture whose constants are used."""
+        return self.known.name
 
     def choices(self, kind: str, size: int) -> list[Choice]:
         """Give every algorithm and protocol that it weighs for a size [bytes], the quickest first.
@@ -206,35 +243,45 @@ class Library:
             If its model has no such collective.
         """
         asked = (kind, size, self.npus, self.nodes)
-        if self.hardware is None:
-            found = list(rccl_choices(*asked, MACHINES[self.gpu]))
+        if isinstance(self.known, Tuning):
+            found = list(rccl_choices(*asked, self.known))
         else:
-            found = list(choices(*asked, self.hardware, GENERATIONS[self.gpu], host=Host(self.cpu)))
+            host = Host(self.cpu, self.hardware.is_on_pci)
+            found = list(choices(*asked, self.hardware, self.known, host=host))
         return sorted(found, key=lambda each: each.seconds)
 
+    def why_below(self, choice: Choice, bound: Bound) -> str | None:
+        """Say why a prediction stands below the bound on any plan; ``None`` where it does not."""
+        if choice.seconds * 1e12 >= bound.time_ps:
+            return None
+        late = by_latency(self.name, choice, bound)
+        if late is not None:
+            return late
+        if isinstance(self.known, Tuning):
+            return f"{self.name} has tables of its own machines and asks nothing of the network"
+        if choice.algorithm in ("tree", "nvls-tree") and self.nodes == 2:
+            return f"{self.name} counts trees of two nodes at up to twice what NICs carry"
+        return f"{self.name}'s search is idealised: so many channels do not fit side by side here"
 
-def check_gpu(spec: TopologySpec, gpu: str | None) -> None:
-    """Refuse a GPU that is not the one whose profile a topology names.
 
-    Raises
-    ------
-    SpecError
-        Naming both.
+def by_latency(who: str, choice: Choice, bound: Bound) -> str | None:
+    """Say that a prediction is below a bound as it counts too little latency, or None if that is not why.
+
+    It is why if the latencies that the network states are longer by half of what is missing, or more.
     """
-    if gpu is None or spec.profile is None or spec.profile.name is None:
-        return
-    one_of("gpu", gpu, [*GENERATIONS, *MACHINES])
-    family = spec.profile.name.partition("-")[0]
-    own = _OF_PROFILES.get(family, gpu)
-    if own != gpu:
-        wrong = f"{spec.name!r} has GPUs of {own} by its profile {spec.profile.name!r}, not {gpu}"
-        raise SpecError("gpu", wrong, "leave it out, or name a topology that has such GPUs")
+    farthest = dict(bound.components).get("latency", 0)
+    missing = bound.time_ps - choice.seconds * 1e12
+    if 2 * (farthest - choice.latency * 1e6) < missing:
+        return None
+    return (
+        f"{who} counts steps by constants of its own, and from end to end the latencies stated here come "
+        f"to {format_time_ps(farthest)}"
+    )
 
 
-def _check_machine(network: Topology, hardware: Hardware, gpu: str) -> None:
+def _check_machine(network: Topology, hardware: Hardware, known: Tuning) -> None:
     """Refuse a network that is not made of machines that RCCL knows: its tables ask no network."""
-    known = MACHINES[gpu]
-    least, most = known.links
+    gpu, (least, most) = known.name, known.links
     own = (hardware.most or hardware.bandwidth) * 1e-9
     node = list(network.groups[0]) if network.groups else list(range(network.npu_count))
     if hardware.sums:
@@ -251,20 +298,18 @@ def _check_machine(network: Topology, hardware: Hardware, gpu: str) -> None:
 
 
 def library_on(network: Topology, gpu: str | None = None, cpu: str = USUAL_CPU) -> Library:
-    """Give what runs on a network: NCCL by the bandwidth of NVLinks, or what a GPU's name says.
+    """Return what runs on a network: NCCL by the bandwidth of NVLinks, or what a GPU's name says.
 
     Raises
     ------
     SpecError, InfeasibleError
         As :func:`predict`.
     """
-    counts = network.npu_count, max(len(network.groups), 1)
-    if gpu is not None:
-        one_of("gpu", gpu, [*GENERATIONS, *MACHINES])
+    known = None if gpu is None else gpu_named(gpu)
     one_of("cpu", cpu, list(POSTING))
     hardware = hardware_of(network)
-    if gpu in MACHINES:
-        _check_machine(network, hardware, gpu)
-        return Library("RCCL", RCCL_VERSION, gpu, *counts, None)
-    generation = generation_of(hardware, gpu)
-    return Library("NCCL", VERSION, generation.name, *counts, hardware, cpu)
+    counts = network.npu_count, max(len(network.groups), 1)
+    if isinstance(known, Tuning):
+        _check_machine(network, hardware, known)
+        return Library("RCCL", RCCL_VERSION, known, *counts, hardware)
+    return Library("NCCL", VERSION, known or generation_of(hardware), *counts, hardware, cpu)

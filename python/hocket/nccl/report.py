@@ -17,6 +17,7 @@ from hocket.nccl.findings import findings_of
 from hocket.nccl.graphs import JOINTS, PLAIN_TREE
 from hocket.nccl.machine import Machine, load_machine
 from hocket.nccl.model import KINDS, USUAL_CPU, Channels, Choice, Host, choices
+from hocket.nccl.prediction import by_latency
 from hocket.nccl.rccl import rccl_choices
 from hocket.plans.choice import fastest
 from hocket.plans.plan import Plan
@@ -230,10 +231,21 @@ def audit_machine(
         best.lower_bound,
         tuple(entries),
         best,
-        tuple(findings_of(machine)),
+        (*_below(entries, best.lower_bound), *findings_of(machine)),
         machine.spec.notes,
         "NCCL" if machine.arch is None else "RCCL",
     )
+
+
+def _below(entries: Sequence[AuditEntry], bound: _core.Bound) -> Iterator[str]:
+    """Give a sentence for each prediction that stands below the bound on any plan, which says why."""
+    for each in entries:
+        if each.predicted is not None and each.predicted.seconds * 1e12 < bound.time_ps:
+            why = by_latency("the model", each.predicted, bound) or (
+                f"the graph file counts {each.channels} channels of {each.speed * 1e-9:.4g} GB/s, more "
+                f"than the network carries ({bound.witness})"
+            )
+            yield f"{each.algorithm} is predicted below the bound: {why}"
 
 
 def _pairs(topology: Any, graph: Any) -> list[tuple[Path, Path | None]]:

@@ -24,15 +24,14 @@ from hocket._results import TableResult
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.files.raw import read_bytes
-from hocket.nccl.constants import MOST_CHANNELS, THREADS, THRESHOLDS, VERSION
+from hocket.nccl.constants import MOST_CHANNELS, THREADS, THRESHOLDS
 from hocket.nccl.model import KINDS
-from hocket.nccl.prediction import Library, library_on
-from hocket.profiles.hardware import Hardware, hardware_of
+from hocket.nccl.prediction import Library, library_on, network_and_gpu
 from hocket.profiles.measurement import Measurement, read_sweeps
 from hocket.profiles.prediction import predict_on
 from hocket.profiles.profile import as_profile
 from hocket.topology.dump import place_in
-from hocket.topology.sources import TopologyLike, as_topology
+from hocket.topology.sources import TopologyLike
 
 if TYPE_CHECKING:
     from hocket.nccl.data import TunerData
@@ -236,13 +235,13 @@ def tuner_table(
     InfeasibleError
         If NCCL's model has no such GPU.
     """
-    network = as_topology(topology)
-    library, hardware = library_on(network, gpu), hardware_of(network)
+    network, named = network_and_gpu(topology, gpu)
+    library = library_on(network, named)
     used = None if profile is None else as_profile(profile)
     npus, nodes = library.npus, library.nodes
     sweeps = _sweeps(measured, npus, nodes)
     comments = [f"for {npus} ranks on {nodes} node{'s'[: nodes != 1]} of {network.name}"]
-    comments.append(f"channels and collectives as NCCL {VERSION} has them")
+    comments.append(f"channels and collectives as {library.name} {library.version} has them")
     rows: list[TunerRow] = []
     for kind in KINDS:
         channels = _channels(kind, library)
@@ -250,16 +249,16 @@ def tuner_table(
             source, parts = "measured", _measured(sweeps[kind])
         elif used is not None:
             source = "predicted by a profile that was fitted to sweeps"
-            parts = _parts(_by_profile(kind, hardware, library, used, channels))
+            parts = _parts(_by_profile(kind, library, used, channels))
         else:
-            source = "predicted by NCCL's own model"
+            source = f"predicted by {library.name}'s own model"
             parts = _parts(_by_model(kind, library))
         comments.append(f"{kind}: {source}")
         for least, most, (algorithm, protocol) in parts:
             total = channels.get(algorithm)
             if total is None:
                 known = ", ".join(channels)
-                why = f"NCCL has no {algorithm} for {kind} here"
+                why = f"{library.name} has no {algorithm} for {kind} here"
                 raise InfeasibleError("measured", why, f"it has {known}")
             for first, last, count in _scaled(least, most, total, (algorithm, protocol), npus):
                 rows.append(TunerRow(kind, first, last, algorithm, protocol, count, nodes, npus))
@@ -285,12 +284,12 @@ def _by_model(kind: str, library: Library) -> Callable[[int], Pick]:
 
 
 def _by_profile(
-    kind: str, hardware: Hardware, library: Library, profile: Profile, channels: dict[str, int]
+    kind: str, library: Library, profile: Profile, channels: dict[str, int]
 ) -> Callable[[int], Pick]:
     counts = library.npus, library.nodes
 
     def pick(size: int) -> Pick:
-        found = predict_on(kind, hardware, *counts, [max(size, 1)], profile).times[0]
+        found = predict_on(kind, library.hardware, *counts, [max(size, 1)], profile).times[0]
         name = found.algorithm
         name = f"{name}-tree" if name == "nvls" and name not in channels else name
         return name, _PROTOCOLS[found.protocol.lower()]

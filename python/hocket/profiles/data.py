@@ -17,6 +17,8 @@ class PredictedTimeData(TypedDict):
     launch_share: float
     """What of the time launching alone would take."""
     busbw_bytes_per_s: float
+    below_bound: str | None
+    """Why it stands below the bound on any plan; null where it does not."""
 
 
 class PredictionData(TypedDict):
@@ -42,6 +44,8 @@ class PlanPredictionData(TypedDict):
     """What the protocol costs once."""
     launch_s: float
     """What launching takes, most of it behind the rest."""
+    below_bound: str | None
+    """Why it stands below the bound on any plan; null where it does not."""
 
 
 class FittedConstantData(TypedDict):

@@ -128,6 +128,16 @@ class Flows:
         merged, size = self._merged(devices, parts, above)
         return _rate(merged, size, "all-reduce")
 
+    def spread(
+        self, devices: NDArray[np.bool_], parts: Sequence[list[int]], *, above: int = -1
+    ) -> float:
+        """Give what each part sends to all others alike at most [bytes/s]; as :meth:`narrowest`."""
+        merged, size = self._merged(devices, parts, above)
+        found = bound(merged, collective_on("all-to-all", merged, size))
+        if found.time_ps >= _NEVER:
+            return 0.0
+        return float(f"{size * (1 - 1 / len(parts)) * 1e12 / found.time_ps:.6g}")
+
     def _merged(
         self, devices: NDArray[np.bool_], parts: Sequence[list[int]], above: int
     ) -> tuple[Topology, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,7 @@ from hocket.topology.symmetry import alike_npus
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Hardware", "hardware_of", "neighbour_bandwidth", "owners"]
+__all__ = ["Hardware", "hardware_for", "hardware_of", "neighbour_bandwidth", "owners"]
 
 _NARROW = 4
 """A link to a switch with at most this part of the widest link's bandwidth is for hosts and NICs."""
@@ -45,6 +45,9 @@ class Hardware:
         Whether no link leads from one NPU of a node to another.
     is_on_pci
         Whether some NPUs of a node reach each other over its hosts alone, as by PCI Express.
+    spread, nic_spread
+        What an NPU sends to all others of its node alike at most, and a node to all others [bytes/s]; 0:
+        as `bandwidth` and `nic_bandwidth`.
     """
 
     bandwidth: float
@@ -55,6 +58,21 @@ class Hardware:
     nics: int = 0
     is_switched: bool = True
     is_on_pci: bool = False
+    spread: float = 0.0
+    nic_spread: float = 0.0
+
+
+def hardware_for(kind: str, topology: Topology) -> Hardware:
+    """Do as :func:`hardware_of`; for an all-to-all say also what NPUs send to all others alike."""
+    found = hardware_of(topology)
+    if kind != "all-to-all":
+        return found
+    nodes = _Nodes(topology)
+    inside = [nodes.spread(number) for number in nodes.unlike() if len(nodes.groups[number]) > 1]
+    between = nodes.spread_between() if len(nodes.groups) > 1 else 0.0
+    return replace(
+        found, spread=min(found.bandwidth, *inside), nic_spread=min(found.nic_bandwidth, between)
+    )
 
 
 def hardware_of(topology: Topology) -> Hardware:
@@ -173,6 +191,22 @@ class _Nodes:
         cut = self._flows.narrowest(devices, parts)
         is_on_pci = cut > 0 and (cut < bandwidth or self._flows.has_pcie(devices))
         return cut or self._flows.narrowest(np.ones_like(devices), parts), is_on_pci
+
+    def spread(self, number: int) -> float:
+        """Give what each NPU of a node sends to all others of it alike at most [bytes/s]."""
+        group = self.groups[number]
+        parts = [[npu] for npu in group]
+        above = max(map(self._flows.widest, group)) // _NARROW
+        spread = self._flows.spread
+        return (
+            spread(self._inside(number), parts, above=above)
+            or spread(self.owner == number, parts)
+            or spread(np.ones(len(self.owner), bool), parts)
+        )
+
+    def spread_between(self) -> float:
+        """Give what each node sends to all others alike at most [bytes/s]."""
+        return self._flows.spread(np.ones(len(self.owner), bool), self.groups)
 
     def _inside(self, number: int) -> NDArray[np.bool_]:
         """Say of each device whether it carries what stays in a node."""

@@ -152,13 +152,15 @@ class Cells:
 def cells_of(rows: Sequence[Measurement], hardware: Hardware) -> Cells:
     """Give what is asked for by rows of one machine."""
     count = len(rows)
+    is_all = np.array([row.kind == "all-to-all" for row in rows], bool)
+    inside, nics = hardware.bandwidth, hardware.nic_bandwidth
     return Cells(
         np.array([KINDS.index(row.kind) for row in rows], np.int64),
         np.array([row.size for row in rows], np.float64),
         np.array([row.npus for row in rows], np.float64),
         np.array([row.nodes for row in rows], np.float64),
-        np.full(count, hardware.bandwidth * 1e-6),
-        np.full(count, max(hardware.nic_bandwidth, 1.0) * 1e-6),
+        np.where(is_all, hardware.spread or inside, inside) * 1e-6,
+        np.maximum(np.where(is_all, hardware.nic_spread or nics, nics), 1.0) * 1e-6,
         np.full(count, hardware.sums),
     )
 

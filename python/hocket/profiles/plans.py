@@ -10,18 +10,19 @@ alone libraries do so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hocket._checks import instance_of, one_of
 from hocket._core import Topology
+from hocket.collectives.bounds import bound
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.profiles.hardware import owners
 from hocket.profiles.law import PROTOCOLS, behind
-from hocket.profiles.profile import Profile, as_profile
+from hocket.profiles.profile import Profile, as_profile, why_below
 from hocket.simulation.run import simulate
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class PlanPrediction:
     moving, fixed, launch
         What the transfers take, the protocol's fixed cost, and the launch [s]; the launch hides behind the
         others.
+    below_bound
+        Why it stands below the bound on any plan; ``None`` where it does not.
     """
 
     profile: Profile
@@ -54,6 +57,7 @@ class PlanPrediction:
     moving: float
     fixed: float
     launch: float
+    below_bound: str | None = None
 
     def to_dict(self) -> PlanPredictionData:
         """Give it as values of JSON."""
@@ -64,6 +68,7 @@ class PlanPrediction:
             "moving_s": self.moving,
             "fixed_s": self.fixed,
             "launch_s": self.launch,
+            "below_bound": self.below_bound,
         }
 
 
@@ -125,7 +130,9 @@ def predict_plan(
         took = float(behind(np.array([start]), np.array([fixed + moving]))[0])
         parts = [value * 1e-6 for value in (took, moving, fixed, start)]
         found.append(PlanPrediction(used, each, *parts))
-    return min(found, key=lambda each: each.seconds)
+    best = min(found, key=lambda each: each.seconds)
+    limit = bound(plan.topology, plan.collective)
+    return replace(best, below_bound=why_below(limit, best.seconds, used))
 
 
 def ends_at_switches(plan: Plan) -> bool:

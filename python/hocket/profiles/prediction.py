@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,14 @@ import numpy as np
 
 from hocket._checks import one_of
 from hocket._results import TableResult
+from hocket.collectives.bounds import bound
+from hocket.collectives.collective import KINDS as COLLECTIVES
+from hocket.collectives.collective import collective_on
 from hocket.collectives.sweep import sizes_of
-from hocket.profiles.hardware import Hardware, hardware_of
+from hocket.profiles.hardware import Hardware, hardware_for
 from hocket.profiles.law import KINDS, bus_factors, cells_of, times, ways_of
 from hocket.profiles.measurement import Measurement
-from hocket.profiles.profile import Profile, as_profile, profile_of
+from hocket.profiles.profile import Profile, as_profile, profile_of, why_below
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.text import from_text
 
@@ -42,6 +45,8 @@ class PredictedTime:
         What of it launching alone would take; near 1, the size hardly matters.
     busbw
         By the definitions of nccl-tests [bytes/s].
+    below_bound
+        Why it stands below the bound on any plan; ``None`` where it does not.
     """
 
     size: int
@@ -50,6 +55,7 @@ class PredictedTime:
     protocol: str
     launch_share: float
     busbw: float
+    below_bound: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,7 @@ class Prediction(TableResult):
                     "protocol": each.protocol,
                     "launch_share": each.launch_share,
                     "busbw_bytes_per_s": each.busbw,
+                    "below_bound": each.below_bound,
                 }
                 for each in self.times
             ],
@@ -146,7 +153,17 @@ def predict(
     network = as_topology(topology)
     nodes = max(len(network.groups), 1)
     read = sizes_of(sizes, field="sizes")
-    return predict_on(kind, hardware_of(network), network.npu_count, nodes, read, used, launch)
+    one_of("kind", kind, KINDS)
+    hardware = hardware_for(kind, network)
+    found = predict_on(kind, hardware, network.npu_count, nodes, read, used, launch)
+    if kind not in COLLECTIVES:
+        return found
+    limits = (bound(network, collective_on(kind, network, each.size)) for each in found.times)
+    times = tuple(
+        replace(each, below_bound=why_below(limit, each.seconds, used))
+        for each, limit in zip(found.times, limits, strict=True)
+    )
+    return replace(found, times=times)
 
 
 def predict_on(

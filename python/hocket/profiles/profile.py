@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from hocket._checks import did_you_mean, instance_of, one_of
+from hocket._core import Bound
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.profiles.blocks import BLOCK_CONSTANTS
@@ -151,6 +152,13 @@ def profile_of(spec: TopologySpec) -> Profile:
     if spec.profile.name is not None:
         return load_profile(spec.profile.name, origin=where)
     return _made(spec.name, spec.profile, where)
+
+
+def why_below(bound: Bound, seconds: float, profile: Profile) -> str | None:
+    """Say why what a profile predicts stands below the bound on any plan; ``None`` where it does not."""
+    if seconds * 1e12 >= bound.time_ps:
+        return None
+    return f"profile {profile.name} was fitted to machines that are quicker than this topology says"
 
 
 def load_profile(name: str, *, origin: str | None = None) -> Profile:

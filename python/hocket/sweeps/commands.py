@@ -274,23 +274,19 @@ def _train(point: Point, tools: Tools) -> list[Row]:
 
 
 def _predict(point: Point, tools: Tools) -> list[Row]:
-    from hocket.profiles.hardware import hardware_of
-    from hocket.profiles.prediction import predict_on
+    from hocket.profiles.prediction import predict
     from hocket.profiles.profile import as_profile, profile_of
 
     network = tools.network(point)
     named = point.get("profile")
     profile = profile_of(network.spec) if named is None else as_profile(str(named))
-    nodes = max(len(network.topology.groups), 1)
     launch = point.get("launch")
-    found = predict_on(
+    found = predict(
         str(point.get("collective", "all-reduce")),
-        hardware_of(network.topology),
-        network.topology.npu_count,
-        nodes,
-        [int(point["size"])],  # type: ignore[arg-type]
-        profile,
-        None if launch is None else str(launch),
+        network.topology,
+        sizes=int(point["size"]),  # type: ignore[arg-type]
+        profile=profile,
+        launch=None if launch is None else str(launch),
     ).times[0]
     return [
         {
@@ -300,6 +296,7 @@ def _predict(point: Point, tools: Tools) -> list[Row]:
             "protocol": found.protocol,
             "launch_share": found.launch_share,
             "busbw_bytes_per_s": found.busbw,
+            "below_bound": found.below_bound,
         }
     ]
 
@@ -479,6 +476,7 @@ def _make(name: str) -> SweptCommand:
         keys = {**NETWORK, **_predicted()}
         columns = {**_NETWORK_COLUMNS, "time_s": "number", "planned_by": "text"}
         columns |= {"protocol": "text", "launch_share": "number", "busbw_bytes_per_s": "number"}
+        columns["below_bound"] = "text"
         return SweptCommand(name, keys, ("topology", "size"), columns, _predict)
     if name == "predict-training":
         keys = {"workload": TEXT, **NETWORK, "parallel": PARALLEL, "batch": wholes(least=1)}

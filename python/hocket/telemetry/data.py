@@ -37,6 +37,8 @@ class MeasuredSizeData(TypedDict):
     """Whether it takes longer than predicted, by more than the tolerance."""
     instead: str | None
     """The library's algorithm that takes as long, where that is not its quickest."""
+    below_bound: str | None
+    """Why the prediction, or the best plan's time, stands below the bound; null where neither does."""
 
 
 class MeasuredRangeData(TypedDict):

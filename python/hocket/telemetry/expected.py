@@ -23,7 +23,7 @@ from hocket.profiles.law import behind, cells_of, launch_behind, ways_of
 from hocket.profiles.measurement import Measurement
 from hocket.profiles.plans import ends_at_switches, predict_plan
 from hocket.profiles.prediction import predict_on
-from hocket.profiles.profile import Profile
+from hocket.profiles.profile import Profile, why_below
 from hocket.simulation.run import simulate
 from hocket.telemetry.calls import KERNEL, Times
 
@@ -71,11 +71,23 @@ class Expectation:
     profile: Profile | None
     library: Library | None
 
-    def bound(self, kind: str, size: int) -> float | None:
-        """Give what any plan takes at least [s]; ``None`` of what is no collective of hocket's."""
+    def bound(self, kind: str, size: int) -> _core.Bound | None:
+        """Give what any plan takes at least; ``None`` of what is no collective of hocket's."""
         if kind not in KINDS:
             return None
-        return bound(self.network, collective_on(kind, self.network, size)).time_ps * 1e-12
+        return bound(self.network, collective_on(kind, self.network, size))
+
+    def why_below(
+        self, kind: str, size: int, seconds: float | None, profile: Profile | None
+    ) -> str | None:
+        """Say why something predicted stands below the bound; ``None`` where it does not."""
+        limit = self.bound(kind, size)
+        if limit is None or seconds is None:
+            return None
+        if profile is not None:
+            return why_below(limit, seconds, profile)
+        pick = self.pick(kind, size)
+        return None if pick is None or self.library is None else self.library.why_below(pick, limit)
 
     def pick(self, kind: str, size: int) -> Choice | None:
         """Give what NCCL picks by its own model; ``None`` where that has no such collective."""

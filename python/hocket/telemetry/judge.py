@@ -18,9 +18,9 @@ from hocket._pictures import draw
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SpecError
-from hocket.nccl.prediction import library_on
+from hocket.nccl.prediction import library_on, network_and_gpu
 from hocket.plans.synthesis import PlanOptions
-from hocket.profiles.hardware import hardware_of
+from hocket.profiles.hardware import hardware_for
 from hocket.profiles.law import KINDS, bus_factors
 from hocket.profiles.profile import Profile, as_profile, profile_of
 from hocket.telemetry.calls import KERNEL, Call, Times, chosen, recorders, times_of
@@ -36,7 +36,7 @@ from hocket.telemetry.verdict import (
     tolerance_at,
     verdicts,
 )
-from hocket.topology.sources import TopologyLike, as_topology
+from hocket.topology.sources import TopologyLike
 from hocket.topology.text import from_text
 
 if TYPE_CHECKING:
@@ -225,9 +225,9 @@ def measured(
     how = options_of(MeasuredOptions, options, keywords)
     plans = options_of(PlanOptions, planning, {})
     used = _profile(topology, how)
-    network = as_topology(topology)
+    network, gpu = network_and_gpu(topology, how.gpu)
     notes: list[str] = []
-    expectation = _expectation(network, used, how.gpu, notes)
+    expectation = _expectation(network, used, gpu, notes)
     calls = _calls(given, expectation, notes, in_place=how.in_place)
     launches: dict[str, float] = {}
     sizes: list[MeasuredSize] = []
@@ -275,7 +275,7 @@ def _expectation(
     nodes = max(len(network.groups), 1)
     found = Expectation(network, nodes, None, profile, None)
     try:
-        found = replace(found, hardware=hardware_of(network))
+        found = replace(found, hardware=hardware_for("all-to-all", network))
         found = replace(found, library=library_on(network, gpu))
     except InfeasibleError as error:
         remedy = "" if error.remedy is None else f"; {error.remedy}"
@@ -342,7 +342,8 @@ def _judged(
         best = bests.get(each.size)
         if best is not None and foreseen is not None and foreseen <= best.seconds:
             best = Best(foreseen, "library")
-        bound = expectation.bound(kind, each.size)
+        limit = expectation.bound(kind, each.size)
+        bound = None if limit is None else limit.time_ps * 1e-12
         allowed = tolerance_at(each.size) if how.tolerance is None else how.tolerance
         plan = None if best is None else best.seconds
         without = None if other is None else other.seconds
@@ -352,6 +353,9 @@ def _judged(
         found.append((each, best, other))
     judged = zip(found, cases, verdicts(cases), strict=True)
     for (each, best, other), case, (verdict, is_over) in judged:
+        # Without a profile the best plan is simulated, which no bound is above.
+        foreseen = [case.predicted, case.best] if profile is not None else [case.predicted]
+        least = min((took for took in foreseen if took is not None), default=None)
         is_other = is_over and verdict == "algorithm" and case.is_otherwise
         yield MeasuredSize(
             kind,
@@ -370,4 +374,5 @@ def _judged(
             verdict,
             is_over,
             other.algorithm if is_other and other is not None else None,
+            expectation.why_below(kind, each.size, least, profile),
         )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hocket._checks import one_of, truth
+from hocket._checks import truth
 from hocket.errors import SpecError
-from hocket.nccl.constants import GENERATIONS
-from hocket.nccl.rccl import MACHINES
+from hocket.nccl.gpus import gpu_named
 from hocket.profiles.profile import Profile, as_profile
 from hocket.units import shown
 
@@ -69,7 +68,7 @@ class MeasuredOptions:
         if self.launch is not None and not isinstance(self.launch, str):
             raise SpecError("launch", f"{shown(self.launch)} is not text", "name a kind of program")
         if self.gpu is not None:
-            one_of("gpu", self.gpu, [*GENERATIONS, *MACHINES])
+            gpu_named(self.gpu)
         truth("in_place", self.in_place)
         truth("plans", self.plans)
         share = self.tolerance

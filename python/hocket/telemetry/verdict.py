@@ -85,6 +85,8 @@ class MeasuredSize:
         Whether it takes longer than predicted, by more than the tolerance.
     instead
         The library's algorithm that takes as long, where that is not its quickest.
+    below_bound
+        Why the prediction stands below the bound; ``None`` where it does not.
     """
 
     kind: str
@@ -103,6 +105,7 @@ class MeasuredSize:
     verdict: Verdict
     is_over: bool
     instead: str | None = None
+    below_bound: str | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -129,6 +132,7 @@ class MeasuredSize:
             "verdict": self.verdict,
             "is_over": self.is_over,
             "instead": self.instead,
+            "below_bound": self.below_bound,
         }
 
 

@@ -75,8 +75,18 @@ def spec_from_systems(
         offloads=(OffloadSpec(sums, ("sum", "multicast")),) if sums else (),
         notes=(*network.notes, *notes),
         origin=origin,
+        gpu=_gpu(systems),
     )
     return spec, network
+
+
+def _gpu(systems: Sequence[_core.nccl.System]) -> str | None:
+    """Name the GPUs: the oldest, as NCCL does; None where nothing says what they are."""
+    architecture = systems[0].gpus[0][3]
+    if architecture is not None:
+        return f"gfx{architecture.removeprefix('gfx')}"
+    oldest = min(gpu[2] for system in systems for gpu in system.gpus)
+    return f"sm{oldest}" if oldest > 0 else None
 
 
 def spec_from_dump(path: Path) -> TopologySpec:

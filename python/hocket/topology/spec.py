@@ -167,6 +167,8 @@ class TopologySpec:
         What real runs cost beside latency and bandwidth.
     costs
         What its parts cost.
+    gpu
+        What its NPUs are, as a dump of NCCL or RCCL states it: ``"sm80"``, ``"gfx942"``.
     lines
         Lines of a file by their places, for messages: of what has failed, of groups and of offload.
     """
@@ -190,6 +192,7 @@ class TopologySpec:
     offloads: tuple[OffloadSpec, ...] = ()
     profile: ProfileSpec | None = None
     costs: CostsSpec | None = None
+    gpu: str | None = None
     lines: Mapping[tuple[str | int, ...], int] = field(
         default_factory=dict, compare=False, repr=False
     )

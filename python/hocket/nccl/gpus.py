@@ -1,0 +1,84 @@
+"""GPUs by their names: architectures, compute capabilities as dumps of NCCL state them, and RCCL's."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from hocket._checks import one_of
+from hocket.errors import InfeasibleError, SpecError
+from hocket.nccl.constants import GENERATIONS, Generation
+from hocket.nccl.rccl import MACHINES, Tuning
+from hocket.topology.spec import TopologySpec
+
+__all__ = ["check_gpu", "generation_by_capability", "gpu_named"]
+
+_BY_CAPABILITY = ((100, "blackwell"), (90, "hopper"), (80, "ampere"), (0, "volta"))
+_OTHER_LINKS = {range(60, 70): (20.0, 18.0), range(86, 87): (14.0625, 12.0)}
+"""NVLinks unlike those of the architecture: as their maker states them, and as NCCL counts them."""
+_BY_ARCHITECTURE = {"gfx942": "mi300x", "gfx90a": "mi250", "gfx910": "mi250"}
+_OF_PROFILES = {
+    "v100": "volta",
+    "a100": "ampere",
+    "h100": "hopper",
+    "gh200": "hopper",
+    "b200": "blackwell",
+    "mi300x": "mi300x",
+}
+"""GPUs by the families of shipped profiles."""
+
+
+def generation_by_capability(capability: int) -> Generation:
+    """Give the constants by which NCCL counts GPUs of a compute capability, such as 86."""
+    name = next(name for least, name in _BY_CAPABILITY if capability >= least)
+    for known, (nominal, link) in _OTHER_LINKS.items():
+        if capability in known:
+            return replace(GENERATIONS[name], nominal=nominal, link=link)
+    return GENERATIONS[name]
+
+
+def gpu_named(name: str) -> Generation | Tuning:
+    """Give what NCCL or RCCL knows of GPUs: ``"ampere"``, ``"sm86"``, ``"mi300x"`` or ``"gfx942"``.
+
+    Raises
+    ------
+    SpecError
+        If there is no such name.
+    InfeasibleError
+        If RCCL has no model of such GPUs.
+    """
+    capability = re.fullmatch(r"sm([1-9][0-9]{1,2})", name) if isinstance(name, str) else None
+    if capability is not None:
+        return generation_by_capability(int(capability[1]))
+    if isinstance(name, str) and re.fullmatch(r"gfx[0-9a-f]{3,4}", name):
+        if name not in _BY_ARCHITECTURE:
+            right = "those of gfx90a (mi250) and gfx942 (mi300x) are"
+            raise InfeasibleError("gpu", f"RCCL's model of {name} is not known", right)
+        return MACHINES[_BY_ARCHITECTURE[name]]
+    one_of("gpu", name, [*GENERATIONS, *MACHINES])
+    return GENERATIONS[name] if name in GENERATIONS else MACHINES[name]
+
+
+def check_gpu(spec: TopologySpec, gpu: str | None) -> str | None:
+    """Give the GPU that is meant: the one that is named, by default the one that a dump states.
+
+    Raises
+    ------
+    SpecError
+        If the topology has others, by its profile or its dump; naming both.
+    """
+    if gpu is None:
+        return spec.gpu
+    asked, where, own = gpu_named(gpu).name, "", None
+    if spec.profile is not None and spec.profile.name is not None:
+        own = _OF_PROFILES.get(spec.profile.name.partition("-")[0])
+        where = f"profile {spec.profile.name!r}"
+    elif spec.gpu is not None:
+        try:
+            own, where = gpu_named(spec.gpu).name, f"dump ({spec.gpu})"
+        except InfeasibleError:
+            own = None
+    if own not in (None, asked):
+        wrong = f"{spec.name!r} has GPUs of {own} by its {where}, not {asked}"
+        raise SpecError("gpu", wrong, "leave it out, or name a topology that has such GPUs")
+    return gpu
