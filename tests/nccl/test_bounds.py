@@ -1,11 +1,13 @@
 """No prediction stands below the proved bound of its network without saying why.
 
-Boxes by chance (``boxes.py``), dumps and shipped machines: the bound is asked for here once more, and what
-NCCL's search finds is compared with the cut that holds it.
+Boxes by chance (``boxes.py``), dumps and shipped machines: what NCCL's search finds is compared with the
+bound, and with the cut that holds it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from hocket._core import Topology
 from hocket.cli import run
 from hocket.collectives.bounds import bound
 from hocket.collectives.collective import collective_on
+from hocket.explorer.sweep import sweep_page
 from hocket.nccl.machine import load_machine
 from hocket.nccl.model import KINDS
 from hocket.nccl.prediction import NcclPrediction, library_on, prediction_on
@@ -51,23 +54,23 @@ def pairs(sm: int = 80, links: int = 12) -> str:
     return PAIRS.format(sockets="\n".join(sockets))
 
 
-def predictions(topology: Topology, gpu: str | None) -> Iterator[NcclPrediction]:
-    """Give the prediction of every collective and size, if a model fits."""
-    try:
-        library = library_on(topology, gpu)
-    except hk.Error:
-        return
-    for kind in KINDS:
-        for size in SIZES:
-            yield prediction_on(
-                library, kind, size, bound(topology, collective_on(kind, topology, size))
-            )
+def predictions(
+    topology: Topology, *gpus: str | None
+) -> Iterator[tuple[str | None, NcclPrediction]]:
+    """Give the prediction of every collective and size, for each of the GPUs of which a model fits."""
+    libraries = {}
+    for gpu in gpus:
+        with contextlib.suppress(hk.Error):
+            libraries[gpu] = library_on(topology, gpu)
+    for kind, size in itertools.product(KINDS, SIZES if libraries else ()):
+        limit = bound(topology, collective_on(kind, topology, size))
+        for gpu, library in libraries.items():
+            yield gpu, prediction_on(library, kind, size, limit)
 
 
-def below(found: NcclPrediction, topology: Topology) -> list[tuple[str, str, float]]:
+def below(found: NcclPrediction) -> list[tuple[str, str, float]]:
     """Give what stands below the bound: algorithm, reason and share; each must have a reason, no other."""
-    collective = collective_on(found.kind, topology, found.size)
-    limit = bound(topology, collective).time_ps
+    limit = found.bound.time_ps
     low = []
     for each, reason in zip(found.choices, found.reasons, strict=True):
         assert (reason is not None) == (each.seconds * 1e12 < limit), (found, each)
@@ -83,9 +86,9 @@ def check_boxes(seeds: range) -> int:
     for seed in seeds:
         spec = boxes.box(seed)
         topology = build_topology(spec)
-        for found in predictions(topology, spec.gpu):
+        for _, found in predictions(topology, spec.gpu):
             told += 1
-            for algorithm, reason, share in below(found, topology):
+            for algorithm, reason, share in below(found):
                 assert (algorithm, reason) == ("nvls-tree", TREES), (seed, found)
                 assert share > 0.9
     return told
@@ -103,8 +106,8 @@ def test_dumps_and_shipped_machines_of_a_few_boxes() -> None:
     small = (name for name in hk.topology.names() if "themis" not in name and "72" not in name)
     machines += [(hk.topology.load(name), None) for name in small]
     for topology, gpu in machines:
-        for found in predictions(topology, gpu):
-            assert not below(found, topology), topology.name
+        for _, found in predictions(topology, gpu):
+            assert not below(found), topology.name
 
 
 @pytest.mark.slow
@@ -112,10 +115,8 @@ def test_two_hundred_boxes_and_every_machine() -> None:
     assert check_boxes(range(200)) > 200 * 10
     for name in hk.topology.names():
         topology = hk.topology.load(name)
-        for gpu in (None, "mi250", "mi300x"):
-            for found in predictions(topology, gpu):
-                low = below(found, topology)
-                assert not low or gpu is not None, name
+        for gpu, found in predictions(topology, None, "mi250", "mi300x"):
+            assert not below(found) or gpu is not None, name
 
 
 @pytest.mark.parametrize(("sm", "links"), [(80, 12), (90, 12), (90, 18), (86, 4)])
@@ -133,7 +134,8 @@ def test_pairs_that_pcie_joins_have_the_channels_that_a_search_finds(
     graphs = hk.nccl.design_graphs(load_machine([(file, None)])).graphs[0]
     ring = next(graph for graph in graphs if graph.id == 0)
     assert len(ring.channels) * ring.speed_intra == pytest.approx(12)
-    compared = hk.compare("all-reduce", file, size="256 MiB", time_limit="1 s")
+    network, gpu = (file, None) if sm == 80 else (hk.topology.load(file), f"sm{sm}")
+    compared = hk.compare("all-reduce", network, size="256 MiB", time_limit="1 s", gpu=gpu)
     assert compared.nccl is not None
     assert compared.nccl.choices == found.choices
 
@@ -212,14 +214,38 @@ def test_what_is_below_says_so_wherever_it_is_shown(
     assert data["time_s"] * 1e12 < data["bound_ps"]
     assert data["below_bound"].startswith("RCCL has tables")
     assert data["choices"][-1]["below_bound"] is None
-    found = hk.compare(
-        "all-reduce", "ndv2_2box", size="1 GiB", gpu="mi250", algorithms=None, time_limit="1 s"
-    )
-    assert found.nccl is not None
-    assert found.nccl.below_bound is not None
     assert run(["compare", "all-reduce", "-t", "switch:8@300GB/s,1ms", "-s", "1KiB"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "it stands below the bound: NCCL counts steps by constants of its own" in said
+
+
+def test_a_graph_file_that_counts_more_than_there_is_is_found(tmp_path: Path) -> None:
+    topology, graph = tmp_path / "pairs.xml", tmp_path / "graph.xml"
+    topology.write_text(pairs())
+    graph.write_text(dumps.alike(range(4), 12, 20))
+    found = hk.nccl.audit(topology, graph, size="256 MiB", options=hk.PlanOptions(time_limit="1 s"))
+    ring = next(each for each in found if each.algorithm == "ring")
+    assert ring.predicted is not None
+    assert ring.predicted.seconds * 1e12 < found.bound.time_ps
+    said = (
+        "ring is predicted below the bound: the graph file counts 12 channels of 20 GB/s, more than"
+    )
+    assert any(each.startswith(said) for each in found.findings)
+    assert any("cut {gpu0, gpu1, cpu0}" in each for each in found.findings)
+
+
+def test_pages_and_judgements_have_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = "switch:8@450GB/s,1ms"
+    page = sweep_page([hk.compare("all-reduce", slow, size="1 KiB", time_limit="1 s").to_dict()])
+    assert page["note"].startswith("at 1 KiB NCCL's prediction is below the bound: NCCL counts")
+    table = tmp_path / "table.csv"
+    table.write_text("collective,gpus,nodes,bytes,time_us\nall_reduce,8,1,1024,5000\n")
+    argv = ["measured", str(table), "-t", slow, "--profile", "h100", "--no-plans"]
+    assert run(argv) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "predicted below the bound: all-reduce of 1 KiB: profile h100 was fitted" in said
 
 
 def test_profiles_of_other_machines_say_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hocket.errors import SpecError
+from hocket.errors import SpecError, listed
+from hocket.units import format_size
 
 if TYPE_CHECKING:
     from hocket.comparison.data import ComparisonData
@@ -33,6 +34,7 @@ def sweep_page(comparisons: Sequence[ComparisonData | Mapping[str, Any]]) -> dic
     bound: list[list[float]] = []
     nccl: list[dict[str, Any]] = []
     best: list[str] = []
+    below: dict[str, list[str]] = {}
     factor = None
     for each in sorted(comparisons, key=lambda each: int(each["size_bytes"])):
         size, rows = each["size_bytes"], each["algorithms"]
@@ -49,6 +51,8 @@ def sweep_page(comparisons: Sequence[ComparisonData | Mapping[str, Any]]) -> dic
         pick = each.get("nccl")
         if pick is not None:
             time_ps = pick["time_s"] * 1e12
+            if pick.get("below_bound") is not None:
+                below.setdefault(pick["below_bound"], []).append(format_size(int(size)))
             nccl.append(
                 {
                     "size": size,
@@ -65,10 +69,19 @@ def sweep_page(comparisons: Sequence[ComparisonData | Mapping[str, Any]]) -> dic
         "format": 1,
         "kind": "sweep",
         "title": f"{kind} among {npus} NPUs of {network}",
-        "note": None,
+        "note": _note(below),
         "factor": factor,
         "lines": [{"name": name, "points": points} for name, points in lines.items()],
         "bound": bound,
         "nccl": nccl,
         "best": best,
     }
+
+
+def _note(below: Mapping[str, Sequence[str]]) -> str | None:
+    """Say at which sizes NCCL's prediction stands below the bound, and why; None where at none."""
+    said = [
+        f"at {listed(sizes)} NCCL's prediction is below the bound: {why}"
+        for why, sizes in below.items()
+    ]
+    return "; ".join(said) or None
