@@ -51,8 +51,9 @@ def sweep_page(comparisons: Sequence[ComparisonData | Mapping[str, Any]]) -> dic
         pick = each.get("nccl")
         if pick is not None:
             time_ps = pick["time_s"] * 1e12
-            if pick.get("below_bound") is not None:
-                below.setdefault(pick["below_bound"], []).append(format_size(int(size)))
+            reason = pick.get("below_bound")
+            if reason is not None:
+                below.setdefault(str(reason), []).append(format_size(int(size)))
             nccl.append(
                 {
                     "size": size,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from hocket._checks import one_of
+from hocket._checks import instance_of, one_of
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.constants import GENERATIONS, Generation
 from hocket.nccl.rccl import MACHINES, Tuning
@@ -47,10 +47,11 @@ def gpu_named(name: str) -> Generation | Tuning:
     InfeasibleError
         If RCCL has no model of such GPUs.
     """
-    capability = re.fullmatch(r"sm([1-9][0-9]{1,2})", name) if isinstance(name, str) else None
+    instance_of(str, "gpu", name, "name one, such as ampere or sm86")
+    capability = re.fullmatch(r"sm([1-9][0-9]{1,2})", name)
     if capability is not None:
         return generation_by_capability(int(capability[1]))
-    if isinstance(name, str) and re.fullmatch(r"gfx[0-9a-f]{3,4}", name):
+    if re.fullmatch(r"gfx[0-9a-f]{3,4}", name):
         if name not in _BY_ARCHITECTURE:
             right = "those of gfx90a (mi250) and gfx942 (mi300x) are"
             raise InfeasibleError("gpu", f"RCCL's model of {name} is not known", right)

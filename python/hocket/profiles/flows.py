@@ -175,9 +175,8 @@ class Flows:
 
 
 def _rate(topology: Topology, size: int, kind: str) -> float:
-    """Give the bandwidth of the cut of a collective of all NPUs, the first the root [bytes/s]."""
-    root = {"root": 0} if kind == "broadcast" else {}
-    found = bound(topology, collective_on(kind, topology, size, **root))
+    """Return the bandwidth of the cut of a collective of all NPUs [bytes/s]; the first one is the root."""
+    found = bound(topology, collective_on(kind, topology, size))
     if found.time_ps >= _NEVER:
         return 0.0
     rate = size * 1e12 / dict(found.components)["cut"]

@@ -128,8 +128,8 @@ def predict_plan(
         fixed = used.values[f"{inside}.fixed"]
         fixed += used.values[f"{each}.far"] if nodes > 1 else 0.0
         took = float(behind(np.array([start]), np.array([fixed + moving]))[0])
-        parts = [value * 1e-6 for value in (took, moving, fixed, start)]
-        found.append(PlanPrediction(used, each, *parts))
+        moving, fixed, launching = (value * 1e-6 for value in (moving, fixed, start))
+        found.append(PlanPrediction(used, each, took * 1e-6, moving, fixed, launching))
     best = min(found, key=lambda each: each.seconds)
     limit = bound(plan.topology, plan.collective)
     return replace(best, below_bound=why_below(limit, best.seconds, used))

@@ -354,8 +354,8 @@ def _judged(
     judged = zip(found, cases, verdicts(cases), strict=True)
     for (each, best, other), case, (verdict, is_over) in judged:
         # Without a profile the best plan is simulated, which no bound is above.
-        foreseen = [case.predicted, case.best] if profile is not None else [case.predicted]
-        least = min((took for took in foreseen if took is not None), default=None)
+        shown = [case.predicted, case.best] if profile is not None else [case.predicted]
+        least = min((took for took in shown if took is not None), default=None)
         is_other = is_over and verdict == "algorithm" and case.is_otherwise
         yield MeasuredSize(
             kind,
