@@ -22,7 +22,7 @@ from hocket.collectives.collective import collective_on
 from hocket.explorer.sweep import sweep_page
 from hocket.nccl.machine import load_machine
 from hocket.nccl.model import KINDS
-from hocket.nccl.prediction import NcclPrediction, library_on, prediction_on
+from hocket.nccl.prediction import NcclPrediction, library_on, network_and_gpu, prediction_on
 from hocket.topology.build import build_topology
 
 from . import boxes, dumps
@@ -104,7 +104,7 @@ def test_dumps_and_shipped_machines_of_a_few_boxes() -> None:
     machines = [(build_topology(spec), spec.gpu) for spec in specs]
     assert len(machines) >= 8
     small = (name for name in hk.topology.names() if "themis" not in name and "72" not in name)
-    machines += [(hk.topology.load(name), None) for name in small]
+    machines += [network_and_gpu(name, None) for name in small]
     for topology, gpu in machines:
         for _, found in predictions(topology, gpu):
             assert not below(found), topology.name
@@ -114,9 +114,9 @@ def test_dumps_and_shipped_machines_of_a_few_boxes() -> None:
 def test_two_hundred_boxes_and_every_machine() -> None:
     assert check_boxes(range(200)) > 200 * 10
     for name in hk.topology.names():
-        topology = hk.topology.load(name)
-        for gpu, found in predictions(topology, None, "mi250", "mi300x"):
-            assert not below(found) or gpu is not None, name
+        topology, own = network_and_gpu(name, None)
+        for gpu, found in predictions(topology, own, "mi250", "mi300x"):
+            assert not below(found) or gpu != own, name
 
 
 @pytest.mark.parametrize(("sm", "links"), [(80, 12), (90, 12), (90, 18), (86, 4)])

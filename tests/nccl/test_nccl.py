@@ -121,7 +121,17 @@ def test_bad_input() -> None:
     with pytest.raises(hk.SpecError, match="cpu: there is no 'epyc'"):
         hk.nccl.predict("all-reduce", "dgx_a100_2box", size="1 MiB", cpu="epyc")
     with pytest.raises(hk.InfeasibleError, match="no NVIDIA GPU has 3"):
-        hk.nccl.predict("all-reduce", "mi300x_8gpu", size="1 MiB")
+        hk.nccl.predict("all-reduce", "mi250_1box", size="1 MiB")
+
+
+@pytest.mark.parametrize(
+    ("machine", "gpu"),
+    [("mi300x_8gpu", "mi300x"), ("hgx_h100_8gpu_validated", "hopper"), ("dgx2_1box", "volta")],
+)
+def test_a_profile_says_what_the_gpus_are(machine: str, gpu: str) -> None:
+    """Their links have bandwidths that NVIDIA states of no GPU."""
+    found = hk.nccl.predict("all-reduce", machine, size="64 MiB")
+    assert (found.gpu, found.below_bound) == (gpu, None)
 
 
 def rccl(

@@ -18,6 +18,7 @@ from hocket.cli.table import NEVER, Cell, Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.comparison.sweep import SizeComparison
+from hocket.nccl.gpus import check_gpu
 from hocket.nccl.prediction import NcclPrediction
 from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.simulation.run import Run
@@ -89,7 +90,7 @@ def compare(
                     options=planning,
                     on_result=note,
                     progress=watch,
-                    gpu=spec.gpu,
+                    gpu=check_gpu(spec, None),
                 )
             )
     if output.plot is not None:

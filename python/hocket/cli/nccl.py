@@ -44,7 +44,7 @@ def predict(
         typer.Option(
             "--gpu",
             help="volta, ampere, hopper, blackwell or a compute capability such as sm86; by default "
-            "the one that the dump states or that has such NVLinks. mi250 and mi300x ask RCCL.",
+            "that of the dump or the profile, or the one with such NVLinks. mi250 and mi300x ask RCCL.",
         ),
     ] = None,
     cpu: Annotated[

@@ -26,7 +26,7 @@ Gpu = Annotated[
     typer.Option(
         "--gpu",
         help="volta, ampere, hopper, blackwell or a compute capability such as sm86; by default the "
-        "one that the dump states or that has such NVLinks.",
+        "one of the dump or the profile, or the one with such NVLinks.",
     ),
 ]
 

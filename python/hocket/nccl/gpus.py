@@ -61,20 +61,19 @@ def gpu_named(name: str) -> Generation | Tuning:
 
 
 def check_gpu(spec: TopologySpec, gpu: str | None) -> str | None:
-    """Give the GPU that is meant: the one that is named, by default the one that a dump states.
+    """Return the GPU that is meant: the one that is named, by default that of the dump or the profile.
 
     Raises
     ------
     SpecError
         If the topology has others, by its profile or its dump; naming both.
     """
+    profile = None if spec.profile is None else spec.profile.name
+    own = None if profile is None else _OF_PROFILES.get(profile.partition("-")[0])
     if gpu is None:
-        return spec.gpu
-    asked, where, own = gpu_named(gpu).name, "", None
-    if spec.profile is not None and spec.profile.name is not None:
-        own = _OF_PROFILES.get(spec.profile.name.partition("-")[0])
-        where = f"profile {spec.profile.name!r}"
-    elif spec.gpu is not None:
+        return spec.gpu or own
+    asked, where = gpu_named(gpu).name, f"profile {profile!r}"
+    if own is None and spec.gpu is not None:
         try:
             own, where = gpu_named(spec.gpu).name, f"dump ({spec.gpu})"
         except InfeasibleError:

@@ -147,7 +147,7 @@ def generation_of(hardware: Hardware) -> Generation:
     raise InfeasibleError(
         "gpu",
         f"no NVIDIA GPU has {bandwidth / _G:g} GB/s of NVLink",
-        f"say which it is: {', '.join(GENERATIONS)}, or for RCCL mi250 or mi300x",
+        f"say which it is: {', '.join(GENERATIONS)}, one such as sm86, or for RCCL mi250 or mi300x",
     )
 
 

@@ -142,9 +142,9 @@ def predict(
         As nccl-tests states it.
     gpu
         ``"volta"``, ``"ampere"``, ``"hopper"``, ``"blackwell"`` or a compute capability such as ``"sm86"``.
-        By default the one that the dump states, if the topology is the path of a dump; otherwise the one
-        whose NVLinks have the bandwidth that the topology states. ``"mi250"``, ``"mi300x"`` and names such
-        as ``"gfx942"`` ask RCCL.
+        By default the one that its dump states or its profile is of, if the topology is given as text;
+        otherwise the one whose NVLinks have the bandwidth that the topology states. ``"mi250"``,
+        ``"mi300x"`` and names such as ``"gfx942"`` ask RCCL.
     cpu
         Whose processors the nodes have, which counts where there are several: ``"intel"``, ``"amd"``,
         ``"other"``, or ``"mixed"``. RCCL does not ask.
