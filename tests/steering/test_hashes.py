@@ -34,6 +34,13 @@ def test_every_algorithm_has_ways(algorithm: str) -> None:
     assert 0 <= hash.way(six, 3) < 3
 
 
+@pytest.mark.parametrize("mapped", ["::ffff:10.0.0.2", "::FFFF:a00:2", "0:0:0:0:0:ffff:0a00:0002"])
+def test_an_address_of_ipv4_is_one_as_ipv6_writes_it(mapped: str) -> None:
+    header = Header("10.0.0.2", "10.0.0.1", 1)
+    assert Header(mapped, "10.0.0.1", 1) == header
+    assert TOR.way(Header(mapped, "10.0.0.1", 1), 64) == TOR.way(header, 64)
+
+
 def test_switches_that_hash_alike_leave_paths_out() -> None:
     stages = [Stage(TOR, 4, 0), Stage(TOR, 2, 1)]
     with pytest.raises(hk.InfeasibleError, match="hash alike"):
@@ -46,6 +53,10 @@ def test_switches_that_hash_alike_leave_paths_out() -> None:
     ("call", "says"),
     [
         (lambda: Header("x", "10.0.0.1", 1), "^src: 'x' is not an IP address"),
+        (
+            lambda: Header("fe80::1%eth0", "fe80::2", 1),
+            "^src: 'fe80::1%eth0' has a zone, .* write fe80::1",
+        ),
         (lambda: Header("fd00::1", "10.0.0.1", 1), "^dst: .* family"),
         (lambda: Header("10.0.0.2", "10.0.0.1", 70_000), "^dport: 70000 is too large"),
         (lambda: Header("10.0.0.2", "10.0.0.1", 1, protocol="x"), "^protocol: there is no 'x'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
 from hocket._checks import instance_of, list_of, one_of, whole
@@ -48,11 +48,15 @@ _QUEUE_PAIRS = (1 << 24) - 1
 
 
 def check_address(field: str, value: object) -> str:
-    """Check that a value is an IP address, and give it in its usual form."""
+    """Return an IP address in its usual form: one of IPv4 that is written as IPv6 as IPv4."""
     try:
-        return str(ip_address(value))  # type: ignore[arg-type]
+        address = ip_address(value)  # type: ignore[arg-type]
     except ValueError:
         raise SpecError(field, f"{shown(value)} is not an IP address", "write 10.1.0.1") from None
+    if isinstance(address, IPv6Address) and address.scope_id is not None:
+        why = f"{shown(value)} has a zone, which no other host knows"
+        raise SpecError(field, why, f"write {str(address).partition('%')[0]}")
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 @dataclass(frozen=True)
