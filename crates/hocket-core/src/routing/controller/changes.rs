@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Controller;
 use super::event::{Announced, Command, FlowId, Reason};
 use super::failover::Repairs;
-use super::flows::{NONE, Row};
+use super::flows::{Key, NONE, Row};
 use super::loads::Side;
 use crate::id::{LinkId, NpuId};
 
@@ -22,6 +22,13 @@ impl Controller {
             return Err(Reason::Local);
         }
         Ok([src, dst])
+    }
+
+    /// Whether a flow lacks its receiver alone, which is gone.
+    fn may_come(&self, flow: &Announced) -> bool {
+        let is_gone = |nic: NpuId| self.is_gone.get(nic.index()).copied();
+        let have_tors = [flow.src, flow.dst].map(|nic| self.fabric.tor_of(nic).is_some());
+        have_tors == [true; 2] && [flow.src, flow.dst].map(is_gone) == [Some(false), Some(true)]
     }
 
     /// Flows start (section 3.5.4). Their ToRs' shares are those with all of them, and flows that hold a path
@@ -54,6 +61,10 @@ impl Controller {
             match self.ends(&flow) {
                 Err(reason) => {
                     self.end_id(flow.id);
+                    if self.may_come(&flow) {
+                        let held = None;
+                        self.waiting.add(Announced { held, ..flow });
+                    }
                     let flow = flow.id;
                     commands.push(Command::Revoke { flow, reason });
                 }
@@ -77,6 +88,7 @@ impl Controller {
     }
 
     fn add_one(&mut self, flow: &Announced, [src, dst]: [u32; 2]) -> Option<u32> {
+        self.waiting.remove(flow.id);
         if let Some(known) = self.flows.find(flow.id) {
             let row = self.flows.row_mut(known);
             if [row.src, row.dst] == [src, dst] && row.from == flow.src && row.job == flow.job {
@@ -138,6 +150,7 @@ impl Controller {
     }
 
     pub(super) fn end_id(&mut self, id: FlowId) {
+        self.waiting.remove(id);
         if let Some(flow) = self.flows.find(id) {
             self.end(flow);
         }
@@ -151,17 +164,31 @@ impl Controller {
         self.flows.remove(flow);
     }
 
-    pub(super) fn set_gone(&mut self, nics: &[NpuId], are_gone: bool) {
-        for &nic in nics {
-            if nic.index() >= self.is_gone.len() {
-                continue;
-            }
-            self.is_gone[nic.index()] = are_gone;
-            if are_gone {
-                let flows: Vec<u32> = self.flows.from(nic).collect();
-                flows.into_iter().for_each(|flow| self.end(flow));
-            }
+    /// Hosts come: the flows that wait for them start.
+    pub(super) fn come(&mut self, nics: &[NpuId], commands: &mut Vec<Command>) {
+        self.set_gone(nics, false);
+        let to = nics.iter().map(|&nic| Key::To(nic));
+        let waiting: Vec<Announced> = to.flat_map(|key| self.waiting.take(key)).collect();
+        self.start(&waiting, commands);
+    }
+
+    /// Hosts are gone, and what they send with them.
+    pub(super) fn go(&mut self, nics: &[NpuId]) {
+        for nic in self.set_gone(nics, true) {
+            self.waiting.take(Key::From(nic));
+            let flows: Vec<u32> = self.flows.from(nic).collect();
+            flows.into_iter().for_each(|flow| self.end(flow));
         }
+    }
+
+    /// Notes which NICs are gone; gives those that the fabric has.
+    fn set_gone(&mut self, nics: &[NpuId], are_gone: bool) -> Vec<NpuId> {
+        let known = nics.iter().filter(|nic| nic.index() < self.is_gone.len());
+        let known: Vec<NpuId> = known.copied().collect();
+        for nic in &known {
+            self.is_gone[nic.index()] = are_gone;
+        }
+        known
     }
 
     /// Of these links, those that work or have failed, with their slots; sorted.

@@ -49,7 +49,8 @@ pub enum Event {
     JobStops(JobId),
     /// A job is forgotten, and all its flows end.
     JobGoes(JobId),
-    /// Hosts' NICs may send and receive; all may at first.
+    /// Hosts' NICs may send and receive; all may at first. Flows to them that were announced while they were gone
+    /// start. What they send themselves is announced by them, flows of patterns included.
     HostsCome(Vec<NpuId>),
     /// Hosts' NICs are gone, and all flows that they send with them.
     HostsGo(Vec<NpuId>),

@@ -1,8 +1,11 @@
-//! Live flows: a slab of rows, each in the list of every link that it takes, of its job and of its sender.
+//! Live flows: a slab of rows, each in the list of every link that it takes, of its job and of its sender. And flows
+//! that wait for their receivers.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
-use super::event::{FlowId, JobId, Reason};
+use super::event::{Announced, FlowId, JobId, Reason};
 use crate::id::NpuId;
 
 /// No row, no choice.
@@ -210,5 +213,53 @@ impl Flows {
     fn listed(&self, head: u32) -> impl Iterator<Item = u32> + '_ {
         let width = self.width;
         self.nodes.after(head).map(move |node| node / width)
+    }
+}
+
+/// What waiting flows are looked up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    To(NpuId),
+    From(NpuId),
+    Of(JobId),
+}
+
+/// Flows that were announced while their receivers were gone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waiting {
+    flows: BTreeMap<FlowId, Announced>,
+    by: BTreeSet<(Key, FlowId)>,
+}
+
+impl Waiting {
+    fn keys(flow: &Announced) -> [(Key, FlowId); 3] {
+        let keys = [Key::To(flow.dst), Key::From(flow.src), Key::Of(flow.job)];
+        keys.map(|key| (key, flow.id))
+    }
+
+    /// A flow waits. Its number must not be among those that do.
+    pub(super) fn add(&mut self, flow: Announced) {
+        self.by.extend(Self::keys(&flow));
+        self.flows.insert(flow.id, flow);
+    }
+
+    pub(super) fn remove(&mut self, flow: FlowId) -> Option<Announced> {
+        let removed = self.flows.remove(&flow)?;
+        for key in Self::keys(&removed) {
+            self.by.remove(&key);
+        }
+        Some(removed)
+    }
+
+    /// Removes the flows of a key, and returns them in the order of their numbers.
+    ///
+    /// # Complexity
+    /// O(flows of the key x log waiting).
+    pub(super) fn take(&mut self, key: Key) -> Vec<Announced> {
+        let of = (key, FlowId(0))..=(key, FlowId(u64::MAX));
+        let of: Vec<FlowId> = self.by.range(of).map(|&(_, flow)| flow).collect();
+        of.into_iter()
+            .filter_map(|flow| self.remove(flow))
+            .collect()
     }
 }

@@ -8,7 +8,7 @@
 use super::Controller;
 use super::event::{Announced, Command, JobId, Reason};
 use super::failover::{self, Chosen};
-use super::flows::NONE;
+use super::flows::{Key, NONE};
 use crate::units::Time;
 
 /// A job that has registered its pattern.
@@ -81,6 +81,7 @@ impl Controller {
                 *last = choice.or(*last);
             }
         }
+        self.waiting.take(Key::Of(id));
         let flows: Vec<u32> = self.flows.of(id).collect();
         flows.into_iter().for_each(|flow| self.end(flow));
     }

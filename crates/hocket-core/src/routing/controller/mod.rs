@@ -40,7 +40,7 @@ use crate::id::LinkId;
 use crate::units::Time;
 use chains::Chains;
 use failover::Repairs;
-use flows::{Flows, NONE, Row};
+use flows::{Flows, NONE, Row, Waiting};
 use jobs::Job;
 use loads::{Loads, Side};
 
@@ -122,6 +122,8 @@ pub struct Controller {
     loads: Loads,
     chains: Chains,
     jobs: BTreeMap<JobId, Job>,
+    /// Flows whose receivers are gone.
+    waiting: Waiting,
     /// Flows that no path is left for.
     stranded: BTreeSet<FlowId>,
     /// ToRs with links that carry more than their share, as less would be too dear; and whether a ToR is
@@ -166,6 +168,7 @@ impl Controller {
             loads: Loads::new(&fabric, options.slack),
             chains: Chains::default(),
             jobs: BTreeMap::new(),
+            waiting: Waiting::default(),
             stranded: BTreeSet::new(),
             pending: VecDeque::new(),
             is_pending: vec![false; 2 * fabric.tors],
@@ -207,8 +210,8 @@ impl Controller {
             Event::JobStarts(job) => self.start_job(now, *job, &mut commands),
             Event::JobStops(job) => self.stop_job(now, *job),
             Event::JobGoes(job) => self.forget(now, *job),
-            Event::HostsCome(nics) => self.set_gone(nics, false),
-            Event::HostsGo(nics) => self.set_gone(nics, true),
+            Event::HostsCome(nics) => self.come(nics, &mut commands),
+            Event::HostsGo(nics) => self.go(nics),
             Event::LinksFail(links) => self.fail(links, ready),
             Event::LinksReturn(links) => self.restore(links),
             Event::Acknowledged(revision, flows) => self.acknowledged(*revision, flows),

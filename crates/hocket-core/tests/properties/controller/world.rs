@@ -90,6 +90,8 @@ pub(super) struct World {
     pub(super) senders: BTreeMap<FlowId, NpuId>,
     pub(super) patterns: BTreeMap<JobId, Vec<Announced>>,
     pub(super) gone: BTreeSet<NpuId>,
+    /// Flows whose receivers are gone.
+    pub(super) waiting: BTreeMap<FlowId, Announced>,
     pub(super) dead: BTreeSet<LinkId>,
     /// Flows that are to keep their paths.
     pub(super) fixed: BTreeSet<FlowId>,
@@ -107,6 +109,7 @@ impl World {
             senders: BTreeMap::new(),
             patterns: BTreeMap::new(),
             gone: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             dead: BTreeSet::new(),
             fixed: BTreeSet::new(),
             moves: 0,
@@ -158,7 +161,8 @@ impl World {
     }
 
     pub(super) fn event(&self, step: &Step) -> Event {
-        let live: Vec<FlowId> = self.flows.keys().copied().collect();
+        let live = self.flows.keys().chain(self.waiting.keys());
+        let live: Vec<FlowId> = live.copied().collect();
         let links = self.all_links();
         match step {
             Step::Start(flows) => {
@@ -227,11 +231,16 @@ impl World {
             Event::LinksReturn(links) => self.dead.retain(|link| !links.contains(link)),
             Event::HostsGo(nics) => {
                 self.gone.extend(nics);
+                self.waiting.retain(|_, flow| !nics.contains(&flow.src));
                 let of = self.senders.iter().filter(|(_, nic)| nics.contains(nic));
                 let of: Vec<FlowId> = of.map(|(&flow, _)| flow).collect();
                 of.into_iter().for_each(|flow| self.end(flow));
             }
-            Event::HostsCome(nics) => self.gone.retain(|nic| !nics.contains(nic)),
+            Event::HostsCome(nics) => {
+                self.gone.retain(|nic| !nics.contains(nic));
+                let waiting: Vec<Announced> = self.waiting.values().copied().collect();
+                waiting.iter().for_each(|flow| self.start(flow));
+            }
             Event::JobComes(job, flows) => {
                 self.patterns.insert(*job, flows.clone());
             }
@@ -240,6 +249,7 @@ impl World {
                 flows.iter().for_each(|flow| self.start(flow));
             }
             Event::JobStops(job) | Event::JobGoes(job) => {
+                self.waiting.retain(|_, flow| flow.job != *job);
                 let of = self.jobs.iter().filter(|(_, of)| *of == job);
                 let of: Vec<FlowId> = of.map(|(&flow, _)| flow).collect();
                 of.into_iter().for_each(|flow| self.end(flow));
@@ -257,8 +267,13 @@ impl World {
             .iter()
             .any(|nic| self.gone.contains(nic));
         if is_gone || ends[0] == ends[1] {
-            return self.end(flow.id);
+            self.end(flow.id);
+            if !self.gone.contains(&flow.src) && self.gone.contains(&flow.dst) {
+                self.waiting.insert(flow.id, *flow);
+            }
+            return;
         }
+        self.waiting.remove(&flow.id);
         let is_same = self
             .flows
             .get(&flow.id)
@@ -277,6 +292,7 @@ impl World {
     }
 
     pub(super) fn end(&mut self, flow: FlowId) {
+        self.waiting.remove(&flow);
         self.flows.remove(&flow);
         self.senders.remove(&flow);
         self.fixed.remove(&flow);
