@@ -12,7 +12,7 @@ pub(super) fn word(why: Why) -> &'static str {
         Why::NoAnswer => "no answer in time",
         Why::Refused(why) => refusal(why),
         Why::Revoked(Reason::Local) => "both ends are below one switch",
-        Why::Revoked(Reason::UnknownHost) => "the receiver is not in the fabric",
+        Why::Revoked(Reason::UnknownHost) => "the receiver's agent is away",
         Why::Revoked(_) => "no path",
         Why::Forgotten => "the controller does not know it",
         Why::Worse => "the path is bad",

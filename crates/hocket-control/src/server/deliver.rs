@@ -99,10 +99,7 @@ impl Server {
             return;
         };
         let (_, name) = names::parse(flow);
-        if let Some(nics) = self.note(host, name, None) {
-            if reason == Reason::UnknownHost {
-                self.outside.insert((nics[1], flow));
-            }
+        if self.note(host, name, None).is_some() {
             self.push(host, Change::Revoke { flow: name, reason });
         }
     }

@@ -8,7 +8,7 @@ use super::host::Flow;
 use super::names;
 use super::output::Audit;
 use crate::directory::HostId;
-use crate::message::{Change, FLOW_IDS, FlowName, HostFlow, JOB_IDS, Refusal};
+use crate::message::{Change, FLOW_IDS, HostFlow, JOB_IDS, Refusal};
 
 impl Server {
     /// A host announces flows. Those that it announced before, with the same ends, are told their paths again.
@@ -131,9 +131,7 @@ impl Server {
         row.digest.remove_flow(&removed.said);
         self.flow_count -= 1;
         self.metrics.ends += 1;
-        let id = names::own(host, flow);
-        self.outside.remove(&(removed.nics[1], id));
-        Some(id)
+        Some(names::own(host, flow))
     }
 
     /// Flows of a host end; those that it does not have are passed over.
@@ -152,43 +150,6 @@ impl Server {
         let left: Vec<_> = left.collect();
         if !left.is_empty() {
             self.tell(Event::FlowsProgress(left));
-        }
-    }
-
-    /// NICs have come back: flows to them are announced once more.
-    pub(super) fn announce_again(&mut self, nics: &[NpuId]) {
-        let mut announced = Vec::new();
-        for &nic in nics {
-            let flows = self
-                .outside
-                .range((nic, FlowId(0))..=(nic, FlowId(u64::MAX)));
-            let flows: Vec<_> = flows.copied().collect();
-            for (_, id) in flows {
-                self.outside.remove(&(nic, id));
-                announced.extend(self.announced(id));
-            }
-        }
-        if !announced.is_empty() {
-            self.tell(Event::FlowsStart(announced));
-        }
-    }
-
-    fn announced(&self, id: FlowId) -> Option<Announced> {
-        match names::parse(id) {
-            (Some(host), FlowName::Own(flow)) => {
-                let row = self.hosts[host.index()].flows.get(&flow)?;
-                Some(Announced {
-                    id,
-                    job: names::own_job(row.said.job),
-                    src: row.nics[0],
-                    dst: row.nics[1],
-                    bytes: row.said.bytes,
-                    held: None,
-                    is_fixed: row.said.is_fixed,
-                })
-            }
-            (_, FlowName::Pattern { job, index }) => self.pattern_flow(job, index),
-            (None, FlowName::Own(_)) => None,
         }
     }
 }

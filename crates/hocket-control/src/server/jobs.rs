@@ -176,7 +176,6 @@ impl Server {
         host.jobs.remove(&id);
         host.pattern_flows -= job.pattern.len();
         host.digest.remove_job(id, job.digest, job.is_live);
-        self.forget_outside(id, &job);
         for &host in job.senders.keys() {
             self.push(host, Change::JobGoes { job: id });
         }
@@ -215,25 +214,14 @@ impl Server {
     }
 
     fn stop(&mut self, id: u32, senders: &[HostId]) {
-        if let Some(mut job) = self.jobs.remove(&id) {
+        if let Some(job) = self.jobs.get_mut(&id) {
             job.told.fill(None);
             job.rates.fill(0);
-            self.forget_outside(id, &job);
-            self.jobs.insert(id, job);
         }
         for &host in senders {
             self.push(host, Change::JobStops { job: id });
         }
         self.tell(Event::JobStops(JobId(id)));
-    }
-
-    fn forget_outside(&mut self, id: u32, job: &Job) {
-        if !self.outside.is_empty() {
-            for (index, nics) in job.nics.iter().enumerate() {
-                self.outside
-                    .remove(&(nics[1], names::pattern(id, index as u32)));
-            }
-        }
     }
 
     /// The flows of a job's pattern that a host sends, with the paths that it holds.
@@ -251,12 +239,6 @@ impl Server {
         let sent = job.senders.get(&host).into_iter().flatten();
         let flow = |&index: &u32| job.announced(id, index, choices.get(&index).copied());
         sent.map(flow).collect()
-    }
-
-    /// One flow of a pattern, as the policy is told of it.
-    pub(super) fn pattern_flow(&self, id: u32, index: u32) -> Option<Announced> {
-        let job = self.jobs.get(&id)?;
-        ((index as usize) < job.pattern.len()).then(|| job.announced(id, index, None))
     }
 
     /// What a host that came was told before of rates and of paths ahead, once more.

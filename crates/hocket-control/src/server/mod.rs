@@ -28,10 +28,9 @@ mod take;
 pub use options::Options;
 pub use output::{Audit, Close, Input, Metrics, Output, SessionId};
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use hocket_core::id::NpuId;
 use hocket_core::routing::controller::{Controller, Event, FlowId, Log};
 
 use crate::directory::{Directory, HostId};
@@ -61,8 +60,6 @@ pub struct Server {
     jobs: BTreeMap<u32, Job>,
     /// Live flows of hosts and flows of patterns.
     flow_count: usize,
-    /// Flows whose receiver is gone, by its NIC.
-    outside: BTreeSet<(NpuId, FlowId)>,
     /// When recovery ends at the latest; `None`: it is over. And hosts that have not come back.
     recovering: Option<Duration>,
     missing: usize,
@@ -102,7 +99,6 @@ impl Server {
             sessions: BTreeMap::new(),
             jobs: BTreeMap::new(),
             flow_count: 0,
-            outside: BTreeSet::new(),
             recovering: Some(now.saturating_add(options.recovery)),
             records: 0,
             stored: 0,

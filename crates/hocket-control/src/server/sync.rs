@@ -29,8 +29,7 @@ impl Server {
         self.compare_links(host, &hello);
         if before == Presence::Gone {
             let nics = self.nics(host);
-            self.tell(Event::HostsCome(nics.clone()));
-            self.announce_again(&nics);
+            self.tell(Event::HostsCome(nics));
         }
         if self.recovering.is_some() {
             self.hosts[host.index()].held = hello.patterns.clone();

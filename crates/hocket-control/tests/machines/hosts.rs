@@ -249,7 +249,10 @@ fn a_silent_host_is_gone_after_lease_and_grace() {
     assert_eq!(desk.server.metrics().lost_hosts, 1);
     let hosts: Vec<HostId> = desk.server.flows().map(|(host, ..)| host).collect();
     assert_eq!(hosts, [HostId(5)]);
-    // A new flow to it has no path until it is back.
+    // A new flow to it has no path until it is back, and one that ends before has none then.
+    let over = desk.open(4, 0, 0);
+    desk.agent(4, Input::Close { flow: over });
+    desk.agent(4, Input::Flush);
     let to_it = desk.open(5, 0, 0);
     assert_eq!(whys(&desk, to_it), [Why::Revoked(Reason::UnknownHost)]);
     assert!(desk.choice(5, other).is_some());
