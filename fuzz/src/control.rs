@@ -81,6 +81,7 @@ fn service(draw: &mut Draw<'_>) {
     let mut server = new_service(draw, &saved);
     let mut now = Duration::ZERO;
     let mut sequences = BTreeMap::new();
+    let mut asked = 0;
     while !draw.rest().is_empty() {
         now = later(now, draw);
         let session = server::SessionId(draw.below(6) as u64);
@@ -99,7 +100,15 @@ fn service(draw: &mut Draw<'_>) {
                 record: draw.near(8).into(),
             },
             6 => server::Input::Prepare,
-            7 | 8 => server::Input::Tick,
+            7 => server::Input::Tick,
+            8 => {
+                asked += 1;
+                match asked % 3 {
+                    0 => server::Input::Unstored { record: asked },
+                    1 => server::Input::Ask { question: asked },
+                    _ => server::Input::Tick,
+                }
+            }
             _ => {
                 let sequence: &mut u64 = sequences.entry(session.0).or_default();
                 *sequence = near(draw, sequence.saturating_add(1));
@@ -305,7 +314,7 @@ impl Pair {
                     let session = agent::SessionId(session.0);
                     self.hear(agent::Input::Lost { session });
                 }
-                Output::Audit(_) => {}
+                Output::Answer { .. } | Output::Audit(_) => {}
             }
         }
     }

@@ -63,9 +63,12 @@ pub struct Server {
     /// When recovery ends at the latest; `None`: it is over. And hosts that have not come back.
     recovering: Option<Duration>,
     missing: usize,
-    /// Numbers of the last record made, and of the last that is stored.
+    /// Numbers of the last record made, of the last that is stored, and of the last that hosts need not wait for.
     records: u64,
     stored: u64,
+    settled: u64,
+    /// Questions, each with the record that it waits for.
+    questions: VecDeque<(u64, u64)>,
     log: Log,
     metrics: Metrics,
     now: Duration,
@@ -102,6 +105,8 @@ impl Server {
             recovering: Some(now.saturating_add(options.recovery)),
             records: 0,
             stored: 0,
+            settled: 0,
+            questions: VecDeque::new(),
             log: Log::default(),
             metrics: Metrics::default(),
             now,
@@ -156,7 +161,19 @@ impl Server {
             }
             Input::LinksFail { links } => self.operated(links, true),
             Input::LinksReturn { links } => self.operated(links, false),
-            Input::Stored { record } => self.stored = self.stored.max(record.min(self.records)),
+            Input::Ask { question } => {
+                self.questions.push_back((question, self.records));
+                self.answer(self.stored, true);
+            }
+            Input::Stored { record } => {
+                self.stored = self.stored.max(record.min(self.records));
+                self.settled = self.settled.max(self.stored);
+                self.answer(self.stored, true);
+            }
+            Input::Unstored { record } => {
+                self.settled = self.settled.max(record.min(self.records));
+                self.answer(record, false);
+            }
             Input::Prepare => self.tell(Event::Prepare),
             Input::Tick => self.tick(),
         }
@@ -246,6 +263,19 @@ impl Server {
     /// together replay as one log.
     pub fn take_log(&mut self) -> Log {
         std::mem::take(&mut self.log)
+    }
+
+    /// Answers the questions that wait for no record after this one.
+    fn answer(&mut self, record: u64, is_stored: bool) {
+        while let Some(&(question, needed)) = self.questions.front()
+            && needed <= record
+        {
+            self.questions.pop_front();
+            self.outputs.push(Output::Answer {
+                question,
+                is_stored,
+            });
+        }
     }
 
     fn audit(&mut self, what: Audit) {

@@ -42,8 +42,18 @@ pub enum Input {
         /// The links.
         links: Vec<u32>,
     },
-    /// Records up to this number are stored, or storing them was given up.
+    /// Somebody wants to know when all that was said before outlives a crash.
+    Ask {
+        /// The number of the question; none is used twice.
+        question: u64,
+    },
+    /// Records up to this number are stored.
     Stored {
+        /// The number.
+        record: u64,
+    },
+    /// Records up to this number are not stored, and those who wait are to wait no longer. Storing them is tried again.
+    Unstored {
         /// The number.
         record: u64,
     },
@@ -70,12 +80,19 @@ pub enum Output {
         /// Why.
         why: Close,
     },
-    /// Something is to be stored, and [`Input::Stored`] to be said then.
+    /// Something is to be stored, and [`Input::Stored`] or [`Input::Unstored`] to be said then.
     Record {
         /// Its number, one more than that of the record before.
         number: u64,
         /// What is to be stored.
         record: Record,
+    },
+    /// The answer to [`Input::Ask`].
+    Answer {
+        /// The number of the question.
+        question: u64,
+        /// Whether all that was said before it outlives a crash; else a restart would perhaps forget it.
+        is_stored: bool,
     },
     /// Something that operators may want to read later.
     Audit(Audit),

@@ -132,7 +132,7 @@ impl Server {
 
     /// Says up to which number messages are taken, and stored where they must be.
     pub(super) fn tell_taken(&mut self, host: HostId, is_again: bool) {
-        let stored = self.stored;
+        let stored = self.settled;
         let Some(session) = &mut self.hosts[host.index()].session else {
             return;
         };
@@ -194,10 +194,13 @@ impl Server {
         self.operate(known, have_failed, true);
     }
 
+    /// What operators say is stored even where it is nothing new: a controller that has been deposed learns so from the
+    /// store, before anybody is told that it is kept.
     pub(super) fn operate(&mut self, mut links: Vec<u32>, have_failed: bool, is_stored: bool) {
+        let said = links.clone();
         links.retain(|&link| self.links.operate(link, have_failed));
-        if is_stored && !links.is_empty() {
-            let links = links.clone();
+        if is_stored && !said.is_empty() {
+            let links = said;
             self.record(match have_failed {
                 true => Record::LinksFail { links },
                 false => Record::LinksReturn { links },

@@ -59,6 +59,11 @@ pub struct Checks {
     arrivals: BTreeMap<(u32, u32), u32>,
     /// Jobs whose registration was taken.
     kept: BTreeMap<u32, (u32, Vec<PatternFlow>)>,
+    /// What operators said of links: by link, the number of what they said last; and by number, what it was.
+    last_said: BTreeMap<u32, u64>,
+    said: Vec<(u32, bool)>,
+    /// Whether links have failed, as operators were told that it is kept.
+    promised: BTreeMap<u32, bool>,
     /// How often each thing happened, to see that runs are no idle ones.
     pub tally: BTreeMap<&'static str, u64>,
 }
@@ -127,6 +132,12 @@ impl Checks {
                 "a server starts without what was stored: {saved:?}"
             ));
         }
+        for (link, &has_failed) in &self.promised {
+            if saved.failed.contains(link) != has_failed {
+                let why = format!("what operators were told is kept of link {link} is forgotten");
+                self.wrong.get_or_insert(why);
+            }
+        }
         let kept = std::mem::take(&mut self.kept);
         for (job, (_, pattern)) in &kept {
             if saved.jobs.get(job).map(|saved| &saved.pattern) != Some(pattern) {
@@ -134,6 +145,28 @@ impl Checks {
             }
         }
         self.kept = kept;
+    }
+
+    /// Operators say something of a link: gives its number. Until they are answered, either may be kept.
+    pub fn operators_say(&mut self, link: u32, has_failed: bool) -> u64 {
+        let number = self.said.len() as u64;
+        self.said.push((link, has_failed));
+        self.last_said.insert(link, number);
+        if self.promised.get(&link) != Some(&has_failed) {
+            self.promised.remove(&link);
+        }
+        number
+    }
+
+    /// Operators are told that what they said is kept: gives it, unless they have said something else since.
+    pub fn answered(&mut self, number: u64) -> Option<(u32, bool)> {
+        let (link, has_failed) = self.said[number as usize];
+        if self.last_said[&link] != number {
+            return None;
+        }
+        self.count("answers to operators");
+        self.promised.insert(link, has_failed);
+        Some((link, has_failed))
     }
 
     pub fn host_gone(&mut self, host: u32) {

@@ -31,6 +31,8 @@ pub struct Desk {
     pub asked: Vec<(u32, agent::Output)>,
     pub closed: Vec<(u64, Close)>,
     pub records: Vec<(u64, Record)>,
+    /// Answers to questions, and whether all was stored.
+    pub answers: Vec<(u64, bool)>,
     /// Whether records are stored at once.
     pub stores: bool,
 }
@@ -102,6 +104,7 @@ impl Desk {
             asked: Vec::new(),
             closed: Vec::new(),
             records: Vec::new(),
+            answers: Vec::new(),
             stores: true,
         }
     }
@@ -194,6 +197,10 @@ impl Desk {
                         self.serve(server::Input::Stored { record: number });
                     }
                 }
+                Output::Answer {
+                    question,
+                    is_stored,
+                } => self.answers.push((question, is_stored)),
                 Output::Audit(_) => {}
             }
         }

@@ -133,6 +133,41 @@ fn a_job_is_taken_once_it_is_stored() {
 }
 
 #[test]
+fn operators_are_answered_once_what_they_said_is_stored() {
+    let mut desk = Desk::new(options(), 8);
+    desk.stores = false;
+    let mut say = |desk: &mut Desk, question| {
+        desk.serve(server::Input::LinksFail { links: vec![40] });
+        desk.serve(server::Input::Ask { question });
+    };
+    say(&mut desk, 1);
+    // The link has failed from now on, whoever knows.
+    assert!(desk.server.has_failed()[40]);
+    assert_eq!(desk.answers, []);
+    desk.serve(server::Input::Stored { record: 1 });
+    assert_eq!(desk.answers, [(1, true)]);
+    // Said again it is stored again: this controller may have been deposed since.
+    say(&mut desk, 2);
+    assert_eq!(desk.records.len(), 2);
+    desk.serve(server::Input::Stored { record: 1 });
+    assert_eq!(desk.answers, [(1, true)]);
+    comes(&mut desk, 1);
+    desk.serve(server::Input::Unstored { record: 3 });
+    assert_eq!(desk.answers, [(1, true), (2, false)]);
+    // What is not stored is not for those who ask later, either; hosts bring back what is forgotten.
+    desk.serve(server::Input::Ask { question: 3 });
+    desk.wait(SECOND / 5);
+    let mut told = desk.told.iter().map(|(_, message)| &**message);
+    assert!(told.any(|message| matches!(message, ToHost::Taken { .. })));
+    assert_eq!(desk.answers.len(), 2);
+    desk.serve(server::Input::Stored { record: 3 });
+    assert_eq!(desk.answers[2..], [(3, true)]);
+    // Nothing is to be waited for.
+    desk.serve(server::Input::Ask { question: 4 });
+    assert_eq!(desk.answers[3..], [(4, true)]);
+}
+
+#[test]
 fn a_job_has_one_leader_that_may_speak_for_it() {
     let mut desk = Desk::new(options(), 8);
     comes(&mut desk, 1);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use hocket_control::agent::{self, Agent};
 use hocket_control::message::PatternFlow;
 use hocket_control::server::{self, Server};
-use hocket_control::store::{OnDamage, Store, StoreError};
+use hocket_control::store::{OnDamage, Saved, Store, StoreError};
 
 use super::disk::{Random, Shared};
 use super::faults::{Millis, SERVERS, What};
@@ -28,18 +28,24 @@ impl World {
             });
             up.into_iter().for_each(|server| self.activate(server));
         }
-        if let Some(holder) = self.holder {
+        if self.holder.is_some() {
             for (link, has_failed) in std::mem::take(&mut self.said) {
-                let links = vec![link];
-                self.tell_server(
-                    holder,
-                    match has_failed {
-                        true => server::Input::LinksFail { links },
-                        false => server::Input::LinksReturn { links },
-                    },
-                );
+                // One that has been deposed and does not know it hears it as well.
+                let question = self.checks.operators_say(link, has_failed);
+                (0..SERVERS).for_each(|server| self.operate(server, link, has_failed, question));
             }
         }
+    }
+
+    /// Operators say something of a link, and wait for the answer.
+    fn operate(&mut self, server: u32, link: u32, has_failed: bool, question: u64) {
+        let links = vec![link];
+        let said = match has_failed {
+            true => server::Input::LinksFail { links },
+            false => server::Input::LinksReturn { links },
+        };
+        self.tell_server(server, said);
+        self.tell_server(server, server::Input::Ask { question });
     }
 
     fn activate(&mut self, at: u32) {
@@ -81,6 +87,13 @@ impl World {
 
     /// Whoever took over now would find a job, whatever was not synced.
     pub(super) fn is_stored(&mut self, job: u32, pattern: &[PatternFlow]) -> bool {
+        let found = self.found();
+        let job = found.as_ref().and_then(|found| found.jobs.get(&job));
+        job.is_some_and(|job| job.pattern == pattern)
+    }
+
+    /// What would be found by whoever took over now.
+    pub(super) fn found(&mut self) -> Option<Saved> {
         let mut folder = self.folder.borrow().clone();
         folder.heal();
         (0..SERVERS).for_each(|writer| folder.crash(writer, &mut self.random));
@@ -88,9 +101,8 @@ impl World {
             folder: Rc::new(RefCell::new(folder)),
             writer: SERVERS,
         };
-        let store = Store::open(disk, None, OnDamage::Refuse);
-        let found = store.as_ref().map(|store| store.saved().jobs.get(&job));
-        found.is_ok_and(|found| found.is_some_and(|found| found.pattern == pattern))
+        let store = Store::open(disk, None, OnDamage::Refuse).ok()?;
+        Some(store.saved().clone())
     }
 
     pub(super) fn stop_server(&mut self, at: u32) {

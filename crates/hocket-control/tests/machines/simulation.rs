@@ -196,6 +196,7 @@ fn faults_break_no_promise() {
         "fixed and failed",
         "hosts lost",
         "refusals",
+        "answers to operators",
     ] {
         assert!(tally.contains_key(what), "{what} never happened");
     }

@@ -465,6 +465,21 @@ impl World {
                         assert_eq!(store.append(&record), number);
                     }
                 }
+                server::Output::Answer {
+                    question,
+                    is_stored,
+                } if is_stored => {
+                    let links = self.checks.answered(question);
+                    for (link, has_failed) in links {
+                        let found = self.found();
+                        if found.is_none_or(|found| found.failed.contains(&link) != has_failed) {
+                            self.checks.wrong(format!(
+                                "operators are told that what they said of link {link} is kept, and it is not"
+                            ));
+                        }
+                    }
+                }
+                server::Output::Answer { .. } => {}
                 server::Output::Audit(server::Audit::Went(host, _)) => {
                     if let Some(server) = &self.servers[at as usize].server {
                         self.checks.lost(host, server);
