@@ -14,7 +14,7 @@ use hocket_control::message::{FromHost, ToHost};
 use hocket_control::server::{Close, Input, Output, Server, SessionId};
 use hocket_control::store::Record;
 use hocket_core::routing::controller::Log;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::{error, warn};
 
@@ -55,6 +55,9 @@ struct State {
     later: BTreeMap<HostId, u64>,
     /// `None` once nothing more is kept.
     keeper: Option<Keeper>,
+    /// Who waits until what was said before is on disk, by question.
+    asked: HashMap<u64, oneshot::Sender<bool>>,
+    questions: u64,
 }
 
 /// An open session.
@@ -98,6 +101,8 @@ impl Desk {
             sessions: 0,
             later: BTreeMap::new(),
             keeper: Some(keeper),
+            asked: HashMap::new(),
+            questions: 0,
         };
         Self {
             state: Mutex::new(state),
@@ -200,6 +205,23 @@ impl Desk {
         self.drive(&mut self.lock(), vec![input]);
     }
 
+    /// Operators say that links fail and that others return. The answer comes once a restart would not forget it: false
+    /// where it is in effect and cannot be written to disk.
+    pub fn operate(&self, fail: Vec<u32>, back: Vec<u32>) -> oneshot::Receiver<bool> {
+        let (sender, answer) = oneshot::channel();
+        let mut state = self.lock();
+        state.questions += 1;
+        let question = state.questions;
+        state.asked.insert(question, sender);
+        let inputs = vec![
+            Input::LinksFail { links: fail },
+            Input::LinksReturn { links: back },
+            Input::Ask { question },
+        ];
+        self.drive(&mut state, inputs);
+        answer
+    }
+
     /// Nothing more is kept.
     pub fn close(&self) {
         self.lock().keeper = None;
@@ -280,6 +302,15 @@ impl Desk {
                 }
                 Output::Record { number, record } => {
                     state.keep(Keep::Record(number, record));
+                }
+                Output::Answer {
+                    question,
+                    is_stored,
+                } => {
+                    if let Some(asked) = state.asked.remove(&question) {
+                        // Whoever asked has perhaps gone.
+                        let _ = asked.send(is_stored);
+                    }
                 }
                 Output::Audit(audit) => audit::write(&audit, &state.server, &self.network),
             }

@@ -1,23 +1,25 @@
-//! A thread that writes to disk what outlives a restart, so that no answer waits for a disk.
+//! A thread that writes to disk what outlives a restart, so that no answer waits for a disk but those that promise it.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hocket_control::server::Input;
 use hocket_control::store::{Disk, Store};
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use crate::desk::{Desk, Keep};
 use crate::events;
 use crate::fabric::Network;
 use crate::metrics::Metrics;
 
-/// What comes within this time is brought to disk at once.
+/// What comes while the disk is busy is brought there together, and so is what comes within this time without a pause.
 const TOGETHER: Duration = Duration::from_millis(10);
+/// A disk that fails is tried again after so long.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Where events go, and how many bytes of them are kept.
 #[derive(Debug)]
@@ -58,55 +60,214 @@ impl Events {
     }
 }
 
-/// Writes until nobody is left who might send.
+/// Writes until nobody is left who might send, and tells the server what is on disk and what is not.
 pub fn keep<D: Disk>(
     kept: &Receiver<Keep>,
     mut store: Store<D>,
     mut events: Option<Events>,
     metrics: &Metrics,
-    stored: impl Fn(u64),
+    tell: impl Fn(Input),
 ) {
-    let mut first_unkept = None;
+    // The last record that is not on disk; and where that has failed, when it is tried again.
+    let mut unkept = None;
+    let mut again: Option<Instant> = None;
     loop {
-        let next = match first_unkept {
+        let mut next = match again {
+            Some(at) => kept.recv_timeout(at.saturating_duration_since(Instant::now())),
             None => kept.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(_) => kept.recv_timeout(TOGETHER),
         };
-        match next {
-            Ok(Keep::Record(number, record)) => {
-                store.append(&record);
-                metrics.log_records.add(1);
-                first_unkept = Some(number);
-            }
-            Ok(Keep::Events(log)) => {
-                events = events.and_then(|events| events.write(&events::piece(&log)));
-            }
-            Err(ended) => {
-                if let Some(number) = first_unkept.take() {
-                    metrics.log_syncs.add(1);
-                    let is_kept = store.commit();
-                    metrics.log_failed.set(u64::from(is_kept.is_err()));
-                    if let Err(error) = is_kept {
-                        // Hosts are answered on: what is new would be forgotten by a restart, and hosts bring it
-                        // back. The next commit begins another file.
-                        error!(%error, "the state cannot be written");
-                    }
-                    stored(number);
+        let until = Instant::now() + TOGETHER;
+        let has_ended = loop {
+            match next {
+                Ok(Keep::Record(number, record)) => {
+                    store.append(&record);
+                    metrics.log_records.add(1);
+                    unkept = Some(number);
                 }
-                if ended == RecvTimeoutError::Disconnected {
-                    return;
+                Ok(Keep::Events(log)) => {
+                    events = events.and_then(|events| events.write(&events::piece(&log)));
                 }
+                Err(ended) => break ended == RecvTimeoutError::Disconnected,
             }
+            // Events may never pause.
+            next = match Instant::now() < until {
+                true => kept.recv_timeout(Duration::ZERO),
+                false => break false,
+            };
+        };
+        let is_due = has_ended || again.is_none_or(|at| Instant::now() >= at);
+        if let Some(record) = unkept.filter(|_| is_due) {
+            let is_kept = commit(&mut store, metrics);
+            unkept = (!is_kept).then_some(record);
+            again = (!is_kept).then(|| Instant::now() + AGAIN);
+            tell(match is_kept {
+                true => Input::Stored { record },
+                false => Input::Unstored { record },
+            });
+        }
+        if has_ended {
+            return;
         }
     }
 }
 
-/// Tells the server what is stored, as long as it is there.
-pub fn teller(desk: &Arc<Desk>) -> impl Fn(u64) + use<> {
-    let desk = Arc::downgrade(desk);
-    move |record| {
-        if let Some(desk) = desk.upgrade() {
-            desk.tell(Input::Stored { record });
+/// Brings all that was noted to disk; false where it is not there.
+fn commit<D: Disk>(store: &mut Store<D>, metrics: &Metrics) -> bool {
+    metrics.log_syncs.add(1);
+    let has_failed = metrics.log_failed.get() > 0;
+    match store.commit() {
+        Ok(_) if has_failed => info!("the state is written again"),
+        Ok(_) => {}
+        Err(_) if has_failed => return false,
+        Err(error) => {
+            // Hosts are answered on: what is new would be forgotten by a restart, and hosts bring it back.
+            // Operators are told.
+            error!(%error, "the state cannot be written");
+            metrics.log_failed.set(1);
+            return false;
         }
+    }
+    metrics.log_failed.set(0);
+    true
+}
+
+/// Tells the server, as long as it is there.
+pub fn teller(desk: &Arc<Desk>) -> impl Fn(Input) + use<> {
+    let desk = Arc::downgrade(desk);
+    move |input| {
+        if let Some(desk) = desk.upgrade() {
+            desk.tell(input);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    use hocket_control::store::{DiskError, OnDamage, Record};
+    use hocket_core::routing::controller::Log;
+
+    use super::*;
+
+    /// Files in memory; the first so many syncs fail.
+    #[derive(Default)]
+    struct Memory {
+        files: BTreeMap<String, Vec<u8>>,
+        fails: u32,
+    }
+
+    impl Disk for Memory {
+        fn list(&mut self) -> Result<Vec<String>, DiskError> {
+            Ok(self.files.keys().cloned().collect())
+        }
+
+        fn read(&mut self, name: &str) -> Result<Vec<u8>, DiskError> {
+            self.files.get(name).cloned().ok_or(DiskError::NotFound)
+        }
+
+        fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+            self.files.entry(name.to_owned()).or_default().extend(bytes);
+            Ok(())
+        }
+
+        fn sync(&mut self, _: &str) -> Result<(), DiskError> {
+            match self.fails {
+                0 => return Ok(()),
+                _ => self.fails -= 1,
+            }
+            Err(DiskError::Full)
+        }
+
+        fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
+            let file = self.files.remove(from).ok_or(DiskError::NotFound)?;
+            self.files.insert(to.to_owned(), file);
+            Ok(())
+        }
+
+        fn remove(&mut self, name: &str) -> Result<(), DiskError> {
+            self.files.remove(name);
+            Ok(())
+        }
+
+        fn sync_names(&mut self) -> Result<(), DiskError> {
+            Ok(())
+        }
+    }
+
+    fn record(number: u64) -> Keep {
+        let links = vec![number as u32];
+        Keep::Record(number, Record::LinksFail { links })
+    }
+
+    fn store(fails: u32) -> Store<Memory> {
+        let disk = Memory {
+            fails,
+            ..Memory::default()
+        };
+        Store::open(disk, None, OnDamage::Refuse).unwrap()
+    }
+
+    #[test]
+    fn what_comes_together_is_brought_to_disk_together() {
+        let (keeper, kept) = mpsc::channel();
+        (1..=100).for_each(|number| keeper.send(record(number)).unwrap());
+        drop(keeper);
+        let metrics = Metrics::default();
+        let told = RefCell::new(Vec::new());
+        keep(&kept, store(0), None, &metrics, |input| {
+            told.borrow_mut().push(input);
+        });
+        assert_eq!(told.take().last(), Some(&Input::Stored { record: 100 }));
+        assert_eq!(metrics.log_records.get(), 100);
+        assert!(metrics.log_syncs.get() < 10);
+    }
+
+    #[test]
+    fn a_disk_that_fails_is_tried_again_though_nothing_more_comes() {
+        let (keeper, kept) = mpsc::channel();
+        keeper.send(record(1)).unwrap();
+        let metrics = Metrics::default();
+        // Once it is stored nobody is left.
+        let keeper = RefCell::new(Some(keeper));
+        let told = RefCell::new(Vec::new());
+        keep(&kept, store(1), None, &metrics, |input| {
+            let is_failing = matches!(input, Input::Unstored { .. });
+            assert_eq!(metrics.log_failed.get(), u64::from(is_failing));
+            if !is_failing {
+                keeper.take();
+            }
+            told.borrow_mut().push(input);
+        });
+        let record = 1;
+        assert_eq!(
+            told.take(),
+            [Input::Unstored { record }, Input::Stored { record }]
+        );
+    }
+
+    #[test]
+    fn events_without_a_pause_hold_nothing_up() {
+        let (keeper, kept) = mpsc::channel();
+        let is_stored = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let is_stored = &is_stored;
+            scope.spawn(move || {
+                keep(&kept, store(0), None, &Metrics::default(), |_| {
+                    is_stored.store(true, Ordering::SeqCst);
+                });
+            });
+            keeper.send(record(1)).unwrap();
+            let start = Instant::now();
+            while !is_stored.load(Ordering::SeqCst) && start.elapsed() < Duration::from_secs(20) {
+                keeper.send(Keep::Events(Log::default())).unwrap();
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            assert!(is_stored.load(Ordering::SeqCst));
+            drop(keeper);
+        });
     }
 }

@@ -192,10 +192,10 @@ fn begin(config: &Config, mut active: Active, start: Start) -> Result<Running, S
     desk.metrics().active.set(1);
     let failed = store.saved().failed.clone();
     let metrics = desk.metrics().clone();
-    let stored = keeper::teller(&desk);
+    let tell = keeper::teller(&desk);
     let thread = std::thread::Builder::new()
         .name("keeper".to_owned())
-        .spawn(move || keeper::keep(&kept, store, events, &metrics, stored))
+        .spawn(move || keeper::keep(&kept, store, events, &metrics, tell))
         .map_err(|error| wrong(&error))?;
     Ok(Running {
         desk,

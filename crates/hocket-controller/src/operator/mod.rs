@@ -3,6 +3,7 @@
 //! All but the two health checks need the token in the state's folder: as `Authorization: Bearer`, or as the
 //! cookie that `/?token=` sets.
 
+mod connections;
 mod expected;
 mod view;
 
@@ -14,18 +15,17 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, Query, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::extract::{ConnectInfo, FromRequest, Query, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use hocket_control::server::Input;
 use hocket_wire::setup::SetupError;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tracing::info;
@@ -37,6 +37,10 @@ use crate::fabric::Network;
 const EVERY: Duration = Duration::from_secs(1);
 /// Most bytes of a request.
 const MOST_BYTES: usize = 1 << 20;
+/// How long the head of a request may take, and its body; a connection that asks for nothing ends after as long.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an answer waits for the disk.
+const DISK: Duration = Duration::from_secs(10);
 
 /// What the operators' listener shows.
 #[derive(Clone)]
@@ -56,12 +60,9 @@ pub struct Operators {
 }
 
 impl Operators {
-    /// Serves until told to stop.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub async fn serve(self, listener: TcpListener) -> std::io::Result<()> {
-        let mut stop = self.stop.clone();
+    /// Serves until told to stop, and returns when the requests that came before have their answers.
+    pub async fn serve(self, listener: TcpListener) {
+        let stop = self.stop.clone();
         tokio::spawn(self.clone().tell_news());
         let closed = Router::new()
             .route("/", get(page))
@@ -79,13 +80,7 @@ impl Operators {
             .layer(axum::extract::DefaultBodyLimit::max(MOST_BYTES))
             .layer(middleware::map_response(guard))
             .with_state(self);
-        let stopped = async move {
-            let _ = stop.wait_for(|stop| *stop).await;
-        };
-        let router = router.into_make_service_with_connect_info::<SocketAddr>();
-        axum::serve(listener, router)
-            .with_graceful_shutdown(stopped)
-            .await
+        connections::serve(listener, router, stop).await;
     }
 
     fn desk(&self) -> Option<Arc<Desk>> {
@@ -300,16 +295,24 @@ async fn news(
     Sse::new(ReceiverStream::new(receiver)).keep_alive(KeepAlive::default())
 }
 
-/// `{"fail": ["A,B", "C"], "return": [...]}`: links by their ends, or all links of a switch.
+/// `{"fail": ["A,B", "C"], "return": [...]}`: links by their ends, or all links of a switch. It is answered once a restart
+/// would not forget it.
 async fn links(
     State(operators): State<Operators>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request,
 ) -> Response {
-    let agent = headers
-        .get(header::USER_AGENT)
-        .and_then(|agent| agent.to_str().ok());
+    let agent = request.headers().get(header::USER_AGENT).cloned();
+    let agent = agent.as_ref().and_then(|agent| agent.to_str().ok());
+    let body = match timeout(PATIENCE, Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(rejection)) => return rejection.into_response(),
+        Err(_) => {
+            let why = format!("the request was not whole after {} s", PATIENCE.as_secs());
+            info!(target: "audit", %from, why, agent, "a request of an operator is refused");
+            return reply(StatusCode::REQUEST_TIMEOUT, &json!({"error": why}));
+        }
+    };
     let said = match (&operators.links, operators.desk()) {
         (Some(file), _) => Err(format!(
             "{} says which links have failed; write it there",
@@ -322,9 +325,12 @@ async fn links(
         Ok((desk, Said { value, fail, back })) => {
             info!(target: "audit", %from, %value, agent, "an operator says of links");
             let answer = json!({"failed": fail.len(), "returned": back.len()});
-            desk.tell(Input::LinksFail { links: fail });
-            desk.tell(Input::LinksReturn { links: back });
-            reply(StatusCode::OK, &answer)
+            let kept = timeout(DISK, desk.operate(fail, back)).await;
+            drop(desk);
+            match kept {
+                Ok(Ok(true)) => reply(StatusCode::OK, &answer),
+                _ => reply(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": UNKEPT})),
+            }
         }
         Err(why) => {
             info!(target: "audit", %from, why, agent, "a request of an operator is refused");
@@ -332,6 +338,10 @@ async fn links(
         }
     }
 }
+
+/// What operators are told where the disk fails.
+const UNKEPT: &str = "what you say holds from now on, but the state cannot be written, and a restart would forget it: see \
+                      the log, make the state's folder writable, and say it again";
 
 /// What an operator says of links.
 struct Said {

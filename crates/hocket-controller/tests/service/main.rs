@@ -8,6 +8,8 @@ mod support;
 mod process;
 
 mod command;
+mod durable;
+mod half_sent;
 mod operator;
 mod paths;
 mod refusals;
