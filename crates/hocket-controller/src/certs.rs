@@ -12,6 +12,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType, SerialNumber,
 };
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use crate::disk::sync_name;
 
 /// What is to be made.
 #[derive(Clone, Debug)]
@@ -41,7 +45,10 @@ pub fn make(request: &Request<'_>) -> Result<Vec<PathBuf>, SetupError> {
     }
     fs::create_dir_all(request.folder).map_err(|error| unwritten(request.folder, &error))?;
     let mut written = Vec::new();
-    let issuer = authority(request, &mut written)?;
+    let (issuer, is_new) = authority(request, &mut written)?;
+    // What another authority has signed is worth nothing.
+    let renew = request.renew || is_new;
+    let request = &Request { renew, ..*request };
     let controller = SanType::DnsName(text(CONTROLLER));
     let usage = ExtendedKeyUsagePurpose::ServerAuth;
     issue(
@@ -60,7 +67,11 @@ pub fn make(request: &Request<'_>) -> Result<Vec<PathBuf>, SetupError> {
 
 type Authority = Issuer<'static, KeyPair>;
 
-fn authority(request: &Request<'_>, written: &mut Vec<PathBuf>) -> Result<Authority, SetupError> {
+/// The authority, and whether it was made anew. Its key makes its certificate again where that is missing.
+fn authority(
+    request: &Request<'_>,
+    written: &mut Vec<PathBuf>,
+) -> Result<(Authority, bool), SetupError> {
     let [certificate, key] = files(request.folder, "ca");
     let mut params = params(
         "hocket test authority",
@@ -74,7 +85,18 @@ fn authority(request: &Request<'_>, written: &mut Vec<PathBuf>) -> Result<Author
                 let remedy = "remove it, to make another authority";
                 SetupError::new(key.display().to_string(), error.to_string(), remedy)
             })?;
-            Ok(Issuer::new(params, pair))
+            if !is_of(&certificate, &pair)? {
+                let made = params.self_signed(&pair).map_err(unmade)?;
+                write(&certificate, &made.pem(), 0o644)?;
+                written.push(certificate);
+            }
+            Ok((Issuer::new(params, pair), false))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound && certificate.exists() => {
+            let certificate = certificate.display();
+            let why = format!("it is missing, and {certificate} is there");
+            let remedy = format!("put it back, or remove {certificate} to make another authority");
+            Err(SetupError::new(key.display().to_string(), why, remedy))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let pair = generate()?;
@@ -82,7 +104,7 @@ fn authority(request: &Request<'_>, written: &mut Vec<PathBuf>) -> Result<Author
             write(&key, &pair.serialize_pem(), 0o600)?;
             write(&certificate, &made.pem(), 0o644)?;
             written.extend([certificate, key]);
-            Ok(Issuer::new(params, pair))
+            Ok((Issuer::new(params, pair), true))
         }
         Err(error) => {
             let remedy = "give the rights to read it";
@@ -92,6 +114,28 @@ fn authority(request: &Request<'_>, written: &mut Vec<PathBuf>) -> Result<Author
                 remedy,
             ))
         }
+    }
+}
+
+/// Whether a file is there and holds the certificate of an authority's key.
+///
+/// # Errors
+/// A file that is there and does not.
+fn is_of(certificate: &Path, pair: &KeyPair) -> Result<bool, SetupError> {
+    let wrong = |why: String| {
+        let remedy = "remove it, to have it made again by ca.key";
+        SetupError::new(certificate.display().to_string(), why, remedy)
+    };
+    let pem = match fs::read(certificate) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        pem => pem.map_err(|error| wrong(error.to_string()))?,
+    };
+    let key = pair.public_key_raw();
+    let has_key = |der: &CertificateDer<'_>| der.windows(key.len()).any(|part| part == key);
+    let mut found = CertificateDer::pem_slice_iter(&pem).flatten();
+    match found.any(|certificate| has_key(&certificate)) {
+        true => Ok(true),
+        false => Err(wrong("it is not the certificate of ca.key".to_owned())),
     }
 }
 
@@ -139,7 +183,8 @@ fn files(folder: &Path, name: &str) -> [PathBuf; 2] {
     ["pem", "key"].map(|kind| folder.join(format!("{name}.{kind}")))
 }
 
-/// A private key must never be readable by others, not even before its rights are set.
+/// A private key must never be readable by others, not even before its rights are set. A file is there whole or not at
+/// all, after a crash as well.
 pub(crate) fn write(path: &Path, text: &str, mode: u32) -> Result<(), SetupError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.new"));
@@ -149,8 +194,12 @@ pub(crate) fn write(path: &Path, text: &str, mode: u32) -> Result<(), SetupError
         .truncate(true)
         .mode(mode)
         .open(&beside)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&beside, path));
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&beside, path))
+        .and_then(|()| sync_name(path));
     done.map_err(|error| unwritten(path, &error))
 }
 
@@ -191,7 +240,7 @@ mod tests {
         };
         make(&request).unwrap();
         let mut written = Vec::new();
-        let issuer = authority(&request, &mut written).unwrap();
+        let (issuer, _) = authority(&request, &mut written).unwrap();
         for (name, usage) in [
             ("server", ExtendedKeyUsagePurpose::ServerAuth),
             ("client", ExtendedKeyUsagePurpose::ClientAuth),

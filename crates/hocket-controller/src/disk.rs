@@ -35,12 +35,15 @@ impl Folder {
         }
     }
 
-    /// Makes the folder where it is not there.
+    /// Makes the folder where it is not there; what is made outlives a crash.
     ///
     /// # Errors
     /// [`SetupError`] where it cannot be made.
     pub fn prepare(path: &Path) -> Result<(), SetupError> {
-        fs::create_dir_all(path).map_err(|error| {
+        let is_new = |part: &&Path| !part.as_os_str().is_empty() && !part.exists();
+        let new: Vec<&Path> = path.ancestors().take_while(is_new).collect();
+        let made = fs::create_dir_all(path).and_then(|()| new.into_iter().try_for_each(sync_name));
+        made.map_err(|error| {
             let remedy = "name a folder that can be written";
             SetupError::new(path.display().to_string(), error.to_string(), remedy)
         })
@@ -74,6 +77,14 @@ impl Folder {
     fn open(&self, name: &str) -> Result<File, DiskError> {
         File::open(self.path.join(name)).map_err(fault)
     }
+}
+
+/// Returns when the name of a file outlives a crash.
+pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn fault(error: io::Error) -> DiskError {

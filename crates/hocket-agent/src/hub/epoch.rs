@@ -35,7 +35,12 @@ pub(super) fn keep(path: &Path, epoch: u64) {
         use std::io::Write;
         writeln!(file, "{epoch}")?;
         file.sync_all()?;
-        std::fs::rename(&beside, path)
+        std::fs::rename(&beside, path)?;
+        // The name outlives a crash with its folder.
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     });
     if let Err(error) = kept {
         error!(%error, "the epoch cannot be kept: after a restart an older controller might be obeyed");
