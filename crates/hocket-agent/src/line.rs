@@ -21,6 +21,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::{FromStr, SplitWhitespace};
 
+use hocket_control::directory::read_address;
 use hocket_control::message::PatternFlow;
 
 /// Most bytes of a line.
@@ -260,16 +261,13 @@ fn ends(words: &mut SplitWhitespace<'_>) -> Result<Ends, String> {
     };
     let src = match words.next() {
         Some("-") => None,
-        Some(text) => Some(
-            text.parse()
-                .map_err(|_| format!("{text:?} is no address"))?,
-        ),
+        Some(text) => Some(address(text)?),
         None => return Err("an address or - is missing".to_owned()),
     };
     let ends = Ends {
         protocol,
         src,
-        dst: next(words, "an address")?,
+        dst: next_address(words)?,
         dport: next(words, "a port")?,
     };
     let is_mixed = ends
@@ -290,10 +288,9 @@ fn job(words: &mut SplitWhitespace<'_>) -> Result<Request, String> {
             is_whole = false;
             break;
         }
-        let src = word.parse();
         let flow = PatternFlow {
-            src: src.map_err(|_| format!("{word:?} is not an address"))?,
-            dst: next(words, "an address")?,
+            src: address(word)?,
+            dst: next_address(words)?,
             bytes: next(words, "a number of bytes")?,
         };
         if flow.src.is_ipv4() != flow.dst.is_ipv4() {
@@ -309,6 +306,14 @@ fn job(words: &mut SplitWhitespace<'_>) -> Result<Request, String> {
         }),
         Some(word) => Err(format!("{word:?} is one word too many")),
     }
+}
+
+fn address(word: &str) -> Result<IpAddr, String> {
+    read_address(word).map_err(|why| format!("{word:?} {why}"))
+}
+
+fn next_address(words: &mut SplitWhitespace<'_>) -> Result<IpAddr, String> {
+    address(words.next().ok_or("an address is missing")?)
 }
 
 fn next<T: FromStr>(words: &mut SplitWhitespace<'_>, what: &str) -> Result<T, String> {
@@ -358,13 +363,28 @@ mod tests {
             };
             assert_eq!(line.parse(), Ok(request));
         }
+        // However an address is written, it is one.
+        let one = "open tcp fd00::a 10.0.0.1 80 1 0".parse::<Request>();
+        assert_eq!(one, Err(MIXED.to_owned()));
+        for [src, dst, as_read] in [
+            ["::ffff:10.0.0.2", "10.0.0.1", "10.0.0.2 10.0.0.1"],
+            ["10.0.0.2", "::FFFF:0a00:0001", "10.0.0.2 10.0.0.1"],
+            ["[FD00:0:0::00b]", "fd00::A", "fd00::b fd00::a"],
+        ] {
+            let request = |ends: &str| format!("port tcp {ends} 80").parse::<Request>();
+            let pattern = |ends: &str| format!("job 7 {ends} 1").parse::<Request>();
+            let ends = format!("{src} {dst}");
+            assert!(request(as_read).is_ok());
+            assert_eq!(request(&ends), request(as_read), "{ends}");
+            assert_eq!(pattern(&ends), pattern(as_read), "{ends}");
+        }
         assert_eq!("start 7".parse(), Ok(Request::Start { job: 7 }));
         for (line, why) in [
             ("", NONE),
             ("jobs 7", NONE),
             ("job", "a job's number is missing"),
             ("job 7 10.0.0.1", "an address is missing"),
-            ("job 7 - 10.0.0.1 80", "\"-\" is not an address"),
+            ("job 7 - 10.0.0.1 80", "\"-\" is not an IP address"),
             (
                 "job 7 10.0.0.1 10.0.0.2 -1",
                 "\"-1\" is not a number of bytes",
@@ -374,6 +394,14 @@ mod tests {
             ("start", "a job's number is missing"),
             ("port sctp - 10.0.0.1 80", "say tcp or udp"),
             ("port tcp - 10.0.0.1 0", "0 is no port"),
+            (
+                "port tcp - [10.0.0.1] 80",
+                "\"[10.0.0.1]\" is not an IP address",
+            ),
+            (
+                "port tcp - fe80::1%eth0 80",
+                "\"fe80::1%eth0\" has a zone, which no other host knows",
+            ),
             ("port tcp - 10.0.0.1 65536", "\"65536\" is not a port"),
             ("port tcp fd00::1 10.0.0.1 80", MIXED),
             ("close 9 9", "\"9\" is one word too many"),

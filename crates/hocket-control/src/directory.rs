@@ -1,7 +1,7 @@
 //! Which hosts there are, which addresses they have, and for which jobs they may speak.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use hocket_core::id::NpuId;
 
@@ -9,6 +9,25 @@ use crate::message::{JOB_IDS, MOST_NAME_BYTES};
 
 /// Hosts are numbered below this, so that the number and a flow's fit one of 63 bits.
 pub const MOST_HOSTS: usize = 1 << 23;
+
+/// Reads an address. IPv6 may stand in brackets, and IPv4 may be written as IPv6 (`::ffff:10.0.0.1`).
+///
+/// # Errors
+/// What is wrong, as words to be put after the text.
+pub fn read_address(text: &str) -> Result<IpAddr, &'static str> {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let read = match bare {
+        Some(bare) => bare.parse::<Ipv6Addr>().map(IpAddr::from).ok(),
+        None => text.parse::<IpAddr>().ok(),
+    };
+    match read {
+        Some(address) => Ok(address.to_canonical()),
+        None if text.contains('%') => Err("has a zone, which no other host knows"),
+        None => Err("is not an IP address"),
+    }
+}
 
 /// A host, by its place in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,15 +101,18 @@ pub struct Directory {
 
 impl Directory {
     /// A directory of hosts, and of jobs with the hosts that may speak for them. `is_open`: any host may speak
-    /// for a job that is not listed; else none may.
+    /// for a job that is not listed; else none may. An address of IPv4 that is written as IPv6 is that of IPv4.
     ///
     /// # Errors
     /// [`BadDirectory`] for names, addresses and NICs given twice, and for jobs of hosts that are not there.
     pub fn new(
-        hosts: Vec<HostEntry>,
+        mut hosts: Vec<HostEntry>,
         jobs: Vec<(u32, Vec<String>)>,
         is_open: bool,
     ) -> Result<Self, BadDirectory> {
+        for (address, _) in hosts.iter_mut().flat_map(|host| &mut host.nics) {
+            *address = address.to_canonical();
+        }
         if hosts.len() > MOST_HOSTS {
             return Err(BadDirectory::TooMany(hosts.len()));
         }
@@ -170,7 +192,7 @@ impl Directory {
 
     /// The host and the NIC that have an address.
     pub fn at(&self, address: IpAddr) -> Option<(HostId, NpuId)> {
-        self.by_address.get(&address).copied()
+        self.by_address.get(&address.to_canonical()).copied()
     }
 
     /// Whether a host may speak for a job; each may for 0, which is none.

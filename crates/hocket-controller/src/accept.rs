@@ -160,6 +160,7 @@ pub async fn accept<L: Listener>(
                 continue;
             }
         };
+        let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         let shown = shown.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (handshakes, metrics, known) = (handshakes.clone(), metrics.clone(), known.clone());
         let (counts, ends) = (counts.clone(), ends.clone());

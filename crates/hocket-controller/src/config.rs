@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hocket_control::directory::{Directory, HostEntry};
+use hocket_control::directory::{Directory, HostEntry, read_address};
 use hocket_control::message::Terms;
 use hocket_control::server::Options as ServerOptions;
 use hocket_core::routing::controller::{self, Policy};
@@ -218,9 +218,8 @@ pub(crate) fn directory(file: &Section, network: &Network) -> Result<Directory, 
             else {
                 return Err(wrong(format!("{text:?} is not an address and an NPU")));
             };
-            let address = address
-                .parse()
-                .map_err(|_| wrong(format!("{text:?} has no address")))?;
+            let address = read_address(address);
+            let address = address.map_err(|why| wrong(format!("{text:?}: its address {why}")))?;
             let name = npu;
             let npu = network
                 .npu(name)

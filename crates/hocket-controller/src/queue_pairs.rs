@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::Path;
 
-use hocket_control::directory::Directory;
+use hocket_control::directory::{Directory, read_address};
 use hocket_control::stages::Stages;
 use hocket_core::explain::Explain;
 use hocket_core::id::LinkId;
@@ -153,8 +153,7 @@ fn queue_pair(values: &[&str], count: usize) -> Result<QueuePair, Wrong> {
     }
     let address = |text: &str| {
         let remedy = || "write 10.0.1.1".to_owned();
-        text.parse::<IpAddr>()
-            .map_err(|_| (format!("{text:?} is not an IP address"), remedy()))
+        read_address(text).map_err(|why| (format!("{text:?} {why}"), remedy()))
     };
     let (src, dst) = (address(values[0])?, address(values[1])?);
     if src.is_ipv4() != dst.is_ipv4() {

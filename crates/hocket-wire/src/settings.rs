@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use hocket_control::directory::read_address;
 use toml::{Table, Value};
 
 use crate::setup::SetupError;
@@ -253,11 +254,17 @@ impl Section {
     /// # Errors
     /// [`SetupError`] if it is something else.
     pub fn socket(&self, key: &str) -> Result<Option<SocketAddr>, SetupError> {
-        self.parsed(
-            key,
-            "an address and port",
-            "write such as \"127.0.0.1:7400\"",
-        )
+        let Some(text) = self.text(key)? else {
+            return Ok(None);
+        };
+        let remedy = "write such as \"127.0.0.1:7400\"";
+        let wrong = |_| self.wrong(key, format!("{text:?} is not an address and port"), remedy);
+        let socket: SocketAddr = text.parse().map_err(wrong)?;
+        Ok(Some(match socket.ip().to_canonical() {
+            IpAddr::V4(four) => SocketAddr::new(four.into(), socket.port()),
+            // It may have a zone.
+            IpAddr::V6(_) => socket,
+        }))
     }
 
     /// An address.
@@ -265,20 +272,12 @@ impl Section {
     /// # Errors
     /// [`SetupError`] if it is something else.
     pub fn address(&self, key: &str) -> Result<Option<IpAddr>, SetupError> {
-        self.parsed(key, "an address", "write such as \"10.0.0.1\"")
-    }
-
-    fn parsed<T: FromStr>(
-        &self,
-        key: &str,
-        what: &str,
-        remedy: &str,
-    ) -> Result<Option<T>, SetupError> {
         let Some(text) = self.text(key)? else {
             return Ok(None);
         };
-        let parsed = text.parse().map(Some);
-        parsed.map_err(|_| self.wrong(key, format!("{text:?} is not {what}"), remedy))
+        let remedy = "write such as \"10.0.0.1\"";
+        let address = read_address(&text).map(Some);
+        address.map_err(|why| self.wrong(key, format!("{text:?} {why}"), remedy))
     }
 
     /// One of several words, as its position; the first where the key is not there.

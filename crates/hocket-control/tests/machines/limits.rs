@@ -1,11 +1,14 @@
 //! Hosts that say what they may not, or too much.
 
-use hocket_control::directory::{BadDirectory, Directory, HostEntry};
+use std::net::{IpAddr, Ipv6Addr};
+
+use hocket_control::directory::{BadDirectory, Directory, HostEntry, HostId, read_address};
 use hocket_control::message::{
     Change, FLOW_IDS, FromHost, Hello, HostFlow, JOB_IDS, MOST_FLOWS, Refusal, ToHost,
 };
 use hocket_control::server::{self, Close};
 use hocket_core::id::NpuId;
+use proptest::prelude::*;
 
 use super::desk::{Desk, flow, hello, options};
 use super::site::address;
@@ -300,4 +303,65 @@ fn a_directory_contradicts_itself_in_no_way() {
         made(vec![host("", 0)], vec![]),
         Err(BadDirectory::BadName(_))
     ));
+}
+
+/// The ways to write an address of IPv6.
+fn writings(bits: u128) -> Vec<String> {
+    let groups = (0..8).rev().map(|at| (bits >> (16 * at)) as u16);
+    let join = |write: fn(u16) -> String| groups.clone().map(write).collect::<Vec<_>>().join(":");
+    let high = groups.clone().take(6).map(|group| format!("{group:x}"));
+    let low = (bits as u32).to_be_bytes().map(|byte| byte.to_string());
+    vec![
+        join(|group| format!("{group:04x}")),
+        join(|group| format!("{group:X}")),
+        format!("{}:{}", high.collect::<Vec<_>>().join(":"), low.join(".")),
+        Ipv6Addr::from(bits).to_string(),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn an_address_is_one_however_it_is_written(
+        bits in prop_oneof![any::<u128>(), any::<u32>().prop_map(|four| 0xffff << 32 | u128::from(four))],
+    ) {
+        let address = match bits >> 32 {
+            0xffff => IpAddr::from((bits as u32).to_be_bytes()),
+            _ => IpAddr::from(bits.to_be_bytes()),
+        };
+        let nics = vec![(IpAddr::from(bits.to_be_bytes()), NpuId(0))];
+        let host = HostEntry { name: "a".to_owned(), nics };
+        let directory = Directory::new(vec![host.clone()], vec![], true).unwrap();
+        prop_assert_eq!(directory.entry(HostId(0)).nics[0].0, address);
+        for text in writings(bits) {
+            for text in [format!("[{text}]"), text] {
+                prop_assert_eq!(read_address(&text), Ok(address), "{}", text);
+            }
+        }
+        // As a host may say it.
+        for said in [address, IpAddr::from(bits.to_be_bytes())] {
+            prop_assert_eq!(directory.at(said), Some((HostId(0), NpuId(0))));
+        }
+        let other = HostEntry { name: "b".to_owned(), nics: vec![(address, NpuId(1))] };
+        let twice = Directory::new(vec![host, other], vec![], true).unwrap_err();
+        prop_assert_eq!(twice, BadDirectory::DuplicateAddress { name: "b".to_owned(), address });
+    }
+}
+
+#[test]
+fn what_is_no_address_is_told_from_one_with_a_zone() {
+    for text in [
+        "",
+        "[]",
+        "10.0.0.01",
+        "[10.0.0.1]",
+        "10.0.0.1 ",
+        "::1]",
+        "a.b",
+    ] {
+        assert_eq!(read_address(text), Err("is not an IP address"), "{text}");
+    }
+    for text in ["fe80::1%eth0", "[fe80::1%3]"] {
+        let why = "has a zone, which no other host knows";
+        assert_eq!(read_address(text), Err(why), "{text}");
+    }
 }

@@ -119,6 +119,26 @@ fn a_listing_is_read() {
 }
 
 #[test]
+fn an_address_is_one_however_it_is_written() {
+    let site = site("algorithm = \"crc32\"\nseed = 7");
+    let foreseen = |ends: &str| {
+        let text = format!("src,dst,src_qpn,dst_qpn\n{ends},0x11a,283\n");
+        let listed = parse("a.csv", &text).unwrap();
+        foresee(&site, "a.csv", &listed).unwrap().json()
+    };
+    let plain = foreseen("10.0.0.1,10.0.1.2");
+    for ends in [
+        "::ffff:10.0.0.1,10.0.1.2",
+        "10.0.0.1,::ffff:10.0.1.2",
+        "[::FFFF:10.0.0.1],::ffff:a00:102",
+        // As the kernel writes GIDs of RoCE v2.
+        "0000:0000:0000:0000:0000:ffff:0a00:0001,0000:0000:0000:0000:0000:ffff:0a00:0102",
+    ] {
+        assert_eq!(foreseen(ends), plain, "{ends}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_line() {
     let wrong = |line: &str| {
         let text = format!("src,dst,src_qpn,dst_qpn\n{line}\n");
@@ -132,6 +152,14 @@ fn what_is_wrong_is_named_with_its_line() {
         (
             "10.0.0.1,b,1,2",
             "a.csv:2: \"b\" is not an IP address; write 10.0.1.1",
+        ),
+        (
+            "10.0.0.1,fe80::1%eth0,1,2",
+            "a.csv:2: \"fe80::1%eth0\" has a zone, which no other host knows; write 10.0.1.1",
+        ),
+        (
+            "010.0.0.1,10.0.1.1,1,2",
+            "a.csv:2: \"010.0.0.1\" is not an IP address; write 10.0.1.1",
         ),
         (
             "10.0.0.1,::1,1,2",

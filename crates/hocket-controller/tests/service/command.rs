@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use hocket_wire::tls::End;
+
 use super::support::{Bench, Folder};
 
 fn run(arguments: &[&str], folder: &Path) -> Output {
@@ -36,6 +38,42 @@ fn certs_makes_what_is_missing() {
     assert_eq!(made(&["certs", "pki", "--host", "a", "b"]), 0);
     assert_eq!(made(&["certs", "pki", "--host", "c"]), 2);
     assert_eq!(made(&["certs", "pki", "--host", "a", "--renew"]), 4);
+    // The authority's certificate is made again by its key, and is that of those it has signed before.
+    let (pem, key) = (folder.0.join("pki/ca.pem"), folder.0.join("pki/ca.key"));
+    let fits = || {
+        let files = |name: &str| hocket_wire::tls::Files {
+            ca: pem.clone(),
+            certificate: folder.0.join(format!("pki/{name}.pem")),
+            key: folder.0.join(format!("pki/{name}.key")),
+        };
+        let now = rustls::pki_types::UnixTime::now();
+        let read = |name, end| files(name).read(end, now).map(|_| ());
+        read("controller", End::Controller).and_then(|()| read("a", End::Host))
+    };
+    fs::remove_file(&pem).unwrap();
+    assert_eq!(made(&["certs", "pki"]), 1);
+    assert_eq!(fits(), Ok(()));
+    // One of another authority, or none, is not taken for it.
+    assert_eq!(made(&["certs", "other"]), 4);
+    fs::copy(folder.0.join("other/ca.pem"), &pem).unwrap();
+    let line = "hocket-controller: pki/ca.pem: it is not the certificate of ca.key; remove it, to have it made again by ca.key";
+    assert_eq!(wrong(&["certs", "pki"], &folder.0), line);
+    fs::write(&pem, "").unwrap();
+    assert_eq!(wrong(&["certs", "pki"], &folder.0), line);
+    fs::remove_file(&pem).unwrap();
+    assert_eq!(made(&["certs", "pki"]), 1);
+    // A key that is lost is not made anew beside the certificate that hosts trust.
+    fs::remove_file(&key).unwrap();
+    assert_eq!(
+        wrong(&["certs", "pki", "--host", "d"], &folder.0),
+        "hocket-controller: pki/ca.key: it is missing, and pki/ca.pem is there; put it back, or remove pki/ca.pem to make \
+         another authority"
+    );
+    assert_eq!(fits(), Ok(()));
+    // Another authority signs what the one before had signed.
+    fs::remove_file(&pem).unwrap();
+    assert_eq!(made(&["certs", "pki", "--host", "a"]), 6);
+    assert_eq!(fits(), Ok(()));
     let rights = fs::metadata(folder.0.join("pki/a.key")).unwrap();
     assert_eq!(
         std::os::unix::fs::PermissionsExt::mode(&rights.permissions()) & 0o777,
@@ -76,6 +114,17 @@ fn settings_that_are_wrong_are_one_line_and_exit_code_2() {
     assert_eq!(
         check("c.toml", &npu),
         "hocket-controller: c.toml: hosts.h3.nics: the fabric has no NPU \"nic7\"; write [\"ADDRESS NPU\", ...]"
+    );
+    let mapped = text.replace("127.0.1.4", "::FFFF:127.0.1.3");
+    assert_eq!(
+        check("e.toml", &mapped),
+        "hocket-controller: e.toml: hosts: host \"h3\": the address 127.0.1.3 is already given; give each NIC its own"
+    );
+    let zone = text.replace("127.0.1.4", "fe80::1%eth0");
+    assert_eq!(
+        check("f.toml", &zone),
+        "hocket-controller: f.toml: hosts.h3.nics: \"fe80::1%eth0 nic3\": its address has a zone, which no other host \
+         knows; write [\"ADDRESS NPU\", ...]"
     );
     let twice = text.replace("127.0.1.4", "127.0.1.3");
     assert_eq!(
@@ -153,7 +202,7 @@ fn settings_that_cannot_work_are_refused_by_the_check() {
             .starts_with("a.toml: hash.fields: without the source port")
     );
     let at = "listen = '127.0.0.1:7400'\n";
-    for operator in ["127.0.0.1:7400", "0.0.0.0:7400"] {
+    for operator in ["127.0.0.1:7400", "0.0.0.0:7400", "[::]:7400"] {
         let both = format!("{at}operator = '{operator}'");
         let line = check("listen = '127.0.0.1:0'\noperator = '127.0.0.1:0'", &both);
         assert_eq!(
@@ -163,6 +212,11 @@ fn settings_that_cannot_work_are_refused_by_the_check() {
             )
         );
     }
+    let both = format!("{at}operator = '[::ffff:127.0.0.1]:7400'");
+    assert!(
+        check("listen = '127.0.0.1:0'\noperator = '127.0.0.1:0'", &both)
+            .starts_with("a.toml: operator: 127.0.0.1:7400 is where hosts connect, ")
+    );
     assert_eq!(
         check("[hash]", "[session]\nreporters = 5\n[hash]"),
         "a.toml: session.reporters: 5 hosts must say it, and there are 4; ask for fewer"
