@@ -136,7 +136,7 @@ fn a_job_is_taken_once_it_is_stored() {
 fn operators_are_answered_once_what_they_said_is_stored() {
     let mut desk = Desk::new(options(), 8);
     desk.stores = false;
-    let mut say = |desk: &mut Desk, question| {
+    let say = |desk: &mut Desk, question| {
         desk.serve(server::Input::LinksFail { links: vec![40] });
         desk.serve(server::Input::Ask { question });
     };

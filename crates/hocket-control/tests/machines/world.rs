@@ -467,18 +467,8 @@ impl World {
                 }
                 server::Output::Answer {
                     question,
-                    is_stored,
-                } if is_stored => {
-                    let links = self.checks.answered(question);
-                    for (link, has_failed) in links {
-                        let found = self.found();
-                        if found.is_none_or(|found| found.failed.contains(&link) != has_failed) {
-                            self.checks.wrong(format!(
-                                "operators are told that what they said of link {link} is kept, and it is not"
-                            ));
-                        }
-                    }
-                }
+                    is_stored: true,
+                } => self.answered(question),
                 server::Output::Answer { .. } => {}
                 server::Output::Audit(server::Audit::Went(host, _)) => {
                     if let Some(server) = &self.servers[at as usize].server {
@@ -491,6 +481,17 @@ impl World {
                     }
                 }
                 server::Output::Audit(_) => {}
+            }
+        }
+    }
+
+    /// Operators are told that what they said is kept: whoever took over now must know of it.
+    fn answered(&mut self, question: u64) {
+        if let Some((link, has_failed)) = self.checks.answered(question) {
+            let found = self.found();
+            if found.is_none_or(|found| found.failed.contains(&link) != has_failed) {
+                let why = format!("operators are told that link {link} is kept, and it is not");
+                self.checks.wrong(why);
             }
         }
     }
