@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
@@ -36,6 +37,8 @@ const ENDINGS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a handshake may take once it is its turn.
 const TURN: Duration = Duration::from_secs(1);
+/// How long a host that has shown its certificate may take to open a session.
+const SESSION: Duration = Duration::from_secs(10);
 
 /// Where connections come from: TCP, or a simulation of it.
 pub trait Listener: Send + 'static {
@@ -66,6 +69,8 @@ pub struct Peer {
     pub host: Arc<str>,
     /// Where it connects from.
     pub from: SocketAddr,
+    /// Whether it has opened a session; a connection without one ends after a time.
+    pub has_session: Arc<AtomicBool>,
 }
 
 /// A connection of a known host.
@@ -73,6 +78,8 @@ pub struct Peer {
 pub struct Connection<I> {
     io: InTurn<TlsStream<I>>,
     peer: Peer,
+    /// Until when it may be without a session; `None` once it has one.
+    waits: Option<Pin<Box<Sleep>>>,
     _slot: Slot,
 }
 
@@ -109,6 +116,14 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<I> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.peer.has_session.load(Ordering::Relaxed) {
+            self.waits = None;
+        }
+        if let Some(waits) = &mut self.waits
+            && waits.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         Pin::new(&mut self.io).poll_read(context, buffer)
     }
 }
@@ -156,7 +171,7 @@ pub async fn accept<L: Listener>(
                 // Out of file descriptors, mostly: those that are there are served on.
                 metrics.accept_errors.add(1);
                 warn!(%error, "no connection could be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
@@ -222,7 +237,9 @@ fn connection<I>(
         peer: Peer {
             host: name.clone(),
             from,
+            has_session: Arc::default(),
         },
+        waits: Some(Box::pin(sleep(SESSION))),
         _slot: Slot { counts, name },
     })
 }

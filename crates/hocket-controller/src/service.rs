@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -69,7 +70,12 @@ impl Controller for Service {
         request: Request<Streaming<HostBatch>>,
     ) -> Result<Response<Outgoing>, Status> {
         let peer = request.extensions().get::<Peer>().cloned();
-        let Peer { host, from } = peer.ok_or_else(|| Status::unauthenticated("no certificate"))?;
+        let peer = peer.ok_or_else(|| Status::unauthenticated("no certificate"))?;
+        let Peer {
+            host,
+            from,
+            has_session,
+        } = peer;
         let Opened {
             session,
             messages,
@@ -78,6 +84,7 @@ impl Controller for Service {
             info!(target: "audit", host = &*host, %from, why, "session refused");
             Status::permission_denied(why)
         })?;
+        has_session.store(true, Ordering::Relaxed);
         info!(target: "audit", host = &*host, %from, session, "session opened");
         let reading = Reading {
             desk: self.desk.clone(),

@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
+use tokio_rustls::TlsConnector;
 
 use super::support::{Bench, Service, host};
 
@@ -174,5 +175,33 @@ async fn a_handshake_that_does_not_go_on_is_refused() {
     let metrics = shown.service.desk.metrics();
     assert_eq!(metrics.refused_handshakes.get(), 4);
     assert_eq!(metrics.handshakes.get(), 0);
+    shown.service.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_opens_no_session_does_not_keep_its_connection() {
+    let shown = show().await;
+    let files = shown.bench.files(&host(0));
+    let identity = files.read(End::Host, UnixTime::now()).unwrap();
+    let config = identity.client(Arc::new(DefaultTimeProvider)).unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    // As HTTP/2 begins: its preface, and settings of none.
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for said in [&b""[..], &preface[..10], preface] {
+        let stream = TcpStream::connect(shown.service.address).await.unwrap();
+        let name = ServerName::try_from(CONTROLLER).unwrap();
+        let mut stream = connector.connect(name, stream).await.unwrap();
+        let start = Instant::now();
+        stream.write_all(said).await.unwrap();
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+        let ended = start.elapsed().as_secs();
+        assert!((10..12).contains(&ended), "{said:?}: {ended} s");
+    }
+    // One with a session stays.
+    let agent = shown.bench.agent(0, shown.service.address);
+    agent.welcomed(1).await;
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(agent.hub.metrics().welcomes, 1);
+    assert_eq!(shown.service.desk.metrics().sessions.get(), 1);
     shown.service.end().await;
 }
