@@ -4,6 +4,9 @@
 //! rail is one server (two on a ring, one each way, and where switches sum: up and down). A step
 //! occupies its server for bytes / bandwidth and its message arrives the step's latency later;
 //! meanwhile the server sends for others. Work that has begun goes before work that has not.
+//!
+//! A plan's transfer carries consecutive chunks, so a step whose chunks are not consecutive is several messages,
+//! one after the other. Each pays for what a link does once a message ([`Tasks::send`]).
 
 use super::dispatch::Dispatcher;
 use super::{Lane, Rail};
@@ -27,8 +30,8 @@ pub enum Policy {
 pub struct Model {
     /// Crossing of switches. Cut-through by default: a step's latency is that of its whole way.
     pub switching: Switching,
-    /// Overlapped: a server sends while messages are under way. Occupying: it is occupied for the
-    /// whole step's latency too.
+    /// Overlapped: a server sends while messages are under way. Occupying: each message occupies a link for
+    /// the latency of that link too.
     pub latency: LatencyModel,
 }
 
@@ -66,8 +69,10 @@ pub(crate) struct Tasks {
     pub server: Vec<u8>,
     /// Steps of task t: `first[t]..first[t + 1]`.
     pub first: Vec<u32>,
-    /// Time that each step's message takes to send.
+    /// Time that each step's messages take to send.
     pub time: Vec<u64>,
+    /// How many messages of equal size each step sends on a link.
+    messages: Vec<u32>,
     /// Bytes that an NPU holds before it.
     pub held: Vec<u64>,
     /// Of each server: from NPU to NPU, and the links crossed.
@@ -76,11 +81,11 @@ pub(crate) struct Tasks {
     parts: usize,
 }
 
-/// When a server is free, and when the link behind it (from the switch on) is, its latency left out.
-#[derive(Clone, Copy, Debug, Default)]
+/// When a server is free, and when each link behind it (from the switch on) is, latencies on the way left out.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Port {
     pub free: u64,
-    behind: u64,
+    behind: Vec<u64>,
 }
 
 /// An operation of a task that is not a pass of an all-reduce: a server, what NPUs hold before it, and the
@@ -146,6 +151,7 @@ impl Tasks {
             tasks.time.extend(&operation.steps);
             tasks.first.push(tasks.time.len() as u32);
         }
+        tasks.messages = vec![1; tasks.time.len()];
         tasks
     }
 
@@ -162,10 +168,12 @@ impl Tasks {
             self.held.resize(task + more, 0);
             self.first.resize(task + more + 1, 0);
             self.time.resize(self.time.len() + self.parts * steps, 0);
+            self.messages.resize(self.time.len(), 1);
         }
+        let layout = lane.layout(rails).0;
         let mut at = self.first[task] as usize;
         for part in 0..self.parts {
-            for stage in lane.stages(rails) {
+            for (stage, ranges) in lane.stages(rails).zip(lane.ranges(rails, &layout)) {
                 let rail = &rails[usize::from(stage.rail)];
                 let split = is_both_ways(rail, self.parts);
                 let second = split && part == 1 || rail.offload && stage.pass == Pass::AllGather;
@@ -183,6 +191,7 @@ impl Tasks {
                         known = (blocks, rail.sending(lane.bytes, blocks, &stage, parts));
                     }
                     self.time[at + step] = known.1;
+                    self.messages[at + step] = rail.messages(blocks, ranges);
                 }
                 at += steps.len();
                 task += 1;
@@ -205,21 +214,35 @@ impl Tasks {
         &self.time[self.first[task] as usize..self.first[task + 1] as usize]
     }
 
-    /// Sends a step's message at a time; gives when it arrives.
+    /// Sends a step's messages from a time on; gives when the last one arrives.
+    ///
+    /// All links of the way are alike. A link is free for the next message when it has sent one, or with
+    /// `Occupying` when that has arrived at its end.
     pub fn send(&self, task: usize, step: u32, now: u64, model: Model, port: &mut Port) -> u64 {
-        let time = self.time[(self.first[task] + step) as usize];
+        let place = (self.first[task] + step) as usize;
+        let (time, messages) = (self.time[place], u64::from(self.messages[place]));
         let (latency, hops) = self.ways[usize::from(self.server[task])];
-        port.free = now + time;
-        if model.latency == LatencyModel::Occupying {
-            port.free += latency;
-        }
-        let mut out = now + time;
-        if model.switching == Switching::StoreAndForward {
-            // All links after the first are alike: what holds up one holds up the next no more.
-            for _ in 1..hops {
-                out = out.max(port.behind) + time;
+        let held = match model.latency {
+            LatencyModel::Overlapped => 0,
+            LatencyModel::Occupying => latency / hops,
+        };
+        let waits = held * (messages - 1);
+        let mut out = now + time + waits;
+        port.free = out + held;
+        if model.switching == Switching::StoreAndForward && hops > 1 {
+            let links = hops as usize - 1;
+            if port.behind.len() < links {
+                port.behind.resize(links, 0);
             }
-            port.behind = out;
+            // The first of the messages is whole at the end of each link before it goes on; the others follow.
+            let one = time.div_ceil(messages);
+            let mut first = now + one;
+            for behind in &mut port.behind[..links] {
+                let start = first.max(*behind);
+                out = start + time + waits;
+                *behind = out + held;
+                first = start + one;
+            }
         }
         out + latency
     }

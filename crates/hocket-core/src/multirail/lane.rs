@@ -141,36 +141,65 @@ impl Lane {
 
     fn transfers(&self, rails: &[Rail], layout: &[u8]) -> u64 {
         let npus: u64 = rails.iter().map(|rail| u64::from(rail.size)).product();
-        let stage = |free: &[u8], rail: u8| {
-            let groups = npus / u64::from(rails[usize::from(rail)].size);
-            groups * ranges(rails, layout, free, rail)
-        };
+        let rails_of_stages = self.rails().zip(self.ranges(rails, layout));
+        let stages = rails_of_stages.map(|(rail, ranges)| {
+            let rail = &rails[usize::from(rail)];
+            let (moves, blocks) = rail.moves();
+            npus / u64::from(rail.size) * ranges.of(moves, blocks)
+        });
+        stages.sum()
+    }
+
+    /// The ranges of each operation under a layout, first to last.
+    pub(crate) fn ranges<'a>(
+        &'a self,
+        rails: &'a [Rail],
+        layout: &'a [u8],
+    ) -> impl Iterator<Item = Ranges> + 'a {
         let sums = self.reduce_scatter.iter().enumerate();
-        let sums = sums.map(|(i, &rail)| stage(&self.reduce_scatter[i + 1..], rail));
+        let sums = sums.map(|(i, &rail)| (&self.reduce_scatter[i + 1..], rail));
         let copies = self.all_gather.iter().enumerate();
-        let copies = copies.map(|(i, &rail)| stage(&self.all_gather[..i], rail));
-        sums.chain(copies).sum()
+        let copies = copies.map(|(i, &rail)| (&self.all_gather[..i], rail));
+        let stages = sums.chain(copies);
+        stages.map(|(free, rail)| Ranges::new(rails, layout, free, rail))
     }
 }
 
-/// Ranges of consecutive chunks that a group sends in a pass along `rail`, where chunks with every value
-/// of the `free` digits go together.
-fn ranges(rails: &[Rail], layout: &[u8], free: &[u8], rail: u8) -> u64 {
-    let (moves, blocks) = rails[usize::from(rail)].moves();
-    let mut ranges = 1;
-    // Whether all digits below have every value, so that a digit's neighbouring values are one range.
-    let mut is_whole = true;
-    for &digit in layout.iter().rev() {
-        if digit == rail {
-            ranges *= if is_whole { moves } else { blocks };
-            is_whole = false;
-        } else if !free.contains(&digit) {
-            is_whole = false;
-        } else if !is_whole {
-            ranges *= u64::from(rails[usize::from(digit)].size);
+/// How many ranges of consecutive chunks an operation's messages consist of. A transfer of a plan carries one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ranges {
+    /// Ranges of one block, or of all blocks of a message if they are neighbours.
+    times: u64,
+    /// Whether neighbouring blocks are one range.
+    joins: bool,
+}
+
+impl Ranges {
+    /// Of a pass along `rail`, where chunks with every value of the `free` digits go together.
+    fn new(rails: &[Rail], layout: &[u8], free: &[u8], rail: u8) -> Self {
+        let mut out = Self {
+            times: 1,
+            joins: true,
+        };
+        // Whether all digits below have every value, so that a digit's neighbouring values are one range.
+        let mut is_whole = true;
+        for &digit in layout.iter().rev() {
+            if digit == rail {
+                out.joins = is_whole;
+                is_whole = false;
+            } else if !free.contains(&digit) {
+                is_whole = false;
+            } else if !is_whole {
+                out.times *= u64::from(rails[usize::from(digit)].size);
+            }
         }
+        out
     }
-    ranges
+
+    /// The ranges of so many messages that carry so many blocks together.
+    pub(crate) fn of(self, messages: u64, blocks: u64) -> u64 {
+        self.times * if self.joins { messages } else { blocks }
+    }
 }
 
 /// Splits bytes into `chunks` lanes' sizes that differ by one at most.

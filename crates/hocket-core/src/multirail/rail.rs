@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::Stage;
+use super::lane::Ranges;
 use crate::collective::pattern::{Pass, Pattern, Shape};
 use crate::explain::Explain;
 use crate::topology::build::product_counts;
@@ -141,6 +142,17 @@ impl Rail {
         u64::try_from(time).unwrap_or(u64::MAX)
     }
 
+    /// Messages on a link in a step of so many blocks: a transfer of a plan carries one range of chunks. What
+    /// goes to a switch that sums is no transfer.
+    pub(crate) fn messages(&self, blocks: u32, ranges: Ranges) -> u32 {
+        match self.kind {
+            DimensionKind::Switch if self.offload => 1,
+            DimensionKind::Switch => ranges.of(1, u64::from(blocks)) as u32,
+            // A block to each.
+            _ => ranges.of(1, 1) as u32,
+        }
+    }
+
     /// Moves of a pass among the NPUs of a group, and the blocks that they carry together.
     pub(crate) fn moves(&self) -> (u64, u64) {
         self.moves
@@ -176,9 +188,15 @@ impl Rail {
 /// 46 days.
 pub(crate) fn is_too_long(rails: &[Rail], bytes: u64, chunks: usize) -> bool {
     const LONGEST_PS: f64 = 4e18;
+    let npus: f64 = rails.iter().map(|rail| f64::from(rail.size)).product();
     let rail = |rail: &Rail| {
         let sent = 2.0 * bytes as f64 * 1e12 / rail.bandwidth.max(1) as f64;
-        sent + 4.0 * chunks as f64 * rail.fixed_delay().as_ps() as f64
+        // Messages of a step, each of one chunk.
+        let most = match rail.kind {
+            DimensionKind::Switch => npus / 2.0,
+            _ => npus / f64::from(rail.size),
+        };
+        sent + 4.0 * chunks as f64 * most * rail.fixed_delay().as_ps() as f64
     };
     // Through a switch that stores, and in a model that adds latencies, no more than thrice.
     3.0 * rails.iter().map(rail).sum::<f64>() > LONGEST_PS

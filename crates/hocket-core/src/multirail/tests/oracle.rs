@@ -42,12 +42,23 @@ impl Dim {
 /// A step of a task is sent: server, start, how long.
 pub type Service = (usize, u64, u64);
 
+/// A server: the two links of a way through a switch, or the one link of another.
+#[derive(Clone, Debug)]
+pub struct Links {
+    /// Latency of one, and how many.
+    pub link_ps: u64,
+    hops: u64,
+    /// When each is free.
+    free: [u64; 2],
+}
+
 /// One pass of one part of a lane.
 pub struct Task {
     pub server: usize,
     held: u64,
-    /// Time to send each step.
+    /// Time to send each step, and its messages, all of one size.
     pub times: Vec<u64>,
+    pub messages: Vec<u64>,
     done: usize,
     /// Its rank among those that became ready, and among those that began.
     ready: Option<usize>,
@@ -67,11 +78,34 @@ pub struct Oracle {
     model: Model,
     pub stages: usize,
     pub tasks: Vec<Task>,
-    /// Of each server: latency of a link, links, when the first is free, when the one behind is.
-    pub servers: Vec<(u64, u64, u64, u64)>,
+    pub servers: Vec<Links>,
     under_way: Vec<Message>,
     out: Timeline,
     services: Vec<Service>,
+}
+
+/// Runs of consecutive chunks in a step that sends `blocks` of `rail`'s values, for each of the `free` digits' values:
+/// all chunks are made, sorted and looked through.
+fn runs(dims: &[Dim], layout: &[u8], free: &[u8], rail: u8, blocks: u64) -> u64 {
+    let mut chunks = vec![0u64];
+    for &digit in layout {
+        let size = dims[usize::from(digit)].size;
+        let values = match digit {
+            _ if digit == rail => blocks,
+            _ if free.contains(&digit) => size,
+            _ => 1,
+        };
+        let spread = |chunk: &u64| (0..values).map(|value| chunk * size + value).collect();
+        chunks = chunks
+            .iter()
+            .flat_map(|chunk| -> Vec<u64> { spread(chunk) })
+            .collect();
+    }
+    chunks.sort_unstable();
+    1 + chunks
+        .windows(2)
+        .filter(|pair| pair[1] != pair[0] + 1)
+        .count() as u64
 }
 
 impl Oracle {
@@ -85,10 +119,17 @@ impl Oracle {
             } else {
                 1
             };
-            servers.resize(servers.len() + count, (dim.link_ps, dim.hops, 0, 0));
+            let links = Links {
+                link_ps: dim.link_ps,
+                hops: dim.hops,
+                free: [0; 2],
+            };
+            servers.resize(servers.len() + count, links);
         }
         let mut tasks = Vec::new();
+        let rails = rails(&dims.iter().map(Dim::dimension).collect::<Vec<_>>());
         for lane in lanes {
+            let layout = lane.layout(&rails).0;
             for part in 0..parts {
                 let mut held = lane.bytes;
                 for (i, rail) in lane.rails().enumerate() {
@@ -106,14 +147,27 @@ impl Oracle {
                         block / parts as u64
                     };
                     let mut times: Vec<u64> = dim.steps.iter().map(|n| n * block).collect();
+                    let free = match gathers {
+                        true => &lane.all_gather[..i - lane.reduce_scatter.len()],
+                        false => &lane.reduce_scatter[i + 1..],
+                    };
+                    let messages = |&blocks: &u64| match dim.kind {
+                        _ if dim.offload => 1,
+                        // One peer in a step; of a full connection one on each link.
+                        DimensionKind::Switch => runs(dims, &layout, free, rail, blocks),
+                        _ => runs(dims, &layout, free, rail, 1),
+                    };
+                    let mut messages: Vec<u64> = dim.steps.iter().map(messages).collect();
                     if gathers {
                         times.reverse();
+                        messages.reverse();
                     }
                     let second = dim.is_both_ways(parts) && part == 1 || dim.offload && gathers;
                     tasks.push(Task {
                         server: first[usize::from(rail)] + usize::from(second),
                         held,
                         times,
+                        messages,
                         done: 0,
                         ready: None,
                         began: None,
@@ -153,9 +207,9 @@ impl Oracle {
                         .iter()
                         .any(|task| task.is_waiting && task.server == s)
                 })
-                .min_by_key(|&s| (now.max(self.servers[s].2), s));
+                .min_by_key(|&s| (now.max(self.servers[s].free[0]), s));
             let arrives = arrival.map_or(u64::MAX, |i| self.under_way[i].arrival);
-            let serves = server.map_or(u64::MAX, |s| now.max(self.servers[s].2));
+            let serves = server.map_or(u64::MAX, |s| now.max(self.servers[s].free[0]));
             match (arrival, server) {
                 (Some(i), _) if arrives <= serves => {
                     now = arrives;
@@ -216,29 +270,51 @@ impl Oracle {
             task.began = Some(began);
             self.out.start[next] = now;
         }
-        let time = task.times[task.done];
+        let (time, messages) = (task.times[task.done], task.messages[task.done]);
         self.out.served.push((next as u32, task.done as u32));
         task.done += 1;
         task.is_waiting = false;
-        let (link_ps, hops, free, behind) = &mut self.servers[server];
-        let mut occupied = time;
-        if self.model.latency == LatencyModel::Occupying {
-            occupied += *link_ps * *hops;
+        assert_eq!(time % messages, 0);
+        let mut arrival = 0;
+        for _ in 0..messages {
+            let (start, end) = self.servers[server].pass(0, now, 0, time / messages, self.model);
+            arrival = end;
+            if self.servers[server].hops == 2 {
+                arrival = self.second(server, start, end, time / messages);
+            }
+            let occupied = self.servers[server].free[0] - start;
+            self.services.push((server, start, occupied));
         }
-        *free = now + occupied;
-        let arrival = if *hops == 2 && self.model.switching == Switching::StoreAndForward {
-            let at_switch = now + time + *link_ps;
-            let out = at_switch.max(*behind) + time;
-            *behind = out;
-            out + *link_ps
-        } else {
-            now + time + *link_ps * *hops
-        };
-        self.services.push((server, now, occupied));
         self.under_way.push(Message {
             arrival,
             server,
             task: next,
         });
+    }
+
+    /// Sends a message on, which started at one time on the first link and is whole behind it at another; gives when
+    /// it has arrived.
+    fn second(&mut self, server: usize, start: u64, end: u64, time: u64) -> u64 {
+        let links = &mut self.servers[server];
+        let head = start + links.link_ps;
+        match self.model.switching {
+            Switching::StoreAndForward => links.pass(1, end, 0, time, self.model).1,
+            Switching::CutThrough => links.pass(1, head, end, time, self.model).1,
+        }
+    }
+}
+
+impl Links {
+    /// A message whose head is there at one time and whose tail at another crosses a link; gives when it starts and
+    /// when it is whole at the end.
+    fn pass(&mut self, link: usize, head: u64, tail: u64, time: u64, model: Model) -> (u64, u64) {
+        let start = head.max(self.free[link]);
+        let sent = tail.max(start + time);
+        let end = sent + self.link_ps;
+        self.free[link] = match model.latency {
+            LatencyModel::Overlapped => sent,
+            LatencyModel::Occupying => end,
+        };
+        (start, end)
     }
 }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::dimension::{Operation, Port};
 use super::oracle::{Dim, Oracle};
 use super::*;
 use crate::topology::{LatencyModel, Switching};
@@ -92,8 +93,7 @@ proptest! {
             let latency = match model.latency {
                 LatencyModel::Overlapped => 0,
                 LatencyModel::Occupying => {
-                    let (link_ps, hops, ..) = oracle.servers[task.server];
-                    link_ps * hops * task.times.len() as u64
+                    oracle.servers[task.server].link_ps * task.messages.iter().sum::<u64>()
                 }
             };
             work[task.server] += task.times.iter().sum::<u64>() + latency;
@@ -162,4 +162,47 @@ fn a_lane_alone_takes_the_sum_of_its_steps() {
         ..Model::default()
     };
     assert_eq!(run(1, stored), once + 2 * 7_000_000);
+}
+
+/// Messages one after the other over some links that store and forward: each link by itself.
+fn stored(times: &[u64], links: usize, held: u64) -> Vec<u64> {
+    let mut ready = vec![0; times.len()];
+    for _ in 0..links {
+        let mut free = 0;
+        for (ready, &time) in ready.iter_mut().zip(times) {
+            *ready = free.max(*ready) + time;
+            free = *ready + held;
+        }
+    }
+    ready
+}
+
+proptest! {
+    #![proptest_config(config(500))]
+
+    #[test]
+    fn messages_over_many_links_queue_at_each(
+        times in proptest::collection::vec(1u64..1000, 1..12),
+        links in 1usize..6,
+        latency in 0u64..500,
+        occupying in any::<bool>(),
+    ) {
+        let hops = links as u64;
+        let row = |&time: &u64| vec![Operation { server: 0, held: 1, steps: vec![time] }];
+        let rows: Vec<_> = times.iter().map(row).collect();
+        let tasks = Tasks::of_operations(vec![(hops * latency, hops)], &rows);
+        let model = Model {
+            switching: Switching::StoreAndForward,
+            latency: if occupying { LatencyModel::Occupying } else { LatencyModel::Overlapped },
+        };
+        let mut port = Port::default();
+        let sent = |task| {
+            let now = port.free;
+            tasks.send(task, 0, now, model, &mut port)
+        };
+        let found: Vec<u64> = (0..times.len()).map(sent).collect();
+        let expected = stored(&times, links, if occupying { latency } else { 0 });
+        let expected: Vec<u64> = expected.iter().map(|out| out + hops * latency).collect();
+        prop_assert_eq!(found, expected);
+    }
 }
