@@ -9,6 +9,8 @@ import pytest
 
 import hocket as hk
 from hocket.plot.sizes import SizeRow, crossovers, draw_sizes
+from hocket.plot.style import picture
+from hocket.units import format_size
 
 
 def rows(**lines: dict[int, float]) -> list[SizeRow]:
@@ -41,10 +43,50 @@ def test_the_picture_has_all_of_it(drawn: Any, tmp_path: Path) -> None:
         tree={2**k: 2.0**19 * 1e3 for k in range(10, 28)},
     )
     draw_sizes(given, tmp_path / "a.png", title="all-reduce among 8 NPUs")
-    for words in ("ring", "tree", "bound", "1: ring is faster than tree from 520 kB", "128 MiB"):
+    for words in ("ring", "tree", "bound", "1: ring is faster than tree from 512 KiB", "128 MiB"):
         assert words in drawn.words
     assert drawn.overlaps() == []
     assert drawn.outside() == []
+
+
+def test_a_crossover_between_sizes_is_given_about(drawn: Any, tmp_path: Path) -> None:
+    given = rows(a={1 << 10: 4e9, 1 << 20: 1e9}, b={1 << 10: 1e9, 1 << 20: 4e9})
+    draw_sizes(given, tmp_path / "a.png")
+    assert "1: b is faster than a from about 33 kB" in drawn.words
+
+
+def test_a_front_names_the_sizes_of_its_table(drawn: Any, tmp_path: Path) -> None:
+    """Sizes are close together around a crossover, where none lies on another."""
+    mesh = hk.topology.mesh(4, 4, bandwidth="25 GB/s", latency="1 us")
+    names = ["ring", "multitree", "direct", "halving-doubling", "ring-2d"]
+    found = hk.pareto("all-reduce", mesh, sizes="1K:64M:x8", algorithms=names)
+    found.plot(tmp_path / "a.png")
+    assert len(found.crossovers) > 1
+    for number, each in enumerate(found.crossovers, 1):
+        (row,) = [row for row in found if row.first.size == each.size]
+        size = format_size(row.first.size)
+        assert f"{number}: {each.after} is faster than {each.before} from {size}\n" in (
+            drawn.words + "\n"
+        )
+    assert drawn.overlaps() == []
+    assert drawn.outside() == []
+
+
+@pytest.mark.parametrize("low", [3e-7, 950.0, 7e6])
+@pytest.mark.parametrize("wide", [1.2, 30.0, 2e4, 1e9])
+def test_numbers_of_logarithmic_axes(
+    low: float, wide: float, drawn: Any, tmp_path: Path
+) -> None:
+    """Each axis has two numbers or more, which can be read and lie apart."""
+    with picture(tmp_path / "a.png", 6.0, 4.0) as figure:
+        axes = figure.add_subplot()
+        axes.plot([low, low * wide], [low, low * wide])
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+    numbers = [float(text.replace(",", "")) for text, _ in drawn.texts]
+    assert len(numbers) >= 4
+    assert all(low / 30 <= number <= low * wide * 30 for number in numbers)
+    assert drawn.overlaps() == []
 
 
 def test_of_a_comparison(drawn: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 
 import matplotlib
@@ -25,19 +26,21 @@ def draw_pareto(found: Pareto, path: Path) -> None:
         axes = figure.add_subplot()
         bounds = [max(each.bound_ps, 1) / factor for each in found.points]
         handles = axes.plot(sizes, bounds, "--", color="black", linewidth=1.2, label="bound")
-        for i, name in enumerate(names):
-            own = [each for each in found.points if each.algorithm == name]
-            handles += axes.plot(
+        lines = {}
+        for name, group in groupby(found.points, lambda each: each.algorithm):
+            own = list(group)  # no line where another is faster
+            (lines[name],) = axes.plot(
                 [each.size for each in own],
                 [max(each.time_ps, 1) / factor for each in own],
-                "o-" if len(own) > 1 else "o",
-                color=matplotlib.colormaps["tab10"](i % 10),
+                "o-",
+                color=matplotlib.colormaps["tab10"](names.index(name) % 10),
                 markersize=4,
                 linewidth=1.4,
                 label=name,
             )
+        handles += lines.values()
         scale_sizes(axes, sizes, f"time [{unit}]")
-        handles += mark_crossovers(axes, crossovers)
+        handles += mark_crossovers(axes, crossovers, sizes)
         figure.legend(
             handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8
         )

@@ -21,7 +21,7 @@ from hocket.plot.links import PALE, Scene, check_devices, draw_devices, draw_lin
 from hocket.plot.style import picture, write_title
 from hocket.simulation.run import Run
 from hocket.simulation.structures import Phase, Structure
-from hocket.units import format_size
+from hocket.units import format_estimate, format_size
 
 MAX_PANELS = 16
 """How many structures one picture shows, each by itself."""
@@ -97,7 +97,7 @@ def _chunk_sizes(run: Run) -> NDArray[np.int64]:
 def _carried(run: Run, each: Structure, chunk: int | None) -> str:
     """Say which chunks take a structure, and their size."""
     chunks = each.chunks if chunk is None else (chunk,)
-    size = format_size(int(_chunk_sizes(run)[list(chunks)].sum()))
+    size = format_estimate(int(_chunk_sizes(run)[list(chunks)].sum()))
     if len(chunks) == 1:
         return f"chunk {chunks[0]}: {size}"
     return f"same for {len(chunks):,} chunks, {ranges(chunks)}: {size}"

@@ -9,11 +9,11 @@ from typing import Any
 
 import matplotlib
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from hocket.comparison.crossovers import Crossover, SizeRow, crossovers, lines_of
 from hocket.plot.style import ACCENT, picture, plain_numbers, write_title
-from hocket.units import format_size
+from hocket.units import format_estimate, format_size
 
 __all__ = ["draw_sizes", "mark_crossovers", "scale_sizes"]
 
@@ -71,7 +71,7 @@ def draw_sizes(table: Sequence[SizeRow], path: Path, *, title: str = "") -> None
             )
             handles.append(line)
         scale_sizes(axes, sizes, f"algbw [{name}]")
-        handles += mark_crossovers(axes, found)
+        handles += mark_crossovers(axes, found, sizes)
         figure.legend(
             handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8
         )
@@ -83,11 +83,9 @@ def scale_sizes(axes: Any, sizes: Sequence[int], what: str) -> None:
     """Make both axes logarithmic, sizes below and what is named beside."""
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    step = -(-len(sizes) // _MAX_TICKS)
-    kept = sizes[::-step][::-1]  # the largest among them
+    kept = _apart(sizes)
     axes.set_xticks(kept, [format_size(size) for size in kept])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     plain_numbers(axes.yaxis)
     axes.grid(visible=True, which="major", color="#e3e3e3", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -95,9 +93,23 @@ def scale_sizes(axes: Any, sizes: Sequence[int], what: str) -> None:
     axes.set_ylabel(what)
 
 
-def mark_crossovers(axes: Any, found: Sequence[Crossover]) -> list[Line2D]:
-    """Write the number of each crossover above it; give what the legend says of them."""
+def _apart(sizes: Sequence[int]) -> list[int]:
+    """Give sizes whose names do not touch on a logarithmic axis: powers of two before others, large before small."""
+    least = math.log2(max(sizes) / min(sizes)) / _MAX_TICKS
+    kept: list[int] = []
+    for size in sorted(set(sizes), key=lambda size: (size & (size - 1) != 0, -size)):
+        if all(abs(math.log2(size / other)) > least for other in kept):
+            kept.append(size)
+    return sorted(kept)
+
+
+def mark_crossovers(axes: Any, found: Sequence[Crossover], sizes: Sequence[int]) -> list[Line2D]:
+    """Write the number of each crossover above it; give what the legend says of them.
+
+    One that lies between the measured ``sizes`` was interpolated, and is given about.
+    """
     handles = []
+    measured = set(sizes)
     for i, each in enumerate(found, 1):
         axes.axvline(each.size, color=ACCENT, linestyle=":", linewidth=1.0, zorder=1)
         axes.annotate(
@@ -111,12 +123,13 @@ def mark_crossovers(axes: Any, found: Sequence[Crossover]) -> list[Line2D]:
             fontsize=8,
             color=ACCENT,
         )
-        label = f"{i}: {each.after} is faster than {each.before} from {format_size(_rounded(each.size))}"
+        at = format_size(int(each.size)) if each.size in measured else _about(each.size)
+        label = f"{i}: {each.after} is faster than {each.before} from {at}"
         handles.append(Line2D([], [], color=ACCENT, linestyle=":", label=label))
     return handles
 
 
-def _rounded(size: float) -> int:
-    """Give two digits of a size: it was interpolated."""
+def _about(size: float) -> str:
+    """Write two digits of a size."""
     digits = max(0, math.floor(math.log10(size)) - 1)
-    return int(round(size / 10**digits) * 10**digits)
+    return f"about {format_estimate(int(round(size / 10**digits) * 10**digits))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target, replacing
@@ -48,6 +49,11 @@ def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
     with rc_context(style):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
+        for axes in figure.axes:
+            for axis in (axes.xaxis, axes.yaxis):
+                # What matplotlib writes there itself is a formula, which `text.parse_math` leaves as it is.
+                if isinstance(axis.get_major_formatter(), LogFormatter):
+                    plain_numbers(axis)
         suffix = path.suffix.lower().lstrip(".")
         metadata = {"Date": None} if suffix == "svg" else None
         with replacing(path) as temporary:
@@ -68,7 +74,28 @@ def write_title(figure: Figure, text: str, size: float = 10.0) -> None:
     figure.suptitle("\n".join(lines), fontsize=size)
 
 
+_DECADES = {"x": 2, "y": 4}
+"""Up to how many an axis has numbers between powers of ten, too."""
+
+
 def plain_numbers(axis: Any) -> None:
-    """Write the numbers of a logarithmic axis as they are, 1, 10, 100, and none between."""
-    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    """Write the numbers of a logarithmic axis as they are: 1, 10, 100, and 1, 2, 5 on a short one."""
+    low, high = axis.get_view_interval()
+    decades = math.log10(high / low) if 0 < low < high else math.inf
+    if decades < 1:
+        axis.set_major_locator(MaxNLocator(5))
+    elif decades <= _DECADES[axis.axis_name]:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(lambda value, _: significant(value))
     axis.set_minor_formatter(NullFormatter())
+
+
+def significant(value: float) -> str:
+    """Write a number with four significant digits at most: ``0.25``, ``1,500``, ``2e7``."""
+    if 1000 <= value < _LONG:
+        return f"{value:,.0f}"
+    number, _, power = f"{value:.4g}".partition("e")
+    return f"{number}e{int(power)}" if power else number
+
+
+_LONG = 10**6
