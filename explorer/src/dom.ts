@@ -35,42 +35,36 @@ export function byId<T extends HTMLElement>(id: string): T {
   return document.getElementById(id) as T;
 }
 
-const WRITERS = [1, 2, 3].map((digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
+type Units = readonly (readonly [factor: number, unit: string])[];
+const TIMES: Units = [[1e12, "s"], [1e9, "ms"], [1e6, "us"], [1e3, "ns"], [1, "ps"]];
+const SIZES: Units = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]];
 
-function rounded(value: number): string {
-  return WRITERS[Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2]!.format(value);
+/** A quantity as the command line writes it: three decimals at most, what is half-way goes to the even digit. */
+function scaled(value: number, units: Units): string {
+  const [factor, unit] = units.find(([least]) => Math.abs(value) >= least) ?? units[units.length - 1]!;
+  const number = value / factor, below = Math.floor(number * 1000);
+  const isHalf = Math.abs(number * 16 % 2) === 1;
+  const text = isHalf && below % 2 === 0 ? (below / 1000).toFixed(3) : number.toFixed(3);
+  return text.replace(/\.?0+$/, "") + " " + unit;
 }
 
 export function time(ps: number): string {
-  const magnitude = Math.abs(ps);
-  if (magnitude >= 1e12) return rounded(ps / 1e12) + " s";
-  if (magnitude >= 1e9) return rounded(ps / 1e9) + " ms";
-  if (magnitude >= 1e6) return rounded(ps / 1e6) + " us";
-  if (magnitude >= 1e3) return rounded(ps / 1e3) + " ns";
-  return Math.round(ps) + " ps";
+  return scaled(Math.round(ps), TIMES);
 }
 
-const FOUR = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
-
+/** A size: `64 KiB` where that is a whole number of four digits at most. */
 export function bytes(value: number): string {
-  for (const [size, unit] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]] as const)
-    if (value >= size) return FOUR.format(value / size) + " " + unit;
-  return value + " B";
-}
-
-/** A size that was asked for: `64 KiB` where that is a whole number, as the command line writes it. */
-export function sizeText(value: number): string {
   for (const [factor, unit] of [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]] as const)
-    if (value >= factor && value % factor === 0 && value % 1000) return value / factor + " " + unit;
-  return bytes(value);
+    if (value >= factor && value < 10_000 * factor && value % factor === 0 && value % 1000) return value / factor + " " + unit;
+  return scaled(value, SIZES);
 }
 
 export function rate(value: number): string {
-  return bytes(value) + "/s";
+  return scaled(Math.round(value), SIZES.slice(1)) + "/s";
 }
 
 export function percent(share: number): string {
-  return (100 * share).toFixed(1) + " %";
+  return (100 * share).toFixed(1).replace(/^-0\.0$/, "0.0").replace(/\B(?=(\d{3})+\.)/g, ",") + "%";
 }
 
 export function count(value: number, noun: string): string {

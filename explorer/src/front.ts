@@ -1,6 +1,6 @@
 // Time against cost: all networks of a sweep as points, and what no other beats in both as a line.
 import { series, theme } from "./colour";
-import { el, sizeText, svg, time } from "./dom";
+import { el, bytes, svg, time } from "./dom";
 import { table } from "./table";
 
 /** Cost, time, task and what it is. */
@@ -10,7 +10,7 @@ export interface FrontHead { points: Priced[]; front: Priced[] }
 const WIDTH = 920, HEIGHT = 360, LEFT = 66, RIGHT = 20, TOP = 14, BOTTOM = 42;
 
 /** A task in words: one that is a size alone is written as such. */
-export const taskName = (task: string) => /^\d+$/.test(task) ? sizeText(Number(task)) : task || "all";
+export const taskName = (task: string) => /^\d+$/.test(task) ? bytes(Number(task)) : task || "all";
 
 export function tasksOf(head: FrontHead): string[] {
   return [...new Set(head.front.map(([, , task]) => task))];

@@ -219,7 +219,8 @@ export class Lanes {
         g.fillStyle = this.colour(i, columns.kind[s]!);
         g.fillRect(GUTTER + left, y + 2, right - left, LANE - 4);
         const exposed = columns.exposed[s]! * scale;
-        if (exposed > 0) { g.fillStyle = of.mark; const from = Math.max(left, right - exposed); g.fillRect(GUTTER + from, y + LANE - 6, Math.max(1, right - from), 4); }
+        // What is less than half a pixel would look longer than it is.
+        if (exposed >= 0.5) { g.fillStyle = of.mark; const from = Math.max(left, right - exposed); g.fillRect(GUTTER + from, y + LANE - 6, right - from, 4); }
         if (right - left > 44) { g.fillStyle = isDark() ? "#14171b" : "#ffffff"; g.fillText(run.names[columns.name[s]!]!, GUTTER + left + 3, y + LANE / 2, right - left - 5); }
         if (s === this.state.span && i === this.state.run) { g.strokeStyle = of.mark; g.lineWidth = 2; g.strokeRect(GUTTER + left, y + 1, right - left, LANE - 2); }
       }

@@ -1,6 +1,6 @@
 // Runs of plans: one, or several beside one another on one clock.
 import { colours, css, setTheme, theme } from "./colour";
-import { byId, bytes, count, el, percent, rate, save, sizeText, time } from "./dom";
+import { byId, bytes, count, el, percent, rate, save, time } from "./dom";
 import { composed, openPerfetto, perfetto, png } from "./export";
 import { addTransfers, firstOf, type RunsHead, type Scene } from "./model";
 import { NetworkView } from "./network";
@@ -134,7 +134,7 @@ export class Runs {
     document.title = this.head.title;
     const facts = (scene: Scene) => {
       const { head } = scene;
-      return el("p", { class: "facts" }, el("b", {}, time(head.time_ps)), ` for ${sizeText(head.size)}, busbw ${rate(head.busbw)}; bound ${time(head.bound_ps)}, gap ${percent(head.time_ps / (head.bound_ps || 1) - 1)}; ${count(head.rows, "transfer")}, links used ${percent(head.utilization)}`);
+      return el("p", { class: "facts" }, el("b", {}, time(head.time_ps)), ` for ${bytes(head.size)}, busbw ${rate(head.busbw)}; bound ${time(head.bound_ps)}, gap ${percent(head.time_ps / (head.bound_ps || 1) - 1)}; ${count(head.rows, "transfer")}, links used ${percent(head.utilization)}`);
     };
     const column = (scene: Scene) => {
       const net = el("div", { class: "net" }), strip = el("div", { class: "strip" });

@@ -1,7 +1,7 @@
 // A sweep: size against bus bandwidth (or time), an algorithm a line, the bound on top, what NCCL picks as a
 // band, and measurements of nccl-tests that are dropped on the page as points.
 import { isDark, series, setTheme, theme } from "./colour";
-import { byId, el, rate, save, sizeText, svg, time } from "./dom";
+import { byId, el, rate, save, bytes, svg, time, percent } from "./dom";
 import { rastered } from "./export";
 import { drawFront, taskName, tasksOf, type FrontHead } from "./front";
 import { table } from "./table";
@@ -189,7 +189,7 @@ export class Sweep {
       if (state.hide.includes(line.name) || !line.points.length) return;
       const colour = series(i);
       chart.append(svg("path", { d: path(line.points), fill: "none", stroke: colour, "stroke-width": 2, "stroke-dasharray": DASHES[Math.floor(i / 8) % DASHES.length]!, "data-line": line.name }));
-      for (const point of line.points) chart.append(svg("circle", { cx: this.x(point[0]), cy: this.y(this.value(point)), r: 3, fill: colour }, svg("title", {}, `${line.name}, ${sizeText(point[0])}: ${rate(point[2])}, ${time(point[1])}`)));
+      for (const point of line.points) chart.append(svg("circle", { cx: this.x(point[0]), cy: this.y(this.value(point)), r: 3, fill: colour }, svg("title", {}, `${line.name}, ${bytes(point[0])}: ${rate(point[2])}, ${time(point[1])}`)));
       const last = line.points.reduce((a, b) => b[0] > a[0] ? b : a);
       ends.push({ y: this.y(this.value(last)), text: line.name, colour });
     });
@@ -199,7 +199,7 @@ export class Sweep {
     this.measured.forEach((each, i) => {
       for (const point of each.points) {
         const [x, y] = [this.x(point[0]), this.y(this.value(point))], mark = { fill: i % 2 ? "none" : of.mark, stroke: of.mark, "stroke-width": 1.5, "data-measured": i };
-        chart.append(svg("rect", { x: x - 4, y: y - 4, width: 8, height: 8, transform: i % 2 ? `rotate(45 ${x} ${y})` : "", ...mark }, svg("title", {}, `${each.name}, ${sizeText(point[0])}: ${rate(point[2])}, ${time(point[1])}`)));
+        chart.append(svg("rect", { x: x - 4, y: y - 4, width: 8, height: 8, transform: i % 2 ? `rotate(45 ${x} ${y})` : "", ...mark }, svg("title", {}, `${each.name}, ${bytes(point[0])}: ${rate(point[2])}, ${time(point[1])}`)));
       }
       const end = each.points.reduce((a, b) => b[0] > a[0] ? b : a, each.points[0]!);
       if (end) ends.push({ y: this.y(this.value(end)), text: each.name, colour: of.mark });
@@ -224,7 +224,7 @@ export class Sweep {
     const step = Math.max(1, Math.ceil((s1 - s0) / 10));
     for (let s = Math.ceil(s0); s <= s1; s += step) {
       const x = this.x(2 ** s);
-      chart.append(svg("line", { x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM, class: "grid" }), svg("text", { x, y: HEIGHT - BOTTOM + 17, "text-anchor": "middle" }, sizeText(2 ** s)));
+      chart.append(svg("line", { x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM, class: "grid" }), svg("text", { x, y: HEIGHT - BOTTOM + 17, "text-anchor": "middle" }, bytes(2 ** s)));
     }
     const ticks: number[] = [];
     if (isLog) for (let power = Math.floor(Math.log10(low)); power <= Math.log10(top); power++) for (const lead of Math.log10(top / low) < 1.2 ? [1, 2, 3, 5, 7] : Math.log10(top / low) < 3 ? [1, 3] : [1]) ticks.push(lead * 10 ** power);
@@ -242,7 +242,7 @@ export class Sweep {
     const { nccl } = this.head, picks = [...new Set(nccl.map((each) => each.pick))];
     nccl.forEach((each, i) => {
       const left = i ? (this.x(nccl[i - 1]!.size) + this.x(each.size)) / 2 : this.x(each.size), right = i + 1 < nccl.length ? (this.x(nccl[i + 1]!.size) + this.x(each.size)) / 2 : this.x(each.size);
-      chart.append(svg("rect", { x: left, y: HEIGHT - BOTTOM - 9, width: Math.max(2, right - left), height: 9, fill: series(picks.indexOf(each.pick) + 2), opacity: 0.55, "data-pick": each.pick }, svg("title", {}, `NCCL picks ${each.pick} at ${sizeText(each.size)}, and predicts ${rate(each.busbw)}`)));
+      chart.append(svg("rect", { x: left, y: HEIGHT - BOTTOM - 9, width: Math.max(2, right - left), height: 9, fill: series(picks.indexOf(each.pick) + 2), opacity: 0.55, "data-pick": each.pick }, svg("title", {}, `NCCL picks ${each.pick} at ${bytes(each.size)}, and predicts ${rate(each.busbw)}`)));
       if (!i || nccl[i - 1]!.pick !== each.pick) chart.append(svg("text", { x: left + 2, y: HEIGHT - BOTTOM - 12, style: "font-size:10px" }, `NCCL: ${each.pick}`));
     });
     if (nccl.length > 1) chart.append(svg("path", { d: nccl.map((each, i) => `${i ? "L" : "M"}${this.x(each.size).toFixed(1)} ${this.y(this.value([each.size, each.time_ps, each.busbw])).toFixed(1)}`).join(""), fill: "none", stroke: theme().faint, "stroke-width": 1.5, "stroke-dasharray": "2 3", "data-line": "nccl" }));
@@ -252,7 +252,7 @@ export class Sweep {
     const { head, state } = this, at = state.size, bound = head.bound.find(([size]) => size === at);
     const rows: { cells: (string | number)[]; keys: (string | number)[]; choose?: () => void; chosen?: boolean }[] = [];
     const add = (name: string, point: Point | undefined, choose?: () => void, hidden = false) => {
-      if (point) rows.push({ cells: [(hidden ? "○ " : choose ? "● " : "") + name, rate(point[2]), time(point[1]), bound ? `${(100 * (point[1] / bound[1] - 1)).toFixed(1)} %` : "–"], keys: [name, point[2], point[1], point[1]], choose, chosen: head.best.includes(name) && head.best[this.sizes.indexOf(at)] === name });
+      if (point) rows.push({ cells: [(hidden ? "○ " : choose ? "● " : "") + name, rate(point[2]), time(point[1]), bound ? percent(point[1] / bound[1] - 1) : "–"], keys: [name, point[2], point[1], point[1]], choose, chosen: head.best.includes(name) && head.best[this.sizes.indexOf(at)] === name });
     };
     add("bound", bound);
     for (const line of head.lines) {
@@ -262,7 +262,7 @@ export class Sweep {
     const pick = head.nccl.find((each) => each.size === at);
     if (pick) add(`NCCL: ${pick.pick}`, [at, pick.time_ps, pick.busbw]);
     for (const each of this.measured) add(each.name, each.points.find(([size]) => size === at));
-    byId("panel").replaceChildren(table(`At ${sizeText(at)} (a click on an algorithm shows or hides it)`, ["what", "busbw", "time", "over bound"], rows));
+    byId("panel").replaceChildren(table(`At ${bytes(at)} (a click on an algorithm shows or hides it)`, ["what", "busbw", "time", "over bound"], rows));
   }
 
   private key(event: KeyboardEvent): void {

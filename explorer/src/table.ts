@@ -1,5 +1,5 @@
 // Tables: what each chart shows, in rows that can be read, sorted and chosen.
-import { el } from "./dom";
+import { count, el } from "./dom";
 
 export interface Row { cells: (string | number)[]; keys?: (string | number)[]; choose?: () => void; chosen?: boolean }
 
@@ -25,7 +25,7 @@ export function table(caption: string, heads: string[], rows: Row[], total = row
     }));
     note.replaceChildren();
     const hidden = Math.max(rows.length - shown, 0);
-    if (hidden > 0) note.append(el("button", { click: () => { shown += 1000; fill(); } }, `Show more: ${hidden.toLocaleString("en")} rows are not shown`));
+    if (hidden > 0) note.append(el("button", { click: () => { shown += 1000; fill(); } }, "Show more"), ` ${count(hidden, "row")} not shown`);
     else if (total > rows.length) note.append(`${total.toLocaleString("en")} rows in all; the first ${rows.length.toLocaleString("en")} are listed`);
   };
   const head = el("tr", {}, ...heads.map((name, i) => el("th", { scope: "col" }, el("button", {

@@ -176,7 +176,7 @@ def _of_training(head: dict[str, Any], document: Mapping[str, Any]) -> None:
         f"{document['algorithm']} on {document['npu_count']:,} NPUs of {document['topology']}: "
         f"{format_time_ps(round(document['time_ps']))} an iteration, of which compute waits "
         f"{format_time_ps(round(sum(parts['exposed_ps'].values())))}"
-        + (f"; {100 * hidden:.1f} % of communication is hidden" if hidden is not None else "")
+        + (f"; {100 * hidden:.1f}% of communication is hidden" if hidden is not None else "")
     ]
 
 
