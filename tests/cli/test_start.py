@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +14,7 @@ import typer
 
 import hocket as hk
 from hocket.cli.commands import COMMANDS, Command
+from hocket.cli.lazy import Later
 
 SLOW = ("numpy", "pydantic", "yaml", "pyarrow", "matplotlib", "rich.table", "networkx")
 FLAT = [one for each in COMMANDS for one in (each.commands or (each,))]
@@ -39,6 +41,31 @@ def test_a_summary_is_the_first_line_of_the_help(entry: Command) -> None:
     text = inspect.getdoc(found)
     assert text is not None
     assert " ".join(text.split("\n\n")[0].split()) == entry.summary
+
+
+def texts_of(command: Any) -> Iterator[str]:
+    """All that the help of a command says, and of those under it."""
+    if isinstance(command, Later):
+        command = command.real
+    yield from filter(None, (command.help, command.epilog))
+    for param in command.params:
+        yield from filter(None, (getattr(param, "help", None),))
+    for under in getattr(command, "commands", {}).values():
+        yield from texts_of(under)
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_no_help_says_words_twice(entry: Command) -> None:
+    texts = list(texts_of(Later(entry)))
+    assert len(texts) > 1
+    for text in texts:
+        words = text.lower().split()
+        for many in (1, 2, 3):
+            parts = [tuple(words[i : i + many]) for i in range(len(words))]
+            twice = [
+                part for part, after in zip(parts, parts[many:], strict=False) if part == after
+            ]
+            assert not twice, text
 
 
 def test_the_version_needs_no_command_line() -> None:

@@ -51,7 +51,7 @@ class Hosts:
 
     fabric: Fabric
     gpus_per_host: Annotated[
-        int, typer.Option("--gpus-per-host", help="Number of Number of Number of GPUs of a host.")
+        int, typer.Option("--gpus-per-host", help="Number of GPUs of a host.")
     ] = 8
     nics_per_host: Annotated[
         int, typer.Option("--nics-per-host", help="Number of NICs of a host, with one port each.")
