@@ -365,6 +365,7 @@ def test_anything_parses_or_is_refused_in_one_line(value: object, what: str) -> 
         (999, "999 B"),
         (1000, "1 kB"),
         (65536, "64 KiB"),
+        (9999 * 1024, "9999 KiB"),
         (256_000_000, "256 MB"),
         (2**28, "256 MiB"),
         (1_500_000_000, "1.5 GB"),
@@ -421,6 +422,14 @@ def test_a_number_of_a_file_has_no_unit(what: str, value: float) -> None:
 def test_seconds_that_hocket_gives_are_read_back(time: int) -> None:
     assert parse_time(time * 1e-12, field="time") == time
     assert parse_time(time / 1e12, field="time") == time
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(14_423 * 1024, "14.769 MB"), (14_769_000, "14.769 MB"), (10_001 * 2**20, "10.487 GB")],
+)
+def test_sizes_that_differ_little_have_the_same_unit(value: int, text: str) -> None:
+    assert format_size(value) == text
 
 
 @given(digits=st.integers(1, 9999), zeros=st.integers(0, 14))

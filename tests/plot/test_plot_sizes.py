@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import hocket as hk
+from hocket.plot.compare import draw_comparison
 from hocket.plot.sizes import SizeRow, crossovers, draw_sizes
 from hocket.plot.style import picture
-from hocket.units import format_size
+from hocket.units import format_size, format_time_ps
 
 
 def rows(**lines: dict[int, float]) -> list[SizeRow]:
@@ -74,9 +75,7 @@ def test_a_front_names_the_sizes_of_its_table(drawn: Any, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("low", [3e-7, 950.0, 7e6])
 @pytest.mark.parametrize("wide", [1.2, 30.0, 2e4, 1e9])
-def test_numbers_of_logarithmic_axes(
-    low: float, wide: float, drawn: Any, tmp_path: Path
-) -> None:
+def test_numbers_of_logarithmic_axes(low: float, wide: float, drawn: Any, tmp_path: Path) -> None:
     """Each axis has two numbers or more, which can be read and lie apart."""
     with picture(tmp_path / "a.png", 6.0, 4.0) as figure:
         axes = figure.add_subplot()
@@ -87,6 +86,15 @@ def test_numbers_of_logarithmic_axes(
     assert len(numbers) >= 4
     assert all(low / 30 <= number <= low * wide * 30 for number in numbers)
     assert drawn.overlaps() == []
+
+
+def test_times_of_a_comparison_are_those_of_its_table(drawn: Any, tmp_path: Path) -> None:
+    ring = hk.topology.ring(4, bandwidth="23 GB/s", latency="777 ns")
+    found = hk.compare("all-reduce", ring, size=1_234_567, algorithms=["ring", "direct"])
+    draw_comparison(found, tmp_path / "a.png")
+    for each in found:
+        assert f"{format_time_ps(each.run.time_ps)}, +" in drawn.words
+    assert f"bound {format_time_ps(found.bound.time_ps)}" in drawn.words
 
 
 def test_of_a_comparison(drawn: Any, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hocket.plot.style import LINK, picture
 from hocket.plot.timing import time_axis, time_unit
 from hocket.routing import ClusterRun, JobRun
-from hocket.units import counted
+from hocket.units import counted, format_time_ps
 
 BINS = 600
 """Of rates over time."""
@@ -68,7 +68,7 @@ def draw_timeline(run: ClusterRun, path: Path) -> None:
         time_axis(panels[-1], run.time / _PS, unit_ps=unit.seconds / _PS)
         figure.suptitle(
             f"{counted(len(jobs), 'job')} on {run.cluster.topology.name}, {run.scheme}: "
-            f"{run.time / unit.seconds:,.4g} {unit.name}"
+            f"{format_time_ps(round(run.time / _PS))}"
         )
 
 
@@ -155,8 +155,7 @@ def _result(job: JobRun) -> str:
     """Write the mean all-reduce and how many times the ideal it is."""
     if not job.ideal:
         return "nothing over NICs"
-    unit = _unit(job.all_reduce)
-    return f"all-reduce {job.all_reduce / unit.seconds:.4g} {unit.name}\n{job.slowdown:.2f} × ideal"
+    return f"all-reduce {format_time_ps(round(job.all_reduce / _PS))}\n{job.slowdown:.2f} × ideal"
 
 
 def _draw_rates(axes: Any, rates: NDArray[np.float64], time: float, colors: Sequence[Any]) -> None:
@@ -196,10 +195,9 @@ def draw_links(run: ClusterRun, path: Path) -> None:
         else:
             below = figure
         _draw_tiers(below.subplots(), tiers, float(most))
-        unit = _unit(run.time)
         figure.suptitle(
             f"{counted(len(run.jobs), 'job')} on {run.cluster.topology.name}, {run.scheme}: mean use of "
-            f"links over {run.time / unit.seconds:,.4g} {unit.name}"
+            f"links over {format_time_ps(round(run.time / _PS))}"
         )
 
 

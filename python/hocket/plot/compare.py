@@ -8,7 +8,7 @@ from hocket import _core
 from hocket.comparison.compare import Comparison
 from hocket.plot.style import ACCENT, NPU, picture, write_title
 from hocket.plot.timing import time_unit
-from hocket.units import format_size
+from hocket.units import format_size, format_time_ps
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
@@ -23,12 +23,13 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
         axes = figure.add_subplot()
         bars = axes.barh(names, times, color=NPU, height=0.6)
         labels = [
-            f"{time:,.4g} {unit}, +{above:,.0%}" for time, above in zip(times, gaps, strict=True)
+            f"{format_time_ps(entry.run.time_ps)}, +{above:,.1%}"
+            for entry, above in zip(entries, gaps, strict=True)
         ]
         axes.bar_label(bars, labels, padding=4)
         axes.axvline(bound, color=ACCENT, linestyle="--", linewidth=1.2)
         axes.annotate(
-            f"bound {bound:,.4g} {unit}",
+            f"bound {format_time_ps(comparison.bound.time_ps)}",
             (bound, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(3, 3),

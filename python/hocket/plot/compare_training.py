@@ -11,6 +11,7 @@ from hocket.plot.style import NPU, picture, write_title
 from hocket.plot.timing import time_unit
 from hocket.training.comparison import BASELINES, TrainingComparison, TrainingRow
 from hocket.training.parallel import CAUSES
+from hocket.units import format_time_ps
 
 _COLORS = {
     "data": "#c44e2b",
@@ -70,7 +71,7 @@ def draw_training_comparison(
             for bar in bars:
                 divisor = scale * (bar.row.batch if is_of_samples else 1)
                 end = _draw_bar(axes, bar.row, place, divisor, seen)
-                _write_end(axes, end, place, unit, _speedup(bar.row, base))
+                _write_end(axes, end, place, scale, _speedup(bar.row, base))
                 places.append(place)
                 labels.append(bar.label(baseline))
                 most = max(most, end)
@@ -151,10 +152,10 @@ def _speedup(row: TrainingRow, base: TrainingRow | None) -> float | None:
     return row.samples_per_second / max(base.samples_per_second, 1e-12)
 
 
-def _write_end(axes: Any, end: float, place: float, unit: str, speedup: float | None) -> None:
+def _write_end(axes: Any, end: float, place: float, unit_ps: float, speedup: float | None) -> None:
     speed = "" if speedup is None else f", {speedup:.2f}×"
     axes.annotate(
-        f"{end:,.4g} {unit}{speed}",
+        f"{format_time_ps(round(end * unit_ps))}{speed}",
         (end, place),
         xytext=(4, 0),
         textcoords="offset points",

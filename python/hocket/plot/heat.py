@@ -64,7 +64,7 @@ def draw_heat(run: Run, path: Path, bins: int = 400) -> None:
         write_title(
             figure,
             f"{run.plan.algorithm} {collective.name} of {format_size(collective.size)} on "
-            f"{topology.name}: {format_time_ps(run.time_ps)}, {run.utilization:.0%} of all bandwidth",
+            f"{topology.name}: {format_time_ps(run.time_ps)}, {run.utilization:.1%} of all bandwidth",
         )
 
 

@@ -98,7 +98,7 @@ def _busiest(run: Run, shares: NDArray[np.float64]) -> str:
     names = topology.device_names
     order = np.argsort(-shares, kind="stable")[:_NAMED]
     found = [
-        f"{names[topology.link_src[i]]}→{names[topology.link_dst[i]]} {shares[i]:.0%}"
+        f"{names[topology.link_src[i]]}→{names[topology.link_dst[i]]} {shares[i]:.1%}"
         for i in order
     ]
     return f"busiest: {', '.join(found)}"
