@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ RATES = ["40 GB/s", "10 GB/s", "5 GB/s"]
 DELAYS = ["100 ns", "700 ns", "1 us"]
 SIZE = 3_000_000
 FAST = "30 ms"
+LATENCIES: tuple[hk.Latency, ...] = ("overlapped", "occupying")
+SWITCHINGS: tuple[hk.Switching, ...] = ("cut-through", "store-and-forward")
 
 
 def product(kinds: str, *sizes: int, **more: Any) -> hk.Topology:
@@ -63,8 +66,18 @@ def test_lanes_carry_everything_once(kind: str, algorithm: str) -> None:
 
 def test_hierarchical_takes_the_fixed_order() -> None:
     made = hk.schedule("all-reduce", over(), size=SIZE, algorithm="hierarchical")
-    assert len(made) == 4
     assert {lane[1:] for lane in made.lanes} == {((0, 1), (1, 0))}
+
+
+@pytest.mark.parametrize(("size", "count"), [(SIZE, 64), (32 * 2 * 2 * 10, 20)])
+def test_all_take_as_many_chunks_by_default(size: int, count: int) -> None:
+    """A speed-up over the fixed order is one of orders, not of chunks."""
+    for algorithm in MULTIRAIL:
+        made = hk.schedule("all-reduce", over(), size=size, algorithm=algorithm, time_limit=FAST)
+        assert len(made) == count, algorithm
+    assert (
+        len(hk.schedule("all-reduce", over(), size=size, algorithm="hierarchical", chunks=4)) == 4
+    )
 
 
 def test_all_gather_goes_back_the_way_of_reduce_scatter() -> None:
@@ -206,7 +219,7 @@ SMALL = [
 
 @pytest.mark.parametrize(("kinds", "sizes"), SMALL)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("switching", ["cut-through", "store-and-forward"])
+@pytest.mark.parametrize("switching", SWITCHINGS)
 def test_links_and_dimensions_agree(
     kinds: str, sizes: tuple[int, ...], kind: str, switching: hk.Switching
 ) -> None:
@@ -220,10 +233,53 @@ def test_links_and_dimensions_agree(
         assert plan.is_verified
         assert plan.link_order == "plan"
         assert plan.schedule is not None
-        on_links, on_rails = hk.simulate(plan), hk.simulate(plan, fidelity="dimension")
-        assert (on_links.order, on_links.switching) == ("plan", switching)
-        assert on_links.time_ps == pytest.approx(on_rails.time_ps, rel=1e-3), algorithm
-        assert on_links.weighted_utilization == pytest.approx(on_rails.utilization, rel=2e-3)
+        for latency in LATENCIES:
+            on_links = hk.simulate(plan, latency=latency)
+            on_rails = hk.simulate(plan, fidelity="dimension", latency=latency)
+            assert (on_links.order, on_links.switching) == ("plan", switching)
+            assert on_links.time_ps == pytest.approx(on_rails.time_ps, rel=1e-3), algorithm
+            assert on_links.weighted_utilization == pytest.approx(on_rails.utilization, rel=2e-3)
+
+
+SLOW_BESIDE_FAST = [
+    ("FC_SW", (3, 4), (3e9, 100e9), (1e-7, 1e-5)),
+    ("FC_SW", (4, 4), (1e9, 100e9), (1e-7, 1e-5)),
+    ("FC_FC", (5, 3), (2e9, 3e9), (1e-9, 1e-5)),
+    ("Ring_FC_FC_FC", (2, 5, 3, 2), (2e9, 2e9, 3e9, 100e9), (0.0, 1e-9, 1e-9, 1e-5)),
+    ("SW", (8,), (100e9,), (1e-6,)),
+    ("SW_SW", (4, 4), (100e9, 100e9), (1e-6, 1e-6)),
+    ("SW_Ring_SW", (4, 3, 2), (5e9, 80e9, 20e9), (1e-5, 1e-6, 1e-7)),
+]
+
+
+@pytest.mark.parametrize("case", SLOW_BESIDE_FAST, ids=lambda case: f"{case[0]}-{case[1]}")
+@pytest.mark.parametrize("policy", ["first-come", "smallest-first"])
+def test_links_and_dimensions_agree_where_latency_counts(case: Any, policy: str) -> None:
+    """Orders of the all-gather are any, so that a step is of several messages, each with its latency."""
+    kinds, sizes, rates, delays = case
+    topology = hk.topology.product(kinds, list(sizes), bandwidth=list(rates), latency=list(delays))
+    orders = list(itertools.permutations(range(len(sizes))))
+    rows = [(187_500, orders[i % len(orders)], orders[7 * i // 3 % len(orders)]) for i in range(8)]
+    both = hk.collective_on("all-reduce", topology, 1_500_000)
+    made = hk.Schedule.from_chunks(rows, topology, both, policy=policy)
+    plan = hk.plan("all-reduce", topology, size=1_500_000, algorithm=made)
+    for switching in SWITCHINGS:
+        for latency in LATENCIES:
+            on_links = hk.simulate(plan, switching=switching, latency=latency)
+            on_rails = made.simulate(switching=switching, latency=latency)
+            assert on_links.time_ps == pytest.approx(on_rails.time_ps, rel=1e-3)
+
+
+@pytest.mark.parametrize("switching", SWITCHINGS)
+def test_a_switch_is_held_for_the_latency_of_a_link(switching: hk.Switching) -> None:
+    """All-reduce of 8 MB in 8 chunks among 8: a link sends 14 MB in 96 messages, and waits 1 us for each."""
+    network = hk.topology.product("SW", [8], bandwidth=["100 GB/s"], latency=["1 us"])
+    made = hk.schedule("all-reduce", network, size="8 MB", algorithm="themis", chunks=8)
+    run = made.simulate(switching=switching, latency="occupying")
+    busy = 140_000_000 + 96 * 1_000_000
+    assert busy < run.time_ps < 1.05 * busy
+    plan = hk.plan("all-reduce", network, size="8 MB", algorithm=made)
+    assert run.time_ps == hk.simulate(plan, switching=switching, latency="occupying").time_ps
 
 
 def test_a_plan_of_a_schedule_or_of_its_name() -> None:
@@ -247,9 +303,16 @@ def test_hierarchical_has_a_schedule_and_ring_has_none() -> None:
     assert plan.link_order == "ready"
     assert plan.schedule is not None
     assert len(plan.schedule) == 8
-    run = hk.simulate(plan, fidelity="dimension")
-    assert isinstance(run, hk.DimensionRun)
-    assert run.time_ps == plan.schedule.simulate().time_ps
+    assert isinstance(plan.schedule.simulate(), hk.DimensionRun)
+    with pytest.raises(
+        hk.SpecError,
+        match=r"^fidelity: the plan of hierarchical keeps to no schedule: .* use link, or",
+    ):
+        hk.simulate(plan, fidelity="dimension")
+    kept = hk.plan("all-reduce", topology, size=SIZE, algorithm=plan.schedule)
+    on_rails = hk.simulate(kept, fidelity="dimension")
+    assert on_rails.time_ps == plan.schedule.simulate().time_ps
+    assert on_rails.time_ps == pytest.approx(hk.simulate(kept).time_ps, rel=1e-3)
     ring = hk.plan("all-reduce", topology, size=SIZE, algorithm="ring")
     assert ring.schedule is None
     with pytest.raises(hk.SpecError, match=r"fidelity: ring schedules no dimensions; hierarchical"):

@@ -246,7 +246,8 @@ def schedule(
         ``hierarchical``, ``themis-fifo``, ``themis`` or ``multirail-optimal``; ``schedule:NAME`` for
         one that was saved; or a :class:`Schedule`.
     chunks
-        How many; 64 by default (4 for hierarchical). A schedule that is made has its own.
+        How many; 64 by default, as many for each algorithm, so that times can be compared. A schedule that
+        is made has its own.
     time_limit
         Longest time for the search of multirail-optimal, such as ``"200 ms"``: the best so far is
         the result. By default it ends after a fixed number of trials, about a second's worth, and the
@@ -268,6 +269,8 @@ def schedule(
         instance_of(str, "algorithm", algorithm, "give a name, or a Schedule")
     topology = as_topology(topology)
     collective = collective_on(kind, topology, size)
+    if chunks is None and algorithm == "hierarchical":
+        chunks = _core.registry.default_chunks(topology, collective, "themis")
     return schedule_collective(
         collective,
         topology,
