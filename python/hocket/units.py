@@ -391,7 +391,7 @@ def _start_of(value: object, room: int = _LONGEST + 1) -> str:
 
 
 def format_size(size: int) -> str:
-    """Write a size [bytes] with a unit: ``256 MB``, ``64 KiB`` where that is a whole number of four digits at most."""
+    """Write a size [bytes]: ``256 MB``, or ``64 KiB`` where that is whole and of four digits at most."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if factor <= size < 10_000 * factor and size % factor == 0 and size % 1000:
             return f"{size // factor} {unit}"

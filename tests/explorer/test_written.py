@@ -51,7 +51,8 @@ def test_sizes_and_rates(tab, tmp_path: Path, size: int | str) -> None:
     write_page(run, tmp_path / "page.html")
     open_tab = tab().open(tmp_path / "page.html", "#tab=links")
     rows = open_tab(
-        "[...document.querySelectorAll('#panel tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))"
+        "[...document.querySelectorAll('#panel tbody tr')]"
+        ".map((r) => [...r.cells].map((c) => c.textContent))"
     )
     assert len(rows) == network.link_count
     assert sorted(row[3] for row in rows) == sorted(map(format_size, run.link_bytes.tolist()))

@@ -272,7 +272,7 @@ def test_links_and_dimensions_agree_where_latency_counts(case: Any, policy: str)
 
 @pytest.mark.parametrize("switching", SWITCHINGS)
 def test_a_switch_is_held_for_the_latency_of_a_link(switching: hk.Switching) -> None:
-    """All-reduce of 8 MB in 8 chunks among 8: a link sends 14 MB in 96 messages, and waits 1 us for each."""
+    """All-reduce of 8 MB in 8 chunks among 8: a link sends 14 MB in 96 messages of 1 us each."""
     network = hk.topology.product("SW", [8], bandwidth=["100 GB/s"], latency=["1 us"])
     made = hk.schedule("all-reduce", network, size="8 MB", algorithm="themis", chunks=8)
     run = made.simulate(switching=switching, latency="occupying")
