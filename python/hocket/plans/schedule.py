@@ -92,7 +92,7 @@ class Schedule(TableResult):
             link; by default what it was made for.
         latency
             ``"overlapped"``: a dimension sends for others while messages are under way;
-            ``"occupying"``: it is occupied until they have arrived.
+            ``"occupying"``: each message occupies it until it is at the end of the link.
 
         Raises
         ------

@@ -13,8 +13,9 @@ two networks):
 - Headers of packets (64 bytes on each of up to 4 KiB, or 1 KiB) take as much from 64 as from 512
   chunks (1.5 or 6 points): messages become small only late in a chunk's order, where little of the
   data is sent. They do not explain a gap at 512 chunks alone.
-- A dimension that is occupied for the latency of its steps as well (in hocket
-  ``latency="occupying"``) comes to 4 % at 512 chunks. The paper runs several chunks at once.
+- A dimension that is occupied for the whole latency of its steps as well (in hocket, with
+  ``latency="occupying"``, for that of one link) comes to 4 % at 512 chunks. The paper runs several
+  chunks at once.
 - At most 32 chunks under way in a dimension give Themis+SCF 97 % at 64 and 92 % at 512 chunks, near
   the published; but Themis+FIFO 70 % at 512, where the paper has 88 %. At most 24: 97, 84, 65 %.
 - At 4 chunks the outcome of Themis+SCF hangs on how operations share a dimension: 56 % if each is
