@@ -60,6 +60,20 @@ def test_sizes_and_rates(tab, tmp_path: Path, size: int | str) -> None:
     assert f"for {format_size(run.collective.size)}, " in open_tab("document.body.textContent")
 
 
+def test_a_table_stays_sorted_when_the_time_moves(tab, tmp_path: Path) -> None:
+    spans = [_Span(0, i, 100 - i, "a", "b") for i in range(100)]
+    open_tab = tab().open(written(tmp_path, 200, spans))
+    takes = (
+        "[...document.querySelectorAll('#panel tbody td:nth-child(5)')].map((e) => e.textContent)"
+    )
+    open_tab("document.querySelector('#panel th:nth-child(5) button').click()")
+    open_tab("document.querySelector('#panel .note button').click()")
+    expected = [f"{length} ps" for length in range(1, 101)]
+    assert open_tab(takes) == expected
+    open_tab("page.set({ w: [0, 150] })")
+    assert open_tab(takes) == expected
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_printed_table_has_its_headings(tab, tmp_path: Path, scheme: str) -> None:
     spans = [_Span(0, i, 1, "a", "b") for i in range(100)]
