@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import hocket as hk
+from hocket.plans.planner import choose
+from hocket.units import format_time_ps
 
 MESH = ("-t", "mesh:3x3", "--bandwidth", "100 GB/s", "--latency", "500 ns")
 SWITCH = ("-t", "switch:8", "--bandwidth", "50 GB/s", "--latency", "700 ns")
@@ -221,8 +223,42 @@ def test_the_slices_are_those_that_compare_takes(hocket: Any) -> None:
     assert (asked["chunk_count"], asked["time_ps"] > planned["time_ps"]) == (8, True)
 
 
+CHAIN = ("-t", "line:5@1GB/s,100us", "-s", "1MB")
+
+
 def test_exact_says_where_greedy_is_faster(hocket: Any) -> None:
-    argv = ("plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-c", "1", "-a")
-    made = hocket(*argv, "exact", "--time-limit", "500 ms").out
-    assert "greedy is faster: " in made
+    argv = ("plan", "broadcast", *CHAIN, "-c", "4", "-a")
+    greedy = hocket("plan", "broadcast", *CHAIN, "-a", "greedy").out
+    assert "time 1.403 ms" in greedy
+    assert "greedy is faster: 1.403 ms with --chunks 1024" in hocket(*argv, "exact").out
     assert "greedy is faster" not in hocket(*argv, "greedy").out
+
+
+@pytest.mark.parametrize("kind", ["broadcast", "all-gather", "reduce-scatter"])
+@pytest.mark.parametrize("model", ["overlapped", "occupying"])
+def test_exact_is_compared_with_greedy_under_the_same_options(
+    hocket: Any, kind: str, model: str
+) -> None:
+    """What is said of greedy is what a command with the same options and ``-a greedy`` takes."""
+    given = ("plan", kind, *CHAIN, "--latency-model", model, "--seed", "3")
+    made = hocket(*given, "-a", "exact", "-c", "1").out
+    found = hocket(*given, "-a", "greedy", "--json").json()["time_ps"]
+    exact = hocket(*given, "-a", "exact", "-c", "1", "--json").json()["time_ps"]
+    line = next((each for each in made.splitlines() if each.startswith("greedy is faster")), None)
+    assert (line is not None) == (found < exact)
+    if line is not None:
+        assert f": {format_time_ps(found)} with " in line
+
+
+def test_a_plan_of_exact_stands_where_greedy_makes_none(
+    hocket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*given: Any, **more: Any) -> Any:
+        if given[2] == "greedy":
+            raise hk.InfeasibleError(None, "greedy found no plan within 0.05 s", "give more time")
+        return choose(*given, **more)
+
+    monkeypatch.setattr("hocket.cli.plan.choose", late)
+    result = hocket("plan", "broadcast", *CHAIN, "-c", "4", "-a", "exact")
+    assert (result.code, result.err) == (0, "")
+    assert "time 2.15 ms" in result.out

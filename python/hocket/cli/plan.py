@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -17,11 +18,13 @@ from hocket.cli.numbers import share_of
 from hocket.cli.symmetric import plan_and_show
 from hocket.cli.table import Table
 from hocket.cli.why import explain
-from hocket.errors import SpecError
+from hocket.collectives.collective import Progress
+from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms
+from hocket.plans.algorithms import heeded
 from hocket.plans.auto import TIME_LIMIT
-from hocket.plans.choice import Choice
+from hocket.plans.choice import SHORTEST, Choice
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
@@ -130,10 +133,12 @@ def plan(
     with options.watching() as watch:
         if algorithm == "auto":
             watch.note(f"searches for up to {planning.seconds or TIME_LIMIT:g} s")
+        began = time.monotonic()
         made = choose(collective, topology, algorithm, planning, progress=watch)
         greedy = None
-        if algorithm == "exact":
-            greedy = choose(collective, topology, "greedy", PlanOptions(), progress=watch)
+        if algorithm == "exact" and not json:
+            spent = 0 if limited else time.monotonic() - began
+            greedy = _by_greedy(collective, topology, planning, spent, watch)
     bound_ps = bound.result().time_ps
     if output is not None:
         made.plan.save(output)
@@ -162,6 +167,26 @@ def plan(
         options.say(f"written to {Path(output)}")
     else:
         options.note("not kept: give -o plan.parquet to write it to a file")
+
+
+def _by_greedy(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    exact: PlanOptions,
+    spent: float,
+    progress: Progress,
+) -> Choice | None:
+    """Plan by greedy under the options of exact but its number of chunks, in what is left of the limit.
+
+    Return None if greedy makes no plan: that of exact stands.
+    """
+    options = replace(heeded("greedy", exact), chunks=None, chunk_size=None)
+    if options.seconds is not None:
+        options = replace(options, time_limit=max(options.seconds - spent, SHORTEST))
+    try:
+        return choose(collective, topology, "greedy", options, progress=progress)
+    except (InfeasibleError, SimulationError, SpecError):
+        return None
 
 
 def _timetable(
