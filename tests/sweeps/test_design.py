@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from fractions import Fraction
 from math import prod
 from pathlib import Path
@@ -211,7 +212,7 @@ PRICES = "costs: {link: {each: 20, bandwidth: 1 per GB/s}, switch: {each: 30}}"
 WRONG = [
     (
         ("-b", "50"),
-        "--budget: 50 buys no network of 4 NPUs that any plan could be made for; the cheapest",
+        "--budget: 50 buys no network of 4 NPUs; the cheapest takes 80",
     ),
     (("-b", "0"), "--budget: 0.0 is no budget; give a number above 0"),
     (("-n", "1"), "--npus: 1 is too small; give a whole number from 2 to 1048576"),
@@ -257,3 +258,103 @@ def test_bad_input_is_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_design_that_comes_to_nothing_says_what_its_plans_failed_by() -> None:
+    """The budget is to blame only where it buys nothing; else the error is that of a run by itself."""
+    few = {
+        "kinds": ["Ring", "clos"],
+        "steps": 1,
+        "levels": [],
+        "workers": 1,
+        "oversubscription": [1],
+    }
+    alike: list[tuple[dict[str, object], Callable[[], object]]] = [
+        (
+            {"workload": "alexnet", "parallel": "dp=1,pp=4", "samples": 8},
+            lambda: hk.train(
+                "alexnet", "ring:4@1GB/s,1us", parallel="dp=1,pp=4", samples=8, algorithm="ring"
+            ),
+        ),
+        (
+            {"workload": "llama3-70b", "parallel": "dp=1,tp=4", "samples": 1},
+            lambda: hk.train("llama3-70b", "Ring:4@1GB/s,1us", parallel="dp=1,tp=4", samples=1),
+        ),
+        (
+            {"kind": "all-to-all", "size": "1 MB", "algorithms": ["ring"]},
+            lambda: hk.compare("all-to-all", "Ring:4@1GB/s,1us", size="1 MB", algorithms=["ring"]),
+        ),
+    ]
+    for what, alone in alike:
+        with pytest.raises(hk.Error) as wanted:
+            alone()
+        with pytest.raises(hk.Error) as error:
+            hk.design_network(npus=4, budget=900, costs=COSTS, **few, **what)  # type: ignore[arg-type]
+        assert (error.value.field, error.value.why.split(" on ")[0]) == (
+            wanted.value.field,
+            wanted.value.why.split(" on ")[0],
+        )
+        assert error.value.field != "budget"
+        assert "fits" not in str(error.value)
+
+
+def test_a_model_that_fits_by_recomputing_is_designed_for() -> None:
+    given = {"npus": 8, "budget": 4000, "costs": COSTS, "workload": "llama3-8b", "npu": "h100"}
+    few = {
+        "kinds": ["FullyConnected"],
+        "steps": 1,
+        "most_dimensions": 1,
+        "levels": [],
+        "workers": 1,
+    }
+    more = {"parallel": "tp=8", "samples": 8}
+    with pytest.raises(hk.InfeasibleError) as error:
+        hk.design_network(**given, **few, **more)  # type: ignore[arg-type]
+    assert {"recompute": True} in error.value.instead
+    assert "recompute=True" in str(error.value)
+    found = hk.design_network(**given, **few, **more, recompute=True)  # type: ignore[arg-type]
+    run = hk.train(
+        "llama3-8b", found.best.network, parallel="tp=8", samples=8, npu="h100", recompute=True
+    )
+    assert found.best.time_ps == run.time_ps
+
+
+def test_a_named_algorithm_trains_on_products_too_and_what_it_cannot_do_is_counted() -> None:
+    given = {"npus": 4, "budget": 900, "costs": COSTS, "workload": "alexnet", "samples": 4}
+    few = {"steps": 1, "levels": [], "workers": 1, "oversubscription": [1], "most_dimensions": 1}
+    found = hk.design_network(**given, **few, algorithms=["direct"])  # type: ignore[arg-type]
+    assert {each.algorithm for each in found.designs} == {"direct"}
+    assert found.refused == {}
+    found = hk.design_network(**given, **few, algorithms=["themis"])  # type: ignore[arg-type]
+    assert {each.algorithm for each in found.designs} == {"themis"}
+    assert all(each.candidate.shape.dimensions for each in found.designs)
+    assert found.evaluated == len(found.designs) + sum(found.refused.values())
+    assert all("works on dimensions" in reason for reason in found.refused)
+    assert found.to_dict()["refused"] == found.refused
+
+
+def test_the_command_says_why_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("prices.yml").write_text(PRICES)
+    usual = (
+        "design",
+        "-n",
+        "8",
+        "-b",
+        "4000",
+        "--costs",
+        "prices.yml",
+        "-w",
+        "1",
+        "--kinds",
+        "Ring",
+    )
+    less = ("--steps", "1", "--levels", "1", "--dimensions", "1")
+    pipeline = ("--workload", "alexnet", "--parallel", "pp=4,dp=2", "--samples", "8")
+    assert run_hocket([*usual, *less, *pipeline]) == 2
+    assert capsys.readouterr().err == (
+        "hocket: --samples: 8 do not divide into 16 micro-batches, 4 for each of 4 stages; give "
+        "--samples 16 or --parallel dp=2,pp=4,micro-batches=8\n"
+    )

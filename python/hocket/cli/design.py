@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hocket.sweeps.design_options import DesignOptions
 
 _MOST_ROWS = 10
+_MOST_REASONS = 3
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,12 @@ class Trained:
             help="Accelerator that computes, such as h100; default: a100.",
         ),
     ] = None
+    recompute: Annotated[
+        bool,
+        typer.Option(
+            "--recompute", help="Compute forward passes again in the backward pass, to save memory."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -221,6 +228,7 @@ def _options(
         parallel=trained.parallel,
         samples=trained.samples,
         npu=trained.npu,
+        recompute=trained.recompute,
         workers=workers,
         **more,
     )
@@ -246,6 +254,8 @@ def _print(found: Design, file: str | None) -> None:
     if found.best.bound_ps is None:
         sure = "all of them" if found.is_exhausted else "others may be quicker (--most)"
     console.print(f"{found.candidates:,} candidates, {found.evaluated:,} planned for: {sure}")
+    for reason, count in [*found.refused.items()][:_MOST_REASONS]:
+        console.note(f"no plan for {count:,}: {reason}")
     if file is not None:
         console.print(f"the first is in {file}")
 

@@ -9,7 +9,7 @@ from itertools import combinations, pairwise, product
 from math import prod
 
 from hocket.topology.costs import cables_of
-from hocket.topology.spec import CostsSpec
+from hocket.topology.spec import CostsSpec, PriceSpec
 from hocket.units import format_bandwidth
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "KINDS",
     "Candidate",
     "Shape",
+    "as_yaml",
     "clos_shapes",
     "fat_trees",
     "product_shapes",
@@ -229,3 +230,31 @@ def _factors(number: int, count: int) -> Iterator[tuple[int, ...]]:
         if number % first == 0:
             for rest in _factors(number // first, count - 1):
                 yield (first, *rest)
+
+
+def as_yaml(candidate: Candidate, latency: str, costs: CostsSpec, note: str) -> str:
+    """Return a candidate as the text of a topology file, with prices."""
+    shape, rates = candidate.shape, [format_bandwidth(each) for each in candidate.bandwidths]
+    lines = []
+    if shape.clos is not None:
+        spines, tors, below = shape.clos
+        lines += ["builder: clos", f"spines: {spines}", f"tors: {tors}", f"hosts_per_tor: {below}"]
+        lines += [f"host_bandwidth: {rates[0]}", f"bandwidth: {rates[1]}"]
+        lines += [f"latency: {latency}"]
+    elif shape.ports is not None:
+        lines += ["builder: fat_tree", f"k: {shape.ports}", f"bandwidth: {rates[0]}"]
+        lines += [f"latency: {latency}"]
+    else:
+        lines.append("dims:")
+        for (kind, size), rate in zip(shape.dimensions, rates, strict=True):
+            link = f"bandwidth: {rate}, latency: {latency}"
+            lines.append(f"  - {{kind: {kind}, size: {size}, {link}}}")
+    lines += ["costs:", f"  npu: {costs.npu:g}"]
+    lines += [f"  link: {_price(costs.link)}", f"  switch: {_price(costs.switch)}"]
+    lines.append(f'notes: ["{note}"]')
+    return "\n".join(lines) + "\n"
+
+
+def _price(price: PriceSpec) -> str:
+    units = float(price.per_byte_per_s * 10**9)
+    return f"{{each: {price.each:g}, bandwidth: {units:g} per GB/s}}"

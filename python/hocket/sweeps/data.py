@@ -79,7 +79,9 @@ class DesignData(TypedDict):
     evaluated: int
     """How many were planned and simulated for."""
     is_exhausted: bool
-    """Whether no other candidate can be quicker than the best."""
+    """Whether no other candidate can be quicker than the best, those refused left out."""
+    refused: dict[str, int]
+    """Why no plan could be made for candidates, and for how many, the most frequent reason first."""
     designs: list[DesignedData]
     """For the whole budget, the quickest first."""
     front: list[DesignedData]

@@ -6,6 +6,7 @@ of their bounds, until no bound is below the best time found: no other candidate
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -17,7 +18,7 @@ from hocket._checks import check_function, path_of, whole
 from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress, kind_of
-from hocket.errors import InfeasibleError, SpecError
+from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.files.atomic import write_text
 from hocket.plans.algorithms import BUILTIN, check_name
 from hocket.sweeps.candidates import (
@@ -25,21 +26,22 @@ from hocket.sweeps.candidates import (
     KINDS,
     Candidate,
     Shape,
+    as_yaml,
     bought,
     clos_shapes,
     fat_trees,
     product_shapes,
     splits,
 )
-from hocket.sweeps.design_options import DesignOptions
+from hocket.sweeps.design_options import TRAINED, DesignOptions
 from hocket.sweeps.keys import Value
 from hocket.sweeps.pool import Local, Task
 from hocket.sweeps.run import cores
 from hocket.sweeps.sweep import Sweep
-from hocket.sweeps.tools import Loaded
+from hocket.sweeps.tools import Loaded, Tools
 from hocket.topology.costs import costs_from_file
-from hocket.topology.spec import CostsSpec, PriceSpec
-from hocket.units import format_bandwidth, parse_size, shown
+from hocket.topology.spec import CostsSpec
+from hocket.units import parse_size, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -122,7 +124,9 @@ class Design(TableResult):
     candidates, evaluated
         How many networks there were for the whole budget and its parts, and how many were planned for.
     is_exhausted
-        Whether no other candidate can be quicker than the best.
+        Whether no other candidate can be quicker than the best, those that are refused left out.
+    refused
+        Why no plan could be made for candidates, with how many, the most frequent reason first.
     designs
         Networks for the whole budget, the quickest first.
     front
@@ -137,6 +141,7 @@ class Design(TableResult):
     candidates: int
     evaluated: int
     is_exhausted: bool
+    refused: dict[str, int]
     designs: tuple[Designed, ...]
     front: tuple[Designed, ...]
     costs: CostsSpec
@@ -156,6 +161,7 @@ class Design(TableResult):
             "candidates": self.candidates,
             "evaluated": self.evaluated,
             "is_exhausted": self.is_exhausted,
+            "refused": self.refused,
             "designs": [each.to_dict() for each in self.designs],
             "front": [each.to_dict() for each in self.front],
         }
@@ -178,7 +184,11 @@ class Design(TableResult):
         SpecError
             If the file cannot be written.
         """
-        write_text(path_of("path", path), _as_yaml(self))
+        best = self.best
+        spent = f"with a budget of {self.budget:g}; it costs {best.cost:g}"
+        note = f"Designed for {self.task} {spent}."
+        text = as_yaml(best.candidate, self.latency, self.costs, note)
+        write_text(path_of("path", path), text)
 
 
 def design_network(
@@ -222,7 +232,7 @@ def design_network(
     SpecError
         For what makes no sense, and more candidates than can be judged.
     InfeasibleError
-        If the budget buys no network, or no plan can be made for any.
+        If the budget buys no network; if no plan can be made for any, the error of most of them.
     """
     asked = options_of(DesignOptions, options, keywords)
     check_function("progress", progress)
@@ -268,8 +278,11 @@ class _Judge:
         self._workers = options.workers or cores()
         self._workload = workload
         self._evaluated = 0
+        self._refused: Counter[str] = Counter()
+        self._first: dict[str, tuple[str, tuple[Candidate, str]]] = {}
         self._executor: Local | None = None
         if workload is not None:
+            from hocket.training.comparison import check_algorithms
             from hocket.workload import load
 
             if size is not None:
@@ -277,6 +290,7 @@ class _Judge:
             self._loaded = Loaded(workloads={workload: load(workload)}, costs=costs)
             self._fixed: dict[str, Value] = {"workload": workload, **options.trained}
             self.task = f"a training iteration of {workload}"
+            check_algorithms(options.algorithms)
             self._names: list[str] = []
             return
         if options.trained:
@@ -334,13 +348,9 @@ class _Judge:
             if level == budget:
                 is_exhausted = all_judged
             found += own
-        if not found:
-            least = float(min(shape.fixed(self._costs) for shape in shapes))
-            why = f"{budget:g} buys no network of {self._npus} NPUs that any plan could be made for"
-            raise InfeasibleError(
-                "budget", why, f"the cheapest takes {least:g} without any bandwidth"
-            )
         whole_budget = [each for each in found if each.candidate.budget == budget]
+        if not whole_budget:
+            raise self._nothing(shapes, budget)
         whole_budget.sort(key=lambda each: (each.time_ps, each.cost, each.network))
         return Design(
             task=self.task,
@@ -349,11 +359,31 @@ class _Judge:
             candidates=count,
             evaluated=self._evaluated,
             is_exhausted=is_exhausted,
+            refused=dict(self._refused.most_common()),
             designs=tuple(whole_budget),
             front=tuple(_front(found, budget)),
             costs=self._costs,
             latency=self._options.latency,
         )
+
+    def _nothing(self, shapes: Sequence[Shape], budget: float) -> Error:
+        """Return why there is no network for the budget: it buys none, or why most made no plan."""
+        if not self._refused:
+            least = float(min(shape.fixed(self._costs) for shape in shapes))
+            why = f"{budget:g} buys no network of {self._npus} NPUs"
+            right = f"the cheapest takes {least:g} without any bandwidth"
+            return InfeasibleError("budget", why, right)
+        ((text, _),) = self._refused.most_common(1)
+        command, first = self._first[text]
+        sweep = self._sweep(command, [first])
+        try:
+            sweep.swept.run(sweep.point(0), Tools(sweep.loaded))
+        except Error as error:
+            ways = [way for way in error.instead if way.keys() <= set(TRAINED)]
+            if len(ways) == len(error.instead):
+                return error
+            return type(error)(error.field, error.why, None, error.origin, instead=ways)
+        return InfeasibleError(None, text)
 
     def _shapes(self) -> list[Shape]:
         kinds = self._options.kinds
@@ -413,9 +443,11 @@ class _Judge:
             {"topology": each.text(self._options.latency), **({"algorithm": name} if name else {})}
             for each, name in made
         )
-        fixed = self._fixed
+        loaded = self._loaded
+        if command == "design":
+            loaded = replace(loaded, algorithms=tuple(self._names))
         return Sweep(
-            command, fixed, entries, (), self._loaded, per_part=1 if command != "bound" else 8
+            command, self._fixed, entries, (), loaded, per_part=1 if command != "bound" else 8
         )
 
     def _judged(
@@ -429,8 +461,6 @@ class _Judge:
         bounds = self._bounds(made)
         order = sorted(range(len(made)), key=lambda i: (bounds[i], i))
         sweep = self._sweep("design", [(made[i], "") for i in order])
-        if self._names:
-            sweep = replace(sweep, loaded=replace(sweep.loaded, algorithms=tuple(self._names)))
         executor = self._working(sweep)
         found: list[Designed] = []
         done = 0
@@ -445,6 +475,8 @@ class _Judge:
                 if each is not None:
                     found.append(each)
                     best = min(best, each.time_ps)
+                else:
+                    self._refuse("design", (made[order[k]], ""), rows[k])
             done = wave[-1] + 1
             self._evaluated += len(wave)
             self._progress("candidates", done, len(order))
@@ -455,20 +487,25 @@ class _Judge:
         named = [
             (each, name)
             for each in made[: self._options.most_evaluated]
-            for name in ([""] if each.shape.dimensions else self._options.algorithms or _TRAINED)
+            for name in self._options.algorithms or ([""] if each.shape.dimensions else _TRAINED)
         ]
         executor = self._working(self._sweep("train", named))
         found: dict[str, Designed] = {}
+        failed: dict[str, tuple[tuple[Candidate, str], Sequence[Mapping[str, Any]]]] = {}
         for first in range(0, len(named), _AT_ONCE):
             wave = list(range(first, min(first + _AT_ONCE, len(named))))
             rows = _parts(executor, wave)
             for k in wave:
                 one = self._designed(named[k][0], rows[k], 0)
-                if one is not None and (
-                    one.network not in found or one.time_ps < found[one.network].time_ps
-                ):
+                if one is None:
+                    network = named[k][0].text(self._options.latency)
+                    failed.setdefault(network, (named[k], rows[k]))
+                elif one.network not in found or one.time_ps < found[one.network].time_ps:
                     found[one.network] = one
             self._progress("candidates", wave[-1] + 1, len(named))
+        for network, (which, row) in failed.items():
+            if network not in found:
+                self._refuse("train", which, row)
         count = min(len(made), self._options.most_evaluated)
         self._evaluated += count
         return list(found.values()), count == len(made)
@@ -484,6 +521,14 @@ class _Judge:
                 found += [_bound_of(row) for row in rows[part]]
             self._progress("bounds", len(found), len(made))
         return found
+
+    def _refuse(
+        self, command: str, which: tuple[Candidate, str], rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Note why there is no plan for a candidate."""
+        text = str(rows[0]["error"])
+        self._refused[text] += 1
+        self._first.setdefault(text, (command, which))
 
     def _designed(
         self, candidate: Candidate, rows: Sequence[Mapping[str, Any]], bound: int
@@ -550,34 +595,3 @@ def _front(found: Sequence[Designed], budget: float) -> list[Designed]:
         if not kept or each.time_ps < kept[-1].time_ps:
             kept.append(each)
     return kept
-
-
-def _as_yaml(design: Design) -> str:
-    """Write the best as a topology file."""
-    best = design.best
-    shape, rates = best.candidate.shape, [format_bandwidth(b) for b in best.candidate.bandwidths]
-    lines = []
-    if shape.clos is not None:
-        spines, tors, below = shape.clos
-        lines += ["builder: clos", f"spines: {spines}", f"tors: {tors}", f"hosts_per_tor: {below}"]
-        lines += [f"host_bandwidth: {rates[0]}", f"bandwidth: {rates[1]}"]
-        lines += [f"latency: {design.latency}"]
-    elif shape.ports is not None:
-        lines += ["builder: fat_tree", f"k: {shape.ports}", f"bandwidth: {rates[0]}"]
-        lines += [f"latency: {design.latency}"]
-    else:
-        lines.append("dims:")
-        for (kind, size), rate in zip(shape.dimensions, rates, strict=True):
-            link = f"bandwidth: {rate}, latency: {design.latency}"
-            lines.append(f"  - {{kind: {kind}, size: {size}, {link}}}")
-    costs = design.costs
-    lines += ["costs:", f"  npu: {costs.npu:g}"]
-    lines += [f"  link: {_price(costs.link)}", f"  switch: {_price(costs.switch)}"]
-    note = f"Designed for {design.task} with a budget of {design.budget:g}; it costs {best.cost:g}."
-    lines.append(f'notes: ["{note}"]')
-    return "\n".join(lines) + "\n"
-
-
-def _price(price: PriceSpec) -> str:
-    units = float(price.per_byte_per_s * 10**9)
-    return f"{{each: {price.each:g}, bandwidth: {units:g} per GB/s}}"

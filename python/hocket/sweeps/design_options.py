@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hocket._checks import list_of, one_of, whole
+from hocket._checks import list_of, one_of, truth, whole
 from hocket.errors import SpecError
 from hocket.sweeps.candidates import CLOS, KINDS
 from hocket.units import parse_bandwidth, parse_time, shown
@@ -29,10 +29,14 @@ if TYPE_CHECKING:
         parallel: str | None
         samples: int | None
         npu: str | None
+        recompute: bool
         workers: int | None
 
 
-__all__ = ["DesignOptions"]
+__all__ = ["TRAINED", "DesignOptions"]
+
+TRAINED = ("parallel", "samples", "npu", "recompute")
+"""Options of training."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +64,7 @@ class DesignOptions:
         Parts of the budget that are searched too, for the front of time and cost.
     most_evaluated
         Candidates of each level that are planned for, those with the least bounds first.
-    parallel, samples, npu
+    parallel, samples, npu, recompute
         Of training, as of :func:`hocket.train`.
     workers
         Processes; by default one for each core.
@@ -83,6 +87,7 @@ class DesignOptions:
     parallel: str | None = None
     samples: int | None = None
     npu: str | None = None
+    recompute: bool = False
     workers: int | None = None
 
     def __post_init__(self) -> None:
@@ -106,6 +111,7 @@ class DesignOptions:
             self._keep("algorithms", tuple(list_of("algorithms", self.algorithms)))
         if self.workers is not None:
             whole("workers", self.workers, 1, 1024)
+        truth("recompute", self.recompute)
 
     def _keep(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -126,7 +132,7 @@ class DesignOptions:
         return None if self.max_bandwidth is None else int(self.max_bandwidth)
 
     @property
-    def trained(self) -> dict[str, str | int]:
+    def trained(self) -> dict[str, str | int | bool]:
         """What is said of training."""
-        given = {"parallel": self.parallel, "samples": self.samples, "npu": self.npu}
-        return {name: value for name, value in given.items() if value is not None}
+        given = {name: getattr(self, name) for name in TRAINED}
+        return {name: value for name, value in given.items() if value not in (None, False)}
