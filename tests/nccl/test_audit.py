@@ -63,6 +63,16 @@ def test_rings_of_a_dgx1_by_hand(tmp_path: Path) -> None:
     assert exact <= ring.time_ps * 1e-12 <= 1.02 * exact
 
 
+def test_all_plans_are_timed_under_the_model_of_latency_that_is_asked_for(tmp_path: Path) -> None:
+    given = files(tmp_path, dumps.DGX1)
+    options = hk.PlanOptions(latency="occupying", time_limit="200 ms")
+    found = hk.nccl.audit(*given, size="1 MiB", options=options)
+    runs = [found.best, *(each.run for each in found.entries if each.run is not None)]
+    times = [run.time_ps for run in runs]
+    assert times == [hk.simulate(run.plan, latency="occupying").time_ps for run in runs]
+    assert times != [hk.simulate(run.plan).time_ps for run in runs]
+
+
 def test_two_boxes_by_rails(tmp_path: Path) -> None:
     """Eight NICs of 25 GB/s carry 2 x 15 / 16 of the data."""
     graphs = dumps.rails_of(dumps.DGX_A100, range(8), speed=24)

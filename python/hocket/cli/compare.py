@@ -21,6 +21,7 @@ from hocket.comparison.sweep import SizeComparison
 from hocket.nccl.gpus import check_gpu
 from hocket.nccl.prediction import NcclPrediction
 from hocket.plans.algorithms import algorithms as known_algorithms
+from hocket.plans.algorithms import unheeded
 from hocket.simulation.run import Run
 from hocket.topology.build import build_topology
 from hocket.units import counted, format_size, format_time_ps
@@ -98,6 +99,8 @@ def compare(
     if output.prints(*_data(comparisons)):
         return
     _print(comparisons, planning.routing, why=output.why or algorithm is not None)
+    for option, names in unheeded(algorithm or [], planning).items():
+        options.note(f"--{option.replace('_', '-')} is not for {', '.join(names)}")
 
 
 def _data(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
@@ -20,6 +20,7 @@ from hocket.nccl.prediction import NcclPrediction, library_on, network_and_gpu, 
 from hocket.plans.algorithms import (
     PREFIX,
     algorithms,
+    check_any_uses,
     check_name,
     compared,
     heeded,
@@ -198,7 +199,9 @@ def compare(
     fidelity
         Of the simulations, see :func:`hocket.simulate`; all but dimension fidelity.
     options
-        How plans are made; where it says no number of chunks, several are tried and the fastest kept.
+        How plans are made; where it says no number of chunks, several are tried and the fastest kept. An
+        option that only some algorithms use, such as `trials`, is for these; none using it is refused.
+        `latency` is that of the simulations too, unless `fidelity` is a value, which has its own.
     on_result
         Called as ``on_result(algorithm, chunks, run)`` after each simulation.
     progress
@@ -228,8 +231,13 @@ def compare(
     if isinstance(simulated, DimensionOptions):
         raise SpecError("fidelity", "plans are not compared on dimensions", "use link")
     planned = {key: value for key, value in rest.items() if key not in KEYWORDS or key == "latency"}
+    if options is None and isinstance(fidelity, LinkOptions):
+        planned.setdefault("latency", fidelity.latency)
     options = options_of(PlanOptions, options, planned)
-    names = _names(algorithms)
+    if isinstance(simulated, LinkOptions) and isinstance(fidelity, str):
+        simulated = replace(simulated, latency=options.latency)
+    names = named(algorithms)
+    check_any_uses(names, options, is_named=algorithms is not None)
     entries: list[Entry] = []
     refused: dict[str, Error] = {}
     for name in names:
@@ -326,8 +334,8 @@ def _run(made: Plan, fidelity: TransferOptions, progress: Progress | None) -> Ru
         raise _OptionsError(error) from None
 
 
-def _names(algorithms: Sequence[str] | None) -> list[str]:
-    """Give the names to compare."""
+def named(algorithms: Sequence[str] | None) -> list[str]:
+    """Return the names to compare: those that are given, or those of every comparison."""
     if algorithms is None:
         return compared()
     names = list_of("algorithms", algorithms)

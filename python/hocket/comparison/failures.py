@@ -14,6 +14,7 @@ from hocket.collectives.outcome import collective_dict
 from hocket.comparison.compare import Comparison, compare
 from hocket.comparison.data import FailureAdviceData
 from hocket.errors import InfeasibleError, SpecError
+from hocket.plans.algorithms import heeded_by_any
 from hocket.plans.synthesis import PlanOptions
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.symmetry import Symmetry
@@ -216,7 +217,7 @@ def _after(
         if found and not always:
             break
         try:
-            options = replace(given, chunks=chunks, chunk_size=None)
+            options = heeded_by_any(algorithms, replace(given, chunks=chunks, chunk_size=None))
             after = compare(what[0], network, size=what[1], algorithms=algorithms, options=options)
         except (InfeasibleError, SpecError) as error:
             why = str(error)

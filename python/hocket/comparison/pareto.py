@@ -18,13 +18,14 @@ from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_on
 from hocket.collectives.outcome import collective_dict
 from hocket.collectives.sweep import sizes_of
-from hocket.comparison.compare import compare
+from hocket.comparison.compare import compare, named
 from hocket.comparison.crossovers import Crossover
 from hocket.comparison.front import ParetoOptions, ParetoPoint, ParetoRange, is_open
 from hocket.comparison.halving import Measured, Search, Way
+from hocket.plans.algorithms import check_any_uses, heeded_by_any
 from hocket.plans.choice import SHORTEST
 from hocket.plans.synthesis import PlanOptions
-from hocket.simulation.options import KEYWORDS, TransferOptions
+from hocket.simulation.options import KEYWORDS, LinkOptions, TransferOptions
 from hocket.simulation.run import Run
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, format_size, parse_size
@@ -224,8 +225,11 @@ def pareto(
     rest = {name: value for name, value in keywords.items() if name not in own}
     network = as_topology(topology)
     planning = {k: v for k, v in rest.items() if k in names_of(PlanOptions) and k not in KEYWORDS}
+    if options is None and isinstance(fidelity, LinkOptions):
+        planning["latency"] = rest.get("latency", fidelity.latency)
     plans = options_of(PlanOptions, options, planning)
-    rest = {name: value for name, value in rest.items() if name not in planning}
+    check_any_uses(named(algorithms), plans, is_named=algorithms is not None)
+    rest = {name: value for name, value in rest.items() if name in KEYWORDS or name not in planning}
 
     def measure(
         size: int, names: Sequence[str] | None, chunks: int | None, left: float
@@ -234,9 +238,10 @@ def pareto(
         given = replace(plans, time_limit=max(min(limits), SHORTEST)) if limits else plans
         if chunks is not None:
             given = replace(given, chunks=chunks, chunk_size=None)
-        return _measured(
-            (kind, network), size, names or algorithms, fidelity, given, progress, rest
-        )
+        wanted = names or algorithms
+        if wanted is not None:
+            given = heeded_by_any(wanted, given)
+        return _measured((kind, network), size, wanted, fidelity, given, progress, rest)
 
     search = Search(sorted(sizes_of(sizes)), measure, exactly, progress)
     search.run()

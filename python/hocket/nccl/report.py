@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -216,13 +216,15 @@ def audit_machine(
     entries = [
         entry
         for algorithm in _PLANS
-        if (entry := _entry(machine, algorithm, collective, predicted, progress)) is not None
+        if (entry := _entry(machine, algorithm, predicted, collective, options, progress))
+        is not None
     ]
     if not entries:
         file = machine.nodes[0].graph_file
         right = "give what NCCL writes to NCCL_GRAPH_DUMP_FILE"
         raise SpecError(None, "no graph of rings, trees or NVLS has channels", right, origin=file)
-    best = simulate(choose(collective, network, "auto", options, progress=progress).plan)
+    plan = choose(collective, network, "auto", options, progress=progress).plan
+    best = simulate(plan, latency=options.latency)
     runs = [best, *(each.run for each in entries if each.run is not None)]
     best = min(runs, key=lambda run: run.time_ps)
     return Audit(
@@ -326,8 +328,9 @@ def pick_graph(machine: Machine, kind: str, size: int) -> str | None:
 def _entry(
     machine: Machine,
     algorithm: str,
-    collective: _core.Collective,
     predicted: dict[str, Choice],
+    collective: _core.Collective,
+    options: PlanOptions,
     progress: Progress | None,
 ) -> AuditEntry | None:
     channels = _speed(machine, algorithm)
@@ -335,8 +338,8 @@ def _entry(
         return None
     run, why = None, None
     try:
-        plan = plan_graph(machine, algorithm, collective, progress)
-        run = simulate(plan, progress=progress)
+        plan = plan_graph(machine, algorithm, collective, progress, options)
+        run = simulate(plan, latency=options.latency, progress=progress)
     except SpecError:
         raise
     except Error as error:
@@ -346,7 +349,11 @@ def _entry(
 
 
 def plan_graph(
-    machine: Machine, algorithm: str, collective: _core.Collective, progress: Progress | None
+    machine: Machine,
+    algorithm: str,
+    collective: _core.Collective,
+    progress: Progress | None,
+    planning: PlanOptions | None = None,
 ) -> Plan:
     """Make the plan of a machine's graphs of one algorithm, with the number of chunks that is the fastest.
 
@@ -374,7 +381,8 @@ def plan_graph(
         core = _core.nccl.plan_channels(topology, given, joint, channels, chunks, limit)  # type: ignore[arg-type]
         return Plan(core)
 
-    options = replace(PlanOptions(), cache=False)
+    given = planning or PlanOptions()
+    options = PlanOptions(latency=given.latency, memory_limit=given.memory_limit, cache=False)
     name = _PLANS[algorithm]
     found = fastest(along, collective, machine.topology, name, options, progress=progress)
     return found.plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hocket import _core
@@ -116,6 +117,53 @@ def check_options(algorithm: object, options: PlanOptions) -> None:
                 f"{name} does not use it",
                 f"it is for {', '.join(use[:-1])} and {use[-1]}",
             )
+
+
+def unheeded(names: Sequence[str], options: PlanOptions) -> dict[str, list[str]]:
+    """Return which of several algorithms do not use each option that is not at its default."""
+    kept = {name: heeded(name, options) for name in names}
+    found: dict[str, list[str]] = {}
+    for option in ("chunks", "chunk_size", *_OPTIONS):
+        value = getattr(options, option)
+        not_used = [name for name, each in kept.items() if getattr(each, option) != value]
+        if not_used:
+            found[option] = not_used
+    return found
+
+
+def check_any_uses(names: Sequence[str], options: PlanOptions, *, is_named: bool) -> None:
+    """Refuse an option that none of several algorithms uses: no result would show it.
+
+    Parameters
+    ----------
+    is_named
+        Whether somebody named the algorithms; else they are those of every comparison.
+
+    Raises
+    ------
+    SpecError
+        With the algorithms that use it.
+    """
+    for option, not_used in unheeded(names, options).items():
+        if len(not_used) < len(set(names)):
+            continue
+        listed = ", ".join(not_used)
+        why = f"{listed} does not use it" if len(not_used) == 1 else f"none of {listed} uses it"
+        use = [each.name for each in BUILTIN.values() if option in each.uses]
+        right = f"it is for {', '.join(use[:-1])} and {use[-1]}" if use else "leave it out"
+        raise SpecError(
+            option, why if is_named else "no algorithm that is compared by default uses it", right
+        )
+
+
+def heeded_by_any(names: Sequence[str], options: PlanOptions) -> PlanOptions:
+    """Return the options without those that none of several algorithms uses."""
+    unused = [
+        option
+        for option, not_used in unheeded(names, options).items()
+        if len(not_used) == len(set(names))
+    ]
+    return replace(options, **{option: getattr(PlanOptions, option) for option in unused})
 
 
 def heeded(algorithm: str, options: PlanOptions) -> PlanOptions:

@@ -15,6 +15,7 @@ from hocket.errors import InfeasibleError
 from hocket.nccl.model import KINDS as LIBRARY_KINDS
 from hocket.nccl.model import Choice
 from hocket.nccl.prediction import Library
+from hocket.plans.algorithms import heeded
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
@@ -155,8 +156,10 @@ class Expectation:
             found: list[Best] = []
             for name in ("auto", _WITHOUT_SWITCHES):
                 try:
-                    plan = choose(collective, self.network, name, options, progress=progress).plan
-                    found.append(Best(_time_of(plan, profile, progress), plan.algorithm))
+                    given = heeded(name, options)
+                    plan = choose(collective, self.network, name, given, progress=progress).plan
+                    seconds = _time_of(plan, profile, options, progress)
+                    found.append(Best(seconds, plan.algorithm))
                 except InfeasibleError:
                     break
                 if profile is None or not ends_at_switches(plan):
@@ -190,10 +193,12 @@ def launched(
     return replace(profile, launch={"measured": took + own}, launch_per_npu=0.0)
 
 
-def _time_of(plan: Plan, profile: Profile | None, progress: Progress | None) -> float:
+def _time_of(
+    plan: Plan, profile: Profile | None, options: PlanOptions, progress: Progress | None
+) -> float:
     """Give what a plan takes by a profile, or without one in simulated time [s]."""
     if profile is None:
-        return simulate(plan, progress=progress).time_ps * 1e-12
+        return simulate(plan, latency=options.latency, progress=progress).time_ps * 1e-12
     return predict_plan(plan, profile).seconds
 
 
