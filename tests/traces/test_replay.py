@@ -546,3 +546,11 @@ def test_an_empty_trace_takes_no_time() -> None:
     assert (run.time_ps, run.calls, run.kinds) == (0, [], {})
     assert [row.end for row in run.ranks] == [0, 0]
     assert np.array_equal(run.call_of, np.array([], dtype=np.uint32))
+
+
+@pytest.mark.parametrize("algorithm", ["ideal", "none"])
+def test_chunks_are_refused_where_nothing_is_cut(algorithm: str) -> None:
+    trace = make(*[[collective(1, "all_reduce", MB)]] * 4)
+    with pytest.raises(hk.SpecError) as error:
+        traces.replay(trace, NETWORKS["switch"], algorithm=algorithm, chunks=8)
+    assert str(error.value) == f"chunks: {algorithm} does not use it; leave it out"

@@ -274,3 +274,23 @@ def test_command_shows_the_best_of_each_split(capsys: pytest.CaptureFixture[str]
     assert [row.split("│")[2].strip() for row in rows] == ["dp=8", "dp=4,tp=2"]
     assert run([*argv, "--baseline", "torus"]) == 2
     assert "--baseline: 'torus' is not compared" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("algorithm", ["ideal", "none"])
+def test_chunks_are_refused_where_nothing_is_cut(algorithm: str) -> None:
+    """By a run, and by a comparison of such alone; beside others they are left out."""
+    network, given = "switch:4@100GB/s,1us", {"samples": 4, "chunks": 8}
+    said = f"chunks: {algorithm} does not use it; leave it out"
+    calls: list[Any] = [
+        lambda: hk.train("alexnet", network, algorithm=algorithm, **given),  # type: ignore[arg-type]
+        lambda: compare_training("alexnet", network, [algorithm], **given),  # type: ignore[arg-type]
+    ]
+    for call in calls:
+        with pytest.raises(hk.SpecError) as error:
+            call()
+        assert str(error.value) == said
+    found = compare_training("alexnet", network, [algorithm, "themis"], **given)  # type: ignore[arg-type]
+    times = {row.algorithm: row.time_ps for row in found.rows}
+    for name, chunks in ((algorithm, None), ("themis", 8)):
+        alone = hk.train("alexnet", network, algorithm=name, samples=4, chunks=chunks)
+        assert times[name] == alone.time_ps

@@ -108,6 +108,12 @@ def test_candidates_are_measured_and_the_table_is_used(hocket: Hocket, folder: P
         (("--np", "4", "--rounds", "0"), "--rounds: 0 is not a whole number from 1 to 1000"),
         (("--np", "4", "--tolerance", "2"), "--tolerance: 2.0 is not a share from 0 to 1"),
         (("--np", "4", "--dtype", "int3"), "--dtype: 'int3' is not known"),
+        (
+            ("--np", "4", "--dtype", "float16"),
+            "--dtype: only a measurement uses it, and nothing is measured; give --measure",
+        ),
+        (("--np", "4", "--op", "max"), "--op: only a measurement uses it"),
+        (("--np", "4", "--rounds", "9"), "--rounds: only a measurement uses it"),
         (("--np", "4", "-a", "rings"), "there is no algorithm 'rings'"),
         (("--np", "4", "-o", "table.yml"), "does not end in .json"),
         (("--np", "4", "-o", "plan.json"), "format: is missing"),

@@ -15,7 +15,7 @@ from hocket.traces.files import CALLS, groups_of
 from hocket.traces.network import TraceNetwork
 from hocket.traces.options import ReplayOptions
 from hocket.traces.result import TraceRun
-from hocket.training.network import has_dimensions
+from hocket.training.network import check_uses, default_algorithm
 from hocket.units import parse_bandwidth, parse_operations
 from hocket.workload.accelerators import Accelerator
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["replay"]
 
-DEFAULT_ALGORITHM, ANYWHERE = "themis", "auto"
-"""By default: where there are dimensions, and elsewhere."""
 _LARGEST_RATE = (1 << 64) - 1
 
 
@@ -80,8 +78,9 @@ def replay(
         )
     given = options_of(ReplayOptions, options, keywords)
     if algorithm is None:
-        algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
+        algorithm = default_algorithm(topology)
     instance_of(str, "algorithm", algorithm, "give a name, such as themis")
+    check_uses(algorithm, given.chunks)
     computes = given.accelerator()
     network = TraceNetwork(topology, algorithm, given.chunks, progress, cache=given.cache)
     made = Replay(trace, *_rates(computes))

@@ -17,7 +17,7 @@ from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.candidates import GREEDY
 from hocket.training.memory import Memory
-from hocket.training.network import IDEAL, NOTHING, has_dimensions
+from hocket.training.network import IDEAL, NOTHING, check_uses, has_dimensions
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
 from hocket.training.result import Breakdown, TrainingRun
@@ -267,6 +267,8 @@ def compare_training(
         for each in _listed("parallels", parallels)
     ]
     made = options_of(TrainingOptions, options, keywords)
+    if asked and all(each in (IDEAL, NOTHING) for each in asked):
+        check_uses(asked[0], made.chunks)
     if batch is not None:
         whole("batch", batch, 1, MAX_SAMPLES)
     rows: list[TrainingRow] = []
@@ -282,7 +284,7 @@ def compare_training(
                         network,
                         parallel=spread,
                         algorithm=algorithm,
-                        options=made if batch is None else _of_batch(batch, spread, made),
+                        options=_heeded(batch, spread, algorithm, made),
                         progress=progress,
                     )
                 except VerificationError:
@@ -352,6 +354,15 @@ def _listed(name: str, given: Sequence[Any] | None) -> list[Any]:
     if not several:
         raise SpecError(name, "there is none", "give one or more")
     return several
+
+
+def _heeded(
+    batch: int | None, spread: Parallel, algorithm: str, options: TrainingOptions
+) -> TrainingOptions:
+    """Return the options of one combination, without chunks where nothing is cut."""
+    if algorithm in (IDEAL, NOTHING):
+        options = replace(options, chunks=None)
+    return options if batch is None else _of_batch(batch, spread, options)
 
 
 def _of_batch(batch: int, spread: Parallel, options: TrainingOptions) -> TrainingOptions:

@@ -30,6 +30,8 @@ __all__ = [
     "NOTHING",
     "Exchange",
     "Network",
+    "check_uses",
+    "default_algorithm",
     "does",
     "has_dimensions",
     "is_on_dimensions",
@@ -38,6 +40,8 @@ __all__ = [
 
 IDEAL, NOTHING = "ideal", "none"
 """In place of an algorithm: all bandwidth of the group's dimensions used all the time; no time at all."""
+ON_DIMENSIONS = "themis"
+"""What schedules dimensions where no algorithm is named."""
 CHUNKS = 64
 _LEAST = 8
 """Bytes of a chunk for each NPU, at least; what is less has fewer chunks, and counts as one of so many."""
@@ -51,6 +55,18 @@ _LEADERS = 3
 """Algorithms, the fastest and those at most a quarter slower, with which ``auto`` tries more chunks."""
 _JOINT = (GREEDY, "blind")
 """Synthesizers that plan all groups of an axis together."""
+
+
+def check_uses(algorithm: str, chunks: int | None) -> None:
+    """Refuse a number of chunks where nothing is cut into any: bandwidth alone counts, or nothing does.
+
+    Raises
+    ------
+    SpecError
+        If the algorithm is ``ideal`` or ``none``, and there is a number.
+    """
+    if chunks is not None and algorithm in (IDEAL, NOTHING):
+        raise SpecError("chunks", f"{algorithm} does not use it", "leave it out")
 
 
 def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
@@ -89,6 +105,11 @@ def has_dimensions(topology: _core.Topology) -> bool:
         return bool(topology.dimensions) and is_on_dimensions(topology, IDEAL)
     except SpecError:
         return False
+
+
+def default_algorithm(topology: _core.Topology) -> str:
+    """Return the algorithm of training and of traces where none is named."""
+    return ON_DIMENSIONS if has_dimensions(topology) else AUTO
 
 
 def network_of(

@@ -17,7 +17,7 @@ from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.build import build, held, is_work, work_of
 from hocket.training.columns import Pass
 from hocket.training.memory import check_memory, lighter, memory_of
-from hocket.training.network import has_dimensions, is_on_dimensions, network_of
+from hocket.training.network import check_uses, default_algorithm, is_on_dimensions, network_of
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel, groups
 from hocket.training.result import TrainingRun
@@ -39,9 +39,6 @@ __all__ = ["train"]
 
 _MAX_PASSES = 1 << 22
 """Of layers, over all micro-batches and iterations: a few gigabytes."""
-DEFAULT_ALGORITHM = "themis"
-ANYWHERE = "auto"
-"""By default where there are no dimensions, or not whole ones."""
 
 
 def train(
@@ -92,8 +89,9 @@ def train(
     spread = _parallel(parallel, topology)
     computes = options.accelerator()
     if algorithm is None:
-        algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
+        algorithm = default_algorithm(topology)
     instance_of(str, "algorithm", algorithm, "give a name, such as themis")
+    check_uses(algorithm, options.chunks)
     on_dimensions = is_on_dimensions(topology, algorithm)
     found = groups(spread, topology, on_dimensions=on_dimensions)
     _check_samples(options.samples, spread)

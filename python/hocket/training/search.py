@@ -10,6 +10,7 @@ from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
 from hocket.topology.sources import TopologyLike, as_topology
+from hocket.training.candidates import AUTO
 from hocket.training.comparison import (
     MAX_SAMPLES,
     Refused,
@@ -21,7 +22,6 @@ from hocket.training.comparison import (
 from hocket.training.network import IDEAL
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
-from hocket.training.run import ANYWHERE
 from hocket.workload import as_workload
 from hocket.workload.layers import Workload
 
@@ -148,7 +148,7 @@ def search_parallels(
     if batch is None:
         batch = given.samples * npus
     if algorithm is None:
-        algorithm = IDEAL if IDEAL in algorithms_on(topology) else ANYWHERE
+        algorithm = IDEAL if IDEAL in algorithms_on(topology) else AUTO
     instance_of(str, "algorithm", algorithm, "give a name, such as greedy")
     found = splits(npus, whole("batch", batch, 1, MAX_SAMPLES), zero=zero)
     short = [each for each in found if each.parts * len(model.layers) <= _MAX_PASSES]

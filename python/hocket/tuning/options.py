@@ -67,3 +67,8 @@ class TuneOptions:
             raise SpecError("tolerance", f"{shown(self.tolerance)} is not a number")
         if not 0 <= self.tolerance <= 1:
             raise SpecError("tolerance", f"{shown(self.tolerance)} is not a share from 0 to 1")
+        if not self.measure:
+            for name in ("rounds", "dtype", "op"):
+                if getattr(self, name) != getattr(TuneOptions, name):
+                    why = "only a measurement uses it, and nothing is measured"
+                    raise SpecError(name, why, instead=[{"measure": True}])

@@ -364,7 +364,9 @@ def _predicted(
             # No prediction knows what a message costs a processor: fewer may be quicker.
             ways += _in_one(entry.algorithm, kind, topology, size, root)
     if not ways:
-        raise InfeasibleError("algorithms", f"none has a program for {kind} among {ranks} ranks")
+        first = found.best.algorithm
+        why = f"none has a program for {kind} among {ranks} ranks; {refused[first]}"
+        raise InfeasibleError("algorithms", why)
     return ways
 
 
