@@ -18,7 +18,10 @@ SPLIT_AT, FAIL_AT = 600, 1000
 
 # Paths of one machine. They would not be there on another.
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:home|mnt|opt|root|tmp|work|workspace|Users)/\w")
-CRATE_PATH = re.compile(r"\bcrate::(?:\{([^}]*)\}|(\w+))")
+TESTS = re.compile(
+    r"^#\[cfg\(test\)\]\n(?:pub(?:\(\w+\))? )?mod \w+ \{\n.*?^\}", re.DOTALL | re.MULTILINE
+)
+ROOT_PATH = re.compile(r"\b(crate|super(?:::super)*)::(?:\{|(\w+))")
 
 
 def tracked() -> list[Path]:
@@ -52,19 +55,63 @@ def module_order() -> list[str]:
     return re.findall(r"^pub mod (\w+);", (CORE / "lib.rs").read_text(), re.MULTILINE)
 
 
-def crate_modules(source: str) -> set[str]:
-    """Top modules that some Rust code names as crate::x; comments and tests do not count."""
-    source = source.split("#[cfg(test)]\nmod tests")[0]
-    source = re.sub(r"//.*", "", source)
+def code_of(source: str) -> str:
+    """Rust code without comments and without the modules of tests in it, with as many lines."""
+    code = re.sub(r"//.*", "", source)
+    return TESTS.sub(lambda found: "\n" * found[0].count("\n"), code)
+
+
+def in_braces(source: str, at: int) -> list[str]:
+    """First names of what a brace lists, with other braces in it or not."""
+    names, depth, is_first = [], 0, True
+    for found in re.compile(r"[{},]|\w+").finditer(source, at):
+        if found[0] in "{}":
+            depth += 1 if found[0] == "{" else -1
+            if depth == 0:
+                break
+        elif found[0] == "," and depth == 1:
+            is_first = True
+        elif depth == 1 and is_first and found[0] != ",":
+            names.append(found[0])
+            is_first = False
+    return names
+
+
+def crate_modules(source: str, depth: int = 0) -> set[str]:
+    """Top modules that some Rust code names, as crate::x or from so deep a module through super."""
+    source = code_of(source)
     names: set[str] = set()
-    for group, single in CRATE_PATH.findall(source):
-        names.update([single] if single else re.findall(r"(?:^|,)\s*(\w+)", group))
+    for found in ROOT_PATH.finditer(source):
+        above = 0 if found[1] == "crate" else found[1].count("super")
+        if above in (0, depth):
+            names.update([found[2]] if found[2] else in_braces(source, found.end() - 1))
     return names
 
 
 def test_crate_modules_are_found() -> None:
     source = "use crate::{id::LinkId, units};\n// crate::report\nlet x = crate::plan::Op::Copy;"
     assert crate_modules(source) == {"id", "units", "plan"}
+    nested = "use crate::{\n    plan::{Op, Plan},\n    units,\n    verify::{self, Proof},\n};"
+    assert crate_modules(nested) == {"plan", "units", "verify"}
+    upward = (
+        "use super::super::{bound, simulate::link};\nuse super::ways;\nuse super::super::report;"
+    )
+    assert crate_modules(upward, 2) == {"bound", "simulate", "report"}
+    assert crate_modules(upward, 1) == {"ways"}
+    tests = "#[cfg(test)]\nmod tests {\n    use crate::trace::Trace;\n    fn f() {\n    }\n}\n"
+    assert crate_modules(tests + "use crate::plan::Op;") == {"plan"}
+    declared = "#[cfg(test)]\nmod tests;\nuse crate::replay::Replay;"
+    assert crate_modules(declared) == {"replay"}
+
+
+def test_crate_modules_are_found_in_all_of_every_file() -> None:
+    """Whatever a file has, what stands at its beginning and at its end is seen, and no test is."""
+    for file in sorted(CORE.rglob("*.rs")):
+        source = file.read_text()
+        around = f"use crate::first;\n{source}\nuse crate::last::X;\n"
+        assert crate_modules(around) - crate_modules(source) == {"first", "last"}, file
+        lines = {line.strip() for line in code_of(source).splitlines()}
+        assert not lines & {"#[test]", "proptest! {"} or "tests" in (*file.parts, file.stem), file
 
 
 def test_modules_use_only_those_above_them() -> None:
@@ -76,7 +123,8 @@ def test_modules_use_only_those_above_them() -> None:
         if parts == ("lib",) or "tests" in parts:
             continue
         own = order.index(parts[0])
-        below = crate_modules(file.read_text()) - set(order[: own + 1])
+        deep = len(parts) - (parts[-1] == "mod")
+        below = crate_modules(file.read_text(), deep) - set(order[: own + 1])
         wrong += [f"{file.relative_to(ROOT)} uses crate::{name}" for name in sorted(below)]
     assert not wrong
 
@@ -106,9 +154,8 @@ def test_errors_have_no_debug_text() -> None:
     for file in sorted((ROOT / "crates").rglob("src/**/*.rs")):
         if "tests" in (*file.parts, file.stem):
             continue
-        source = file.read_text().split("#[cfg(test)]\nmod tests {")[0]
-        for number, line in enumerate(source.splitlines(), 1):
-            names = set(DEBUG.findall(re.sub(r"//.*|assert\w*!.*", "", line)))
+        for number, line in enumerate(code_of(file.read_text()).splitlines(), 1):
+            names = set(DEBUG.findall(re.sub(r"assert\w*!.*", "", line)))
             if names - QUOTED:
                 wrong.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()}")
     assert not wrong
@@ -145,6 +192,44 @@ def test_every_dependency_is_explained() -> None:
     named = python | (rust - {"hocket-core", "hocket-formats"})
     assert {"numpy", "mypy", "pyo3"} <= named
     assert not {name for name in named if f"`{name}`" not in changes}
+
+
+def imported(source: str) -> set[str]:
+    """Packages of others that code imports when it runs, those for type checkers left out."""
+    names: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(source)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+            continue
+        if isinstance(node, ast.Import):
+            names.update(each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.partition(".")[0])
+        waiting += ast.iter_child_nodes(node)
+    return {name for name in names if name not in sys.stdlib_module_names and name != "hocket"}
+
+
+def test_imports_are_found() -> None:
+    source = "import os, numpy.linalg\nif TYPE_CHECKING:\n    import mypy\nelse:\n    import rich\n"
+    source += (
+        "def f():\n    from yaml.reader import Reader\nfrom hocket import errors\nfrom . import x\n"
+    )
+    assert imported(source) == {"numpy", "rich", "yaml"}
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    """A package that is there only because another needs it may be gone with the next version of that."""
+    project = (ROOT / "pyproject.toml").read_text().split("[project.scripts]")[0]
+    declared = {name.lower() for name in re.findall(r'"([\w-]+)>=', project)}
+    called = {"yaml": "pyyaml"}
+    missing: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "python" / "hocket").rglob("*.py")):
+        for name in imported(path.read_text(encoding="utf-8")):
+            if called.get(name, name) not in declared:
+                missing.setdefault(name, []).append(path.name)
+    assert not missing
 
 
 def test_every_check_is_explained_by_make_help() -> None:
