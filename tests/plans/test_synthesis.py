@@ -397,11 +397,11 @@ def test_algorithms_lists_them() -> None:
         assert set(kinds[method]) == set(KINDS)
 
 
-def test_a_plan_from_a_file_does_not_know(tmp_path: Any) -> None:
+def test_a_plan_from_a_file_knows(tmp_path: Any) -> None:
     plan = hk.plan("all-gather", mesh(), size="9 MB", algorithm="greedy")
     plan.save(tmp_path / "plan.parquet")
     read = hk.Plan.load(tmp_path / "plan.parquet").verify()
-    assert read.synthesis is None
+    assert read.synthesis == plan.synthesis
     assert (read.algorithm, read.link_order) == ("greedy", "plan")
     assert hk.simulate(read).time_ps == hk.simulate(plan).time_ps
     assert hk.plan("all-gather", mesh(), size="9 MB", algorithm="ring").synthesis is None

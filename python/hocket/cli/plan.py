@@ -229,7 +229,7 @@ def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
     if json:
         options.print_result("timetable", table.to_dict())
         return
-    end, least = round(table.end * 1e12), round(table.least * 1e12)
+    end, least = table.end_ps, table.least_ps
     options.say(
         f"greedy {title}: {table.sends:,} sends in {table.slots:,} slots, checked slot by slot"
     )
@@ -247,7 +247,7 @@ def time_line(made: Choice, bound_ps: int) -> str:
     synthesis = made.plan.synthesis
     if synthesis is None:
         return f"bound {bound}; hocket simulate says how long it takes"
-    return f"time at most {format_time_ps(round(synthesis.time * 1e12))}, by its timetable; bound {bound}"
+    return f"time at most {format_time_ps(synthesis.time_ps)}, by its timetable; bound {bound}"
 
 
 def synthesis_line(plan: Plan, bound_ps: int) -> str:
@@ -271,17 +271,17 @@ def synthesis_line(plan: Plan, bound_ps: int) -> str:
         if made.slots == made.least_slots:
             return f"{found}, the fewest that there can be; the plan takes longer than they do"
         return f"{found}, of at least {made.least_slots} that a timetable in such slots takes"
-    least = max(round(made.least * 1e12), bound_ps)
-    above = round(made.time * 1e12) / least - 1
+    least = max(made.least_ps, bound_ps)
+    above = made.time_ps / least - 1
     return f"{share_of(above)} above the least that a timetable of these chunks{unwound} could take"
 
 
 def _slots(made: Synthesis) -> str:
     """Say how many slots a timetable takes."""
     assert made.slots is not None
-    assert made.slot is not None
+    assert made.slot_ps is not None
     plural = "" if made.slots == 1 else "s"
-    return f"{made.slots} slot{plural} of {format_time_ps(round(made.slot * 1e12))}"
+    return f"{made.slots} slot{plural} of {format_time_ps(made.slot_ps)}"
 
 
 def describe(plan: Plan) -> str:

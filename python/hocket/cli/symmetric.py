@@ -34,8 +34,8 @@ def plan_and_show(
         return
     options.say(describe(made))
     above = share_of(made.gap)
-    bound = format_time_ps(round(made.bound * 1e12))
-    took = format_time_ps(round(made.time * 1e12))
+    bound = format_time_ps(made.bound_ps)
+    took = format_time_ps(made.time_ps)
     options.say(f"time {took}: {above} above the bound, {bound}")
     options.say(group_line(made))
     print_certificates(made.packings)

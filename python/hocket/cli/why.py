@@ -30,9 +30,8 @@ def table_of(selection: Selection) -> Table:
     table.add_column("time", units=TIMES)
     table.add_column("slower", justify="right", unit="%")
     table.add_column("gap", justify="right", unit="%")
-    least, bound = round(selection.time * 1e12), round(selection.bound * 1e12)
-    for name, time in selection.times.items():
-        time_ps = round(time * 1e12)
+    least, bound = selection.time_ps, selection.bound_ps
+    for name, time_ps in selection.times_ps.items():
         slower = "–" if name == selection.algorithm else percent(_core.gap(time_ps, least))
         table.add_row(name, time_ps, slower, percent(_core.gap(time_ps, bound)))
     return table

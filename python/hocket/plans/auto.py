@@ -112,12 +112,11 @@ def _repeated(
         time_ps = link_time(plan, options)
     except (InfeasibleError, SpecError, VerificationError):
         return None
-    others = [took for name, took in known.times.items() if name != known.algorithm]
-    if time_ps is None or time_ps > round(min(others, default=known.time) * 1e12):
+    others = [took for name, took in known.times_ps.items() if name != known.algorithm]
+    if time_ps is None or time_ps > min(others, default=known.time_ps):
         return None
-    took = time_ps * 1e-12
-    times = {**known.times, known.algorithm: took}
-    chosen = replace(known, time=took, times=times)
+    times = {**known.times_ps, known.algorithm: time_ps}
+    chosen = replace(known, time_ps=time_ps, times_ps=times)
     return Choice(plan.selected(chosen), time_ps, known.chunks, (None,))
 
 
@@ -193,9 +192,9 @@ class _Search:
             algorithm=self.winner,
             chunks=best.slices if trees is None else trees.pieces,
             seed=self.seed,
-            time=best.time_ps * 1e-12,
-            bound=self.bound * 1e-12,
-            times={name: took * 1e-12 for name, took in ranked},
+            time_ps=best.time_ps,
+            bound_ps=self.bound,
+            times_ps=dict(ranked),
             plans=self.plans,
             left_out={name: why for name, why in left_out.items() if name not in self.times},
             ended=ended,
@@ -309,7 +308,7 @@ class _Search:
         if took is not None:
             self.times[name] = min(took, self.times.get(name, took))
         if name == "greedy" and made is not None:
-            self.least[found.slices] = round(made.least * 1e12)
+            self.least[found.slices] = made.least_ps
         if found.is_faster_than(self.best):
             self.best, self.winner, self.seed = found, name, seed
         best = self.best

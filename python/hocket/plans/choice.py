@@ -168,7 +168,7 @@ def fastest(
 def _known_time(plan: Plan) -> int | None:
     """Give the time of a plan that was simulated when it was made [ps]."""
     if plan.synthesis is not None and plan.synthesis.simulated:
-        return round(plan.synthesis.time * 1e12)
+        return plan.synthesis.time_ps
     if plan.trees is not None and plan.algorithm == "trees":
-        return round(plan.trees.time * 1e12)
+        return plan.trees.time_ps
     return None

@@ -51,7 +51,7 @@ def own_plan(
         other = "collective" if plan.collective != collective else "topology"
         raise SpecError(None, f"gave a plan for another {other}", "use what it is given", origin)
     if topology.may_have_equal_paths and plan.routing == "single":
-        plan = Plan(plan.core.routed(options.routing), plan.own_schedule, plan.synthesis)
+        plan = Plan(plan.core.routed(options.routing), plan.own_schedule)
     try:
         return plan.verify()
     except VerificationError as error:

@@ -2,7 +2,8 @@
 
 The metadata holds the topology, the collective, the name of the algorithm and the order of links (and how
 the plan was spread over equal paths, behind how many of the algorithm's own) under keys that begin with
-``hocket.``, so that a file is all that verifying and simulating need.
+``hocket.``, so that a file is all that verifying and simulating need. :mod:`hocket.plans.claims` adds how
+the plan was made.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hocket.errors import Error, SpecError
 from hocket.files.atomic import replacing
 from hocket.files.columns import check_rows, open_table
 from hocket.files.raw import check_json
+from hocket.plans.claims import claims_from_json, claims_to_json
 from hocket.plans.frame import SCHEMA, as_table, core_of, rows_of
 from hocket.topology.json import topology_from_json, topology_to_json
 from hocket.units import shown
@@ -108,7 +110,16 @@ def _metadata(plan: Plan) -> dict[str, str]:
     }
     if plan.own_schedule is not None:
         metadata["hocket.schedule"] = json.dumps(schedule_to_json(plan.own_schedule))
+    claims = claims_to_json(plan, _about(metadata))
+    if claims is not None:
+        metadata["hocket.claims"] = claims
     return metadata
+
+
+def _about(metadata: dict[str, str]) -> list[str]:
+    """Return the metadata that claims are about."""
+    names = ("hocket.plan", "hocket.topology", "hocket.schedule")
+    return [metadata[name] for name in names if name in metadata]
 
 
 def load_plan(path: Path) -> Plan:
@@ -198,9 +209,12 @@ def _read(file: pq.ParquetFile) -> Plan:
         routing=str(head.get("routing", "single")),
         own_paths=head.get("own_paths"),
     )
-    if "hocket.schedule" not in metadata:
-        return Plan(core)
-    return Plan(core, schedule_from_json(metadata["hocket.schedule"], topology, collective))
+    schedule = claims = None
+    if "hocket.schedule" in metadata:
+        schedule = schedule_from_json(metadata["hocket.schedule"], topology, collective)
+    if "hocket.claims" in metadata:
+        claims = claims_from_json(metadata["hocket.claims"], core, _about(metadata))
+    return Plan(core, schedule, *(claims or ()))
 
 
 def _texts(schema: pa.Schema) -> dict[str, str]:

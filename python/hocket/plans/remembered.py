@@ -60,15 +60,17 @@ def answer(key: str) -> Selection | None:
             algorithm=found["algorithm"],
             chunks=found["chunks"],
             seed=found["seed"],
-            time=_count(found["time_ps"]) * 1e-12,
-            bound=_count(found["bound_ps"]) * 1e-12,
-            times={_text(name): _count(ps) * 1e-12 for name, ps in found["times_ps"].items()},
+            time_ps=_count(found["time_ps"]),
+            bound_ps=_count(found["bound_ps"]),
+            times_ps={_text(name): _count(ps) for name, ps in found["times_ps"].items()},
             plans=_count(found["plans"]),
             left_out={_text(name): _text(why) for name, why in found["left_out"].items()},
             ended=found["ended"],
             cached=True,
         )
-        is_right = made.algorithm in BUILTIN and made.ended in ENDS and made.algorithm in made.times
+        is_right = (
+            made.algorithm in BUILTIN and made.ended in ENDS and made.algorithm in made.times_ps
+        )
         is_right &= _count(made.seed, 1 << 64) >= 0
         is_right &= made.chunks is None or _count(made.chunks, 1 << 32) > 0
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -34,10 +34,10 @@ class Selection(Result):
         Who made the plan.
     chunks, seed
         With which number of chunks (``None``: the algorithm's own) and which random choices.
-    time, bound
-        When it ends at link fidelity, and the lower bound on any plan's end [s].
-    times
-        The best time of each algorithm that made a plan [s], the fastest, which was chosen, first.
+    time_ps, bound_ps
+        When it ends at link fidelity, and the lower bound on any plan's end [ps].
+    times_ps
+        The best time of each algorithm that made a plan [ps], the fastest, which was chosen, first.
     plans
         How many plans were proved and simulated.
     left_out
@@ -52,30 +52,45 @@ class Selection(Result):
     algorithm: str
     chunks: int | None
     seed: int
-    time: float
-    bound: float
-    times: dict[str, float]
+    time_ps: int
+    bound_ps: int
+    times_ps: dict[str, int]
     plans: int
     left_out: dict[str, str]
     ended: Ended
     cached: bool
 
     @property
+    def time(self) -> float:
+        """When the plan ends at link fidelity [s]."""
+        return self.time_ps * 1e-12
+
+    @property
+    def bound(self) -> float:
+        """The lower bound on any plan's end [s]."""
+        return self.bound_ps * 1e-12
+
+    @property
+    def times(self) -> dict[str, float]:
+        """The best time of each algorithm that made a plan [s], the fastest first."""
+        return {name: time_ps * 1e-12 for name, time_ps in self.times_ps.items()}
+
+    @property
     def gap(self) -> float:
         """How much longer it takes than the bound: time / bound - 1, where 0 ps count as 1 ps."""
-        return _core.gap(round(self.time * 1e12), round(self.bound * 1e12))
+        return _core.gap(self.time_ps, self.bound_ps)
 
     @property
     def runner_up(self) -> str | None:
         """The algorithm that came next; ``None`` where no other made a plan."""
-        return next((name for name in self.times if name != self.algorithm), None)
+        return next((name for name in self.times_ps if name != self.algorithm), None)
 
     @property
     def lead(self) -> float | None:
         """How much longer the runner-up's plan takes, as a share of the time; ``None`` without one."""
         if self.runner_up is None:
             return None
-        return _core.gap(round(self.times[self.runner_up] * 1e12), round(self.time * 1e12))
+        return _core.gap(self.times_ps[self.runner_up], self.time_ps)
 
     def to_dict(self) -> SelectionData:
         """Give it as values of JSON."""
@@ -83,12 +98,12 @@ class Selection(Result):
             "algorithm": self.algorithm,
             "chunks": self.chunks,
             "seed": self.seed,
-            "time_ps": round(self.time * 1e12),
-            "bound_ps": round(self.bound * 1e12),
+            "time_ps": self.time_ps,
+            "bound_ps": self.bound_ps,
             "gap": self.gap,
             "runner_up": self.runner_up,
             "lead": self.lead,
-            "times_ps": {name: round(time * 1e12) for name, time in self.times.items()},
+            "times_ps": self.times_ps,
             "plans": self.plans,
             "left_out": self.left_out,
             "ended": self.ended,
@@ -96,7 +111,7 @@ class Selection(Result):
         }
 
     def __str__(self) -> str:
-        made = len(self.times)
+        made = len(self.times_ps)
         of = f"{self.plans:,} plan{'s'[: self.plans != 1]} by {made} algorithm{'s'[: made != 1]}"
         text = f"{self.algorithm}, the fastest of {of}"
         if self.runner_up is not None and self.lead is not None:

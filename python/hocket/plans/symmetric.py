@@ -52,11 +52,11 @@ class SymmetricPlan(Result):
         Orders of the cyclic groups whose product takes every NPU to every other.
     orbits
         Kinds of links: the group takes each link to all of its kind, and to no others.
-    time
-        When the whole plan ends at link fidelity [s]; where blocks or their chunks
+    time_ps
+        When the whole plan ends at link fidelity [ps]; where blocks or their chunks
         differ by a byte, at the latest.
-    bound, witness
-        What no plan is faster than [s], and what proves it.
+    bound_ps, witness
+        What no plan is faster than [ps], and what proves it.
     pieces
         Pieces that every tree carries, one after another.
     packings
@@ -72,8 +72,8 @@ class SymmetricPlan(Result):
 
     group: tuple[int, ...]
     orbits: int
-    time: float
-    bound: float
+    time_ps: int
+    bound_ps: int
     witness: str
     pieces: int
     packings: tuple[Packing, ...]
@@ -83,9 +83,19 @@ class SymmetricPlan(Result):
     _core_plan: CorePlan = field(repr=False)
 
     @property
+    def time(self) -> float:
+        """When the whole plan ends at link fidelity [s]."""
+        return self.time_ps * 1e-12
+
+    @property
+    def bound(self) -> float:
+        """What no plan is faster than [s]."""
+        return self.bound_ps * 1e-12
+
+    @property
     def gap(self) -> float:
         """How much longer it takes than the bound, as a share of the bound."""
-        return _core.gap(round(self.time * 1e12), round(self.bound * 1e12))
+        return _core.gap(self.time_ps, self.bound_ps)
 
     @property
     def topology(self) -> _core.Topology:
@@ -100,7 +110,8 @@ class SymmetricPlan(Result):
         SpecError
             If it does not fit in `memory_limit` bytes; ``None`` for most of the memory there is.
         """
-        return Plan(self._core_plan.expand(checked_limit(memory_limit)))
+        trees = Trees(self.time_ps, self.pieces, self.packings)
+        return Plan(self._core_plan.expand(checked_limit(memory_limit)), trees=trees)
 
     def to_dict(self) -> SymmetricData:
         """Give it as values of JSON."""
@@ -114,8 +125,8 @@ class SymmetricPlan(Result):
             "pieces": self.pieces,
             "packings": [packing.to_dict() for packing in self.packings],
             "verified": True,
-            "time_ps": round(self.time * 1e12),
-            "bound_ps": round(self.bound * 1e12),
+            "time_ps": self.time_ps,
+            "bound_ps": self.bound_ps,
             "bound_witness": self.witness,
         }
 
@@ -187,8 +198,8 @@ def shift(
     return SymmetricPlan(
         group=tuple(made.orders),
         orbits=made.orbits,
-        time=made.time_ps * 1e-12,
-        bound=bound.time_ps * 1e-12,
+        time_ps=made.time_ps,
+        bound_ps=bound.time_ps,
         witness=bound.witness,
         pieces=made.pieces,
         packings=tuple(packing_of(each) for each in made.packings),
@@ -224,5 +235,5 @@ def shifted(
         progress=progress,
     )
     packings = tuple(packing_of(each) for each in made.packings)
-    trees = Trees(made.time_ps * 1e-12, made.pieces, packings)
+    trees = Trees(made.time_ps, made.pieces, packings)
     return Plan(made.expand(options.limit_bytes), trees=trees)

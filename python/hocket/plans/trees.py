@@ -73,8 +73,8 @@ class Trees(Result):
 
     Attributes
     ----------
-    time
-        When the plan ends at link fidelity [s]; of ``symmetric``, where blocks differ by a byte, at the
+    time_ps
+        When the plan ends at link fidelity [ps]; of ``symmetric``, where blocks differ by a byte, at the
         latest.
     pieces
         Pieces that every tree carries, one after another.
@@ -82,14 +82,19 @@ class Trees(Result):
         Of what is summed, and of what is copied; or one of both.
     """
 
-    time: float
+    time_ps: int
     pieces: int
     packings: tuple[Packing, ...]
+
+    @property
+    def time(self) -> float:
+        """When the plan ends at link fidelity [s]."""
+        return self.time_ps * 1e-12
 
     def to_dict(self) -> TreesData:
         """Give it as values of JSON."""
         return {
-            "time_ps": round(self.time * 1e12),
+            "time_ps": self.time_ps,
             "pieces": self.pieces,
             "packings": [packing.to_dict() for packing in self.packings],
         }
@@ -123,7 +128,7 @@ def pack_trees(
         progress=progress,
     )
     packings = tuple(packing_of(each) for each in made.packings)
-    return made.plan, Trees(made.time_ps * 1e-12, made.pieces, packings)
+    return made.plan, Trees(made.time_ps, made.pieces, packings)
 
 
 def packing_of(core: CorePacking) -> Packing:

@@ -28,27 +28,37 @@ class CompactTimetable(Result):
     ----------
     slots, sends
         How many.
-    end
-        When the last chunk has come [s].
-    least
-        A lower bound on the end of any timetable of these chunks on this network [s].
+    end_ps
+        When the last chunk has come [ps].
+    least_ps
+        A lower bound on the end of any timetable of these chunks on this network [ps].
     seconds
         How long it took.
     """
 
     slots: int
     sends: int
-    end: float
-    least: float
+    end_ps: int
+    least_ps: int
     seconds: float
+
+    @property
+    def end(self) -> float:
+        """When the last chunk has come [s]."""
+        return self.end_ps * 1e-12
+
+    @property
+    def least(self) -> float:
+        """The lower bound on the end of any timetable of these chunks [s]."""
+        return self.least_ps * 1e-12
 
     def to_dict(self) -> TimetableData:
         """Give it as values of JSON."""
         return {
             "slots": self.slots,
             "sends": self.sends,
-            "end_ps": round(self.end * 1e12),
-            "least_ps": round(self.least * 1e12),
+            "end_ps": self.end_ps,
+            "least_ps": self.least_ps,
             "elapsed_ps": round(self.seconds * 1e12),
         }
 
@@ -95,7 +105,7 @@ def timetable(
     return CompactTimetable(
         slots=slots,
         sends=sends,
-        end=end * 1e-12,
-        least=problem.least_ps * 1e-12,
+        end_ps=end,
+        least_ps=problem.least_ps,
         seconds=time.perf_counter() - started,
     )

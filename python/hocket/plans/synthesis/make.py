@@ -29,19 +29,19 @@ class Synthesis(Result):
         ``optimal`` where no timetable of these chunks (of ``exact``: in these slots) is shorter, by more
         than 0.001 % (chunks whose sizes differ by a byte count as the larger), and the plan keeps to its
         own; else ``feasible``.
-    time
-        When the plan ends [s], simulated at link fidelity with the same latency.
+    time_ps
+        When the plan ends [ps], simulated at link fidelity with the same latency.
     simulated
         Whether it was: the time of more than 300,000 transfers is that of their timetable, and
         :func:`hocket.simulate` gives their own.
-    least
-        A proven lower bound on the time of any timetable of these chunks on this network as unwound [s]; at
-        most `time`, since a plan may be faster through switches than edges that share their links evenly.
+    least_ps
+        A proven lower bound on the time of any timetable of these chunks on this network as unwound [ps].
+        At most `time_ps`: a plan may be faster through switches than edges that share their links evenly.
     slots, least_slots
         Of ``exact``, how many slots its timetable takes, and how many any takes in such slots; copies of an
         all-reduce are counted after its sums. Else ``None``.
-    slot
-        How long a slot is [s]; ``None`` where there are none.
+    slot_ps
+        How long a slot is [ps]; ``None`` where there are none.
     unwind
         How switches were unwound: one entry for all, or one for each dimension.
     seed
@@ -52,33 +52,48 @@ class Synthesis(Result):
 
     method: str
     status: str
-    time: float
+    time_ps: int
     simulated: bool
-    least: float
+    least_ps: int
     slots: int | None
     least_slots: int | None
-    slot: float | None
+    slot_ps: int | None
     unwind: str
     seed: int
     seconds: float
 
     @property
+    def time(self) -> float:
+        """When the plan ends [s]."""
+        return self.time_ps * 1e-12
+
+    @property
+    def least(self) -> float:
+        """The lower bound on the time of any timetable of these chunks [s]."""
+        return self.least_ps * 1e-12
+
+    @property
+    def slot(self) -> float | None:
+        """How long a slot is [s]; None if there are none."""
+        return None if self.slot_ps is None else self.slot_ps * 1e-12
+
+    @property
     def gap(self) -> float:
         """How much longer than the least: time / least - 1, where 0 ps count as 1 ps."""
-        return _core.gap(round(self.time * 1e12), round(self.least * 1e12))
+        return _core.gap(self.time_ps, self.least_ps)
 
     def to_dict(self) -> SynthesisData:
         """Give it as values of JSON."""
         return {
             "method": self.method,
             "status": self.status,
-            "time_ps": round(self.time * 1e12),
+            "time_ps": self.time_ps,
             "simulated": self.simulated,
-            "least_ps": round(self.least * 1e12),
+            "least_ps": self.least_ps,
             "gap": self.gap,
             "slots": self.slots,
             "least_slots": self.least_slots,
-            "slot_ps": None if self.slot is None else round(self.slot * 1e12),
+            "slot_ps": self.slot_ps,
             "unwind": self.unwind,
             "seed": self.seed,
             "elapsed_ps": round(self.seconds * 1e12),
@@ -163,12 +178,12 @@ def synthesize(
     return spread.plan, Synthesis(
         method=algorithm,
         status="optimal" if is_least and keeps_time else "feasible",
-        time=spread.time_ps * 1e-12,
+        time_ps=spread.time_ps,
         simulated=spread.is_simulated,
-        least=min(least_ps, time_ps, spread.time_ps) * 1e-12,
+        least_ps=min(least_ps, time_ps, spread.time_ps),
         slots=None if solved is None else solved.slots,
         least_slots=None if solved is None else solved.least,
-        slot=None if solved is None else solved.length * 1e-12,
+        slot_ps=None if solved is None else solved.length,
         unwind=",".join(best.unwinding),
         seed=options.seed,
         seconds=seconds,
