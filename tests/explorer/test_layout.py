@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.explorer import tiers
 from hocket.explorer.layout import Layout, layout
 from hocket.topology.machines import names
 
@@ -118,3 +120,22 @@ def test_the_same_network_has_the_same_picture() -> None:
     first, second = placed("dragonfly:5x4")[1], placed("dragonfly:5x4")[1]
     assert (first.devices == second.devices).all()
     assert (first.ways == second.ways).all()
+
+
+@pytest.mark.parametrize("text", ["ring:7", "clos:4x8x2", "dragonfly:5x4", "line:2", *names()[:6]])
+@pytest.mark.parametrize("cells", [1, 1 << 24])
+def test_hops_are_those_of_networkx(text: str, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "_CELLS", cells)
+    built = network(text)
+    graph = nx.Graph(zip(built.link_src.tolist(), built.link_dst.tolist(), strict=True))
+    graph.add_nodes_from(range(built.device_count))
+    sources = list(range(built.npu_count))[::2]
+    found = tiers.hops(built, sources)
+    for row, source in zip(found.tolist(), sources, strict=True):
+        lengths = nx.single_source_shortest_path_length(graph, source)
+        assert row == [lengths.get(i, np.inf) for i in range(built.device_count)]
+
+
+def test_hops_of_what_is_cut_off() -> None:
+    cut = hk.topology.load("line:4@1GB/s,1us").without(links=[("npu1", "npu2")])
+    assert tiers.hops(cut, [0]).tolist() == [[0, 1, np.inf, np.inf]]

@@ -29,6 +29,8 @@ _RADIUS = 0.24
 _CIRCLE = 64
 """NPUs that are drawn on a circle at most."""
 _DISTANCES = 1500
+_CELLS = 1 << 24
+"""Devices times links that are looked at together: a byte each."""
 """NPUs whose distances are computed at most."""
 _DENSE, _MANY = 1000, 6
 """Links of a network above which NPUs that have many switches get stubs, and how many those are."""
@@ -214,15 +216,44 @@ class _Picture:
         return numbers, labels
 
 
+def hops(topology: _core.Topology, sources: list[int]) -> NDArray[np.float64]:
+    """Return how many links apart each of some devices is from every device, whichever way links lead."""
+    ends = [topology.link_src, topology.link_dst]
+    src, dst = np.concatenate(ends).astype(np.int64), np.concatenate(ends[::-1]).astype(np.int64)
+    order = np.argsort(dst, kind="stable")
+    into, first = np.unique(dst[order], return_index=True)
+    at_once = max(1, _CELLS // max(len(src), 1))
+    blocks = [sources[i : i + at_once] for i in range(0, len(sources), at_once)]
+    found = [_hops(each, topology.device_count, src[order], into, first) for each in blocks]
+    return np.concatenate(found)
+
+
+def _hops(
+    sources: list[int],
+    count: int,
+    src: NDArray[np.int64],
+    into: NDArray[np.int64],
+    first: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Search from several devices at a time, given where links into each of `into` come from."""
+    found = np.full((len(sources), count), np.inf)
+    reached = np.zeros(found.shape, dtype=bool)
+    reached[np.arange(len(sources)), sources] = True
+    new, steps = reached, 0
+    while new.any():
+        found[new] = steps
+        reached = reached | new
+        steps += 1
+        new = np.zeros_like(reached)
+        if len(src):
+            new[:, into] = np.logical_or.reduceat(reached[:, src], first, axis=1)
+        new &= ~reached
+    return found
+
+
 def _by_distance(topology: _core.Topology, npus: list[int]) -> NDArray[np.float64]:
     """Place devices so that what is few links apart is near: classical scaling of distances."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import shortest_path
-
-    total = topology.device_count
-    links = (np.ones(topology.link_count), (topology.link_src, topology.link_dst))
-    distance = shortest_path(csr_matrix(links, (total, total)), directed=False, unweighted=True)
-    distance = distance[np.ix_(npus, npus)]
+    distance = hops(topology, npus)[:, npus]
     distance[~np.isfinite(distance)] = distance[np.isfinite(distance)].max() + 1
     squared = distance**2
     centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
