@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,13 @@ def tracked() -> list[Path]:
         pytest.skip("not a git checkout")
     files = [ROOT / name for name in git.stdout.decode().split("\0") if name]
     return [file for file in files if file.is_file()]
+
+
+@cache
+def parsed() -> dict[Path, ast.Module]:
+    """Every module of the package as a tree."""
+    files = sorted((ROOT / "python" / "hocket").rglob("*.py"))
+    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 
 def text_of(file: Path) -> str:
@@ -192,12 +200,15 @@ def test_every_dependency_is_explained() -> None:
     named = python | (rust - {"hocket-core", "hocket-formats"})
     assert {"numpy", "mypy", "pyo3"} <= named
     assert not {name for name in named if f"`{name}`" not in changes}
+    rows = changes.split("## Why each dependency is there")[1]
+    declared = rust | set(re.findall(r'"([\w-]+)>=', project))
+    assert set(re.findall(r"^\| `([\w-]+)` \|", rows, re.MULTILINE)) <= declared
 
 
-def imported(source: str) -> set[str]:
+def imported(tree: ast.Module) -> set[str]:
     """Packages of others that code imports when it runs, those for type checkers left out."""
     names: set[str] = set()
-    waiting: list[ast.AST] = [ast.parse(source)]
+    waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -216,7 +227,7 @@ def test_imports_are_found() -> None:
     source += (
         "def f():\n    from yaml.reader import Reader\nfrom hocket import errors\nfrom . import x\n"
     )
-    assert imported(source) == {"numpy", "rich", "yaml"}
+    assert imported(ast.parse(source)) == {"numpy", "rich", "yaml"}
 
 
 def test_every_package_that_is_imported_is_declared() -> None:
@@ -225,8 +236,8 @@ def test_every_package_that_is_imported_is_declared() -> None:
     declared = {name.lower() for name in re.findall(r'"([\w-]+)>=', project)}
     called = {"yaml": "pyyaml"}
     missing: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "python" / "hocket").rglob("*.py")):
-        for name in imported(path.read_text(encoding="utf-8")):
+    for path, tree in parsed().items():
+        for name in imported(tree):
             if called.get(name, name) not in declared:
                 missing.setdefault(name, []).append(path.name)
     assert not missing
@@ -241,7 +252,7 @@ def test_every_check_is_explained_by_make_help() -> None:
 
 
 def test_the_command_line_starts_without_what_is_slow_to_import() -> None:
-    slow = ("matplotlib", "numpy", "pyarrow", "pydantic", "yaml")
+    slow = ("matplotlib", "numpy", "pyarrow", "pydantic", "rich", "scipy", "yaml")
     code = f"import sys, hocket.cli; print(*(name for name in {slow} if name in sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -252,8 +263,8 @@ def test_the_command_line_starts_without_what_is_slow_to_import() -> None:
 def test_no_function_has_many_parameters() -> None:
     """What a caller may choose is a value: a public function takes 8 parameters, a private one 10."""
     many = []
-    for path in sorted((ROOT / "python" / "hocket").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in parsed().items():
+        for node in ast.walk(tree):
             if not isinstance(node, ast.FunctionDef):
                 continue
             given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
@@ -261,6 +272,72 @@ def test_no_function_has_many_parameters() -> None:
             if count > (10 if node.name.startswith("_") else 8):
                 many.append(f"{path.name}: {node.name} has {count}")
     assert not many
+
+
+def test_lists_of_algorithms_name_those_of_the_table() -> None:
+    """What a list in Python calls an algorithm is in the core's table; papers have names of their own."""
+    known = {each.name for each in hocket.algorithms()}
+    wrong, lists = [], 0
+    for path, tree in parsed().items():
+        for node in [] if "reproduce" in path.parts else ast.walk(tree):
+            if not isinstance(node, ast.Tuple | ast.List | ast.Set):
+                continue
+            names = [
+                each.value
+                for each in node.elts
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            ]
+            if len(names) > 2 and 3 * len(known & set(names)) > 2 * len(names):
+                lists += 1
+                wrong += [f"{path.name}: {name}" for name in names if name not in known]
+    assert lists > 3
+    assert not wrong
+
+
+def test_a_word_of_the_glossary_has_a_row_for_each_meaning() -> None:
+    rows = re.findall(
+        r"^\| (.+?) \| (.+) \|$", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE
+    )
+    words: dict[str, list[str]] = {}
+    for term, meaning in rows:
+        place = re.search(r" \((.+)\)$", term)
+        for word in re.sub(r" \(.+\)$", "", term).split(", "):
+            if word not in ("word", "---"):
+                words.setdefault(word, []).append(place[1] if place else "")
+        assert not re.search(r"(?:^|; )of [^;:]+: .*; of [^;:]+: ", meaning), term
+    assert len(words) > 100
+    several = {word: places for word, places in words.items() if len(places) > 1}
+    assert {"flow", "channel", "certificate"} <= set(several)
+    assert all("" not in places for places in several.values()), several
+    assert all(len(set(places)) == len(places) for places in several.values()), several
+
+
+def test_unsafe_code_of_the_binding_is_where_it_says() -> None:
+    folder = ROOT / "crates" / "hocket-py" / "src"
+    files = {file.stem: code_of(file.read_text()) for file in sorted(folder.rglob("*.rs"))}
+    used = {name for name, code in files.items() if re.search(r"\bunsafe\b", code)}
+    said = (folder / "arrays.rs").read_text().splitlines()[0]
+    assert "Unsafe code is here, in " in said
+    assert {"arrays", *re.findall(r"`(\w+)`", said)} == used
+
+
+def test_no_text_of_an_error_of_the_core_is_parsed() -> None:
+    """Only `Explain` takes field and remedy off it; the runtime takes the number off the system's."""
+    whose, cuts = (
+        "(?:error|err|wrong|fault|self)",
+        "(?:strip_|split|contains|starts|ends|find|trim)",
+    )
+    cut = re.compile(
+        rf"\b{whose}\.to_string\(\)\s*\.\s*{cuts}"
+        rf"|let (\w+) = {whose}\.to_string\(\);[\s\S]{{0,400}}?\b\1\.{cuts}"
+    )
+    found = {
+        str(file.relative_to(ROOT / "crates"))
+        for file in sorted((ROOT / "crates").rglob("src/**/*.rs"))
+        if "tests" not in (*file.parts, file.stem) and cut.search(code_of(file.read_text()))
+    }
+    assert "hocket-core/src/explain.rs" in found
+    assert found <= {"hocket-core/src/explain.rs", "hocket-runtime/src/lib.rs"}
 
 
 def test_no_text_of_an_error_is_parsed() -> None:

@@ -238,3 +238,17 @@ def test_tests_lie_in_the_rooms_of_their_subjects() -> None:
     assert folders == rooms | {"docs", "golden", "peer"}
     nested = {path.parent.name for path in PACKAGE.glob("*/*/__init__.py")}
     assert nested >= {path.parent.name for path in (ROOT / "tests").glob("*/*/test_*.py")}
+
+
+def test_what_little_depends_on_is_what_the_page_says() -> None:
+    into: dict[str, set[str]] = {}
+    for above, below in arrows():
+        into.setdefault(below, set()).add(above)
+    assert into["cli"] == {"face"}
+    assert into["reproduce"] == {"plot", "cli"}
+    assert into["plot"] == {"explorer", "cli", "face"}
+    page = " ".join((ROOT / "docs" / "architecture.md").read_text().split())
+    assert (
+        "Only the face imports `cli`, only `plot` and `cli` import `reproduce`, and only `explorer`, `cli` "
+        "and the face import `plot`."
+    ) in page

@@ -1,4 +1,4 @@
-//! Columns of the core as read-only NumPy arrays without a copy, by the only unsafe blocks here.
+//! Columns of the core as read-only NumPy arrays without a copy. Unsafe code is here, in `runtime` and in `interrupt`.
 
 use hocket_core::id::LinkId;
 use hocket_core::units::{Bandwidth, Time};

@@ -3,7 +3,8 @@
 //! Switches can be unwound into edges in several ways, and transfers spread over equal paths or not. Which way
 //! is best cannot be told from a timetable: through switches a plan may be slower than its timetable, or
 //! faster. So plans are made, proved and simulated here, and the quickest is kept. `greedy` means this choice
-//! wherever it is asked for by name: [`crate::algorithms::plan`] and Python's `plan` call [`synthesize`].
+//! wherever it is asked for by name: [`crate::algorithms::plan`] calls [`synthesize`], and Python's `plan` makes the
+//! same choice by [`Candidates`], within a limit of time.
 
 mod candidate;
 mod flows;
