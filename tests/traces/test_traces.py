@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket import traces
+from hocket._core import Plan as CorePlan
 from hocket._core.trace import Draft, Trace
 
 from . import chakra_files as chakra
@@ -515,3 +516,22 @@ def test_columns_are_views_that_cannot_be_written() -> None:
         once.link([])
     with pytest.raises(hk.SpecError, match="dependencies: there is no 'some'; use all or data"):
         traces.load(REAL / "all_reduce", dependencies="some")  # type: ignore[arg-type]
+
+
+def test_kinds_are_those_of_the_core_with_the_numbers_of_chakra() -> None:
+    """The numbers are those of `et_def.proto`; the core's names of collectives are those of plans."""
+    assert traces.KINDS == {
+        1: "metadata",
+        2: "memory load",
+        3: "memory store",
+        4: "compute",
+        5: "send",
+        6: "receive",
+        7: "collective",
+    }
+    assert traces.KINDS == Trace.KINDS
+    assert traces.CALLS == Trace.CALLS
+    calls = ["all-reduce", "reduce", "all-gather", "gather", "scatter", "broadcast", "all-to-all"]
+    numbered = {**dict(enumerate([*calls, "reduce-scatter"])), 9: "barrier"}
+    assert numbered == traces.CALLS
+    assert CorePlan.GROUP == 2**31

@@ -83,6 +83,10 @@ impl PyPlan {
     #[classattr]
     const NO_WAIT: u32 = Wait::NOTHING.to_bits();
 
+    /// The bit of `Wait` that says that the others are a group's number.
+    #[classattr]
+    const GROUP: u32 = Wait::group(0).to_bits();
+
     /// `path` of a transfer that takes the default route.
     #[classattr]
     const DEFAULT_ROUTE: u32 = core::Plan::DEFAULT_ROUTE;

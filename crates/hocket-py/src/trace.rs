@@ -1,5 +1,6 @@
 //! Execution traces: `Draft` and `Trace`.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use hocket_core::trace::{self as core, Columns, Draft, File, Follow, Trace};
@@ -81,6 +82,22 @@ impl PyTrace {
     /// Stands for no group, no peer, no call and no partner.
     #[classattr]
     const NONE: u32 = core::NONE;
+
+    /// Names of the kinds of nodes, by their numbers.
+    #[classattr]
+    #[pyo3(name = "KINDS")]
+    fn kinds() -> BTreeMap<u8, &'static str> {
+        let kinds = core::NodeKind::ALL.into_iter();
+        kinds.map(|kind| (kind as u8, kind.name())).collect()
+    }
+
+    /// Names of the kinds of calls that Chakra has numbers for, by their numbers.
+    #[classattr]
+    #[pyo3(name = "CALLS")]
+    fn calls_by_number() -> BTreeMap<u8, &'static str> {
+        let calls = core::CallKind::KNOWN.into_iter();
+        calls.map(|call| (call as u8, call.name())).collect()
+    }
 
     /// A trace that was read before, as in a pickle.
     #[staticmethod]

@@ -414,11 +414,12 @@ def checked_routing(name: str) -> str:
 class Plan(_Immutable):
     """The transfers that implement a collective on a topology, as columns.
 
-    A ``wait`` is ``NO_WAIT``, a transfer, or 2^31 + a group. Groups and paths are packed lists:
+    A ``wait`` is ``NO_WAIT``, a transfer, or ``GROUP`` + a group. Groups and paths are packed lists:
     list i is ``items[offsets[i]:offsets[i + 1]]``; group members are waits, path members links.
     """
 
     NO_WAIT: Final[int]
+    GROUP: Final[int]
     DEFAULT_ROUTE: Final[int]
 
     @staticmethod

@@ -28,6 +28,10 @@ class Trace(_Immutable):
     """A trace of all ranks: columns over nodes, rank by rank, then dependencies, groups and calls."""
 
     NONE: ClassVar[int]
+    KINDS: ClassVar[dict[int, str]]
+    """Names of the kinds of nodes, by what ``kind`` says."""
+    CALLS: ClassVar[dict[int, str]]
+    """Names of the kinds of calls, by what ``calls_kind`` says; ``call_kind`` knows 254 and 255 too."""
     @staticmethod
     def of_columns(
         rank_first: npt.NDArray[np.uint32],

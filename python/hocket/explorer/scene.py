@@ -22,7 +22,7 @@ __all__ = ["network_of", "scene_of", "transfers_of"]
 
 _GRID = 1000
 """Parts of a unit that places are rounded to."""
-_GROUP = 1 << 31
+_GROUP = _core.Plan.GROUP
 _MOST_BINS, _CELLS = 1000, 16_000_000
 """Bins of time, and of all links together, at most."""
 _ALL_SUMS = 15

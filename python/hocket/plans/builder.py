@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hocket.plans.plan import Plan
 
 _NOTHING = _core.Plan.NO_WAIT
-_GROUP = 1 << 31
+_GROUP = _core.Plan.GROUP
 _MAX_CHUNKS = 1 << 31
 _COLUMNS = ("chunk", "chunk_count", "src", "dst", "op", "wait", "path")
 

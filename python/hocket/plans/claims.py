@@ -145,8 +145,8 @@ def _times(core: _core.Plan) -> Iterator[tuple[str, int]]:
 
     The plan itself stays as it was read: what is proved is a copy.
     """
-    make, parts = core.__reduce__()[:2]
-    copy = make(*parts)
+    made_by: Any = core.__reduce__()
+    copy: _core.Plan = made_by[0](*made_by[1])
     _core.verify(copy)
     for latency in get_args(Latency):
         yield latency, _core.simulate(copy, latency=latency).time_ps
@@ -183,7 +183,7 @@ def _is_cut(packing: Packing, topology: _core.Topology) -> bool:
     if any(limit is not None for limit in topology.switch_limits):
         return True  # the cut may lead through switches, not only over links
     places = {name: i for i, name in enumerate(topology.device_names)}
-    if any(name not in places for part in packing.parts for name in part):
+    if not packing.parts or any(name not in places for part in packing.parts for name in part):
         return False
     ends = (topology.link_src, topology.link_dst)
     bandwidths = [0, 0]

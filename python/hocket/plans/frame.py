@@ -37,7 +37,7 @@ from hocket.units import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_GROUP = np.uint32(1 << 31)
+_GROUP = np.uint32(_core.Plan.GROUP)
 _OPS = ("copy", "reduce")
 _NONE = 2**32 - 1
 """What stands for an empty row: no wait, or the default route."""

@@ -18,7 +18,7 @@ Edge = tuple[int, int, int]
 """Root, parent, child."""
 
 _REDUCE, _COPY = 1, 0
-_GROUP = 1 << 31
+_GROUP = _core.Plan.GROUP
 
 
 def grow(side: int) -> list[list[Edge]]:

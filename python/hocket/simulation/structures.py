@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from hocket import _core
 from hocket._checks import one_of
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
@@ -25,7 +26,7 @@ Phase = Literal["reduce", "copy"]
 PHASES = ("reduce", "copy")
 
 _REDUCE = 1
-_GROUP = 1 << 31
+_GROUP = _core.Plan.GROUP
 _MAX_PLACES = 1 << 26
 _MAX_MERGED = 2048
 

@@ -32,7 +32,7 @@ __all__ = [
 MAX_STREAMS = 64
 """Most routes between two ranks."""
 
-_GROUP = 1 << 31
+_GROUP = _core.Plan.GROUP
 """In a wait: the rest is a group's number."""
 
 Route = tuple[int, ...]

@@ -25,30 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CALLS", "DEPENDENCIES", "KINDS", "Summary", "groups_of", "load", "summarize"]
 
-KINDS = {
-    1: "metadata",
-    2: "memory load",
-    3: "memory store",
-    4: "compute",
-    5: "send",
-    6: "receive",
-    7: "collective",
-}
+KINDS = Trace.KINDS
 """What ``Trace.kind`` says."""
-CALLS = {
-    0: "all-reduce",
-    1: "reduce",
-    2: "all-gather",
-    3: "gather",
-    4: "scatter",
-    5: "broadcast",
-    6: "all-to-all",
-    7: "reduce-scatter",
-    9: "barrier",
-}
+CALLS = Trace.CALLS
 """What ``Trace.call_kind`` and ``Trace.calls_kind`` say; the former knows 254 and 255 as well."""
 DEPENDENCIES = ("all", "data")
-_COMPUTE, _SEND = 4, 5
+_NUMBER = {name: number for number, name in KINDS.items()}
 _FILE = re.compile(r"(.+)\.(0|[1-9][0-9]{0,8})\.et", re.DOTALL)
 _LARGEST = 8 << 30
 """Bytes of a file."""
@@ -138,7 +120,7 @@ def summarize(trace: Trace) -> Summary:
     """Count what is in a trace."""
     instance_of(Trace, "trace", trace, "read one with hk.traces.load(...)")
     kind, calls = trace.kind, trace.calls_kind
-    compute = kind == _COMPUTE
+    compute = kind == _NUMBER["compute"]
     nodes = {name: int((kind == number).sum()) for number, name in KINDS.items()}
     by_kind = {
         name: (int((calls == number).sum()), _total(trace.calls_size[calls == number]))
@@ -152,7 +134,7 @@ def summarize(trace: Trace) -> Summary:
         calls={name: row for name, row in by_kind.items() if row[0]},
         groups=len(trace.group_id),
         messages=nodes["send"],
-        message_bytes=_total(trace.bytes[kind == _SEND]),
+        message_bytes=_total(trace.bytes[kind == _NUMBER["send"]]),
         unspecified=trace.unspecified,
     )
 

@@ -67,6 +67,19 @@ impl NodeKind {
         NodeKind::Receive,
         NodeKind::Collective,
     ];
+
+    /// The name in tables, as `memory load`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NodeKind::Metadata => "metadata",
+            NodeKind::MemoryLoad => "memory load",
+            NodeKind::MemoryStore => "memory store",
+            NodeKind::Compute => "compute",
+            NodeKind::Send => "send",
+            NodeKind::Receive => "receive",
+            NodeKind::Collective => "collective",
+        }
+    }
 }
 
 /// What a collective node does, numbered as Chakra does.
