@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hocket._checks import instance_of, truth
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -67,6 +68,9 @@ class TuneOptions:
             raise SpecError("tolerance", f"{shown(self.tolerance)} is not a number")
         if not 0 <= self.tolerance <= 1:
             raise SpecError("tolerance", f"{shown(self.tolerance)} is not a share from 0 to 1")
+        truth("measure", self.measure)
+        for name in ("dtype", "op"):
+            instance_of(str, name, getattr(self, name), "give a name, such as float32 or sum")
         if not self.measure:
             for name in ("rounds", "dtype", "op"):
                 if getattr(self, name) != getattr(TuneOptions, name):
