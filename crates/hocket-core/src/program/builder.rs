@@ -82,6 +82,7 @@ impl ProgramBuilder {
                 limits: SizeLimits::default(),
                 in_flight: None,
                 synced: true,
+                alternates: false,
                 sizes: sizes.collect(),
                 blocks: Vec::new(),
                 starts: vec![0],
@@ -122,6 +123,11 @@ impl ProgramBuilder {
     /// Threads of a block do not wait for each other between steps.
     pub fn unsynced(&mut self) {
         self.program.synced = false;
+    }
+
+    /// Two halves of the scratch take turns from call to call; sizes are those of one.
+    pub fn alternating(&mut self) {
+        self.program.alternates = true;
     }
 
     /// Chunks that a buffer of a rank has, where they are not those of the task.

@@ -24,6 +24,9 @@
 //!   give a counting semaphore;
 //! - write packets, which carry a flag, so that reading one waits until it has been written.
 //!
+//! A program is called again and again. A rank begins a call when its own blocks have ended the call before, whatever other
+//! ranks do; counts of signals and semaphores stay as they are, and packets carry the number of their call.
+//!
 //! In a program whose steps are not [`synced`](Program::is_synced), only [`Op::Nop`] and [`Op::Barrier`] order the
 //! memory accesses of the steps of one block.
 
@@ -301,6 +304,7 @@ pub struct Program {
     limits: SizeLimits,
     in_flight: Option<u32>,
     synced: bool,
+    alternates: bool,
     sizes: Vec<[u32; 3]>,
     blocks: Vec<Block>,
     /// First step of each block; one more than there are blocks.
@@ -432,6 +436,11 @@ impl Program {
     /// Whether each step of a block has ended, for all threads of the block, before the next starts.
     pub fn is_synced(&self) -> bool {
         self.synced
+    }
+
+    /// Whether two halves of the scratch take turns from call to call; sizes are those of one.
+    pub fn alternates(&self) -> bool {
+        self.alternates
     }
 
     /// Chunks of input, output and scratch of each rank.

@@ -22,6 +22,7 @@ pub struct Draft {
     pub blocks: Vec<(Block, Vec<DraftStep>)>,
     pub lines: Vec<Line>,
     pub semaphores: Vec<Semaphore>,
+    pub alternates: bool,
 }
 
 impl DraftStep {
@@ -67,6 +68,7 @@ impl Draft {
             blocks: blocks.collect(),
             lines: program.lines().to_vec(),
             semaphores: program.semaphores().to_vec(),
+            alternates: program.alternates(),
             like: program.clone(),
         }
     }
@@ -79,6 +81,9 @@ impl Draft {
         }
         if !self.like.is_synced() {
             builder.unsynced();
+        }
+        if self.alternates {
+            builder.alternating();
         }
         for (rank, sizes) in self.sizes.iter().enumerate() {
             for buffer in Buffer::ALL {

@@ -1,6 +1,8 @@
-//! Programs: the check against all runs of small ones, and lowered plans on arrays.
+//! Programs: the check against all runs of small ones, of one call and of several, and lowered plans on arrays.
 
+mod calls;
 mod draft;
+mod every_run;
 mod lowered;
 mod oracle;
 mod raised;

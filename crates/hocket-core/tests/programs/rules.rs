@@ -78,7 +78,7 @@ fn the_broadcast_is_right() {
 #[test]
 fn each_fault_has_its_code() {
     type Change = fn(&mut Draft);
-    let cases: [(Code, Change); 14] = [
+    let cases: [(Code, Change); 18] = [
         (Code::Unknown, |draft| draft.blocks[0].0.send = Some(7)),
         (Code::Unknown, |draft| draft.blocks[0].0.send = Some(0)),
         (Code::Unknown, |draft| draft.blocks[1].0.recv = None),
@@ -89,6 +89,22 @@ fn each_fault_has_its_code() {
         (Code::Shared, |draft| {
             let twice = draft.blocks[1].clone();
             draft.blocks.push(twice);
+        }),
+        // Blocks that only name the peer of another one.
+        (Code::Shared, |draft| {
+            draft
+                .blocks
+                .insert(1, (block(0, Some(1), None), Vec::new()));
+        }),
+        (Code::Shared, |draft| {
+            draft.blocks.push((block(1, None, Some(0)), Vec::new()));
+        }),
+        // A connection that one side alone names.
+        (Code::Unmatched, |draft| draft.blocks[0].0.recv = Some(1)),
+        (Code::Unmatched, |draft| {
+            let mut idle = block(1, Some(0), None);
+            idle.channel = 1;
+            draft.blocks.push((idle, Vec::new()));
         }),
         (Code::Unmatched, |draft| draft.blocks[1].1.clear()),
         (Code::Unmatched, |draft| {
@@ -192,7 +208,7 @@ fn exchanges_of_more_than_fits_get_stuck() {
     );
 }
 
-/// A broadcast by a copy into the other rank's memory, with a signal after it.
+/// A broadcast by a copy into the other rank's memory, with a signal before it that the rank has begun, and one after it.
 fn remote(steps_before_signal: &[Op], steps_after_wait: &[Op]) -> Draft {
     let task = Task {
         kind: CollectiveKind::Broadcast,
@@ -204,7 +220,7 @@ fn remote(steps_before_signal: &[Op], steps_after_wait: &[Op]) -> Draft {
     builder.unsynced();
     let mut draft = Draft::of(&builder.finish().unwrap());
     draft.sizes = vec![[1, 1, 1]; 2];
-    draft.lines = vec![Line { from: 0, to: 1 }];
+    draft.lines = vec![Line { from: 0, to: 1 }, Line { from: 1, to: 0 }];
     let put = DraftStep::new(
         Op::Copy,
         &[at(0, Buffer::Output, 0)],
@@ -215,10 +231,15 @@ fn remote(steps_before_signal: &[Op], steps_after_wait: &[Op]) -> Draft {
             .map(|&op| DraftStep::new(op, &[], &[]))
             .collect::<Vec<_>>()
     };
-    let mut first = vec![put];
+    let mut first = vec![DraftStep::numbered(Op::Wait, &[1])];
+    first.extend(nops(&[Op::Nop]));
+    first.push(put);
     first.extend(nops(steps_before_signal));
     first.push(DraftStep::numbered(Op::Signal, &[0]));
-    let mut second = vec![DraftStep::numbered(Op::Wait, &[0])];
+    let mut second = vec![
+        DraftStep::numbered(Op::Signal, &[1]),
+        DraftStep::numbered(Op::Wait, &[0]),
+    ];
     second.extend(nops(steps_after_wait));
     second.push(DraftStep::new(
         Op::Copy,
@@ -256,28 +277,94 @@ fn signals_have_waits_and_one_block_at_each_end() {
 }
 
 #[test]
-fn packets_need_no_signal() {
+fn packets_need_no_signal_but_an_answer() {
     let mut draft = remote(&[], &[]);
-    draft.lines.clear();
-    for (_, steps) in &mut draft.blocks {
-        steps.retain(|step| step.op == Op::Copy);
-    }
     let packet = at(1, Buffer::Scratch, 0).packet();
-    draft.blocks[0].1[0].targets[0] = packet;
-    draft.blocks[1].1[0].sources[0] = packet;
+    let mut put = draft.blocks[0].1[2].clone();
+    let mut copy = draft.blocks[1].1.pop().unwrap();
+    put.targets[0] = packet;
+    copy.sources[0] = packet;
+    let nop = DraftStep::new(Op::Nop, &[], &[]);
+    draft.lines.remove(0);
+    draft.blocks[0].1 = vec![put, DraftStep::numbered(Op::Wait, &[0])];
+    draft.blocks[1].1 = vec![copy, nop, DraftStep::numbered(Op::Signal, &[0])];
     assert_eq!(codes(&draft), []);
+    let mut unanswered = draft.clone();
+    unanswered.blocks[0].1.truncate(1);
+    unanswered.blocks[1].1.truncate(1);
+    assert_eq!(codes(&unanswered), [Code::NextCall]);
     // A packet that nobody writes, and one that two write.
-    let never = draft.blocks[0].1.pop().unwrap();
+    let never = draft.blocks[0].1.remove(0);
     assert_eq!(codes(&draft), [Code::Deadlock]);
-    draft.blocks[0].1 = vec![never.clone(), never];
+    draft.blocks[0].1.splice(0..0, [never.clone(), never]);
     assert_eq!(codes(&draft), [Code::Shared]);
+}
+
+/// A thread that has waited may signal or release at once; the others of its block need a sync.
+#[test]
+fn a_thread_that_waited_passes_on_what_it_knows() {
+    let nop = DraftStep::new(Op::Nop, &[], &[]);
+    let numbered = |op, number: u32| DraftStep::numbered(op, &[number]);
+    let relayed = |between: Vec<DraftStep>| {
+        let mut draft = remote(&[Op::Nop], &[]);
+        draft.semaphores = vec![Semaphore {
+            rank: 1,
+            initial: 0,
+        }];
+        let copy = draft.blocks[1].1.pop().unwrap();
+        draft.blocks[1].1.extend(between);
+        let steps = vec![numbered(Op::Acquire, 0), nop.clone(), copy];
+        draft.blocks.push((block(1, None, None), steps));
+        draft
+    };
+    let release = numbered(Op::Release, 0);
+    assert_eq!(codes(&relayed(vec![release.clone(), nop.clone()])), []);
+    assert_eq!(codes(&relayed(vec![nop.clone(), release.clone()])), []);
+    // The thread that releases is not the one that waits.
+    let mut second = relayed(vec![DraftStep::numbered(Op::Release, &[1, 0])]);
+    second.semaphores.push(Semaphore {
+        rank: 1,
+        initial: 0,
+    });
+    second.blocks[2].1.push(numbered(Op::Acquire, 1));
+    assert_eq!(codes(&second), [Code::Race]);
+    second.blocks[1].1.insert(2, nop.clone());
+    assert_eq!(codes(&second), []);
+    // What all threads copy is not known to be there when one of them releases.
+    let mut copied = relayed(vec![release]);
+    let early = copied.blocks[2].1.pop().unwrap();
+    copied.blocks[1].1.insert(2, early);
+    assert_eq!(codes(&copied), [Code::Race]);
+}
+
+#[test]
+fn a_call_leaves_semaphores_as_it_found_them() {
+    for (op, initial) in [(Op::Acquire, 1), (Op::Release, 0)] {
+        let mut draft = remote(&[Op::Nop], &[Op::Nop]);
+        draft.semaphores = vec![
+            Semaphore {
+                rank: 0,
+                initial: 0,
+            },
+            Semaphore { rank: 1, initial },
+        ];
+        draft.blocks[1].1.push(DraftStep::numbered(op, &[1]));
+        let program = draft.build().unwrap();
+        let checked = check(&program, &CheckOptions::default(), &mut Silent).unwrap();
+        let fault = &checked.faults.kept()[0];
+        assert_eq!((fault.code, checked.faults.count()), (Code::NextCall, 1));
+        assert!(
+            fault.detail.contains("semaphore 0 of rank 1"),
+            "{}",
+            fault.detail
+        );
+    }
 }
 
 #[test]
 fn barriers_and_semaphores_order_blocks_of_a_rank() {
     let signal = |draft: &mut Draft, first: DraftStep, second: DraftStep| {
-        draft.lines.clear();
-        let put = draft.blocks[0].1[0].clone();
+        let put = draft.blocks[0].1[2].clone();
         let copy = draft.blocks[1].1.last().unwrap().clone();
         // Both at rank 0: output to scratch, scratch to output again.
         let mut put = put;
@@ -286,9 +373,19 @@ fn barriers_and_semaphores_order_blocks_of_a_rank() {
         copy.sources[0] = at(0, Buffer::Scratch, 0);
         copy.targets[0] = at(1, Buffer::Output, 0);
         let nop = DraftStep::new(Op::Nop, &[], &[]);
+        let (begun, wait) = (
+            DraftStep::numbered(Op::Signal, &[1]),
+            DraftStep::numbered(Op::Wait, &[1]),
+        );
+        let (done, waited) = (
+            DraftStep::numbered(Op::Signal, &[0]),
+            DraftStep::numbered(Op::Wait, &[0]),
+        );
+        let copying = vec![second, wait, nop.clone(), copy, nop.clone(), done];
         draft.blocks = vec![
-            (block(0, None, None), vec![put, nop.clone(), first]),
-            (block(0, None, None), vec![second, nop, copy]),
+            (block(0, None, None), vec![put, nop, first]),
+            (block(0, None, None), copying),
+            (block(1, None, None), vec![begun, waited]),
         ];
     };
     let barrier = DraftStep::numbered(Op::Barrier, &[0, 2]);

@@ -72,6 +72,9 @@ pub fn program(plan: &ExecutionPlan) -> Result<(Program, Vec<String>), FormatErr
     } else {
         Mode::OutOfPlace
     }]);
+    if plan.use_double_scratch_buffer {
+        builder.alternating();
+    }
     builder.limits(SizeLimits {
         min: plan.min_message_size,
         max: plan.max_message_size,

@@ -61,20 +61,12 @@ impl Matching {
         faults.is_empty().then_some(matching)
     }
 
-    /// Finds the connections that steps use. A block that only names a peer does not take part.
+    /// Finds the connections. A block whose steps do not use the peer that it names is an end of one, too: runtimes connect what is
+    /// named, and each block writes back how far it came when it ends, over what another one of the same end wrote.
     fn connect(&mut self, program: &Program, faults: &mut Faults) {
         let mut by_ends: HashMap<(u32, u32, u32), u32> = HashMap::new();
         for (number, block) in program.blocks().iter().enumerate() {
-            let steps = || {
-                program
-                    .steps_of(number as u32)
-                    .map(|step| program.step(step).op)
-            };
-            let ends = [
-                (block.send.filter(|_| steps().any(Op::sends)), true),
-                (block.recv.filter(|_| steps().any(Op::receives)), false),
-            ];
-            for (peer, is_sender) in ends {
+            for (peer, is_sender) in [(block.send, true), (block.recv, false)] {
                 let Some(peer) = peer else { continue };
                 let key = if is_sender {
                     (block.rank, peer, block.channel)
@@ -294,6 +286,47 @@ impl Matching {
             }
         }
     }
+}
+
+/// Adds the semaphores that a call leaves with another count than it found.
+pub(super) fn check_balance(program: &Program, faults: &mut Faults) {
+    let mut counts = vec![(0u64, 0u64, NONE); program.semaphores().len()];
+    for step in 0..program.len() as u32 {
+        let view = program.step(step);
+        if !matches!(view.op, Op::Acquire | Op::Release) {
+            continue;
+        }
+        for number in view.numbers() {
+            let (acquires, releases, last) = &mut counts[number as usize];
+            match view.op {
+                Op::Acquire => *acquires += 1,
+                _ => *releases += 1,
+            }
+            *last = step;
+        }
+    }
+    for (number, (acquires, releases, last)) in (0..).zip(counts) {
+        if acquires == releases {
+            continue;
+        }
+        faults.add(Code::NextCall, Place::Step(last), || {
+            let left = if releases > acquires { "more" } else { "fewer" };
+            let name = semaphore_name(program, number);
+            format!(
+                "a call acquires {name} {acquires} times and releases it {releases} times, so that the next call finds {left} than this one; make both equal"
+            )
+        });
+    }
+}
+
+/// "semaphore 2 of rank 1", counted in its rank.
+fn semaphore_name(program: &Program, number: u32) -> String {
+    let all = program.semaphores();
+    let rank = all[number as usize].rank;
+    let before = all[..number as usize]
+        .iter()
+        .filter(|each| each.rank == rank);
+    format!("semaphore {} of rank {rank}", before.count())
 }
 
 /// The chunks of a span, each as packets of its own.

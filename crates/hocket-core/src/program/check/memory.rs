@@ -63,6 +63,12 @@ impl<'a> Memory<'a> {
         self.ranks[rank as usize][0]..self.ranks[rank as usize + 1][0]
     }
 
+    /// Numbers of the chunks of a rank that its caller hands over: input and output.
+    pub(crate) fn of_caller(&self, rank: u32) -> std::ops::Range<usize> {
+        let [start, _, scratch] = self.ranks[rank as usize];
+        start..scratch
+    }
+
     /// How many chunks there are at all ranks.
     pub(crate) fn len(&self) -> usize {
         self.ranks.last().expect("one more than ranks")[0]

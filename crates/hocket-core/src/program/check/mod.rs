@@ -7,12 +7,18 @@
 //!    other block, so that no step can take away what another waits for: if one run ends, all do, and if one
 //!    gets stuck, all do;
 //! 3. `races`: any two conflicting accesses of a chunk are ordered by steps, dependencies, messages and signals, and not
-//!    merely by a connection being full, whose capacity in chunks changes with the size;
+//!    merely by a connection being full, whose capacity in chunks changes with the size. This holds for a call, for calls
+//!    that follow each other, and for what the callers do in between;
 //! 4. `contents`: what the chunks hold at the end of that run; without races, of every run.
+//!
+//! A call leaves every count as it found it: lines have as many signals as waits, and semaphores as many releases as
+//! acquires. So each call of a rank, which begins when its call before has ended, can end if the first can: let all ranks
+//! end a call before any begins the next.
 //!
 //! A step with several chunks may be cut into several messages, fewer for small chunks than for large ones. More messages
 //! fill a connection sooner: a program that cannot get stuck with one chunk a message cannot with more.
 
+mod clock;
 mod contents;
 mod matching;
 mod memory;
@@ -58,11 +64,14 @@ pub enum Code {
     CountedTwice,
     /// An output does not hold what it must at the end.
     WrongResult,
+    /// Right in one call, and wrong where calls follow each other: a count that is left over, or accesses of two calls, or
+    /// of a call and its caller, in no order.
+    NextCall,
 }
 
 impl Code {
     /// Every code.
-    pub const ALL: [Code; 12] = [
+    pub const ALL: [Code; 13] = [
         Code::Unknown,
         Code::OutOfBounds,
         Code::BadStep,
@@ -75,6 +84,7 @@ impl Code {
         Code::WrongSum,
         Code::CountedTwice,
         Code::WrongResult,
+        Code::NextCall,
     ];
 
     /// The name in reports and JSON, as `wrong_result`.
@@ -92,6 +102,7 @@ impl Code {
             Code::WrongSum => "wrong_sum",
             Code::CountedTwice => "counted_twice",
             Code::WrongResult => "wrong_result",
+            Code::NextCall => "next_call",
         }
     }
 }
@@ -241,6 +252,7 @@ pub fn check(
             return Ok(checked);
         }
     };
+    matching::check_balance(program, faults);
     let parts = program.modes().len() as u64 * u64::from(program.ranks()) + 1;
     let mut done = 0;
     for &mode in program.modes() {

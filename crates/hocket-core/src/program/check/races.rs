@@ -8,63 +8,22 @@
 //! they leave open is asked again with all messages and signals. Messages order what comes before a send and after its
 //! receive; that a full connection makes a sender wait does not count.
 //!
+//! Where other ranks access the memory, several calls are looked at, one after the other. A rank begins a call when its
+//! own blocks have ended the call before, and nothing else holds it back. In between its caller reads and writes its
+//! input and output, which is one more access. Two calls are enough: steps of the first and of the third that conflict do so
+//! with a step of the second, too. Scratch whose halves take turns is used again by the third call, so three are made.
+//! A rank whose memory only its own blocks access needs one call: they have all ended before they begin again.
+//!
 //! # Source
 //! Vector clocks: Mattern, Virtual time and global states of distributed systems, 1989. Phases: `docs/proof.md`.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
+use super::clock::{Access, CALLER, Cell, Clock};
 use super::matching::{Matching, chunks};
 use super::memory::Memory;
 use super::{Code, Faults, Place, mode_prefix, step_name};
-use crate::program::{Op, Program, Span};
-
-/// What is known to have ended: of each block so many steps or stretches, and single steps beyond.
-#[derive(Clone, Debug, Default)]
-struct Clock {
-    ended: Vec<u32>,
-    single: Vec<u32>,
-}
-
-impl Clock {
-    fn new(width: usize) -> Self {
-        Self {
-            ended: vec![0; width],
-            single: Vec::new(),
-        }
-    }
-
-    fn join(&mut self, other: &Clock) {
-        for (own, &theirs) in self.ended.iter_mut().zip(&other.ended) {
-            *own = (*own).max(theirs);
-        }
-        for &step in &other.single {
-            if !self.single.contains(&step) {
-                self.single.push(step);
-            }
-        }
-    }
-}
-
-/// An access of a chunk: which step, of which of the blocks with clocks, in which step or stretch of it.
-#[derive(Clone, Copy, Debug)]
-struct Access {
-    step: u32,
-    block: u32,
-    position: u32,
-}
-
-impl Access {
-    fn is_before(self, clock: &Clock) -> bool {
-        clock.ended[self.block as usize] > self.position || clock.single.contains(&self.step)
-    }
-}
-
-/// Accesses of one chunk that may still conflict: the last write, and the reads since.
-#[derive(Clone, Debug, Default)]
-struct Cell {
-    write: Option<Access>,
-    reads: Vec<Access>,
-}
+use crate::program::{Buffer, Op, Program, Span};
 
 /// Looks for races, rank by rank.
 pub(super) struct Races<'a> {
@@ -140,14 +99,17 @@ impl<'a> Races<'a> {
     pub(super) fn check(&mut self, rank: u32, faults: &mut Faults) {
         let accessors = &self.accessors[rank as usize];
         let of_rank = |&block: &u32| self.program.blocks()[block as usize].rank == rank;
+        let mut calls = 1;
         if accessors.iter().all(of_rank) {
             let mut found = Faults::default();
-            Pass::new(self, rank, false).run(&self.own_order[rank as usize], &mut found);
+            Pass::new(self, rank, false).run(&self.own_order[rank as usize], 1, &mut found);
             if found.is_empty() {
                 return;
             }
+        } else {
+            calls = if self.program.alternates() { 3 } else { 2 };
         }
-        Pass::new(self, rank, true).run(self.order, faults);
+        Pass::new(self, rank, true).run(self.order, calls, faults);
     }
 }
 
@@ -159,7 +121,8 @@ struct Pass<'a> {
     global: bool,
     first_chunk: usize,
     rank: u32,
-    /// Position of each block among those with clocks.
+    call: u32,
+    /// Position of each block among those with clocks; the caller comes after them.
     slot: HashMap<u32, u32>,
     /// What each block knows, and what it will know after its next sync; by block.
     now: HashMap<u32, Clock>,
@@ -168,21 +131,35 @@ struct Pass<'a> {
     /// What is known after steps that others wait for.
     after: HashMap<u32, Clock>,
     signals: HashMap<u32, VecDeque<Clock>>,
+    /// What is known after each release of each semaphore.
+    released: HashMap<(u32, u32), Clock>,
     acquired: HashMap<u32, u64>,
+    /// What single threads of each block have learned since its last sync: thread i waits for the i-th number of a step.
+    threads: HashMap<u32, Vec<Clock>>,
     meetings: HashMap<(u32, u32), (Clock, usize)>,
+    /// Chunks of the rank, and its scratch once more where halves take turns.
     cells: Vec<Cell>,
+    /// Pairs of steps of two calls that were reported.
+    reported: HashSet<(u32, u32)>,
 }
 
 impl<'a> Pass<'a> {
     fn new(races: &'a Races<'a>, rank: u32, global: bool) -> Self {
         let accessors = &races.accessors[rank as usize];
         let chunks = races.memory.of_rank(rank);
+        let scratch = races.program.sizes()[rank as usize][Buffer::Scratch as usize] as usize;
+        let halves = if races.program.alternates() {
+            scratch
+        } else {
+            0
+        };
         Self {
             races,
             program: races.program,
             global,
             first_chunk: chunks.start,
             rank,
+            call: 0,
             slot: accessors
                 .iter()
                 .zip(0..)
@@ -193,23 +170,88 @@ impl<'a> Pass<'a> {
             stretch: HashMap::new(),
             after: HashMap::new(),
             signals: HashMap::new(),
+            released: HashMap::new(),
             acquired: HashMap::new(),
+            threads: HashMap::new(),
             meetings: HashMap::new(),
-            cells: vec![Cell::default(); chunks.len()],
+            cells: vec![Cell::default(); chunks.len() + halves],
+            reported: HashSet::new(),
         }
     }
 
-    fn run(mut self, order: &[u32], faults: &mut Faults) {
-        for &step in order {
-            self.step(step, faults);
-            if faults.count() >= Faults::KEPT as u64 {
-                return;
+    fn run(mut self, order: &[u32], calls: u32, faults: &mut Faults) {
+        for call in 0..calls {
+            self.call = call;
+            if calls > 1 {
+                self.begin(faults);
+            }
+            for &step in order {
+                self.step(step, faults);
+                if faults.count() >= Faults::KEPT as u64 {
+                    return;
+                }
             }
         }
     }
 
+    /// Begins a call: the blocks of each rank know that all of them have ended the call before, and that the caller is done.
+    fn begin(&mut self, faults: &mut Faults) {
+        self.acquired.clear();
+        for rank in 0..self.program.ranks() {
+            if self.call == 0 && rank != self.rank {
+                continue;
+            }
+            let mut known = Clock::new(self.width());
+            for block in self.program.blocks_of(rank) {
+                for clock in [self.now.remove(&block), self.pending.remove(&block)] {
+                    clock.iter().for_each(|clock| known.join(clock));
+                }
+                self.threads.remove(&block);
+                let ended = if self.program.is_synced() {
+                    self.call * self.program.steps_of(block).len() as u32
+                } else {
+                    let stretch = self.stretch.entry(block).or_default();
+                    *stretch += u32::from(self.call > 0);
+                    *stretch
+                };
+                if let Some(&slot) = self.slot.get(&block) {
+                    known.ended[slot as usize] = ended;
+                }
+            }
+            if rank == self.rank {
+                let caller = self.slot.len();
+                known.ended[caller] = self.call;
+                self.hand_over(&known, faults);
+                known.ended[caller] = self.call + 1;
+            }
+            for block in self.program.blocks_of(rank) {
+                self.now.insert(block, known.clone());
+            }
+        }
+    }
+
+    /// The caller reads and writes the input and the output of the rank, with what is known when its call begins.
+    fn hand_over(&mut self, known: &Clock, faults: &mut Faults) {
+        let access = Access {
+            step: CALLER,
+            call: self.call,
+            block: self.slot.len() as u32,
+            position: self.call,
+        };
+        for chunk in self.races.memory.of_caller(self.rank) {
+            let cell = std::mem::take(&mut self.cells[chunk - self.first_chunk]);
+            let early = |other: &&Access| !other.is_before(known);
+            let read = cell.reads.iter().find(early).map(|&read| (read, "reads"));
+            let write = cell.write.iter().find(early);
+            if let Some((other, did)) = read.or(write.map(|&write| (write, "writes"))) {
+                self.report_return((other.step, did), chunk, faults);
+            }
+            self.cells[chunk - self.first_chunk].write = Some(access);
+        }
+    }
+
     fn width(&self) -> usize {
-        self.slot.len()
+        self.slot.len() + 1
     }
 
     fn step(&mut self, step: u32, faults: &mut Faults) {
@@ -220,7 +262,8 @@ impl<'a> Pass<'a> {
         let mut learned = self.learned(step, block, &clock);
         let synced = self.program.is_synced();
         let position = if synced {
-            step - self.program.steps_of(block).start
+            let steps = self.program.steps_of(block);
+            self.call * steps.len() as u32 + step - steps.start
         } else {
             self.stretch.get(&block).copied().unwrap_or(0)
         };
@@ -234,6 +277,7 @@ impl<'a> Pass<'a> {
         if let Some(block) = slot {
             let access = Access {
                 step,
+                call: self.call,
                 block,
                 position,
             };
@@ -244,6 +288,7 @@ impl<'a> Pass<'a> {
             if let Some(pending) = self.pending.remove(&block) {
                 clock.join(&pending);
             }
+            self.threads.remove(&block);
             if let Some(learned) = learned.take() {
                 clock.join(&learned);
             }
@@ -254,7 +299,10 @@ impl<'a> Pass<'a> {
                 self.stretch.insert(block, position + 1);
             }
         }
-        self.publish(step, block, if syncs { &clock } else { &effective });
+        self.publish(
+            (step, block, position),
+            if syncs { &clock } else { &effective },
+        );
         if let Some(learned) = learned {
             self.pending
                 .entry(block)
@@ -289,30 +337,19 @@ impl<'a> Pass<'a> {
             }
         }
         match view.op {
-            Op::Wait => {
-                for line in view.numbers() {
-                    let signals = self.signals.get_mut(&line);
-                    if let Some(clock) = signals.and_then(VecDeque::pop_front) {
+            Op::Wait | Op::Acquire => {
+                for (thread, number) in view.numbers().enumerate() {
+                    let clock = match view.op {
+                        Op::Wait => self.signals.get_mut(&number).and_then(VecDeque::pop_front),
+                        _ => self.acquire(number, (step, block)),
+                    };
+                    if let Some(clock) = clock {
                         join(&clock);
-                    }
-                }
-            }
-            Op::Acquire => {
-                for semaphore in view.numbers() {
-                    let acquired = self.acquired.entry(semaphore).or_default();
-                    *acquired += 1;
-                    let initial = self.program.semaphores()[semaphore as usize].initial;
-                    let needed = acquired.saturating_sub(u64::from(initial));
-                    let releases = &self.races.releases[semaphore as usize];
-                    let all: usize = releases.iter().map(|(_, steps)| steps.len()).sum();
-                    for (_, steps) in releases {
-                        // So many must be of this block even if all others came first.
-                        let own = needed.saturating_sub((all - steps.len()) as u64) as usize;
-                        if let Some(clock) =
-                            own.checked_sub(1).and_then(|i| self.after.get(&steps[i]))
-                        {
-                            join(clock);
+                        let threads = self.threads.entry(block).or_default();
+                        if threads.len() <= thread {
+                            threads.resize(thread + 1, Clock::new(width));
                         }
+                        threads[thread].join(&clock);
                     }
                 }
             }
@@ -330,6 +367,33 @@ impl<'a> Pass<'a> {
             }
         }
         learned
+    }
+
+    /// What is known after a step of a block has taken a semaphore once more.
+    fn acquire(&mut self, semaphore: u32, (step, block): (u32, u32)) -> Option<Clock> {
+        let acquired = self.acquired.entry(semaphore).or_default();
+        *acquired += 1;
+        let initial = self.program.semaphores()[semaphore as usize].initial;
+        let needed = acquired.saturating_sub(u64::from(initial));
+        let releases = &self.races.releases[semaphore as usize];
+        // What the block itself releases later comes too late for it.
+        let before = |(by, steps): &(u32, Vec<u32>)| match *by == block {
+            true => steps.partition_point(|&release| release < step),
+            false => steps.len(),
+        };
+        let all: usize = releases.iter().map(before).sum();
+        let mut known: Option<Clock> = None;
+        for each in releases {
+            // So many must be of this block even if all others came first.
+            let own = needed.saturating_sub((all - before(each)) as u64) as usize;
+            let last = own.checked_sub(1).map(|i| (each.1[i], semaphore));
+            if let Some(clock) = last.and_then(|last| self.released.get(&last)) {
+                known
+                    .get_or_insert_with(|| Clock::new(clock.ended.len()))
+                    .join(clock);
+            }
+        }
+        known
     }
 
     /// What all blocks that meet at a barrier know together. The first that leaves asks; all have arrived by then.
@@ -371,24 +435,50 @@ impl<'a> Pass<'a> {
     }
 
     /// Keeps what is known after a step, for those who wait for it.
-    fn publish(&mut self, step: u32, block: u32, clock: &Clock) {
+    fn publish(&mut self, (step, block, position): (u32, u32, u32), clock: &Clock) {
         let view = self.program.step(step);
-        let own = |clock: &Clock| clock.clone();
-        if self.global && view.op == Op::Signal {
-            for line in view.numbers() {
-                self.signals.entry(line).or_default().push_back(own(clock));
+        if self.global && matches!(view.op, Op::Signal | Op::Release) {
+            for (thread, number) in view.numbers().enumerate() {
+                let mut known = clock.clone();
+                // What the thread that signals has waited for by itself.
+                let threads = self.threads.get(&block);
+                if let Some(own) = threads.and_then(|threads| threads.get(thread)) {
+                    known.join(own);
+                }
+                if view.op == Op::Signal {
+                    self.signals.entry(number).or_default().push_back(known);
+                } else {
+                    self.released.insert((step, number), known);
+                }
             }
-            return;
         }
         let writes_packets = view.targets().any(Span::is_packet);
-        let asked = view.op.sends() || view.op == Op::Release || writes_packets;
+        let asked = view.op.sends() || writes_packets;
         if self.races.awaited[step as usize] || (self.global && asked) {
-            let mut clock = own(clock);
-            if writes_packets && !self.program.is_synced() && self.slot.contains_key(&block) {
-                clock.single.push(step);
+            let mut clock = clock.clone();
+            if let (true, false, Some(&slot)) = (
+                writes_packets,
+                self.program.is_synced(),
+                self.slot.get(&block),
+            ) {
+                clock.single.push(Access {
+                    step,
+                    call: self.call,
+                    block: slot,
+                    position,
+                });
             }
             self.after.insert(step, clock);
         }
+    }
+
+    /// Position of a chunk of a span among the cells.
+    fn cell(&self, span: Span, chunk: usize) -> usize {
+        let mut at = chunk - self.first_chunk;
+        if span.buffer() == Buffer::Scratch && self.program.alternates() && self.call % 2 == 1 {
+            at += self.program.sizes()[self.rank as usize][Buffer::Scratch as usize] as usize;
+        }
+        at
     }
 
     /// Adds the accesses of a step to the chunks, and the races with those before.
@@ -397,65 +487,95 @@ impl<'a> Pass<'a> {
         let rank = self.rank;
         for span in step.sources().filter(|span| span.rank() == rank) {
             for chunk in self.races.memory.chunks(span) {
-                let cell = &mut self.cells[chunk - self.first_chunk];
-                if let Some(write) = cell.write
-                    && write.step != access.step
-                    && !write.is_before(clock)
-                {
-                    report(
-                        self.races,
-                        (write.step, "writes"),
-                        (access.step, "reads"),
-                        span,
-                        faults,
-                    );
-                }
+                let at = self.cell(span, chunk);
+                let cell = &mut self.cells[at];
+                let write = cell
+                    .write
+                    .filter(|write| write.step != access.step && !write.is_before(clock));
                 // What an earlier step of the same block read is read before whatever this one is before.
                 let own = (access.block, access.position);
                 cell.reads
                     .retain(|read| read.block != own.0 || read.position == own.1);
                 cell.reads.push(access);
+                if let Some(write) = write {
+                    self.report((write, "writes"), (access, "reads"), span, faults);
+                }
             }
         }
         for span in step.targets().filter(|span| span.rank() == rank) {
             for chunk in self.races.memory.chunks(span) {
-                let cell = &mut self.cells[chunk - self.first_chunk];
-                let race = |other: &&Access| other.step != access.step && !other.is_before(clock);
-                if let Some(read) = cell.reads.iter().find(race) {
-                    report(
-                        self.races,
-                        (read.step, "reads"),
-                        (access.step, "writes"),
-                        span,
-                        faults,
-                    );
-                } else if let Some(write) = cell.write.iter().find(race) {
-                    report(
-                        self.races,
-                        (write.step, "writes"),
-                        (access.step, "writes"),
-                        span,
-                        faults,
-                    );
+                let at = self.cell(span, chunk);
+                let cell = std::mem::take(&mut self.cells[at]);
+                let race = |other: &&Access| {
+                    let is_same = (other.step, other.call) == (access.step, access.call);
+                    !is_same && !other.is_before(clock)
+                };
+                if let Some(&read) = cell.reads.iter().find(race) {
+                    self.report((read, "reads"), (access, "writes"), span, faults);
+                } else if let Some(&write) = cell.write.iter().find(race) {
+                    self.report((write, "writes"), (access, "writes"), span, faults);
                 }
-                cell.reads.clear();
-                cell.write = Some(access);
+                self.cells[at].write = Some(access);
             }
         }
     }
-}
 
-fn report(
-    races: &Races<'_>,
-    (first, did): (u32, &str),
-    (second, does): (u32, &str),
-    span: Span,
-    faults: &mut Faults,
-) {
-    let (program, mode) = (races.program, races.memory.mode);
-    faults.add(Code::Race, Place::Step(second), || {
-        let prefix = mode_prefix(program, mode);
-        let first = step_name(program, first);
-        format!("{prefix}{does} {span}, which {first} {did} in no certain order with it")
-    });
+    /// Adds a race of two steps of one call or of two, or of a step with the caller before it.
+    fn report(
+        &mut self,
+        (first, did): (Access, &str),
+        (second, does): (Access, &str),
+        span: Span,
+        faults: &mut Faults,
+    ) {
+        let (program, mode) = (self.program, self.races.memory.mode);
+        let prefix = || mode_prefix(program, mode);
+        if first.call == second.call && first.step != CALLER {
+            if second.call == 0 {
+                faults.add(Code::Race, Place::Step(second.step), || {
+                    let first = step_name(program, first.step);
+                    let prefix = prefix();
+                    format!(
+                        "{prefix}{does} {span}, which {first} {did} in no certain order with it"
+                    )
+                });
+            }
+            return;
+        }
+        if !self.reported.insert((first.step, second.step)) {
+            return;
+        }
+        faults.add(Code::NextCall, Place::Step(second.step), || {
+            let (prefix, rank) = (prefix(), span.rank());
+            if first.step == CALLER {
+                return format!(
+                    "{prefix}{does} {span} when rank {rank} may not have begun the call yet; wait for a signal of rank {rank} first"
+                );
+            }
+            let apart = second.call - first.call;
+            let later = if apart == 1 { "the next call" } else { "the call after next" };
+            let first = step_name(program, first.step);
+            let done = if did == "reads" { "read" } else { "written" };
+            format!(
+                "{prefix}{does} {span} in {later} when {first} may not have {done} it yet in this one"
+            )
+        });
+    }
+
+    /// Adds that a step may still access a chunk when the call of its rank has ended.
+    fn report_return(&mut self, (step, does): (u32, &str), chunk: usize, faults: &mut Faults) {
+        if !self.reported.insert((step, CALLER)) {
+            return;
+        }
+        let (program, memory, rank) = (self.program, self.races.memory, self.rank);
+        faults.add(Code::NextCall, Place::Step(step), || {
+            let prefix = mode_prefix(program, memory.mode);
+            let mut spans = program.step(step).spans();
+            let covers = |span: &Span| span.rank() == rank && memory.chunks(*span).contains(&chunk);
+            let span = spans.find(covers).expect("it was accessed");
+            format!(
+                "{prefix}{does} {span} when rank {rank} may have ended the call; have a block of rank {rank} wait for a signal after it"
+            )
+        });
+    }
 }
