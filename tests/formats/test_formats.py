@@ -144,6 +144,15 @@ WRONG: dict[str, tuple[Change, str]] = {
     "peer": (matched(r'send="1"', 'send="9"'), "unknown"),
     "own peer": (matched(r'(<gpu id="0"[^>]*>\s*<tb id="0") send="1"', r'\1 send="0"'), "unknown"),
     "no peer": (matched(r'send="1"', 'send="-1"'), "unknown"),
+    "idle sender": (swap("</gpu>", '<tb id="1" send="1" recv="-1" chan="0"></tb></gpu>'), "shared"),
+    "idle receiver": (
+        swap("</gpu>", '<tb id="1" send="-1" recv="3" chan="0"></tb></gpu>'),
+        "shared",
+    ),
+    "half a connection": (
+        swap("</gpu>", '<tb id="1" send="2" recv="-1" chan="0"></tb></gpu>'),
+        "unmatched",
+    ),
     "lost": (matched(r'\s*<step s="6"[^>]*/>', ""), "unmatched"),
     "counts": (swap('cnt="1"', 'cnt="2"'), "out_of_bounds"),
     "chunk": (
@@ -186,7 +195,6 @@ def test_wrong_files_are_each_wrong_for_their_own_reason(
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"protocol":"Simple"', '"protocol":"Simple","version":2', "unknown field `version`"),
         ('"inplace":true', '"inplace":"yes"', "invalid type"),
         ('"gpus":[', '"gpus":[{},', "missing field `id`"),
         ('"collective":"allreduce",', "", "missing field `collective`"),
@@ -209,6 +217,21 @@ def test_unreadable_json_is_refused_in_one_line(
     assert printed.err.count("\n") == 1
     assert said in printed.err
     assert "broken.json, line 1" in printed.err
+
+
+def test_keys_that_the_executor_does_not_read_are_notes(
+    plan_json: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "more.json"
+    more = swap('"protocol":"Simple"', '"protocol":"Simple","version":2')(plan_json)
+    path.write_text(swap('"init_value":', '"colour":null,"init_value":', -1)(more))
+    found = check_file(path)
+    assert found.is_right
+    notes = found.judgement.notes
+    assert 'the executor does not read "version" of the plan' in notes
+    assert any('"colour" of gpus[0].semaphores[0] and ' in note for note in notes)
+    assert run(["check", str(path)]) == 0
+    assert 'the executor does not read "version"' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,7 @@ fn head(program: &Program, protocol: Protocol) -> Result<ExecutionPlan, Refused>
         buffer_alignment: super::alignment(),
         min_message_size: limits.min,
         max_message_size: limits.max,
+        ignored: Vec::new(),
     })
 }
 

@@ -2,10 +2,11 @@
 //!
 //! # Source
 //! microsoft/mscclpp 1f5f065 (0.9.0): `src/core/executor/execution_plan.cc`, `executor.cc`, the headers beside
-//! them, and `python/mscclpp/language`. Plans have no version field: keys that this version does not know are refused.
+//! them, and `python/mscclpp/language`. Plans have no version field, and the executor passes over keys that it does not know.
 
 mod export;
 mod inbox;
+mod keys;
 mod rank;
 mod rules;
 mod to_program;
@@ -15,6 +16,7 @@ mod writer;
 mod tests;
 
 pub use export::{Protocol, Refused, Written, export};
+pub use keys::Ignored;
 pub use rules::MAX_OPS;
 pub use to_program::{check, program};
 
@@ -29,7 +31,6 @@ const MAX_BYTES: usize = 1 << 30;
 
 /// A whole plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ExecutionPlan {
     /// What it is called; also the key under which the executor keeps its resources.
     pub name: String,
@@ -59,6 +60,9 @@ pub struct ExecutionPlan {
     /// Largest size in bytes.
     #[serde(default = "largest")]
     pub max_message_size: u64,
+    /// Keys that were passed over.
+    #[serde(skip)]
+    pub ignored: Vec<Ignored>,
 }
 
 const fn threads() -> u32 {
@@ -75,7 +79,6 @@ const fn largest() -> u64 {
 
 /// What one rank has and does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Gpu {
     /// Its rank.
     pub id: u32,
@@ -147,7 +150,6 @@ impl BufferType {
 
 /// Channels of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Channels {
     /// Their type.
     pub channel_type: ChannelType,
@@ -164,7 +166,6 @@ pub struct Channels {
 
 /// Ranks at a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RankGroup {
     /// How many.
     pub size: u32,
@@ -174,7 +175,6 @@ pub struct RankGroup {
 
 /// Memory of another rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RemoteBuffer {
     /// The rank.
     pub rank: u32,
@@ -186,7 +186,6 @@ pub struct RemoteBuffer {
 
 /// A counting semaphore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Semaphore {
     /// Its count at the start.
     pub init_value: u32,
@@ -194,7 +193,6 @@ pub struct Semaphore {
 
 /// A thread block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Threadblock {
     /// Its position in the list.
     pub id: u32,
@@ -210,7 +208,6 @@ pub struct Threadblock {
 
 /// Channels of one type that a block uses: positions in the list of its rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ChannelRefs {
     /// Their type.
     pub channel_type: ChannelType,
@@ -220,7 +217,6 @@ pub struct ChannelRefs {
 
 /// Remote memory that a block uses: positions in the list of its rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct BufferRefs {
     /// Type of the channels over which it is reached.
     pub access_channel_type: ChannelType,
@@ -230,7 +226,6 @@ pub struct BufferRefs {
 
 /// What a block does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Op {
     /// Its name.
     pub name: Cow<'static, str>,
@@ -271,7 +266,6 @@ pub struct Op {
 
 /// Share `tb_id` of `tbg_size` of a range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct BlockGroup {
     /// Which share.
     pub tb_id: u32,
@@ -281,7 +275,6 @@ pub struct BlockGroup {
 
 /// How a pipeline goes through its chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct IterContext {
     /// Bytes of a round.
     pub unit_size: u64,
@@ -291,7 +284,6 @@ pub struct IterContext {
 
 /// Chunks that an operation reads or writes: of a local buffer, a remote one, or those at a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Buffer {
     /// A local buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -311,19 +303,21 @@ pub struct Buffer {
 /// Reads a plan.
 ///
 /// # Errors
-/// [`FormatError`] for text that is not JSON, and for keys and values that MSCCL++ 0.9 does not have, with the line.
+/// [`FormatError`] for text that is not JSON, for keys that MSCCL++ 0.9 needs, and for values that it does not have, with the line.
 pub fn read(text: &str) -> Result<ExecutionPlan, FormatError> {
     if text.len() > MAX_BYTES {
         let why = format!("has {} bytes", text.len());
         return Err(FormatError::new(why).remedy(format!("the most that is read is {MAX_BYTES}")));
     }
-    serde_json::from_str(text).map_err(|error| {
+    let mut plan: ExecutionPlan = serde_json::from_str(text).map_err(|error| {
         let (line, text) = (error.line() as u64, error.to_string());
         let why = text
             .rsplit_once(" at line ")
             .map_or(text.as_str(), |(why, _)| why);
         FormatError::at(line, why)
-    })
+    })?;
+    plan.ignored = keys::ignored(text);
+    Ok(plan)
 }
 
 /// Writes a plan on one line.

@@ -1,6 +1,6 @@
 //! What the executor demands: numbers that lead somewhere, and its limits.
 
-use super::{ChannelType, ExecutionPlan, Gpu, Op, Threadblock};
+use super::{Buffer, BufferType, ChannelType, ExecutionPlan, Gpu, Op, Threadblock};
 use crate::{Finding, Verdict};
 
 /// Operations of a block; a pipeline counts as one more than what is in it.
@@ -357,7 +357,24 @@ impl Rules<'_> {
                 "is a get between different indices, which the executor takes for each other";
             self.add("get", at, detail.to_owned());
         }
+        self.check_halves(op, at);
         self.check_pipeline(op, at, is_inner);
+    }
+
+    /// Packets alone heed, in memory of other ranks, whose turn it is of the two halves of the scratch.
+    fn check_halves(&mut self, op: &Op, at: &str) {
+        if !self.plan.use_double_scratch_buffer || op.name.ends_with("pkt") {
+            return;
+        }
+        let is_scratch =
+            |buffer: &Buffer| reached(self.gpu, self.tb, op, buffer) == Some(BufferType::Scratch);
+        if op.src_buff.iter().chain(&op.dst_buff).any(is_scratch) {
+            let detail = format!(
+                "is a {} with scratch of other ranks whose halves take turns, which the executor heeds for packets alone: every second call is wrong",
+                op.name
+            );
+            self.add("scratch", at, detail);
+        }
     }
 
     fn check_pipeline(&mut self, op: &Op, at: &str, is_inner: bool) {
@@ -394,6 +411,27 @@ impl Rules<'_> {
             }
         }
     }
+}
+
+/// The buffer of other ranks that an operation's buffer is, if it is one.
+fn reached(gpu: &Gpu, tb: &Threadblock, op: &Op, buffer: &Buffer) -> Option<BufferType> {
+    if let Some(id) = buffer.buffer_id {
+        let mut refs = tb.remote_buffer_refs.iter();
+        let refs = refs.find(|refs| Some(refs.access_channel_type) == op.channel_type)?;
+        let id = *refs.remote_buffer_ids.get(id as usize)?;
+        return Some(gpu.remote_buffers.get(id as usize)?.r#type);
+    }
+    let id = buffer.switch_channel_id? as usize;
+    let mut refs = tb.channels.iter();
+    let refs = refs.find(|refs| refs.channel_type == ChannelType::Switch)?;
+    let id = *refs.channel_ids.get(id)? as usize;
+    let switches = gpu.channels.iter();
+    let switches = switches.filter(|each| each.channel_type == ChannelType::Switch);
+    let mut groups = switches.flat_map(|each| {
+        let groups = each.rank_groups.iter().flatten();
+        groups.map(|_| each.buffer_type)
+    });
+    groups.nth(id)?
 }
 
 /// Channels of a type that a rank has.

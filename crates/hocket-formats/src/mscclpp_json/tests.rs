@@ -1,5 +1,7 @@
 //! Real files, and the form itself: what is written is read as it was.
 
+mod calls;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -21,6 +23,7 @@ use super::{
     Gpu, IterContext, Op, Protocol, RankGroup, Refused, RemoteBuffer, Semaphore, Threadblock,
     check, export, program, read, write,
 };
+use crate::Verdict;
 use crate::files::files;
 
 #[test]
@@ -32,17 +35,13 @@ fn published_plans_are_right_and_survive_a_round() {
             .expect("a file")
             .to_string_lossy()
             .into_owned();
-        if name == "allreduce_pipeline.json" {
-            let error = read(&source).expect_err("its keys are of an older version");
-            assert!(
-                error.to_string().contains("unknown field `buff`"),
-                "{error}"
-            );
-            continue;
-        }
         let plan = read(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
         let again = read(&write(&plan).expect("written"));
-        assert_eq!(again.as_ref(), Ok(&plan), "{name}");
+        let kept = ExecutionPlan {
+            ignored: Vec::new(),
+            ..plan.clone()
+        };
+        assert_eq!(again, Ok(kept), "{name}");
         let start = Instant::now();
         let verdict = check(&plan, &CheckOptions::default(), &mut Silent).expect("not stopped");
         println!(
@@ -50,6 +49,12 @@ fn published_plans_are_right_and_survive_a_round() {
             start.elapsed(),
             verdict.findings.first()
         );
+        if name == "allreduce_pipeline.json" {
+            // It is of an older version.
+            assert_eq!(codes(&plan), ["sizes", "channel"]);
+            assert!(plan.ignored.iter().any(|ignored| ignored.key == "buff"));
+            continue;
+        }
         if name == "reduce_tbg.json" {
             // The executor cuts the bytes of both chunks of a copy between two blocks, one chunk each, and the other rank
             // reads halves of each chunk after a signal of one block alone.
@@ -136,6 +141,11 @@ fn exported_text_is_read_and_written_as_it_is() {
 }
 
 fn verified_plan(kind: CollectiveKind, algorithm: Algorithm) -> Verified {
+    verified_if_any(kind, algorithm).expect("a plan")
+}
+
+/// A plan among four ranks, if the algorithm has one.
+fn verified_if_any(kind: CollectiveKind, algorithm: Algorithm) -> Option<Verified> {
     let rate = Bandwidth::from_bytes_per_second(1_000_000_000).expect("a bandwidth");
     let topology = build::fully_connected(4, rate, Time::ZERO).expect("a network");
     let collective = Collective::among_all(kind, &topology, 4_800).expect("a collective");
@@ -143,8 +153,8 @@ fn verified_plan(kind: CollectiveKind, algorithm: Algorithm) -> Verified {
         chunks: Some(1),
         ..PlanOptions::new(algorithm)
     };
-    let made = plan(&topology, &collective, &options, &mut Silent).expect("a plan");
-    verify(Arc::new(made), Arc::new(topology), &mut Silent).expect("right")
+    let made = plan(&topology, &collective, &options, &mut Silent).ok()?;
+    Some(verify(Arc::new(made), Arc::new(topology), &mut Silent).expect("right"))
 }
 
 fn exported(
@@ -258,6 +268,18 @@ fn sizes_end_where_the_executor_counts_no_further() {
         let refused = exported(&verified, protocol, above).expect_err("refused");
         assert!(refused.to_string().contains("32 bits"), "{refused}");
     }
+}
+
+fn judged(plan: &ExecutionPlan) -> Verdict {
+    check(plan, &CheckOptions::default(), &mut Silent).expect("judged")
+}
+
+fn codes(plan: &ExecutionPlan) -> Vec<&'static str> {
+    let mut codes: Vec<_> = judged(plan).findings.iter().map(|each| each.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.reverse();
+    codes
 }
 
 fn channel_type() -> impl Strategy<Value = ChannelType> {
@@ -427,6 +449,7 @@ proptest! {
             buffer_alignment: numbers[1],
             min_message_size: sizes[0],
             max_message_size: sizes[1],
+            ignored: Vec::new(),
         };
         let text = write(&plan).expect("written");
         let again = read(&text);

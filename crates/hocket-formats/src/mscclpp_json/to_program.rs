@@ -381,11 +381,10 @@ impl Reader {
         // Which sources and targets are packets: from this position on.
         let (packets_read, packets_written) = match op.name.as_ref() {
             "ppkt" | "cpkt" => (usize::MAX, 0),
-            "rppkt" => (0, 0),
+            "rppkt" | "gstorepkt" => (0, 0),
             "upkt" => (0, usize::MAX),
             "repkt" => (1, usize::MAX),
             "respkt" | "recpkt" | "recspkt" => (1, 1),
-            "gstorepkt" => (usize::MAX, 0),
             _ => (usize::MAX, usize::MAX),
         };
         let mark = |spans: Vec<Vec<Span>>, from: usize| -> Vec<Span> {
@@ -427,8 +426,13 @@ impl Reader {
         };
         for i in 0..count {
             let sources: Vec<Span> = sources.iter().map(|span| part(span, i)).collect();
-            let targets: Vec<Span> = targets.iter().map(|span| part(span, i)).collect();
-            self.add(kind, &sources, &targets, &[]);
+            let targets = targets.iter().map(|span| part(span, i));
+            // What is multicast comes back to its own place, as the packet that is there.
+            let comes_back = |span: &Span| !sums && span.is_packet() && sources.contains(span);
+            let targets: Vec<Span> = targets.filter(|span| !comes_back(span)).collect();
+            if !targets.is_empty() {
+                self.add(kind, &sources, &targets, &[]);
+            }
         }
         Ok(())
     }
@@ -444,6 +448,8 @@ pub fn check(
     progress: &mut dyn Progress,
 ) -> Result<Verdict, Interrupted> {
     let mut verdict = Verdict::default();
+    let ignored = plan.ignored.iter().map(ToString::to_string);
+    verdict.notes.extend(ignored);
     rules::check(plan, &mut verdict);
     if !verdict.is_right() {
         return Ok(verdict);
