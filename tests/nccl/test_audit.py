@@ -171,6 +171,23 @@ def test_a_dump_is_a_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert hk.topology.load(matrix).link_bandwidth.tolist() == [100_000_000_000] * 2
 
 
+def test_bridged_pairs_share_the_link_between_processors(tmp_path: Path) -> None:
+    """All that one pair has goes to the other over one link of 16 GB/s, whatever the plan."""
+    matrix = tmp_path / "pairs.txt"
+    matrix.write_text(
+        "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+        "GPU0\t X \tNV4\tSYS\tSYS\t0-15\t0\t\tN/A\n"
+        "GPU1\tNV4\t X \tSYS\tSYS\t0-15\t0\t\tN/A\n"
+        "GPU2\tSYS\tSYS\t X \tNV4\t16-31\t1\t\tN/A\n"
+        "GPU3\tSYS\tSYS\tNV4\t X \t16-31\t1\t\tN/A\n"
+    )
+    network = hk.topology.load(matrix)
+    assert sum(name.startswith("cpu") for name in network.device_names) == 2
+    size = 256 << 20
+    bound = hk.bound(network, hk.collective_on("all-reduce", network, size))
+    assert bound.time_ps >= size / 16e9 * 1e12
+
+
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert run(["nccl", "audit", *arguments]) == 2
     said = capsys.readouterr()

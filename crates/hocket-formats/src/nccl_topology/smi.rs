@@ -1,12 +1,13 @@
 //! Reads what `nvidia-smi topo -m` prints, and after it, where it is there, what `nvidia-smi nvlink -s` prints.
 //!
 //! The matrix says for each pair of GPUs how many NVLinks join them, or how far apart they are on PCI. It does not say
-//! what a link carries, nor which GPU it is; `nvlink -s` says both.
+//! what a link carries, nor which GPU it is; `nvlink -s` says both. Where NVLinks hide how far apart two GPUs are, the
+//! columns of affinity say whether they share a processor.
 //!
 //! # Source
 //! Both commands of NVIDIA's driver 525 to 580, as their own legends explain them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::rates::{self, Medium};
 use super::{Gpu, Kind, Link, System, network};
@@ -41,12 +42,20 @@ pub fn read_smi(bytes: &[u8]) -> Result<System, FormatError> {
     build(&matrix, &listed)
 }
 
+/// Columns behind the cells, in this order as far as they are there.
+const COLUMNS: [&str; 3] = ["CPU Affinity", "NUMA Affinity", "GPU NUMA ID"];
+
+/// Numbers from the first to the last, of processor cores or of parts of the memory.
+type Ranges = Vec<(u32, u32)>;
+
 /// Rows of GPUs and NICs, and the cells between them.
 struct Matrix {
     names: Vec<String>,
     gpus: usize,
     cells: Vec<Vec<String>>,
     lines: Vec<u64>,
+    /// Of each row, the cores and the parts of memory that are near, where they are stated.
+    near: Vec<[Option<Ranges>; 2]>,
 }
 
 impl Matrix {
@@ -80,8 +89,15 @@ impl Matrix {
             .iter()
             .take_while(|name| name.starts_with("GPU"))
             .count();
+        let columns: Vec<usize> = (0..COLUMNS.len())
+            .filter(|&column| {
+                let words = head.split_whitespace().collect::<Vec<_>>().join(" ");
+                words.contains(COLUMNS[column])
+            })
+            .collect();
         let mut cells = Vec::new();
         let mut at = Vec::new();
+        let mut near = Vec::new();
         for (number, line) in lines {
             let line = plain(line);
             let mut words = line.split_whitespace();
@@ -91,7 +107,12 @@ impl Matrix {
             if words.next() != Some(name) {
                 continue;
             }
-            let row: Vec<String> = words.take(names.len()).map(str::to_owned).collect();
+            let row: Vec<String> = words
+                .by_ref()
+                .take(names.len())
+                .map(str::to_owned)
+                .collect();
+            near.push(affinity(&words.collect::<Vec<_>>(), &columns));
             if row.len() < names.len() || row[cells.len()] != "X" {
                 let why = format!(
                     "the row of {} has no X below its own column",
@@ -115,6 +136,7 @@ impl Matrix {
             gpus,
             cells,
             lines: at,
+            near,
         })
     }
 
@@ -140,6 +162,51 @@ impl Matrix {
         })
     }
 
+    /// Whether two devices are near the same processor, by their affinity; `None` where it does not tell.
+    fn is_near_same(&self, a: usize, b: usize) -> Option<bool> {
+        let meets = |of: usize| {
+            let (a, b) = (self.near[a][of].as_ref()?, self.near[b][of].as_ref()?);
+            let meet = |x: &(u32, u32)| b.iter().any(|y| x.0 <= y.1 && y.0 <= x.1);
+            Some(a.iter().any(meet))
+        };
+        meets(1).or_else(|| meets(0))
+    }
+
+    /// Devices in sets that share a processor: by their cells, and where NVLinks hide those, by their affinity. Says as well whether
+    /// there are GPUs of which neither tells; they are taken to share one.
+    fn processors(&self) -> (Vec<usize>, bool) {
+        let mut set = self.sets(3);
+        let mut is_guessed = false;
+        let mut known_apart = HashSet::new();
+        for is_guess in [false, true] {
+            for a in 0..self.gpus {
+                for b in 0..a {
+                    let told = self.is_near_same(a, b);
+                    let (from, to) = (set[a].max(set[b]), set[a].min(set[b]));
+                    let hidden = self.cells[a][b].starts_with("NV") && from != to;
+                    let is_asked = told != Some(false) && told.is_none() == is_guess;
+                    if !hidden || !is_asked || known_apart.contains(&(from, to)) {
+                        continue;
+                    }
+                    let rows = 0..self.cells.len();
+                    let apart = rows.clone().filter(|&x| set[x] == from).any(|x| {
+                        let mut others = rows.clone().filter(|&y| set[y] == to);
+                        others.any(|y| self.cells[x][y] == "SYS" || self.cells[y][x] == "SYS")
+                    });
+                    if apart {
+                        known_apart.insert((from, to));
+                    } else {
+                        set.iter_mut()
+                            .filter(|it| **it == from)
+                            .for_each(|it| *it = to);
+                        is_guessed |= is_guess;
+                    }
+                }
+            }
+        }
+        (set, is_guessed)
+    }
+
     /// Devices in sets, each of which is at most so far apart on PCI: a number of the set for each.
     fn sets(&self, farthest: usize) -> Vec<usize> {
         let mut set: Vec<usize> = (0..self.names.len()).collect();
@@ -156,6 +223,22 @@ impl Matrix {
         }
         set
     }
+}
+
+/// What a row says behind its cells: near cores, and near parts of the memory.
+fn affinity(words: &[&str], columns: &[usize]) -> [Option<Ranges>; 2] {
+    if words.len() != columns.len() {
+        return [None, None];
+    }
+    let of = |column: usize| {
+        let at = columns.iter().position(|&it| it == column)?;
+        let parts = words[at].split(',').map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some((first.parse().ok()?, last.parse().ok()?))
+        });
+        parts.collect::<Option<Ranges>>()
+    };
+    [of(0), of(1)]
 }
 
 /// A line without the colours of a terminal.
@@ -272,10 +355,14 @@ fn build(matrix: &Matrix, listed: &[Listed]) -> Result<System, FormatError> {
     }
     nvlinks(&mut system, matrix, listed)?;
     let is_joined = network::joins(&system, &system.links);
-    pci(&mut system, matrix);
+    let is_guessed = pci(&mut system, matrix);
     if !is_joined {
         let note = "of PCI the matrix says only what is near: PCIe 4.0 x16, and 16 GB/s between processors, are assumed";
         system.notes.push(note.to_owned());
+        if is_guessed {
+            let note = "of GPUs that NVLinks join nothing says whether they share a processor: it is assumed";
+            system.notes.push(note.to_owned());
+        }
     }
     Ok(system)
 }
@@ -323,6 +410,9 @@ fn nvlinks(system: &mut System, matrix: &Matrix, listed: &[Listed]) -> Result<()
         }
         return Ok(());
     }
+    if listed.is_empty() {
+        system.notes.extend(may_be_switched(&rows));
+    }
     for (a, row) in rows.iter().enumerate() {
         system.gpus[a].links = row.iter().sum();
         for (b, &links) in row.iter().enumerate().filter(|(_, links)| **links > 0) {
@@ -337,10 +427,33 @@ fn nvlinks(system: &mut System, matrix: &Matrix, listed: &[Listed]) -> Result<()
     Ok(())
 }
 
-/// A PCI switch for every set of devices that are near, and a processor for every set of those.
-fn pci(system: &mut System, matrix: &Matrix) {
+/// A note for three or more GPUs with equally many NVLinks between any two: a switch would give the same matrix.
+fn may_be_switched(rows: &[Vec<u32>]) -> Option<String> {
+    rows.iter().find_map(|row| {
+        let members: Vec<usize> = (0..rows.len())
+            .filter(|&gpu| row[gpu] > 0 || std::ptr::eq(&rows[gpu], row))
+            .collect();
+        let links = row.iter().copied().max().filter(|&links| links > 0)?;
+        let alike = |&gpu: &usize| {
+            let own = &rows[gpu];
+            let count = own.iter().filter(|&&it| it > 0).count() + 1;
+            let mut others = members.iter().filter(|&&other| other != gpu);
+            count == members.len() && others.all(|&other| own[other] == links)
+        };
+        let count = members.len();
+        (count > 2 && members.iter().all(alike)).then(|| {
+            let all = links * (count as u32 - 1);
+            format!(
+                "NV{links} between any two of {count} GPUs is read as links from GPU to GPU, {all} of each; {links} links of each to a switch would look the same: what nvidia-smi nvlink -s prints, after it, tells which"
+            )
+        })
+    })
+}
+
+/// A PCI switch for every set of devices that are near, and a processor for every set of those; whether some of these were guessed.
+fn pci(system: &mut System, matrix: &Matrix) -> bool {
     let switches = matrix.sets(1);
-    let processors = matrix.sets(3);
+    let (processors, is_guessed) = matrix.processors();
     let rate = rates::pcie("16 GT/s", 16);
     let mut cpus: HashMap<usize, usize> = HashMap::new();
     let mut bridges: HashMap<usize, usize> = HashMap::new();
@@ -377,4 +490,5 @@ fn pci(system: &mut System, matrix: &Matrix) {
             );
         }
     }
+    is_guessed
 }

@@ -291,7 +291,186 @@ fn a_matrix_that_is_none_is_refused() {
     assert!(wrong(&bad).contains("\"fast\" is no rate"));
 }
 
+/// The processor of each GPU: where its PCI link leads.
+fn processors(system: &System) -> Vec<usize> {
+    let up = |from: usize| {
+        let mut links = system.links.iter();
+        let link = links.find(|link| {
+            let kind = system.devices[link.dst].kind;
+            let is_up = kind == Kind::Cpu
+                || (kind == Kind::Pci && system.devices[link.src].kind == Kind::Gpu);
+            link.src == from && is_up
+        });
+        link.expect("it has one").dst
+    };
+    system.gpus.iter().map(|gpu| up(up(gpu.device))).collect()
+}
+
+/// A text of GPUs and NICs, of which each is near a processor: (processor, PCI switch), with NVLinks among sets of GPUs.
+fn text_of(
+    gpus: &[(usize, usize)],
+    nics: &[(usize, usize)],
+    nvlink: impl Fn(usize, usize) -> bool,
+    affinity: impl Fn(usize) -> String,
+    columns: &str,
+) -> String {
+    let all: Vec<_> = gpus.iter().chain(nics).collect();
+    let name = |i: usize| match i.checked_sub(gpus.len()) {
+        Some(nic) => format!("NIC{nic}"),
+        None => format!("GPU{i}"),
+    };
+    let head: Vec<String> = (0..all.len()).map(name).collect();
+    let mut text = format!("\t{}{columns}\n", head.join("\t"));
+    for (a, one) in all.iter().enumerate() {
+        text += &name(a);
+        for (b, other) in all.iter().enumerate() {
+            text += "\t";
+            text += match (one, other) {
+                _ if a == b => " X ",
+                _ if a.max(b) < gpus.len() && nvlink(a, b) => "NV4",
+                (one, other) if one.0 != other.0 => "SYS",
+                (one, other) if one.1 != other.1 => "NODE",
+                _ => "PIX",
+            };
+        }
+        if a < gpus.len() {
+            text += &affinity(one.0);
+        }
+        text += "\n";
+    }
+    text
+}
+
+#[test]
+fn pairs_that_nvlinks_join_share_the_processor_of_their_affinity() {
+    let gpus = [(0, 0), (0, 1), (1, 2), (1, 3)];
+    let pairs = |a: usize, b: usize| a / 2 == b / 2;
+    let read = |affinity: &dyn Fn(usize) -> String, columns: &str| {
+        let text = text_of(&gpus, &[], pairs, affinity, columns);
+        read_smi(text.as_bytes()).unwrap()
+    };
+    let numa = "\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID";
+    type Affinity = fn(usize) -> String;
+    let texts: [(&str, Affinity); 6] = [
+        (numa, |cpu| {
+            format!("\t{}-{}\t{cpu}\t\tN/A", 16 * cpu, 16 * cpu + 15)
+        }),
+        // Older drivers, and machines that do not say where memory is.
+        ("\tCPU Affinity", |cpu| {
+            format!("\t{}-{}", 16 * cpu, 16 * cpu + 15)
+        }),
+        (numa, |cpu| format!("\t{},{}\tN/A\t\tN/A", cpu, cpu + 8)),
+        ("\tCPU Affinity\tNUMA Affinity", |cpu| {
+            format!("\t0-31\t{cpu}")
+        }),
+        // All cores are near all GPUs, and nothing at all is said: the SYS between the pairs still holds.
+        ("\tCPU Affinity\tNUMA Affinity", |_| {
+            "\t0-31\tN/A".to_owned()
+        }),
+        ("", |_| String::new()),
+    ];
+    for (i, (columns, affinity)) in texts.iter().enumerate() {
+        let system = read(affinity, columns);
+        let found = processors(&system);
+        assert_eq!(found[0], found[1], "text {i}");
+        assert_eq!(found[2], found[3], "text {i}");
+        assert_ne!(found[0], found[2], "text {i}");
+        let between = system
+            .links
+            .iter()
+            .filter(|link| link.medium == Medium::Upi);
+        assert_eq!(between.count(), 2, "one link, each way; text {i}");
+        let is_guessed = system
+            .notes
+            .iter()
+            .any(|note| note.contains("it is assumed"));
+        assert_eq!(
+            is_guessed,
+            columns.is_empty(),
+            "text {i}: {:?}",
+            system.notes
+        );
+    }
+    // A pair whose GPUs are near different processors.
+    let apart = |cpu: usize| format!("\t{cpu}");
+    let gpus = [(0, 0), (1, 1), (0, 2), (1, 3)];
+    let text = text_of(&gpus, &[], pairs, apart, "\tNUMA Affinity");
+    let found = processors(&read_smi(text.as_bytes()).unwrap());
+    assert!(
+        found[0] != found[1] && found[0] == found[2] && found[1] == found[3],
+        "{found:?}"
+    );
+}
+
+/// Two large sets of which one pair alone is said to be apart: asked once, not for each pair.
+#[test]
+fn large_matrices_take_no_longer_than_their_cells() {
+    let gpus: Vec<_> = (0..600).map(|gpu| (usize::from(gpu > 298), gpu)).collect();
+    let nvlink = |a: usize, b: usize| gpus[a].0 != gpus[b].0 && a.min(b) > 0;
+    let text = text_of(&gpus, &[], nvlink, |_| String::new(), "");
+    let found = processors(&read_smi(text.as_bytes()).unwrap());
+    assert!((0..600).all(|gpu| (found[gpu] == found[0]) == (gpu <= 298)));
+}
+
+#[test]
+fn a_matrix_that_a_switch_could_have_says_so() {
+    let said = |count: usize, nvlink: &dyn Fn(usize, usize) -> bool, list: &str| {
+        let gpus = vec![(0, 0); count];
+        let text = text_of(&gpus, &[], nvlink, |_| String::new(), "") + list;
+        let notes = read_smi(text.as_bytes()).unwrap().notes;
+        notes
+            .into_iter()
+            .find(|note| note.contains("a switch would look the same"))
+    };
+    let note = said(3, &|_, _| true, "").expect("a note");
+    assert!(note.starts_with("NV4 between any two of 3 GPUs") && note.contains("8 of each"));
+    assert!(said(4, &|_, _| true, "").is_some());
+    assert!(
+        said(8, &|a, b| a / 4 == b / 4, "").is_some(),
+        "two sets of four"
+    );
+    assert_eq!(
+        said(2, &|_, _| true, ""),
+        None,
+        "one pair is the same either way"
+    );
+    assert_eq!(said(8, &|a, b| a / 2 == b / 2, ""), None, "pairs");
+    assert_eq!(said(4, &|a, b| a.abs_diff(b) != 2, ""), None, "a ring");
+    assert_eq!(said(6, &|_, _| true, ""), None, "more links than a GPU has");
+    let list: String = (0..3)
+        .map(|gpu| links_of(gpu, "NVIDIA A800", &["25 GB/s"; 8]))
+        .collect();
+    assert_eq!(said(3, &|_, _| true, &list), None, "the list tells");
+}
+
 proptest! {
+    /// Whatever NVLinks hide: GPUs share a processor where they do in the machine.
+    #[test]
+    fn gpus_share_the_processors_that_they_have(
+        gpus in proptest::collection::vec((0..3usize, 0..2usize), 2..9),
+        nics in proptest::collection::vec((0..3usize, 0..2usize), 0..4),
+        hidden in any::<[u16; 9]>(),
+        columns in 0..3usize,
+    ) {
+        let own = |list: &[(usize, usize)]| -> Vec<(usize, usize)> {
+            list.iter().map(|&(cpu, switch)| (cpu, 2 * cpu + switch)).collect()
+        };
+        let (gpus, nics) = (own(&gpus), own(&nics));
+        let nvlink = |a: usize, b: usize| hidden[a.min(b)] >> a.max(b) & 1 == 1;
+        let (columns, affinity): (&str, fn(usize) -> String) = [
+            ("\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID", (|cpu| format!("\t{}-{},{}\t{cpu}\t\tN/A", 8 * cpu, 8 * cpu + 7, 64 + cpu)) as fn(usize) -> String),
+            ("\tCPU Affinity", |cpu| format!("\t{}-{}", 8 * cpu, 8 * cpu + 7)),
+            ("\tNUMA Affinity", |cpu| format!("\t{cpu}")),
+        ][columns];
+        let text = text_of(&gpus, &nics, nvlink, affinity, columns);
+        let found = processors(&read_smi(text.as_bytes()).unwrap());
+        for (a, one) in gpus.iter().enumerate() {
+            for (b, other) in gpus.iter().enumerate() {
+                prop_assert_eq!(found[a] == found[b], one.0 == other.0, "{} and {} of\n{}", a, b, text);
+            }
+        }
+    }
+
     #[test]
     fn any_bytes_are_read_or_refused_in_a_line(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         for read in [System::parse(&bytes), read_smi(&bytes)] {
