@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -53,7 +54,33 @@ def results(rank: int, size: int) -> dict[str, object]:
         tensor = torch.ones(3) * (rank + 1)
         dist.all_reduce(tensor, group=pair)
         found["pair"] = tensor.tolist()
+    found |= truths(rank, size)
+    dist.monitored_barrier(timeout=timedelta(seconds=60), wait_all_ranks=rank == 0)
+    sparse = (torch.eye(2) * (rank + 1)).to_sparse()
+    dist.all_reduce(sparse)
+    found["sparse"] = sparse.to_dense().tolist()
+    # Rank 0 has equal parts, and the others have not.
+    sizes = [[2] * size] + [[1 + i] + [2] * (size - 2) + [3 - i] for i in range(size - 1)]
+    given = torch.arange(2.0 * sum(sizes[rank])).reshape(-1, 2) + 100 * rank
+    split = torch.empty(sum(row[rank] for row in sizes), 2)
+    dist.all_to_all_single(split, given, [row[rank] for row in sizes], sizes[rank])
+    found["all_to_all_single with splits"] = split.tolist()
     dist.barrier()
+    return found
+
+
+def truths(rank: int, size: int) -> dict[str, object]:
+    """Combine truth values: a sum is whether any is true."""
+    found: dict[str, object] = {}
+    mine = torch.tensor([rank == 1, False, True, rank > 0, rank == 0, True])
+    for name in ("SUM", "PRODUCT", "MIN", "MAX"):
+        op = getattr(dist.ReduceOp, name)
+        tensor = mine.clone()
+        dist.all_reduce(tensor, op=op)
+        found[f"all_reduce bool {name}"] = tensor.tolist()
+        tensor = mine.clone()
+        dist.reduce(tensor, 1, op=op)
+        found[f"reduce bool {name}"] = tensor.tolist() if rank == 1 else None
     return found
 
 
@@ -81,7 +108,39 @@ def more(rank: int, size: int) -> dict[str, object]:
         "all_gather": whole.tolist() == total.tolist(),
         "all_to_all": out.tolist() == swapped,
         "bfloat16": wide.tolist() == [1.5 * factor, -2 * factor],
+        **uneven(rank, size),
     }
+
+
+def uneven(rank: int, size: int) -> dict[str, object]:
+    """Lists of tensors of different sizes, and types that gloo does not have."""
+    found: dict[str, object] = {}
+    gathered = [torch.empty(each) for each in range(size)]  # that of rank 0 is empty
+    dist.all_gather(gathered, torch.full((rank,), rank + 0.5))
+    found["all_gather uneven"] = [each.tolist() for each in gathered] == [
+        [each + 0.5] * each for each in range(size)
+    ]
+    lists = torch.empty(rank + 1)
+    dist.reduce_scatter(lists, [torch.full((each + 1,), float(rank)) for each in range(size)])
+    found["reduce_scatter uneven"] = lists.tolist() == [size * (size - 1) / 2] * (rank + 1)
+    any_true = torch.empty(1, dtype=torch.bool)
+    dist.reduce_scatter(any_true, [torch.tensor([rank == 1 and i < 2]) for i in range(size)])
+    found["reduce_scatter bool"] = any_true.tolist() == [rank < 2]
+    for name in ("float8_e4m3fn", "float8_e5m2", "bfloat16", "int16", "complex64", "bool"):
+        dtype = getattr(torch, name, None)
+        if dtype is None:
+            continue
+        # Rank i sends i + j + 1 numbers to rank j: each of them 1 if j is odd.
+        lens = [rank + i + 1 for i in range(size)]
+        parts = [torch.full((each,), i % 2).to(dtype) for i, each in enumerate(lens)]
+        right = torch.full((sum(lens),), rank % 2).to(dtype).to(torch.complex64)
+        split = torch.empty(sum(lens), dtype=dtype)
+        dist.all_to_all_single(split, torch.cat(parts), lens, lens)
+        came = [torch.empty(each, dtype=dtype) for each in lens]
+        dist.all_to_all(came, parts)
+        for way, result in (("splits", split), ("lists", torch.cat(came))):
+            found[f"all_to_all {way} {name}"] = bool((result.to(torch.complex64) == right).all())
+    return found
 
 
 def meshes(rank: int, size: int) -> dict[str, object]:

@@ -27,10 +27,24 @@ def strange() -> dict[str, str]:
     """Calls that a rank refuses alone; the group goes on."""
     return {
         "overlapping": raised(lambda: dist.all_reduce(torch.ones(1).expand(3))),
-        "sparse": raised(lambda: dist.all_reduce(torch.eye(2).to_sparse())),
+        "sparse": raised(lambda: dist.broadcast(torch.eye(2).to_sparse(), 0)),
+        "short list": raised(lambda: dist.all_gather([torch.ones(2)], torch.ones(2))),
+        "sizes": raised(lambda: dist.all_gather([torch.ones(3)] * 2, torch.ones(2))),
+        "unequal": raised(lambda: scattered(torch.ones(1), torch.ones(2))),
+        "splits": raised(
+            lambda: dist.all_to_all_single(torch.ones(4), torch.ones(5), [2, 2], [2, 2])
+        ),
         "elsewhere": raised(lambda: dist.all_reduce(torch.ones(2, device="meta"))),
         "root": raised(lambda: dist.broadcast(torch.ones(1), 7)),
     }
+
+
+def scattered(*parts: torch.Tensor) -> None:
+    """Scatter by rank 0, the only one that knows the parts."""
+    if dist.get_rank() == 0:
+        dist.scatter(torch.ones(1), list(parts))
+    else:
+        raise ValueError("left out")
 
 
 def later() -> dict[str, str]:

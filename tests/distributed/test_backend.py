@@ -84,10 +84,17 @@ def test_every_collective_gives_what_gloo_gives(transport: str) -> None:
 def test_whoever_waits_for_a_call_that_fails_is_told(transport: str) -> None:
     found = launched("failing.py", "mismatch", ranks=2, HOCKET_TRANSPORT=transport)
     why = re.compile("rank 1 has 3 numbers, not 2|rank 0 has 2 numbers, not 3")
+    assert found[0].pop("unequal").startswith("SpecError: scatter_list: has 2 numbers for rank 1")
+    assert found[1].pop("unequal") == "ValueError: left out"
     for said in found:
         assert said.pop("sum") == "[2.0, 2.0]"
         assert said.pop("overlapping").startswith("RuntimeError")
-        assert said.pop("sparse").startswith("RuntimeError")
+        assert said.pop("sparse").startswith("SpecError: tensor: is sparse")
+        assert said.pop("short list") == "SpecError: tensor_list: has 1 tensors; give 2"
+        assert said.pop("sizes").startswith("SpecError: tensor_list: has 3 numbers for rank ")
+        assert said.pop("splits").startswith(
+            "SpecError: input_split_sizes: [2, 2] are not the rows"
+        )
         assert said.pop("elsewhere").startswith("SpecError: tensor: is on meta")
         assert said.pop("root") == "SpecError: root: 7 is not a rank of 0 to 1"
         for way in ("mismatch", "call", "work", "functional", "barrier"):

@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Work
 
 from hocket.distributed.promise import Promise
 from hocket.distributed.tensors import array_of, plain
-from hocket.errors import InfeasibleError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.runtime import Communicator, connect, serve
 from hocket.runtime.pending import Pending
 
@@ -24,10 +26,11 @@ NAME = "hocket"
 
 _OPERATIONS = {"SUM": "sum", "PRODUCT": "product", "MIN": "min", "MAX": "max", "AVG": "average"}
 
-_GLOO = ("send", "recv", "recv_anysource", "monitored_barrier", "alltoall", "allgather_coalesced")
+_GLOO = ("send", "recv", "recv_anysource", "monitored_barrier", "allgather_coalesced")
 """What goes to gloo as it is."""
 
 Tensors = Sequence[torch.Tensor]
+Bytes = npt.NDArray[np.uint8]
 
 
 class Call(Work):  # type: ignore[misc,unused-ignore]
@@ -109,9 +112,9 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         return self._comm.size
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
-        """Combine tensors in place."""
+        """Combine tensors in place; sparse ones are summed by gloo."""
         op = _operation(opts)
-        if op is None:
+        if op is None or any(tensor.layout is not torch.strided for tensor in tensors):
             return self._by_gloo("allreduce", tensors, opts)
 
         def work() -> None:
@@ -150,13 +153,20 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         return self._start(work, list(tensors))
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
-        """Give all ranks the tensors of all ranks, each in a tensor of its own."""
+        """Give all ranks the tensors of all ranks, in tensors that may differ in size."""
+        for parts, tensor in zip(outputs, inputs, strict=True):
+            self._check_parts("tensor_list", parts, tensor)
 
         def work() -> None:
             for parts, tensor in zip(outputs, inputs, strict=True):
-                array, dtype = array_of(plain(tensor))
-                whole = self._comm.all_gather(array, dtype=dtype)
-                _spread(whole, parts)
+                if len({part.numel() for part in parts}) == 1:
+                    array, dtype = array_of(plain(tensor))
+                    _spread(self._comm.all_gather(array, dtype=dtype), parts)
+                    continue
+                parts[self._comm.rank].copy_(tensor.reshape_as(parts[self._comm.rank]))
+                for root, part in enumerate(parts):
+                    with _Whole(part) as (own, dtype):
+                        self._comm.broadcast(own, root, dtype=dtype)
 
         return self._start(work, [tensor for parts in outputs for tensor in parts])
 
@@ -202,19 +212,26 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         return self._start(work, list(outputs))
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Any:
-        """Combine tensors, of which each rank gets one."""
+        """Combine tensors, which may differ in size, and of which each rank gets one."""
         op = _operation(opts)
+        if op is None:
+            return self._by_gloo("reduce_scatter", outputs, inputs, opts)
+        for output, parts in zip(outputs, inputs, strict=True):
+            self._check_parts("input_list", parts, output)
 
         def work() -> None:
             for output, parts in zip(outputs, inputs, strict=True):
-                whole = torch.cat([part.reshape(-1) for part in parts])
-                array, dtype = array_of(whole)
-                with _Whole(output) as (own, _):
-                    self._comm.reduce_scatter(array, str(op), out=own, dtype=dtype)
+                with _Whole(output) as (own, dtype):
+                    if len({part.numel() for part in parts}) == 1:
+                        whole = torch.cat([part.reshape(-1) for part in parts])
+                        array, _ = array_of(whole)
+                        self._comm.reduce_scatter(array, op, out=own, dtype=dtype)
+                        continue
+                    for root, part in enumerate(parts):
+                        array, _ = array_of(plain(part).reshape(-1))
+                        out = own if root == self._comm.rank else None
+                        self._comm.reduce(array, root, op, out=out, dtype=dtype)
 
-        same = len({part.numel() for parts in inputs for part in parts}) == 1
-        if op is None or not same:
-            return self._by_gloo("reduce_scatter", outputs, inputs, opts)
         return self._start(work, list(outputs))
 
     def reduce_scatter_single(
@@ -240,20 +257,96 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         sizes: Sequence[int],
         opts: Any = None,
     ) -> Any:
-        """Send part i of a tensor to rank i; parts that are not equal go by gloo."""
-        if len({*output_sizes}) > 1 or len({*sizes}) > 1:
-            return self._by_gloo("alltoall_base", output, tensor, output_sizes, sizes, opts)
+        """Send part i of a tensor to rank i; parts of sizes that are given go by gloo, as bytes.
+
+        A rank does not know whether the parts of the others are equal: all go the way that was asked for.
+        """
+        if output_sizes or sizes:
+            widths = (
+                self._widths("output_split_sizes", output, output_sizes),
+                self._widths("input_split_sizes", tensor, sizes),
+            )
+        else:
+            widths = None
 
         def work() -> None:
             array, dtype = array_of(plain(tensor))
             with _Whole(output) as (whole, _):
-                self._comm.all_to_all(array, out=whole, dtype=dtype)
+                if widths is None:
+                    self._comm.all_to_all(array, out=whole, dtype=dtype)
+                    return
+                self._swap(whole.view("u1"), array.view("u1"), *widths)
 
         return self._start(work, [output])
+
+    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
+        """Send tensor i of a list to rank i, by gloo, as bytes."""
+        for name, given in (("output_tensor_list", outputs), ("input_tensor_list", inputs)):
+            self._check_length(name, given)
+
+        def work() -> None:
+            parts = [array_of(plain(tensor).reshape(-1))[0].view("u1") for tensor in inputs]
+            lens = [part.numel() * part.element_size() for part in outputs]
+            whole = np.empty(sum(lens), np.uint8)
+            self._swap(whole, np.concatenate(parts), lens, [len(part) for part in parts])
+            _spread(whole, outputs)
+
+        return self._start(work, list(outputs))
+
+    def _swap(self, into: Bytes, of: Bytes, came: list[int], goes: list[int]) -> None:
+        """Have gloo send so many bytes to each rank: it does not know every type."""
+        given = (torch.from_numpy(each) for each in (into, of))
+        self._by_gloo("alltoall_base", *given, came, goes).wait()
+
+    def _widths(self, name: str, tensor: torch.Tensor, sizes: Sequence[int]) -> list[int]:
+        """Give the bytes of each part, by its rows."""
+        rows = tensor.shape[0] if tensor.dim() else 1
+        parts = [*sizes] or [rows // self.size()] * self.size()
+        if len(parts) != self.size() or sum(parts) != rows or min(parts) < 0:
+            why = f"{parts} are not the rows of {self.size()} parts of {rows}"
+            raise SpecError(name, why, "give each rank's, which sum up to them")
+        row = tensor.numel() // rows * tensor.element_size() if rows else 0
+        return [part * row for part in parts]
+
+    def _check_length(self, name: str, parts: Tensors) -> None:
+        if len(parts) != self.size():
+            raise SpecError(name, f"has {len(parts)} tensors", f"give {self.size()}")
+
+    def _check_equal(self, name: str, parts: Tensors, own: torch.Tensor) -> None:
+        """Refuse lists whose tensors differ in size, where all ranks must have the same."""
+        self._check_parts(name, parts, own)
+        for number, part in enumerate(parts):
+            if part.numel() != own.numel():
+                why = (
+                    f"has {part.numel()} numbers for rank {number}, and {own.numel()} for the root"
+                )
+                raise SpecError(name, why, "give all ranks the same number")
+
+    def _check_parts(self, name: str, parts: Tensors, own: torch.Tensor) -> None:
+        """Refuse lists that do not fit, before the others wait for this rank.
+
+        Raises
+        ------
+        SpecError
+            If a part is missing, this rank's has another size, or one is of another type.
+        """
+        rank = self._comm.rank
+        self._check_length(name, parts)
+        if parts[rank].numel() != own.numel():
+            why = (
+                f"has {parts[rank].numel()} numbers for rank {rank}, whose tensor has {own.numel()}"
+            )
+            raise SpecError(name, why, "give each rank's number")
+        for number, part in enumerate(parts):
+            if part.dtype != own.dtype:
+                why = f"is of {part.dtype} for rank {number}"
+                raise SpecError(name, why, f"give {own.dtype}, as the tensor")
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Any:
         """Give the root the tensors of all ranks."""
         root = opts.rootRank
+        if self._comm.rank == root:
+            self._check_equal("gather_list", outputs[0], inputs[0])
 
         def work() -> None:
             array, dtype = array_of(plain(inputs[0]))
@@ -266,6 +359,8 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
         """Give each rank one of the root's tensors."""
         root = opts.rootRank
+        if self._comm.rank == root:
+            self._check_equal("scatter_list", inputs[0], outputs[0])
 
         def work() -> None:
             with _Whole(outputs[0]) as (own, dtype):
@@ -303,15 +398,16 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
         return Call(promise, self._comm.start_work(call))
 
-    def _by_gloo(self, name: str, *args: Any) -> Any:
+    def _by_gloo(self, name: str, *args: Any, **keywords: Any) -> Any:
         if self._gloo is None:
             raise InfeasibleError(name, "is not done by hocket, and there is no gloo here")
-        return getattr(self._gloo, name)(*args)
+        given = [arg for arg in args if arg is not None]  # options that were not given
+        return getattr(self._gloo, name)(*given, **keywords)
 
 
 def _delegate(name: str) -> Callable[..., Any]:
-    def call(self: HocketProcessGroup, *args: Any) -> Any:
-        return self._by_gloo(name, *args)
+    def call(self: HocketProcessGroup, *args: Any, **keywords: Any) -> Any:
+        return self._by_gloo(name, *args, **keywords)
 
     call.__name__, call.__doc__ = name, "Leave it to gloo."
     return call
@@ -337,12 +433,13 @@ class _Whole:
 
 
 def _spread(whole: Any, parts: Tensors) -> None:
-    """Copy parts of an array into tensors."""
+    """Copy parts of an array into tensors, byte by byte."""
     at = 0
     for part in parts:
         with _Whole(part) as (array, _):
-            array[:] = whole[at : at + len(array)]
-            at += len(array)
+            target = array.view("u1")
+            target[:] = whole.view("u1")[at : at + len(target)]
+            at += len(target)
 
 
 def _operation(opts: Any) -> str | None:

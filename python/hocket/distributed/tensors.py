@@ -49,7 +49,12 @@ class _Memory:
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Give a tensor in one piece, and no view that conjugates or negates when read: itself, or a copy."""
+    """Give a tensor in one piece, and no view that conjugates or negates when read: itself, or a copy.
+
+    One that has no such piece, as a sparse one, is refused by :func:`array_of`.
+    """
+    if tensor.layout is not torch.strided:
+        return tensor
     return tensor.resolve_conj().resolve_neg().contiguous()
 
 
@@ -62,8 +67,10 @@ def array_of(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None]:
         If it is not in this host's memory in one piece, or of a type without numbers.
     """
     name = str(tensor.dtype).removeprefix("torch.")
-    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
-        raise SpecError("tensor", f"is on {tensor.device}, or sparse", "move it to the CPU")
+    if tensor.device.type != "cpu":
+        raise SpecError("tensor", f"is on {tensor.device}", "move it to the CPU")
+    if tensor.layout is not torch.strided:
+        raise SpecError("tensor", "is sparse", "call to_dense(); only all_reduce takes sparse ones")
     if name not in _CODES:
         raise SpecError("tensor", f"{name} cannot be sent", f"one of {', '.join(_CODES)}")
     if not tensor.is_contiguous():

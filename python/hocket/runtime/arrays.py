@@ -36,6 +36,9 @@ OPERATIONS = ("sum", "product", "min", "max", "average")
 _PLAIN = {np.dtype(name): name for name in DTYPES if not name.startswith(("bfloat", "float8"))}
 """Types that NumPy has: to look one up is quicker than to ask for its name."""
 
+OF_BOOLS = {"sum": "max", "product": "min"}
+"""What is done to truth values: their sum is whether any is true, their product whether all are."""
+
 _MADE_OF = {"complex64": "float32", "complex128": "float64"}
 
 
@@ -179,7 +182,7 @@ def _kind(name: str, array: npt.NDArray[Any], dtype: str | None, op: str | None)
         raise SpecError("dtype", f"{dtype} has {DTYPES[dtype]} bytes, {array.dtype} has not")
     if found in DTYPES:
         return found
-    if op is None or (found == "bool" and op in ("min", "max")):
+    if op is None or (found == "bool" and op != "average"):
         return "uint8"
     if found in _MADE_OF and op in ("sum", "average"):
         return _MADE_OF[found]

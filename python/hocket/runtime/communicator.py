@@ -15,7 +15,7 @@ from hocket._core.runtime import Group, Program, Store
 from hocket._options import seconds
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.plan import Plan
-from hocket.runtime.arrays import DTYPES, Bytes, Numbers, check_op, numbers, target
+from hocket.runtime.arrays import DTYPES, OF_BOOLS, Bytes, Numbers, check_op, numbers, target
 from hocket.runtime.pending import Pending, Worker
 from hocket.runtime.programs import Programs, program_for
 
@@ -177,6 +177,7 @@ class Communicator:
             This rank's.
         op
             ``sum``, ``product``, ``min``, ``max`` or ``average``; integers wrap and have no average.
+            A sum of truth values is whether any is true, a product whether all are.
         out
             Where the result goes; it may be `array` itself. By default a new array.
         plan, dtype
@@ -522,6 +523,8 @@ class Communicator:
         """Make a call now, after those that were started."""
         if plan is not None:
             instance_of(Plan, "plan", plan, "give what hk.plan gives")
+        if given.array.dtype.kind == "b":
+            op = OF_BOOLS.get(op, op)
         source = self._apart(kind, source, result)
         call = _Call(kind, root, op, given.dtype, elements, source, result, plan)
         if self._worker.is_idle:
