@@ -88,39 +88,44 @@ def test_what_makes_no_sense_is_refused(hocket: Hocket, words: tuple[str, ...], 
     assert len(result.err.splitlines()) == 1
 
 
-def test_a_process_that_is_killed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[str]] = []
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[str]]:
+    """Give the processes that are started, as they are."""
+    found: list[subprocess.Popen[str]] = []
 
     class Recorded(subprocess.Popen):  # type: ignore[type-arg]
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
-            started.append(self)
+            found.append(self)
 
     monkeypatch.setattr(processes.subprocess, "Popen", Recorded)
+    return found
 
-    def kill(_stage: str, done: int, _total: int) -> None:
-        if done > 0:
+
+@pytest.mark.parametrize("when", ["ranks start", "run"])
+def test_a_process_that_is_killed_is_named(started: list[subprocess.Popen[str]], when: str) -> None:
+    """Whoever waits for it would do so for as long as a call may stand still."""
+    seen: list[tuple[str, int, int]] = []
+
+    def kill(stage: str, done: int, total: int) -> None:
+        seen.append((stage, done, total))
+        if stage == when and len(started) == 3 and (stage == "ranks start" or done > 0):
             started[1].kill()
 
     with pytest.raises(hk.TransportError) as caught:
-        runtime.run_plan("all-reduce", ranks=3, size=1 << 20, calls=100_000, progress=kill)
+        runtime.run_plan(
+            "all-reduce", ranks=3, size=1 << 20, calls=100_000, progress=kill, timeout="600 s"
+        )
     assert (caught.value.code, caught.value.culprit) == ("died", 1)
-    assert "rank 1 has died" in str(caught.value)
+    assert str(caught.value) == "rank 1 has died: it was ended by SIGKILL and said nothing"
     assert all(process.poll() is not None for process in started)
+    assert seen[0] == ("ranks start", 0, 3)
+    assert when == "ranks start" or ("run", 0, 100_000) in seen
 
 
-def test_an_interruption_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[str]] = []
-
-    class Recorded(subprocess.Popen):  # type: ignore[type-arg]
-        def __init__(self, *args: Any, **more: Any) -> None:
-            super().__init__(*args, **more)
-            started.append(self)
-
-    monkeypatch.setattr(processes.subprocess, "Popen", Recorded)
-
-    def interrupt(_stage: str, done: int, _total: int) -> None:
-        if done > 0:
+def test_an_interruption_leaves_no_process(started: list[subprocess.Popen[str]]) -> None:
+    def interrupt(stage: str, done: int, _total: int) -> None:
+        if stage == "run" and done > 0:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -143,3 +148,37 @@ def test_the_check_finds_what_is_wrong() -> None:
     assert check("all-reduce", result[:2], inputs, 0, 0, "sum") is not None
     assert check("reduce", None, inputs, 1, 0, "sum") is None
     assert check("reduce", result, inputs, 1, 0, "sum") is not None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("kind", ["all-reduce", "reduce-scatter", "reduce", "all-to-all"])
+def test_a_check_by_blocks_finds_what_one_of_the_whole_finds(
+    monkeypatch: pytest.MonkeyPatch, kind: str, dtype: str
+) -> None:
+    """Against the comparison of whole arrays, with faults at random places."""
+    import numpy as np
+
+    from hocket.runtime import reference
+
+    monkeypatch.setattr(reference, "BLOCK", 7)
+    random = np.random.default_rng(3)
+    for faults in (0, 1, 5):
+        for shape in ((60,), (12, 5)):
+            inputs = [random.normal(0, 9, shape).astype(dtype) for _ in range(3)]
+            right = expected(kind, inputs, 1, 1, "sum")
+            assert right is not None
+            result = right.astype(dtype)
+            places = random.choice(result.size, faults, replace=False)
+            for place in places:
+                result.flat[place] += 1 if result.flat[place] < 50 else -1
+            said = check(kind, result, inputs, 1, 1, "sum")
+            if not faults:
+                assert said is None
+                continue
+            at = np.unravel_index(places.min(), result.shape)
+            where = int(at[0]) if len(at) == 1 else tuple(map(int, at))
+            wants = f"{faults} numbers are wrong, at {where} {result[at]} instead of {right[at]}"
+            assert said == wants
+    assert check("reduce", None, inputs, 0, 1, "sum") is None
+    assert check("reduce", result, inputs, 0, 1, "sum") == "has a result where there is none"
+    assert "has shape (3,)" in str(check(kind, result.flat[:3], inputs, 1, 1, "sum"))

@@ -29,6 +29,7 @@ _MOST_CALLS = 50
 
 def work(given: dict[str, Any]) -> None:
     """Connect by each transport, check every candidate, and time them in turns."""
+    say({"started": True})
     options = ConnectOptions(timeout=given["timeout"], join_timeout=given["timeout"])
     comms: dict[str, Communicator] = {}
     for way in given["transports"]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -14,11 +16,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from hocket.errors import InfeasibleError, TransportError
+from hocket.errors import Error, InfeasibleError, TransportError
 from hocket.runtime.store import serve
 
 MAX_RANKS = 64
 """Most processes that are started on one machine."""
+REPORTING = 1.0
+"""When one has failed, how long the others may take to say what they know [s]."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ def run_processes(
     ranks
         How many processes.
     progress, work
-        Called as ``progress(name, done, total)``, with the name and the total of `work`.
+        Called as ``progress(name, done, total)``: with the number of ranks while they start, then with
+        the name and the total of `work`.
     places
         Where each runs, and meets the others; by default all run here and meet at a store of their own.
 
@@ -99,32 +104,69 @@ def run_processes(
             thread = threading.Thread(target=_read, args=(process, lines[rank]), daemon=True)
             thread.start()
             threads.append(thread)
-        while any(thread.is_alive() for thread in threads):
+        running = set(range(ranks))
+        over = math.inf
+        while running and time.monotonic() < over:
             time.sleep(0.02)
             if progress is not None:
-                done = min(each[-1].get("done", 0) if each else 0 for each in lines)
-                progress(work[0], done, work[1])
-        for process in processes:
-            process.wait()
-        return [_judged(rank, each, processes[rank]) for rank, each in enumerate(lines)]
+                progress(*_progress(lines, work))
+            ended = {rank for rank in running if not threads[rank].is_alive()}
+            running -= ended
+            if not all(lines[rank] and "times" in lines[rank][-1] for rank in ended):
+                over = min(over, time.monotonic() + REPORTING)
+        return _judged(lines, processes, running)
+
+
+def _progress(lines: Sequence[list[dict[str, Any]]], work: tuple[str, int]) -> tuple[str, int, int]:
+    """Say what is going on: ranks start and check one by one, and then do the work in step."""
+    ranks = len(lines)
+    for name, reached in (
+        ("ranks start", sum(bool(each) for each in lines)),
+        ("ranks check", sum(any("done" in line for line in each) for each in lines)),
+    ):
+        if reached < ranks:
+            return name, reached, ranks
+    return work[0], min(each[-1].get("done", work[1]) for each in lines), work[1]
 
 
 def _judged(
-    rank: int, lines: list[dict[str, Any]], process: subprocess.Popen[str]
-) -> dict[str, Any]:
-    """Give the last line of a rank, or raise what it says."""
-    last = lines[-1] if lines else {}
-    if "times" in last:
-        return last
+    lines: Sequence[list[dict[str, Any]]],
+    processes: Sequence[subprocess.Popen[str]],
+    running: set[int],
+) -> list[dict[str, Any]]:
+    """Give the last line of each rank, or raise what the first says that did not come to its end.
+
+    A rank that ended by itself says why the others failed; these say only that it is gone.
+    """
+    last = [each[-1] if each else {} for each in lines]
+    failed = [rank for rank, each in enumerate(last) if "times" not in each and rank not in running]
+    for rank in sorted(failed, key=lambda rank: "failed" in last[rank]):
+        raise _failure(rank, last[rank], processes[rank].wait())
+    return last
+
+
+def _failure(rank: int, last: dict[str, Any], code: int) -> Error:
+    """Give what came of a rank as an error.
+
+    Parameters
+    ----------
+    rank, last
+        Which, and the last line that it wrote.
+    code
+        The exit code of its process, or minus the number of the signal that ended it.
+    """
     if "wrong" in last:
-        raise InfeasibleError(None, f"rank {rank}: the result is wrong: {last['wrong']}")
+        return InfeasibleError(None, f"rank {rank}: the result is wrong: {last['wrong']}")
     if "failed" in last:
-        raise TransportError(last["error"], *last["failed"])
+        return TransportError(last["error"], *last["failed"])
     if "error" in last:
-        raise InfeasibleError(None, f"rank {rank}: {last['error']}")
-    raise TransportError(
-        f"rank {rank} ended with exit code {process.returncode} and said nothing", "died", rank
-    )
+        return InfeasibleError(None, f"rank {rank}: {last['error']}")
+    how = f"ended with exit code {code}" if code >= 0 else f"was ended by {_signal(-code)}"
+    return TransportError(f"rank {rank} has died: it {how} and said nothing", "died", rank)
+
+
+def _signal(number: int) -> str:
+    return next((each.name for each in signal.Signals if each == number), f"signal {number}")
 
 
 def _read(process: subprocess.Popen[str], lines: list[dict[str, Any]]) -> None:

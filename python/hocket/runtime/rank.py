@@ -30,9 +30,9 @@ def filled(rank: int, count: int, dtype: str) -> npt.NDArray[Any]:
     random = np.random.default_rng(rank)
     kind = np.dtype(dtype)
     if kind.kind == "f":
-        return random.standard_normal(count, dtype=np.float32).astype(kind)
+        return random.standard_normal(count, dtype=np.float32).astype(kind, copy=False)
     most = min(100, np.iinfo(kind).max)
-    return random.integers(0, most, count).astype(kind)
+    return random.integers(0, most, count).astype(kind, copy=False)
 
 
 def method_of(
@@ -68,6 +68,7 @@ def method_of(
 
 def work(given: dict[str, Any]) -> None:
     """Connect, check one call, and time the others."""
+    say({"started": True})
     with connect(
         timeout=given["timeout"],
         join_timeout=given["timeout"],
