@@ -6,10 +6,17 @@
 >>> run = hk.simulate(plan.verify())
 
 What a program uses is imported when it is first asked for: the command line is then ready for Ctrl-C
-before anything that takes long to import.
+before anything that takes long to import. Errors are there from the start,
+for ``except hk.TransportError``.
 """
 
 from hocket._pictures import set_painter as _set_painter
+from hocket.errors import Error as Error
+from hocket.errors import InfeasibleError as InfeasibleError
+from hocket.errors import SimulationError as SimulationError
+from hocket.errors import SpecError as SpecError
+from hocket.errors import TransportError as TransportError
+from hocket.errors import VerificationError as VerificationError
 
 TYPE_CHECKING = False  # typing itself takes longer to import than this file
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # this file is loaded with the package: what fails finds its errors there
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from typing_extensions import Self
 
     from hocket._core import Violation
@@ -113,7 +113,8 @@ class TransportError(Error):
     Attributes
     ----------
     code : str
-        ``join``, ``died``, ``stalled``, ``mismatch``, ``aborted``, ``store_lost`` or ``interrupted``.
+        ``join``, ``died``, ``lost``, ``stalled``, ``mismatch``, ``aborted``, ``store_lost`` or
+        ``interrupted``.
     culprit : int or None
         The rank at fault, where one is.
     call : int
