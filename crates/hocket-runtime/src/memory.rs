@@ -8,7 +8,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::thread::futex;
 
@@ -19,7 +21,7 @@ const SPINS: u32 = 2000;
 
 /// A new file that is nowhere but in memory.
 pub(crate) fn file() -> Option<OwnedFd> {
-    memfd_create("hocket", MemfdFlags::CLOEXEC).ok()
+    memfd_create("hocket", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).ok()
 }
 
 /// The file that a process of this host has under a number; its own is taken as it is.
@@ -52,9 +54,20 @@ pub(crate) fn wake(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
 }
 
-/// Makes a file as long as that; all who map it do so, since nobody knows who is first.
+/// What keeps a file as long as it is.
+const SEALS: SealFlags = SealFlags::SHRINK
+    .union(SealFlags::GROW)
+    .union(SealFlags::SEAL);
+
+/// Makes a file as long as that, for ever; all who map it do so, since nobody knows who is first.
 pub(crate) fn lengthen(file: &OwnedFd, len: usize) -> Option<()> {
-    ftruncate(file, len as u64).ok()
+    let is_sealed = || fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SEALS));
+    if !is_sealed() {
+        let _ = ftruncate(file, len as u64).and_then(|()| fcntl_add_seals(file, SEALS));
+    }
+    // Whoever was first may have been told another length.
+    let has = fstat(file).ok()?.st_size;
+    (is_sealed() && u64::try_from(has) == Ok(len as u64)).then_some(())
 }
 
 /// A part of a file that this process has mapped.
@@ -83,7 +96,7 @@ impl Mapping {
     /// Maps a part of a file that is as long.
     pub(crate) fn part(file: impl AsFd, start: usize, len: usize) -> Option<Self> {
         let (access, flags) = SHARED;
-        // SAFETY: a new mapping of a file that nobody makes shorter.
+        // SAFETY: a new mapping of a file that its seals keep from becoming shorter.
         let base = unsafe { mmap(std::ptr::null_mut(), len, access, flags, file, start as u64) };
         let base = NonNull::new(base.ok()?.cast::<u8>())?;
         Some(Self { base, len })
@@ -100,7 +113,7 @@ impl Mapping {
         let (access, flags) = SHARED;
         for (at, from, len) in [(0, start, head + len), (head + len, start + head, len)] {
             let flags = flags | MapFlags::FIXED;
-            // SAFETY: within the place that was kept, of a file that is as long and that nobody makes shorter.
+            // SAFETY: within the place that was kept, of a file that is as long and that its seals keep so.
             unsafe {
                 let place = base.as_ptr().add(at).cast();
                 mmap(place, len, access, flags, &file, from as u64).ok()?;
@@ -126,5 +139,27 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping that was made; nobody has a reference into it.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_keeps_its_length() {
+        let file = file().expect("there are such files");
+        lengthen(&file, 8192).expect("it is new");
+        lengthen(&file, 8192).expect("it has that length");
+        for len in [0, 4096, 8191, 8193, 1 << 20] {
+            assert!(ftruncate(&file, len).is_err(), "{len}");
+            assert_eq!(lengthen(&file, len as usize), None, "{len}");
+        }
+        assert!(fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).is_err());
+        assert_eq!(fstat(&file).expect("it is open").st_size, 8192);
+        let mapping = Mapping::part(&file, 0, 8192).expect("it can be mapped");
+        mapping
+            .word(8188)
+            .store(7, std::sync::atomic::Ordering::Relaxed);
     }
 }
