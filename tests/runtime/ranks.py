@@ -42,6 +42,7 @@ def _rank(
         with runtime.connect(
             address, rank=rank, size=size, serves=False, secret="test", **options
         ) as comm:
+            pipe.send(None)  # it has come
             pipe.send(Ended(work(comm), seconds=time.monotonic() - started))
     except TransportError as failure:
         pipe.send(Ended(failure=failure, seconds=time.monotonic() - started))
@@ -75,9 +76,20 @@ class Ranks:
         os.kill(pid, number)
 
     def ended(self, rank: int, timeout: float = 60) -> Ended:
+        found = self._said(rank, timeout)
+        if found is None:
+            found = self._said(rank, timeout)
+        assert found is not None
+        return found
+
+    def begins(self, rank: int) -> None:
+        """Wait until a rank has joined; :meth:`ended` then says what came of it."""
+        assert self._said(rank, 60) is None
+
+    def _said(self, rank: int, timeout: float) -> Ended | None:
         assert self.pipes[rank].poll(timeout), f"rank {rank} hangs"
         found = self.pipes[rank].recv()
-        assert isinstance(found, Ended)
+        assert found is None or isinstance(found, Ended)
         return found
 
     def results(self, ranks: Sequence[int] | None = None) -> list[Any]:

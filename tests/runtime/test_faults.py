@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import time
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -172,6 +176,147 @@ def test_a_rank_that_gives_up_says_so(way: str) -> None:
     for each in found:
         assert each.failure is not None
         assert (each.failure.code, each.failure.culprit) == ("aborted", 1)
+
+
+def busy(seconds: float) -> None:
+    """Stay busy in Python until a signal comes."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+@TRANSPORTS
+@pytest.mark.parametrize("where", ["in a call", "in a started call", "between calls"])
+def test_an_interrupted_rank_is_named_at_once(transport: str, where: str) -> None:
+    def work(comm: runtime.Communicator) -> None:
+        comm.barrier()
+        if comm.rank == 1 and where == "between calls":
+            busy(120)
+        if comm.rank == 1 and where == "in a started call":
+            comm.start(comm.barrier).wait()
+        if comm.rank == 2:
+            time.sleep(2)
+        comm.barrier()
+        comm.barrier()
+
+    with Ranks(3, work, transport=transport, timeout="600 s") as ranks:
+        time.sleep(1.0)
+        ranks.signal(1, signal.SIGINT)
+        assert "KeyboardInterrupt" in str(ranks.ended(1).error)
+        for rank in (0, 2):
+            failure = ranks.ended(rank).failure
+            assert failure is not None
+            assert (failure.code, failure.culprit) == ("aborted", 1)
+
+
+@TRANSPORTS
+def test_a_killed_rank_is_named_though_a_child_of_it_lives_on(transport: str) -> None:
+    def work(comm: runtime.Communicator) -> Any:
+        comm.barrier()
+        if os.fork() == 0:
+            with pytest.raises(hk.SpecError, match="has forked this one"):
+                comm.barrier()
+            signal.pause()
+        return endless(comm)
+
+    with Ranks(3, work, transport=transport, timeout="600 s") as ranks:
+        time.sleep(1.5)
+        ranks.signal(1, signal.SIGKILL)
+        try:
+            for found in ranks.results([0, 2]):
+                assert (found["code"], found["culprit"]) == ("died", 1)
+                assert found["right"]
+        finally:
+            for process in ranks.processes:
+                assert process.pid is not None
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_a_child_that_ends_does_not_leave_for_its_parent() -> None:
+    """It forgets the communicator that it has from its parent."""
+
+    def work(comm: runtime.Communicator) -> int:
+        child = os.fork()
+        if child == 0:
+            comm.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        time.sleep(0.2 * comm.rank)
+        return int(comm.all_reduce(np.array([1]))[0])
+
+    with Ranks(2, work, timeout="600 s") as ranks:
+        assert ranks.results() == [2, 2]
+
+
+def test_what_a_failure_needs_is_loaded_before_it() -> None:
+    program = """
+import sys
+import numpy as np
+import hocket as hk
+from hocket import runtime
+
+comm = runtime.connect("127.0.0.1:0", rank=0, size=1)
+comm.all_reduce(np.ones(3))
+before = {*sys.modules}
+comm.abort("no more data")
+try:
+    comm.all_reduce(np.ones(3))
+except hk.SpecError:
+    raise SystemExit("another error")
+except hk.TransportError as failure:
+    assert failure.code == "aborted", failure
+    assert isinstance(failure, hk.Error), failure
+    str(failure), repr(failure)
+left = comm.survivors("1 s")
+assert left.all_reduce(np.ones(3)).tolist() == [1, 1, 1]
+try:
+    left.all_reduce(np.ones(3), "or")
+except (hk.InfeasibleError, hk.VerificationError, hk.SimulationError):
+    raise SystemExit("another error")
+except hk.SpecError as error:
+    str(error)
+left.close()
+comm.close()
+print(*sorted({*sys.modules} - before))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr, done.stdout.strip()) == (0, "", "")
+
+
+@pytest.mark.slow
+def test_no_living_rank_is_blamed_on_a_busy_machine() -> None:
+    """Kills over TCP beside processes that take all there is: ``HOCKET_RUNTIME_KILLS`` says how many."""
+    random = np.random.default_rng(15)
+    spin = [sys.executable, "-c", "while True: pass"]
+    spinners = [subprocess.Popen(spin) for _ in range(4)]
+    told: Counter[tuple[str, bool]] = Counter()
+    try:
+        for _ in range(int(os.environ.get("HOCKET_RUNTIME_KILLS", "10"))):
+            victim = int(random.integers(4))
+            with Ranks(4, until_it_fails, transport="tcp", timeout="20 s") as ranks:
+                for rank in range(4):
+                    ranks.begins(rank)
+                time.sleep(float(random.uniform(0.0, 0.3)))
+                ranks.signal(victim, signal.SIGKILL)
+                for rank in {*range(4)} - {victim}:
+                    failure = ranks.ended(rank).failure
+                    assert failure is not None
+                    assert failure.culprit in (None, victim), failure
+                    told[failure.code, failure.culprit == victim] += 1
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()
+    print(dict(told))
+    assert told["died", True] >= 0.95 * told.total()
+
+
+def until_it_fails(comm: runtime.Communicator) -> None:
+    numbers = np.full(20_000, comm.rank, np.int64)
+    while True:
+        comm.all_reduce(numbers)
 
 
 def test_a_rank_that_never_comes_is_named() -> None:

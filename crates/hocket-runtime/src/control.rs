@@ -1,17 +1,32 @@
 //! A rank's connection to the store.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use crate::error::{Code, Failure};
+use crate::fork::{self, Kept};
 use crate::wire::{self, Frame, Member, Proof};
+
+/// How long the store may take to give a verdict: much longer than it collects reports, so that a busy machine does not
+/// change who is blamed.
+const VERDICT: Duration = Duration::from_secs(5);
 
 /// A connection to the store, as long as the rank is in the group.
 #[derive(Debug)]
 pub(crate) struct Control {
+    _kept: Kept,
     socket: TcpStream,
     arrived: Vec<u8>,
+    /// Ranks that have left the group.
+    left: BTreeSet<u32>,
+}
+
+/// Why a store was not reached, and whether that may change.
+struct Refusal {
+    why: String,
+    passes: bool,
 }
 
 impl Control {
@@ -24,25 +39,41 @@ impl Control {
             .map_err(|error| join(format!("is not an address: {}", crate::says(&error))))?
             .collect();
         let mut last = String::from("is not an address");
+        let mut pause = Duration::from_millis(10);
         loop {
             for each in &addresses {
                 let left = until.saturating_duration_since(Instant::now());
-                match TcpStream::connect_timeout(each, left.max(Duration::from_millis(1))) {
-                    Ok(socket) => return Self::greet(socket, secret, patience).map_err(join),
-                    Err(error) => last = crate::says(&error),
+                let left = left.max(Duration::from_millis(1));
+                let refused = |error| Refusal {
+                    why: crate::says(&error),
+                    passes: true,
+                };
+                let came = TcpStream::connect_timeout(each, left).map_err(refused);
+                match came.and_then(|socket| Self::greet(socket, secret, left)) {
+                    Ok(control) => return Ok(control),
+                    Err(refusal) if refusal.passes => last = refusal.why,
+                    Err(refusal) => return Err(join(refusal.why)),
                 }
             }
             if Instant::now() >= until {
                 let time = crate::seconds(patience);
                 return Err(join(format!("no store there within {time}: {last}")));
             }
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(Duration::from_millis(200));
         }
     }
 
-    fn greet(mut socket: TcpStream, secret: &[u8], patience: Duration) -> Result<Self, String> {
+    /// Greets who listens there. A store that is asked by too many at once closes connections without a word.
+    fn greet(mut socket: TcpStream, secret: &[u8], patience: Duration) -> Result<Self, Refusal> {
+        let never = |why: &str| {
+            Err(Refusal {
+                why: why.to_owned(),
+                passes: false,
+            })
+        };
         let ours = wire::challenge();
-        let mut exchange = || {
+        let mut exchange = || -> io::Result<Option<[Proof; 2]>> {
             socket.set_nodelay(true)?;
             socket.set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;
             socket.write_all(&wire::GREETING)?;
@@ -56,29 +87,38 @@ impl Control {
             socket.read_exact(answer.as_flattened_mut())?;
             Ok(Some(answer))
         };
-        let answer = exchange().map_err(|error: io::Error| match error.kind() {
-            io::ErrorKind::WouldBlock => {
-                "who listens there is no store: it says nothing".to_owned()
+        let answer = match exchange() {
+            Ok(answer) => answer,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return never("who listens there is no store: it says nothing");
             }
-            _ => {
+            Err(error) => {
                 let says = crate::says(&error);
-                format!(
-                    "who listens there is no store, or one of another version of hocket: {says}"
-                )
+                return Err(Refusal {
+                    why: format!(
+                        "who listens there is no store, is too busy, or is of another version of hocket: {says}"
+                    ),
+                    passes: true,
+                });
             }
-        })?;
-        let Some([theirs, proof]): Option<[Proof; 2]> = answer else {
-            return Err("who listens there is no store of this version of hocket".to_owned());
+        };
+        let Some([theirs, proof]) = answer else {
+            return never("who listens there is no store of this version of hocket");
         };
         if !wire::proves(secret, "store", &[&ours, &theirs], &proof) {
-            return Err("the store has another secret".to_owned());
+            return never("the store has another secret");
         }
         let answer = wire::prove(secret, "rank", &[&theirs, &ours]);
         let written = socket.write_all(&answer);
-        written.map_err(|error| crate::says(&error))?;
+        written.map_err(|error| Refusal {
+            why: crate::says(&error),
+            passes: true,
+        })?;
         Ok(Self {
+            _kept: fork::keep(&socket),
             socket,
             arrived: Vec::new(),
+            left: BTreeSet::new(),
         })
     }
 
@@ -130,25 +170,36 @@ impl Control {
 
     fn next(&mut self, ended: bool) -> Result<Option<Failure>, Failure> {
         let lost = || Failure::new(Code::StoreLost, "the store, where ranks meet, is gone");
-        match Frame::split(&self.arrived).map_err(|_| lost())? {
-            Some((Frame::Failed(failure), used)) => {
-                self.arrived.drain(..used);
-                Ok(Some(failure))
+        loop {
+            match Frame::split(&self.arrived).map_err(|_| lost())? {
+                Some((Frame::Failed(failure), used)) => {
+                    self.arrived.drain(..used);
+                    return Ok(Some(failure));
+                }
+                Some((Frame::Left { rank }, used)) => {
+                    self.arrived.drain(..used);
+                    self.left.insert(rank);
+                }
+                Some(_) => return Err(lost()),
+                None if ended => return Err(lost()),
+                None => return Ok(None),
             }
-            Some(_) => Err(lost()),
-            None if ended => Err(lost()),
-            None => Ok(None),
         }
     }
 
-    /// Waits a moment for the store to say what has happened.
-    pub fn await_verdict(&mut self, patience: Duration) -> Option<Failure> {
-        let until = Instant::now() + patience;
+    /// Whether the store has said that a rank has left.
+    pub fn has_left(&self, rank: u32) -> bool {
+        self.left.contains(&rank)
+    }
+
+    /// Tells the store something and waits for its verdict; `None` if it says nothing in time.
+    pub fn ask(&mut self, frame: &Frame) -> Option<Failure> {
+        self.say(frame);
+        let until = Instant::now() + VERDICT;
         loop {
             match self.poll() {
-                Ok(Some(failure)) => return Some(failure),
-                Err(_) => return None,
                 Ok(None) => {}
+                Ok(Some(failure)) | Err(failure) => return Some(failure),
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

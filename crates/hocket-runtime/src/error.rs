@@ -11,23 +11,25 @@ pub enum Code {
     Invalid = 0,
     /// The group could not be made.
     Join = 1,
-    /// A rank has died: its process ended, or its connection was reset.
+    /// A rank has died: its connection to the store ended, and it did not say that it leaves.
     Died = 2,
     /// A rank made no progress within the timeout.
     Stalled = 3,
     /// Ranks do different things: another plan, type, size or call.
     Mismatch = 4,
-    /// A rank gave up and said so.
+    /// A rank gave up or left, and said so.
     Aborted = 5,
     /// The store, where ranks meet, is gone.
     StoreLost = 6,
     /// The caller's program asked to stop waiting.
     Interrupted = 7,
+    /// A connection between two ranks broke, and neither is known to have died.
+    Lost = 8,
 }
 
 impl Code {
     /// Every code, by number.
-    pub const ALL: [Code; 8] = [
+    pub const ALL: [Code; 9] = [
         Code::Invalid,
         Code::Join,
         Code::Died,
@@ -36,6 +38,7 @@ impl Code {
         Code::Aborted,
         Code::StoreLost,
         Code::Interrupted,
+        Code::Lost,
     ];
 
     /// The name in programs, as `stalled`.
@@ -49,6 +52,7 @@ impl Code {
             Code::Aborted => "aborted",
             Code::StoreLost => "store_lost",
             Code::Interrupted => "interrupted",
+            Code::Lost => "lost",
         }
     }
 }
@@ -84,6 +88,14 @@ impl Failure {
             culprit,
             call,
             ..self
+        }
+    }
+
+    /// The same; of a wait that nobody else has judged, with the rank that was waited for.
+    pub(crate) fn awaiting(self, peer: u32) -> Self {
+        match (self.code, self.culprit, self.call) {
+            (Code::Stalled, None, 0) => self.of(Some(peer), 0),
+            _ => self,
         }
     }
 }

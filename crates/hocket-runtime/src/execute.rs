@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::agreement::Agreement;
 use crate::control::Control;
-use crate::error::{Code, Failure};
+use crate::error::Failure;
 use crate::links::{Links, Outgoing, Reading, Stream};
 use crate::number::{Dtype, Reduction, combine};
 #[cfg(target_os = "linux")]
@@ -24,8 +24,6 @@ use crate::wire::Header;
 
 /// How often a wait looks whether the caller wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long to wait for the store to say why a connection broke.
-const VERDICT: Duration = Duration::from_millis(50);
 
 /// Where a call's numbers are.
 #[derive(Clone, Copy, Debug)]
@@ -246,10 +244,16 @@ impl<'a> Execution<'a> {
         let comes = self.reads.iter().any(|key| open[key].has_more());
         if !comes && !self.uses.iter().any(|key| open[key].has_room()) {
             pipes.wait(rung, most.min(crate::memory::SLEEP));
-            if pipes.rung() == rung
-                && let Some(failure) = self.control.poll()?
-            {
-                return Err(failure);
+            if pipes.rung() == rung {
+                if let Some(failure) = self.control.poll()? {
+                    return Err(failure);
+                }
+                // Who has left has rung before, if it put anything into a ring.
+                if let Some(peer) = self.left_too_early()
+                    && pipes.rung() == rung
+                {
+                    return Err(crate::group::left(peer, self.call.agreement.call));
+                }
             }
         }
         for key in self.reads.clone() {
@@ -258,6 +262,15 @@ impl<'a> Execution<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A rank that has left, and from which something must still come, or to which something must go.
+    #[cfg(target_os = "linux")]
+    fn left_too_early(&self) -> Option<u32> {
+        let keys = self.uses.iter();
+        let mut left = keys.filter(|key| self.control.has_left(key.0));
+        left.find(|&key| self.needs(key) || !self.links.open[key].out.is_empty())
+            .map(|key| key.0)
     }
 
     /// Waits for sockets, and reads.
@@ -301,7 +314,7 @@ impl<'a> Execution<'a> {
             if readable && self.reads.binary_search(&key).is_ok() {
                 self.read(key)?;
             } else if readable && !self.links.open[&key].out.is_empty() {
-                return Err(self.broken(key.0, "was reset"));
+                return Err(self.broken(key.0, "it was reset"));
             }
         }
         Ok(())
@@ -482,13 +495,10 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Why a connection broke: what the store says, if it knows, or that the rank has died.
+    /// Why a connection broke: what the store says, if it knows.
     fn broken(&mut self, peer: u32, how: &str) -> Failure {
-        let verdict = self.control.await_verdict(VERDICT);
-        verdict.unwrap_or_else(|| {
-            let why = format!("rank {peer} has died: the connection to it {how}");
-            Failure::new(Code::Died, why).of(Some(peer), self.call.agreement.call)
-        })
+        let how = format!("the connection to rank {peer} broke: {how}");
+        crate::group::lost(self.call.agreement.call, peer, &how, self.control)
     }
 
     /// Nothing has moved for too long: whom this rank waits for, as far as it knows.

@@ -4,10 +4,8 @@ mod join;
 #[cfg(target_os = "linux")]
 mod shared;
 
-use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
-
 use hocket_core::collective::CollectiveKind;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::agreement::{Agreement, Way};
 use crate::control::Control;
@@ -23,13 +21,7 @@ pub use crate::window::Board;
 use crate::window::{Exchange, Window};
 use crate::wire::Frame;
 
-/// How long the store may take to say who stands still, beyond the time in which it collects reports.
-const VERDICT: Duration = Duration::from_millis(300);
-
 const NO_MEMORY: &str = "the ranks of the group share no memory";
-
-/// How long to wait for the store to say why a connection could not be made.
-const BROKEN: Duration = Duration::from_millis(50);
 
 /// What is called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +64,8 @@ pub struct Group {
     failure: Option<Failure>,
     /// Ranks that these were in the group that failed.
     old_ranks: Vec<u32>,
+    /// Forks that led to the process that joined.
+    forks: u64,
 }
 
 impl Group {
@@ -204,9 +198,14 @@ impl Group {
         let channels = loaded.channels(self.rank());
         let ended = self
             .connect_links(&channels, request.by_memory, &agreement, stop)
-            .map_err(|failure| match failure.code {
-                // The store may know why.
-                Code::Died => self.control.await_verdict(BROKEN).unwrap_or(failure),
+            .map_err(|failure| match (failure.code, failure.culprit) {
+                // What this rank says itself is of no call yet; the store may know why.
+                (Code::Lost, Some(peer)) if failure.call == 0 => {
+                    lost(agreement.call, peer, &failure.why, &mut self.control)
+                }
+                (Code::Stalled, Some(peer)) if failure.call == 0 => {
+                    stalled(agreement.call, &[peer], &mut self.control)
+                }
                 _ => failure,
             })
             .and_then(|()| {
@@ -344,6 +343,16 @@ impl Group {
         self.links.connect(channels, timeout, control, &mut look)
     }
 
+    /// Refuses a process that was forked off after the group was made: its connections are those of its parent.
+    fn belongs_here(&self) -> Result<(), Failure> {
+        if self.forks == crate::fork::generation() {
+            return Ok(());
+        }
+        let why =
+            "the process that joined the group has forked this one; let it join a group of its own";
+        Err(Failure::new(Code::Invalid, why))
+    }
+
     /// Opens a call.
     fn open(
         &mut self,
@@ -352,6 +361,7 @@ impl Group {
         request: &Request,
         way: Way,
     ) -> Result<Agreement, Failure> {
+        self.belongs_here()?;
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
@@ -424,6 +434,8 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
+        // A connection that is closed with something unread is reset, and some systems then forget what was sent.
+        let _ = self.control.poll();
         self.control.say(&Frame::Bye);
     }
 }
@@ -453,9 +465,29 @@ pub(crate) fn stalled(call: u64, awaited: &[u32], control: &mut Control) -> Fail
         call,
         awaited: awaited.to_vec(),
     };
-    control.say(&frame);
-    control.await_verdict(VERDICT).unwrap_or_else(|| {
-        let why = format!("{}: nothing came in time", crate::ranks(awaited));
-        Failure::new(Code::Stalled, why).of(awaited.first().copied(), call)
+    control.ask(&frame).unwrap_or_else(|| {
+        let waited = crate::ranks(awaited);
+        let why = format!("{waited}: nothing came in time, and the store does not say why");
+        Failure::new(Code::Stalled, why).of(None, call)
     })
+}
+
+/// Tells the store that a connection broke, and asks which rank has died. Whoever holds the other end may live: it lets go
+/// of its connections when it hears of a death.
+pub(crate) fn lost(call: u64, peer: u32, how: &str, control: &mut Control) -> Failure {
+    let frame = Frame::Lost {
+        call,
+        peer,
+        how: how.to_owned(),
+    };
+    control.ask(&frame).unwrap_or_else(|| {
+        let why = format!("{how}; the store does not say why");
+        Failure::new(Code::Lost, why).of(None, call)
+    })
+}
+
+/// A rank is waited for that has left.
+pub(crate) fn left(rank: u32, call: u64) -> Failure {
+    let why = format!("rank {rank} has left the group");
+    Failure::new(Code::Aborted, why).of(Some(rank), call)
 }

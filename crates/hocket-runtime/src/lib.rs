@@ -21,6 +21,7 @@ pub mod agreement;
 mod control;
 pub mod error;
 mod execute;
+mod fork;
 pub mod group;
 mod links;
 #[cfg(target_os = "linux")]

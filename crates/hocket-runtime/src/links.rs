@@ -399,19 +399,16 @@ impl Links {
         for &key in theirs {
             while !self.open.contains_key(&key) {
                 look()?;
+                if control.has_left(key.0) {
+                    return Err(crate::group::left(key.0, 0));
+                }
                 self.await_others(None, until, control)
-                    .map_err(|failure| match failure.code {
-                        Code::Stalled if failure.culprit.is_none() => failure.of(Some(key.0), 0),
-                        _ => failure,
-                    })?;
+                    .map_err(|failure| failure.awaiting(key.0))?;
             }
         }
         for (peer, stream, mut socket) in greeted {
             self.await_answer(&socket, until, control, look)
-                .map_err(|failure| match failure.code {
-                    Code::Stalled if failure.culprit.is_none() => failure.of(Some(peer), 0),
-                    _ => failure,
-                })?;
+                .map_err(|failure| failure.awaiting(peer))?;
             let mut answer = [0; wire::PROOF];
             let answered = socket
                 .set_read_timeout(Some(GREETING_TIME))
@@ -438,7 +435,7 @@ impl Links {
         let address = &self.members[peer as usize].address;
         let says = crate::says(error);
         let why = format!("cannot connect to rank {peer} at {address}: {says}");
-        Failure::new(Code::Died, why).of(Some(peer), 0)
+        Failure::new(Code::Lost, why).of(Some(peer), 0)
     }
 
     /// What both sides prove: the group, who connects to whom, and which stream it is.

@@ -14,6 +14,13 @@ pub(crate) fn wait(sockets: &mut [PollFd<'_>], most: Duration) {
     let _ = poll(sockets, Some(&time));
 }
 
+/// Whether there is something to read, or an end.
+pub(crate) fn is_readable(socket: &impl AsFd) -> bool {
+    let mut sockets = [PollFd::new(socket, PollFlags::IN)];
+    wait(&mut sockets, Duration::ZERO);
+    !sockets[0].revents().is_empty()
+}
+
 /// Waits until there is something to read, or a time is over.
 pub(crate) fn wait_readable(socket: &impl AsFd, most: Duration) {
     wait(&mut [PollFd::new(socket, PollFlags::IN)], most);

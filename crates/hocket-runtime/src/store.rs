@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::error::{Code, Failure};
+use crate::fork::{self, Kept};
 use crate::wire::{self, Frame, Member};
 
 /// How long a stranger may take to greet.
@@ -20,7 +21,9 @@ const GREETING_TIME: Duration = Duration::from_secs(2);
 /// Connections that may be greeting at once; more are closed.
 const MAX_STRANGERS: usize = 256;
 /// How long reports of ranks that wait are collected before one is blamed.
-const COLLECTING: Duration = Duration::from_millis(100);
+const COLLECTING: Duration = Duration::from_millis(250);
+/// How long the store may take to hear of a death, after a rank has lost a connection.
+const HEARING: Duration = Duration::from_secs(1);
 
 /// A store that serves in threads of its own until it is dropped.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub struct Store {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     listening: Option<JoinHandle<()>>,
+    /// Forks that led to the process in which it listens.
+    forks: u64,
 }
 
 impl Store {
@@ -52,6 +57,7 @@ impl Store {
             address,
             stop,
             listening: Some(listening),
+            forks: fork::generation(),
         })
     }
 
@@ -63,6 +69,9 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
+        if self.forks != fork::generation() {
+            return; // it is the parent's, and so is its thread
+        }
         self.stop.store(true, Ordering::Release);
         // A connection wakes the thread, which then sees that it is to stop.
         let mut own = self.address;
@@ -97,6 +106,7 @@ struct Room {
 
 struct Guest {
     member: Member,
+    _kept: Kept,
     socket: TcpStream,
     is_alive: bool,
 }
@@ -137,6 +147,7 @@ impl State {
 }
 
 fn serve(listener: &TcpListener, state: &Arc<State>, stop: &AtomicBool) {
+    let _kept = fork::keep(listener);
     for socket in listener.incoming() {
         if stop.load(Ordering::Acquire) {
             break;
@@ -148,6 +159,7 @@ fn serve(listener: &TcpListener, state: &Arc<State>, stop: &AtomicBool) {
         }
         let state = Arc::clone(state);
         std::thread::spawn(move || {
+            let _kept = fork::keep(&socket);
             let greeted = greet(&socket, &state.secret);
             state.strangers.fetch_sub(1, Ordering::AcqRel);
             if greeted.is_ok() {
@@ -214,8 +226,12 @@ fn receive(socket: &TcpStream, state: &State) -> io::Result<()> {
     let said_bye = loop {
         match Frame::receive(socket) {
             Ok(Frame::Bye) => break true,
-            Ok(Frame::Failed(failure)) => fail(&mut state.lock(), id, rank, &failure),
+            Ok(Frame::Failed(failure)) => {
+                fail(&mut state.lock(), id, rank, &failure);
+                state.changed.notify_all();
+            }
             Ok(Frame::Stalled { call, awaited }) => stalled(state, id, rank, call, awaited),
+            Ok(Frame::Lost { call, peer, how }) => lost(state, id, (rank, peer), call, &how),
             Ok(_) | Err(_) => break false,
         }
     };
@@ -224,7 +240,9 @@ fn receive(socket: &TcpStream, state: &State) -> io::Result<()> {
     if let Some(guest) = room.members.get_mut(&old_rank) {
         guest.is_alive = false;
     }
-    if !said_bye {
+    if said_bye {
+        room.tell_others(rank, &Frame::Left { rank });
+    } else {
         let why = format!("rank {rank} has died: its connection to the store ended");
         let failure = Failure::new(Code::Died, why).of(Some(rank), 0);
         fail(&mut rooms, id, rank, &failure);
@@ -260,6 +278,20 @@ impl Room {
             old,
             opened: Instant::now(),
         }
+    }
+
+    /// Tells something to all who are there but one.
+    fn tell_others(&self, but: u32, frame: &Frame) {
+        for (rank, guest) in self.members.values().enumerate() {
+            if rank as u32 != but && guest.is_alive {
+                let _ = frame.send(&guest.socket);
+            }
+        }
+    }
+
+    /// A rank, as it was when it joined.
+    fn guest(&self, rank: u32) -> Option<&Guest> {
+        self.members.values().nth(rank as usize)
     }
 
     /// The rank in this group of who joined with another.
@@ -356,6 +388,7 @@ fn enter(socket: &TcpStream, room: &mut Room, member: Member) -> Result<(), Fail
     })?;
     let guest = Guest {
         member,
+        _kept: fork::keep(&socket),
         socket,
         is_alive: true,
     };
@@ -444,12 +477,37 @@ fn fail(rooms: &mut Rooms, id: u64, by: u32, failure: &Failure) {
     if !room.is_full || std::mem::replace(&mut room.failed, true) {
         return;
     }
-    let frame = Frame::Failed(failure.clone());
-    for (rank, guest) in room.members.values().enumerate() {
-        if rank as u32 != by && guest.is_alive {
-            let _ = frame.send(&guest.socket);
+    room.tell_others(by, &Frame::Failed(failure.clone()));
+}
+
+/// Finds out why a rank has lost its connection to another. The store hears of a death by the end of a connection of its
+/// own; until then nobody is known to be dead, and the other may well live.
+fn lost(state: &State, id: u64, (rank, peer): (u32, u32), call: u64, how: &str) {
+    let since = Instant::now();
+    let mut rooms = state.lock();
+    let failure = loop {
+        let room = rooms.by_id.get(&id).filter(|room| !room.failed);
+        let Some(guest) = room.and_then(|room| room.guest(peer)) else {
+            return; // who asks has been told
+        };
+        if !guest.is_alive {
+            break crate::group::left(peer, call);
         }
-    }
+        // What the other has said last may still wait for the thread that reads it.
+        let hears = match crate::poll::is_readable(&guest.socket) {
+            true => 3 * HEARING,
+            false => HEARING,
+        };
+        let Some(rest) = hears.checked_sub(since.elapsed()) else {
+            let why = format!("rank {rank}: {how}; rank {peer} is still there");
+            break Failure::new(Code::Lost, why).of(None, call);
+        };
+        let rest = rest.min(Duration::from_millis(100));
+        let waited = state.changed.wait_timeout(rooms, rest);
+        rooms = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+    };
+    fail(&mut rooms, id, u32::MAX, &failure);
+    state.changed.notify_all();
 }
 
 /// Takes down who waits for whom; after a moment, the rank that others wait for and that does not wait itself is
@@ -489,7 +547,12 @@ fn stalled(state: &State, id: u64, rank: u32, call: u64, awaited: Vec<u32>) {
             }
         }
     };
-    let failure = Failure::new(Code::Stalled, why).of(culprit, call);
+    let gone = culprit.filter(|&rank| room.guest(rank).is_some_and(|guest| !guest.is_alive));
+    let failure = match gone {
+        Some(rank) => crate::group::left(rank, call),
+        None => Failure::new(Code::Stalled, why).of(culprit, call),
+    };
     // The rank that reported hears of it as well.
     fail(&mut rooms, id, u32::MAX, &failure);
+    state.changed.notify_all();
 }

@@ -88,7 +88,8 @@ impl Window {
             shelf: Shelf::default(),
             rank,
             ranks,
-            tick: 0,
+            // The words of a new window say 0: nobody has come yet.
+            tick: 1,
             spins: memory::spins(ranks),
         })
     }
@@ -146,23 +147,29 @@ impl Window {
             if let Some(failure) = meeting.control.poll()? {
                 return Err(failure);
             }
+            let late = self.late();
+            if let Some(&rank) = late.iter().find(|&&rank| meeting.control.has_left(rank)) {
+                return Err(crate::group::left(rank, meeting.agreement.call));
+            }
             self.meets_others(&meeting.agreement)?;
             if (meeting.stop)() {
                 return Err(Failure::new(Code::Interrupted, "the call was interrupted"));
             }
             if since.elapsed() >= meeting.timeout {
-                let is_late = |&rank: &u32| {
-                    let at = self
-                        .word(2 * APART + rank as usize * WORDS)
-                        .load(Ordering::Acquire);
-                    at != self.tick
-                };
-                let late: Vec<u32> = (0..self.ranks as u32).filter(is_late).collect();
                 let call = meeting.agreement.call;
                 return Err(crate::group::stalled(call, &late, meeting.control));
             }
         }
         Ok(())
+    }
+
+    /// Ranks that have not come to this tick.
+    fn late(&self) -> Vec<u32> {
+        let is_late = |&rank: &u32| {
+            let at = self.word(2 * APART + rank as usize * WORDS);
+            at.load(Ordering::Acquire) != self.tick
+        };
+        (0..self.ranks as u32).filter(is_late).collect()
     }
 
     /// Where a rank says what call it is at: a count that is odd while it writes, and what it has come for.

@@ -21,10 +21,10 @@ pub type Proof = [u8; PROOF];
 pub const MAX_FRAME: usize = 1 << 20;
 
 /// How a rank greets a store: whoever does not say this is a stranger.
-pub const GREETING: [u8; 8] = *b"hocket\x03S";
+pub const GREETING: [u8; 8] = *b"hocket\x04S";
 
 /// How a rank greets another.
-pub const LINK_GREETING: [u8; 8] = *b"hocket\x03L";
+pub const LINK_GREETING: [u8; 8] = *b"hocket\x04L";
 
 /// The answer to a challenge, by whoever knows the secret. `role` keeps an answer from being used elsewhere.
 pub fn prove(secret: &[u8], role: &str, parts: &[&[u8]]) -> Proof {
@@ -125,6 +125,20 @@ pub enum Frame {
     },
     /// A rank leaves and has nothing to complain of.
     Bye,
+    /// The connection of a rank to another broke; it asks which rank has died.
+    Lost {
+        /// The call.
+        call: u64,
+        /// The other rank.
+        peer: u32,
+        /// What happened to the connection, in words.
+        how: String,
+    },
+    /// A rank has left the group, and takes no part in further calls.
+    Left {
+        /// Which.
+        rank: u32,
+    },
 }
 
 struct Writer(Vec<u8>);
@@ -250,6 +264,16 @@ impl Frame {
                 awaited.iter().for_each(|&rank| out.short(rank));
             }
             Frame::Bye => out.0.push(6),
+            Frame::Lost { call, peer, how } => {
+                out.0.push(7);
+                out.number(*call);
+                out.short(*peer);
+                out.text(how);
+            }
+            Frame::Left { rank } => {
+                out.0.push(8);
+                out.short(*rank);
+            }
         }
         let len = (out.0.len() - 4) as u32;
         out.0[..4].copy_from_slice(&len.to_le_bytes());
@@ -300,6 +324,14 @@ impl Frame {
                 Frame::Stalled { call, awaited }
             }
             6 => Frame::Bye,
+            7 => Frame::Lost {
+                call: reader.number()?,
+                peer: reader.short()?,
+                how: reader.text()?,
+            },
+            8 => Frame::Left {
+                rank: reader.short()?,
+            },
             _ => return None,
         };
         reader.0.is_empty().then_some(frame)
@@ -452,15 +484,25 @@ mod tests {
             }),
             (any::<u64>(), prop::collection::vec(member(), 0..5))
                 .prop_map(|(id, members)| Frame::Table { id, members }),
-            (0..8usize, any::<Option<u16>>(), any::<u64>(), ".{0,50}").prop_map(
-                |(code, culprit, call, why)| {
+            (
+                0..Code::ALL.len(),
+                any::<Option<u16>>(),
+                any::<u64>(),
+                ".{0,50}"
+            )
+                .prop_map(|(code, culprit, call, why)| {
                     let culprit = culprit.map(u32::from);
                     Frame::Failed(Failure::new(Code::ALL[code], why).of(culprit, call))
-                }
-            ),
+                }),
             (any::<u64>(), prop::collection::vec(any::<u32>(), 0..9))
                 .prop_map(|(call, awaited)| Frame::Stalled { call, awaited }),
             Just(Frame::Bye),
+            (any::<u64>(), any::<u32>(), ".{0,50}").prop_map(|(call, peer, how)| Frame::Lost {
+                call,
+                peer,
+                how
+            }),
+            any::<u32>().prop_map(|rank| Frame::Left { rank }),
         ]
     }
 

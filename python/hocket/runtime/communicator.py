@@ -392,8 +392,7 @@ class Communicator:
         Pending
             Whose :meth:`~Pending.wait` gives the result.
         """
-        owner: object = getattr(method, "__self__", None)
-        if owner is not self:
+        if getattr(method, "__self__", None) is not self:
             raise SpecError("method", "is not of this communicator", "give comm.all_reduce")
         return self.start_work(lambda: method(*args, **keywords))
 
@@ -473,7 +472,9 @@ class Communicator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and not self._worker.is_idle:
+            self.abort(f"it raised {kind.__name__}")  # a call under way might wait for long
         self.close()
 
     def __repr__(self) -> str:
@@ -523,8 +524,7 @@ class Communicator:
         """Make a call now, after those that were started."""
         if plan is not None:
             instance_of(Plan, "plan", plan, "give what hk.plan gives")
-        if given.array.dtype.kind == "b":
-            op = OF_BOOLS.get(op, op)
+        op = OF_BOOLS.get(op, op) if given.array.dtype.kind == "b" else op
         source = self._apart(kind, source, result)
         call = _Call(kind, root, op, given.dtype, elements, source, result, plan)
         if self._worker.is_idle:

@@ -250,19 +250,20 @@ impl Execution<'_> {
         Ok(true)
     }
 
+    /// Whether something must still come over a stream.
+    pub(super) fn needs(&self, key: &(u32, u32)) -> bool {
+        let comes = self.inboxes.iter().any(|inbox| {
+            inbox.peer == key.0 && (inbox.begun < inbox.lengths.len() || inbox.wanted)
+        });
+        let cut = matches!(self.links.open[key].reading, Reading::Body { .. });
+        comes || cut || self.asks.contains(key)
+    }
+
     /// An error if a rank that is still needed has closed its connection.
     pub(super) fn check_ended(&mut self) -> Result<(), Failure> {
         for &key in &self.reads {
-            let stream = &self.links.open[&key];
-            if !stream.ended {
-                continue;
-            }
-            let needed = self.inboxes.iter().any(|inbox| {
-                inbox.peer == key.0 && (inbox.begun < inbox.lengths.len() || inbox.wanted)
-            });
-            let cut = matches!(stream.reading, Reading::Body { .. });
-            if needed || cut || self.asks.contains(&key) {
-                return Err(self.broken(key.0, "ended"));
+            if self.links.open[&key].ended && self.needs(&key) {
+                return Err(self.broken(key.0, "it ended"));
             }
         }
         Ok(())

@@ -101,6 +101,7 @@ impl Group {
             calls: 0,
             failure: None,
             old_ranks,
+            forks: crate::fork::generation(),
         };
         group.settle_window()?;
         Ok(group)
@@ -144,6 +145,7 @@ impl Group {
     /// # Errors
     /// [`Code::Join`] if the store is gone or no group comes together.
     pub fn shrink(&self, patience: Duration) -> Result<Self, Failure> {
+        self.belongs_here()?;
         let options = GroupOptions {
             patience,
             ..self.options.clone()

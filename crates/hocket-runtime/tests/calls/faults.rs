@@ -63,7 +63,7 @@ fn a_rank_that_leaves_or_stands_still_is_named_and_the_others_go_on() {
                 (Code::Stalled, Some(1)),
                 "{failure}"
             );
-            assert!(took < timeout + Duration::from_millis(500), "{took:?}");
+            assert!(took < Duration::from_secs(5), "{took:?}");
             let again = sum(&mut group, plan(&ring), 1000).expect_err("the group is dead");
             assert_eq!(again, failure);
             let mut left = group
@@ -265,7 +265,7 @@ fn strangers_are_closed_and_disturb_nobody() {
     for greeting in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         &[0; 4096],
-        b"hocket\x03Sxxxx",
+        b"hocket\x04Sxxxx",
         b"",
     ] {
         let mut stranger = TcpStream::connect(store.address()).expect("it listens");

@@ -19,6 +19,7 @@ use hocket_runtime::script::Loaded;
 use hocket_runtime::store::Store;
 
 mod faults;
+mod verdicts;
 #[cfg(target_os = "linux")]
 mod shared;
 
