@@ -392,7 +392,8 @@ class Communicator:
         Pending
             Whose :meth:`~Pending.wait` gives the result.
         """
-        if getattr(method, "__self__", None) is not self:
+        owner: object = getattr(method, "__self__", None)
+        if owner is not self:
             raise SpecError("method", "is not of this communicator", "give comm.all_reduce")
         return self.start_work(lambda: method(*args, **keywords))
 
@@ -527,10 +528,7 @@ class Communicator:
         op = OF_BOOLS.get(op, op) if given.array.dtype.kind == "b" else op
         source = self._apart(kind, source, result)
         call = _Call(kind, root, op, given.dtype, elements, source, result, plan)
-        if self._worker.is_idle:
-            self._run(call)
-        else:
-            self._in_order(lambda: self._run(call))
+        self._in_order(lambda: self._run(call))
 
     def _apart(self, kind: str, source: Bytes | None, result: Bytes | None) -> Bytes | None:
         """Give what is read, or a copy where the result would be written over what is still to be read."""
