@@ -82,9 +82,10 @@ class Ranks:
         assert found is not None
         return found
 
-    def begins(self, rank: int) -> None:
-        """Wait until a rank has joined; :meth:`ended` then says what came of it."""
-        assert self._said(rank, 60) is None
+    def begin(self) -> None:
+        """Wait until all ranks have joined."""
+        for rank in range(len(self.pipes)):
+            assert self._said(rank, 60) is None
 
     def _said(self, rank: int, timeout: float) -> Ended | None:
         assert self.pipes[rank].poll(timeout), f"rank {rank} hangs"

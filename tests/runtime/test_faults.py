@@ -200,7 +200,8 @@ def test_an_interrupted_rank_is_named_at_once(transport: str, where: str) -> Non
         comm.barrier()
 
     with Ranks(3, work, transport=transport, timeout="600 s") as ranks:
-        time.sleep(1.0)
+        ranks.begin()
+        time.sleep(0.5)
         ranks.signal(1, signal.SIGINT)
         assert "KeyboardInterrupt" in str(ranks.ended(1).error)
         for rank in (0, 2):
@@ -220,7 +221,8 @@ def test_a_killed_rank_is_named_though_a_child_of_it_lives_on(transport: str) ->
         return endless(comm)
 
     with Ranks(3, work, transport=transport, timeout="600 s") as ranks:
-        time.sleep(1.5)
+        ranks.begin()
+        time.sleep(0.5)
         ranks.signal(1, signal.SIGKILL)
         try:
             for found in ranks.results([0, 2]):
@@ -296,8 +298,7 @@ def test_no_living_rank_is_blamed_on_a_busy_machine() -> None:
         for _ in range(int(os.environ.get("HOCKET_RUNTIME_KILLS", "10"))):
             victim = int(random.integers(4))
             with Ranks(4, until_it_fails, transport="tcp", timeout="20 s") as ranks:
-                for rank in range(4):
-                    ranks.begins(rank)
+                ranks.begin()
                 time.sleep(float(random.uniform(0.0, 0.3)))
                 ranks.signal(victim, signal.SIGKILL)
                 for rank in {*range(4)} - {victim}:
