@@ -218,16 +218,17 @@ def test_a_killed_rank_is_named_though_a_child_of_it_lives_on(transport: str) ->
             with pytest.raises(hk.SpecError, match="has forked this one"):
                 comm.barrier()
             signal.pause()
-        return endless(comm)
+        return until_it_fails(comm)
 
     with Ranks(3, work, transport=transport, timeout="600 s") as ranks:
         ranks.begin()
         time.sleep(0.5)
         ranks.signal(1, signal.SIGKILL)
         try:
-            for found in ranks.results([0, 2]):
-                assert (found["code"], found["culprit"]) == ("died", 1)
-                assert found["right"]
+            for rank in (0, 2):
+                failure = ranks.ended(rank).failure
+                assert failure is not None
+                assert (failure.code, failure.culprit) == ("died", 1)
         finally:
             for process in ranks.processes:
                 assert process.pid is not None
