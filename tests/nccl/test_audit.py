@@ -171,6 +171,49 @@ def test_a_dump_is_a_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert hk.topology.load(matrix).link_bandwidth.tolist() == [100_000_000_000] * 2
 
 
+def matrix_of(links: int, gpus: int = 8) -> str:
+    """What ``nvidia-smi topo -m`` prints where an NVSwitch joins all GPUs."""
+    names = [f"GPU{gpu}" for gpu in range(gpus)]
+    cells = [["X" if a == b else f"NV{links}" for b in range(gpus)] for a in range(gpus)]
+    rows = ["\t".join([name, *row]) for name, row in zip(names, cells, strict=True)]
+    return "\n".join(["\t" + "\t".join(names), *rows, ""])
+
+
+@pytest.mark.parametrize(("links", "sums"), [(6, False), (12, False), (17, True), (18, True)])
+def test_switches_of_a_matrix_sum_where_gpus_are_of_hopper(
+    tmp_path: Path, links: int, sums: bool
+) -> None:
+    """A healthy H100 is above what rings can have, and no matrix says that it is one."""
+    matrix = tmp_path / "machine.txt"
+    matrix.write_text(matrix_of(links))
+    network = hk.topology.load(matrix)
+    assert bool(network.switch_offloads) == sums
+    if links == 18:
+        pick = hk.nccl.predict("all-reduce", matrix, size="1 GiB")
+        bound = hk.bound(network, hk.collective_on("all-reduce", network, "1 GiB"))
+        assert pick.algorithm == "nvls"
+        assert bound.time_ps < 2 * (1 << 30) * 7 / 8 / 480e9 * 1e12
+
+
+@pytest.mark.parametrize("name", ["machine", "machine.topo", "machine.log"])
+def test_a_machine_is_known_by_what_is_in_its_file(tmp_path: Path, name: str) -> None:
+    for text in (matrix_of(18), "\x1b[4m" + matrix_of(18), dumps.DGX_H100.topology()):
+        file = tmp_path / name
+        file.write_text(text)
+        assert hk.topology.load(file).npu_count == 8
+
+
+def test_one_channel_is_no_several(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    matrix = tmp_path / "pairs.txt"
+    matrix.write_text(
+        "\tGPU0\tGPU1\tGPU2\tGPU3\n"
+        "GPU0\t X \tNV12\tSYS\tSYS\nGPU1\tNV12\t X \tSYS\tSYS\n"
+        "GPU2\tSYS\tSYS\t X \tNV12\nGPU3\tSYS\tSYS\tNV12\t X \n"
+    )
+    assert run(["compare", "all-reduce", "-t", str(matrix), "-s", "1MB"]) == 0
+    assert "on 1 channel and predicts this" in capsys.readouterr().out
+
+
 def test_bridged_pairs_share_the_link_between_processors(tmp_path: Path) -> None:
     """All that one pair has goes to the other over one link of 16 GB/s, whatever the plan."""
     matrix = tmp_path / "pairs.txt"

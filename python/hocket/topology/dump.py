@@ -6,18 +6,35 @@ that :mod:`hocket.topology.defaults` has for each medium, as no such file states
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from hocket import _core
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
-from hocket.files.foreign import check_foreign
+from hocket.files.foreign import HEAD, check_foreign
 from hocket.files.raw import read_bytes
 from hocket.topology.defaults import LATENCY_PS
 from hocket.topology.spec import LinkSpec, OffloadSpec, TopologySpec
 
 _WHAT = "what NCCL writes to NCCL_TOPO_DUMP_FILE, or what nvidia-smi topo -m prints"
+_MATRIX = re.compile(rb"^(?:\x1b\[[0-9;]*m|[ \t])*GPU0[ \t\x1b]", re.MULTILINE)
+"""How the head of a matrix begins."""
+_BEFORE_HOPPER = 12
+"""NVLinks that GPUs have at most whose NVSwitches do not sum."""
+
+
+def is_dump(path: Path) -> bool:
+    """Say whether a file begins as those that :func:`read_system` reads, whatever its name."""
+    if not path.is_file():  # what comes through a pipe can be read once
+        return False
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
+    except OSError:
+        return False
+    return head.lstrip().startswith(b"<") or _MATRIX.search(head) is not None
 
 
 def read_system(path: Path) -> _core.nccl.System:
@@ -60,7 +77,7 @@ def spec_from_systems(
         raise error.but(origin=origin or None) from None
     names, count = network.names, network.npus
     groups = tuple(tuple(names[npu] for npu in node) for node in network.nodes)
-    sums = tuple(names[switch] for switch in network.sums)
+    sums, assumed = _sums(systems, network)
     media = sorted({medium for *_, medium in network.links})
     notes = [f"latency of {medium}: {LATENCY_PS[medium][1]}" for medium in media]
     spec = TopologySpec(
@@ -73,11 +90,28 @@ def spec_from_systems(
         ),
         groups=groups if len(groups) > 1 else (),
         offloads=(OffloadSpec(sums, ("sum", "multicast")),) if sums else (),
-        notes=(*network.notes, *notes),
+        notes=(*network.notes, *assumed, *notes),
         origin=origin,
         gpu=_gpu(systems),
     )
     return spec, network
+
+
+def _sums(
+    systems: Sequence[_core.nccl.System], network: _core.nccl.Network
+) -> tuple[tuple[str, ...], list[str]]:
+    """Name the switches that sum and multicast, and say by what where no file says which GPUs these are."""
+    gpus = [gpu for system in systems for gpu in system.gpus]
+    is_told = any(gpu[2] > 0 or gpu[3] is not None for gpu in gpus)
+    if is_told or max(gpu[4] for gpu in gpus) <= _BEFORE_HOPPER:
+        return tuple(network.names[switch] for switch in network.sums), []
+    ends = {dst for _, dst, _, medium in network.links if medium == "nvswitch"}
+    names = tuple(network.names[switch] for switch in sorted(ends) if switch >= network.npus)
+    note = (
+        "the matrix does not say whether NVSwitches sum: those of GPUs with more than "
+        f"{_BEFORE_HOPPER} NVLinks, Hopper and later, do"
+    )
+    return names, [note] if names else []
 
 
 def _gpu(systems: Sequence[_core.nccl.System]) -> str | None:
