@@ -272,7 +272,8 @@ def _pick(nccl: NcclPrediction) -> str:
     below = "" if nccl.below_bound is None else f"; it stands below the bound: {nccl.below_bound}"
     return (
         f"{nccl.library} {nccl.version} picks {nccl.algorithm} with {nccl.protocol} on "
-        f"{nccl.channels} channels and predicts this; {plan} is the plan, without its protocol{below}"
+        f"{counted(nccl.channels, 'channel')} and predicts this; "
+        f"{plan} is the plan, without its protocol{below}"
     )
 
 

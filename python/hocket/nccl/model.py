@@ -138,7 +138,7 @@ def generation_of(hardware: Hardware) -> Generation:
     Raises
     ------
     InfeasibleError
-        If no GPU of NVIDIA has such NVLinks.
+        If no GPU of NVIDIA has such NVLinks, as where all are on PCI.
     """
     bandwidth = hardware.most or hardware.bandwidth
     for most, found in ((160, "volta"), (310, "ampere"), (460, "hopper"), (910, "blackwell")):
@@ -146,7 +146,7 @@ def generation_of(hardware: Hardware) -> Generation:
             return GENERATIONS[found]
     raise InfeasibleError(
         "gpu",
-        f"no NVIDIA GPU has {bandwidth / _G:g} GB/s of NVLink",
+        f"its links, {bandwidth / _G:.5g} GB/s from a GPU, do not tell which GPU that is",
         f"say which it is: {', '.join(GENERATIONS)}, one such as sm86, or for RCCL mi250 or mi300x",
     )
 
