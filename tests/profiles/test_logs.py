@@ -433,6 +433,14 @@ def test_times_in_place_alone_are_asked_for(tmp_path: Path) -> None:
     assert len(read_recording(path, in_place=True).calls) == 2
 
 
+def test_times_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    lines = [re.sub(r"\b90\.00?\b", "  nan", line) for line in GOOD]
+    assert lines != GOOD
+    path.write_text("\n".join(lines))
+    assert read_recording(path).left_out == {"that are no numbers": 1, "in place": 2}
+
+
 def test_messages_of_the_library_are_no_lines_of_a_table() -> None:
     """They have commas, which tables are told by, and numbers."""
     said = [

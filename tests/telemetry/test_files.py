@@ -45,6 +45,11 @@ def test_a_log_of_nccl_tests(tmp_path: Path) -> None:
     assert [each.seconds for each in other.calls] == pytest.approx([106e-6, 180e-6])
 
 
+def test_parts_that_are_copied_byte_by_byte_are_left_out(tmp_path: Path) -> None:
+    text = "collective,gpus,nodes,bytes,time_us\nalltoall,8,1,1024,30\nalltoall,8,1,64,90\n"
+    assert read(tmp_path, text).left_out == {"whose parts are no multiples of 16 bytes": 1}
+
+
 def test_a_table_leaves_out_algorithms_that_were_told(tmp_path: Path) -> None:
     text = "collective,gpus,nodes,bytes,time_us,algo\nall_reduce,8,1,8,30,auto\nall_reduce,8,1,8,9,ring\n"
     found = read(tmp_path, text)

@@ -449,6 +449,8 @@ def _times(run: _Run, origin: str, others: Counter[str]) -> Iterator[LogTime]:
         check_row(row, program, (name, npus), at)
         for time in row.times if row.size else ():
             if time.text in NONE:
+                if time.text != "N/A":
+                    others["that are no numbers"] += 1
                 continue
             wrong = time.wrong or ("out of bounds in this run" if is_all_wrong else "")
             seconds = microseconds(time.text, "time", at)

@@ -83,7 +83,7 @@ class Measurement:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether its parts are whole cache lines; libraries copy others byte by byte."""
+        """Whether its parts are multiples of 16 bytes; libraries copy others byte by byte."""
         return self.kind != "all-to-all" or self.size // self.npus % _WHOLE_COPIES == 0
 
 

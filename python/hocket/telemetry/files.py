@@ -157,7 +157,7 @@ def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recordin
     wanted = usual.only(in_place=in_place)
     left_out["in place" if not in_place else "out of place"] = len(usual) - len(wanted)
     kept = [row for row in wanted if row.is_aligned]
-    left_out["of parts that are no whole cache lines"] = len(wanted) - len(kept)
+    left_out["whose parts are no multiples of 16 bytes"] = len(wanted) - len(kept)
     said = {why: count for why, count in left_out.items() if count}
     return Recording(name, "nccl-tests", RUN, tuple(map(_call, kept)), said)
 
