@@ -433,6 +433,22 @@ def test_times_in_place_alone_are_asked_for(tmp_path: Path) -> None:
     assert len(read_recording(path, in_place=True).calls) == 2
 
 
+@pytest.mark.parametrize("form", ["2.4", "2.18", "rccl, in place"])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_line_that_was_cut_between_values_is_told(form: str, is_named: bool) -> None:
+    """Its times would else be read from other columns."""
+    lines = [
+        line for line in Run("all_reduce", form=form).lines() if is_named or "_perf" not in line
+    ]
+    last = max(i for i, line in enumerate(lines) if re.match(r" *\d+ +\d+ +[a-z]", line))
+    for gone in (1, 2, 3):
+        cut = " ".join(lines[last].split()[:-gone])
+        with pytest.raises(
+            hk.SpecError, match=f"line {last + 1}: .*leave lines out that were cut off"
+        ):
+            read([*lines[:last], cut])
+
+
 def test_times_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "run.txt"
     lines = [re.sub(r"\b90\.00?\b", "  nan", line) for line in GOOD]

@@ -168,7 +168,10 @@ class _Ranks:
 
 @dataclass
 class _Run:
-    """A table and what was said before and after it; ``is_told`` if the program, or a title, named it."""
+    """A table and what was said before and after it.
+
+    The program, or a title, named it if ``is_told``; ``width`` is how many values a row has.
+    """
 
     line: int
     columns: list[str]
@@ -179,6 +182,7 @@ class _Run:
     is_mixed: bool
     concluded: str | None = None
     is_failed: bool = False
+    width: int = 0
     rows: list[Row] = field(default_factory=list)
 
 
@@ -362,7 +366,11 @@ class _Reader:
                 raise SpecError(None, "no line before says what its columns are", right, where)
             return
         try:
+            if len(words) < run.width:  # columns may be empty, but of all rows alike
+                why = f"has {len(words)} values, and lines before it {run.width}"
+                raise SpecError(None, why, "leave lines out that were cut off", where)
             run.rows.append(_row(number, words, run, where))
+            run.width = len(words)
         except SpecError:
             if is_usual:
                 raise
