@@ -115,13 +115,20 @@ def test_from_sweeps(tmp_path: Path) -> None:
 def test_sweeps_that_do_not_fit(tmp_path: Path) -> None:
     file = tmp_path / "sweep.csv"
     file.write_text(SWEEP)
-    with pytest.raises(hk.SpecError, match="8 GPUs on 1 nodes were measured"):
+    with pytest.raises(hk.SpecError, match="8 GPUs on 1 node were measured"):
         hk.nccl.tuner_table("dgx_a100_2box", measured=[file])
     file.write_text(
         "\n".join(line for line in SWEEP.splitlines() if "tree" not in line and "ring" not in line)
     )
     with pytest.raises(hk.SpecError, match="no line says which algorithm"):
         hk.nccl.tuner_table("dgx_a100_1box", measured=[file])
+    for wrong, why in (
+        ("tree,ll", "no algorithm 'tree2'"),
+        ("ring,simple", "no protocol 'simple2'"),
+    ):
+        file.write_text(SWEEP.replace(wrong, "tree2,ll" if "tree2" in why else "ring,simple2"))
+        with pytest.raises(hk.SpecError, match=f"sweep.csv: measured: there is {why}; "):
+            hk.nccl.tuner_table("dgx_a100_1box", measured=[file])
     with pytest.raises(hk.SpecError, match="not a list of files"):
         hk.nccl.tuner_table("dgx_a100_1box", measured=str(file))
 

@@ -105,7 +105,8 @@ class OfNccl:
         typer.Option(
             "--measured",
             metavar="FILE",
-            help="Of nccl-tuner: a sweep of nccl-tests with NCCL_ALGO and NCCL_PROTO set; may be repeated.",
+            help="Of nccl-tuner: a table (.csv) of sweeps with the columns algo and proto, which say what "
+            "NCCL_ALGO and NCCL_PROTO were; may be repeated.",
         ),
     ] = None
 

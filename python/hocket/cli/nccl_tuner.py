@@ -42,7 +42,8 @@ def write(
         typer.Option(
             "--measured",
             metavar="FILE",
-            help="A sweep of nccl-tests with NCCL_ALGO and NCCL_PROTO set; may be repeated.",
+            help="A table (.csv) of sweeps with the columns algo and proto, which say what NCCL_ALGO and "
+            "NCCL_PROTO were; may be repeated.",
         ),
     ] = None,
     profile: Annotated[

@@ -32,6 +32,7 @@ from hocket.profiles.prediction import predict_on
 from hocket.profiles.profile import as_profile
 from hocket.topology.dump import place_in
 from hocket.topology.sources import TopologyLike
+from hocket.units import counted, shown
 
 if TYPE_CHECKING:
     from hocket.nccl.data import TunerData
@@ -52,6 +53,9 @@ _TO_FILE = {
 }
 _FROM_FILE = {name: kind for kind, name in _TO_FILE.items()}
 _PROTOCOLS = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
+_PICKED = ("ring", "tree", "nvls", "nvls-tree", "pat")
+_NOT_PICKED = ("collnet", "msccl")
+"""How algorithms begin that are measured, but no tuner may pick here."""
 _NVLS_CHANNELS = 16
 
 Pick = tuple[str, str]
@@ -344,26 +348,47 @@ def _sweeps(
     for file in files:
         told = 0
         for row in read_sweeps(file).rows:
-            name, protocol = _name(row.algorithm), row.protocol.lower()
-            if row.kind not in KINDS or name is None or protocol not in _PROTOCOLS:
+            if row.kind not in KINDS or not _is_told(row, str(file)):
                 continue
             if (row.npus, row.nodes) != (npus, nodes):
-                what = f"{row.npus} GPUs on {row.nodes} nodes were measured"
+                what = f"{row.npus} GPUs on {counted(row.nodes, 'node')} were measured"
                 why = f"{what}, the topology has {npus} on {nodes}"
                 raise SpecError("measured", why, "give its own topology", origin=str(file))
             told += 1
             found.setdefault(row.kind, []).append(row)
         if not told:
             why = "no line says which algorithm and protocol ran"
-            right = "measure with NCCL_ALGO and NCCL_PROTO set; a table has columns algo and proto"
+            right = (
+                "give a table whose columns algo and proto say what NCCL_ALGO and NCCL_PROTO were"
+            )
             raise SpecError("measured", why, right, origin=str(file))
     return found
+
+
+def _is_told(row: Measurement, origin: str) -> bool:
+    """Say whether a row says by which algorithm and protocol it was measured, and a tuner may pick them.
+
+    Raises
+    ------
+    SpecError
+        If NCCL has no such algorithm or protocol.
+    """
+    algorithm, protocol = row.algorithm, row.protocol.lower()
+    if algorithm.startswith("auto") or protocol == "auto":
+        return False
+    if protocol not in _PROTOCOLS:
+        why = f"there is no protocol {shown(row.protocol)}"
+        raise SpecError("measured", why, "protocols are LL, LL128 and Simple", origin)
+    if _name(algorithm) is None and not algorithm.startswith(_NOT_PICKED):
+        right = f"algorithms are {', '.join(_PICKED)}"
+        raise SpecError("measured", f"there is no algorithm {shown(algorithm)}", right, origin)
+    return _name(algorithm) is not None
 
 
 def _name(algorithm: str) -> str | None:
     known = {"nvlstree": "nvls-tree", "collnetdirect": "collnet-direct"}
     name = known.get(algorithm, algorithm)
-    return name if name in ("ring", "tree", "nvls", "nvls-tree", "pat") else None
+    return name if name in _PICKED else None
 
 
 def _measured(rows: Sequence[Measurement]) -> list[tuple[int, int, Pick]]:
