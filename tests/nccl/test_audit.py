@@ -212,6 +212,9 @@ def test_one_channel_is_no_several(tmp_path: Path, capsys: pytest.CaptureFixture
     )
     assert run(["compare", "all-reduce", "-t", str(matrix), "-s", "1MB"]) == 0
     assert "on 1 channel and predicts this" in capsys.readouterr().out
+    assert run(["check", str(matrix)]) == 0
+    # A matrix may have NICs, which are not read.
+    assert "of a machine: 4 GPUs with 12 links each\n" in capsys.readouterr().out
 
 
 def test_bridged_pairs_share_the_link_between_processors(tmp_path: Path) -> None:
@@ -277,7 +280,7 @@ def test_bad_files(
 
 def test_other_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topology, graph = files(tmp_path, dumps.PCI_T4)
-    assert "3 files are not topologies and graphs in pairs" in refused(
+    assert "3 files cannot be topologies and graphs in pairs" in refused(
         [topology, graph, topology], capsys
     )
     assert "that is a file of graphs" in refused([graph, topology], capsys)

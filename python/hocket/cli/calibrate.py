@@ -27,6 +27,7 @@ from hocket.profiles.section import with_profile
 from hocket.topology import machines
 from hocket.topology.build import build_topology
 from hocket.topology.spec import TopologySpec
+from hocket.units import counted
 
 
 def calibrate(
@@ -108,9 +109,8 @@ def _check(sweeps: list[Sweeps], npus: int, nodes: int) -> None:
         for row in sweep:
             most = npus // nodes
             if row.nodes > nodes or row.npus // row.nodes > most:
-                why = (
-                    f"has {row.npus} NPUs on {row.nodes} nodes; the topology has {npus} on {nodes}"
-                )
+                own = f"{row.npus} NPUs on {counted(row.nodes, 'node')}"
+                why = f"has {own}; the topology has {npus} on {nodes}"
                 right = "give the topology of the machine that was measured"
                 raise SpecError(None, why, right, origin=sweep.name)
 

@@ -13,7 +13,7 @@ from hocket.cli.table import NEVER, Table
 from hocket.errors import SpecError
 from hocket.nccl.report import Audit, audit
 from hocket.plans.synthesis import PlanOptions
-from hocket.units import format_size, format_time_ps
+from hocket.units import counted, format_size, format_time_ps
 
 Files = Annotated[
     list[str],
@@ -69,7 +69,9 @@ def pairs(files: list[str]) -> tuple[list[str], list[str]]:
     """
     if len(files) % 2:
         right = "give TOPOLOGY GRAPH, and of several nodes both of each"
-        raise SpecError(None, f"{len(files)} files are not topologies and graphs in pairs", right)
+        raise SpecError(
+            None, f"{counted(len(files), 'file')} cannot be topologies and graphs in pairs", right
+        )
     return files[::2], files[1::2]
 
 

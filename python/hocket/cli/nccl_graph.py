@@ -13,7 +13,7 @@ from hocket.cli.numbers import percent
 from hocket.errors import SpecError
 from hocket.nccl.design import GraphDesign, design_graphs
 from hocket.nccl.machine import load_machine
-from hocket.units import format_time_ps
+from hocket.units import counted, format_time_ps
 
 
 def graph(
@@ -62,7 +62,9 @@ def _print(design: GraphDesign, written: tuple[Path, ...]) -> None:
     near = f"GPUs {ring.type_intra}"
     if len(design.machine.nodes) > 1:
         near += f", NICs {ring.type_inter}"
-    console.print(f"{len(ring.channels)} channels of {ring.speed_intra:.4g} GB/s; {near}")
+    console.print(
+        f"{counted(len(ring.channels), 'channel')} of {ring.speed_intra:.4g} GB/s; {near}"
+    )
     time, bound = design.run.time_ps, design.run.lower_bound.time_ps
     over = percent(time / bound - 1)
     what = "an all-reduce of 1 GiB along the rings"

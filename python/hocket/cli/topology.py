@@ -22,7 +22,7 @@ from hocket.topology.costs import cost_of, costs_from_file
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.warnings import warnings_of
-from hocket.units import format_bandwidth, format_time_ps
+from hocket.units import counted, format_bandwidth, format_time_ps
 
 if TYPE_CHECKING:
     from hocket.cli.data import LinkData, OffloadData, TopologyData
@@ -146,7 +146,7 @@ def _facts(network: _core.Topology, found: _core.Inspection) -> list[tuple[str, 
             ("connected", f"no: {found.unreachable[0]} does not reach {found.unreachable[1]}")
         )
     if found.diameter_hops is not None:
-        facts.append(("diameter", f"{found.diameter_hops} links"))
+        facts.append(("diameter", counted(found.diameter_hops, "link")))
     if found.diameter_latency_ps is not None:
         facts.append(("diameter in latency", format_time_ps(found.diameter_latency_ps)))
     facts.append(("switching", network.switching))

@@ -18,6 +18,7 @@ from hocket.nccl.design import design_along
 from hocket.nccl.machine import Leg, Machine
 from hocket.nccl.tuner import tuner_table
 from hocket.simulation.run import simulate
+from hocket.units import counted
 
 if TYPE_CHECKING:
     from hocket.plans.plan import Plan
@@ -66,7 +67,7 @@ def write_graphs(
         f"{100 * (time / bound - 1):.1f}% above the lower bound"
     )
     summary = (
-        f"NCCL's graphs: {len(ring.channels)} channels of {ring.speed_intra:.4g} GB/s, from "
+        f"NCCL's graphs: {counted(len(ring.channels), 'channel')} of {ring.speed_intra:.4g} GB/s, from "
         f"{len(rings)} ring{'s'[: len(rings) != 1]} of the plan; trees along the same orders"
     )
     return Written(files, summary, tuple(notes), design.warnings)

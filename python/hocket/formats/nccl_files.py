@@ -17,7 +17,7 @@ from hocket.nccl.findings import uneven_links
 from hocket.nccl.graphs import ID, Graph
 from hocket.nccl.machine import Machine, load_machine
 from hocket.nccl.report import pick_graph, plan_graph
-from hocket.units import shown
+from hocket.units import counted, shown
 
 if TYPE_CHECKING:
     from hocket.plans.plan import Plan
@@ -176,12 +176,14 @@ def judge_machine(
     gpus, nets = len(system.gpus), len(system.nets)
     links = sorted({gpu[4] for gpu in system.gpus})
     many = str(links[0]) if len(links) == 1 else f"{links[0]} to {links[-1]}"
-    what = f"{gpus} GPU{'s'[: gpus != 1]} with {many} links each"
+    what = f"{counted(gpus, 'GPU')} with {many} links each"
+    if is_dump:
+        what += f", {counted(nets, 'NIC')}"
     source = "NCCL's dump" if is_dump else "nvidia-smi's matrix"
     have = partial_devs([gpu[0] for gpu in system.gpus])
     return Judgement(
-        f"{source} of a machine: {what}, {nets} NIC{'s'[: nets != 1]}",
-        f"it is a topology: {machine.topology.link_count} links",
+        f"{source} of a machine: {what}",
+        f"it is a topology: {counted(machine.topology.link_count, 'link')}",
         notes=(*uneven_links(machine), *machine.spec.notes),
         warnings=(f"the dump {OF_SOME.format(have)}",) if have else (),
     )

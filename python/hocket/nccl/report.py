@@ -25,7 +25,7 @@ from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.hardware import Hardware
 from hocket.simulation.run import Run, simulate
-from hocket.units import Quantity
+from hocket.units import Quantity, counted
 
 if TYPE_CHECKING:
     from hocket.nccl.data import AuditData
@@ -244,8 +244,8 @@ def _below(entries: Sequence[AuditEntry], bound: _core.Bound) -> Iterator[str]:
     for each in entries:
         if each.predicted is not None and each.predicted.seconds * 1e12 < bound.time_ps:
             why = by_latency("the model", each.predicted, bound) or (
-                f"the graph file counts {each.channels} channels of {each.speed * 1e-9:.4g} GB/s, more "
-                f"than the network carries ({bound.witness})"
+                f"the graph file counts {counted(each.channels, 'channel')} of {each.speed * 1e-9:.4g} "
+                f"GB/s, more than the network carries ({bound.witness})"
             )
             yield f"{each.algorithm} is predicted below the bound: {why}"
 
