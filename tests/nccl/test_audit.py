@@ -211,7 +211,13 @@ def test_one_channel_is_no_several(tmp_path: Path, capsys: pytest.CaptureFixture
         "GPU2\tSYS\tSYS\t X \tNV12\nGPU3\tSYS\tSYS\tNV12\t X \n"
     )
     assert run(["compare", "all-reduce", "-t", str(matrix), "-s", "1MB"]) == 0
-    assert "on 1 channel and predicts this" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "on 1 channel and predicts this" in printed.out
+    assert "hocket: pairs: the matrix does not say what an NVLink carries" in printed.err
+    given = ["nccl", "predict", "-t", str(matrix), "-s", "1MB"]
+    for more, is_said in (["--json"], True), (["--quiet"], False):
+        assert run([*given, *more]) == 0
+        assert ("25 GB/s each way is assumed" in capsys.readouterr().err) == is_said
     assert run(["check", str(matrix)]) == 0
     # A matrix may have NICs, which are not read.
     assert "of a machine: 4 GPUs with 12 links each\n" in capsys.readouterr().out

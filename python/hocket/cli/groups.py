@@ -90,8 +90,11 @@ class Network:
     failed: options.Failed = None
 
     def spec(self) -> TopologySpec:
-        """Read what is said of the network, before anything is built."""
-        return options.read_spec(self.topology, self.bandwidth, self.latency, self.failed)
+        """Read what is said of the network, before anything is built; say what its file leaves open."""
+        spec = options.read_spec(self.topology, self.bandwidth, self.latency, self.failed)
+        for line in spec.assumed:
+            options.aside(f"{spec.name}: {line}")
+        return spec
 
     def build(self) -> _core.Topology:
         """Make the network."""

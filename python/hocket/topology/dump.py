@@ -93,6 +93,7 @@ def spec_from_systems(
         notes=(*network.notes, *assumed, *notes),
         origin=origin,
         gpu=_gpu(systems),
+        assumed=(*network.notes, *assumed),
     )
     return spec, network
 

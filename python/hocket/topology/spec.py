@@ -169,6 +169,8 @@ class TopologySpec:
         What its parts cost.
     gpu
         What its NPUs are, as a dump of NCCL or RCCL states it: ``"sm80"``, ``"gfx942"``.
+    assumed
+        Those of the notes without which bandwidths mean little: what the file leaves open.
     lines
         Lines of a file by their places, for messages: of what has failed, of groups and of offload.
     """
@@ -193,6 +195,7 @@ class TopologySpec:
     profile: ProfileSpec | None = None
     costs: CostsSpec | None = None
     gpu: str | None = None
+    assumed: tuple[str, ...] = ()
     lines: Mapping[tuple[str | int, ...], int] = field(
         default_factory=dict, compare=False, repr=False
     )
