@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.nccl import dumps
 from tests.profiles.test_logs import Run, with_prefix
 from tests.telemetry.recordings import flight, flight_entry, inspector_call, lines, log
 
@@ -84,6 +85,39 @@ def test_what_is_wrong_is_said_in_a_line(
     assert words in done.err
     assert done.err.count("\n") == 1
     assert [path.name for path in folder.iterdir()] == ["recording"]
+
+
+@pytest.mark.parametrize("machine", [dumps.DGX_H100, dumps.PCI_T4])
+def test_a_profile_is_written_with_the_network_of_a_dump(
+    hocket: Any, folder: Path, machine: dumps.Made
+) -> None:
+    (folder / "topo.xml").write_text(machine.topology())
+    sizes = [(8192 << (3 * step), 30e-6 * 2**step) for step in range(6)]
+    (folder / "log.txt").write_text(log("all_reduce", sizes, machine.gpus, 1))
+    assert hocket("calibrate", "log.txt", "-t", "topo.xml", "-o", "mine.yml").code == 0
+    old, new = hk.topology.load("topo.xml"), hk.topology.load("mine.yml")
+    for what in ("device_names", "switch_offloads", "groups"):
+        assert getattr(old, what) == getattr(new, what)
+    facts = ("link_src", "link_dst", "link_bandwidth", "link_latency_ps")
+    links = [
+        sorted(zip(*(getattr(net, fact).tolist() for fact in facts), strict=True))
+        for net in (old, new)
+    ]
+    assert links[0] == links[1]
+    assert hocket("predict", "all-reduce", "-t", "mine.yml", "-s", "1MB").code == 0
+
+
+def test_files_of_other_tools_take_no_profile(hocket: Any, folder: Path) -> None:
+    (folder / "log.txt").write_text(log("all_reduce", [(1 << 20, 55e-6)]))
+    assert (
+        hocket("topology", "export", "dgx1_v100", "--to", "infragraph", "-o", "net.yml").code == 0
+    )
+    done = hocket("calibrate", "log.txt", "-t", "net.yml", "-o", "mine.yml")
+    assert done.code == 2
+    assert (
+        "net.yml: is a file of another tool, in which there is no place for a profile" in done.err
+    )
+    assert not (folder / "mine.yml").exists()
 
 
 def test_calibrate_and_measured_leave_out_the_same(hocket: Any, folder: Path) -> None:

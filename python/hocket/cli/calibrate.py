@@ -17,6 +17,7 @@ from hocket.errors import SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.files.complaint import shown_path
 from hocket.files.raw import read_text
+from hocket.files.yaml_tree import parse_yaml
 from hocket.profiles.errors import spread_of, spreads
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.hardware import hardware_of
@@ -25,8 +26,12 @@ from hocket.profiles.measurement import Sweeps, oddities, read_sweeps
 from hocket.profiles.profile import Profile, load_profile
 from hocket.profiles.section import with_profile
 from hocket.topology import machines
+from hocket.topology.astra import is_astra
 from hocket.topology.build import build_topology
+from hocket.topology.infragraph import is_infragraph
 from hocket.topology.spec import TopologySpec
+from hocket.topology.text import is_machine_file
+from hocket.topology.yaml_write import yaml_of_links
 from hocket.units import counted
 
 
@@ -62,6 +67,8 @@ def calibrate(
 ) -> None:
     """Fit what real runs cost on a machine to sweeps measured there, and write its topology with it."""
     spec = options.read_spec(topology, None, None, None)
+    for line in spec.assumed:
+        options.aside(f"{spec.name}: {line}")
     if output is not None:
         if Path(output).suffix not in (".yml", ".yaml"):
             wrong = f"{shown_path(Path(output))} is written as YAML, and its name says otherwise"
@@ -123,7 +130,7 @@ def _sources(sweeps: list[Sweeps]) -> tuple[str, ...]:
 
 
 def _text_of(topology: str, spec: TopologySpec) -> str:
-    """Give the text of the file that a topology was read from."""
+    """Give the text of the file that a topology was read from; of one that is no YAML, as YAML."""
     if machines.known(topology):
         return machines.path(topology).read_text(encoding="utf-8")
     if spec.builder is not None and ":" in topology:
@@ -131,7 +138,16 @@ def _text_of(topology: str, spec: TopologySpec) -> str:
         raise SpecError(
             "--output", f"{topology} is no file to which a profile could be added", right
         )
-    return read_text(Path(topology), "a topology file")
+    path = Path(topology)
+    if is_machine_file(path):
+        return yaml_of_links(spec)
+    text = read_text(path, "a topology file")
+    values, _ = parse_yaml(text, shown_path(path))
+    if is_astra(values) or is_infragraph(values):
+        why = "is a file of another tool, in which there is no place for a profile"
+        right = "write its network as YAML with npus: and links:, or dims:, and give that"
+        raise SpecError(None, why, right, origin=shown_path(path))
+    return text
 
 
 def _as_data(found: Fit, sweeps: list[Sweeps]) -> dict[str, Any]:

@@ -70,6 +70,13 @@ FORMS = (
 )
 
 
+def is_machine_file(path: Path) -> bool:
+    """Say whether a file is read as a dump of NCCL, or as text of nvidia-smi."""
+    from hocket.topology.dump import is_dump
+
+    return path.suffix in _DUMPS or (path.suffix not in _YAML and is_dump(path))
+
+
 def from_file(path: Path) -> TopologySpec:
     """Read a topology file: hocket's, ASTRA-sim's, InfraGraph's, a dump of NCCL, a matrix of nvidia-smi.
 
@@ -80,11 +87,11 @@ def from_file(path: Path) -> TopologySpec:
     """
     from hocket.files.yaml_tree import read_yaml
     from hocket.topology.astra import is_astra, spec_from_astra
-    from hocket.topology.dump import is_dump, spec_from_dump
+    from hocket.topology.dump import spec_from_dump
     from hocket.topology.infragraph import is_infragraph, spec_from_infragraph
     from hocket.topology.yaml import spec_from_values
 
-    if path.suffix in _DUMPS or (path.suffix not in _YAML and is_dump(path)):
+    if is_machine_file(path):
         return spec_from_dump(path)
 
     values, lines = read_yaml(path)
