@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -447,6 +448,17 @@ def test_a_line_that_was_cut_between_values_is_told(form: str, is_named: bool) -
             hk.SpecError, match=f"line {last + 1}: .*leave lines out that were cut off"
         ):
             read([*lines[:last], cut])
+
+
+def test_a_compressed_log_is_read_for_a_fit_too(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt.gz"
+    path.write_bytes(gzip.compress("\n".join(GOOD).encode()))
+    found = read_sweeps(path)
+    assert got(found) == Run("all_reduce").wanted()
+    assert found.name == "run"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(hk.SpecError, match="is no whole gzip file"):
+        read_sweeps(path)
 
 
 def test_times_that_are_no_numbers_are_counted(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,9 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
     (tmp_path / "folder.yml").mkdir()
     with pytest.raises(hk.SpecError, match=r"folder\.yml: is a folder; "):
         hk.topology.load(tmp_path / "folder.yml")
+    os.mkfifo(tmp_path / "pipe.yml")
+    with pytest.raises(hk.SpecError, match=r"pipe\.yml: is a pipe or a device; write what comes"):
+        hk.topology.load(tmp_path / "pipe.yml")
     with pytest.raises(hk.SpecError, match="cannot be read: Is a directory; give"):
         read_yaml(tmp_path)
     with pytest.raises(hk.SpecError, match="there is no such file") as error:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
+import zlib
+from io import BytesIO
 from pathlib import Path
 
 from hocket._memory import check_fits
@@ -71,6 +74,34 @@ def read_text(path: Path, what: str, *, most: int = LARGEST) -> str:
     except UnicodeDecodeError as error:
         why = f"is not text in UTF-8: byte {error.start} is not"
         raise SpecError(None, why, f"give {what}", origin=shown_path(path)) from None
+
+
+def unzipped(data: bytes, origin: str, *, most: int, shorter: str) -> bytes:
+    """Give what a file of gzip holds, or another file as it is.
+
+    Parameters
+    ----------
+    most
+        Bytes that may be in it; no more are unpacked.
+    shorter
+        What is to be done if there are more.
+
+    Raises
+    ------
+    SpecError
+        If there are more, or the file is not whole.
+    """
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(data)) as file:
+            plain = file.read(most + 1)
+    except (OSError, EOFError, zlib.error):
+        raise SpecError(None, "is no whole gzip file", "compress it again", origin) from None
+    if len(plain) > most:
+        why = f"is larger than {most >> 20} MiB when it is unpacked"
+        raise SpecError(None, why, shorter, origin)
+    return plain
 
 
 def check_json(raw: bytes, origin: str | None) -> None:

@@ -16,7 +16,7 @@ from hocket._checks import did_you_mean
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.foreign import check_foreign
-from hocket.files.raw import read_bytes
+from hocket.files.raw import read_bytes, unzipped
 from hocket.profiles.logs import is_log, read_log
 from hocket.profiles.programs import COLLECTIVES, left_out, microseconds
 from hocket.units import shown
@@ -147,6 +147,8 @@ class Sweeps:
 def read_sweeps(path: str | PathLike[str]) -> Sweeps:
     """Read a table (.csv) of measurements, or what nccl-tests or rccl-tests printed.
 
+    The file may be compressed by gzip.
+
     A table has the columns ``collective`` (as nccl-tests names it, or as hocket does), ``gpus``,
     ``nodes``, ``bytes`` and ``time_us``, and may have ``algo``, ``proto`` and ``inplace`` (0 or 1).
     Lines that begin with ``#`` state facts, as ``# hardware: ...``. Times whose results were wrong, by the
@@ -160,7 +162,9 @@ def read_sweeps(path: str | PathLike[str]) -> Sweeps:
     """
     file = Path(path)
     name = shown_path(file)
-    return sweeps_in(read_bytes(file, _WHAT, most=_LARGEST), name, file.stem)
+    raw = read_bytes(file, _WHAT, most=_LARGEST)
+    data = unzipped(raw, name, most=_LARGEST, shorter=f"give {_WHAT}")
+    return sweeps_in(data, name, file.stem if data is raw else Path(file.stem).stem)
 
 
 def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Iterator
-from io import BytesIO
 from os import PathLike
 
 from hocket._checks import path_of
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.foreign import check_foreign
-from hocket.files.raw import check_json, read_bytes
+from hocket.files.raw import check_json, read_bytes, unzipped
 from hocket.profiles.logs import is_log
 from hocket.profiles.measurement import Measurement, sweeps_in
 from hocket.telemetry.calls import RUN, Call, Recording
@@ -53,8 +50,7 @@ def read_recording(path: str | PathLike[str], *, in_place: bool = False) -> Reco
     file = path_of("files", path)
     name = shown_path(file)
     data = read_bytes(file, _WHAT, most=_LARGEST)
-    if data[:2] == b"\x1f\x8b":
-        data = _unpacked(data, name)
+    data = unzipped(data, name, most=_LARGEST, shorter="record fewer steps")
     if is_pickle(data):
         value = load_plain(data, name)
         if not is_flight(value):
@@ -71,18 +67,6 @@ def read_recording(path: str | PathLike[str], *, in_place: bool = False) -> Reco
         right = "give --in-place" if set(found.left_out) == {"in place"} else f"give {_WHAT}"
         raise SpecError(None, why, right, name)
     return found
-
-
-def _unpacked(data: bytes, name: str) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=BytesIO(data)) as file:
-            plain = file.read(_LARGEST + 1)
-    except (OSError, EOFError, zlib.error):
-        raise SpecError(None, "is no whole gzip file", "compress it again", name) from None
-    if len(plain) > _LARGEST:
-        why = f"is larger than {_LARGEST >> 20} MiB when it is unpacked"
-        raise SpecError(None, why, "record fewer steps", name)
-    return plain
 
 
 def _of_json(data: bytes, name: str) -> Recording:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -135,11 +135,14 @@ def from_text(
     looks_like_file = Path(head).suffix in (*_YAML, *_DUMPS) or "/" in head
     family, colon, sizes = head.partition(":")
     if looks_like_file or not colon:
-        is_file = _is_file(path)
+        is_file = _is(Path.is_file, path)
         if looks_like_file and not is_file:
-            what = "is a folder" if _is_folder(path) else "there is no such file"
-            hint = _near(path.stem, "check the path")
-            raise SpecError(None, str(what), hint, origin=shown_path(path))
+            what, hint = "there is no such file", _near(path.stem, "check the path")
+            if _is(Path.is_dir, path):
+                what = "is a folder"
+            elif _is(Path.exists, path):
+                what, hint = "is a pipe or a device", "write what comes from it to a file"
+            raise SpecError(None, what, hint, origin=shown_path(path))
         is_machine = not looks_like_file and machines.known(text)
         if not is_machine and not is_file:
             raise SpecError(option, f"there is no {shown(text)}", str(_near(text)))
@@ -230,16 +233,10 @@ def _mark(option: str) -> str:
     return "--" if option.startswith("--") else ""
 
 
-def _is_file(path: Path) -> bool:
+def _is(what: Callable[[Path], bool], path: Path) -> bool:
+    """Ask the system something of a path; of one that there cannot be nothing is so."""
     try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
+        return what(path)
     except (OSError, ValueError):
         return False
 
