@@ -125,6 +125,10 @@ def test_logs_of_several_runs_in_one_file(tmp_path: Path) -> None:
         ("", "has no measurements; give a table with the columns collective"),
         (HEAD, "has no measurements"),
         ("collective,gpus,bytes,time_us\nall_reduce,8,8,1\n", "line 1: there is no column 'nodes'"),
+        (
+            HEAD.replace("time_us", "time_ms"),
+            "no column 'time_us'; give times in microseconds, in a",
+        ),
         (HEAD + "all_reduce,8,1,8,0,,,\n", "line 2: time_us: '0' is not a time; give microseconds"),
         (HEAD + "all_reduce,8,1,8,nan,,,\n", "line 2: time_us: 'nan' is not a time"),
         (HEAD + "all_reduce,8,1,8,-3,,,\n", "'-3' is not a time"),

@@ -266,6 +266,8 @@ def _table(lines: Sequence[str], name: str, others: Counter[str]) -> Iterator[Me
     for wanted in COLUMNS:
         if wanted not in columns:
             right = did_you_mean(wanted, columns, f"it needs {', '.join(COLUMNS)}")
+            if wanted == "time_us":  # a column of a like name may be in another unit
+                right = "give times in microseconds, in a column of this name"
             raise SpecError(None, f"there is no column {wanted!r}", right, f"{name}, line {first}")
     reader = csv.reader(io.StringIO("\n".join(line for _, line in rest)))
     for (number, _), cells in zip(rest, reader, strict=False):
