@@ -36,20 +36,47 @@ fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
     })
 }
 
+/// Algorithms that search: what they do depends on the network more than on the root.
+fn searches(algorithm: Algorithm) -> bool {
+    use Algorithm::{Flows, Greedy, Symmetric, Trees};
+    matches!(algorithm, Flows | Greedy | Symmetric | Trees)
+}
+
 #[test]
-fn every_algorithm_kind_root_and_size() {
+fn every_recipe_kind_root_and_size() {
     for n in (2..=9).chain([12, 16]) {
-        let topology = fully_connected(n);
-        let npus: Vec<NpuId> = topology.npus().collect();
         let most = if n <= 9 { 3 } else { 1 };
-        for algorithm in flat_algorithms(n) {
-            for &kind in algorithm.kinds() {
-                for chunks in 1..=most {
-                    // Each block has 2 x chunks bytes and some one more.
-                    let size = (2 * n * chunks + n / 2) as u64;
-                    for collective in rooted(kind, &npus, size) {
-                        judged(&topology, &collective, algorithm, chunks);
-                    }
+        on_full_mesh(n, most, &|algorithm| !searches(algorithm), |_| true);
+    }
+}
+
+#[test]
+fn every_search_kind_and_size() {
+    for n in 2..=6 {
+        on_full_mesh(n, 3, &searches, |_| true);
+    }
+    for n in [7, 8, 9, 12, 16] {
+        on_full_mesh(n, 1, &searches, |root| root == 0 || root == n - 1);
+    }
+}
+
+/// Judges the plans of algorithms among NPUs that are all connected, from these roots.
+fn on_full_mesh(
+    n: usize,
+    most_chunks: usize,
+    is_meant: &dyn Fn(Algorithm) -> bool,
+    is_root: impl Fn(usize) -> bool,
+) {
+    let topology = fully_connected(n);
+    let npus: Vec<NpuId> = topology.npus().collect();
+    for algorithm in flat_algorithms(n).filter(|&each| is_meant(each)) {
+        for &kind in algorithm.kinds() {
+            for chunks in 1..=most_chunks {
+                // Each block has 2 x chunks bytes and some one more.
+                let size = (2 * n * chunks + n / 2) as u64;
+                let collectives = rooted(kind, &npus, size).into_iter().enumerate();
+                for (_, collective) in collectives.filter(|&(root, _)| is_root(root)) {
+                    judged(&topology, &collective, algorithm, chunks);
                 }
             }
         }
