@@ -39,6 +39,9 @@ def test_channels_are_held_to_the_nics() -> None:
     old = Hardware(150e9, 50e9, nics=4, is_switched=False)
     assert search(GENERATIONS["volta"], old, 2) == Channels(4, 12.0, 12.0, False)
     assert search(GENERATIONS["volta"], old, 1) == Channels(6, 20.0, 20.0, False)
+    # NICs of 400 Gb/s: five channels of 48 are all 240 GB/s of a GPU, so that eleven of 24 are not tried.
+    wide = Hardware(300e9, 400e9, nics=8)
+    assert search(GENERATIONS["ampere"], wide, 2) == Channels(10, 24.0, 24.0, False)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,17 @@ def test_bad_input() -> None:
     with pytest.raises(hk.SpecError, match="cpu: there is no 'epyc'"):
         hk.nccl.predict("all-reduce", "dgx_a100_2box", size="1 MiB", cpu="epyc")
     with pytest.raises(hk.InfeasibleError, match="do not tell which GPU that is"):
-        hk.nccl.predict("all-reduce", "mi250_1box", size="1 MiB")
+        hk.nccl.predict("all-reduce", "ring:4@17GB/s,1us", size="1 MiB")
+
+
+def test_links_of_xgmi_are_those_of_amd() -> None:
+    """What the links of a MI100 carry is what NVLinks of a V100 do."""
+    for machine in ("mi100_8p6l", "mi100_4p3l_ia", "mi250_1box"):
+        with pytest.raises(hk.InfeasibleError, match="links of xGMI are those of AMD's GPUs"):
+            hk.nccl.predict("all-reduce", machine, size="1 MiB")
+    found = hk.compare("all-reduce", "mi100_8p6l", size="1 MiB", algorithms=["ring"])
+    assert found.nccl is None
+    assert hk.nccl.predict("all-reduce", "mi250_1box", size="1 MiB", gpu="mi250").library == "RCCL"
 
 
 @pytest.mark.parametrize(
@@ -202,6 +215,7 @@ def test_processors_do_not_count_inside_a_node() -> None:
         ("hopper", "dgx_a100_4box", "has GPUs of ampere by its profile 'a100-infiniband'"),
         ("ampere", "mi300x_8gpu", "has GPUs of mi300x by its profile"),
         ("mi250", "mi300x_8gpu", "has GPUs of mi300x by its profile"),
+        ("volta", "mi100_8p6l", "has GPUs of AMD by its links of xGMI, not volta"),
         ("mi300x", "gb200_nvl72", "its switches sum, as NVIDIA's do"),
         ("mi300x", "ring:8@25GB/s,1us", "carry 50 GB/s from a GPU, those of mi300x 315 to 448"),
         ("mi300x", "switch:8@336GB/s,1us", "its GPUs are not linked to one another"),

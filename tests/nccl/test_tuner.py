@@ -176,4 +176,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert value["format"] == "hocket.nccl-tuner"
     assert Path(output).read_text() != first
     assert run(["nccl", "tuner", "write", "--topology", "mi250_1box", "-o", output]) == 2
-    assert "do not tell which GPU that is" in capsys.readouterr().err
+    assert "links of xGMI are those of AMD's GPUs" in capsys.readouterr().err

@@ -26,6 +26,8 @@ _OF_PROFILES = {
     "mi300x": "mi300x",
 }
 """GPUs by the families of shipped profiles."""
+_XGMI = "xgmi"
+"""How kinds of links between GPUs of AMD begin; it also stands for such a GPU that nothing names."""
 
 
 def generation_by_capability(capability: int) -> Generation:
@@ -48,6 +50,9 @@ def gpu_named(name: str) -> Generation | Tuning:
         If RCCL has no model of such GPUs.
     """
     instance_of(str, "gpu", name, "name one, such as ampere or sm86")
+    if name == _XGMI:
+        wrong = "links of xGMI are those of AMD's GPUs, and nothing says which these are"
+        raise InfeasibleError("gpu", wrong, "RCCL's model knows mi250 and mi300x; name one")
     capability = re.fullmatch(r"sm([1-9][0-9]{1,2})", name)
     if capability is not None:
         return generation_by_capability(int(capability[1]))
@@ -70,15 +75,18 @@ def check_gpu(spec: TopologySpec, gpu: str | None) -> str | None:
     """
     profile = None if spec.profile is None else spec.profile.name
     own = None if profile is None else _OF_PROFILES.get(profile.partition("-")[0])
+    is_amd = any(link.kind is not None and link.kind.startswith(_XGMI) for link in spec.links)
     if gpu is None:
-        return spec.gpu or own
-    asked, where = gpu_named(gpu).name, f"profile {profile!r}"
+        return spec.gpu or own or (_XGMI if is_amd else None)
+    asked, where = gpu_named(gpu), f"profile {profile!r}"
     if own is None and spec.gpu is not None:
         try:
             own, where = gpu_named(spec.gpu).name, f"dump ({spec.gpu})"
         except InfeasibleError:
             own = None
-    if own not in (None, asked):
-        wrong = f"{spec.name!r} has GPUs of {own} by its {where}, not {asked}"
+    if own is None and is_amd and isinstance(asked, Generation):
+        own, where = "AMD", "links of xGMI"
+    if own not in (None, asked.name):
+        wrong = f"{spec.name!r} has GPUs of {own} by its {where}, not {asked.name}"
         raise SpecError("gpu", wrong, "leave it out, or name a topology that has such GPUs")
     return gpu

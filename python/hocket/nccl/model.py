@@ -155,9 +155,13 @@ def search(generation: Generation, hardware: Hardware, nodes: int) -> Channels:
     """Find the channels of a ring: their speed, and as many as links and NICs carry."""
     inside, nics = _carried(generation, hardware, nodes), max(hardware.nics, 1)
     each = hardware.nic_bandwidth / (12.5 * _G) * generation.net_per_100g / nics
+    # NCCL stops where the channels take all that a GPU has, though rings over nodes have a little more.
+    enough = (
+        max(hardware.most, hardware.bandwidth) / hardware.bandwidth * _links(generation, hardware)
+    )
     count, speed = 0, 0.0
     for tried in generation.speeds if nodes == 1 else generation.speeds_between:
-        if count > 0 and tried <= _SLOWEST * speed:
+        if count > 0 and (tried <= _SLOWEST * speed or count * speed >= enough - 1e-9):
             break
         fit = (
             _times(inside, tried)
