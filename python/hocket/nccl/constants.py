@@ -42,9 +42,6 @@ NET = {
 }
 """A step over the network."""
 
-PCI_SHARE = 12.0 / 15.754
-"""What NCCL counts of the raw bandwidth of PCI Express."""
-
 POSTING = {"intel": 1.0, "amd": 2.0, "other": 1.0, "mixed": 1.0}
 """What posting to a NIC takes, by whose processors nodes have; three times that with Simple."""
 

@@ -22,10 +22,10 @@ from hocket._checks import instance_of
 from hocket.collectives.collective import collective_on
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
-from hocket.nccl.constants import PCI_SHARE
 from hocket.nccl.graphs import ID, JOINTS, Graph, graph_text
 from hocket.nccl.machine import Leg, Machine
 from hocket.nccl.report import plan_graph
+from hocket.profiles.hardware import PCI_SHARE
 from hocket.simulation.run import Run, simulate
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _PATTERN = {joint: number for number, joint in JOINTS.items()}
 _MOST_CHANNELS = 32
 _SPLIT = 25.0
 """GB/s of a channel from which on NCCL makes two of it, as ``ncclTopoDupChannels`` says."""
-_LATENCIES = 1.005
+_LATENCIES = 1.01
 """What they may take of the rate that is found."""
 _CLOSE = 0.97
 """Of speeds whose channels carry nearly as much together, the highest is taken: channels cost threads."""
@@ -239,7 +239,15 @@ def _counted(machine: Machine) -> float:
     if media <= _FAST:
         generation = machine.generation
         return 1.0 if machine.arch is not None else generation.link / generation.nominal
-    return PCI_SHARE
+    # Of links between processors the dump states what NCCL counts.
+    nics = {nic for each in machine.network.nics for nic in each}
+    shares = {"pcie": PCI_SHARE}
+    _, share = min(
+        (rate * shares.get(medium, 1.0), shares.get(medium, 1.0))
+        for src, dst, rate, medium in machine.network.links
+        if medium not in _FAST and not nics & {src, dst}
+    )
+    return share
 
 
 def _split(machine: Machine, channels: Sequence[Sequence[Leg]], rate: float) -> tuple[int, float]:

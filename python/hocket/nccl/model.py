@@ -28,7 +28,6 @@ from hocket.nccl.constants import (
     NVLINK,
     NVLS_MOST_HEADS,
     PCI,
-    PCI_SHARE,
     POSTING,
     PROTOCOLS,
     RING_LL128,
@@ -183,8 +182,9 @@ def search(generation: Generation, hardware: Hardware, nodes: int) -> Channels:
 
 def _links(generation: Generation, hardware: Hardware) -> float:
     """Give what NCCL counts of what a node's links carry [GB/s]."""
-    share = PCI_SHARE if hardware.is_on_pci else generation.link / generation.nominal
-    return hardware.bandwidth / _G * share
+    if hardware.is_on_pci:
+        return hardware.on_pci / _G
+    return hardware.bandwidth / _G * generation.link / generation.nominal
 
 
 def _times(total: float, speed: float) -> int:

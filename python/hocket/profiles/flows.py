@@ -114,7 +114,12 @@ class Flows:
         return _rate(merged, size, "broadcast")
 
     def narrowest(
-        self, devices: NDArray[np.bool_], parts: Sequence[list[int]], *, above: int = -1
+        self,
+        devices: NDArray[np.bool_],
+        parts: Sequence[list[int]],
+        *,
+        above: int = -1,
+        pcie: float = 1.0,
     ) -> float:
         """Give what the narrowest cut between parts lets through, the one way or the other [bytes/s].
 
@@ -124,8 +129,10 @@ class Flows:
             As of :meth:`most`.
         parts
             NPUs that no cut tells apart, as those of a node; at least two of them.
+        pcie
+            Share of its rate that a link of PCI Express counts with.
         """
-        merged, size = self._merged(devices, parts, above)
+        merged, size = self._merged(devices, parts, above, pcie)
         return _rate(merged, size, "all-reduce")
 
     def spread(
@@ -139,7 +146,7 @@ class Flows:
         return float(f"{size * (1 - 1 / len(parts)) * 1e12 / found.time_ps:.6g}")
 
     def _merged(
-        self, devices: NDArray[np.bool_], parts: Sequence[list[int]], above: int
+        self, devices: NDArray[np.bool_], parts: Sequence[list[int]], above: int, pcie: float = 1.0
     ) -> tuple[Topology, int]:
         """Give the network with one NPU for each part, and bytes that tell its bandwidths apart."""
         place = np.full(self._count, -1)
@@ -150,7 +157,8 @@ class Flows:
         is_here = devices[self._src] & devices[self._dst]
         if above >= 0:
             is_here &= self._is_direct | ((self._rate > above) & ~self._is_pcie)
-        src, dst, rate = place[self._src[is_here]], place[self._dst[is_here]], self._rate[is_here]
+        counted = np.where(self._is_pcie, (self._rate * pcie).astype(np.int64), self._rate)
+        src, dst, rate = place[self._src[is_here]], place[self._dst[is_here]], counted[is_here]
         is_between = src != dst
         count = len(parts) + len(rest)
         keys = src[is_between] * count + dst[is_between]

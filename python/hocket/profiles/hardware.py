@@ -16,8 +16,10 @@ from hocket.topology.symmetry import alike_npus
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Hardware", "hardware_for", "hardware_of", "neighbour_bandwidth", "owners"]
+__all__ = ["PCI_SHARE", "Hardware", "hardware_for", "hardware_of", "neighbour_bandwidth", "owners"]
 
+PCI_SHARE = 12.0 * 65 / (16 * 64)
+"""What NCCL counts of the raw bandwidth of PCI Express: 12 GB/s of 16 lanes of 3.0."""
 _NARROW = 4
 """A link to a switch with at most this part of the widest link's bandwidth is for hosts and NICs."""
 
@@ -43,8 +45,9 @@ class Hardware:
         Links that lead out of a node; 0 where that is not known.
     is_switched
         Whether no link leads from one NPU of a node to another.
-    is_on_pci
-        Whether some NPUs of a node reach each other over its hosts alone, as by PCI Express.
+    on_pci
+        Where some NPUs of a node reach each other over its hosts alone, as by PCI Express: `bandwidth` as
+        NCCL counts it, of PCI Express its share and of links between processors all [bytes/s]; 0 elsewhere.
     spread, nic_spread
         What an NPU sends to all others of its node alike at most, and a node to all others [bytes/s]; 0:
         as `bandwidth` and `nic_bandwidth`.
@@ -57,9 +60,14 @@ class Hardware:
     most: float = 0.0
     nics: int = 0
     is_switched: bool = True
-    is_on_pci: bool = False
+    on_pci: float = 0.0
     spread: float = 0.0
     nic_spread: float = 0.0
+
+    @property
+    def is_on_pci(self) -> bool:
+        """Whether some NPUs of a node reach each other over its hosts alone."""
+        return self.on_pci > 0
 
 
 def hardware_for(kind: str, topology: Topology) -> Hardware:
@@ -104,7 +112,7 @@ def hardware_of(topology: Topology) -> Hardware:
         if len(nodes.groups[number]) > 1
     ]
     bandwidth, most = min(*found, *(cut for cut, _ in cuts)), max(found)
-    is_on_pci = any(is_on_pci for _, is_on_pci in cuts)
+    on_pci = min((counted for _, counted in cuts if counted > 0), default=0.0)
     nics = nodes.between() if len(nodes.groups) > 1 else 0.0
     npus = topology.npu_count
     summing = {
@@ -116,7 +124,7 @@ def hardware_of(topology: Topology) -> Hardware:
     size = max(map(len, nodes.groups))
     most = most if most > bandwidth else 0.0
     leaving, is_switched = nodes.leaving(), nodes.is_switched()
-    return Hardware(bandwidth, nics, sums, size, most, leaving, is_switched, is_on_pci)
+    return Hardware(bandwidth, nics, sums, size, most, leaving, is_switched, on_pci)
 
 
 class _Nodes:
@@ -175,22 +183,23 @@ class _Nodes:
             found.append(flow or self._flows.most(np.ones_like(devices), *ends))
         return min(found)
 
-    def narrowest(self, number: int, bandwidth: float) -> tuple[float, bool]:
-        """Give what the narrowest cut in a node lets through [bytes/s], and whether hosts alone carry that.
+    def narrowest(self, number: int, bandwidth: float) -> tuple[float, float]:
+        """Give what the narrowest cut in a node lets through, and as NCCL counts it if hosts carry that.
 
         Where links other than to hosts do not join all NPUs, hosts carry it if their links are those of PCI
-        Express, or carry less than `bandwidth`, what each NPU sends [bytes/s].
+        Express, or carry less than `bandwidth`, what each NPU sends; else the second is 0 [bytes/s].
         """
         group = self.groups[number]
         parts = [[npu] for npu in group]
         above = max(map(self._flows.widest, group)) // _NARROW
         cut = self._flows.narrowest(self._inside(number), parts, above=above)
         if cut > 0:
-            return cut, False
+            return cut, 0.0
         devices = self.owner == number
         cut = self._flows.narrowest(devices, parts)
-        is_on_pci = cut > 0 and (cut < bandwidth or self._flows.has_pcie(devices))
-        return cut or self._flows.narrowest(np.ones_like(devices), parts), is_on_pci
+        if cut > 0 and (cut < bandwidth or self._flows.has_pcie(devices)):
+            return cut, self._flows.narrowest(devices, parts, pcie=PCI_SHARE)
+        return cut or self._flows.narrowest(np.ones_like(devices), parts), 0.0
 
     def spread(self, number: int) -> float:
         """Give what each NPU of a node sends to all others of it alike at most [bytes/s]."""
