@@ -6,7 +6,7 @@ import pytest
 
 import hocket as hk
 from hocket.nccl.constants import GENERATIONS, TREE_CORRECTION
-from hocket.nccl.model import Channels, search
+from hocket.nccl.model import Channels, choices, search
 from hocket.nccl.rccl import MACHINES
 from hocket.profiles.hardware import Hardware
 from hocket.reproduce.machines import reproduce_machines
@@ -80,6 +80,28 @@ def test_sums_in_switches() -> None:
     latency, bandwidth = choice("all-reduce", "hgx_h200_8gpu", "1 GiB", "nvls", "Simple")
     assert latency == pytest.approx(25.0)
     assert bandwidth == pytest.approx(40 * 0.85 * 7 / 8 * 2 * 8 * 8 / 14)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "links", "npus", "speed"),
+    [("hopper", 450e9, 6, 50), ("hopper", 450e9, 7, 40), ("blackwell", 900e9, 8, 80)],
+)
+def test_heads_of_sums_have_twice_the_speed(
+    gpu: str, links: float, npus: int, speed: float
+) -> None:
+    """Each GPU heads one channel, and has the speed of all others once: 9 x 80 of 721.8 GB/s of 8 B200."""
+    on, generation = Hardware(links, sums=True, npus=npus), GENERATIONS[gpu]
+    found = choices("all-gather", 1 << 30, npus, 1, on, generation)
+    sums = next(each for each in found if each.algorithm == "nvls")
+    all_but_one = (npus - 1) / npus
+    assert sums.bandwidth == pytest.approx(speed * generation.nvls * all_but_one**2 * npus)
+
+
+def test_sums_that_links_cannot_carry_are_left_out() -> None:
+    """Of Blackwell's speeds 18 GB/s is the least, and nine of these are more than two NVLinks."""
+    on = Hardware(100e9, sums=True)
+    found = choices("all-reduce", 1 << 30, 8, 1, on, GENERATIONS["blackwell"])
+    assert {each.algorithm for each in found} == {"ring", "tree"}
 
 
 def test_small_trees_are_corrected() -> None:

@@ -264,7 +264,8 @@ def _searched(
     if generation.nvls and is_switched and near > _FEWEST_NVLS:
         heads = min(near, NVLS_MOST_HEADS)
         speed = _speed_of_sums(generation, hardware, heads)
-        found["nvls"] = Channels(heads, speed, ring.rate(3) / heads if nodes > 1 else 0.0)
+        if speed > 0:
+            found["nvls"] = Channels(heads, speed, ring.rate(3) / heads if nodes > 1 else 0.0)
     return found
 
 
@@ -288,10 +289,12 @@ def check_kind(kind: object, library: str) -> None:
 
 
 def _speed_of_sums(generation: Generation, hardware: Hardware, heads: int) -> float:
-    """Give the largest speed at which the links carry all channels of sums in switches."""
+    """Give the largest speed at which the links carry all channels of sums in switches; 0 if none does.
+
+    The GPU that is the head of a channel has twice its speed, as ``ncclTopoSearchTryNvls`` counts.
+    """
     links = _links(generation, hardware)
-    fit = [speed for speed in generation.speeds if speed * heads <= links]
-    return max(fit, default=links / heads)
+    return max((speed for speed in generation.speeds if speed * (heads + 1) <= links), default=0.0)
 
 
 @dataclass(frozen=True)
