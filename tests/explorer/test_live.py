@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from hocket.errors import SpecError
 from hocket.explorer import answers, asked, serve
 from hocket.explorer.answers import Answers, GoneError
 from hocket.explorer.asked import Asked, answer
@@ -116,6 +117,18 @@ def test_nobody_works_for_who_has_gone(
     assert sorted(end is not None for end in ends) in ([True], [False, True])
     pages.close()
     assert asker.heard() is not None
+
+
+@pytest.mark.parametrize("name", ["own", "own.txt", "own.xml", "own.conf", "own.yml@25GB", "own@1"])
+def test_no_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Where the server runs there may be files of any name."""
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("builder: {family: ring, npus: 3, bandwidth: 1 GB/s, latency: 1 us}\n")
+    with pytest.raises(SpecError, match="neither a shipped machine nor a builder"):
+        Asked(topology=name).network()
+    status, page = answer(Asked(topology=name), 10)
+    assert status == HTTPStatus.BAD_REQUEST
+    assert "neither a shipped machine nor a builder" in page
 
 
 def test_others_are_served_meanwhile_and_wait_in_turn(

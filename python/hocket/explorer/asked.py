@@ -21,10 +21,10 @@ from hocket.plans.plan import Plan
 from hocket.plans.planner import plan
 from hocket.plans.synthesis.options import PlanOptions
 from hocket.simulation.run import Run, simulate
+from hocket.topology import machines
 from hocket.topology.build import build_topology
-from hocket.topology.machines import names
 from hocket.topology.outline import outline_of
-from hocket.topology.text import from_text
+from hocket.topology.text import from_text, is_builder
 from hocket.units import shown
 
 __all__ = ["Asked", "answer", "refusal"]
@@ -75,14 +75,6 @@ class Asked:
         Error
             Where that cannot be done.
         """
-        if not _NETWORK.fullmatch(self.topology) or self.topology.endswith(
-            (".yml", ".yaml", ".json", ".xml")
-        ):
-            raise SpecError(
-                "topology",
-                f"{shown(self.topology)} is neither a shipped machine nor a builder",
-                "write one as dgx1_v100 or torus:4x4x4@25GB/s,700ns",
-            )
         algorithms = [each.strip() for each in self.algorithm.split(",") if each.strip()]
         if self.collective not in _KINDS:
             raise SpecError(
@@ -117,6 +109,11 @@ class Asked:
         Error
             Where there is no such network.
         """
+        is_named = machines.known(self.topology) or is_builder(self.topology)
+        if not is_named or not _NETWORK.fullmatch(self.topology):
+            why = f"{shown(self.topology)} is neither a shipped machine nor a builder"
+            right = "write one as dgx1_v100 or torus:4x4x4@25GB/s,700ns"
+            raise SpecError("topology", why, did_you_mean(self.topology, machines.names(), right))
         try:
             spec = from_text(self.topology, bandwidth=None, latency=None, option="topology")
             count = outline_of(spec).npus
@@ -134,7 +131,7 @@ class Asked:
     def form(self) -> list[dict[str, Any]]:
         """Give the form that asks for the same."""
         choices = {
-            "topology": names(),
+            "topology": machines.names(),
             "collective": list(_KINDS),
             "algorithm": list(BUILTIN),
         }
