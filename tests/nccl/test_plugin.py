@@ -148,7 +148,9 @@ static int get2(void *context, int kind, size_t bytes, int collnet, int nvls, in
 }
 static int get3(void *context, int kind, size_t bytes, int ops, float **costs, int algorithms,
                 int protocols, int *channels) {
-  ((float *)costs)[1 * protocols + 0] = 0.0f; *channels = 7; return 0;
+  ((float *)costs)[1 * protocols + 0] = 0.0f; *channels = 7;
+  LAST
+  return 0;
 }
 static int end(void *context) { return 0; }
 struct {
@@ -159,13 +161,20 @@ struct {
 
 
 def compiled(
-    folder: Path, version: int, *, init: str = "0", body: str = "", more: str = ""
+    folder: Path,
+    version: int,
+    *,
+    init: str = "0",
+    body: str = "",
+    last: str = "",
+    more: str = "",
 ) -> Path:
     """A plugin of an old version, in C."""
     if which("cc") is None:
         pytest.skip("there is no C compiler")
     source, library = folder / "plugin.c", folder / "plugin.so"
     text = PLUGIN.replace("VERSION", str(version)).replace("INIT", init).replace("BODY", body)
+    text = text.replace("LAST", last)
     source.write_text(text + more)
     subprocess.run(["cc", "-w", "-shared", "-fPIC", "-o", library, source], check=True)
     return library
@@ -198,6 +207,36 @@ def test_plugins_that_do_not_answer(tmp_path: Path, capsys: pytest.CaptureFixtur
         ["cc", "-shared", "-o", tmp_path / "bare.so", "-x", "c", "/dev/null"], check=True
     )
     assert "no symbol ncclTunerPlugin_v6" in said(tmp_path / "bare.so")
+
+
+@pytest.mark.parametrize("cost", ["-1.0f", "0.0f / 0.0f", "-1.0f / 0.0f", "1.0f / 0.0f", "4e9f"])
+def test_plugins_that_leave_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cost: str
+) -> None:
+    """NCCL ends with an error then."""
+    last = f"volatile float cost = {cost}; for (int i = 0; i < 21; i++) ((float *)costs)[i] = cost;"
+    made = compiled(tmp_path, 3, last=last)
+    assert run(["nccl", "tuner", "show", str(made), "--topology", "dgx_a100_1box"]) == 2
+    says = "leaves NCCL nothing to use for all-reduce of 256 B; ask another plugin"
+    assert capsys.readouterr().err.splitlines() == [f"hocket: {made}: {says}"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[]",
+        "5",
+        '{"name": 5}',
+        '{"name": "a", "api": 5, "answers": [], "log": []}',
+        '{"name": "a", "api": 5, "answers": [[0, 0, []]], "log": []}',
+        '{"error": 5}',
+    ],
+)
+def test_plugins_that_answer_themselves(tmp_path: Path, written: str) -> None:
+    line = json.dumps(written + "\n")
+    made = compiled(tmp_path, 2, body=f"for (int fd = 3; fd < 9; fd++) dprintf(fd, {line});")
+    with pytest.raises(hk.InfeasibleError, match="writes what is no answer into the answers"):
+        hk.nccl.ask_tuner(made, "dgx_a100_1box", sizes=[1024])
 
 
 CONSTRUCTOR = """

@@ -14,6 +14,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import TypedDict
+
 from hocket._checks import list_of, path_of, whole
 from hocket._children import started
 from hocket._results import TableResult
@@ -22,6 +24,7 @@ from hocket.nccl.asking import ALGORITHMS, COLLECTIVES, IGNORED, PROTOCOLS
 from hocket.nccl.model import KINDS
 from hocket.nccl.prediction import Library, library_on, network_and_gpu
 from hocket.topology.sources import TopologyLike
+from hocket.units import format_size
 
 if TYPE_CHECKING:
     from hocket.nccl.data import AskedPickData, AskedTunerData
@@ -34,6 +37,8 @@ _LIMITS = {"seconds": 20, "memory": 4 << 30}
 """Time of a processor [s], and bytes, that it may take."""
 _LONGEST = 16 << 20
 """Bytes of an answer."""
+_MOST_COST = 3.6e9
+"""An hour [us]: NCCL takes nothing that would take longer."""
 SIZES = tuple(1 << power for power in range(8, 34))
 """Sizes that are asked for by default: 256 B to 8 GiB."""
 
@@ -171,10 +176,13 @@ def ask_tuner(
     picks: list[AskedPick] = []
     for collective, size, costs in calls:
         result, channels, after = next(answers)
-        algorithm, protocol = _pick(costs if result else after)
-        is_own = (algorithm, protocol) == _pick(costs)
-        count = channels if channels > 0 and not result else None
         kind = COLLECTIVES[collective]
+        own, picked = _pick(costs), _pick(costs if result else after)
+        if own is None or picked is None:
+            why = f"leaves NCCL nothing to use for {kind} of {format_size(size)}"
+            raise InfeasibleError(None, why, "ask another plugin", origin=str(path))
+        (algorithm, protocol), is_own = picked, picked == own
+        count = channels if channels > 0 and not result else None
         _add(picks, AskedPick(kind, size, size, algorithm, protocol, count, is_own))
     return AskedTuner(
         str(path), found["name"], found["api"], npus, nodes, tuple(picks), tuple(found["log"])
@@ -203,15 +211,17 @@ def _costs(told: Library, kind: str, size: int) -> list[float]:
     return costs
 
 
-def _pick(costs: Sequence[float]) -> tuple[str, str]:
-    """Give what NCCL takes: the least cost of those that are not to be ignored."""
-    used = [at for at, cost in enumerate(costs) if cost >= 0]
+def _pick(costs: Sequence[float]) -> tuple[str, str] | None:
+    """Give what NCCL takes: the least cost of those that are not to be ignored; None if all are."""
+    used = [at for at, cost in enumerate(costs) if 0 <= cost < _MOST_COST]
+    if not used:
+        return None
     best = min(used, key=lambda at: costs[at])
     return ALGORITHMS[best // len(PROTOCOLS)], PROTOCOLS[best % len(PROTOCOLS)]
 
 
-def _answers(path: Path, question: dict[str, Any]) -> dict[str, Any]:
-    """Have a process of its own ask the plugin; nothing that the plugin does outlives the answer."""
+def _answers(path: Path, question: dict[str, Any]) -> _Answered:
+    """Have a process of its own ask the plugin; neither it nor its session outlives the answer."""
     told = {"library": str(path.resolve()), "parent": os.getpid(), **_LIMITS, **question}
     command = [sys.executable, "-m", "hocket.nccl.asking"]
     begun = time.monotonic()
@@ -226,7 +236,7 @@ def _answers(path: Path, question: dict[str, Any]) -> dict[str, Any]:
             process.wait()
         code = process.poll()
     if said.endswith(b"\n"):
-        return _checked(path, said)
+        return _checked(path, said, len(question["calls"]))
     if said:
         why = "writes what is no answer into the answers"
     elif code == -signal.SIGXCPU:
@@ -239,13 +249,37 @@ def _answers(path: Path, question: dict[str, Any]) -> dict[str, Any]:
     raise InfeasibleError(None, why, "ask another plugin", origin=str(path))
 
 
-def _checked(path: Path, said: bytes) -> dict[str, Any]:
+class _Refused(TypedDict):
+    """Why a plugin cannot be asked."""
+
+    error: str
+
+
+class _Answered(TypedDict):
+    """What a plugin answers to each call: the result, channels and the costs that it leaves."""
+
+    name: str
+    api: int
+    answers: list[tuple[int, int, list[float]]]
+    log: list[str]
+
+
+def _checked(path: Path, said: bytes, calls: int) -> _Answered:
+    """Read an answer; a plugin may write into it what it likes."""
+    from pydantic import TypeAdapter, ValidationError
+
+    kinds: Any = TypeAdapter(_Answered | _Refused)
     try:
-        found: dict[str, Any] = json.loads(said)
-    except (ValueError, RecursionError):
-        why = "writes what is no answer into the answers"
-        raise InfeasibleError(None, why, "ask another plugin", origin=str(path)) from None
+        found = kinds.validate_json(said)
+    except ValidationError:
+        found = {"answers": []}
     if "error" in found:
-        why = f"is no tuner plugin that can be asked: {found['error']}"
+        reason = " ".join(found["error"].split())
+        why = f"is no tuner plugin that can be asked: {reason}"
         raise SpecError(None, why, "give a library as NCCL_TUNER_PLUGIN names it", origin=str(path))
-    return found
+    answered: _Answered = found
+    lengths = [len(costs) for _, _, costs in answered["answers"]]
+    if lengths != [len(ALGORITHMS) * len(PROTOCOLS)] * calls:
+        why = "writes what is no answer into the answers"
+        raise InfeasibleError(None, why, "ask another plugin", origin=str(path))
+    return answered
