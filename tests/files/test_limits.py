@@ -158,7 +158,11 @@ def test_bombs_are_refused_by_what_they_would_take(
     from hocket.cli.explore import _document
     from hocket.traces.files import _read_groups
 
+    plan = tmp_path / "plan.parquet"
+    head = {"hocket.plan": "[" + "[]," * 99_999 + "[]]"}
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata(head), plan)
     doors: list[Callable[[], object]] = [
+        lambda: load_plan(plan),
         lambda: read_recording(trace),
         lambda: _document(document),
         lambda: _read_groups(groups),

@@ -58,13 +58,41 @@ def test_it_comes_back(
     assert loaded.verify().to_dict() == plan.verify().to_dict()
 
 
-def test_what_exact_proved_comes_back(tmp_path: Path) -> None:
-    plan = hk.plan("all-gather", "mesh:3x3@100GB/s,500ns", size="9 MB", algorithm="exact", chunks=1)
+@pytest.mark.parametrize("kind", ["gather", "scatter", "all-to-all", "all-reduce", "reduce"])
+@pytest.mark.parametrize("chunks", [1, 3, None])
+def test_the_least_time_is_of_the_same_pieces(
+    kind: str, chunks: int | None, tmp_path: Path
+) -> None:
+    """Also where an NPU keeps a part that no link carries."""
+    network = "clos:2x2x2@50GB/s,1us"
+    plan = hk.plan(kind, network, size=77_777, algorithm="greedy", chunks=chunks, trials=1)
     plan.save(tmp_path / "plan.parquet")
-    loaded = hk.Plan.load(tmp_path / "plan.parquet")
-    assert loaded.synthesis == plan.synthesis
-    assert loaded.synthesis is not None
-    assert (loaded.synthesis.status, loaded.synthesis.slots) == ("optimal", 4)
+    assert plan.synthesis is not None
+    assert hk.Plan.load(tmp_path / "plan.parquet").synthesis == plan.synthesis
+
+
+def test_trees_of_some_npus_and_of_one_root_come_back(tmp_path: Path) -> None:
+    network = "mesh:3x3@1234567B/s,1us"
+    for kind, root in (("reduce", 4), ("broadcast", 2), ("all-reduce", None)):
+        plan = hk.plan(kind, network, size=5_000, algorithm="trees", npus=[0, 2, 4, 7], root=root)
+        plan.save(tmp_path / "plan.parquet")
+        assert plan.trees is not None
+        assert hk.Plan.load(tmp_path / "plan.parquet").trees == plan.trees
+
+
+def test_what_exact_proved_comes_back(tmp_path: Path) -> None:
+    """Also where greedy's plan is faster, and taken."""
+    for kind, network, size, found in (
+        ("all-gather", "mesh:3x3@100GB/s,500ns", "9 MB", ("exact", "optimal", 4)),
+        ("all-reduce", "box:2x2@10GB/s,1us", "100 kB", ("greedy", "feasible", 68)),
+    ):
+        plan = hk.plan(kind, network, size=size, algorithm="exact", chunks=1)
+        plan.save(tmp_path / "plan.parquet")
+        loaded = hk.Plan.load(tmp_path / "plan.parquet")
+        assert loaded.synthesis == plan.synthesis
+        assert loaded.synthesis is not None
+        synthesis = loaded.synthesis
+        assert (loaded.algorithm, synthesis.status, synthesis.slots) == found
 
 
 def test_runs_and_whole_symmetric_plans_keep_it_too(tmp_path: Path) -> None:
@@ -123,6 +151,23 @@ def packing(key: str, value: object) -> Callable[[dict[str, Any]], object]:
     return change
 
 
+def worse(known: dict[str, Any]) -> None:
+    """Say that a cut lets less through to each root, everywhere it is said."""
+    for each in known["trees"]["packings"]:
+        weight, each["weight"] = each["weight"], 1000
+        each["certificate"] = each["certificate"].replace(f"{weight} roots", "1000 roots")
+
+
+def renamed(known: dict[str, Any]) -> None:
+    """Say that auto chose another algorithm."""
+    chosen = known["selection"]
+    chosen["times_ps"]["other"] = chosen["times_ps"].pop(chosen["algorithm"])
+    chosen["algorithm"] = "other"
+
+
+OPTIMAL = {"status": "optimal", "slots": 1, "least_slots": 1, "slot_ps": 1}
+QUICK = {"status": "optimal", "simulated": False, "time_ps": 1, "least_ps": 1}
+
 LIES: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
     ("greedy", shorter("synthesis", "time_ps")),
     ("greedy", shorter("synthesis", "least_ps", -1)),
@@ -134,6 +179,23 @@ LIES: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
     ("trees", packing("parts", [["gpu0", "gpu9"]])),
     ("trees", packing("parts", [["gpu0", "gpu1"]])),
     ("trees", packing("reached", 1.5)),
+    ("trees", packing("reached", 0.5)),
+    ("trees", packing("carries", "sums")),
+    ("trees", packing("weight", 1000)),
+    ("trees", worse),
+    ("trees", packing("certificate", "none is better")),
+    ("trees", lambda known: known["trees"]["packings"].append(known["trees"]["packings"][0])),
+    ("trees", lambda known: known["trees"]["packings"][0]["parts"].append(["gpu0"])),
+    ("trees", lambda known: known["trees"]["packings"][0]["parts"][0].append("gpu0")),
+    ("greedy", lambda known: known["synthesis"].update(OPTIMAL)),
+    ("greedy", lambda known: known["synthesis"].update(OPTIMAL, method="exact")),
+    ("greedy", lambda known: known["synthesis"].update(OPTIMAL, slot_ps=None, method="exact")),
+    ("greedy", lambda known: known["synthesis"].update(QUICK)),
+    ("greedy", lambda known: known["synthesis"].update(method="blind")),
+    ("greedy", lambda known: known["synthesis"].update(unwind="1,1,1")),
+    ("auto", renamed),
+    ("auto", lambda known: known["selection"]["left_out"].update(direct="no\nway")),
+    ("auto", lambda known: known["selection"]["left_out"].update({"\x1b[2J": "no way"})),
     ("auto", lambda known: picked(known, known["selection"]["time_ps"] - 1)),
     ("auto", shorter("selection", "time_ps")),
     ("auto", shorter("selection", "bound_ps")),

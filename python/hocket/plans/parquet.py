@@ -181,6 +181,8 @@ def _read(file: pq.ParquetFile) -> Plan:
     metadata = _texts(file.schema_arrow)
     if "hocket.plan" not in metadata:
         raise _no_metadata(file)
+    for each in metadata.values():
+        check_json(each.encode(), None)
     head = json.loads(metadata["hocket.plan"])
     found = head["format"]
     if type(found) is int and found != _FORMAT:
@@ -189,8 +191,6 @@ def _read(file: pq.ParquetFile) -> Plan:
         raise SpecError(None, why, "use that version, or plan anew with `hocket plan -o`")
     if found != _FORMAT:
         raise ValueError(f"its format is {shown(found)}, this version reads {_FORMAT}")
-    for each in metadata.values():
-        check_json(each.encode(), None)
     topology = topology_from_json(json.loads(metadata["hocket.topology"]))
     collective = collective_from_json(head["collective"])
     if max(collective.npus, default=0) >= topology.npu_count:
