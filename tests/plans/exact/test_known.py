@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
+
 import networks
 import pytest
 
@@ -44,6 +47,19 @@ def test_named_networks(problem: SlotProblem, slots: int) -> None:
 def test_bound_of_eight_pods() -> None:
     """28 slots until the last chunks are in a pod, 4 to get from there to everybody."""
     assert least_slots(networks.all_gather(*networks.pods(8))) == 32
+
+
+@pytest.mark.parametrize("times", [100, 100_000])
+def test_short_slots_are_not_counted_one_by_one(times: int) -> None:
+    """Slots may be a millionth of a latency; then a plan takes many, and tables of them are not made."""
+    problem = networks.all_gather(*networks.pods(2))
+    short = dataclasses.replace(problem, edge_slots=problem.edge_slots * times)
+    begun = time.process_time()
+    least = least_slots(short)
+    assert time.process_time() - begun < 5
+    assert least <= 8 * times
+    if times == 100:
+        assert least == 8 * times
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ the same border in mirrored time, so that its r and its q change places.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,9 +103,22 @@ def _all_work(tables: _Tables, least: int) -> int:
     idle = np.zeros(problem.edges, dtype=np.int64)
     if not problem.backwards.any():
         idle = tables.known.early.min(axis=0)[problem.edge_src]
-    while np.maximum(least - idle, 0).sum() < total:
-        least += 1
-    return least
+    return _first(lambda slots: int(np.maximum(slots - idle, 0).sum()) >= total, least)
+
+
+def _first(fits: Callable[[int], bool], least: int) -> int:
+    """Give the first number of slots, from `least` on, that fits: each above one that fits does as well."""
+    if fits(least):
+        return least
+    below, step = least, 1
+    while not fits(below + step):
+        below += step
+        step *= 2
+    above = below + step
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (below, middle) if fits(middle) else (middle, above)
+    return above
 
 
 def _border(tables: _Tables, group: Group, least: int) -> int:
@@ -163,15 +177,15 @@ def _fit(first: Ints, last: Ints, servers: Counter[int], least: int) -> int:
     count = np.zeros((len(rows), len(columns)), dtype=np.int64)
     np.add.at(count, (row, column), 1)
     count = count[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
-    while True:
+
+    def fits(total: int) -> bool:
         room = np.zeros_like(count)
         for slots, edges in servers.items():
-            lengths = least - columns[None, :] - np.maximum(rows, slots)[:, None]
+            lengths = total - columns[None, :] - np.maximum(rows, slots)[:, None]
             room += edges * np.maximum(lengths // slots + 1, 0)
-        short = (count - room).max()
-        if short <= 0:
-            return least
-        least += max(1, int(short // sum(servers.values())))
+        return bool((count <= room).all())
+
+    return _first(fits, least)
 
 
 def _border_then_npu(tables: _Tables, group: Group, way: int, least: int) -> int:
@@ -205,12 +219,16 @@ def _late_crossings(
     needed: int, border: tuple[Ints, Ints], own: Ints, inner: Ints, least: int
 ) -> int:
     slots, start = border
-    while True:
-        after = np.arange(least + 1)[:, None]
+    most = _WORK // (32 * max(len(slots), len(own), len(inner), 1))
+
+    def fits(total: int) -> bool:
+        if total >= most:  # what is not counted proves nothing
+            return True
+        after = np.arange(total + 1)[:, None]
         crossed = np.maximum((after - start) // slots, 0).sum(axis=1)
         left = np.maximum(needed - crossed, 0)
-        ends = np.maximum((least - np.maximum(after + 1, own)) // own + 1, 0).sum(axis=1)
-        inside = np.maximum((least - after - 1) // inner, 0).sum(axis=1)
-        if (left <= ends + inside).all():
-            return least
-        least += 1
+        ends = np.maximum((total - np.maximum(after + 1, own)) // own + 1, 0).sum(axis=1)
+        inside = np.maximum((total - after - 1) // inner, 0).sum(axis=1)
+        return bool((left <= ends + inside).all())
+
+    return _first(fits, least)
