@@ -142,6 +142,8 @@ def from_text(
                 what = "is a folder"
             elif _is(Path.exists, path):
                 what, hint = "is a pipe or a device", "write what comes from it to a file"
+            elif _is(Path.is_symlink, path):
+                what, hint = "is a link that leads to no file", "check the path"
             raise SpecError(None, what, hint, origin=shown_path(path))
         is_machine = not looks_like_file and machines.known(text)
         if not is_machine and not is_file:
