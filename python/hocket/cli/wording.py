@@ -20,6 +20,8 @@ _OPTIONS = {
     "algorithms": "algorithm",
     "fits": "memory-check",
     "outages": "outage",
+    "most_dimensions": "dimensions",
+    "most_evaluated": "most",
 }
 """Options that are not called as the field that they set."""
 
@@ -38,8 +40,8 @@ def of_options(error: Error) -> Error:
     if error.origin is not None or field is None or field.startswith("-"):
         return error
     field, colon, rest = field.partition(": ")
-    option = option_of(field)
-    name = option if option in known else _arguments().get(field, field)
+    called = (option_of(field), f"--{field.replace('_', '-')}")
+    name = next((each for each in called if each in known), _arguments().get(field, field))
     return error.but(field=name + colon + rest)
 
 
