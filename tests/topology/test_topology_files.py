@@ -223,7 +223,9 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
     with pytest.raises(hk.SpecError, match=r"link\.yml: is a link that leads to no file; check"):
         hk.topology.load(tmp_path / "link.yml")
     for special in ("/dev/null", "/dev/zero"):
-        with pytest.raises(hk.SpecError, match=f"{special}: is a pipe or a device; write what comes"):
+        with pytest.raises(
+            hk.SpecError, match=f"{special}: is a pipe or a device; write what comes"
+        ):
             hk.topology.load(special)
     with pytest.raises(hk.SpecError, match=r"folder\.yml: is a folder; "):
         hk.topology.load(tmp_path / "folder.yml")

@@ -22,7 +22,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     from hocket.cli.interrupt import guard
 
     guard(_end)
-    sys.exit(run(sys.argv[1:] if argv is None else argv))
+    code = run(sys.argv[1:] if argv is None else argv)
+    _deafen()
+    sys.exit(code)
 
 
 def run(argv: Sequence[str]) -> int:
@@ -52,6 +54,16 @@ def _listen() -> None:
             _signal.signal(_signal.SIGINT, _end)
         except ValueError:
             return  # not the main thread, which alone hears signals
+
+
+def _deafen() -> None:
+    """Hear no Ctrl-C from here on: the work is done, and Python's end would take it as a failure."""
+    import signal
+
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:
+        return  # not the main thread, which alone hears signals
 
 
 def _end(number: int, frame: object) -> None:

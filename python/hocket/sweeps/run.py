@@ -321,7 +321,11 @@ def read_manifest(place: Path) -> dict[str, Any]:
     where = shown_path(place)
     right = "name a folder that hocket sweep wrote"
     manifest = place / MANIFEST
-    if not manifest.is_file():
+    try:
+        there = manifest.is_file()
+    except OSError:  # a name that no system takes
+        there = False
+    if not there:
         raise SpecError(None, "has no sweep", right, where)
     raw = read_bytes(manifest, "a folder that hocket sweep wrote")
     check_json(raw, where)
