@@ -33,7 +33,7 @@ from hocket.plans import registry
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-SLOW = {"architect.md", "machines.md", "mesh-study.md", "throughput.md", "training.md"}
+SLOW = {"architect.md", "machines-accuracy.md", "mesh-study.md", "throughput.md", "training.md"}
 """Pages whose commands take more than ten seconds."""
 TORCH = {"from-torch.md", "pytorch.md"}
 """Pages whose commands need PyTorch."""

@@ -6,7 +6,7 @@ full. How large a tile is, and in how many parts it is passed on, follows from t
 constants say how long it takes.
 
 Source: RCCL 2.21 for the buffers (``src/include/device.h``, ``src/include/msccl/msccl_struct.h``);
-published times of 48 schedules for the form. docs/machines.md has the errors.
+published times of 48 schedules for the form. docs/machines-accuracy.md has the errors.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ point to point  fixed + (p - 1) peer + (n - p) far peer + max(channel, inside, (
 U is what a node sends to other nodes, V the first chunk of it for each pair of NPUs.
 
 Source: NCCL's own model of its algorithms (src/graph/tuning.cc, 2.30) for the steps and the bytes of each;
-published sweeps for the form and the priors of the constants. docs/machines.md has the errors.
+published sweeps for the form and the priors of the constants. docs/machines-accuracy.md has the errors.
 """
 
 from __future__ import annotations
