@@ -42,7 +42,8 @@ _TOLERANCES = {
 }
 """Share by which measured times exceed predicted ones before something is called slow, by band of sizes.
 
-On healthy machines nine of ten predictions are nearer (docs/machines-accuracy.md: another machine, one size).
+On healthy machines, nine of ten predictions are nearer
+(docs/machines-accuracy.md: other machine, one size).
 """
 _ALIKE = 0.15
 """Share up to which a time is that of another algorithm: what predictions of large sizes are wrong by."""

@@ -40,7 +40,8 @@ MACHINES = {
     "b200": Machine(accelerator("b200"), Hardware(900 * _G, 400 * _G)),
     "gb200": Machine(accelerator("gb200"), Hardware(900 * _G, 3600 * _G, npus=72)),
 }
-"""By name; bandwidths by the sources and by public specifications, shares of links by docs/machines-accuracy.md."""
+"""By name; bandwidths by the sources and by public specifications, shares of links by
+docs/machines-accuracy.md."""
 
 COLUMNS = (
     "set",
