@@ -1,0 +1,149 @@
+"""Pages keep the style sheet of CONTRIBUTING.md, as far as a program can tell.
+
+``python tests/docs/test_prose.py [PAGE...]`` lists what a page, or each page, still has to mend.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+LONG, LONGEST, SHARE = 25, 40, 0.05
+"""Words that make a sentence long, words that no sentence exceeds, and the share that may be long."""
+BANNED = re.compile(
+    r"\b(rooms?|house|face|doors?|of which|of whose|thrice|anew|alike|unasked|dear(er|est)?|quickest"
+    r"|besides?|speaks? of|in all(?= [0-9.,;:)]|[.,;:)])|is any|it is there that|that is said)\b"
+)
+UNDONE = {
+    "docs/architecture.md",
+    "docs/chakra.md",
+    "docs/command-line.md",
+    "docs/compare-training.md",
+    "docs/controller.md",
+    "docs/design.md",
+    "docs/equal-paths.md",
+    "docs/explorer.md",
+    "docs/from-torch.md",
+    "docs/fuzzing.md",
+    "docs/gallery.md",
+    "docs/how-do-we-know.md",
+    "docs/in-network.md",
+    "docs/index.md",
+    "docs/install.md",
+    "docs/jobs.md",
+    "docs/mesh.md",
+    "docs/models.md",
+    "docs/msccl.md",
+    "docs/mscclpp.md",
+    "docs/multirail.md",
+    "docs/optimal.md",
+    "docs/own-plans.md",
+    "docs/packets.md",
+    "docs/pareto.md",
+    "docs/programs.md",
+    "docs/proof.md",
+    "docs/pytorch.md",
+    "docs/routing-study.md",
+    "docs/routing.md",
+    "docs/runtime.md",
+    "docs/symmetry.md",
+    "docs/synthesis.md",
+    "docs/testbed.md",
+    "docs/testing.md",
+    "docs/throughput.md",
+    "docs/topology-files.md",
+    "docs/traces.md",
+    "docs/training.md",
+    "docs/tutorials/architect.md",
+    "docs/tutorials/operator.md",
+    "docs/tutorials/performance-engineer.md",
+    "docs/workloads.md",
+}
+"""Pages that have yet to be rewritten. This set only shrinks."""
+
+
+END = re.compile(r"""(?:(?<=[.?!:;])|(?<=[.?!:;][")*])|(?<=[.?!:;]\*\*)) (?=[A-Z`*("]|hocket )""")
+"""Where a sentence ends: at a stop, a colon or a semicolon, before a capital, a mark or a name."""
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def prose(text: str) -> str:
+    """Return a page without code, tables, headings and the addresses of its links."""
+    text = re.sub(
+        r"```.*?^\s*```|<details>|</details>|<summary>.*?</summary>", "", text, flags=re.S | re.M
+    )
+    text = re.sub(r"^(?:[|#]| {4}).*$", "", text, flags=re.M)
+    text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text)
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a page, which end with their paragraph or list item at the latest."""
+    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", prose(text)):
+        line = re.sub(r"^(?:[-*]|\d+\.) ", "", " ".join(block.split()))
+        yield from (part for part in END.split(line) if part)
+
+
+def banned(text: str) -> Iterator[str]:
+    """Yield each banned word of a page, with the words around it."""
+    line = " ".join(re.sub(r"`[^`]*`", "``", prose(text)).split())
+    for found in BANNED.finditer(line):
+        yield f"{found[0]}: ...{line[max(0, found.start() - 40) : found.end() + 30]}..."
+
+
+def faults(page: Path) -> list[str]:
+    text = page.read_text(encoding="utf-8")
+    long = [each for each in sentences(text) if len(each.split()) > LONGEST]
+    return [*(f"{len(each.split())} words: {each}" for each in long), *banned(text)]
+
+
+def test_undone_pages_exist() -> None:
+    assert {name(page) for page in PAGES} >= UNDONE
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_page(page: Path) -> None:
+    if name(page) not in UNDONE:
+        assert not faults(page)
+
+
+def test_few_sentences_are_long() -> None:
+    done = [page for page in PAGES if name(page) not in UNDONE]
+    counts = [len(each.split()) for page in done for each in sentences(page.read_text("utf-8"))]
+    assert sum(count > LONG for count in counts) <= SHARE * len(counts)
+
+
+def test_readme_fits_on_200_lines() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
+
+
+def report(names: list[str]) -> None:
+    """Print the faults and the long sentences of pages."""
+    every = long = 0
+    for page in PAGES:
+        if names and not any(each in name(page) for each in names):
+            continue
+        found = list(sentences(page.read_text("utf-8")))
+        over = [each for each in found if len(each.split()) > LONG]
+        every, long = every + len(found), long + len(over)
+        bad = faults(page)
+        if bad or over:
+            print(
+                f"{name(page)}: {len(over)} of {len(found)} sentences are long, {len(bad)} faults"
+            )
+        if names:
+            print(*(f"  {each}" for each in [*over, *bad]), sep="\n")
+    print(f"{long} of {every} sentences have more than {LONG} words ({long / max(every, 1):.1%})")
+
+
+if __name__ == "__main__":
+    report(sys.argv[1:])
