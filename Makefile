@@ -59,10 +59,14 @@ browser: .venv/deps.stamp ## install what drives the explorer's page in a browse
 	$(BIN)/python -m pip install --group browser
 	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 || $(BIN)/playwright install chromium
 
-build: .venv/build.stamp ## build the Rust core and install the package into .venv
+build: .venv/build.stamp ## build the Rust core and install the package, studies and testbed into .venv
 
-.venv/build.stamp: .venv/deps.stamp $(RUST_SOURCES)
+.venv/build.stamp: .venv/beside.stamp $(RUST_SOURCES)
 	VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release
+	@touch $@
+
+.venv/beside.stamp: studies/pyproject.toml testbed/pyproject.toml | .venv/deps.stamp
+	$(BIN)/python -m pip install --no-deps --editable studies --editable testbed
 	@touch $@
 
 controller: .venv/deps.stamp ## build the routing controller, its agent and the preloaded library, and install them into .venv
@@ -117,8 +121,8 @@ ruff: .venv/deps.stamp ## ruff: lint and format of the Python code
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
 
-mypy: .venv/build.stamp ## mypy --strict on the package
-	$(BIN)/mypy --strict python/hocket
+mypy: .venv/build.stamp ## mypy --strict on the package, studies and testbed
+	$(BIN)/mypy --strict
 
 stubtest: .venv/build.stamp ## does the stub of the Rust module tell the truth?
 	$(BIN)/python -m mypy.stubtest hocket._core

@@ -14,6 +14,7 @@ import pytest
 import hocket
 
 ROOT = Path(__file__).parent.parent
+PYTHON = (ROOT / "python", ROOT / "studies" / "src", ROOT / "testbed" / "src")
 CORE = ROOT / "crates" / "hocket-core" / "src"
 SPLIT_AT, FAIL_AT = 600, 1000
 
@@ -37,7 +38,7 @@ def tracked() -> list[Path]:
 @cache
 def parsed() -> dict[Path, ast.Module]:
     """Every module of the package as a tree."""
-    files = sorted((ROOT / "python" / "hocket").rglob("*.py"))
+    files = sorted(file for folder in PYTHON for file in folder.rglob("*.py"))
     return {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 
@@ -187,7 +188,7 @@ def test_there_is_one_version() -> None:
     assert f"[{hocket.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
-TOML = ["Cargo.toml", "pyproject.toml"]
+TOML = ["Cargo.toml", "pyproject.toml", "studies/pyproject.toml", "testbed/pyproject.toml"]
 
 
 def test_every_dependency_is_explained() -> None:
@@ -219,7 +220,11 @@ def imported(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names.add(node.module.partition(".")[0])
         waiting += ast.iter_child_nodes(node)
-    return {name for name in names if name not in sys.stdlib_module_names and name != "hocket"}
+    return {
+        name
+        for name in names
+        if name not in sys.stdlib_module_names and not name.startswith("hocket")
+    }
 
 
 def test_imports_are_found() -> None:
@@ -279,7 +284,7 @@ def test_lists_of_algorithms_name_those_of_the_table() -> None:
     known = {each.name for each in hocket.algorithms()}
     wrong, lists = [], 0
     for path, tree in parsed().items():
-        for node in [] if "reproduce" in path.parts else ast.walk(tree):
+        for node in [] if "hocket_studies" in path.parts else ast.walk(tree):
             if not isinstance(node, ast.Tuple | ast.List | ast.Set):
                 continue
             names = [
@@ -345,7 +350,7 @@ def test_no_text_of_an_error_is_parsed() -> None:
     cut = re.compile(r"str\((?:error|wrong|caught)\)\s*\.\s*(?:removeprefix|partition|replace)\(")
     found = [
         f"{path.name}: {match.group()}"
-        for path in sorted((ROOT / "python" / "hocket").rglob("*.py"))
+        for path in parsed()
         for match in cut.finditer(path.read_text(encoding="utf-8"))
     ]
     assert not found

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import hocket as hk
+from hocket._moved import MOVED
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python" / "hocket"
@@ -43,8 +44,6 @@ ROOMS = (
     "steering",
     "routing",
     "sweeps",
-    "testbed",
-    "reproduce",
     "plot",
     "explorer",
     "installation",
@@ -60,6 +59,7 @@ LOOSE = {
         "_checks",
         "_children",
         "_memory",
+        "_moved",
         "_options",
         "_pictures",
         "_programs",
@@ -75,7 +75,8 @@ MAY_IMPORT_BY_NAME = {
     "plans/registry.py",  # algorithms of a user's own
     "__init__.py",  # the face: public names when they are first asked for
     "cli/lazy.py",  # commands when they are called, by their places in cli/commands.py
-    "installation/parts.py",  # asks which versions are installed
+    "cli/documents.py",  # what commands of other packages print
+    "installation/parts.py",  # asks which versions are installed, and packages for parts of their own
     "cli/route.py",  # asks whether a solver is installed
     "workload/torch/factory.py",  # a user's own module
 }
@@ -211,7 +212,6 @@ PUBLIC_ROOMS = {
     "nccl",
     "routing",
     "steering",
-    "testbed",
     "topology",
     "traces",
     "training",
@@ -240,15 +240,26 @@ def test_tests_lie_in_the_rooms_of_their_subjects() -> None:
     assert nested >= {path.parent.name for path in (ROOT / "tests").glob("*/*/test_*.py")}
 
 
+def test_the_package_imports_none_of_the_packages_beside_it() -> None:
+    """They are found by their entry points, where they are installed."""
+    beside = re.compile(r"\bimport hocket_\w+|\bfrom hocket_\w+")
+    assert not [file for file in MODULES.values() if beside.search(file.read_text())]
+
+
+def test_what_has_moved_says_where_it_is() -> None:
+    for name, where in MOVED.items():
+        assert (ROOT / where.removeprefix("hocket_") / "src" / where).is_dir()
+        with pytest.raises(ImportError, match=f"^hocket.{name} is the package {where} now; "):
+            getattr(hk, name)
+
+
 def test_what_little_depends_on_is_what_the_page_says() -> None:
     into: dict[str, set[str]] = {}
     for above, below in arrows():
         into.setdefault(below, set()).add(above)
     assert into["cli"] == {"face"}
-    assert into["reproduce"] == {"plot", "cli"}
     assert into["plot"] == {"explorer", "cli", "face"}
     page = " ".join((ROOT / "docs" / "architecture.md").read_text().split())
     assert (
-        "Only the face imports `cli`, only `plot` and `cli` import `reproduce`, and only `explorer`, `cli` "
-        "and the face import `plot`."
+        "Only the face imports `cli`, and only `explorer`, `cli` and the face import `plot`."
     ) in page

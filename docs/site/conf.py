@@ -57,7 +57,7 @@ MODULES = [
     "hocket.nccl",
     "hocket.formats",
     "hocket.runtime",
-    "hocket.testbed",
+    "hocket_testbed",
 ]
 """Public modules, in the order of the reference."""
 

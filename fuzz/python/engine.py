@@ -13,7 +13,7 @@ _ELSEWHERE = (
     "hocket.from_torch",
     "hocket.workload.torch",
     "hocket.plot",
-    "hocket.reproduce",
+    "hocket_studies",
     "hocket._core",
 )
 

@@ -10,6 +10,7 @@ before anything that takes long to import. Errors are there from the start,
 for ``except hk.TransportError``.
 """
 
+from hocket._moved import MOVED, REMEDY
 from hocket._pictures import set_painter as _set_painter
 from hocket.errors import Error as Error
 from hocket.errors import InfeasibleError as InfeasibleError
@@ -38,6 +39,8 @@ if not TYPE_CHECKING:  # which would take every name for one of the package
                 raise unknown
             if name.isidentifier() and find_spec(f"{__name__}.{name}") is not None:
                 return import_module(f"{__name__}.{name}")
+        if name in MOVED:  # an error that `from hocket import NAME` shows as well
+            raise ImportError(f"hocket.{name} is the package {MOVED[name]} now; {REMEDY}")
         public = vars(import_module(f"{__name__}._public"))
         if name not in public or (name.startswith("_") and not name.startswith("__")):
             raise unknown

@@ -1,6 +1,6 @@
 """The public names of :mod:`hocket`, which takes them from here."""
 
-from hocket import nccl, routing, steering, testbed, topology, traces, training, workload
+from hocket import nccl, routing, steering, topology, traces, training, workload
 from hocket._core import Bound, Collective, Topology, __version__
 from hocket.collectives.bounds import bound
 from hocket.collectives.collective import collective_on
@@ -180,7 +180,6 @@ __all__ = [
     "send_receive",
     "simulate",
     "steering",
-    "testbed",
     "timetable",
     "topology",
     "traces",

@@ -54,7 +54,7 @@ def test_calibrating_needs_no_program(
 ) -> None:
     monkeypatch.setenv("HOCKET_CONTROLLER", "/nowhere")
     assert run(["controller", "calibrate", "--src", "10.0.0.1"]) == 2
-    said = "hocket: --dst: is missing beside the other end; give both ends or neither\n"
+    said = "hocket: --dst: is missing beside the other end; give both ends\n"
     assert capsys.readouterr().err == said
     assert run(["controller", "calibrate", "--hops", "many"]) == 2
     assert "--hops" in capsys.readouterr().err

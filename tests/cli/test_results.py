@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,8 @@ def test_the_published_schema_is_that_of_the_code(validator: Any) -> None:
         "testbed-plans",
         "testbed-clos-plans",
     }  # where a plugin, or a testbed, is built
-    assert {each for each, _ in COMMANDS.values()} | elsewhere == set(DOCUMENTS), (
+    kinds = {*DOCUMENTS, *(point.name for point in entry_points(group="hocket.documents"))}
+    assert {each for each, _ in COMMANDS.values()} | elsewhere == kinds, (
         "tests of from-torch run where PyTorch is, those of testbeds where one can be built"
     )
 

@@ -17,7 +17,7 @@ from hocket.cli.commands import COMMANDS, Command
 from hocket.cli.lazy import Later
 
 SLOW = ("numpy", "pydantic", "yaml", "pyarrow", "matplotlib", "rich.table", "networkx")
-FLAT = [one for each in COMMANDS for one in (each.commands or (each,))]
+FLAT = [one for each in COMMANDS if not each.package for one in (each.commands or (each,))]
 
 
 def loaded_by(*argv: str) -> set[str]:
@@ -78,7 +78,20 @@ def test_the_help_imports_no_command() -> None:
     loaded = loaded_by("--help")
     places = {f"hocket.cli.{entry.place.partition(':')[0]}" for entry in FLAT}
     assert not places & loaded
+    assert not {"hocket_studies", "hocket_testbed", "importlib.metadata"} & loaded
     assert not {"numpy", "pydantic"} & loaded
+
+
+def test_a_package_that_is_not_installed_is_named(
+    hocket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    result = hocket("testbed", "clos")
+    assert (result.code, result.err) == (
+        2,
+        "hocket: `testbed` is a command of hocket-testbed, which is not installed; "
+        "in a checkout of hocket, `make build` installs it\n",
+    )
 
 
 def test_a_plan_needs_nothing_slow() -> None:

@@ -27,7 +27,7 @@ from typing import Any
 import pytest
 from tests.built import preload, programs
 
-from hocket import testbed
+import hocket_testbed
 from hocket.cli import run
 from hocket.plans import registry
 
@@ -133,7 +133,7 @@ def test_page(
 ) -> None:
     if page.name in TORCH and find_spec("torch") is None:
         pytest.skip("PyTorch is not installed: make torch installs it")
-    missing = testbed.what_is_missing()
+    missing = hocket_testbed.what_is_missing()
     if page.name == "testbed.md" and missing is not None:
         pytest.skip(f"no testbed can be built here: {missing[0]}")
     if page.name in ("controller.md", "testbed.md"):

@@ -9,7 +9,7 @@ from hocket.nccl.constants import GENERATIONS, TREE_CORRECTION
 from hocket.nccl.model import Channels, choices, search
 from hocket.nccl.rccl import MACHINES
 from hocket.profiles.hardware import Hardware
-from hocket.reproduce.machines import reproduce_machines
+from hocket_studies.machines import reproduce_machines
 
 A100 = Hardware(300e9)
 

@@ -14,9 +14,9 @@ from hocket.profiles.law import CONSTANTS, cells_of, times
 from hocket.profiles.measurement import Measurement, Sweeps
 from hocket.profiles.profile import Profile, load_profile, profile_names, profile_of
 from hocket.profiles.section import with_profile
-from hocket.reproduce.machines import reproduce_machines
 from hocket.topology import machines
 from hocket.topology.text import from_file
+from hocket_studies.machines import reproduce_machines
 
 BOX = Hardware(300e9)
 SIZES = [1 << power for power in range(10, 33)]

@@ -10,12 +10,12 @@ import pytest
 
 from hocket.cli import run as command
 from hocket.errors import SpecError
-from hocket.reproduce.training import reproduce_training
 from hocket.throughput.catalogue import COLUMNS, load_runs, read_runs
 from hocket.throughput.constants import shipped
 from hocket.throughput.fit import fit_constants, predicted_s
 from hocket.throughput.law import iteration_s
 from hocket.throughput.published import read_survey
+from hocket_studies.training import reproduce_training
 
 ROW = {
     "set": "mine",
@@ -203,7 +203,7 @@ def test_a_survey_is_read_as_far_as_its_rows_say(tmp_path: Path) -> None:
 
 def test_the_command_writes_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = [each for each in load_runs()[0] if each.set.startswith(("dlperf", "korthikanti"))]
-    monkeypatch.setattr("hocket.reproduce.training.load_runs", lambda data: (few, ["a row (1)"]))
+    monkeypatch.setattr("hocket_studies.training.load_runs", lambda data: (few, ["a row (1)"]))
     assert command(["reproduce", "training", "-o", str(tmp_path), "--constants"]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {
         "training.png",

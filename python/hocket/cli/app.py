@@ -66,8 +66,8 @@ def run(argv: Sequence[str]) -> int:
     if list(argv[:1]) == ["help"]:
         argv = [*argv[1:], "--help"]
     QUIET.set(False)
-    COMMAND.set(command_of(_commands(), list(argv)))
     try:
+        COMMAND.set(command_of(_commands(), list(argv)))
         _check_once(argv)
         code = _commands()(args=list(argv), prog_name="hocket", standalone_mode=False)
         sys.stdout.flush()

@@ -16,11 +16,14 @@ class Command:
     summary
         The first line of its help. For a function, that of its docstring (a test compares them).
     place
-        Module of ``hocket.cli`` and name in it, as ``"plan:algorithms"``.
+        Module and name in it, as ``"plan:algorithms"``; without a dot, the module is of ``hocket.cli``.
     example
         How it is called.
     commands
         What it has instead of a place, if it is a group.
+    package
+        Distribution that has it instead: its entry point of this name in the group ``hocket.commands``
+        is the command, a ``Command`` or an application of Typer.
     is_program
         Whether all that is typed after its name, ``--help`` too, is for a program that it runs.
     """
@@ -30,56 +33,12 @@ class Command:
     place: str = ""
     example: str | None = None
     commands: tuple[Command, ...] = ()
+    package: str = ""
     is_program: bool = False
 
 
 SUMMARY = "Plan, prove, bound and simulate collective communication on any network."
 EXAMPLE = "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB"
-
-_REPRODUCE = (
-    Command(
-        "themis",
-        "Compute figures of Themis (ISCA 2022): 8 to 11 for all-reduce, 4 and 12 for training.",
-        "reproduce:themis",
-        "For example: hocket reproduce themis --output themis",
-    ),
-    Command(
-        "tacos",
-        "Compute tables I to V and figures 6, 19 and 21 of TACOS: synthesized plans and baselines.",
-        "reproduce_tacos:tacos",
-        "For example: hocket reproduce tacos --table 3 --figure 6 --output tacos",
-    ),
-    Command(
-        "mesh",
-        "Compute table I and figures 8 to 14 of the RingBiOdd and TTO paper (HPCA 2024).",
-        "reproduce_mesh:mesh_study",
-        "For example: hocket reproduce mesh --figure 12 --output mesh",
-    ),
-    Command(
-        "routing",
-        "Compute figures 4 to 8 of Cohen et al., Routing for large ML models.",
-        "reproduce_routing:routing_study",
-        "For example: hocket reproduce routing --figure 7 --output routing",
-    ),
-    Command(
-        "optimal",
-        "Compute how far the best plans are from the lower bound, on all shipped machines.",
-        "reproduce_optimal:optimal_study",
-        "For example: hocket reproduce optimal --machine dgx_a100_2box --size 1GB",
-    ),
-    Command(
-        "machines",
-        "Predict published sweeps of real machines from what was not fitted, and state the error.",
-        "reproduce_machines:machines_study",
-        "For example: hocket reproduce machines --output machines",
-    ),
-    Command(
-        "training",
-        "Predict published training runs from what was not fitted, and state the error.",
-        "reproduce_runs:training_study",
-        "For example: hocket reproduce training --output training",
-    ),
-)
 
 COMMANDS = (
     Command(
@@ -283,13 +242,12 @@ COMMANDS = (
     Command(
         "testbed",
         "Build networks of Linux namespaces on this machine, and measure on them.",
-        "testbed:testbed",
+        package="hocket-testbed",
     ),
     Command(
         "reproduce",
         "Repeat a published evaluation: tables and pictures beside the published numbers.",
-        example="For example: hocket reproduce themis --output themis",
-        commands=_REPRODUCE,
+        package="hocket-studies",
     ),
 )
 """In the order of the help."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
@@ -11,7 +12,6 @@ from hocket.cli.data import (
     AlgorithmsData,
     LinkHeatData,
     MachinesData,
-    ReproductionData,
     SchedulesData,
     StructuresData,
     TimeExpandedData,
@@ -41,7 +41,6 @@ from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
 from hocket.sweeps.data import DesignData, SweepReportData, SweepRunData
 from hocket.telemetry.data import MeasuredData
-from hocket.testbed.data import ClosPlansData, PlanStudyData, SteeringData, StudyData
 from hocket.throughput.data import TrainingPredictionData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
 from hocket.tuning.data import TuningData
@@ -154,10 +153,6 @@ DOCUMENTS: dict[str, Any] = {
     "structures": StructuresData,
     "link-heat": LinkHeatData,
     "time-expanded": TimeExpandedData,
-    "testbed-study": StudyData,
-    "testbed-plans": PlanStudyData,
-    "testbed-clos-plans": ClosPlansData,
-    "testbed-steering": SteeringData,
     "calibration": CalibrationDocument,
     "fitted-profile": FitData,
     "prediction": PredictionData,
@@ -171,7 +166,6 @@ DOCUMENTS: dict[str, Any] = {
     "nccl-asked-tuner": AskedTunerData,
     "checked-file": CheckedFileData,
     "exported-file": ExportedFileData,
-    "reproduction": ReproductionData,
     "measured": MeasuredData,
     "installation": InstallationData,
 }
@@ -179,14 +173,16 @@ DOCUMENTS: dict[str, Any] = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Give the JSON Schema of what commands print with ``--json``."""
+    """Give the JSON Schema of what commands print with ``--json``, those of other packages included."""
+    others = sorted(entry_points(group="hocket.documents"))
+    documents = DOCUMENTS | {point.name: point.load() for point in others}
     adapters: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
-        (name, "serialization", TypeAdapter(kind)) for name, kind in DOCUMENTS.items()
+        (name, "serialization", TypeAdapter(kind)) for name, kind in documents.items()
     ]
     found, rest = TypeAdapter.json_schemas(adapters, ref_template="#/$defs/{model}")
     definitions = rest.get("$defs", {})
     kinds = []
-    for name in DOCUMENTS:
+    for name in documents:
         schema = found[name, "serialization"]
         target = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
         document = {

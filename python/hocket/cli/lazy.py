@@ -9,9 +9,11 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from hocket._moved import REMEDY
 from hocket.cli.commands import COMMANDS, Command
 from hocket.cli.console import QUIET
 from hocket.cli.values import read_plainly
+from hocket.errors import SpecError
 
 _PASSED_ON = {
     "allow_extra_args": True,
@@ -51,14 +53,20 @@ class Later(TyperCommand):
 def _made(entry: Command) -> TyperCommand | TyperGroup:
     """Import a command."""
     made: Any
-    if entry.commands:
+    found: Any
+    if entry.package:
+        found = _of_package(entry)
+        if isinstance(found, Command):
+            return _made(found)
+    elif entry.commands:
         kind = type("Group", (Group,), {"entries": entry.commands})
         made = kind(name=entry.name, help=entry.summary, epilog=entry.example)
         made.no_args_is_help = True
         read_plainly(made)
         return cast(TyperGroup, made)
-    module, _, name = entry.place.partition(":")
-    found = getattr(import_module(f"hocket.cli.{module}"), name)
+    else:
+        module, _, name = entry.place.partition(":")
+        found = getattr(import_module(module if "." in module else f"hocket.cli.{module}"), name)
     if isinstance(found, typer.Typer):
         made = typer.main.get_group(found)
         made.name = entry.name
@@ -71,6 +79,16 @@ def _made(entry: Command) -> TyperCommand | TyperGroup:
         _quiet_too(made)
     read_plainly(made)
     return cast(TyperCommand, made)
+
+
+def _of_package(entry: Command) -> object:
+    """Load a command of another package by its entry point."""
+    from importlib.metadata import entry_points  # takes as long as a whole start
+
+    for point in entry_points(group="hocket.commands", name=entry.name):
+        return point.load()
+    why = f"`{entry.name}` is a command of {entry.package}, which is not installed"
+    raise SpecError(None, why, REMEDY)
 
 
 def _quiet_too(command: Any) -> None:

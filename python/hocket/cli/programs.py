@@ -10,14 +10,19 @@ import typer
 from hocket._programs import path_of_program, remedy_for
 from hocket.errors import SpecError
 
+_EXAMPLE = "For example: hocket controller calibrate --src 10.1.0.1 --dst 10.1.0.2"
+
 
 def controller(context: typer.Context) -> None:
     """Run the routing controller of a cluster: serve, certs, replay, queue-pairs, calibrate."""
     if context.args[:1] == ["calibrate"]:
-        from hocket.cli.testbed import testbed
+        from hocket.cli.probes import calibrate
 
-        group = typer.main.get_command(testbed)
-        group.main(context.args, prog_name=context.command_path, standalone_mode=False)
+        alone = typer.Typer(add_completion=False)
+        alone.command(epilog=_EXAMPLE)(calibrate)
+        name = f"{context.command_path} calibrate"
+        command = typer.main.get_command(alone)
+        command.main(context.args[1:], prog_name=name, standalone_mode=False)
         return
     _become("hocket-controller", context.args)
 

@@ -6,9 +6,10 @@ import os
 import platform
 import shutil
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 
-from hocket import _core, testbed
+from hocket import _core
+from hocket._moved import REMEDY
 from hocket._programs import path_of_program
 from hocket.errors import SpecError
 from hocket.installation.data import InstallationData
@@ -22,6 +23,12 @@ _PACKAGES = (
     ("torch", "layers of PyTorch modules, and the backend of torch.distributed", "torch"),
 )
 """Distribution, what it is for, and the extra that installs it."""
+
+_BESIDE = (
+    ("hocket-studies", "`reproduce`: published evaluations"),
+    ("hocket-testbed", "`testbed`: plans and jobs on real packets"),
+)
+"""Distributions of the same repository, and what they are for."""
 
 _PROGRAMS = (
     ("hocket-controller", "the routing controller of a cluster"),
@@ -103,16 +110,25 @@ def examine() -> Installation:
         platform.python_version(),
         f"{platform.system()} {platform.machine()}",
         cores or 1,
-        (*map(_package, _PACKAGES), *map(_program, _PROGRAMS), _testbed(), _memory(), _browser()),
+        (
+            *(
+                _package(name, what, f"pip install 'hocket[{extra}]'")
+                for name, what, extra in _PACKAGES
+            ),
+            *(_package(name, what, REMEDY) for name, what in _BESIDE),
+            *map(_program, _PROGRAMS),
+            *(point.load()() for point in entry_points(group="hocket.parts")),
+            _memory(),
+            _browser(),
+        ),
     )
 
 
-def _package(package: tuple[str, str, str]) -> Part:
-    name, purpose, extra = package
+def _package(name: str, purpose: str, remedy: str) -> Part:
     try:
         return Part(name, purpose, version(name))
     except PackageNotFoundError:
-        return Part(name, purpose, None, f"pip install 'hocket[{extra}]'")
+        return Part(name, purpose, None, remedy)
 
 
 def _program(program: tuple[str, str]) -> Part:
@@ -121,14 +137,6 @@ def _program(program: tuple[str, str]) -> Part:
         return Part(name, purpose, path_of_program(name))
     except SpecError as error:
         return Part(name, purpose, None, error.remedy)
-
-
-def _testbed() -> Part:
-    purpose = "`testbed`: networks of Linux namespaces"
-    missing = testbed.what_is_missing()
-    if missing is None:
-        return Part("namespaces", purpose, "can be built")
-    return Part("namespaces", purpose, None, f"{missing[1]}: {missing[0]}")
 
 
 def _memory() -> Part:

@@ -1,0 +1,197 @@
+"""``hocket reproduce training``: published training runs, predicted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json as json_text
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.numbers import percent
+from hocket.cli.table import Table
+from hocket.files.atomic import write_text
+from hocket_studies.themis_tables import make_folder
+from hocket_studies.training import PredictedRun, RunCheck, TrainingResult, reproduce_training
+
+_WORST = 12
+_ORDERED = "dlperf"
+"""Sets of different splits on one machine: whether their order is right is said of them."""
+_HEAD = (
+    "question",
+    "set",
+    "model",
+    "npus",
+    "parallel",
+    "batch",
+    "micro_batch",
+    "sequence",
+    "recompute",
+    "unstated",
+    "measured_s",
+    "predicted_s",
+    "measured_tflops",
+    "predicted_tflops",
+)
+_LEGEND = (
+    "Shares of the measured time of an iteration. *Five folds*: a fifth of a set by constants of the other",
+    "four; *larger*: several nodes by constants of one; *other cluster*: nothing of it fitted, accelerator",
+    "and program each fitted elsewhere; *outside*: the same for what the law does not describe.",
+)
+
+
+def training_study(
+    *,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="Folder for page, picture and data; created if missing."
+        ),
+    ] = "reproduce-training",
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            help="Folder with more published runs, as tables; by default those that are shipped.",
+        ),
+    ] = None,
+    constants: Annotated[
+        bool, typer.Option("--constants", help="Also write the constants that all runs give.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Predict published training runs from what was not fitted, and state the error."""
+    folder = Path(output)
+    make_folder(folder)
+    with options.watching() as watch:
+        result = reproduce_training(None if data is None else Path(data), on_case=watch)
+        watch.note("drawing")
+        from hocket_studies.training_pictures import draw_runs
+
+        picture = folder / "training.png"
+        draw_runs(result, picture)
+    value = as_json(result, picture)
+    write_text(folder / "training.json", json_text.dumps(value, indent=2) + "\n")
+    write_text(folder / "training.csv", as_csv(result))
+    write_text(folder / "training.md", as_page(result))
+    if constants:
+        write_text(folder / "constants.yml", result.constants.as_yaml())
+    if json:
+        options.print_result("reproduction", value)
+        return
+    console = options.output()
+    table = Table(
+        title="error of runs that were not fitted: predicted over measured time, less one"
+    )
+    table.add_column("question")
+    table.add_column("of")
+    table.add_column("runs", justify="right")
+    for name in ("median", "90th percentile", "worst"):
+        table.add_column(name, justify="right", unit="%")
+    for check in result.checks:
+        spread = check.spread
+        table.add_row(
+            check.question,
+            check.what,
+            str(spread.rows),
+            percent(spread.median),
+            percent(spread.p90),
+            f"{100 * check.worst.error:+.1f}",
+        )
+    console.print(table)
+    for line in _orders(result):
+        console.print(line)
+    for check in result.checks:
+        if check.why:
+            console.print(f"outside: {check.what}: {check.why}")
+    for line in result.left_out:
+        console.note(f"left out: {line}")
+    console.print(f"files in {folder}: training.png, .json, .csv and .md")
+
+
+def _orders(result: TrainingResult) -> list[str]:
+    """Say how right the order of different splits on one machine is."""
+    return [
+        f"order of {check.what}'s {check.spread.rows} splits by TFLOP/s: Kendall's tau {check.tau:.2f}"
+        for check in result.checks
+        if check.what.startswith(_ORDERED)
+    ]
+
+
+def as_json(result: TrainingResult, picture: Path) -> dict[str, Any]:
+    """Give checks and predicted runs as a JSON value."""
+    return {
+        "source": "Published training runs; throughput/measured/README.md says whose",
+        "checks": [_check_value(check) for check in result.checks],
+        "left_out": result.left_out,
+        "pictures": [str(picture)],
+    }
+
+
+def _check_value(check: RunCheck) -> dict[str, Any]:
+    spread = check.spread
+    return {
+        "question": check.question,
+        "of": check.what,
+        "runs": spread.rows,
+        "median": spread.median,
+        "p90": spread.p90,
+        "worst": check.worst.error,
+        "kendall_tau": check.tau if spread.rows > 1 else None,
+        "why": check.why,
+    }
+
+
+def as_csv(result: TrainingResult) -> str:
+    """Give every predicted run."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_HEAD)
+    for check in result.checks:
+        for each in check.predicted:
+            job = each.job
+            what = [check.question, check.what, each.run.name, each.run.npus, str(job.parallel)]
+            what += [job.batch, job.micro_batch, job.model.sequence, job.recompute]
+            times = [each.run.seconds, each.seconds, each.run.tflops, each.tflops]
+            unstated = " ".join(each.run.unstated)
+            writer.writerow([*what, unstated, *(f"{time:.6g}" for time in times)])
+    return text.getvalue()
+
+
+def as_page(result: TrainingResult) -> str:
+    """Give the tables in Markdown, the worst runs first."""
+    lines = ["# Predicted and measured", "", *_LEGEND, "", "## The worst", ""]
+    lines += [
+        "| run | split | question | measured | predicted | error |",
+        "| --- | --- | --- | ---: | ---: | ---: |",
+    ]
+    for check, each in result.worst(_WORST):
+        lines.append(f"| {_row(check, each)} |")
+    lines += ["", "## All", ""]
+    lines += [
+        "| question | of | runs | median | 90th percentile | worst |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for check in result.checks:
+        spread = check.spread
+        cells = [check.question, check.what, str(spread.rows)]
+        cells += [f"{percent(spread.median)} %", f"{percent(spread.p90)} %"]
+        cells.append(f"{100 * check.worst.error:+.1f} %")
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", *(f"{line}." for line in _orders(result))]
+    lines += [""] + [f"- {check.what}: {check.why}." for check in result.checks if check.why]
+    if result.left_out:
+        lines += ["", "Left out:", "", *(f"- {line}" for line in result.left_out)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(check: RunCheck, each: PredictedRun) -> str:
+    job = each.job
+    split = f"{job.parallel}, {job.micro_batch} x {job.model.sequence} tokens"
+    cells = [f"{each.run.name} of {check.what}", split, check.question]
+    cells += [f"{each.run.seconds:.4g} s", f"{each.seconds:.4g} s", f"{100 * each.error:+.1f} %"]
+    return " | ".join(cells)

@@ -1,0 +1,294 @@
+"""Plans over a Clos whose switches hash, run by the runtime: by ECMP, and steered by the controller.
+
+Each rank is a process in the namespace of its host. It meets the others over the cables of the controller,
+and sends over the fabric. Each of its connections carries numbers one way and is opened by the sender, so
+that the source port says which spine they take. With the library ``hocket-preload`` the agent of the host
+gives that port; without it, the kernel does.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket._checks import check_function, list_of, whole
+from hocket._programs import path_of_library
+from hocket._results import TableResult
+from hocket.errors import SpecError
+from hocket.plans.plan import Plan
+from hocket.plans.planner import plan as make_plan
+from hocket.runtime.processes import Place, run_processes
+from hocket.runtime.store import serve as serve_store
+from hocket.simulation.run import simulate
+from hocket_testbed.clos import ClosSpec
+from hocket_testbed.counters import sent_up
+from hocket_testbed.namespaces import inside
+from hocket_testbed.prediction import cluster_of
+from hocket_testbed.service import Service, serve
+from hocket_testbed.ways import check_same_network
+
+if TYPE_CHECKING:
+    from hocket_testbed.data import ClosPlanData, ClosPlansData
+
+__all__ = ["ClosPlan", "ClosPlans", "run_clos_plans"]
+
+ECMP, CONTROLLER = "ecmp", "controller"
+_WIDTH = 4
+_TIMEOUT = 60.0
+"""After which time without a byte a run is given up [s]."""
+_PATIENCE_MS = "3000"
+"""How long a question to the agent may take, however busy the machine is."""
+_MAX_CALLS = 1000
+
+
+@dataclass(frozen=True)
+class ClosPlan:
+    """A plan, run several times by one kind of paths.
+
+    Attributes
+    ----------
+    plan
+        What ran.
+    paths
+        ``"ecmp"``: ports are those that the kernel draws; ``"controller"``: agents give them.
+    times
+        Of each call, until the last rank had its result [s].
+    predicted
+        By the simulation of flows, spread evenly over the spines [s].
+    steered
+        Connections that have an agent's port.
+    connections
+        Connections of the plan.
+    fullest
+        Bytes that the fullest link up carried, by those of the mean one.
+    load
+        Load average of the machine when it began.
+    """
+
+    plan: Plan
+    paths: str
+    times: tuple[float, ...]
+    predicted: float
+    steered: int
+    connections: int
+    fullest: float
+    load: float
+
+    @property
+    def time(self) -> float:
+        """The median [s]."""
+        return median(self.times)
+
+
+@dataclass(frozen=True)
+class ClosPlans(TableResult):
+    """Plans on a Clos; made by :func:`run_clos_plans`.
+
+    Attributes
+    ----------
+    spec
+        The network.
+    runs
+        For each plan, in the order in which they were given: by ECMP, then by the controller.
+    """
+
+    spec: ClosSpec
+    runs: tuple[ClosPlan, ...]
+
+    @property
+    def gains(self) -> list[float]:
+        """Time by ECMP over that by the controller, of each plan."""
+        hashed, steered = (
+            [run for run in self.runs if run.paths == each] for each in (ECMP, CONTROLLER)
+        )
+        return [one.time / other.time for one, other in zip(hashed, steered, strict=True)]
+
+    def to_dict(self) -> ClosPlansData:
+        """Give it as values of JSON."""
+        return {
+            "spines": self.spec.spines,
+            "tors": self.spec.tors,
+            "hosts": self.spec.host_count,
+            "rate_bytes_per_s": self.spec.rate_bytes or 0,
+            "runs": [_row(run) for run in self.runs],
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = self.to_dict()["runs"]
+        return [{**row, "times_ps": " ".join(map(str, row["times_ps"]))} for row in rows]
+
+    def __repr__(self) -> str:
+        """How many plans, and where."""
+        return f"<ClosPlans: {len(self.runs) // 2} plans on {self.spec.host_count} hosts>"
+
+
+def _row(run: ClosPlan) -> ClosPlanData:
+    return {
+        "algorithm": run.plan.algorithm,
+        "collective": run.plan.collective.name,
+        "size_bytes": run.plan.collective.size,
+        "paths": run.paths,
+        "times_ps": [round(1e12 * each) for each in run.times],
+        "measured_ps": round(1e12 * run.time),
+        "predicted_ps": round(1e12 * run.predicted),
+        "steered": run.steered,
+        "connections": run.connections,
+        "fullest_link_to_mean": run.fullest,
+        "load_average": run.load,
+    }
+
+
+def run_clos_plans(
+    spec: ClosSpec,
+    plans: Sequence[Plan | str],
+    *,
+    collective: str = "all-reduce",
+    size: int | str = "8 MiB",
+    calls: int = 5,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ClosPlans:
+    """Run plans by :mod:`hocket.runtime` among the hosts of a Clos, by ECMP and by the controller.
+
+    Parameters
+    ----------
+    spec
+        A Clos that is there, with shaped links and one link between each ToR and each spine.
+    plans
+        Plans for its hosts, or names of algorithms that plan for them. Those go round hosts so that every
+        next one is below another ToR.
+    collective, size
+        What algorithms plan.
+    calls
+        How often each plan is timed after some calls that are not.
+    progress
+        Called as ``progress(stage, done, total)``.
+
+    Raises
+    ------
+    SpecError
+        For a plan of another network, or what else makes no sense.
+    InfeasibleError
+        Where a plan cannot be made or run, or a program is missing.
+    TransportError
+        Where a rank stood still.
+    """
+    calls = whole("calls", calls, 1, _MAX_CALLS)
+    check_function("progress", progress)
+    library = path_of_library("hocket-preload")
+    made = _plans_for(spec, plans, collective, size)
+    cases = [(plan, paths) for plan in made for paths in (ECMP, CONTROLLER)]
+    runs = []
+    with serve(spec) as service:
+        for done, (plan, paths) in enumerate(cases):
+            if progress is not None:
+                progress(f"{plan.algorithm}, {paths}", done, len(cases))
+            service.forget()
+            runs.append(_run(service, plan, library if paths == CONTROLLER else None, calls))
+    return ClosPlans(spec, tuple(runs))
+
+
+def _plans_for(
+    spec: ClosSpec, plans: Sequence[Plan | str], collective: str, size: int | str
+) -> list[Plan]:
+    topology = cluster_of(spec).topology
+    # Host k of each ToR, then host k + 1.
+    order = [tor * spec.hosts + k for k in range(spec.hosts) for tor in range(spec.tors)]
+    made = []
+    for each in list_of("plans", plans):
+        if isinstance(each, Plan):
+            check_same_network(each, topology)
+            plan = each
+        elif isinstance(each, str):
+            plan = make_plan(collective, topology, size=size, algorithm=each, chunks=1, npus=order)
+        else:
+            raise SpecError("plans", f"{each!r} is no plan", "give plans, or names of algorithms")
+        made.append(plan.verify())
+    if not made:
+        raise SpecError("plans", "there are none", "give plans, or names of algorithms")
+    return made
+
+
+def _run(service: Service, plan: Plan, library: Path | None, calls: int) -> ClosPlan:
+    """Run a plan once more and more, steered if there is a library that asks the agents."""
+    spec, load = service.spec, os.getloadavg()[0]
+    npus = list(plan.collective.npus)
+    secret = secrets.token_hex(16)
+    file, report = service.folder / "plan.parquet", service.folder / "report"
+    report.unlink(missing_ok=True)
+    plan.save(file)
+    with inside(spec.namespace("controller")):
+        store = serve_store("0.0.0.0:0", secret=secret)
+    port = store.address.rpartition(":")[2]
+    places = []
+    for host in npus:
+        steers = {
+            "LD_PRELOAD": str(library),
+            "HOCKET_AGENT_SOCKET": str(service.socket(host)),
+            "HOCKET_AGENT_PATIENCE_MS": _PATIENCE_MS,
+            "HOCKET_PRELOAD_REPORT": str(report),
+        }
+        variables = [f"{name}={value}" for name, value in steers.items() if library is not None]
+        places.append(
+            Place(
+                ("ip", "netns", "exec", spec.namespace(f"host{host}"), "env", *variables),
+                {
+                    "HOCKET_STORE": f"10.255.{host}.0:{port}",
+                    "HOCKET_SECRET": secret,
+                    "HOCKET_LOCAL": spec.address(host),
+                },
+            )
+        )
+    kind = plan.collective.kind
+    given: dict[str, Any] = {
+        "kind": kind,
+        "root": npus.index(plan.collective.root) if plan.collective.root is not None else 0,
+        "op": "sum",
+        "dtype": "int32",
+        "count": max(plan.collective.size // _WIDTH // len(npus), 1) * len(npus),
+        "transport": "tcp",
+        "outward": True,
+        "plan": str(file),
+        "calls": calls,
+        "timeout": _TIMEOUT,
+    }
+    before = sent_up(spec)
+    try:
+        ended = run_processes(
+            "hocket.runtime.rank", given, len(npus), None, ("run", calls), places=places
+        )
+    finally:
+        with inside(spec.namespace("controller")):
+            store.close()
+    after = sent_up(spec)
+    carried = [after[link] - before[link] for link in before]
+    times = np.array([each["times"] for each in ended]).max(axis=0) / 1e9
+    transfers = plan.transfers
+    pairs = set(zip(transfers.src.tolist(), transfers.dst.tolist(), strict=True))
+    return ClosPlan(
+        plan,
+        ECMP if library is None else CONTROLLER,
+        tuple(times.tolist()),
+        simulate(plan, fidelity="flow", routing="spray").time_ps / 1e12,
+        _steered(report),
+        len(pairs),
+        max(carried) / max(mean(carried), 1),
+        load,
+    )
+
+
+def _steered(report: Path) -> int:
+    """Give how many connections got an agent's port, as the library has counted them."""
+    if not report.exists():
+        return 0
+    steered = 0
+    for line in report.read_text(encoding="utf-8").splitlines():
+        words = line.split()[1:]
+        steered += int(dict(zip(words[::2], words[1::2], strict=True)).get("steered", 0))
+    return steered

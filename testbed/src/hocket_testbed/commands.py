@@ -1,0 +1,270 @@
+"""``hocket testbed``: run, run-clos, clos, steer, learn, calibrate, clean."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.form import Form
+from hocket.cli.groups import grouped
+from hocket.cli.numbers import TIMES
+from hocket.cli.probes import Asked, show_calibration
+from hocket.cli.table import NEVER, Table
+from hocket.units import format_size, format_time_ps
+from hocket_testbed.commands_clos import Fabric, Prefix, run_clos
+from hocket_testbed.commands_run import run
+
+if TYPE_CHECKING:
+    from hocket.steering import Calibration
+    from hocket_testbed import Steered, Study
+
+testbed = typer.Typer(
+    help="Build networks of Linux namespaces on this machine, and measure on them.",
+    no_args_is_help=True,
+    epilog="For example: hocket testbed clos --seeds 3",
+)
+
+
+@testbed.callback()
+def _group() -> None:
+    """Take the command that follows."""
+
+
+testbed.command(
+    epilog="For example: hocket testbed run -t mesh:3x3@1GB/s,1us ring greedy --size 16MB"
+)(run)
+testbed.command("run-clos", epilog="For example: hocket testbed run-clos ring direct --hosts 2")(
+    run_clos
+)
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """What runs on it."""
+
+    panel: ClassVar[str] = "Jobs"
+
+    rate: Annotated[
+        str, typer.Option("--rate", help="Bandwidth of each link, counted on the wire.")
+    ] = "100 Mb/s"
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", help="Number of jobs, which share the hosts of each ToR evenly."),
+    ] = 2
+    size: Annotated[
+        str, typer.Option("--size", "-s", help="Size of what each host all-reduces.")
+    ] = "8 MiB"
+    seeds: Annotated[
+        int, typer.Option("--seeds", help="Number of seeds by which source ports are drawn.")
+    ] = 5
+    repeats: Annotated[
+        int, typer.Option("--repeats", help="Number of times each run is repeated, for its median.")
+    ] = 1
+    scheme: Annotated[
+        str, typer.Option("--scheme", help="Scheme that assigns paths (see docs/routing.md).")
+    ] = "edge-coloring"
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            help="How ports for assigned paths are found: model, route-get, probes, or controller, which "
+            "runs hocket-controller and its agents; may be repeated; default: the first three.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Shown(Form):
+    """What is shown."""
+
+    plot: options.Plot = None
+
+
+@testbed.command(epilog="For example: hocket testbed clos --seeds 3 --plot testbed.png")
+@grouped
+def clos(*, fabric: Fabric, jobs: Jobs, shown: Shown) -> None:
+    """Run ring all-reduces over TCP on a Clos, by assigned paths and by ECMP, beside the simulation."""
+    from hocket_testbed import METHODS, build, run_study
+
+    if shown.plot is not None:
+        from hocket.plot.style import check_picture
+
+        check_picture(Path(shown.plot))
+    spec = fabric.spec(rate=jobs.rate)
+    with options.watching() as watch, build(spec):
+        study = run_study(
+            spec,
+            jobs=jobs.jobs,
+            size=jobs.size,
+            seeds=jobs.seeds,
+            repeats=jobs.repeats,
+            scheme=jobs.scheme,
+            methods=jobs.methods or METHODS,
+            progress=watch,
+        )
+    if shown.plot is not None:
+        from hocket_testbed.pictures import draw_study
+
+        draw_study(study, Path(shown.plot))
+    if not shown.prints("testbed-study", study.to_dict, lambda: study):
+        _print_study(study)
+
+
+def _print_study(study: Study) -> None:
+    spec = study.spec
+    hosts = spec.host_count // study.jobs
+    table = Table(
+        title=f"{study.jobs} jobs of {hosts} hosts, all-reduce of {format_size(study.size)}, "
+        f"{spec.spines} spines, {spec.tors} ToRs"
+    )
+    table.add_column("paths")
+    table.add_column("ports by")
+    table.add_column("flows on the fullest link", justify="right", leaves=2)
+    table.add_column("measured", units=TIMES, leaves=NEVER)
+    table.add_column("simulated", units=TIMES, leaves=NEVER)
+    table.add_column("deviation", justify="right", leaves=NEVER, unit="%")
+    table.add_column("counters", leaves=1)
+    table.add_column("load", justify="right", leaves=3)
+    for each in study.runs:
+        table.add_row(
+            each.paths,
+            each.how if each.paths == "assigned" else f"seed {each.how}",
+            str(each.fullest),
+            round(each.time * 1e12),
+            round(max(each.predicted) * 1e12),
+            f"{100 * each.deviation:+.2f}",
+            "agree" if each.counted else "differ",
+            f"{each.load:.1f}",
+        )
+    console = options.output()
+    console.print(table)
+    cores, load = os.cpu_count() or 1, max(run.load for run in study.runs)
+    if load > cores:
+        console.note(
+            f"the machine was busy (load {load:.1f}, {cores} cores): measured times may be longer"
+        )
+    console.note(f"without shared links: {format_time_ps(round(study.ideal * 1e12))} (simulated)")
+    if study.gain is not None and study.predicted_gain is not None:
+        console.note(
+            f"ECMP takes {study.gain:.2f} times as long as assigned paths on average; simulated "
+            f"{study.predicted_gain:.2f}"
+        )
+
+
+@testbed.command(epilog="For example: hocket testbed steer --links 2 --flows 100")
+@grouped
+def steer(
+    *,
+    fabric: Fabric,
+    links: Annotated[
+        int,
+        typer.Option(
+            "--links",
+            help="Number of links between each ToR and each spine; above 1 spines choose too.",
+        ),
+    ] = 1,
+    flows: Annotated[
+        int, typer.Option("--flows", help="Number of flows of each kind that are sent.")
+    ] = 50,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            help="How flows are steered: by ports that the model, route-get or probes find, or over IPv6 "
+            "by ipv6-port, flow-label or segments; may be repeated; default: the first three.",
+        ),
+    ] = None,
+    form: Form,
+) -> None:
+    """Send flows by ports for random paths, and compare with what the kernel counts on each link."""
+    from hocket_testbed import METHODS, METHODS_IPV6, build, steer_flows
+
+    spec = fabric.spec(rate=None, links=links)
+    if set(methods or ()) & set(METHODS_IPV6):
+        spec = replace(spec, ipv6=True)
+    with options.watching() as watch, build(spec):
+        steered = steer_flows(
+            spec, flows=flows, methods=methods or METHODS, seed=fabric.seed, progress=watch
+        )
+    if not form.prints("testbed-steering", steered.to_dict, lambda: steered):
+        _print_steered(steered)
+
+
+def _print_steered(steered: Steered) -> None:
+    table = Table(title=f"{steered.right:,} of {steered.flows:,} flows took the wanted path")
+    table.add_column("steered by")
+    table.add_column("protocol")
+    table.add_column("switches that choose", justify="right")
+    table.add_column("flows", justify="right")
+    table.add_column("right", justify="right", leaves=NEVER)
+    table.add_column("time to find a port", units=TIMES, leaves=1)
+    for row in steered.rows:
+        table.add_row(
+            row.method,
+            row.protocol,
+            str(row.stages),
+            f"{row.flows:,}",
+            f"{row.right:,}",
+            round(row.port_seconds * 1e12),
+        )
+    options.output().print(table)
+
+
+@testbed.command(epilog="For example: hocket testbed learn --json > fabric.json")
+@grouped
+def learn(*, fabric: Fabric, form: Form) -> None:
+    """Build a Clos, and learn its fabric from what its devices tell their neighbours."""
+    from hocket.cli.topology import show_network
+    from hocket_testbed import build
+    from hocket_testbed.neighbours import fabric_spec
+
+    spec = fabric.spec(rate=None)
+    with build(spec):
+        learned = fabric_spec(spec)
+    show_network(learned, form)
+
+
+@testbed.command(epilog="For example: hocket testbed calibrate --seed 7")
+@grouped
+def calibrate(*, fabric: Fabric, asked: Asked, form: Form) -> None:
+    """Learn by probes which source ports lead to which switch, and identify the hash."""
+    if asked.src is None and asked.dst is None:
+        show_calibration(lambda: _learned_on_testbed(fabric, asked), asked, form)
+    else:
+        show_calibration(asked.learned, asked, form)
+
+
+def _learned_on_testbed(fabric: Fabric, asked: Asked) -> Calibration:
+    """Probe a Clos whose switches' seeds are of 16 bits, so that they are found quickly."""
+    from hocket.cluster.draw import Draw
+    from hocket.steering import calibrate as probe
+    from hocket_testbed import build
+    from hocket_testbed.namespaces import inside
+
+    drawn = Draw(fabric.seed)
+    spec = fabric.spec(rate=None)
+    seeds = tuple(1 + drawn.below(65535) for _ in range(spec.tors + spec.spines))
+    spec = replace(spec, switch_seeds=seeds)
+    with build(spec), inside(spec.namespace("host0")):
+        return probe(
+            spec.address(0),
+            spec.address(spec.host_count - 1),
+            asked.dport,
+            hops=asked.hops,
+            probes=asked.probes,
+        )
+
+
+@testbed.command(epilog="For example: hocket testbed clean")
+@grouped
+def clean(*, prefix: Prefix = "hocket") -> None:
+    """Remove what a testbed left whose process and guard were both killed."""
+    from hocket_testbed import clean as removed
+
+    count = removed(prefix)
+    options.say(f"{count} namespace{'' if count == 1 else 's'} removed")

@@ -1,0 +1,242 @@
+"""``hocket testbed run``: plans on a network of namespaces, measured beside their simulation."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from hocket._checks import whole
+from hocket.cli import complete, options
+from hocket.cli.form import Form
+from hocket.cli.groups import Nodes, grouped
+from hocket.cli.numbers import TIMES
+from hocket.cli.table import NEVER, Table
+from hocket.errors import SpecError
+from hocket.topology.build import build_topology
+from hocket.units import format_size, format_time_ps
+
+if TYPE_CHECKING:
+    from hocket_testbed import PlanStudy
+
+WIDE = 0.005
+"""What a link may be off before plans run."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What algorithms plan."""
+
+    panel: ClassVar[str] = "Algorithms"
+
+    collective: Annotated[
+        str | None,
+        typer.Option(
+            "--collective",
+            autocompletion=complete.collectives,
+            help="What algorithms plan; by default all-reduce.",
+        ),
+    ] = None
+    size: Annotated[
+        str | None,
+        typer.Option("--size", "-s", help="Size for which they plan; by default 16 MB."),
+    ] = None
+    npus: options.Npus = None
+    chunks: Annotated[
+        int | None,
+        typer.Option(
+            "--chunks",
+            "-c",
+            help="Number of parts that data is cut into; by default the quickest of which messages have "
+            "64 kB at least.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Bed:
+    """The testbed."""
+
+    panel: ClassVar[str] = "Testbed"
+
+    rate: Annotated[
+        str,
+        typer.Option(
+            "--link-bandwidth",
+            help="Bandwidth of the fastest link, counted on the wire; the others are slower in proportion.",
+        ),
+    ] = "200 Mb/s"
+    repeats: Annotated[
+        int, typer.Option("--repeats", help="Number of times each plan runs, for its median.")
+    ] = 5
+    real_time: Annotated[
+        bool,
+        typer.Option(
+            "--real-time/--no-real-time",
+            help="Whether ranks run before everything else on this machine.",
+        ),
+    ] = True
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--prefix", help="First part of the names of its namespaces; one for each testbed."
+        ),
+    ] = "hocket"
+    link_latency: Annotated[
+        str,
+        typer.Option(
+            "--link-latency",
+            metavar="TIME",
+            help="What each link takes besides bytes, such as 1ms: a relay holds frames for that long.",
+        ),
+    ] = "0 s"
+    loopback: Annotated[
+        bool,
+        typer.Option(
+            "--loopback",
+            help="Without namespaces: ranks send over the loopback interface, no faster than links of the "
+            "network. It needs no rights, and is taken where namespaces cannot be had.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is made of it."""
+
+    panel: ClassVar[str] = "Output"
+
+    plot: options.Plot = None
+
+
+_OPTIONS = {
+    "rate": "--link-bandwidth",
+    "latency": "--link-latency",
+    "topology": "--topology",
+    **{name: f"--{name}" for name in ("collective", "size", "npus", "chunks", "repeats", "prefix")},
+}
+"""What the arguments are called here."""
+
+
+@grouped
+def run(
+    plans: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PLAN...",
+            help="Plan files, as written by `hocket plan -o`, and algorithms that plan on the network.",
+            autocompletion=complete.algorithms,
+        ),
+    ],
+    *,
+    network: Nodes,
+    planned: Planned,
+    bed: Bed,
+    shown: Shown,
+    form: Form,
+) -> None:
+    """Run plans over TCP on any network of shaped links, beside their simulation."""
+    from hocket_testbed import NetworkSpec, build_network, run_plans, what_is_missing
+    from hocket_testbed.plan_runs import MAX_REPEATS, load_or_name, plans_for
+
+    if shown.plot is not None:
+        from hocket.plot.style import check_picture
+
+        check_picture(Path(shown.plot))
+    topology = build_topology(network.spec())
+    try:
+        given = [load_or_name(text) for text in plans]
+        if not any(isinstance(each, str) for each in given):
+            for name, value in vars(planned).items():
+                if value is not None:
+                    raise SpecError(f"--{name}", "plan files have their own", "leave it out")
+        spec = NetworkSpec(
+            topology=topology,
+            rate=bed.rate,
+            prefix=bed.prefix,
+            latency=bed.link_latency,
+            loopback=bed.loopback,
+        )
+        repeats = whole("repeats", bed.repeats, 1, MAX_REPEATS)
+        with options.watching() as watch:
+            made = plans_for(
+                spec,
+                given,
+                collective=planned.collective or "all-reduce",
+                size=planned.size or "16 MB",
+                npus=planned.npus,
+                chunks=planned.chunks,
+            )
+            missing = None if spec.loopback else what_is_missing()
+            if missing is not None:
+                spec = replace(spec, loopback=True)
+                options.aside(f"{missing[0]}: ranks send over the loopback interface instead")
+            with build_network(spec):
+                study = run_plans(
+                    spec, made, repeats=repeats, real_time=bed.real_time, progress=watch
+                )
+    except SpecError as error:
+        raise error.but(field=_OPTIONS.get(error.field or "", error.field)) from None
+    if shown.plot is not None:
+        from hocket_testbed.pictures import draw_plans
+
+        draw_plans(study, Path(shown.plot))
+    if not form.prints("testbed-plans", study.to_dict, lambda: study):
+        _print(study)
+
+
+def _print(study: PlanStudy) -> None:
+    spec = study.spec
+    sizes = sorted({run.plan.collective.size for run in study.runs})
+    size = " and ".join(format_size(each) for each in sizes)
+    kinds = ", ".join(dict.fromkeys(run.plan.collective.name for run in study.runs))
+    links = f"links of {8 * spec.rate_bytes / 1e6:g} Mb/s"
+    if spec.latency_ps:
+        links += f" and {format_time_ps(spec.latency_ps)}"
+    title = f"{kinds} of {size} on {spec.topology.name}, {links}"
+    if spec.loopback:
+        title += " by pace over loopback"
+    table = Table(title=title)
+    table.add_column("plan")
+    table.add_column("transfers", justify="right", leaves=3)
+    table.add_column("simulated", units=TIMES, leaves=NEVER)
+    table.add_column("measured", units=TIMES, leaves=NEVER)
+    table.add_column("deviation", justify="right", leaves=NEVER, unit="%")
+    table.add_column("of all runs", justify="right", leaves=2)
+    table.add_column("place simulated, measured", justify="right", leaves=1)
+    table.add_column("on the wire", justify="right", leaves=2)
+    table.add_column("load", justify="right", leaves=4)
+    for row, place, was in zip(
+        study.runs, study.predicted_ranks, study.measured_ranks, strict=True
+    ):
+        least, most = (100 * (each(row.times) / row.predicted - 1) for each in (min, max))
+        table.add_row(
+            row.plan.algorithm,
+            f"{len(row.plan):,}",
+            round(row.predicted * 1e12),
+            round(row.time * 1e12),
+            f"{100 * row.deviation:+.2f}",
+            f"{least:+.2f} to {most:+.2f}",
+            f"{place}, {was}",
+            f"{row.overhead:.4f}",
+            f"{row.load:.1f}",
+        )
+    console = options.output()
+    console.print(table)
+    found = study.calibration
+    besides = "its bytes and the latency" if spec.latency_ps else "its bytes"
+    all_links = f", all at once {100 * (found.worst - 1):+.2f} % at worst" if found.together else ""
+    console.note(
+        f"a link alone carried {100 * (found.alone - 1):+.2f} % of what its rate leaves for data"
+        f"{all_links}; a message takes {1e3 * found.delay:+.3f} ms besides {besides}"
+    )
+    if abs(found.worst - 1) > 4 * WIDE:
+        console.note("this machine does not keep up with the links: give a lower --link-bandwidth")
+    cores, load = os.cpu_count() or 1, max(row.load for row in study.runs)
+    if load > cores:
+        console.note(
+            f"the machine was busy (load {load:.1f}, {cores} cores): measured times may be longer"
+        )
