@@ -31,11 +31,7 @@ UNDONE = {
     "docs/explorer.md",
     "docs/from-torch.md",
     "docs/fuzzing.md",
-    "docs/gallery.md",
-    "docs/how-do-we-know.md",
     "docs/in-network.md",
-    "docs/index.md",
-    "docs/install.md",
     "docs/jobs.md",
     "docs/mesh.md",
     "docs/models.md",
@@ -60,15 +56,12 @@ UNDONE = {
     "docs/topology-files.md",
     "docs/traces.md",
     "docs/training.md",
-    "docs/tutorials/architect.md",
-    "docs/tutorials/operator.md",
-    "docs/tutorials/performance-engineer.md",
     "docs/workloads.md",
 }
 """Pages that have yet to be rewritten. This set only shrinks."""
 
 
-END = re.compile(r"""(?:(?<=[.?!:;])|(?<=[.?!:;][")*])|(?<=[.?!:;]\*\*)) (?=[A-Z`*("]|hocket )""")
+END = re.compile(r"""(?:(?<=[.?!:;])|(?<=[.?!:;][")*])|(?<=[.?!:;]\*\*)) (?=[A-Z`*("]|hocket |[a-z-]+\.md )""")
 """Where a sentence ends: at a stop, a colon or a semicolon, before a capital, a mark or a name."""
 
 
