@@ -299,24 +299,6 @@ def test_lists_of_algorithms_name_those_of_the_table() -> None:
     assert not wrong
 
 
-def test_a_word_of_the_glossary_has_a_row_for_each_meaning() -> None:
-    rows = re.findall(
-        r"^\| (.+?) \| (.+) \|$", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE
-    )
-    words: dict[str, list[str]] = {}
-    for term, meaning in rows:
-        place = re.search(r" \((.+)\)$", term)
-        for word in re.sub(r" \(.+\)$", "", term).split(", "):
-            if word not in ("word", "---"):
-                words.setdefault(word, []).append(place[1] if place else "")
-        assert not re.search(r"(?:^|; )of [^;:]+: .*; of [^;:]+: ", meaning), term
-    assert len(words) > 100
-    several = {word: places for word, places in words.items() if len(places) > 1}
-    assert {"flow", "channel", "certificate"} <= set(several)
-    assert all("" not in places for places in several.values()), several
-    assert all(len(set(places)) == len(places) for places in several.values()), several
-
-
 def test_unsafe_code_of_the_binding_is_where_it_says() -> None:
     folder = ROOT / "crates" / "hocket-py" / "src"
     files = {file.stem: code_of(file.read_text()) for file in sorted(folder.rglob("*.rs"))}

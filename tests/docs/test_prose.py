@@ -61,7 +61,9 @@ UNDONE = {
 """Pages that have yet to be rewritten. This set only shrinks."""
 
 
-END = re.compile(r"""(?:(?<=[.?!:;])|(?<=[.?!:;][")*])|(?<=[.?!:;]\*\*)) (?=[A-Z`*("]|hocket |[a-z-]+\.md )""")
+END = re.compile(
+    r"""(?:(?<=[.?!:;])|(?<=[.?!:;][")*])|(?<=[.?!:;]\*\*)) (?=[A-Z`*("]|hocket |[a-z-]+\.md )"""
+)
 """Where a sentence ends: at a stop, a colon or a semicolon, before a capital, a mark or a name."""
 
 
@@ -117,6 +119,15 @@ def test_few_sentences_are_long() -> None:
 
 def test_readme_fits_on_200_lines() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
+
+
+def test_a_word_has_one_row_in_the_glossary() -> None:
+    rows = re.findall(r"^\| (.+?) \|", (ROOT / "docs/glossary.md").read_text("utf-8"), re.MULTILINE)
+    words = [
+        word for row in rows for word in row.split(", ") if word not in ("word", "code", "---")
+    ]
+    assert len(words) > 100
+    assert sorted(words) == sorted(set(words))
 
 
 def report(names: list[str]) -> None:
