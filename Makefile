@@ -25,7 +25,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 STATIC := x86_64-unknown-linux-musl
 
-.PHONY: help tools venv torch page browser build controller wheel sdist static site demo check test test-slow test-long golden oracle fuzz bench clean $(CHECKS) unit examples
+.PHONY: help tools venv torch page browser build controller wheel sdist static site demo check test test-slow test-long golden oracle fuzz corpus bench clean $(CHECKS) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -158,6 +158,9 @@ oracle: | tools ## 5,000,000 random plans: verify against every interleaving (do
 
 fuzz: .venv/fuzz.stamp ## fuzz every door for SECONDS (60) each; TARGETS names some (docs/fuzzing.md)
 	$(BIN)/python fuzz/run.py --seconds $(SECONDS) $(TARGETS)
+
+corpus: .venv/fuzz.stamp ## write the archives of the fuzz corpus anew, with what fuzzing found
+	$(BIN)/python fuzz/run.py --seconds 0 --keep $(TARGETS)
 
 bench: .venv/build.stamp ## time the stages of the core (bench/RESULTS.md has the figures)
 	cargo bench $(CARGO_FLAGS)

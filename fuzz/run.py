@@ -1,8 +1,9 @@
 """Fuzzes the doors: builds what there is to build, runs every target for a while, and says how often.
 
 ``python fuzz/run.py [--seconds N] [--keep] [TARGET ...]``; ``make fuzz`` runs all. What is found lies in
-``fuzz/work``, an input that fails in ``fuzz/faults``. ``--keep`` makes the corpus anew of both: the
-smallest inputs that reach what all reach, and those of faults that were mended (``fault-*``).
+``fuzz/work``, an input that fails in ``fuzz/faults``. ``--keep`` writes the archives of the corpus anew:
+the smallest inputs that reach what all reach, and those of faults that were mended (``fault-*``), which
+``--fault TARGET FILE`` adds.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ import sys
 from pathlib import Path
 
 FUZZ = Path(__file__).parent
-CORPUS, WORK, FAULTS = FUZZ / "corpus", FUZZ / "work", FUZZ / "faults"
+sys.path.append(str(FUZZ / "python"))
+
+import kept  # noqa: E402
+
+WORK, FAULTS = FUZZ / "work", FUZZ / "faults"
 IN_RUST = sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs"))
-TARGETS = sorted({path.name for path in CORPUS.iterdir()} | set(IN_RUST))
+TARGETS = sorted({*kept.ARCHIVES, *IN_RUST})
 
 # libFuzzer sees edges by these passes of LLVM, which the stable compiler has too.
 COVERAGE = (
@@ -38,7 +43,14 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--seconds", type=int, default=60, help="for each target; 60 by default")
     parser.add_argument("--keep", action="store_true", help="make the corpus of the targets anew")
+    parser.add_argument(
+        "--fault", nargs=2, metavar=("TARGET", "FILE"), help="keep the input of a mended fault"
+    )
     given = parser.parse_args()
+    if given.fault:
+        target, file = given.fault[0], Path(given.fault[1])
+        kept.write(target, {**kept.read(target), f"fault-{file.stem}": file.read_bytes()})
+        return 0
     unknown = sorted(set(given.targets) - set(TARGETS))
     if unknown:
         parser.error(f"there is no target {unknown[0]!r}; targets are {', '.join(TARGETS)}")
@@ -77,11 +89,11 @@ def command_of(target: str, programs: Path) -> list[str]:
 
 def fuzz(target: str, command: list[str], seconds: int) -> bool:
     """Run a target for a while and print how often it ran; False if an input failed."""
-    for folder in (WORK / target, FAULTS, CORPUS / target):
+    for folder in (WORK / target, FAULTS):
         folder.mkdir(parents=True, exist_ok=True)
     options = [f"-max_total_time={seconds}", "-print_final_stats=1"]
     options.append(f"-artifact_prefix={FAULTS}/{target}-")
-    folders = [str(WORK / target), str(CORPUS / target)]
+    folders = [str(WORK / target), str(unpacked(target))]
     done = subprocess.run(
         [*command, *options, *folders],
         stdout=subprocess.PIPE,
@@ -100,23 +112,32 @@ def fuzz(target: str, command: list[str], seconds: int) -> bool:
     return done.returncode == 0
 
 
+def unpacked(target: str) -> Path:
+    """Write the inputs of a target's archive into a folder, for engines that read folders."""
+    folder = WORK / f"{target}.kept"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, data in kept.read(target).items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
 def keep(target: str, command: list[str]) -> None:
-    """Make a target's corpus anew."""
-    folder, merged = CORPUS / target, WORK / f"{target}.merged"
+    """Write a target's archive anew."""
+    merged = WORK / f"{target}.merged"
     shutil.rmtree(merged, ignore_errors=True)
     merged.mkdir(parents=True)
-    given = [str(each) for each in (folder, WORK / target) if each.is_dir()]
+    given = [str(each) for each in (unpacked(target), WORK / target) if each.is_dir()]
     if target in IN_RUST:
         # By edges alone: counters would keep ten times as many.
         merge = [*command, "-merge=1", "-use_counters=0", str(merged), *given]
     else:
         merge = [sys.executable, str(FUZZ / "python" / "smallest.py"), target, str(merged), *given]
     subprocess.run(merge, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    for fault in folder.glob("fault-*"):
-        shutil.copy(fault, merged / fault.name)
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(merged, folder)
-    print(f"{target}: {len(list(folder.iterdir()))} inputs kept")
+    faults = {name: data for name, data in kept.read(target).items() if name.startswith("fault-")}
+    smallest = {path.name: path.read_bytes() for path in merged.iterdir()}
+    kept.write(target, {**smallest, **faults})
+    print(f"{target}: {len({**smallest, **faults})} inputs kept")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Every door of the Python side, by the name of its folder in the corpus."""
+"""Every door of the Python side, by the name of its archive in the corpus."""
 
 from __future__ import annotations
 

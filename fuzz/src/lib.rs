@@ -21,7 +21,7 @@ pub mod trace;
 /// A door: what it is called, and what runs it.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target, by the name of its binary and of its folder in the corpus.
+/// Every target, by the name of its binary and of its archive in the corpus.
 pub const TARGETS: [Target; 9] = [
     ("topology", topology::run),
     ("plan", plan::run),

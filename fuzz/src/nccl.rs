@@ -10,7 +10,7 @@ use hocket_formats::nccl_tuner::{Question, Table};
 /// A door: what it is called, and what runs it.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target, by the name of its binary and of its folder in the corpus.
+/// Every target, by the name of its binary and of its archive in the corpus.
 pub const TARGETS: [Target; 4] = [
     ("nccl_topology", topology),
     ("nvidia_smi", smi),

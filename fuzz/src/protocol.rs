@@ -10,5 +10,5 @@ pub mod wire;
 /// A door: what it is called, and what runs it.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target, by the name of its binary and of its folder in the corpus.
+/// Every target, by the name of its binary and of its archive in the corpus.
 pub const TARGETS: [Target; 1] = [("wire", wire::run)];

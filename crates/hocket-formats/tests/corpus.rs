@@ -7,13 +7,14 @@ mod kept;
 #[path = "../../../fuzz/src/nccl.rs"]
 mod nccl;
 
-use std::fs;
-use std::path::Path;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-const XML: &str = include_str!("../../../fuzz/corpus/msccl/pair");
-const JSON: &str = include_str!("../../../fuzz/corpus/mscclpp/pair");
+static XML: LazyLock<Vec<u8>> = LazyLock::new(|| pair("msccl"));
+static JSON: LazyLock<Vec<u8>> = LazyLock::new(|| pair("mscclpp"));
+static NCCL: LazyLock<Vec<Vec<(String, Vec<u8>)>>> =
+    LazyLock::new(|| nccl::TARGETS.map(|(name, _)| kept::inputs(name)).into());
 
 #[test]
 fn the_corpus_of_every_target_passes() {
@@ -21,23 +22,18 @@ fn the_corpus_of_every_target_passes() {
     kept::all_pass(&files::TARGETS);
 }
 
-/// The inputs of a target.
-fn inputs(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(name);
-    let files = fs::read_dir(folder).expect("a folder");
-    let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
-    paths.sort();
-    let read = paths
-        .iter()
-        .map(|path| fs::read(path).expect("it can be read"));
-    read.collect()
+/// The file of two ranks in a format.
+fn pair(format: &str) -> Vec<u8> {
+    let mut inputs = kept::inputs(format).into_iter();
+    inputs
+        .find(|(name, _)| name == "pair")
+        .expect("it is kept")
+        .1
 }
 
 /// A text in which one character after another is replaced.
-fn changed(text: &str, changes: &[(prop::sample::Index, u8)]) -> Vec<u8> {
-    let mut bytes = text.as_bytes().to_vec();
+fn changed(text: &[u8], changes: &[(prop::sample::Index, u8)]) -> Vec<u8> {
+    let mut bytes = text.to_vec();
     for (at, byte) in changes {
         let at = at.index(bytes.len());
         bytes[at] = *byte;
@@ -60,9 +56,8 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in any::<prop::sample::Index>(),
     ) {
-        let (name, run) = nccl::TARGETS[target];
-        let all = inputs(name);
-        let mut bytes = which.get(&all).clone();
+        let (_, run) = nccl::TARGETS[target];
+        let (_, mut bytes) = which.get(&NCCL[target]).clone();
         for (at, byte) in changes {
             let at = at.index(bytes.len());
             bytes[at] = byte;
@@ -74,7 +69,7 @@ proptest! {
 
     #[test]
     fn no_change_breaks_the_doors(changes in changes()) {
-        files::runtimes::msccl(&changed(XML, &changes));
-        files::runtimes::mscclpp(&changed(JSON, &changes));
+        files::runtimes::msccl(&changed(&XML, &changes));
+        files::runtimes::mscclpp(&changed(&JSON, &changes));
     }
 }
