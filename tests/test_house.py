@@ -1,4 +1,4 @@
-"""Rules of the house that no other tool checks: sizes, module direction, paths, versions."""
+"""Rules of the house that no other tool checks: module direction, paths, versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import hocket
 ROOT = Path(__file__).parent.parent
 PYTHON = (ROOT / "python", ROOT / "studies" / "src", ROOT / "testbed" / "src")
 CORE = ROOT / "crates" / "hocket-core" / "src"
-SPLIT_AT, FAIL_AT = 600, 1000
 
 # Paths of one machine. They would not be there on another.
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:home|mnt|opt|root|tmp|work|workspace|Users)/\w")
@@ -46,17 +45,6 @@ def text_of(file: Path) -> str:
     """Contents of a text file; nothing of a binary one."""
     raw = file.read_bytes()
     return "" if b"\0" in raw else raw.decode(errors="replace")
-
-
-def test_no_source_file_is_too_long(capsys: pytest.CaptureFixture[str]) -> None:
-    sources = [file for file in tracked() if file.suffix in {".rs", ".py", ".pyi"}]
-    lengths = {file.relative_to(ROOT): len(text_of(file).splitlines()) for file in sources}
-    long = {file: lines for file, lines in lengths.items() if lines > SPLIT_AT}
-    if long:
-        listed = ", ".join(f"{file} ({lines} lines)" for file, lines in long.items())
-        with capsys.disabled():
-            print(f"\nworth splitting, over {SPLIT_AT} lines: {listed}")
-    assert not {file: lines for file, lines in long.items() if lines > FAIL_AT}
 
 
 def module_order() -> list[str]:
@@ -263,20 +251,6 @@ def test_the_command_line_starts_without_what_is_slow_to_import() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.split() == []
-
-
-def test_no_function_has_many_parameters() -> None:
-    """What a caller may choose is a value: a public function takes 8 parameters, a private one 10."""
-    many = []
-    for path, tree in parsed().items():
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.FunctionDef):
-                continue
-            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-            count = len([each for each in given if each.arg not in ("self", "cls")])
-            if count > (10 if node.name.startswith("_") else 8):
-                many.append(f"{path.name}: {node.name} has {count}")
-    assert not many
 
 
 def test_lists_of_algorithms_name_those_of_the_table() -> None:
