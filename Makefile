@@ -6,6 +6,7 @@ BIN := .venv/bin
 CARGO_FLAGS := --locked
 SECONDS := 60
 TARGETS :=
+PAGES :=
 WHEEL :=
 DEMO := all-reduce --topology dgx_a100_2box --size 256MB
 
@@ -25,7 +26,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 STATIC := x86_64-unknown-linux-musl
 
-.PHONY: help tools venv torch page browser build controller wheel sdist static site demo check test test-slow test-long golden oracle fuzz corpus bench clean $(CHECKS) unit examples
+.PHONY: help tools venv torch page browser build controller wheel sdist static site demo check test test-slow test-long accept oracle fuzz corpus bench clean $(CHECKS) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -144,8 +145,8 @@ test-long: .venv/build.stamp ## the tests that take minutes: whole studies, ever
 examples: .venv/build.stamp ## run the examples only and compare what they print
 	$(BIN)/python -m pytest -q tests/test_examples.py
 
-golden: .venv/build.stamp ## write tests/golden/results.csv anew, where other results are meant
-	$(BIN)/python tests/golden/table.py
+accept: .venv/build.stamp ## write what pages, examples and golden files show anew, where PAGES (all) differ; then look at git diff
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --accept $(if $(PAGES),-k "$(PAGES)") tests/docs/test_docs.py tests/golden tests/test_examples.py
 
 oracle: | tools ## 5,000,000 random plans: verify against every interleaving (docs/testing.md)
 	HOCKET_ORACLE_PLANS=$${HOCKET_ORACLE_PLANS:-5000000} \

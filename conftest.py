@@ -28,6 +28,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of ``make accept``."""
+    parser.addoption(
+        "--accept",
+        action="store_true",
+        help="write what is printed today into the pages and files that show it; git diff tells",
+    )
+
+
+@pytest.fixture
+def accept(request: pytest.FixtureRequest) -> bool:
+    """Whether what a page or a file shows is written anew where it differs."""
+    return bool(request.config.getoption("--accept"))
+
+
 @pytest.fixture
 def interrupted(tmp_path: Path) -> Callable[..., str]:
     """Run a program that prints "made" and then works on; give what it prints after an interrupt."""

@@ -7,6 +7,9 @@ other ``python`` blocks are programs. Where PyTorch is not installed, a page who
 skipped, and so is a program of another page that imports it; the page of the testbed is skipped where
 none can be built, that of the controller where its programs are not.
 ``make`` in ``sh`` blocks must name a target.
+
+With ``--accept`` (``make accept``), a page whose commands print something else is written anew. Look at the
+difference: what the page says about the output may no longer be true.
 """
 
 from __future__ import annotations
@@ -64,17 +67,13 @@ def blocks(page: Path) -> Iterator[Block]:
             file = named.group(1) if named else None
 
 
-def commands(block: Block) -> Iterator[tuple[list[str], list[str]]]:
-    command, output = None, []
-    for line in block.text.splitlines():
-        if line.startswith("$ "):
-            if command is not None:
-                yield command, output
-            command, output = shlex.split(line.removeprefix("$ ")), []
-        elif command is not None:
-            output.append(line)
-    if command is not None:
-        yield command, output
+def commands(block: Block) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Give commands with the lines that a block shows of them, and where in the page these begin."""
+    lines = block.text.splitlines()
+    starts = [i for i, line in enumerate(lines) if line.startswith("$ ")]
+    for i, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        command = shlex.split(lines[i].removeprefix("$ "))
+        yield block.line + i + 1, command, lines[i + 1 : end]
 
 
 class Background:
@@ -119,6 +118,21 @@ def matches(shown: list[str], printed: list[str]) -> bool:
     )
 
 
+def abridged(shown: list[str], printed: list[str]) -> list[str]:
+    """Give the output with as many lines as were shown before and after what is left out."""
+    if "..." not in shown:
+        return printed
+    head, tail = shown.index("..."), shown[::-1].index("...")
+    return [*printed[:head], "...", *printed[max(head, len(printed) - tail) :]]
+
+
+def test_lines_are_left_out_where_they_were() -> None:
+    assert abridged(["a", "b"], ["c"]) == ["c"]
+    assert abridged(["a", "...", "b"], ["c", "d", "e", "f"]) == ["c", "...", "f"]
+    assert abridged(["a", "...", "b", "...", "c"], ["d", "e"]) == ["d", "...", "e"]
+    assert abridged(["a", "..."], ["d"]) == ["d", "..."]
+
+
 def _case(page: Path) -> Any:
     marks = [pytest.mark.slow] if page.name in SLOW else []
     return pytest.param(page, marks=marks, id=page.name)
@@ -130,6 +144,7 @@ def test_page(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
+    accept: bool,
 ) -> None:
     if page.name in TORCH and find_spec("torch") is None:
         pytest.skip("PyTorch is not installed: make torch installs it")
@@ -153,13 +168,14 @@ def test_page(
     targets = {target or variable for target, variable in makes}
     background = Background()
     request.addfinalizer(background.stop)
+    others = []
     for block in blocks(page):
         where = f"{page.name}, line {block.line}"
         if block.file is not None:
             Path(block.file).write_text(block.text + "\n", encoding="utf-8")
         if block.language == "sh":
-            for line in block.text.splitlines():
-                words = shlex.split(line, comments=True)
+            for text in block.text.splitlines():
+                words = shlex.split(text, comments=True)
                 if words[:1] == ["make"]:
                     assert {word.partition("=")[0] for word in words[1:]} <= targets, where
         elif block.language == "python" and block.file is None:
@@ -168,7 +184,7 @@ def test_page(
             with contextlib.redirect_stdout(io.StringIO()):
                 exec(compile(block.text, where, "exec"), {"__name__": "__main__"})
         elif block.language == "console":
-            for command, shown in commands(block):
+            for line, command, shown in commands(block):
                 assert command[0] == "hocket", where
                 if command[-1] == "&":
                     background.start(command[:-1])
@@ -179,5 +195,12 @@ def test_page(
                 if file is not None:
                     Path(file).write_text(out, encoding="utf-8")
                     continue
-                printed = out.splitlines()
-                assert matches(shown, printed), f"{where}: {shlex.join(command)}:\n{out}"
+                printed = [line.rstrip() for line in out.splitlines()]
+                if not matches(shown, printed):
+                    assert accept, f"{where}: {shlex.join(command)}:\n{out}"
+                    others.append((line, len(shown), abridged(shown, printed)))
+    if others:
+        lines = page.read_text(encoding="utf-8").splitlines()
+        for line, count, new in reversed(others):
+            lines[line : line + count] = new
+        page.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,19 +1,19 @@
-"""The golden table: what every algorithm does, on networks of every kind, for each collective.
+"""Golden files: where algorithms run, on networks of every kind, and what their runs are on some.
 
-A row is a run: an algorithm without a row on a network does not run there. ``make golden`` writes the table
-anew; a change that is meant then shows in its diff, row by row.
+``applies.csv`` has a row for each algorithm and a column for each network: its letters are the collectives
+that run. ``results.csv`` has a row for each run. ``make accept`` writes both anew.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import hocket as hk
 
-FILE = Path(__file__).parent / "results.csv"
-COLUMNS = (
+HERE = Path(__file__).parent
+HEAD = (
     "network",
     "collective",
     "size",
@@ -47,17 +47,27 @@ NETWORKS = (
     OF_EIGHT,
     SUMS,
 )
-KINDS = (
-    "all-reduce",
-    "reduce-scatter",
-    "all-gather",
-    "all-to-all",
-    "broadcast",
-    "reduce",
-    "scatter",
-    "gather",
+TIMED = (
+    "line:4",
+    "mesh:3x3",
+    "Ring_FC_SW:2x3x2",
+    "bigraph:2x2",
+    "box:4x2",
+    "dgx1_v100",
+    OF_EIGHT,
+    SUMS,
 )
-SIZES = ("8 KB", "64 MB")
+"""Networks whose runs are kept: enough for every algorithm to run on one."""
+KINDS = {
+    "R": "all-reduce",
+    "s": "reduce-scatter",
+    "g": "all-gather",
+    "t": "all-to-all",
+    "b": "broadcast",
+    "r": "reduce",
+    "S": "scatter",
+    "G": "gather",
+}
 LEFT_OUT = {"multirail-optimal", "exact", "blind", "auto"}
 """They search for a second or more each time, or until one has passed; they have tests of their own."""
 
@@ -72,38 +82,39 @@ def network_of(name: str) -> hk.Topology:
     return hk.topology.offloaded(network) if name == SUMS else network
 
 
-def rows_of(name: str) -> Iterator[Row]:
-    """Give the rows of a network: by collective and size, algorithms by name."""
+def runs_of(name: str, size: str = "64 MB") -> list[Row]:
+    """Give what runs on a network: by collective, algorithms by name."""
     network = network_of(name)
     npus = "0-7" if name == OF_EIGHT else None
     algorithms = [each.name for each in hk.algorithms() if each.name not in LEFT_OUT]
-    for kind in KINDS:
-        for size in SIZES:
-            made = hk.compare(kind, network, size=size, algorithms=algorithms, npus=npus)
-            bound = str(made.bound.time_ps)
-            for entry in sorted(made, key=lambda each: each.algorithm):
-                plan = entry.plan
-                found = (entry.chunks, plan.chunks, len(plan.transfers), entry.run.time_ps)
-                yield (name, kind, size, entry.algorithm, *map(str, found), bound)
+    rows = []
+    for kind in KINDS.values():
+        made = hk.compare(kind, network, size=size, algorithms=algorithms, npus=npus)
+        bound = str(made.bound.time_ps)
+        for entry in sorted(made, key=lambda each: each.algorithm):
+            plan = entry.plan
+            found = (entry.chunks, plan.chunks, len(plan.transfers), entry.run.time_ps)
+            rows.append((name, kind, size, entry.algorithm, *map(str, found), bound))
+    return rows
 
 
-def read() -> list[Row]:
-    """Give the rows as they are kept."""
-    with FILE.open(encoding="utf-8", newline="") as file:
-        head, *rows = csv.reader(file)
-    assert tuple(head) == COLUMNS
-    return [tuple(row) for row in rows]
+def letters(runs: Iterable[Row]) -> dict[str, str]:
+    """Give the collectives that run on a network, as letters by algorithm."""
+    found = {(algorithm, kind) for _, kind, _, algorithm, *_ in runs}
+    return {
+        each.name: "".join(key for key, kind in KINDS.items() if (each.name, kind) in found) or "-"
+        for each in hk.algorithms()
+        if each.name not in LEFT_OUT
+    }
 
 
-def write() -> None:
-    """Make the table anew."""
-    rows = [row for name in NETWORKS for row in rows_of(name)]
-    with FILE.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(rows)
-    print(f"{len(rows)} rows")
+def read(name: str) -> list[Row]:
+    """Give the rows of a golden file, its head first."""
+    with (HERE / name).open(encoding="utf-8", newline="") as file:
+        return [tuple(row) for row in csv.reader(file)]
 
 
-if __name__ == "__main__":
-    write()
+def write(name: str, rows: Iterable[Row]) -> None:
+    """Write the rows of a golden file."""
+    with (HERE / name).open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
