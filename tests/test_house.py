@@ -180,18 +180,14 @@ TOML = ["Cargo.toml", "pyproject.toml", "studies/pyproject.toml", "testbed/pypro
 
 
 def test_every_dependency_is_explained() -> None:
-    changes = (ROOT / "CHANGELOG.md").read_text()
-    project = (ROOT / "pyproject.toml").read_text()
-    lists = re.findall(r"^(?:dependencies|\w+) = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
-    python = set(re.findall(r'^    "([\w-]+)>=', "\n".join(lists), re.MULTILINE))
+    """Each must earn its place: its line says what for."""
+    project = (ROOT / "pyproject.toml").read_text().split("[tool.maturin]")[0]
+    python = re.findall(r'^.*"[\w-]+>=.*$', project.split("dependencies = [")[1], re.MULTILINE)
     workspace = (ROOT / "Cargo.toml").read_text().split("[workspace.dependencies]")[1]
-    rust = set(re.findall(r"^([\w-]+) = ", workspace.split("\n[")[0], re.MULTILINE))
-    named = python | (rust - {"hocket-core", "hocket-formats"})
-    assert {"numpy", "mypy", "pyo3"} <= named
-    assert not {name for name in named if f"`{name}`" not in changes}
-    rows = changes.split("## Why each dependency is there")[1]
-    declared = rust | set(re.findall(r'"([\w-]+)>=', project))
-    assert set(re.findall(r"^\| `([\w-]+)` \|", rows, re.MULTILINE)) <= declared
+    rust = re.findall(r"^(?!hocket-)[\w-]+ = .*$", workspace.split("\n[")[0], re.MULTILINE)
+    assert len(python) > 20
+    assert len(rust) > 20
+    assert not [line for line in (*python, *rust) if not re.search(r" # \w", line)]
 
 
 def imported(tree: ast.Module) -> set[str]:
