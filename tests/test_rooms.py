@@ -29,6 +29,7 @@ ROOMS = (
     "simulation",
     "runtime",
     "distributed",
+    "fitting",
     "profiles",
     "nccl",
     "telemetry",

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hocket.fitting.errors import spread_of
 from hocket.profiles.blocks import BLOCK_CONSTANTS
 from hocket.profiles.catalogue import load_schedule_sets
-from hocket.profiles.errors import spread_of
 from hocket.profiles.measurement import Measurement
 from hocket_studies.machine_schedules import NamedTime, Order, order_of, study_schedules
 
@@ -66,4 +66,4 @@ def test_published_schedules_are_predicted_as_the_documentation_says() -> None:
     assert other.median <= 0.06
     assert study.order.pairs > 15_000
     assert study.order.right >= 0.97 * study.order.pairs
-    assert all(each.is_seen for each in study.fit.constants.values())
+    assert all(each.is_seen for each in study.fit.values())

@@ -139,7 +139,7 @@ def test_constants_are_found_again() -> None:
     rows, truth = made(0.01)
     found = fit_blocks(schedule_times(rows))
     for name, value in truth.items():
-        each = found.constants[name]
+        each = found[name]
         assert each.is_seen, name
         assert each.value == pytest.approx(value, rel=0.1), name
         assert each.low < each.value < each.high

@@ -18,7 +18,7 @@ from hocket.files.atomic import check_target, write_text
 from hocket.files.complaint import shown_path
 from hocket.files.raw import read_text
 from hocket.files.yaml_tree import parse_yaml
-from hocket.profiles.errors import spread_of, spreads
+from hocket.fitting.errors import spread_of, spreads
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.hardware import hardware_of
 from hocket.profiles.law import CONSTANTS

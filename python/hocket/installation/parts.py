@@ -19,6 +19,7 @@ __all__ = ["Installation", "Part", "examine"]
 _PACKAGES = (
     ("networkx", "networks from graphs", "networkx"),
     ("ortools", "`exact` and the routing scheme `ilp`", "exact"),
+    ("scipy", "`calibrate`: constants of machines from measurements", "fit"),
     ("ray", "`sweep` on a cluster", "ray"),
     ("torch", "layers of PyTorch modules, and the backend of torch.distributed", "torch"),
 )

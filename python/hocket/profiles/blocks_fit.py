@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket.errors import SpecError
+from hocket.fitting.constants import Fitted
+from hocket.fitting.solve import solve
 from hocket.profiles.blocks import BLOCK_CONSTANTS, block_times
 from hocket.profiles.law import PROTOCOLS
 from hocket.profiles.measurement import Measurement
-from hocket.profiles.robust import Fitted, bent, covariance_of, fitted
 from hocket.profiles.schedules import (
     BlockSchedule,
     pairs_all_gather,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["BlockFit", "ScheduleTimes", "fit_blocks", "known_schedule", "schedule_times"]
+__all__ = ["ScheduleTimes", "fit_blocks", "known_schedule", "schedule_times"]
 
 _RING = re.compile(r"msccl_ring_([1-9]\d?)x([1-9]\d?)")
 _PAIRS = re.compile(r"msccl_allpair_([1-9]\d?)")
@@ -95,50 +96,25 @@ def schedule_times(rows: Sequence[Measurement]) -> ScheduleTimes:
     return ScheduleTimes(tuple(kept), runs)
 
 
-@dataclass(frozen=True)
-class BlockFit:
-    """Constants of thread blocks, by name."""
-
-    constants: dict[str, Fitted]
-
-    @property
-    def values(self) -> dict[str, float]:
-        """The constants without their intervals."""
-        return {name: each.value for name, each in self.constants.items()}
-
-
-def fit_blocks(times: ScheduleTimes) -> BlockFit:
+def fit_blocks(times: ScheduleTimes) -> dict[str, Fitted]:
     """Fit the constants to all of these times.
 
     Raises
     ------
     SpecError
-        If a protocol was not measured: its constants would be priors.
+        If a protocol was not measured: its constants would be priors. If SciPy is not installed.
     """
-    from scipy.optimize import least_squares
-
     missing = [each for each in PROTOCOLS if all(run[1] != each for run in times.runs)]
     if missing:
         why = f"no schedule of {', '.join(missing)} was measured"
         raise SpecError(None, why, "give times of a schedule with each protocol")
-    names = list(BLOCK_CONSTANTS)
-    prior = np.log([each.prior for each in BLOCK_CONSTANTS.values()])
-    widths = np.array([each.width for each in BLOCK_CONSTANTS.values()])
     measured = np.array([row.seconds for row in times.rows]) * 1e6
 
-    def residuals(point: Floats) -> Floats:
-        values = dict(zip(names, np.exp(point).tolist(), strict=True))
-        off = np.log(times.predict(values) / measured)
-        return np.concatenate([bent(off), (point - prior) / widths])
+    def off(point: Floats) -> Floats:
+        values = dict(zip(BLOCK_CONSTANTS, np.exp(point).tolist(), strict=True))
+        return np.log(times.predict(values) / measured)
 
-    found = least_squares(
-        residuals,
-        prior,
-        method="trf",
-        x_scale="jac",
-        diff_step=[_STEP] * len(names),
-        max_nfev=_MOST_STEPS,
-    )
-    covariance = covariance_of(np.asarray(found.jac))
-    constants = fitted(np.asarray(found.x), covariance, widths)
-    return BlockFit(dict(zip(names, constants, strict=True)))
+    prior = np.log([each.prior for each in BLOCK_CONSTANTS.values()])
+    width = np.array([each.width for each in BLOCK_CONSTANTS.values()])
+    found = solve(off, prior, width, steps=_MOST_STEPS, slope=_STEP)
+    return dict(zip(BLOCK_CONSTANTS, found.constants, strict=True))

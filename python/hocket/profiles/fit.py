@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket.errors import SpecError
+from hocket.fitting.constants import Fitted
+from hocket.fitting.solve import kept_back, solve
 from hocket.profiles.hardware import Hardware
 from hocket.profiles.law import CONSTANTS, Cells, cells_of, joined, times
 from hocket.profiles.measurement import Measurement, Sweeps
-from hocket.profiles.robust import Fitted, bent, covariance_of, fitted, kept_back
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -117,7 +118,7 @@ def fit(
     Raises
     ------
     SpecError
-        If there are too few sizes to fit anything.
+        If there are too few sizes to fit anything, or SciPy is not installed.
     """
     for sweep, _ in sweeps:
         sizes = {row.size for row in sweep}
@@ -128,8 +129,7 @@ def fit(
                 f"measure {_FEWEST} to 8 of them: 8 KiB, 64 KiB, 1 MiB, 8 MiB, 64 MiB and 1 GiB",
                 origin=sweep.name,
             )
-    problem = _Problem([*sweeps, *few], options)
-    return problem.solve()
+    return _Problem([*sweeps, *few], options).solve(options)
 
 
 class _Problem:
@@ -148,11 +148,8 @@ class _Problem:
             self.held = kept_back([row.size for row in self.rows], keys)
         is_far = any(row.nodes > 1 for row in self.rows)
         self.names = [
-            name for name, constant in CONSTANTS.items() if is_far or not constant.of_fabric
+            name for name, constant in CONSTANTS.items() if is_far or constant.of != "fabric"
         ]
-        priors = options.priors or {}
-        self.prior = np.log([priors.get(name, CONSTANTS[name].prior) for name in self.names])
-        self.width = np.array([CONSTANTS[name].width for name in self.names]) * options.width
         # Only where counts of NPUs differ, at sizes that launching shows in, is a cost of each to be told.
         small = {row.npus for row in self.rows if row.nodes == 1 and row.size < _SMALL}
         self.per_npu = len(small) > 1
@@ -168,41 +165,32 @@ class _Problem:
     def predict(self, point: Floats) -> Floats:
         return times(self.cells, *self.unpack(point))
 
-    def residuals(self, point: Floats) -> Floats:
-        off = np.log(self.predict(point) / self.measured)[~self.held]
-        count = len(self.names)
-        pulls = [bent(off), (point[:count] - self.prior) / self.width]
-        launch = point[count : count + len(self.files)]
-        pulls.append((launch - np.log(_LAUNCH)) / _LAUNCH_WIDTH)
-        if self.per_npu:
-            pulls.append((point[-1:] - np.log(_PER_NPU)) / _PER_NPU_WIDTH)
-        return np.concatenate(pulls)
+    def off(self, point: Floats) -> Floats:
+        off: Floats = np.log(self.predict(point) / self.measured)[~self.held]
+        return off
 
-    def solve(self) -> Fit:
-        from scipy.optimize import least_squares
-
-        least = [self.measured[self.file == each].min() for each in range(len(self.files))]
-        launch = np.minimum(np.log(np.array(least) * 0.9), np.log(_LAUNCH) + 2 * _LAUNCH_WIDTH)
-        start = np.concatenate([self.prior, launch])
-        if self.per_npu:
-            start = np.append(start, np.log(_PER_NPU))
-        found = least_squares(
-            self.residuals, start, method="trf", x_scale="jac", max_nfev=_MOST_STEPS
+    def solve(self, options: FitOptions) -> Fit:
+        known = options.priors or {}
+        count, files = len(self.names), len(self.files)
+        prior = [known.get(name, CONSTANTS[name].prior) for name in self.names]
+        prior += [_LAUNCH] * files + [_PER_NPU] * self.per_npu
+        width = [CONSTANTS[name].width * options.width for name in self.names]
+        width += [_LAUNCH_WIDTH] * files + [_PER_NPU_WIDTH] * self.per_npu
+        start = np.log(prior)
+        least = np.array([self.measured[self.file == each].min() for each in range(files)])
+        start[count : count + files] = np.minimum(
+            np.log(least * 0.9), np.log(_LAUNCH) + 2 * _LAUNCH_WIDTH
         )
-        point: Floats = found.x
-        covariance = covariance_of(np.asarray(found.jac))
-        count = len(self.names)
-        widths = np.append(self.width, np.full(len(self.files), _LAUNCH_WIDTH))
-        found_values = fitted(point[: len(widths)], covariance, widths)
-        constants = dict(zip(self.names, found_values, strict=False))
+        found = solve(self.off, np.log(prior), np.array(width), steps=_MOST_STEPS, start=start)
+        constants = dict(zip(self.names, found.constants, strict=False))
         return Fit(
             constants,
-            dict(zip(self.files, found_values[count:], strict=True)),
-            float(np.exp(point[-1])) if self.per_npu else 0.0,
+            dict(zip(self.files, found.constants[count:], strict=False)),
+            found.constants[-1].value if self.per_npu else 0.0,
             tuple(self.rows),
             self.held,
-            self.predict(point) * 1e-6,
-            self._alike(covariance, constants),
+            self.predict(found.point) * 1e-6,
+            self._alike(found.covariance, constants),
         )
 
     def _alike(

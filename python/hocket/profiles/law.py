@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hocket.fitting.constants import Constant
 from hocket.profiles.hardware import Hardware
 from hocket.profiles.measurement import COLLECTIVES, Measurement
 
@@ -45,7 +46,6 @@ __all__ = [
     "CONSTANTS",
     "PROTOCOLS",
     "Cells",
-    "Constant",
     "behind",
     "bus_factors",
     "cells_of",
@@ -70,29 +70,6 @@ _FEWEST_NVLS = 4
 """NPUs up to which NCCL does not use NVLS."""
 
 
-@dataclass(frozen=True)
-class Constant:
-    """A constant of the law.
-
-    Attributes
-    ----------
-    prior
-        What it is on a machine of which nothing is known.
-    width
-        Standard deviation of its logarithm there.
-    unit
-        ``"us"``, ``"MB/us"`` (that is, TB/s), ``"B"``, or ``""`` for a share.
-    of_fabric
-        Whether it only matters between nodes.
-    """
-
-    prior: float
-    width: float
-    unit: str
-    what: str
-    of_fabric: bool = False
-
-
 def _constants() -> dict[str, Constant]:
     found: dict[str, Constant] = {}
     inside = {"ll": (8.0, 0.8, 0.10), "ll128": (25.0, 2.0, 0.45), "simple": (45.0, 3.0, 0.77)}
@@ -109,11 +86,15 @@ def _constants() -> dict[str, Constant]:
     found["p2p.whole"] = Constant(2.5e6, 0.6, "B", "bytes to a peer that one channel carries")
     between = {"ll": (6.0, 5.0, 0.1), "ll128": (8.0, 8.0, 0.6), "simple": (20.0, 8.0, 0.88)}
     for protocol, (hop, fixed, share) in between.items():
-        found[f"{protocol}.hop"] = Constant(hop, 0.8, "us", "cost of a step between nodes", True)
-        found[f"{protocol}.far"] = Constant(fixed, 0.8, "us", "fixed cost between nodes", True)
-        found[f"{protocol}.nic"] = Constant(share, 0.5, "", "share of the NICs' bandwidth", True)
-    found["p2p.hop"] = Constant(3.0, 0.8, "us", "cost of a peer on another node", True)
-    found["p2p.nic"] = Constant(0.75, 0.5, "", "share of the NICs' bandwidth", True)
+        found[f"{protocol}.hop"] = Constant(
+            hop, 0.8, "us", "cost of a step between nodes", "fabric"
+        )
+        found[f"{protocol}.far"] = Constant(fixed, 0.8, "us", "fixed cost between nodes", "fabric")
+        found[f"{protocol}.nic"] = Constant(
+            share, 0.5, "", "share of the NICs' bandwidth", "fabric"
+        )
+    found["p2p.hop"] = Constant(3.0, 0.8, "us", "cost of a peer on another node", "fabric")
+    found["p2p.nic"] = Constant(0.75, 0.5, "", "share of the NICs' bandwidth", "fabric")
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,17 +11,16 @@ from hocket._checks import did_you_mean, instance_of, one_of
 from hocket._core import Bound
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
+from hocket.fitting.constants import Constant, Fitted, digits, values_of
 from hocket.profiles.blocks import BLOCK_CONSTANTS
 from hocket.profiles.fit import Fit
-from hocket.profiles.law import CONSTANTS, Constant
-from hocket.profiles.robust import Fitted
+from hocket.profiles.law import CONSTANTS
 from hocket.topology.spec import ProfileSpec, TopologySpec
 from hocket.units import shown
 
 __all__ = ["Profile", "as_profile", "load_profile", "profile_names", "profile_of"]
 
 _FOLDER = Path(__file__).parent / "shipped"
-_DIGITS = 4
 _HIDDEN = 0.01
 """Microseconds below which a launch is hidden behind the kernel before."""
 
@@ -58,8 +56,7 @@ class Profile:
     @property
     def values(self) -> dict[str, float]:
         """Every constant of the law; those that are not stated are their priors."""
-        given = {name: each.value for name, each in self.constants.items()}
-        return {name: given.get(name, each.prior) for name, each in CONSTANTS.items()}
+        return values_of(CONSTANTS, self.constants)
 
     @property
     def block_values(self) -> dict[str, float]:
@@ -73,8 +70,7 @@ class Profile:
         if not self.blocks:
             right = "take one that does, such as mi300x, or fit them to times of known schedules"
             raise SpecError("blocks", f"profile {self.name!r} states none", right)
-        given = {name: each.value for name, each in self.blocks.items()}
-        return {name: given.get(name, each.prior) for name, each in BLOCK_CONSTANTS.items()}
+        return values_of(BLOCK_CONSTANTS, self.blocks)
 
     def launching(self, kind: str | None = None) -> float:
         """Give what launching takes [us], of a kind of program; by default of the first.
@@ -108,12 +104,12 @@ class Profile:
             lines.append("  launch:")
             lines += [f"    {name}: {_launch(value)}" for name, value in self.launch.items()]
         if self.launch_per_npu:
-            lines.append(f"  launch_per_npu: {_digits(self.launch_per_npu)}")
+            lines.append(f"  launch_per_npu: {digits(self.launch_per_npu)}")
         lines.append("  constants: # value, and the ends of its 90 % interval where data tells it")
-        lines += _constant_lines(self.constants)
+        lines += [f"    {name}: {each.written()}" for name, each in self.constants.items()]
         if self.blocks:
             lines.append("  blocks: # of thread blocks, rates in GB/s")
-            lines += _constant_lines(self.blocks)
+            lines += [f"    {name}: {each.written()}" for name, each in self.blocks.items()]
         return "\n".join(lines) + "\n"
 
 
@@ -212,17 +208,8 @@ def _read(
         if len(interval) == 1 or (interval and not interval[0] <= value <= interval[1]):
             why = f"{list(given[key])} is not a value with its interval"
             raise SpecError(f"profile.{section}.{key}", why, "give [value, low, high]", where)
-        low, high = interval or (math.nan, math.nan)
-        found[key] = Fitted(value, low, high, bool(interval))
+        found[key] = Fitted.read(given[key])
     return found
-
-
-def _constant_lines(constants: Mapping[str, Fitted]) -> list[str]:
-    lines = []
-    for name, each in constants.items():
-        parts = (each.value, each.low, each.high) if each.is_seen else (each.value,)
-        lines.append(f"    {name}: [{', '.join(map(_digits, parts))}]")
-    return lines
 
 
 def _plain(text: str) -> str:
@@ -231,8 +218,4 @@ def _plain(text: str) -> str:
 
 def _launch(value: float) -> str:
     """Write what launching takes; what the kernels hide altogether is none."""
-    return "0" if value < _HIDDEN else _digits(value)
-
-
-def _digits(value: float) -> str:
-    return f"{value:.{_DIGITS}g}" if value < 10**_DIGITS else f"{value:.0f}"
+    return "0" if value < _HIDDEN else digits(value)

@@ -11,8 +11,8 @@ from itertools import groupby
 from statistics import median_low
 from typing import TYPE_CHECKING, Literal
 
+from hocket.fitting.errors import band_of
 from hocket.nccl.model import Choice
-from hocket.profiles.errors import band_of
 
 if TYPE_CHECKING:
     from hocket.telemetry.data import MeasuredSizeData

@@ -6,13 +6,12 @@ on an accelerator (``llm-foundry on a100``), or the fabric of nodes of an accele
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from hocket.profiles.robust import Fitted
+from hocket.fitting.constants import Fitted
 from hocket.throughput.job import USUAL
 from hocket.throughput.law import CONSTANTS
 from hocket.throughput.machine import Machine
@@ -31,7 +30,6 @@ __all__ = [
 ]
 
 _FILE = Path(__file__).parent / "constants.yml"
-_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,7 @@ class Constants:
 
     def with_values(self, values: Mapping[tuple[str, str], float]) -> Constants:
         """Give these with other values, without intervals."""
-        new = {key: Fitted(each, math.nan, math.nan, True) for key, each in values.items()}
-        return self.with_fitted(new)
+        return self.with_fitted({key: Fitted(each) for key, each in values.items()})
 
     def with_fitted(self, fitted: Mapping[tuple[str, str], Fitted]) -> Constants:
         """Give these with more constants."""
@@ -121,9 +118,7 @@ class Constants:
                 lines.append(f'  source: "{self.sources[owner]}"')
             for (other, name), each in self.fitted.items():
                 if other == owner:
-                    parts = (each.value, each.low, each.high) if each.is_seen else (each.value,)
-                    cells = ", ".join(f"{part:.{_DIGITS}g}" for part in parts)
-                    lines.append(f"  {name}: [{cells}]")
+                    lines.append(f"  {name}: {each.written()}")
             if owner in self.errors:
                 lines.append(self._error_line(owner))
         owners = {owner for owner, _ in self.fitted}
@@ -197,7 +192,5 @@ def constants_of(path: Path) -> Constants:
             elif key == "error":
                 errors[owner] = ExpectedError(float(part[0]), float(part[1]), int(part[2]), part[3])
             else:
-                value, *ends = map(float, part)
-                low, high = ends or (math.nan, math.nan)
-                fitted[owner, key] = Fitted(value, low, high, bool(ends))
+                fitted[owner, key] = Fitted.read(part)
     return Constants(fitted, sources, errors)

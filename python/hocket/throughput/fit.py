@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hocket.profiles.robust import bent, covariance_of, fitted
+from hocket.fitting.solve import solve
 from hocket.throughput.catalogue import PublishedRun
 from hocket.throughput.constants import NONE, Constants, owner_of
 from hocket.throughput.job import Job
@@ -57,24 +57,17 @@ def fit_constants(
     fixed
         The others, and those of other owners.
     """
-    from scipy.optimize import least_squares
-
     keys = _keys(runs, free, fixed)
     prior = np.log([CONSTANTS[name].prior for _, name in keys])
     width = np.array([CONSTANTS[name].width for _, name in keys])
     measured = np.log([run.seconds for run in runs])
 
-    def made(point: Floats) -> Constants:
-        return fixed.with_values(dict(zip(keys, np.exp(point).tolist(), strict=True)))
+    def off(point: Floats) -> Floats:
+        constants = fixed.with_values(dict(zip(keys, np.exp(point).tolist(), strict=True)))
+        return np.log([predicted_s(run, constants)[0] for run in runs]) - measured
 
-    def residuals(point: Floats) -> Floats:
-        constants = made(point)
-        took = np.log([predicted_s(run, constants)[0] for run in runs])
-        return np.concatenate([bent(took - measured), (point - prior) / width])
-
-    found = least_squares(residuals, prior, method="trf", x_scale="jac", max_nfev=_MOST_STEPS)
-    values = fitted(found.x, covariance_of(np.asarray(found.jac)), width)
-    return fixed.with_fitted(dict(zip(keys, values, strict=True)))
+    found = solve(off, prior, width, steps=_MOST_STEPS)
+    return fixed.with_fitted(dict(zip(keys, found.constants, strict=True)))
 
 
 def _keys(

@@ -32,11 +32,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, hypot
 
+from hocket.fitting.constants import Constant
 from hocket.throughput.job import PRECISIONS, Job
 from hocket.throughput.machine import Machine
 from hocket.throughput.stack import Stack
 
-__all__ = ["CONSTANTS", "Constant", "iteration_s", "parts_of"]
+__all__ = ["CONSTANTS", "iteration_s", "parts_of"]
 
 _TILE = 128 * 256
 """Numbers of the result that a core computes at a time."""
@@ -48,42 +49,17 @@ _UPDATE = 24
 """Bytes that Adam moves for a weight: read and write of weight, mean and variance in 32 bits."""
 
 
-@dataclass(frozen=True)
-class Constant:
-    """A constant of the law.
-
-    Attributes
-    ----------
-    prior
-        What it is where nothing is known.
-    width
-        Standard deviation of its logarithm there.
-    unit
-        ``"s"``, or ``""``.
-    of
-        ``"accelerator"``, ``"accelerator and program"``, ``"program"`` or ``"fabric"``.
-    what
-        What it says.
-    """
-
-    prior: float
-    width: float
-    unit: str
-    of: str
-    what: str
-
-
 CONSTANTS = {
-    "efficiency": Constant(0.7, 0.3, "", "accelerator", "share of the peak of large products"),
-    "depth": Constant(200.0, 1.0, "", "accelerator", "depth that costs as much again"),
+    "efficiency": Constant(0.7, 0.3, "", "share of the peak of large products", "accelerator"),
+    "depth": Constant(200.0, 1.0, "", "depth that costs as much again", "accelerator"),
     "attention": Constant(
-        0.5, 0.5, "", "accelerator and program", "share of the peak of fused attention"
+        0.5, 0.5, "", "share of the peak of fused attention", "accelerator and program"
     ),
-    "passes": Constant(20.0, 0.6, "", "program", "passes over a token's numbers in a layer"),
-    "scores": Constant(5.0, 0.6, "", "program", "passes over scores that are not fused"),
-    "launch": Constant(1e-5, 1.0, "s", "program", "launching a layer's pass"),
-    "exposed": Constant(0.5, 0.5, "", "program", "share of sums of gradients that does not hide"),
-    "nic": Constant(0.85, 0.3, "", "fabric", "share of the NICs' bandwidth"),
+    "passes": Constant(20.0, 0.6, "", "passes over a token's numbers in a layer", "program"),
+    "scores": Constant(5.0, 0.6, "", "passes over scores that are not fused", "program"),
+    "launch": Constant(1e-5, 1.0, "s", "launching a layer's pass", "program"),
+    "exposed": Constant(0.5, 0.5, "", "share of sums of gradients that does not hide", "program"),
+    "nic": Constant(0.85, 0.3, "", "share of the NICs' bandwidth", "fabric"),
 }
 """By name, with their priors."""
 

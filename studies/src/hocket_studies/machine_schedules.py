@@ -15,9 +15,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hocket.profiles.blocks_fit import BlockFit, fit_blocks, known_schedule, schedule_times
+from hocket.fitting.constants import Fitted, values_of
+from hocket.fitting.solve import kept_back
+from hocket.profiles.blocks import BLOCK_CONSTANTS
+from hocket.profiles.blocks_fit import fit_blocks, known_schedule, schedule_times
 from hocket.profiles.measurement import Measurement
-from hocket.profiles.robust import kept_back
 
 __all__ = ["NamedTime", "Order", "ScheduleStudy", "order_of", "study_schedules"]
 
@@ -59,7 +61,7 @@ class ScheduleStudy:
     held: tuple[tuple[NamedTime, float], ...]
     other: tuple[tuple[NamedTime, float], ...]
     order: Order
-    fit: BlockFit
+    fit: dict[str, Fitted]
 
 
 def study_schedules(rows: Sequence[NamedTime]) -> ScheduleStudy | None:
@@ -77,8 +79,9 @@ def study_schedules(rows: Sequence[NamedTime]) -> ScheduleStudy | None:
     held = kept_back([row.size for _, row in known], [row.kind for _, row in known])
     is_other = np.array([row.algorithm not in _FITTED for _, row in known])
     fit = fit_blocks(times.only(~held))
-    by_fifth = (times.predict(fit.values) * 1e-6).tolist()
-    by_few = (times.predict(fit_blocks(times.only(~is_other)).values) * 1e-6).tolist()
+    few = fit_blocks(times.only(~is_other))
+    by_fifth = (times.predict(values_of(BLOCK_CONSTANTS, fit)) * 1e-6).tolist()
+    by_few = (times.predict(values_of(BLOCK_CONSTANTS, few)) * 1e-6).tolist()
     return ScheduleStudy(
         known,
         tuple((known[at], by_fifth[at]) for at in np.flatnonzero(held).tolist()),

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
+from hocket.fitting.errors import BANDS, Band, Spread, spread_of
 from hocket.nccl.model import choices, generation_of
 from hocket.profiles.blocks_fit import fit_blocks, schedule_times
 from hocket.profiles.catalogue import MeasuredSet, load_schedule_sets, load_sets
-from hocket.profiles.errors import BANDS, Band, Spread, spread_of
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.law import cells_of, times
 from hocket.profiles.measurement import Measurement, Sweeps
@@ -194,7 +194,7 @@ def family_profiles(data: Path | None = None) -> dict[str, Profile]:
         made[name] = replace(profile, launch=launch)
     for family, rows in load_schedule_sets(data):
         name = family.lower()
-        blocks = fit_blocks(schedule_times([row for _, row in rows])).constants
+        blocks = fit_blocks(schedule_times([row for _, row in rows]))
         note = "thread blocks fitted to " + ", ".join(dict.fromkeys(file for file, _ in rows))
         made[name] = replace(made[name], blocks=blocks, source=(*made[name].source, note))
     return made

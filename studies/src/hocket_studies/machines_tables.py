@@ -14,7 +14,7 @@ from hocket.cli import options
 from hocket.cli.numbers import percent
 from hocket.cli.table import Table
 from hocket.files.atomic import write_text
-from hocket.profiles.errors import BANDS, Spread
+from hocket.fitting.errors import BANDS, Spread
 from hocket.units import format_size
 from hocket_studies.machines import Check, MachinesResult, family_profiles, reproduce_machines
 from hocket_studies.themis_tables import make_folder

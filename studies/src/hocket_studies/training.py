@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hocket.profiles.errors import Spread, spread_of
+from hocket.fitting.errors import Spread, rank_correlation, spread_of
 from hocket.throughput.catalogue import PublishedRun, load_runs
 from hocket.throughput.constants import (
     NONE,
@@ -113,13 +113,8 @@ class RunCheck:
     @property
     def tau(self) -> float:
         """Kendall's rank correlation of predicted and measured operations a second; nan of one run."""
-        from scipy.stats import kendalltau
-
-        if len(self.predicted) < 2:
-            return float("nan")
-        measured = [each.run.tflops for each in self.predicted]
-        found = kendalltau(measured, [each.tflops for each in self.predicted])
-        return float(found.statistic)
+        measured = np.array([each.run.tflops for each in self.predicted])
+        return rank_correlation(measured, np.array([each.tflops for each in self.predicted]))
 
 
 @dataclass

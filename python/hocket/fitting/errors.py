@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BANDS", "Band", "Spread", "band_of", "spread_of", "spreads"]
+__all__ = ["BANDS", "Band", "Spread", "band_of", "rank_correlation", "spread_of", "spreads"]
 
 
 @dataclass(frozen=True)
@@ -59,3 +59,13 @@ def spreads(errors: NDArray[np.float64], sizes: NDArray[np.int64]) -> Iterator[t
         within = (sizes >= band.low) & (sizes < band.high)
         if within.any():
             yield band, spread_of(errors[within])
+
+
+def rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Give Kendall's tau-b of two series; nan where either has a single value.
+
+    Source: Kendall, The treatment of ties in ranking problems, 1945.
+    """
+    first, second = np.sign(one[:, None] - one), np.sign(other[:, None] - other)
+    pairs = np.sqrt(np.abs(first).sum() * np.abs(second).sum())
+    return float((first * second).sum() / pairs) if pairs else float("nan")

@@ -1,0 +1,1 @@
+"""Laws with constants that are fitted to what was measured: the tools of `profiles` and `throughput`."""

@@ -1,0 +1,78 @@
+"""Constants of a law: what they are where nothing is known, and what was fitted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Constant", "Fitted", "digits", "values_of"]
+
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant of a law.
+
+    Attributes
+    ----------
+    prior
+        What it is where nothing is known.
+    width
+        Standard deviation of its logarithm there.
+    unit
+        Such as ``"us"`` or ``"GB/s"``; ``""`` for a share or a count.
+    what
+        What it says.
+    of
+        Whose it is, where that is not the machine: ``"accelerator"``, ``"accelerator and program"``,
+        ``"program"`` or ``"fabric"``.
+    """
+
+    prior: float
+    width: float
+    unit: str
+    what: str
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A constant that was fitted.
+
+    Attributes
+    ----------
+    value, low, high
+        In the unit of the constant; 90 % lie between `low` and `high`.
+    is_seen
+        Whether the data tells it; otherwise it is its prior.
+    """
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    is_seen: bool = True
+
+    @classmethod
+    def read(cls, parts: Sequence[float]) -> Fitted:
+        """Read what :meth:`written` gives: a value, and the ends of its interval if data tells it."""
+        value, low, high = map(float, parts if len(parts) > 1 else (parts[0], math.nan, math.nan))
+        return cls(value, low, high, len(parts) > 1)
+
+    def written(self) -> str:
+        """Write it as files have it."""
+        parts = (self.value, self.low, self.high) if self.is_seen else (self.value,)
+        return f"[{', '.join(map(digits, parts))}]"
+
+
+def digits(value: float) -> str:
+    """Write a constant with as many digits as a fit tells."""
+    return f"{value:.{_DIGITS}g}" if value < 10**_DIGITS else f"{value:.0f}"
+
+
+def values_of(law: Mapping[str, Constant], fitted: Mapping[str, Fitted]) -> dict[str, float]:
+    """Give every constant of a law; those that were not fitted are their priors."""
+    return {
+        name: fitted[name].value if name in fitted else each.prior for name, each in law.items()
+    }
