@@ -32,12 +32,10 @@ UNDONE = {
     "docs/fuzzing.md",
     "docs/jobs.md",
     "docs/msccl.md",
-    "docs/mscclpp.md",
     "docs/own-plans.md",
     "docs/pareto.md",
     "docs/pytorch.md",
     "docs/symmetry.md",
-    "docs/testbed.md",
     "docs/traces.md",
     "docs/workloads.md",
 }
