@@ -20,15 +20,15 @@ class Draw:
         self._random = Random(seed)
 
     def below(self, count: int) -> int:
-        """Give a number from 0 to ``count - 1``, all as likely."""
+        """Return a number from 0 to ``count - 1``, all as likely."""
         return int(self._random.random() * count)
 
     def one(self, items: Sequence[T]) -> T:
-        """Give one of the items."""
+        """Return one of the items."""
         return items[self.below(len(items))]
 
     def some(self, items: Sequence[T], count: int) -> list[T]:
-        """Give so many of the items, in the order in which they were drawn.
+        """Return so many of the items, in the order in which they were drawn.
 
         References
         ----------

@@ -91,7 +91,7 @@ class Cluster:
         return self.nics[host][within * self.nics_per_host // self.gpus_per_host]
 
     def tor_of(self, host: str) -> int:
-        """Give the number of the ToR that a host is below."""
+        """Return the number of the ToR that a host is below."""
         return self.tors[self.index_of(host)]
 
     def gpus_of(self, host: str) -> range:
@@ -201,7 +201,7 @@ def cluster(
     options: HostOptions | None = None,
     **keywords: Unpack[HostKeywords],
 ) -> Cluster:
-    """Give the hosts of a fabric.
+    """Return the hosts of a fabric.
 
     Consecutive NPUs below a ToR are the NICs of a host: host 0 has the first ``nics_per_host``. A
     host that lost a NIC, its ToR or the link between them is left out.
@@ -336,7 +336,7 @@ def _cluster(before: Topology, after: Topology, shape: HostOptions, where: str) 
 def _hosts(
     below: Mapping[str | None, list[str]], nics: int, where: str
 ) -> Iterator[tuple[list[str], str | None]]:
-    """Give the NPUs of each host, and its ToR."""
+    """Return the NPUs of each host, and its ToR."""
     for tor, ports in below.items():
         if len(ports) % nics:
             what = "without a ToR" if tor is None else f"below {tor}"

@@ -120,7 +120,7 @@ class Compute:
             whole("micro_batches", self.micro_batches, 1, MAX_GPUS)
 
     def time_ps(self, parameters: int, tokens: int, gpus: int, pipeline: int) -> int:
-        """Give the time of an iteration [ps], rounded up.
+        """Return the time of an iteration [ps], rounded up.
 
         Parameters
         ----------

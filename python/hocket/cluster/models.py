@@ -52,7 +52,7 @@ MODELS: dict[str, Model] = {each.name: each for each in _ALL}
 
 
 def model(name: object) -> Model:
-    """Give the model of that name.
+    """Return the model of that name.
 
     Raises
     ------

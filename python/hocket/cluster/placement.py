@@ -44,7 +44,7 @@ class Placed:
 
 
 def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> list[Placed]:
-    """Give jobs GPUs, all at once and none to two jobs.
+    """Assign GPUs to all jobs at once, none to two jobs.
 
     No two jobs share a host. A job takes the GPUs of its hosts in order, replica after replica; if a
     replica does not fill whole hosts, two replicas of the same job may share one. Listed hosts are kept

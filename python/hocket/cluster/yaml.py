@@ -103,7 +103,7 @@ class ComputeEntry(Strict):
     )
 
     def compute(self) -> Compute:
-        """Give what this describes."""
+        """Return what this describes."""
         return Compute(self.tokens_per_iteration, self.peak, self.efficiency, self.micro_batches)
 
 
@@ -270,7 +270,7 @@ class _Reader(Located):
         return shown(name) if isinstance(name, str) else None
 
     def job(self, i: int, entry: JobEntry, defaults: Defaults) -> Job:
-        """Give a job with what the defaults add to it."""
+        """Return a job with what the defaults add to it."""
         own = {key: getattr(entry, key) for key in entry.model_fields_set}
         gpus = own.pop("gpus", None)
         known = {key: getattr(defaults, key) for key in defaults.model_fields_set}
@@ -303,7 +303,7 @@ class _Reader(Located):
         return OF_WORKLOAD if given.get("workload") is None else _OF_MODELS
 
     def _beside(self, workload: str) -> str:
-        """Give the path of a workload file that is named from the folder of this file."""
+        """Return the path of a workload file that is named from the folder of this file."""
         is_file = workload.endswith((".yml", ".yaml")) or "/" in workload
         return str(self._folder / workload) if is_file else workload
 
@@ -360,7 +360,7 @@ _LISTS = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Give the JSON Schema of job files, for editors."""
+    """Return the JSON Schema of job files, for editors."""
     schema = JobsFile.model_json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -157,7 +157,7 @@ def assign(
     options: SchemeOptions | None = None,
     **keywords: Unpack[SchemeKeywords],
 ) -> Assignment:
-    """Give every flow a path across a two-level Clos or a three-level fat tree.
+    """Choose a path for every flow across a two-level Clos or a three-level fat tree.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def solve(
     jobs: Sequence[int] | None,
     options: SchemeOptions,
 ) -> tuple[list[int], int]:
-    """Give choices by the solver, which starts from the better of two schemes, and a proved bound.
+    """Return choices by the solver, which starts from the better of two schemes, and a proved bound.
 
     ``fabric`` is the topology's, less what failed since.
     """

@@ -143,7 +143,7 @@ class SchemeOptions:
     def choices(
         self, fabric: core_routing.Fabric, flows: list[tuple[int, int, int]]
     ) -> list[int] | None:
-        """Give the spine that each flow's header leads to; None where no headers are given."""
+        """Return the spine that each flow's header leads to, or None if no headers are given."""
         if self.headers is None:
             return None
         seeds = self.switch_seeds

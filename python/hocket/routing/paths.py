@@ -44,7 +44,7 @@ class Paths:
     paths: tuple[tuple[int, ...], ...]
 
     def loads(self, links: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-        """Give start and end [ps] of each time without a change, and how many flows each link has."""
+        """Return start and end [ps] of each time without a change, and how many flows each link has."""
         changes: dict[int, list[tuple[int, int]]] = {}
         for _, path, start, end in self.stays:
             changes.setdefault(start, []).append((path, 1))
@@ -57,7 +57,7 @@ class Paths:
 
 
 def paths_of(run: ClusterRun) -> Paths | None:
-    """Give a run's paths; None where packets take all paths, or there are too many."""
+    """Return a run's paths, or None if packets take all paths, or there are too many."""
     kept = run.core.paths
     if kept is None:
         return None
@@ -92,7 +92,7 @@ def paths_of(run: ClusterRun) -> Paths | None:
 
 
 def _phases(run: ClusterRun) -> dict[int, list[tuple[int, int]]]:
-    """Give when each job communicates, by its number."""
+    """Return when each job communicates, by its number."""
     found: dict[int, list[tuple[int, int]]] = {}
     for job, _, _, start, end, *_ in run.core.iterations:
         if end > start:

@@ -233,7 +233,7 @@ class ClusterRun(TableResult):
         write_timeline(Path(path), self)
 
     def to_dict(self) -> ClusterRunData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "scheme": self.scheme,
             "topology": self.cluster.topology.name,

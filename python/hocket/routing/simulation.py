@@ -277,7 +277,7 @@ def _nic_rates(cluster: Cluster) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def _router(cluster: Cluster, scheme: str, options: ClusterOptions) -> str | _Router:
-    """Give the scheme, or a router by headers, or one by the solver, which solves nothing twice."""
+    """Return the scheme, or a router by headers, or one by the solver, which solves nothing twice."""
     if scheme == "ecmp" and options.headers is not None:
         return lambda fabric, flows, _jobs, _fixed: options.choices(fabric, flows) or []
     if scheme != "ilp":

@@ -140,7 +140,7 @@ def summarize(trace: Trace) -> Summary:
 
 
 def groups_of(trace: Trace) -> list[tuple[int, ...]]:
-    """Give the ranks of every group."""
+    """Return the ranks of every group."""
     first, ranks = trace.group_first.tolist(), trace.group_ranks.tolist()
     return [tuple(ranks[low:high]) for low, high in pairwise(first)]
 
@@ -152,7 +152,7 @@ def _total(column: NDArray[np.uint64]) -> int:
 
 
 def _find(prefix: Path) -> list[Path]:
-    """Give the files of a trace in the order of ranks."""
+    """Return the files of a trace in the order of ranks."""
     name = shown_path(prefix)
     if prefix.suffix == ".json":
         raise SpecError(

@@ -66,7 +66,7 @@ class TraceNetwork:
             self._all = Group(self.topology.npu_count, whole(self.topology))
 
     def collective(self, kind: str, ranks: tuple[int, ...], size: int) -> int:
-        """Give the place among `shapes` of a collective; `size` as of :func:`collective_on`."""
+        """Return the place among `shapes` of a collective; `size` as of :func:`collective_on`."""
         if len(ranks) == 1 or size == 0 or self.algorithm == NOTHING:
             return self._no_time()
         if self._on_dimensions and (kind in _SCHEDULED or self.algorithm == IDEAL):
@@ -79,7 +79,7 @@ class TraceNetwork:
         return self._planned(kind, Group(len(ranks), None, (ranks,)), size)
 
     def message(self, source: int, target: int, size: int) -> int:
-        """Give the place among `shapes` of a message from a rank to another."""
+        """Return the place among `shapes` of a message from a rank to another."""
         if source == target or self.algorithm == NOTHING:
             return self._no_time()
         if self._all is not None:

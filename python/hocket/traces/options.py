@@ -64,7 +64,7 @@ class ReplayOptions:
         self.accelerator()
 
     def accelerator(self) -> Accelerator:
-        """Give what computes."""
+        """Return what computes."""
         found = accelerator(self.npu) if isinstance(self.npu, str) else self.npu
         if not isinstance(found, Accelerator):
             right = "give a name, such as a100"

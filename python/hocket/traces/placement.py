@@ -13,13 +13,13 @@ __all__ = ["portions_of", "whole"]
 
 
 def whole(topology: _core.Topology) -> tuple[Portion, ...]:
-    """Give all NPUs of a product as portions of its dimensions."""
+    """Return all NPUs of a product as portions of its dimensions."""
     sizes = [size for _, size, *_ in topology.dimensions]
     return tuple(Portion(place, size, 1) for place, size in enumerate(sizes) if size > 1)
 
 
 def portions_of(topology: _core.Topology, npus: Sequence[int]) -> tuple[Portion, ...] | None:
-    """Give portions of dimensions of which NPUs are all combinations; None if they are not.
+    """Return portions of dimensions of which NPUs are all combinations, or None if they are not.
 
     Along a ring or a line they must lie equally far apart. Along a switch or a full connection every
     part is as good as any other.
@@ -43,7 +43,7 @@ def portions_of(topology: _core.Topology, npus: Sequence[int]) -> tuple[Portion,
 
 
 def _stride(along: Sequence[int], size: int, *, is_ring: bool) -> int | None:
-    """Give how far apart neighbours are; None if some are farther than others."""
+    """Return how far apart neighbours are, or None if some are farther than others."""
     gaps = [after - before for before, after in pairwise(along)]
     if is_ring:
         gaps.append(along[0] + size - along[-1])

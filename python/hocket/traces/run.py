@@ -99,7 +99,7 @@ def replay(
 
 
 def _rates(npu: Accelerator) -> tuple[int, int | None]:
-    """Give operations and bytes a second."""
+    """Return operations and bytes a second."""
     operations = parse_operations(npu.peak, field="peak") * npu.efficiency
     moved = None
     if npu.memory_bandwidth is not None:
@@ -113,7 +113,7 @@ def _rate(value: float) -> int:
 
 
 def _shapes(trace: Trace, made: Replay, network: TraceNetwork) -> NDArray[np.uint32]:
-    """Give the shape of each distinct collective, then of each distinct message."""
+    """Return the shape of each distinct collective, then of each distinct message."""
     import numpy as np
 
     groups = groups_of(trace)

@@ -40,7 +40,7 @@ def _spans(run: TraceRun, calls: list[list[Span]]) -> Iterator[Span]:
 
 
 def _nodes_of(run: TraceRun, rank: int) -> Iterator[Span]:
-    """Give what kept the rank's NPU, CPU or memory busy, each in the order of starts."""
+    """Return what kept the rank's NPU, CPU or memory busy, each in the order of starts."""
     import numpy as np
 
     trace, outcome, names = run.trace, run.outcome, run.trace.names
@@ -60,7 +60,7 @@ def _nodes_of(run: TraceRun, rank: int) -> Iterator[Span]:
 
 
 def _calls_of(run: TraceRun, rank: int) -> list[Span]:
-    """Give the calls that a rank takes part in, in the order of starts."""
+    """Return the calls that a rank takes part in, in the order of starts."""
     import numpy as np
 
     trace, graph, outcome, names = run.trace, run.graph, run.outcome, run.trace.names

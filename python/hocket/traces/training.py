@@ -141,7 +141,7 @@ class _Graph:
         return {str(number): list(group) for group, number in self.numbers.items()}
 
     def trace(self, npu: int) -> tuple[bytes, int]:
-        """Give the file of an NPU, and how many nodes it has."""
+        """Return the file of an NPU, and how many nodes it has."""
         columns, writer, left = self.run.columns, self.writer, 0
         mine = self.nodes[self.stage_of[npu]]
         for node in mine:
@@ -179,7 +179,7 @@ class _Graph:
 
 
 def _members(group: Group, topology: _core.Topology) -> dict[int, tuple[int, ...]]:
-    """Give the NPUs of each NPU's group, in the order of their ranks in it."""
+    """Return the NPUs of each NPU's group, in the order of their ranks in it."""
     if group.portions is None:
         return {npu: members for members in group.members for npu in members}
     sizes = [size for _, size, *_ in topology.dimensions]

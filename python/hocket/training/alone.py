@@ -47,7 +47,7 @@ def alone(
     efficiency: float | None = None,
     precision_bits: int = 16,
 ) -> Alone:
-    """Give an iteration of :func:`hocket.train` by the algorithm ``none``; memory is not checked.
+    """Return an iteration of :func:`hocket.train` by the algorithm ``none``; memory is not checked.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def alone(
 
 
 def gradient_bytes(blocks: list[Block], parallel: Parallel, precision_bits: int) -> int:
-    """Give the bytes that replicas of a stage sum: those of each layer rounded up, tables left out."""
+    """Return the bytes that replicas of a stage sum: those of each layer rounded up, tables left out."""
     sizes = [
         held(block, parallel) * Fraction(precision_bits, 8)
         for block in blocks

@@ -94,7 +94,7 @@ class _Builder:
         self._update(stage)
 
     def _place(self, stage: _Stage, piece: int) -> int:
-        """Give the place of a stage's piece in the order of the model."""
+        """Return the place of a stage's piece in the order of the model."""
         return piece * len(self.stages) + stage.actor
 
     # A pass of a stage
@@ -202,7 +202,7 @@ class _Builder:
                 stage.awaited.append(call)
 
     def _updated(self, block: Block) -> Fraction:
-        """Give the parameters that an NPU updates after all passes: rows of tables are with gradients."""
+        """Return the parameters that an NPU updates after all passes: rows of tables are with gradients."""
         if block.is_table:
             return Fraction(0)
         return held(block, self.parallel) / (
@@ -323,13 +323,13 @@ class _Builder:
         stage.awaited.append(self.columns.receives(stage.actor, call, deps, tag))
 
     def _end(self, place: int, way: str) -> int:
-        """Give the layer of a piece, as its stage counts, that goes on to the next one in a direction."""
+        """Return the layer of a piece, as its stage counts, that goes on to the next one in a direction."""
         piece, actor = divmod(place, len(self.stages))
         layers = self.stages[actor].pieces[piece]
         return layers.stop - 1 if way == "forward" else layers.start
 
     def _passed(self, block: Block, way: str) -> Fraction:
-        """Give the numbers that an NPU has of a layer's outputs, or of its inputs' gradients."""
+        """Return the numbers that an NPU has of a layer's outputs, or of its inputs' gradients."""
         numbers, cut = block.outputs, ("columns", "inside")
         if way == "backward":
             numbers, cut = block.inputs, ("rows", "inside")
@@ -351,7 +351,7 @@ class _Builder:
         return Fraction(1, 1 if block.split == "copied" else self.parallel.tp)
 
     def _bytes(self, numbers: Fraction) -> int:
-        """Give the bytes of so many numbers, rounded up, and 1 at least."""
+        """Return the bytes of so many numbers, rounded up, and 1 at least."""
         size = numbers * self.options.precision_bits / 8
         if size > _MAX_BYTES:
             raise SpecError(
@@ -368,12 +368,12 @@ _MAX_BYTES = (1 << 60) - 1
 
 
 def needed_by(blocks: list[Block], i: int) -> str:
-    """Give the layer that needs a layer's outputs: the one it names, or the next; the last needs itself."""
+    """Return the layer that needs a layer's outputs: the named one, or the next; the last needs itself."""
     return blocks[i].joins or blocks[min(i + 1, len(blocks) - 1)].name
 
 
 def held(block: Block, parallel: Parallel) -> Fraction:
-    """Give the parameters of a layer that an NPU has, or gathers to compute with."""
+    """Return the parameters of a layer that an NPU has, or gathers to compute with."""
     parts = 1 if block.split == "copied" else parallel.tp
     if block.experts:
         parts *= parallel.ep
@@ -383,7 +383,7 @@ def held(block: Block, parallel: Parallel) -> Fraction:
 
 
 def copies(block: Block, parallel: Parallel) -> int:
-    """Give how many NPUs have the same parameters of a layer: experts' replicas are fewer, tables' one."""
+    """Return how many NPUs have the same parameters of a layer: fewer for experts, one for tables."""
     if block.is_table:
         return 1
     return parallel.dp // parallel.ep if block.experts else parallel.dp
@@ -404,7 +404,7 @@ def is_work(work: Work) -> bool:
 
 
 def work_of(block: Block, does: Pass) -> Work:
-    """Give what a pass of a layer takes."""
+    """Return what a pass of a layer takes."""
     if does is Pass.INPUT_GRADIENT:
         return block.input_gradient
     return block.weight_gradient if does is Pass.WEIGHT_GRADIENT else block.forward

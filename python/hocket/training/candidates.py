@@ -29,12 +29,12 @@ _MOST_WORK = {"trees": 512, "flows": 512, "symmetric": 1 << 18}
 
 
 def pieces_of(group: Group) -> int:
-    """Give NPUs x NPUs, summed over the groups of an axis."""
+    """Return NPUs x NPUs, summed over the groups of an axis."""
     return sum(len(members) ** 2 for members in group.members)
 
 
 def candidates(kind: str, topology: _core.Topology, group: Group) -> list[str]:
-    """Give names of the algorithms to try: greedy first, then the others, likely winners first.
+    """Return names of the algorithms to try: greedy first, then the others, likely winners first.
 
     All of those that comparisons have and that do the kind, without one that searches for long, and
     without trees, flows and shifts where these take much longer than greedy: on large networks, and for
@@ -64,14 +64,14 @@ class Remembered:
     def of(
         kind: str, topology: _core.Topology, group: Group, size: int, chunks: int | None
     ) -> Remembered:
-        """Give the place of a choice; nothing is kept where somebody's own algorithm may be chosen."""
+        """Return the place of a choice; nothing is kept where somebody's own algorithm may be chosen."""
         if any(kind in own.kinds for own in own_algorithms()):
             return Remembered(None)
         members = [list(each) for each in group.members]
         return Remembered(hashed(topology, kind, members, size, chunks))
 
     def recall(self, names: list[str]) -> tuple[str, int | None] | None:
-        """Give what was chosen, one of the names; ``None`` where nothing is kept."""
+        """Return what was chosen, one of the names, or ``None`` if nothing is kept."""
         found = None if self.key is None else recall(_SHELF, self.key)
         if found is None:
             return None

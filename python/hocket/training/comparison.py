@@ -103,7 +103,7 @@ class TrainingRow:
         return self.exposed_ps / max(self.time_ps, 1.0)
 
     def to_dict(self) -> TrainingRowData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             **_combination(self),
             "time_ps": self.time_ps,
@@ -131,7 +131,7 @@ class Refused:
     """Options that would do."""
 
     def to_dict(self) -> RefusedData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {**_combination(self), "reason": self.reason}
 
 
@@ -146,7 +146,7 @@ def _combination(each: TrainingRow | Refused) -> CombinationData:
 
 
 def row_of(row: TrainingRow) -> dict[str, Any]:
-    """Give a row of a frame: single values only."""
+    """Return a row of a frame: single values only."""
     data = row.to_dict()
     plain = {name: data[name] for name in ("network", "topology", "npu_count")}
     rest = ("algorithm", "time_ps", "batch", "samples_per_s", "speedup", "exposed_share")
@@ -186,7 +186,7 @@ class TrainingComparison(TableResult):
         return next(real, self.rows[0])
 
     def to_dict(self) -> TrainingComparisonData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "workload": self.workload.name,
             "rows": [row.to_dict() for row in self],
@@ -209,7 +209,7 @@ class TrainingComparison(TableResult):
 
 
 def algorithms_on(topology: _core.Topology) -> tuple[str, ...]:
-    """Give the algorithms that are compared on a network by default.
+    """Return the algorithms that are compared on a network by default.
 
     Those that schedule dimensions where these are whole, else some that do with any links; and ``none``,
     which is what computing alone takes.
@@ -306,7 +306,7 @@ def compare_training(
 
 
 def check_algorithms(names: Sequence[str] | None) -> list[str]:
-    """Give names of algorithms of :func:`hocket.train` as a list; None is an empty one.
+    """Return names of algorithms of :func:`hocket.train` as a list; None becomes an empty one.
 
     Raises
     ------

@@ -55,7 +55,7 @@ def at_once(plans: Sequence[Plan], progress: Progress | None = None) -> Use:
 
 
 def use_of(run: Run) -> Use:
-    """Give the time of a run at link fidelity, and what it used."""
+    """Return the time of a run at link fidelity, and what it used."""
     import numpy as np
 
     topology = run.topology
@@ -67,7 +67,7 @@ def use_of(run: Run) -> Use:
 
 
 def servers(uses: Iterable[NDArray[np.bool_]]) -> list[int]:
-    """Give one number, from 0, to all that share a link or a limit, directly or through others."""
+    """Return one number, from 0, for all that share a link or a limit, directly or through others."""
     numbers: dict[int, int] = {}
     for number, sharing in enumerate(_sharing(list(uses))):
         numbers.update(dict.fromkeys(sharing, number))

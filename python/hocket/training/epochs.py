@@ -52,16 +52,16 @@ class Epoch:
         return self.iterations * self.all_reduce
 
     def gain(self, other: Epoch) -> int:
-        """Give how much shorter another epoch is than this one (equation 2)."""
+        """Return how much shorter another epoch is than this one (equation 2)."""
         return self.time - other.time
 
     def speedup(self, other: Epoch) -> float:
-        """Give how many times as fast another epoch is as this one."""
+        """Return how many times as fast another epoch is as this one."""
         return self.time / other.time if other.time else float("inf")
 
 
 def iterations(training_set: int, npus: int, samples: int = 16) -> int:
-    """Give the iterations of an epoch: ``ceil(training_set / (npus * samples))``.
+    """Return the iterations of an epoch: ``ceil(training_set / (npus * samples))``.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def iterations(training_set: int, npus: int, samples: int = 16) -> int:
 def epoch(
     training_set: int, npus: int, compute: int, all_reduce: int, *, samples: int = 16
 ) -> Epoch:
-    """Give an epoch whose iterations compute, then sum the gradients.
+    """Return an epoch whose iterations compute, then sum the gradients.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def iteration(
     groups: int | Sequence[int] = 1,
     rows: bool = False,
 ) -> Iteration:
-    """Give an iteration: forward, backward from the last layer to the first, and all-reduces.
+    """Return an iteration: forward, backward from the last layer to the first, and all-reduces.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def iteration(
 
 
 def _groups(groups: int | Sequence[int], layers: int) -> list[int]:
-    """Give how many layers each group has, from the first on."""
+    """Return how many layers each group has, from the first on."""
     if isinstance(groups, int):
         each = whole("groups", groups, 1, 1 << 32)
         return [min(each, layers - first) for first in range(0, layers, each)]

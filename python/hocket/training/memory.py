@@ -50,7 +50,7 @@ class Memory:
         return self.weights + self.gradients + self.optimizer + self.activations
 
     def to_dict(self) -> MemoryData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "weights_bytes": self.weights,
             "gradients_bytes": self.gradients,
@@ -104,7 +104,7 @@ def _of_stage(
 
 
 def _under_way(stage: int, stages: int, parallel: Parallel) -> Fraction:
-    """Give of how many micro-batches a stage keeps activations at most; a piece of its layers is a part."""
+    """Return for how many micro-batches a stage keeps activations at most; a piece counts in part."""
     pieces, most, now = parallel.interleave, 0, 0
     if pieces == 1:
         return Fraction(min(stages - stage, parallel.parts))
@@ -141,7 +141,7 @@ def _parts(block: Block, parallel: Parallel) -> int:
 def lighter(
     stages: list[list[Block]], parallel: Parallel, options: TrainingOptions, limit: int
 ) -> list[dict[str, object]]:
-    """Give the least changes with which a model fits: recomputation, ZeRO, or both, if any does."""
+    """Return the least changes with which a model fits: recomputation, ZeRO, or both, if any does."""
     found: list[dict[str, object]] = []
     for zero in range(parallel.zero, 4 if parallel.dp > 1 else 1):
         for recompute in (False, True):

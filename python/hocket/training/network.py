@@ -120,7 +120,7 @@ def network_of(
     *,
     cache: bool = True,
 ) -> Network:
-    """Give what tells how collectives go on a topology by an algorithm.
+    """Return what tells how collectives go on a topology by an algorithm.
 
     With `cache`, what ``auto`` chooses is kept from one run to the next.
 
@@ -167,14 +167,14 @@ class Network(ABC):
     _known: dict[object, int] = field(default_factory=dict)
 
     def collective(self, kind: str, group: Group, size: int) -> int:
-        """Give the place among `shapes` of a collective of a group; `size` as of :func:`collective_on`."""
+        """Return the index in `shapes` of a collective of a group; `size` as of :func:`collective_on`."""
         exchange = Exchange(kind, group.size, size)
         return self._shape(
             (kind, group, size), exchange, lambda: self._collective(kind, group, size)
         )
 
     def message(self, group: Group, rank: int, to: int, size: int) -> int:
-        """Give the place among `shapes` of a message between two ranks of a group."""
+        """Return the place among `shapes` of a message between two ranks of a group."""
         exchange = Exchange("message", 2, size)
         return self._shape(
             (group, rank, to, size), exchange, lambda: self._message(group, rank, to, size)
@@ -189,7 +189,7 @@ class Network(ABC):
         return self._known[key]
 
     def placed(self) -> list[Shape]:
-        """Give the shapes as calls are to be served, once all have been asked for."""
+        """Return the shapes as calls are to be served, once all have been asked for."""
         return self.shapes
 
     @abstractmethod
@@ -247,7 +247,7 @@ class DimensionNetwork(Network):
         return Shape.message(network, ways, size, network.switching, first)
 
     def _first(self, portion: Portion) -> int:
-        """Give the first of an NPU's servers for a portion.
+        """Return the first of an NPU's servers for a portion.
 
         Portions of a full connection have links of their own; those of other dimensions share them.
         """
@@ -261,7 +261,7 @@ def _kinds(network: _core.Topology) -> list[str]:
 
 
 def _portion_network(topology: _core.Topology, portions: tuple[Portion, ...]) -> _core.Topology:
-    """Give the network of one group.
+    """Return the network of one group.
 
     Neighbours of a ring that are together are a line; those that are apart share the links between them
     with the groups between, and have as many steps to go.
@@ -284,7 +284,7 @@ def does(algorithm: str, kind: str) -> bool:
 
 
 def _cut(size: int, npus: int, chunks: int | None) -> tuple[int, int | None]:
-    """Give the bytes and chunks of a collective, so that every chunk has bytes for every NPU."""
+    """Return the bytes and chunks of a collective, so that every chunk has bytes for every NPU."""
     least = _LEAST * npus
     if chunks is None:
         return max(size, least), chunks
@@ -292,7 +292,7 @@ def _cut(size: int, npus: int, chunks: int | None) -> tuple[int, int | None]:
 
 
 def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
-    """Give the time of a collective at all bandwidth of all dimensions, latencies apart [ps].
+    """Return the time of a collective at all bandwidth of all dimensions, latencies apart [ps].
 
     Bytes that an NPU must send or receive / its bandwidth: twice S (n - 1) / n of an all-reduce, S of a
     broadcast or reduce, of which an NPU receives or sends all, and S (n - 1) / n of others; S of an
@@ -335,7 +335,7 @@ class PlanNetwork(Network):
     """What shapes use, by their places."""
 
     def placed(self) -> list[Shape]:
-        """Give the shapes, those that share a link, directly or through others, on one server of an NPU.
+        """Return the shapes, those that share a link, directly or through others, on one server of an NPU.
 
         Calls of an NPU on one server follow each other; those on different ones go on at once.
         """
@@ -358,7 +358,7 @@ class PlanNetwork(Network):
         return self._timed(min(found, key=_Found.time).use)
 
     def _quickest(self, kind: str, group: Group, size: int) -> Shape:
-        """Give the shape of the quickest plans of all algorithms worth trying, or of those kept before."""
+        """Return the shape of the fastest plans of all algorithms worth trying, or of those kept before."""
         names = candidates(kind, self.topology, group)
         choice = Remembered(None)
         if self.cache:
@@ -374,7 +374,7 @@ class PlanNetwork(Network):
         return self._timed(best.use)
 
     def _searched(self, kind: str, group: Group, size: int, names: Sequence[str]) -> _Found:
-        """Give the quickest that these find, the first of equals; the leaders may try more chunks."""
+        """Return the fastest that these find, the first of equals; the leaders may try more chunks."""
         found: list[_Found] = []
         whys: list[Error] = []
 
@@ -401,7 +401,7 @@ class PlanNetwork(Network):
     def _counts(
         self, kind: str, group: Group, size: int, algorithm: str, given: int | None, most: int
     ) -> list[int | None]:
-        """Give the number of chunks that is given, or those to try, with `most` pieces."""
+        """Return the number of chunks that is given, or those to try, with `most` pieces."""
         if given is not None:
             return [_cut(size, group.size, given)[1]]
         least = max(size, _LEAST * group.size)
@@ -413,12 +413,12 @@ class PlanNetwork(Network):
     def _found(
         self, kind: str, group: Group, size: int, algorithm: str, chunks: int | None
     ) -> _Found:
-        """Give what the plans of an algorithm take, with so many chunks."""
+        """Return what the plans of an algorithm take, with so many chunks."""
         least = max(size, _LEAST * group.size)
         return _Found(algorithm, chunks, self._use(kind, group, least, algorithm, chunks))
 
     def _use(self, kind: str, group: Group, size: int, algorithm: str, chunks: int | None) -> Use:
-        """Give what all groups of the axis take together."""
+        """Return what all groups of the axis take together."""
         collectives = [
             collective_on(kind, self.topology, size, npus=members) for members in group.members
         ]

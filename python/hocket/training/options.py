@@ -115,7 +115,7 @@ class TrainingOptions:
         return None if self.bucket is None else int(self.bucket)
 
     def accelerator(self) -> Accelerator:
-        """Give what computes; of a chiplet, whose layers have times of their own, a stand-in."""
+        """Return what computes; of a chiplet, whose layers have times of their own, a stand-in."""
         if isinstance(self.npu, Chiplet):
             if self.efficiency is not None:
                 raise SpecError(

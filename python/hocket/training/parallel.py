@@ -163,7 +163,7 @@ class Parallel:
         )
 
     def to_dict(self) -> ParallelData:
-        """Give the sizes as values of JSON."""
+        """Return the sizes as values of JSON."""
         return {
             "dp": self.dp,
             "tp": self.tp,
@@ -212,7 +212,7 @@ class Group:
 
 
 def _filling(parallel: Parallel, npus: int) -> Parallel:
-    """Give sizes of so many NPUs that keep what they can, tensor parallelism first."""
+    """Return sizes of so many NPUs that keep what they can, tensor parallelism first."""
     tp = max(size for size in range(1, min(parallel.tp, npus) + 1) if npus % size == 0)
     left = npus // tp
     pp = max(size for size in range(1, min(parallel.pp, left) + 1) if left % size == 0)
@@ -223,7 +223,7 @@ def _filling(parallel: Parallel, npus: int) -> Parallel:
 def groups(
     parallel: Parallel, topology: _core.Topology, *, on_dimensions: bool
 ) -> dict[str, Group]:
-    """Give the groups of every axis: tp, dp, pp, ``ep`` (within dp) and ``replicas`` (dp without ep).
+    """Return the groups of every axis: tp, dp, pp, ``ep`` (within dp) and ``replicas`` (dp without ep).
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def _on_dimensions(
 
 
 def _merged(portions: Sequence[Portion]) -> tuple[Portion, ...]:
-    """Give one portion for each dimension: replicas of experts lie beyond those that share them."""
+    """Return one portion for each dimension: replicas of experts lie beyond those that share them."""
     found: dict[int, Portion] = {}
     for portion in portions:
         before = found.get(portion.dimension)

@@ -73,7 +73,7 @@ class Breakdown:
         return self.compute + self.communication + self.waiting
 
     def to_dict(self) -> BreakdownData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "forward_ps": self.forward,
             "backward_ps": self.backward,
@@ -83,7 +83,7 @@ class Breakdown:
         }
 
     def over(self, count: float) -> Breakdown:
-        """Give a part of it, such as that of one of ``count`` iterations."""
+        """Return a part of it, such as that of one of ``count`` iterations."""
         return Breakdown(
             self.forward / count,
             self.backward / count,
@@ -218,7 +218,7 @@ class TrainingRun(TableResult):
         return {name: self.groups[name] for name in names if self.groups[name].size > 1}
 
     def to_dict(self) -> TrainingRunData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         options, count = self.options, self.options.iterations
         stages = zip(self.stages, self.stage_breakdowns, strict=True)
         return {
@@ -456,7 +456,7 @@ class TrainingRun(TableResult):
         return groups(self.parallel, self.topology, on_dimensions=on_dimensions)
 
     def timeline(self) -> list[Span]:
-        """Give everything that was computed and sent, stage by stage, in the order of starts."""
+        """Return everything that was computed and sent, stage by stage, in the order of starts."""
         from hocket.training.timeline import timeline
 
         return timeline(self)

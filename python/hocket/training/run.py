@@ -179,7 +179,7 @@ def _check_experts(blocks: list[Block], parallel: Parallel) -> None:
 
 
 def _time(block: Block, spread: Parallel, computes: Accelerator, options: TrainingOptions) -> int:
-    """Give the time of all passes of a layer for a micro-batch [ps], which decides how stages are cut."""
+    """Return the time of all passes of a layer for a micro-batch [ps], which decides how stages are cut."""
     samples = Fraction(options.samples, spread.parts)
     samples /= 1 if block.split == "copied" else spread.tp
     weights = held(block, spread) * options.precision_bits / 8

@@ -61,7 +61,7 @@ class Search(TableResult):
     most: int = MAX_SPLITS
 
     def to_dict(self) -> SearchData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "rows": [row.to_dict() for row in self.rows],
             "refused": [each.to_dict() for each in self.refused],
@@ -81,7 +81,7 @@ class Search(TableResult):
 
 
 def splits(npus: int, batch: int, *, zero: int = 0) -> list[Parallel]:
-    """Give every dp x tp x pp of so many NPUs whose replicas share the batch evenly.
+    """Return every dp x tp x pp of so many NPUs whose replicas share the batch evenly.
 
     With a pipeline a replica's share is cut into 4 micro-batches for each stage, or as many below that as
     divide it.

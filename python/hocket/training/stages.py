@@ -92,7 +92,7 @@ def spoken(pieces: list[list[Block]]) -> str:
 
 
 def turns(stage: int, stages: int, pieces: int, parts: int) -> Iterator[tuple[bool, int, int]]:
-    """Give what a stage does in turn: whether forward, of which of its pieces, and which micro-batch.
+    """Return what a stage does in turn: whether forward, of which of its pieces, and which micro-batch.
 
     With one piece that is 1F1B. With several, micro-batches go through all pieces in groups of as many as
     there are stages; a stage is ahead by two for each stage after it, and by all pieces but one of a group.
@@ -114,7 +114,7 @@ def turns(stage: int, stages: int, pieces: int, parts: int) -> Iterator[tuple[bo
 
 
 def _turn(turn: int, stages: int, pieces: int) -> tuple[int, int]:
-    """Give piece and micro-batch of a turn, counted from the first of its direction."""
+    """Return piece and micro-batch of a turn, counted from the first of its direction."""
     if pieces == 1:
         return 0, turn
     group, inside = divmod(turn, stages * pieces)
@@ -128,7 +128,7 @@ def _sums(times: list[int], whole: list[list[Block]]) -> list[int]:
 
 
 def _ends(times: list[int], stages: int) -> list[int]:
-    """Give the ends of stages, of at least as many units."""
+    """Return the ends of stages, of at least as many units."""
     low, high = max(times), sum(times)
     while low < high:
         middle = (low + high) // 2
@@ -149,7 +149,7 @@ def _ends(times: list[int], stages: int) -> list[int]:
 
 
 def _filled(times: list[int], most: int, stages: int) -> list[int]:
-    """Give the ends of stages that are filled one after the other, up to `most` each."""
+    """Return the ends of stages that are filled one after the other, up to `most` each."""
     ends, total = [], 0
     for i, time in enumerate(times):
         if total + time > most and total:

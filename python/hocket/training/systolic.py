@@ -17,7 +17,7 @@ __all__ = ["blocks_on_chiplet"]
 
 
 def blocks_on_chiplet(workload: Workload, chiplet: Chiplet, samples: int) -> list[Block]:
-    """Give a workload's layers with the times that a chiplet takes for so many samples at once.
+    """Return a workload's layers with the times that a chiplet takes for so many samples at once.
 
     Raises
     ------

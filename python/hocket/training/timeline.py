@@ -62,7 +62,7 @@ class Span(NamedTuple):
 
 
 def timeline(run: TrainingRun) -> list[Span]:
-    """Give everything that was computed and sent, stage by stage, in the order of starts.
+    """Return everything that was computed and sent, stage by stage, in the order of starts.
 
     A message between stages is in both: as one sends it and as the other receives it.
 
@@ -72,7 +72,7 @@ def timeline(run: TrainingRun) -> list[Span]:
 
 
 def labels(run: TrainingRun) -> list[str]:
-    """Give the name of each node: what it does and of which layer."""
+    """Return the name of each node: what it does and of which layer."""
     columns = run.columns
     layers = [block.name for blocks in run.stages for block in blocks]
     names = []

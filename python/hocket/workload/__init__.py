@@ -31,7 +31,7 @@ __all__ = [
 
 
 def load(name_or_path: str | PathLike[str]) -> Workload:
-    """Give a shipped workload by name, or one from a YAML file (docs/workloads.md).
+    """Return a shipped workload by name, or one from a YAML file (docs/workloads.md).
 
     Raises
     ------
@@ -48,7 +48,7 @@ def load(name_or_path: str | PathLike[str]) -> Workload:
 
 
 def as_transformer(value: object) -> Transformer:
-    """Give the transformer that a caller means: itself, or a shipped workload or a file that is one.
+    """Return the transformer that a caller means: itself, or a shipped workload or a file that is one.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def as_transformer(value: object) -> Transformer:
 
 
 def as_workload(value: object) -> Workload:
-    """Give the workload that a caller means: the workload itself, or text as :func:`load` takes it.
+    """Return the workload that a caller means: the workload itself, or text as :func:`load` takes it.
 
     Anything with a name and layers is taken as a workload.
 
@@ -89,7 +89,7 @@ def names() -> list[str]:
 
 
 def transformer(name: str = "transformer", **sizes: Any) -> Workload:
-    """Give a transformer as a workload by its sizes; a sample is one sequence.
+    """Return a transformer as a workload by its sizes; a sample is one sequence.
 
     Parameters
     ----------

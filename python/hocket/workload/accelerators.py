@@ -63,7 +63,7 @@ class Accelerator:
         return None if self.memory is None else parse_size(self.memory, field="memory")
 
     def time_ps(self, work: Work, samples: Fraction, weight_bytes: Fraction = Fraction(0)) -> int:
-        """Give the time of a pass [ps], rounded up.
+        """Return the time of a pass [ps], rounded up.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class Accelerator:
         return _ceil(time)
 
     def moves_ps(self, moved: Fraction) -> Fraction:
-        """Give the time in which memory reads or writes so many bytes [ps]."""
+        """Return the time in which memory reads or writes so many bytes [ps]."""
         return moved * self._byte_ps
 
     @cached_property
@@ -128,7 +128,7 @@ ACCELERATORS: Mapping[str, Accelerator] = {each.name: each for each in _ALL}
 
 
 def accelerator(name: object) -> Accelerator:
-    """Give the accelerator of that name.
+    """Return the accelerator of that name.
 
     Raises
     ------

@@ -152,5 +152,5 @@ class Block:
         return self.inputs if self.kept is None else self.kept
 
     def gradient_bytes(self, precision_bits: int = 32) -> int:
-        """Give the bytes of the gradient of the weights, rounded up; 0 for tables, which are not summed."""
+        """Return the bytes of the weights' gradient, rounded up; 0 for tables, which are not summed."""
         return 0 if self.is_table else bytes_of(self.parameters, precision_bits)

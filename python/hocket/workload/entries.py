@@ -84,7 +84,7 @@ class LayerEntry(Strict):
         return self
 
     def layer(self, name: str) -> Layer:
-        """Give the layer that this describes."""
+        """Return the layer that this describes."""
         return Layer(
             name,
             input_height=self.input[0],
@@ -179,7 +179,7 @@ class CostEntry(Strict):
         return any(isinstance(each, int) for each in passes)
 
     def block(self, name: str, *, first: bool, samples: int) -> Block:
-        """Give the layer that this describes; measured times are those of so many samples."""
+        """Return the layer that this describes; measured times are those of so many samples."""
         forward = _work(self.forward, samples)
         reads_data = self.reads_data or (first and self.input_gradient is None)
         input_gradient = Work() if reads_data else forward
@@ -246,7 +246,7 @@ class TransformerSizes(Strict):
         return self
 
     def architecture(self) -> Transformer:
-        """Give the transformer that this describes."""
+        """Return the transformer that this describes."""
         return Transformer(**dict(self))
 
 
@@ -268,7 +268,7 @@ class LstmSizes(Strict):
         return self
 
     def architecture(self) -> Lstm:
-        """Give the layers that this describes."""
+        """Return the layers that this describes."""
         return Lstm(**dict(self))
 
 
@@ -382,7 +382,7 @@ TAGS = (*_FORMS, "<work>", "<time>")
 
 
 def model_of(location: tuple[Any, ...]) -> type[Strict]:
-    """Give the model whose mapping a key stands in, by the key's location in a pydantic error."""
+    """Return the model whose mapping a key stands in, by the key's location in a pydantic error."""
     if location[:1] == ("source",) and len(location) > 1:
         return Source
     inner = location[:-1]
@@ -399,6 +399,6 @@ def model_of(location: tuple[Any, ...]) -> type[Strict]:
 
 
 def near_keys(word: str, known: list[str]) -> list[str]:
-    """Give the keys that a misspelt one may stand for: of a layer, those of either kind of layer."""
+    """Return the keys that a misspelt one may stand for: of a layer, those of either kind of layer."""
     layers = [*LayerEntry.model_fields, *CostEntry.model_fields]
     return layers if known == list(LayerEntry.model_fields) and word not in layers else known

@@ -121,7 +121,7 @@ class Layer:
         return self.times * self.window * self.filters
 
     def gradient_bytes(self, precision_bits: int = 32) -> int:
-        """Give the bytes of the gradient of the weights, rounded up to whole ones."""
+        """Return the bytes of the gradient of the weights, rounded up to whole ones."""
         return bytes_of(self.parameters, precision_bits)
 
 
@@ -193,7 +193,7 @@ class Workload:
         )
 
     def gradient_bytes(self, precision_bits: int = 32) -> int:
-        """Give the bytes of the gradients of all layers, each rounded up, tables left out."""
+        """Return the bytes of the gradients of all layers, each rounded up, tables left out."""
         return sum(layer.gradient_bytes(precision_bits) for layer in self.layers)
 
 
@@ -229,7 +229,7 @@ def check_order(workload: str, layers: Sequence[Layer | Block]) -> None:
 
 
 def not_routed(before: Layer | Block | None, layer: Layer | Block) -> str | None:
-    """Say what is wrong if a layer has experts that nothing is sent to; ``before`` is the one before it."""
+    """Describe what is wrong if nothing is sent to a layer's experts; ``before`` is the layer before it."""
     if not isinstance(layer, Block) or not layer.experts or layer.routed:
         return None
     if isinstance(before, Block) and before.experts == layer.experts:
@@ -255,7 +255,7 @@ def check_workload(value: object) -> Workload:
 
 
 def blocks_of(workload: Workload) -> list[Block]:
-    """Give the layers of a workload by their costs, in the order of the forward pass.
+    """Return the layers of a workload by their costs, in the order of the forward pass.
 
     A layer of SCALE-Sim's kind costs two operations for each product, reads its input and writes its
     output, and each of its gradients costs as much; of a layer that reads data no input gradient is

@@ -16,6 +16,6 @@ _PRECISION = 1024
 
 
 def bytes_of(parameters: int, precision_bits: int) -> int:
-    """Give the bytes that numbers of so many bits take, rounded up to whole ones."""
+    """Return the bytes that numbers of so many bits take, rounded up to whole ones."""
     bits = whole("precision_bits", precision_bits, 1, _PRECISION)
     return -(-parameters * bits // 8)

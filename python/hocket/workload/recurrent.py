@@ -70,7 +70,7 @@ class Lstm:
         return self.layers
 
     def blocks(self) -> list[Block]:
-        """Give its layers by their costs, in the order of the forward pass; a sample is one sequence.
+        """Return its layers by their costs, in the order of the forward pass; a sample is one sequence.
 
         # Complexity
 

@@ -56,13 +56,13 @@ class Array:
             whole(f"array: {name}", getattr(self, name), 1, _WIDEST)
 
     def folds(self, gemm: Gemm) -> int:
-        """Give in how many parts a result is made."""
+        """Return in how many parts a result is made."""
         return _ratio(gemm.rows, self.rows) * _ratio(gemm.columns, self.columns)
 
     def cycles(
         self, gemm: Gemm, *, folds: Literal["drained", "overlapped"] = "drained", arrays: int = 1
     ) -> int:
-        """Give the cycles of a product.
+        """Return the cycles of a product.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class Chiplet:
         return parse_frequency(self.clock, field="clock")
 
     def time_ps(self, cycles: int) -> int:
-        """Give the time of so many cycles [ps], rounded up."""
+        """Return the time of so many cycles [ps], rounded up."""
         if type(cycles) is not int or cycles < 0:
             raise SpecError(
                 "cycles", f"{shown(cycles)} is not a count", "give a whole number, 0 or more"
@@ -268,7 +268,7 @@ class Chiplet:
         return WorkloadCycles(tuple(layers))
 
     def _gemms(self, layer: Layer, samples: int) -> tuple[Gemm, Gemm, Gemm]:
-        """Give the products for output, input gradient and weight gradient, of a PE or of all."""
+        """Return the products for output, input gradient and weight gradient, of a PE or of all."""
         many = samples * layer.times if self.distribution == "folds" else 1
         out = many * layer.output_pixels
         if self.input_gradient == "columns":

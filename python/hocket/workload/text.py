@@ -26,7 +26,7 @@ def save(workload: Workload, path: str | PathLike[str]) -> None:
 
 
 def to_text(workload: Workload) -> str:
-    """Give a workload as YAML, with a line for each layer.
+    """Return a workload as YAML, with a line for each layer.
 
     Layers that are repeated stand there as often; what is left out is the default.
     """

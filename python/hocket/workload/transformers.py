@@ -159,7 +159,7 @@ class Transformer:
         return self.layers * each + ends + (self.embedding_norm and ends > 0) + self.final_norm
 
     def blocks(self) -> list[Block]:
-        """Give its layers by their costs, in the order of the forward pass; a sample is one sequence.
+        """Return its layers by their costs, in the order of the forward pass; a sample is one sequence.
 
         # Complexity
 
@@ -195,7 +195,7 @@ class Transformer:
         yield from self._feed_forward()
 
     def _embedding(self) -> Block:
-        """Give what finds a row for each token, one for its position and one for its kind.
+        """Return what finds a row for each token, one for its position and one for its kind.
 
         Rows are dealt out, so that what NPUs find is summed (Shoeybi et al. 2019).
         """
@@ -213,7 +213,7 @@ class Transformer:
         )
 
     def _norm(self, name: str) -> Block:
-        """Give what reads and writes each number; the backward pass reads two and writes one."""
+        """Return what reads and writes each number; the backward pass reads two and writes one."""
         flops = _NORM_FLOPS[self.norm] * self._tokens
         return Block(
             name,
@@ -228,7 +228,7 @@ class Transformer:
     def _product(
         self, name: str, rows: int, columns: int, split: Literal["columns", "rows"]
     ) -> Block:
-        """Give the product of a matrix with every token."""
+        """Return the product of a matrix with every token."""
         inputs, outputs = self.sequence * rows, self.sequence * columns
         work = Work(2 * inputs * columns, 2 * (inputs + outputs))
         return Block(
@@ -243,7 +243,7 @@ class Transformer:
         )
 
     def _attention(self, inputs: int) -> Block:
-        """Give scores of all pairs of tokens, and sums of values by them: two products, four gradients."""
+        """Return scores of all pairs of tokens and sums of values by them: two products, four gradients."""
         pairs = self.sequence * (self.sequence + 1) // 2 if self.causal else self.sequence**2
         flops, moved = 4 * pairs * self.hidden, 2 * (inputs + self._tokens)
         return Block(
@@ -256,7 +256,7 @@ class Transformer:
         )
 
     def _feed_forward(self) -> Iterator[Block]:
-        """Give up and down; with experts, each token goes through ``top_k`` of them.
+        """Return up and down; with experts, each token goes through ``top_k`` of them.
 
         Kept are what ``up`` reads and, for the activation function, what it gives.
         """
@@ -306,7 +306,7 @@ class Transformer:
         )
 
     def _head(self) -> Block:
-        """Give scores of all words; kept are those too, for the gradient of the loss."""
+        """Return scores of all words; kept are those too, for the gradient of the loss."""
         scores = self.sequence * self.vocabulary
         work = Work(2 * self._tokens * self.vocabulary, 2 * (self._tokens + scores))
         return Block(

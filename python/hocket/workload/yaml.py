@@ -163,7 +163,7 @@ class _Expansion:
         self._found.append(_Placed(layer, place, scopes))
 
     def layers(self) -> tuple[Layer | Block, ...]:
-        """Give what was added, ``joins`` as whole names of layers."""
+        """Return what was added, ``joins`` as whole names of layers."""
         last = {each.layer.name: i for i, each in enumerate(self._found)}
         found = []
         for i, each in enumerate(self._found):
@@ -242,7 +242,7 @@ _LISTS = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Give the JSON Schema of workload files, for editors."""
+    """Return the JSON Schema of workload files, for editors."""
     schema = WorkloadFile.model_json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -23,7 +23,7 @@ def names() -> list[str]:
 
 
 def path(name: str) -> Path:
-    """Give the file of a workload.
+    """Return the file of a workload.
 
     Raises
     ------
@@ -38,6 +38,6 @@ def path(name: str) -> Path:
 
 
 def describe(name: str) -> str:
-    """Say in a line what a workload is: the comment that its file opens with."""
+    """Describe in one line what a workload is: the comment that its file opens with."""
     first = path(name).read_text(encoding="utf-8").partition("\n")[0]
     return first.lstrip("# ").rstrip(".")

@@ -80,7 +80,7 @@ def _flops_backward(
 
 
 def _pairs(query: Any, key: Any) -> int:
-    """Give two operations for each query and key of each head; a causal mask halves nothing."""
+    """Return two operations for each query and key of each head; a causal mask halves nothing."""
     count = 2 * int(key[-2])
     for size in query[:-1]:
         count *= int(size)

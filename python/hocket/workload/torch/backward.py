@@ -74,7 +74,7 @@ class Backward:
             self._add(INPUT_GRADIENT, operation)
 
     def _fixed(self, ends: Iterable[Any]) -> dict[Any, bool]:
-        """Give all nodes; of each, whether what it made is fixed.
+        """Return for each node whether its result is fixed.
 
         A node that nobody knows is a view's, or one of the module's own: what leads to weights alone.
         """
@@ -96,7 +96,7 @@ class Backward:
     def _hooks(
         self, place: int | None, is_fixed: list[bool], all_fixed: bool
     ) -> tuple[Callable[[Any], None], Callable[[Any, Any], None]]:
-        """Give what is done before a node runs, and after."""
+        """Return what is done before a node runs, and after."""
 
         def before(_gradients: Any) -> None:
             self._in_node = []

@@ -6,7 +6,7 @@ _LONGEST = 200
 
 
 def describe_failure(error: BaseException) -> str:
-    """Give an error's kind and message in one short line."""
+    """Return an error's kind and message in one short line."""
     text = " ".join(str(error).split())
     text = "".join(each if each.isprintable() else "?" for each in text)
     if len(text) > _LONGEST:

@@ -43,7 +43,7 @@ class Inputs:
     batch: int
 
     def tensors(self, batch: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Give the arguments for so many samples, on the meta device."""
+        """Return the arguments for so many samples, on the meta device."""
         return (
             tuple(_filled(each, batch) for each in self.positional),
             {name: _filled(each, batch) for name, each in self.named.items()},

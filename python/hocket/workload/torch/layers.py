@@ -38,7 +38,7 @@ class _Sum:
         self.kept += part.kept
 
     def sizes(self) -> tuple[int, ...]:
-        """Give all that should grow with the batch."""
+        """Return all that should grow with the batch."""
         return (*self.flops, *self.bytes, self.kept, self.inputs, self.outputs)
 
 
@@ -105,7 +105,7 @@ def _add_exchanged(tally: Tally, places: list[int], sums: list[_Sum]) -> None:
 
 
 def _nonlinear(sums: list[_Sum], doubled: list[_Sum] | None, batch: int) -> list[str]:
-    """Say where costs are not those of a sample times the samples."""
+    """Warn if the costs are not those of one sample times the samples."""
     if doubled is None:
         return [
             f"Does not run with {2 * batch} samples: whether costs grow with them is not known."
@@ -126,7 +126,7 @@ def _nonlinear(sums: list[_Sum], doubled: list[_Sum] | None, batch: int) -> list
 
 
 def _named(sums: Iterable[_Sum]) -> Iterable[_Sum]:
-    """Give each layer a name of its own: calls of a module after its first have a number.
+    """Name each layer: calls of a module after its first have a number.
 
     A name in a file has no spaces and commas.
     """

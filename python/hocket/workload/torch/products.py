@@ -25,7 +25,7 @@ class Step:
 
 
 def steps_of(func: Any, args: Any, kwargs: Any, result: Any) -> list[Step]:
-    """Give the steps of a call: one, or for the gradients of a convolution one for each operand.
+    """Return the steps of a call: one, or for the gradients of a convolution one for each operand.
 
     Each of these takes as much as the convolution. PyTorch's formula for both is not used: it takes the
     weight gradient of a grouped convolution for one without groups.

@@ -116,7 +116,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         self._pending = [(each, place, bool(effect.writes)) for each in step.gives]
 
     def _part(self) -> Part:
-        """Give the part that runs: a new one where another call of a module goes on."""
+        """Return the part that runs: a new one where another call of a module goes on."""
         if self._latest != self._stack[-1]:
             self._latest = self._stack[-1]
             self.where = self._latest[0]

@@ -30,7 +30,7 @@ class Storages:
         self._alive: dict[int, Any] = {}
 
     def key(self, tensor: Any) -> int:
-        """Give the number of a tensor's storage; no other has it later."""
+        """Return the number of a tensor's storage; no other has it later."""
         storage = tensor.untyped_storage()
         key = int(storage._cdata)
         if key not in self._alive:
@@ -45,11 +45,11 @@ class Storages:
         return key
 
     def bytes_of(self, tensor: Any) -> int:
-        """Give the bytes of a tensor: what it repeats of a smaller storage counts once."""
+        """Return the bytes of a tensor: what it repeats of a smaller storage counts once."""
         return min(int(tensor.numel()), _stored(tensor)) * _width(tensor)
 
     def effect(self, func: Any, takes: list[Any], gives: list[Any]) -> Effect:
-        """Give what an operation reads and writes of data; views and empty tensors take nothing.
+        """Return what an operation reads and writes of data; views and empty tensors take nothing.
 
         What it gives is data from then on if anything that it takes is. A batch's mean and variance are
         not: there are as many for any number of samples.
@@ -81,13 +81,13 @@ class Storages:
         return reads
 
     def count(self, effect: Effect) -> int:
-        """Give the bytes of what is still data of what an operation reads and writes."""
+        """Return the bytes of what is still data of what an operation reads and writes."""
         both = (*effect.reads.items(), *effect.writes.items())
         return sum(size for key, size in both if key in self.data)
 
 
 def tensors_in(values: Any) -> list[Any]:
-    """Give all tensors in lists, dictionaries and objects such as what a module returns."""
+    """Return all tensors in lists, dictionaries and objects such as what a module returns."""
     if isinstance(values, torch.Tensor):
         return [values]
     if isinstance(values, Mapping):
