@@ -229,7 +229,7 @@ def parse_count(value: object, *, field: str | None) -> int:
 
 
 def _read(value: object, field: str | None, kind: _Kind) -> Fraction:
-    """Give a quantity in the unit that is used inside."""
+    """Return a quantity in the unit that is used inside."""
     if value is None:
         raise SpecError(field, "there is no value", f"write a {kind.name} as {kind.example}")
     if isinstance(value, str):
@@ -278,7 +278,7 @@ def _fitting(exact: Fraction, value: object, field: str | None, kind: _Kind) -> 
 
 
 def _number(value: object) -> Fraction | None:
-    """Give a finite number exactly, a float as the shortest decimal that is read as it; or None."""
+    """Return a finite number exactly, a float as its shortest decimal, or None for other values."""
     if isinstance(value, bool) or _is_span(value):
         return None
     if isinstance(value, Rational):
@@ -301,7 +301,7 @@ def _is_span(value: object) -> bool:
 
 
 def _seconds(value: object) -> Fraction | None:
-    """Give the seconds of a span of time, of Python or NumPy; None where it is none."""
+    """Return a Python or NumPy time span in seconds, or None if the value is not a time span."""
     if isinstance(value, timedelta):
         return Fraction(value // timedelta(microseconds=1), 10**6)
     if _is_span(value):
@@ -330,7 +330,7 @@ def _positive(exact: Fraction, field: str | None, value: object, least: str) -> 
 
 
 def _whole(value: object, field: str | None, kind: _Kind, names: tuple[str, str]) -> int:
-    """Give a rate as a whole number; ``names`` say what one of them is, and several."""
+    """Return a rate as a whole number; ``names`` say what one of them is, and several."""
     least, many = names
     exact = _positive(_read(value, field, kind), field, value, least)
     whole = round(exact)
@@ -347,14 +347,14 @@ def counted(number: int, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Give a text of one line for a terminal: what would steer it, or hide, stands there as in Python."""
+    """Return text as one line for a terminal; control characters are escaped as in Python."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shown(value: object) -> str:
-    """Give a wrong value for a message: in one line, cut where it is long."""
+    """Return a wrong value for a message: in one line, cut where it is long."""
     if isinstance(value, bool):
         return str(value).lower()
     try:
@@ -365,7 +365,7 @@ def shown(value: object) -> str:
 
 
 def _start_of(value: object, room: int = _LONGEST + 1) -> str:
-    """Give how a value is written, and little more than so many characters of it.
+    """Return how a value is written, and little more than so many characters of it.
 
     A value of a stranger's file may hold one list many times over, in levels: written out it has no end.
     """

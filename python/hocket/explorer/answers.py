@@ -55,7 +55,7 @@ class Answers:
         self._starter = ThreadPoolExecutor(1)
 
     def page(self, asked: Asked, seconds: float, asker: socket.socket) -> tuple[HTTPStatus, str]:
-        """Give the page that answers a question, or says in a sentence why there is none.
+        """Return the page that answers a question, or says in a sentence why there is none.
 
         Raises
         ------

@@ -129,7 +129,7 @@ class Asked:
         return network
 
     def form(self) -> list[dict[str, Any]]:
-        """Give the form that asks for the same."""
+        """Return the form that asks for the same."""
         choices = {
             "topology": machines.names(),
             "collective": list(_KINDS),
@@ -163,7 +163,7 @@ def _without(network: _core.Topology, failed: str) -> _core.Topology:
 
 
 def answer(asked: Asked, time_limit: float) -> tuple[HTTPStatus, str]:
-    """Give the page that a form asks for, or one that says in a sentence why there is none.
+    """Return the page that a form asks for, or one that says in a sentence why there is none.
 
     Parameters
     ----------
@@ -181,6 +181,6 @@ def answer(asked: Asked, time_limit: float) -> tuple[HTTPStatus, str]:
 
 
 def refusal(asked: Asked, said: str) -> str:
-    """Give a page that says why there is none of what is asked for."""
+    """Return a page that says why there is none of what is asked for."""
     message = {"format": 1, "kind": "message", "title": "hocket", "text": said}
     return fill({**message, "form": asked.form()})

@@ -25,7 +25,7 @@ def _zigzag(values: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 
 def _planes(values: NDArray[np.uint64]) -> list[bytes]:
-    """Give the byte planes of a column, lowest bytes first."""
+    """Return the byte planes of a column, lowest bytes first."""
     count = max(1, (int(values.max(initial=0)).bit_length() + 7) // 8)
     width = next(width for width in (1, 2, 4, 8) if width >= count)
     raw = values.astype(f"<u{width}").view(np.uint8).reshape(-1, width)
@@ -67,14 +67,14 @@ def pack(columns: Mapping[str, NDArray[Any]]) -> tuple[list[list[Any]], bytes]:
 
 
 def packed_size(columns: Mapping[str, NDArray[Any]]) -> int:
-    """Give about how many bytes columns take in memory when a page has read them."""
+    """Return about how many bytes columns take in memory when a page has read them."""
     return sum(
         int(column.size) * (1 if column.dtype == np.uint8 else 8) for column in columns.values()
     )
 
 
 def unpack(head: list[list[Any]], blob: bytes) -> dict[str, NDArray[Any]]:
-    """Give back the columns that :func:`pack` was given, as ``int64`` or ``uint8`` without their shapes."""
+    """Return the columns that :func:`pack` was given, as ``int64`` or ``uint8`` without their shapes."""
     raw = np.frombuffer(zlib.decompress(blob, -15), np.uint8)
     found: dict[str, NDArray[Any]] = {}
     at = 0

@@ -27,7 +27,7 @@ def _between_switches(topology: _core.Topology) -> NDArray[np.bool_]:
 
 
 def collisions(paths: Paths, topology: _core.Topology) -> list[tuple[int, int, int, int]]:
-    """Give each time in which links between switches have two flows or more.
+    """Return each time in which links between switches have two flows or more.
 
     Start and end [ps], how many such links there are, and the most flows of one; times that follow one
     another and differ in nothing are one.
@@ -49,7 +49,7 @@ def collisions(paths: Paths, topology: _core.Topology) -> list[tuple[int, int, i
 def flow_columns(
     paths: Paths, topology: _core.Topology
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Give the columns of flows, of their stays on paths and of paths, and a table of shared links."""
+    """Return the columns of flows, of their stays on paths and of paths, and a table of shared links."""
     stays = np.array(paths.stays, np.int64).reshape(-1, 4)
     ends = np.cumsum([0, *(len(path) for path in paths.paths)])
     columns = {

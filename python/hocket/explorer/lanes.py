@@ -103,7 +103,7 @@ def _checked(count: int) -> None:
 
 
 def training_page(runs: Sequence[TrainingRun], titles: Sequence[str] | None = None) -> Page:
-    """Give the header and the columns of a page of training iterations, below one another.
+    """Return the header and the columns of a page of training iterations, below one another.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _add_stages(sheet: _Sheet, title: str, time_ps: int, spans: Sequence[Span]) 
 
 
 def _saved_spans(document: Mapping[str, Any]) -> list[Span]:
-    """Give the spans of a saved iteration; none of what has only its figures."""
+    """Return the spans of a saved iteration; none of what has only its figures."""
     from hocket.training.timeline import Span
 
     columns = document.get("spans")
@@ -181,7 +181,7 @@ def _of_training(head: dict[str, Any], document: Mapping[str, Any]) -> None:
 
 
 def cluster_page(runs: Sequence[ClusterRun], titles: Sequence[str] | None = None) -> Page:
-    """Give the header and the columns of a page of jobs on a fabric, by one scheme or several.
+    """Return the header and the columns of a page of jobs on a fabric, by one scheme or several.
 
     Raises
     ------
@@ -283,7 +283,7 @@ def _add_jobs(
 
 
 def document_page(documents: Sequence[Mapping[str, Any]], titles: Sequence[str]) -> Page:
-    """Give a page of what ``hocket train --json`` or ``hocket route --json`` printed.
+    """Return a page of what ``hocket train --json`` or ``hocket route --json`` printed.
 
     A training run has its spans where ``hocket train -o`` wrote it; what is printed has only where its
     time goes.

@@ -64,7 +64,7 @@ def layout(topology: _core.Topology) -> Layout:
 
 
 def lanes_of(topology: _core.Topology) -> NDArray[np.int64]:
-    """Give links that lead from one device to the same other numbers: 1, 2 and so on."""
+    """Return links that lead from one device to the same other numbers: 1, 2 and so on."""
     src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
     key = src * topology.device_count + dst
     order = np.argsort(key, kind="stable")
@@ -78,7 +78,7 @@ def lanes_of(topology: _core.Topology) -> NDArray[np.int64]:
 
 
 def straight(topology: _core.Topology, devices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give straight ways of all links."""
+    """Return straight ways of all links."""
     ways = np.zeros((topology.link_count, 5))
     ways[:, 0:2] = devices[topology.link_src]
     ways[:, 2:4] = devices[topology.link_dst]
@@ -86,6 +86,6 @@ def straight(topology: _core.Topology, devices: NDArray[np.float64]) -> NDArray[
 
 
 def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the different values of a column, smallest first, and each row's number among them."""
+    """Return the different values of a column, smallest first, and each row's number among them."""
     values, numbers = np.unique(keys, return_inverse=True)
     return values, numbers.reshape(-1)

@@ -35,7 +35,7 @@ _LATE = ("wait", "group")
 def encode_runs(
     runs: Sequence[Run], titles: Sequence[str] | None = None
 ) -> tuple[dict[str, Any], bytes, bytes]:
-    """Give the header of a page of one run or several, and its two streams.
+    """Return the header of a page of one run or several, and its two streams.
 
     The second is two of them, one behind the other: what views ask of transfers, and what they wait for.
 
@@ -112,7 +112,7 @@ def _common_title(runs: Sequence[Run]) -> str:
 
 
 def fill(header: dict[str, Any], first: bytes = b"", rest: bytes = b"") -> str:
-    """Give a page with its header and streams in it."""
+    """Return a page with its header and streams in it."""
     # Nothing in a name may end the script that the header is in.
     text = json.dumps(header, separators=(",", ":")).replace("<", "\\u003c")
     shell = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")

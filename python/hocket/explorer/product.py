@@ -55,7 +55,7 @@ def product_layout(topology: _core.Topology) -> Layout | None:
 
 
 def _room(width: float, height: float) -> float:
-    """Give how much must fit into a picture's height: the less, the larger everything is."""
+    """Return how much must fit into a picture's height: the less, the larger everything is."""
     return max(width / _ASPECT, height)
 
 
@@ -82,7 +82,7 @@ class _Product:
         self._place_switch_digits()
 
     def _place_switch_digits(self) -> None:
-        """Give switches the digits of an NPU that they join; -1 in the dimension that they are of."""
+        """Assign to each switch the digits of an NPU that it joins, and -1 in its own dimension."""
         into = (self.dst >= self.npus) & (self.src < self.npus)
         switch, npu = self.dst[into], self.src[into]
         self.digits[self.npus :] = -2
@@ -153,7 +153,7 @@ class _Product:
         return list(best)
 
     def _arrangement(self, outer: list[int], width: float, height: float) -> tuple[int, int]:
-        """Say in how many columns and rows boxes lie."""
+        """Return in how many columns and rows the boxes lie."""
         if not outer:
             return 1, 1
         if len(outer) > 1:
@@ -173,7 +173,7 @@ class _Product:
     def _boxes(
         self, outer: list[int], width: float, height: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
-        """Give each device's box (-1 for a switch that joins several), places and labels of boxes."""
+        """Return each device's box (-1 for a switch that joins several), places and labels of boxes."""
         columns, _ = self._arrangement(outer, width, height)
         count = math.prod(self.sizes[k] for k in outer)
         box_of = np.zeros(self.topology.device_count, np.int64)

@@ -30,7 +30,7 @@ _ALL_SUMS = 15
 
 
 def network_of(topology: _core.Topology) -> tuple[dict[str, Any], Columns]:
-    """Give a network's picture: head and columns."""
+    """Return a network's picture: head and columns."""
     found = layout(topology)
     names = "\n".join(topology.device_names).encode()
     head = {
@@ -81,12 +81,12 @@ def network_of(topology: _core.Topology) -> tuple[dict[str, Any], Columns]:
 
 
 def bin_count(links: int) -> int:
-    """Say how many bins of time a page has for so many links."""
+    """Return how many bins of time a page has for so many links."""
     return max(16, min(_MOST_BINS, _CELLS // max(links, 1)))
 
 
 def scene_of(run: Run) -> tuple[dict[str, Any], Columns]:
-    """Give what a run came to and its use over time: head and columns.
+    """Return what a run came to and its use over time: head and columns.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def scene_of(run: Run) -> tuple[dict[str, Any], Columns]:
 
 
 def _demands(collective: _core.Collective) -> list[list[Any]]:
-    """Give which demands are sums, who has what they need and who wants it; None is everybody."""
+    """Return which demands are sums, who has what they need and who wants it; None means all."""
     return [
         [
             int(reduced),
@@ -143,7 +143,7 @@ def _demands(collective: _core.Collective) -> list[list[Any]]:
 
 
 def _spans(numbers: list[int]) -> list[list[int]]:
-    """Give numbers as first and last of what follows one another."""
+    """Return numbers as first and last of what follows one another."""
     values = np.sort(np.asarray(numbers, np.int64))
     if not len(values):
         return []
@@ -155,7 +155,7 @@ def _spans(numbers: list[int]) -> list[list[int]]:
 
 
 def transfers_of(run: Run) -> tuple[dict[str, Any], Columns]:
-    """Give all transfers and their stays on links, times in the head's unit.
+    """Return all transfers and their stays on links, times in the head's unit.
 
     Where each transfer stays on one link, from its start on, there are no columns of stays, only how long
     before its end it has left that link.

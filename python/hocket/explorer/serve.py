@@ -75,7 +75,7 @@ class Server(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say in a line what went wrong, unless whoever asked has gone."""
+        """Print in one line what went wrong, unless the client has gone."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             print(f"hocket: a request failed: {type(error).__name__}: {error}", file=sys.stderr)
@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
         return is_one
 
     def _why_not(self) -> str | None:
-        """Say why a request is not answered: its address is another's, or another site had it sent."""
+        """Explain why a request is not answered: its address is another's, or another site had it sent."""
         hosts = self.headers.get_all("Host", [])
         if len(hosts) != 1 or not self.server.is_meant(hosts[0]):
             return "This address is not served.\n"
@@ -187,4 +187,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the page says what happened."""
+        """Print nothing: the page says what happened."""

@@ -27,7 +27,7 @@ MOST_POINTS = 4000
 
 
 def study_page(folder: Path) -> dict[str, Any]:
-    """Give the header of a page of a sweep's results.
+    """Return the header of a page of a sweep's results.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def write_study(folder: Path, path: Path) -> None:
 def _groups(
     good: pa.Table, keys: Sequence[str], found: SweepReport
 ) -> tuple[list[dict[str, Any]], int]:
-    """Give the lines of each network and task, and how many of these there is no room for."""
+    """Return the lines of each network and task, and how many of these there is no room for."""
     needed = ("size", "busbw_bytes_per_s", "time_ps", "bound_ps")
     if not set(needed) <= set(good.column_names) or not len(good):
         return [], 0
@@ -118,7 +118,7 @@ def _group(name: str, rows: list[dict[str, Any]], line: str) -> dict[str, Any]:
 
 
 def _label(row: dict[str, Any], columns: Sequence[str]) -> str:
-    """Give what a row is in words: texts as they are, numbers behind their keys."""
+    """Return what a row is in words: texts as they are, numbers behind their keys."""
     given = [(key, row[key]) for key in columns if row.get(key) is not None]
     if row.get("planned_by") == row.get("algorithm"):
         given = [(key, value) for key, value in given if key != "planned_by"]
@@ -130,7 +130,7 @@ def _task(row: dict[str, Any], columns: Sequence[str]) -> str:
 
 
 def _front(good: pa.Table, found: SweepReport) -> dict[str, Any] | None:
-    """Give what costs how much and takes how long, and what nothing else beats in both."""
+    """Return what costs how much and takes how long, and what nothing else beats in both."""
     if not found.front:
         return None
     scale = 1 if found.measure == "time_ps" else 1e12

@@ -16,7 +16,7 @@ __all__ = ["sweep_page"]
 
 
 def sweep_page(comparisons: Sequence[ComparisonData | Mapping[str, Any]]) -> dict[str, Any]:
-    """Give the header of a page of comparisons of one collective on one network, a size each.
+    """Return the header of a page of comparisons of one collective on one network, a size each.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def sweep_page(comparisons: Sequence[ComparisonData | Mapping[str, Any]]) -> dic
 
 
 def _note(below: Mapping[str, Sequence[str]]) -> str | None:
-    """Say at which sizes NCCL's prediction stands below the bound, and why; None where at none."""
+    """Explain at which sizes NCCL's prediction is below the bound and why, or return None."""
     said = [
         f"at {listed(sizes)} NCCL's prediction is below the bound: {why}"
         for why, sizes in below.items()

@@ -73,13 +73,13 @@ def _is_standard_output(path: Path) -> bool:
 
 
 def _real(path: Path) -> Path:
-    """Give the file itself where ``path`` is a link to one, so that the link stays a link."""
+    """Return the file itself where ``path`` is a link to one, so that the link stays a link."""
     return path.resolve(strict=False) if path.is_symlink() else path
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary file beside ``path`` that takes its place when the block ends well.
+    """Yield a temporary file next to ``path`` that takes its place when the block ends well.
 
     Whatever ends the block early, an interrupt included, leaves no file behind and an earlier one
     as it was. What is not a file (``/dev/null``, a pipe) is never replaced: it is
@@ -109,7 +109,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path]:
-    """Give an empty folder beside ``path`` that takes its place when the block ends well.
+    """Yield an empty folder next to ``path`` that takes its place when the block ends well.
 
     A folder that is there must have no files but such as ``is_own`` recognizes by their names: those are
     replaced with it. Whatever ends the block early leaves what was there.
@@ -151,14 +151,14 @@ def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path
 
 
 def _unwritable(path: Path, error: OSError) -> SpecError:
-    """Say why a file could not be written, and what would let it."""
+    """Explain why a file could not be written, and what would help."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     right = "make room, or name a file on another disk" if full else "choose another"
     return SpecError(None, f"cannot be written: {error.strerror or error}", right, str(path))
 
 
 def _mode(target: Path) -> int:
-    """Give the rights of what is there, or of a new file."""
+    """Return the rights of what is there, or of a new file."""
     try:
         return stat.S_IMODE(target.stat().st_mode)
     except FileNotFoundError:

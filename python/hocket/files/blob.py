@@ -18,7 +18,7 @@ _LONGEST = 1 << 32
 
 
 def pack(array: NDArray[Any]) -> str:
-    """Give an array as JSON: its type, its length, its little-endian bytes compressed in base 64."""
+    """Return an array as JSON: its type, its length, its little-endian bytes compressed in base 64."""
     data = zlib.compress(
         np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
     )
@@ -28,7 +28,7 @@ def pack(array: NDArray[Any]) -> str:
 
 
 def unpack(text: str, dtype: str) -> NDArray[Any]:
-    """Give back what :func:`pack` was given.
+    """Return what :func:`pack` was given.
 
     Raises
     ------

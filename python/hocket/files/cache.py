@@ -21,7 +21,7 @@ _MAX_FILE = 1 << 20
 
 
 def cache_folder() -> Path | None:
-    """Give the folder: ``$HOCKET_CACHE``, or ``hocket`` in the user's cache folder.
+    """Return the folder: ``$HOCKET_CACHE``, or ``hocket`` in the user's cache folder.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def cache_folder() -> Path | None:
 
 
 def recall(shelf: str, key: str) -> dict[str, Any] | None:
-    """Give what was kept under a key, and count that as a use; ``None`` where there is nothing."""
+    """Return what was kept under a key and count a use, or return ``None`` if there is nothing."""
     folder = cache_folder()
     if folder is None:
         return None

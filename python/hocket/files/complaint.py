@@ -46,14 +46,14 @@ class Located:
 
 
 def shown_path(path: Path) -> str:
-    """Give a path for a message: in one line."""
+    """Return a path for a message: in one line."""
     text = str(path)
     text = text if text.isprintable() else repr(text)
     return text if len(text) <= 300 else text[:300] + "..."
 
 
 def complaint(kind: str, given: object, context: Mapping[str, Any], words: tuple[str, ...]) -> str:
-    """Say what is wrong with a value.
+    """Describe what is wrong with a value.
 
     Parameters
     ----------

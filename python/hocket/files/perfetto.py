@@ -151,7 +151,7 @@ def _micros(time_ps: int) -> str:
 
 
 def in_lanes(spans: Iterable[tuple[int, int]]) -> list[int]:
-    """Give each of some spans (start, end) a lane in which no two overlap: the lowest that is free."""
+    """Choose for each span (start, end) the lowest free lane, so that no two overlap in one."""
     times = list(spans)
     lanes = [0] * len(times)
     busy: list[tuple[int, int]] = []

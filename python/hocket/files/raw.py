@@ -77,7 +77,7 @@ def read_text(path: Path, what: str, *, most: int = LARGEST) -> str:
 
 
 def unzipped(data: bytes, origin: str, *, most: int, shorter: str) -> bytes:
-    """Give what a file of gzip holds, or another file as it is.
+    """Return what a file of gzip holds, or another file as it is.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ class _Tree:
         self._loader.dispose()
 
     def root(self) -> Any:
-        """Give the value of the only document, None if there is none."""
+        """Return the value of the only document, or None if there is none."""
         value, documents = None, 0
         while (event := self._loader.get_event()) is not None:
             if isinstance(event, yaml.DocumentStartEvent):
@@ -187,7 +187,7 @@ class _Tree:
             )
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
-        """Give a null, truth value, number or text; what looks like a date, or is to base 60, is text."""
+        """Return a null, truth value, number or text; what looks like a date, or is to base 60, is text."""
         tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
         if ":" in event.value or tag.rpartition(":")[2] not in ("null", "bool", "int", "float"):
             self._check_shown(event)

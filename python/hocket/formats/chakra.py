@@ -47,7 +47,7 @@ class ExportedTrace(Result):
     notes: tuple[str, ...]
 
     def to_dict(self) -> ExportedTraceData:
-        """Give it as values of JSON; sizes in bytes."""
+        """Return the result as JSON values; sizes in bytes."""
         collective = self.plan.collective
         return {
             "folder": self.folder,

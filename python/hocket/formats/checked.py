@@ -52,7 +52,7 @@ class CheckedFile(Result):
         return self.judgement.count == 0
 
     def to_dict(self) -> CheckedFileData:
-        """Give it as values of JSON; sizes in bytes."""
+        """Return the result as JSON values; sizes in bytes."""
         found = self.judgement
         program = found.program
         return {
@@ -123,7 +123,7 @@ def check_file(
 
 
 def placed(file: Path, error: SpecError) -> SpecError:
-    """Give an error of a file's text the name of the file, unless it is about an option or another file."""
+    """Add the name of a file to an error of its text, unless it is about an option or another file."""
     if error.field is not None:
         return error
     if error.origin is None:

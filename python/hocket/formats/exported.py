@@ -39,7 +39,7 @@ class ExportedFile(Result):
     written: Written
 
     def to_dict(self) -> ExportedFileData:
-        """Give it as values of JSON; sizes in bytes."""
+        """Return the result as JSON values; sizes in bytes."""
         made, collective = self.written, self.plan.collective
         program = made.program
         return {

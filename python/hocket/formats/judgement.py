@@ -39,7 +39,7 @@ class Fault:
 
 
 def faults_of(findings: Sequence[Finding]) -> tuple[Fault, ...]:
-    """Give what the core found."""
+    """Return what the core found."""
     return tuple(Fault(each.code, each.line, each.place, each.detail) for each in findings)
 
 

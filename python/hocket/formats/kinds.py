@@ -143,7 +143,7 @@ EXPORTED = tuple(kind.name for kind in KINDS.values() if kind.export is not None
 
 
 def kind_named(name: str) -> Kind:
-    """Give the kind that can be written under a name.
+    """Return the kind that can be written under a name.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def kind_named(name: str) -> Kind:
 
 
 def kind_of(head: str, file: str) -> Kind:
-    """Give the kind of a file by its beginning.
+    """Return the kind of a file by its beginning.
 
     Raises
     ------

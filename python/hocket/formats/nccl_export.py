@@ -99,7 +99,7 @@ class _Ring:
 
 
 def _rings(plan: Plan) -> list[_Ring]:
-    """Give the different rings of a plan.
+    """Return the different rings of a plan.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _rings(plan: Plan) -> list[_Ring]:
 
 
 def _cycle(src: Sequence[int], dst: Sequence[int], npus: int) -> tuple[int, ...] | None:
-    """Give the ring of hops that lead round it, one of which may be left out, from the lowest NPU on."""
+    """Return the ring of hops that lead round it, one of which may be left out, from the lowest NPU on."""
     follows = dict(zip(src, dst, strict=True))
     if len(follows) < len(src) or len(set(dst)) < len(dst) or len(src) < npus - 1:
         return None
@@ -160,7 +160,7 @@ def _cycle(src: Sequence[int], dst: Sequence[int], npus: int) -> tuple[int, ...]
 
 
 def _legs(run: Run, machine: Machine, rings: Sequence[_Ring]) -> Iterator[list[Leg]]:
-    """Give what each ring does in each node: its order, and the NICs by which it comes in and goes out.
+    """Return what each ring does in each node: its order, and the NICs by which it comes in and goes out.
 
     Raises
     ------
@@ -226,7 +226,7 @@ class _Nics:
                 passed[device] += int(sizes[transfer])
 
     def between(self, a: int, b: int, node: int) -> int:
-        """Give the NIC of a node that most from one NPU to another passes, or any where nothing goes."""
+        """Return the NIC of a node that most from one NPU to another passes, or any where nothing goes."""
         mine = self._nics[node]
         passed = self._passed.get((a, b), Counter())
         used = [(size, -device) for device, size in passed.items() if device in mine]

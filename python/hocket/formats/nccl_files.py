@@ -60,7 +60,7 @@ def judge_graphs(
 
 
 def _warnings(graphs: Sequence[Graph]) -> Iterator[str]:
-    """Give what a user of ``NCCL_GRAPH_FILE`` must know, that of this file first."""
+    """Return what a user of ``NCCL_GRAPH_FILE`` must know, that of this file first."""
     channels = [channel for graph in graphs if graph.id < ID["nvls"] for channel in graph.channels]
     if channels:
         have = partial_devs([dev for dev, _ in channels[0][1]])
@@ -89,7 +89,7 @@ def machine_of(topology: object, graphs: Path | None, nodes: int) -> Machine:
 
 
 def _on_machine(machine: Machine) -> Iterator[Fault]:
-    """Give what of a machine's graphs does not fit it."""
+    """Return what of a machine's graphs does not fit it."""
     for algorithm in ID:
         try:
             machine.channels(algorithm)
@@ -155,7 +155,7 @@ _MOST_COMPARED = 2000
 
 
 def _hidden(rows: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Give the rows that an earlier one hides whole, with it."""
+    """Return the rows that an earlier one hides whole, with it."""
     for i, row in enumerate(rows[:_MOST_COMPARED]):
         for j, other in enumerate(rows[:i]):
             of = zip(other[6:], row[6:], strict=True)

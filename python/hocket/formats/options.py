@@ -154,7 +154,7 @@ def _check(options: CheckOptions | ImportOptions | ExportOptions) -> None:
 def heeded(
     options: CheckOptions | ImportOptions | ExportOptions, kind: Kind, heeds: Sequence[str]
 ) -> dict[str, Any]:
-    """Give the options that are said, by name.
+    """Return the options that are said, by name.
 
     Raises
     ------

@@ -30,7 +30,7 @@ _LONGEST = 60
 def judged(
     core: Callable[..., Checked], title: str
 ) -> Callable[[str, Path, Mapping[str, Any], Progress | None], Judgement]:
-    """Give what judges files of a format."""
+    """Return what judges files of a format."""
 
     def judge(
         text: str, _path: Path, said: Mapping[str, Any], progress: Progress | None
@@ -68,7 +68,7 @@ def _summary(found: Checked, title: str) -> str:
 def written(
     core: Callable[..., Exported], title: str
 ) -> Callable[[Plan, Path, Mapping[str, Any], Progress | None], Written]:
-    """Give what writes plans in a format, whole or not at all."""
+    """Return what writes plans in a format, whole or not at all."""
 
     def write(
         plan: Plan, path: Path, said: Mapping[str, Any], progress: Progress | None
@@ -92,7 +92,7 @@ def written(
 def planned(
     core: Callable[[str], Raised], check: Callable[..., Checked], title: str
 ) -> Callable[[str, Path, TopologyLike, Mapping[str, Any], Progress | None], Plan]:
-    """Give what reads files of a format as plans, where they are right."""
+    """Return what reads files of a format as plans, where they are right."""
 
     def plan(
         text: str,
@@ -137,7 +137,7 @@ def planned(
 
 
 def _size(found: Checked) -> int:
-    """Give the size nearest to 64 MiB for which a file may be used."""
+    """Return the size nearest to 64 MiB for which a file may be used."""
     most = _SIZE if found.max_bytes is None else min(_SIZE, found.max_bytes)
     return max(most, found.min_bytes, 1)
 

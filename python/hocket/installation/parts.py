@@ -79,7 +79,7 @@ class Installation:
     parts: tuple[Part, ...]
 
     def to_dict(self) -> InstallationData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "hocket": self.hocket,
             "python": self.python,

@@ -37,7 +37,7 @@ class _Unit(NamedTuple):
 
 
 def _unit(seconds: float) -> _Unit:
-    """Give the unit in which a time has few digits before the point."""
+    """Return the unit in which a time has few digits before the point."""
     name, picoseconds = time_unit(seconds / _PS)
     return _Unit(name, picoseconds * _PS)
 
@@ -73,7 +73,7 @@ def draw_timeline(run: ClusterRun, path: Path) -> None:
 
 
 def failures(run: ClusterRun) -> list[float]:
-    """Give the times of failures that the run had to answer with other paths [s]."""
+    """Return the times of failures that the run had to answer with other paths [s]."""
     return [each.time for each in run.decisions if each.is_repair]
 
 
@@ -97,7 +97,7 @@ def job_rates(run: ClusterRun, bins: int = BINS) -> NDArray[np.float64] | None:
 
 
 def _colors(count: int) -> list[Any]:
-    """Give each job a colour; neighbours differ."""
+    """Choose a colour for each job; neighbours differ."""
     known = matplotlib.colormaps["tab10"].colors  # type: ignore[attr-defined]
     return [known[i % len(known)] for i in range(count)]
 
@@ -224,7 +224,7 @@ def link_shares(run: ClusterRun) -> _Tiers:
 
 
 def _grid(run: ClusterRun, key: tuple[str, str]) -> NDArray[np.float64]:
-    """Give shares as (ToRs, spines); not a number where there is no link."""
+    """Return shares as (ToRs, spines); not a number where there is no link."""
     topology = run.cluster.topology
     links, shares = link_shares(run)[key]
     ends = (topology.link_src[links], topology.link_dst[links])

@@ -90,7 +90,7 @@ def draw_training_comparison(
 
 
 def _groups(comparison: TrainingComparison) -> list[tuple[str, list[_Bar]]]:
-    """Give the bars of each network and split under its title, in the order of the comparison."""
+    """Return the bars of each network and split under its title, in the order of the comparison."""
     rows = list(comparison)
     several = [len({row.network for row in rows}) > 1, len({str(row.parallel) for row in rows}) > 1]
     found: dict[tuple[str, str], list[TrainingRow]] = {}
@@ -146,7 +146,7 @@ def _draw_bar(axes: Any, row: TrainingRow, place: float, divisor: float, seen: s
 
 
 def _speedup(row: TrainingRow, base: TrainingRow | None) -> float | None:
-    """Say how many times as fast a row is as what it is compared with."""
+    """Return how many times as fast a row is as what it is compared with."""
     if base is None:
         return row.speedup
     return row.samples_per_second / max(base.samples_per_second, 1e-12)

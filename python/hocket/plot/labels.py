@@ -38,7 +38,7 @@ class Label:
 
 
 def text_inches(text: str, size: float) -> tuple[float, float]:
-    """Give width and height of a line of text in a font of ``size`` points."""
+    """Return width and height of a line of text in a font of ``size`` points."""
     width, height, descent = TextToPath().get_text_width_height_descent(
         text, FontProperties(size=size), ismath=False
     )
@@ -117,7 +117,7 @@ def _cost(
     points: Points,
     on_lines: Points,
 ) -> float:
-    """Give how bad a place is: names and devices below it, lines, how far it is, on which side."""
+    """Return how bad a place is: names and devices below it, lines, how far it is, on which side."""
     width, height = box
     cost = 0.0
     for x, y, other_width, other_height in taken:

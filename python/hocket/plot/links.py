@@ -82,7 +82,7 @@ def scene(topology: _core.Topology) -> Scene:
 
 
 def _spacing(points: Points, npus: int) -> float:
-    """Give the distance of the nearest two devices, were they not closer than others by far."""
+    """Return the distance of the nearest two devices, were they not closer than others by far."""
     if len(points) < 2:
         return 1.0
     gaps = np.linalg.norm(points[:, None] - points[None, :], axis=2)
@@ -95,7 +95,7 @@ def _spacing(points: Points, npus: int) -> float:
 def _way(
     points: Points, src: int, dst: int, lane: int, spacing: float
 ) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """Give start, end and bend of an arrow: beside the line, or round what lies on it."""
+    """Return start, end and bend of an arrow: beside the line, or round what lies on it."""
     start, end = points[src], points[dst]
     line = end - start
     length = max(float(np.linalg.norm(line)), 1e-9)
@@ -228,7 +228,7 @@ def _draw_names(axes: Any, scene: Scene, inch: float, filled: Collection[int]) -
 
 
 def _short(topology: _core.Topology) -> Callable[[int], str]:
-    """Give names, without what all NPUs' names begin with where a number follows."""
+    """Return names, without what all NPUs' names begin with where a number follows."""
     names = topology.device_names
     stems = {name.rstrip("0123456789") for name in names[: topology.npu_count]}
     numbered = all(name[-1:].isdigit() for name in names[: topology.npu_count])

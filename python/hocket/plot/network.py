@@ -113,7 +113,7 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
 
 
 def _gaps(points: Points) -> Points:
-    """Give how far each device is from the nearest other."""
+    """Return how far each device is from the nearest other."""
     if len(points) < 2:
         return np.ones(1)
     nearest = [
@@ -123,7 +123,7 @@ def _gaps(points: Points) -> Points:
 
 
 def _radius(topology: _core.Topology, gaps: Points) -> float:
-    """Give the radius of a device [inches]: large enough for its name where there is room."""
+    """Return the radius of a device [inches]: large enough for its name where there is room."""
     wanted = _MARK
     if topology.device_count <= _MAX_NAMES:
         for name in topology.device_names:
@@ -152,7 +152,7 @@ def _legend(topology: _core.Topology, has_one_way: bool) -> list[Line2D]:
 
 
 def layout(topology: _core.Topology) -> Points:
-    """Give a place for each device, shape ``(device_count, 2)``; a grid reads as text does."""
+    """Return a place for each device, shape ``(device_count, 2)``; a grid reads as text does."""
     rows = _rows(topology)
     if rows is not None:
         return rows
@@ -163,7 +163,7 @@ def layout(topology: _core.Topology) -> Points:
 
 
 def _rows(topology: _core.Topology) -> Points | None:
-    """Give places in rows where switches of several tiers join the NPUs: those below, a tier a row."""
+    """Return places in rows where switches of several tiers join the NPUs: those below, a tier a row."""
     npus, total = topology.npu_count, topology.device_count
     src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
     if not 0 < npus <= _MAX_IN_A_ROW or bool(((src < npus) & (dst < npus)).any()):
@@ -189,7 +189,7 @@ def _rows(topology: _core.Topology) -> Points | None:
 
 
 def _grid(topology: _core.Topology) -> Points | None:
-    """Give places by coordinates where there are two dimensions or more."""
+    """Return places by coordinates where there are two dimensions or more."""
     sizes = [dimension[1] for dimension in topology.dimensions]
     if len([size for size in sizes if size > 1]) < 2:
         return None

@@ -86,7 +86,7 @@ class Panel:
 
 
 def panels_of(topology: _core.Topology, failures: Failures) -> list[Panel] | None:
-    """Give the panels of a network, None where it has no dimensions and is not a dragonfly."""
+    """Return the panels of a network, or None if it has no dimensions and is not a dragonfly."""
     dimensions = [each[:2] for each in topology.dimensions]
     numbers = [i for i, (_, size) in enumerate(dimensions) if size > 1]
     axes = [dimensions[i] for i in numbers]
@@ -101,7 +101,7 @@ def panels_of(topology: _core.Topology, failures: Failures) -> list[Panel] | Non
 
 
 def _clique_size(topology: _core.Topology) -> int | None:
-    """Give the size of equal groups of consecutive NPUs that are fully connected, if they are so."""
+    """Return the size of equal groups of consecutive NPUs that are fully connected, if they are so."""
     npus = topology.npu_count
     if topology.device_count > npus:
         return None
@@ -137,7 +137,7 @@ class _Maker:
         self.links = self._links()
 
     def _links(self) -> NDArray[np.int64]:
-        """Give the dimension of each link: that along which its ends, or its switch's NPUs, differ."""
+        """Return the dimension of each link: that along which its ends, or its switch's NPUs, differ."""
         npus = self.topology.npu_count
         src = self.topology.link_src.astype(np.int64)
         dst = self.topology.link_dst.astype(np.int64)
@@ -170,7 +170,7 @@ class _Maker:
         return found
 
     def _together(self, i: int) -> int:
-        """Give how many dimensions from one on are drawn together."""
+        """Return how many dimensions from one on are drawn together."""
         kinds = [kind for kind, _ in self.axes[i:]]
         sizes = [size for _, size in self.axes[i:]]
         small = 0
@@ -183,7 +183,7 @@ class _Maker:
         return 2 if len(kinds) > 1 and kinds[0] in _GRID and kinds[1] in _GRID else 1
 
     def _base(self) -> NDArray[np.int64]:
-        """Give the place of the NPU whose groups are drawn: one that failed, if any has."""
+        """Return the place of the NPU whose groups are drawn: one that failed, if any has."""
         npus = self.topology.npu_count
         failed = sorted(self.failures.devices)
         for link in sorted(self.failures.links):
@@ -246,7 +246,7 @@ class _Maker:
         return f"{which}: {name} of {sizes}"
 
     def _structure(self, i: int, axes: Sequence[_Axis], inner: int) -> list[str]:
-        """Say what the members are and how often the shape is there among them."""
+        """Describe what the members are and how often the shape is there among them."""
         if self.titles is not None and i == 1:
             pairs = axes[0][1] * (axes[0][1] - 1)
             count = int((self.links == 1).sum())

@@ -82,7 +82,7 @@ class LinkKind:
 
 
 def device_kinds(topology: _core.Topology) -> list[str]:
-    """Give the kind of each device: what is left of its name without numbers.
+    """Return the kind of each device: what is left of its name without numbers.
 
     What comes before the last number but one is left out (``b0nic3`` is a ``nic``) unless kinds
     would fall together. NPUs of a network where all are of one kind are called ``NPU``.
@@ -163,7 +163,7 @@ def _by_switch(npus: list[int], tiers: list[tuple[int, ...]], near: list[set[int
 
 
 def _levels(near: list[set[int]], npus: int) -> list[int]:
-    """Give how far each device is from an NPU; what none reaches is on top."""
+    """Return how far each device is from an NPU; what none reaches is on top."""
     levels = [0] * npus + [-1] * (len(near) - npus)
     front = list(range(npus))
     while front:

@@ -77,7 +77,7 @@ def _shared(found: Sequence[Structure]) -> bool:
 
 
 def _largest(run: Run, found: Sequence[Structure]) -> list[Structure]:
-    """Give those that have a panel: where there are too many, those that carry the most."""
+    """Return those that have a panel: where there are too many, those that carry the most."""
     most = MAX_PANELS if run.topology.device_count <= _ROOMY else _MAX_OF_LARGE
     if len(found) <= most:
         return list(found)
@@ -95,7 +95,7 @@ def _chunk_sizes(run: Run) -> NDArray[np.int64]:
 
 
 def _carried(run: Run, each: Structure, chunk: int | None) -> str:
-    """Say which chunks take a structure, and their size."""
+    """Return which chunks take a structure, and their size."""
     chunks = each.chunks if chunk is None else (chunk,)
     size = format_estimate(int(_chunk_sizes(run)[list(chunks)].sum()))
     if len(chunks) == 1:
@@ -130,7 +130,7 @@ def _draw_panel(axes: Any, run: Run, place: Scene, shown: list[Structure], inch:
 
 
 def _name(run: Run, found: Sequence[Structure], each: Structure) -> str:
-    """Say which structure it is: its number among those of its kind, its root."""
+    """Return which structure it is: its number among those of its kind, its root."""
     if each.kind == "branch":
         return "beside the rings"
     alike = [other for other in found if other.kind == each.kind]
@@ -173,7 +173,7 @@ def _title(
     chunk: int | None,
     drawn: Sequence[Structure],
 ) -> str:
-    """Say what is shown."""
+    """Describe what is shown."""
     collective, topology = run.collective, run.topology
     links = {link for each in found for link in each.links}
     of = "" if chunk is None else f" of chunk {chunk}"

@@ -94,7 +94,7 @@ def scale_sizes(axes: Any, sizes: Sequence[int], what: str) -> None:
 
 
 def _apart(sizes: Sequence[int]) -> list[int]:
-    """Give sizes whose names do not touch on a logarithmic axis: powers of two first, then large ones."""
+    """Return sizes whose names do not touch on a logarithmic axis: powers of two first, then large ones."""
     least = math.log2(max(sizes) / min(sizes)) / _MAX_TICKS
     kept: list[int] = []
     for size in sorted(set(sizes), key=lambda size: (size & (size - 1) != 0, -size)):

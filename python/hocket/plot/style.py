@@ -37,7 +37,7 @@ def check_picture(path: Path) -> None:
 
 @contextmanager
 def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """Give a figure [inches] that is written to ``path`` in the end, cropped to what is on it."""
+    """Yield a figure [inches] that is written to ``path`` in the end, cropped to what is on it."""
     check_picture(path)
     style: Any = {
         "font.size": 9,

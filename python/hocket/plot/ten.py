@@ -85,7 +85,7 @@ def check_readable(plan: Plan, chunk: int | None = None) -> None:
 
 
 def _ends(plan: Plan) -> list[int]:
-    """Give the devices that have a row: NPUs, and switches at which transfers end."""
+    """Return the devices that have a row: NPUs, and switches at which transfers end."""
     npus = plan.topology.npu_count
     ends = np.union1d(plan.transfers.src, plan.transfers.dst)
     return [*range(npus), *ends[ends >= npus].tolist()]
@@ -101,7 +101,7 @@ def _carries(plan: Plan, chunk: int | None) -> NDArray[np.bool_]:
 
 
 def expand(run: Run, chunk: int | None = None) -> Expanded:
-    """Give the arrows of a run, or of one chunk, and the slots that all arrows keep to."""
+    """Return the arrows of a run, or of one chunk, and the slots that all arrows keep to."""
     columns = run.plan.transfers
     start, end = run.start_ps.astype(np.int64), run.end_ps.astype(np.int64)
     order = np.lexsort((np.arange(len(start)), start))
@@ -295,7 +295,7 @@ def _draw_arrows(axes: Any, plan: Plan, hops: _Hops, unit: float, *, is_one: boo
 
 
 def _label(plan: Plan, transfer: int) -> str:
-    """Give the chunks that a transfer carries, a plus before them if the receiver adds them."""
+    """Return the chunks that a transfer carries, a plus before them if the receiver adds them."""
     columns = plan.transfers
     first, count = int(columns.chunk[transfer]), int(columns.chunk_count[transfer])
     text = str(first) if count == 1 else f"{first}–{first + count - 1}"
@@ -321,7 +321,7 @@ def _draw_labels(
 
 
 def _colors(chunks: int) -> tuple[ListedColormap, BoundaryNorm, list[Line2D]]:
-    """Give a colour for each chunk, and a legend where there are few."""
+    """Return a colour for each chunk, and a legend where there are few."""
     if chunks <= 10:
         table = matplotlib.colormaps["tab10"](np.arange(chunks))
     elif chunks <= 20:

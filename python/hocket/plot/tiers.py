@@ -104,7 +104,7 @@ class _Arranger:
         return drawing
 
     def _rows(self, group: Group, depth: int) -> list[list[tuple[str, Any]]]:
-        """Give rows of what is drawn: (kind, what), from top to bottom."""
+        """Return rows of what is drawn: (kind, what), from top to bottom."""
         head = 2 if depth == 0 else 1
         inside = set(group.devices)
         tiers = sorted(
@@ -147,7 +147,7 @@ class _Arranger:
         return f"{which}{counted(group.npu_count, 'NPU')}"
 
     def _about(self, npus: Sequence[int]) -> list[str]:
-        """Say how many NPUs there are, which, and what joins them directly."""
+        """Return how many NPUs there are, which, and what joins them directly."""
         inside = set(npus)
         lines = [counted(len(npus), "NPU"), span(self.names, npus)]
         direct = sum(dst in inside for npu in npus for dst in self.near[npu])
@@ -213,7 +213,7 @@ class _Arranger:
 
 
 def _once(row: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Say how many there are where some are first left out, and no more than once."""
+    """Return how many there are if some are left out for the first time."""
     first = next((i for i, each in enumerate(row) if each[0] == "dots"), None)
     return [
         ("dots", "…") if i != first and each[0] == "dots" else each for i, each in enumerate(row)
@@ -326,7 +326,7 @@ def _draw_links(
 
 
 def _end(box: _Box, other: _Box) -> tuple[float, float]:
-    """Give where a line to another box leaves this one: from NPUs straight up, else from the middle."""
+    """Return where a line to another box leaves this one: from NPUs straight up, else from the middle."""
     if box.kind != "npus":
         return round(box.middle, 4), round(box.y + box.height / 2, 4)
     inside = min(max(other.middle, box.x + 0.1), box.x + box.width - 0.1)

@@ -15,7 +15,7 @@ width that an axis of time has."""
 
 
 def time_unit(longest_ps: float) -> tuple[str, int]:
-    """Give a unit and its picoseconds, in which the longest of some times is at least 1."""
+    """Return a unit and its picoseconds, in which the longest of some times is at least 1."""
     return next((unit for unit in _UNITS if longest_ps >= unit[1]), _UNITS[-1])
 
 

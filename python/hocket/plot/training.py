@@ -104,7 +104,7 @@ def _title(run: TrainingRun) -> str:
 
 
 def rows_of(run: TrainingRun, bins: int = BINS, *, together: bool = False) -> list[Row]:
-    """Give the rows of the picture: of each stage what it computes, then what it sends, by cause.
+    """Return the rows of the picture: of each stage what it computes, then what it sends, by cause.
 
     With ``together`` a stage has one row: what it computes, and what compute waits for.
 
@@ -148,7 +148,7 @@ def rows_of(run: TrainingRun, bins: int = BINS, *, together: bool = False) -> li
 def covered(
     start: NDArray[np.float64], end: NDArray[np.float64], edges: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Give the share of each bin that lies in one of some spans."""
+    """Return the share of each bin that lies in one of some spans."""
     kept = end > start
     start, end = start[kept], end[kept]
     if not len(start):
@@ -167,7 +167,7 @@ def covered(
 
 
 def _places(rows: Sequence[Row]) -> tuple[list[tuple[float, float]], float]:
-    """Give each row's top and height, and the height of all, with gaps between stages."""
+    """Return each row's top and height, and the height of all, with gaps between stages."""
     places, top = [], 0.0
     for i, row in enumerate(rows):
         if i and row.track == "compute":
@@ -235,7 +235,7 @@ def _sharpened(share: NDArray[np.float64]) -> NDArray[np.float64]:
 def _rectangles(
     low: NDArray[np.float64], high: NDArray[np.float64], edges: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Give corners of rectangles between two steps, one for bins that are alike: (count, 4, 2)."""
+    """Return corners of rectangles between two steps, one for bins that are equal: (count, 4, 2)."""
     changes = (np.diff(low) != 0) | (np.diff(high) != 0)
     first = np.flatnonzero(np.concatenate([[True], changes]))
     last = np.concatenate([first[1:], [len(low)]])
@@ -303,7 +303,7 @@ class MicroPass(NamedTuple):
 
 
 def passes_of(run: TrainingRun) -> list[MicroPass]:
-    """Give passes of micro-batches, numbered in each iteration, and updates.
+    """Return passes of micro-batches, numbered in each iteration, and updates.
 
     One ends where a stage does something else, or computes again what is in it already.
     """

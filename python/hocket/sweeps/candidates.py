@@ -68,7 +68,7 @@ class Shape:
         return 2 if self.clos is not None else len(self.dimensions)
 
     def fixed(self, costs: CostsSpec) -> Fraction:
-        """Give what it costs whatever its bandwidth."""
+        """Return what it costs whatever its bandwidth."""
         npus = self.npus * Fraction(costs.npu)
         cable, box = Fraction(costs.link.each), Fraction(costs.switch.each)
         if self.clos is not None:
@@ -85,7 +85,7 @@ class Shape:
         return npus + cables * cable + switches * box
 
     def rates(self, costs: CostsSpec) -> tuple[Fraction, ...]:
-        """Give what a byte/s of all links of a dimension costs; of a Clos, of NPUs and of ToRs."""
+        """Return what a byte/s of all links of a dimension costs; of a Clos, of NPUs and of ToRs."""
         link, switch = costs.link.per_byte_per_s, costs.switch.per_byte_per_s
         if self.clos is not None:
             spines, tors, below = self.clos
@@ -124,7 +124,7 @@ class Candidate:
     bandwidths: tuple[int, ...]
 
     def text(self, latency: str) -> str:
-        """Give it as ``--topology`` takes it."""
+        """Return it as ``--topology`` takes it."""
         rates = [format_bandwidth(each).replace(" ", "") for each in self.bandwidths]
         links = "@".join([f"{rates[0]},{latency}", *rates[1:]])
         if self.shape.clos is not None:
@@ -144,7 +144,7 @@ class Candidate:
 def bought(
     shape: Shape, split: tuple[float, ...], budget: float, costs: CostsSpec, most: int | None
 ) -> Candidate | None:
-    """Give the network that a budget buys; None where there is nothing left for bandwidth.
+    """Return the network that a budget buys, or None if there is nothing left for bandwidth.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def bought(
 
 
 def product_shapes(npus: int, kinds: Sequence[str], most: int) -> list[Shape]:
-    """Give products of at most so many dimensions, in each order, since plans go dimension by dimension.
+    """Return products of at most so many dimensions, in each order, since plans go dimension by dimension.
 
     Of dimensions of two NPUs one kind alone stands for a ring and a full mesh, which are the same there.
     """
@@ -193,7 +193,7 @@ def product_shapes(npus: int, kinds: Sequence[str], most: int) -> list[Shape]:
 
 
 def clos_shapes(npus: int) -> list[Shape]:
-    """Give two levels of switches: ToRs with as many NPUs each, and 1, 2, 4, ... spines."""
+    """Return two levels of switches: ToRs with as many NPUs each, and 1, 2, 4, ... spines."""
     found = []
     for tors in range(2, npus // 2 + 1):
         if npus % tors:
@@ -206,12 +206,12 @@ def clos_shapes(npus: int) -> list[Shape]:
 
 
 def fat_trees(npus: int) -> list[Shape]:
-    """Give the three levels of switches that join just as many NPUs, if there are such."""
+    """Return the three levels of switches that join just as many NPUs, if there are such."""
     return [Shape(ports=k) for k in range(4, 256, 2) if k**3 // 4 == npus]
 
 
 def splits(ways: int, steps: int) -> Iterator[tuple[float, ...]]:
-    """Give every way to share out so many equal parts, at least one each."""
+    """Return every way to share out so many equal parts, at least one each."""
     if steps < ways:
         yield (1.0,) * ways
         return
@@ -221,7 +221,7 @@ def splits(ways: int, steps: int) -> Iterator[tuple[float, ...]]:
 
 
 def _factors(number: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Give every way to write a number as a product of so many factors above 1, in order."""
+    """Return every way to write a number as a product of so many factors above 1, in order."""
     if count == 1:
         if number > 1:
             yield (number,)

@@ -135,7 +135,7 @@ def _of_network(point: Point, tools: Tools, key: str = "topology") -> Row:
 
 
 def _planning(point: Point) -> PlanOptions:
-    """Give the options of planning that a point states; ``auto`` keeps nothing unless it is asked to."""
+    """Return the options of planning that a point states; ``auto`` keeps nothing unless it is asked to."""
     names = ("chunks", "chunk_size", "routing", "time_limit", "seed", "unwind", "trials", "window")
     given: dict[str, Any] = {name: point[name] for name in (*names, "slot") if name in point}
     if "latency_model" in point:
@@ -227,7 +227,7 @@ def _compare(point: Point, tools: Tools) -> list[Row]:
 
 
 def _design(point: Point, tools: Tools) -> list[Row]:
-    """Give the quickest plan of a candidate; not for users, since points do not name the algorithms."""
+    """Return the fastest plan of a candidate; not for users, since points do not name the algorithms."""
     from hocket.comparison.compare import compare
 
     topology = tools.network(point).topology
@@ -374,7 +374,7 @@ def _route(point: Point, tools: Tools) -> list[Row]:
 
 
 def _training() -> dict[str, Key]:
-    """Give the keys that are options of training."""
+    """Return the keys that are options of training."""
     from hocket.training.options import TrainingOptions
 
     whole: dict[str, str] = dict.fromkeys(("samples", "iterations", "chunks"), "whole")
@@ -393,7 +393,7 @@ def _training() -> dict[str, Key]:
 
 
 def _predicted() -> dict[str, Key]:
-    """Give the keys of ``predict`` besides the network."""
+    """Return the keys of ``predict`` besides the network."""
     from hocket.profiles.law import KINDS
     from hocket.profiles.profile import profile_names
 
@@ -406,7 +406,7 @@ def _predicted() -> dict[str, Key]:
 
 
 def _prediction() -> dict[str, Key]:
-    """Give the keys that are options of predictions of training."""
+    """Return the keys that are options of predictions of training."""
     from hocket.throughput.options import TrainingPredictionOptions
 
     fields = {"npu": "text", "stack": "text", "micro_batch": "whole", "sequence": "whole"}
@@ -416,7 +416,7 @@ def _prediction() -> dict[str, Key]:
 
 
 def _routed() -> dict[str, Key]:
-    """Give the keys of ``route``."""
+    """Return the keys of ``route``."""
     from hocket.routing.options import ClusterOptions
     from hocket.routing.simulation import CLUSTER_SCHEMES
 
@@ -496,7 +496,7 @@ _MADE: dict[str, SweptCommand] = {}
 
 
 def command_named(name: str) -> SweptCommand:
-    """Give one of :data:`NAMES`."""
+    """Return one of :data:`NAMES`."""
     if name not in _MADE:
         _MADE[name] = _make(name)
     return _MADE[name]

@@ -98,7 +98,7 @@ class Designed:
     algorithm: str
 
     def to_dict(self) -> DesignedData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "network": self.network,
             "cost": self.cost,
@@ -153,7 +153,7 @@ class Design(TableResult):
         return self.designs[0]
 
     def to_dict(self) -> DesignData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "task": self.task,
             "npus": self.npus,
@@ -310,7 +310,7 @@ class _Judge:
             self._executor.close()
 
     def _working(self, sweep: Sweep) -> Local:
-        """Give the processes, turned to these candidates."""
+        """Return the processes, turned to these candidates."""
         if self._executor is None:
             self._executor = Local(sweep, self._workers)
         else:
@@ -415,7 +415,7 @@ class _Judge:
                 yield made
 
     def _finer(self, found: Sequence[Designed], budget: float) -> list[Candidate]:
-        """Give splits between those that were tried, of the best shapes."""
+        """Return splits between those that were tried, of the best shapes."""
         best: dict[Shape, Candidate] = {}
         for each in sorted(found, key=lambda one: (one.time_ps, one.network)):
             if each.candidate.shape.clos is None and each.candidate.shape.ways > 1:
@@ -581,7 +581,7 @@ def _parts(executor: Local, parts: Sequence[int]) -> dict[int, list[dict[str, An
 
 
 def _front(found: Sequence[Designed], budget: float) -> list[Designed]:
-    """Give what no other beats in both cost and time, the cheapest first.
+    """Return what no other beats in both cost and time, the cheapest first.
 
     Costs within a thousandth of the budget are alike: bandwidths are rounded, so nothing costs just the
     budget.

@@ -48,7 +48,7 @@ class Key:
     is_list: bool = False
 
     def cell(self, value: Value | None) -> str | int | float | bool | None:
-        """Give a value as it stands in its column."""
+        """Return a value as it stands in its column."""
         return " ".join(value) if isinstance(value, tuple) else value
 
 
@@ -60,7 +60,7 @@ def text(value: object) -> str:
 
 
 def words(check: Callable[[str], object]) -> Key:
-    """Give a key of texts that `check` accepts."""
+    """Return a key of texts that `check` accepts."""
 
     def read(value: object) -> str:
         given = text(value)
@@ -71,7 +71,7 @@ def words(check: Callable[[str], object]) -> Key:
 
 
 def flags(check: Callable[[bool], object] = bool) -> Key:
-    """Give a key of truth values."""
+    """Return a key of truth values."""
 
     def read(value: object) -> bool:
         if not isinstance(value, bool):
@@ -84,7 +84,7 @@ def flags(check: Callable[[bool], object] = bool) -> Key:
 
 
 def numbers(check: Callable[[float], object] = float) -> Key:
-    """Give a key of numbers."""
+    """Return a key of numbers."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -96,7 +96,7 @@ def numbers(check: Callable[[float], object] = float) -> Key:
 
 
 def wholes(check: Callable[[int], object] = int, *, least: int = 0, most: int = 2**63 - 1) -> Key:
-    """Give a key of whole numbers, of which ``0:9:+1`` and ``1:64:x2`` are several."""
+    """Return a key of whole numbers, of which ``0:9:+1`` and ``1:64:x2`` are several."""
 
     def read(value: object) -> int:
         number = whole_of(value, least, most)
@@ -118,7 +118,7 @@ def whole_of(value: object, least: int, most: int) -> int:
 
 
 def quantities(check: Callable[[str], object]) -> Key:
-    """Give a key of texts with a unit that `check` accepts."""
+    """Return a key of texts with a unit that `check` accepts."""
 
     def read(value: object) -> str:
         bare(check, value)
@@ -282,12 +282,12 @@ PLANNING: Mapping[str, Key] = {
 
 
 def training_algorithm() -> Key:
-    """Give the key of the algorithm of all collectives of a training."""
+    """Return the key of the algorithm of all collectives of a training."""
     return words(_training_algorithm)
 
 
 def of_options(kind: Callable[..., object], fields: Mapping[str, str]) -> dict[str, Key]:
-    """Give keys that set fields of options: of each field, the type of its values."""
+    """Return keys that set fields of options: of each field, the type of its values."""
     made: dict[str, Callable[[Callable[[Any], object]], Key]] = {
         "whole": wholes,
         "text": words,

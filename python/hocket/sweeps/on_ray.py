@@ -200,7 +200,7 @@ def _line(error: BaseException) -> str:
 
 
 def _of_task(error: Any) -> SpecError:
-    """Say why a task failed before it ran a point."""
+    """Explain why a task failed before it ran a point."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, SpecError):
         return SpecError(cause.field, cause.why, cause.remedy)

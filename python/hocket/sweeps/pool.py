@@ -119,7 +119,7 @@ class Local:
         return sum(_AHEAD - len(worker.tasks) for worker in self._workers)
 
     def submit(self, task: Task) -> None:
-        """Give a task to the process that has least to do."""
+        """Send a task to the process that has least to do."""
         worker = min(self._workers, key=lambda each: len(each.tasks))
         worker.tasks.append(task)
         assert worker.process.stdin is not None

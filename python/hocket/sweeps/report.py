@@ -77,7 +77,7 @@ class SweepReport(TableResult):
     cloud: tuple[NDArray[np.float64], NDArray[np.float64]]
 
     def to_dict(self) -> SweepReportData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "command": self.command,
             "points": self.points,
@@ -114,7 +114,7 @@ class SweepReport(TableResult):
 
 
 def report_sweep(folder: str | PathLike[str], *, by: Sequence[str] | None = None) -> SweepReport:
-    """Say what a sweep came to, finished or not.
+    """Summarize a sweep, finished or not.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def _errors(data: pa.Table) -> tuple[tuple[str, int], ...]:
 
 
 def _groups(data: pa.Table, keys: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the group of each row, numbered in the order of their first rows, and those rows."""
+    """Return the group of each row, numbered in the order of their first rows, and those rows."""
     import numpy as np
 
     number = np.zeros(len(data), dtype=np.int64)
@@ -215,7 +215,7 @@ def _groups(data: pa.Table, keys: Sequence[str]) -> tuple[NDArray[np.int64], NDA
 def _table(
     data: pa.Table, good: pa.Table, measure: str, by: Sequence[str], shown_too: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Give a row for each group of all rows, with the quickest of those that ran."""
+    """Return a row for each group of all rows, with the fastest of those that ran."""
     import numpy as np
 
     if not len(data):
@@ -259,7 +259,7 @@ def _alike(measure: str, value: float | None) -> float | int | None:
 def _front(
     good: pa.Table, measure: str, tasks: Sequence[str], columns: Sequence[str]
 ) -> tuple[list[dict[str, Any]], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Give the rows that no other of their task beats in both cost and time, and all costs and times."""
+    """Return the rows that no other of their task beats in both cost and time, and all costs and times."""
     import numpy as np
 
     nothing = np.empty(0)

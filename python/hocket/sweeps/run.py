@@ -60,7 +60,7 @@ class SweepRun(TableResult):
     resumed: int
 
     def to_dict(self) -> SweepRunData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "command": self.sweep.command,
             "points": self.sweep.count,
@@ -71,7 +71,7 @@ class SweepRun(TableResult):
         }
 
     def to_frame(self) -> pa.Table:
-        """Give all rows as an Arrow table."""
+        """Return all rows as an Arrow table."""
         return read_rows(self.folder)
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -156,7 +156,7 @@ def run_sweep(
 
 
 def cores() -> int:
-    """Give how many cores this process may use."""
+    """Return how many cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # where there is no such thing
@@ -170,7 +170,7 @@ def _run(
     executor: Executor,
     progress: Progress | None,
 ) -> int:
-    """Give out parts, keep what comes back, and count the points that failed."""
+    """Distribute the batches, keep their results, and count the points that failed."""
     failed = 0
     waiting = deque(Task("part", part) for part in left)
     judged = _Judge(sweep)
@@ -210,7 +210,7 @@ class _Judge:
         self._killers: dict[int, set[int]] = {}
 
     def next(self, outcome: Outcome) -> list[Task]:
-        """Say what is to be run now that a process has ended, or that a point has been tried."""
+        """Describe what is to be run now that a process has ended, or that a point has been tried."""
         task = outcome.task
         if outcome.is_dead:
             key = (task.kind, task.number)
@@ -235,7 +235,7 @@ class _Judge:
 
 
 def part_file(place: Path, part: int) -> Path:
-    """Give the file of a part."""
+    """Return the file of a part."""
     return place / ROWS / f"part-{part:05d}.parquet"
 
 
@@ -388,7 +388,7 @@ def read_rows(place: Path, columns: list[str] | None = None) -> pa.Table:
 
 
 def _damaged(files: list[Path], place: Path, error: Exception) -> SpecError:
-    """Say which file of a folder cannot be read: the first that cannot be alone, or unlike most."""
+    """Return which file of a folder cannot be read: the first that cannot be alone, or unlike most."""
     import pyarrow as pa
 
     from hocket.files.columns import read_tables

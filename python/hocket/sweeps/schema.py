@@ -19,7 +19,7 @@ _TYPES = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Give the JSON Schema of sweep files; only reading tells whether values make sense."""
+    """Return the JSON Schema of sweep files; only reading tells whether values make sense."""
     from hocket.topology.cost_model import Costs
 
     costs = Costs.model_json_schema()
@@ -47,7 +47,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _when(name: str) -> dict[str, Any]:
-    """Say which keys a command has."""
+    """Return which keys a command has."""
     keys = command_named(name).keys
     point = {
         "additionalProperties": False,
@@ -71,6 +71,6 @@ def _one(key: Key) -> dict[str, Any]:
 
 
 def _several(key: Key) -> dict[str, Any]:
-    """Give what stands in a grid: a list of values, or one of them, or a range."""
+    """Return what stands in a grid: a list of values, or one of them, or a range."""
     one = _one(key)
     return {"anyOf": [one, {"type": "array", "minItems": 1, "items": one}]}

@@ -81,14 +81,14 @@ class Sweep:
         return tuple(dict.fromkeys((*self.fixed, *listed, *(axis.key for axis in self.axes))))
 
     def shape(self) -> str:
-        """Say how many points there are, and why: ``1,200 points: topology 3 x size 400``."""
+        """Describe the number of points: ``1,200 points: topology 3 x size 400``."""
         parts = [f"{len(self.entries):,} in the list"] if len(self.entries) > 1 else []
         parts += [f"{axis.key} {len(axis.values):,}" for axis in self.axes]
         count = f"{self.count:,} point{'s'[: self.count != 1]}"
         return f"{count}: {' x '.join(parts)}" if parts else count
 
     def point(self, number: int) -> dict[str, Value]:
-        """Give what a point says, which are numbered from 0: entry by entry, the last axis fastest."""
+        """Return what a point says (numbered from 0): entry by entry, the last axis fastest."""
         rest = number
         own: dict[str, Value] = {}
         for axis in reversed(self.axes):
@@ -109,7 +109,7 @@ class Sweep:
         return -(-self.count // self.part_size)
 
     def numbers(self, part: int) -> range:
-        """Give the numbers of the points of a part."""
+        """Return the numbers of the points of a part."""
         first = part * self.part_size
         return range(first, min(first + self.part_size, self.count))
 
@@ -126,7 +126,7 @@ class Sweep:
             raise SpecError(None, f"these are {self.shape()}", right, self.origin or None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as values of JSON: what tells it from any other sweep."""
+        """Return the result as JSON values: what tells it from any other sweep."""
         return {
             "command": self.command,
             "set": dict(self.fixed),

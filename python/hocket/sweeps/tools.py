@@ -68,7 +68,7 @@ class Tools:
         self._networks: OrderedDict[tuple[object, ...], Network] = OrderedDict()
 
     def network(self, point: Mapping[str, Value], key: str = "topology") -> Network:
-        """Give the network of a point.
+        """Return the network of a point.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Tools:
 def _kept(
     known: OrderedDict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]
 ) -> T:
-    """Give what is known, or make it; the last used are kept."""
+    """Return the value of a key, made if there is none; the last used are kept."""
     if key in known:
         known.move_to_end(key)
         return known[key]

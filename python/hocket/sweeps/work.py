@@ -22,7 +22,7 @@ _LONGEST = 2_000
 
 
 def schema_of(sweep: Sweep) -> pa.Schema:
-    """Give the columns of a sweep: what points say, what they come to, and what went wrong."""
+    """Return the columns of a sweep: what points say, what they come to, and what went wrong."""
     import pyarrow as pa
 
     kinds = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}

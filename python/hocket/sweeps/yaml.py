@@ -76,7 +76,7 @@ class _Reader(Located):
         self._places: dict[str, Place] = {}
 
     def sweep(self) -> Sweep:
-        """Give what the file describes."""
+        """Return what the file describes."""
         for key in self._values:
             if key not in _KEYS:
                 hint = did_you_mean(key, _KEYS, f"keys are {', '.join(_KEYS)}")
