@@ -70,7 +70,7 @@ def lead_everywhere(spec: hocket_testbed.NetworkSpec) -> None:
 
 
 def gloo(spec: hocket_testbed.NetworkSpec, size: int, calls: int = 5) -> list[float]:
-    """Give the times of calls [s]."""
+    """Return the times of calls [s]."""
     python = os.environ.get("HOCKET_TORCH_PYTHON", "/usr/bin/python3")
     lead_everywhere(spec)
     npus = spec.topology.npu_count

@@ -68,15 +68,15 @@ class Call(Work):  # type: ignore[misc,unused-ignore]
         return self.is_completed() and self._promise.failed is None
 
     def exception(self) -> BaseException | None:
-        """Give what went wrong."""
+        """Return what went wrong."""
         return self._promise.failed
 
     def get_future(self) -> Any:
-        """Give a future of its tensors."""
+        """Return a future of its tensors."""
         return self._promise.future
 
     def result(self) -> Any:
-        """Give its tensors."""
+        """Return its tensors."""
         return self._promise.future.wait()
 
 
@@ -104,11 +104,11 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         return self._comm
 
     def getBackendName(self) -> str:  # noqa: N802
-        """Give the name of the backend."""
+        """Return the name of the backend."""
         return NAME
 
     def getSize(self) -> int:  # noqa: N802
-        """Give the number of ranks."""
+        """Return the number of ranks."""
         return self._comm.size
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
@@ -153,7 +153,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         return self._start(work, list(tensors))
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
-        """Give all ranks the tensors of all ranks, in tensors that may differ in size."""
+        """Send the tensors of all ranks to all ranks, in tensors that may differ in size."""
         for parts, tensor in zip(outputs, inputs, strict=True):
             self._check_parts("tensor_list", parts, tensor)
 
@@ -173,7 +173,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
     def all_gather_single(
         self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None
     ) -> Any:
-        """Give all ranks the tensors of all ranks, in one."""
+        """Send the tensors of all ranks to all ranks, as one tensor."""
 
         def work() -> None:
             array, dtype = array_of(plain(tensor))
@@ -185,7 +185,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
     def all_gather_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, opts: Any = None
     ) -> Any:
-        """Give all ranks the tensors of all ranks, for each of several."""
+        """Send the tensors of all ranks to all ranks, for each of several."""
 
         def work() -> None:
             for output, tensor in zip(outputs, inputs, strict=True):
@@ -299,7 +299,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         self._by_gloo("alltoall_base", *given, came, goes).wait()
 
     def _widths(self, name: str, tensor: torch.Tensor, sizes: Sequence[int]) -> list[int]:
-        """Give the bytes of each part, by its rows."""
+        """Return the bytes of each part, by its rows."""
         rows = tensor.shape[0] if tensor.dim() else 1
         parts = [*sizes] or [rows // self.size()] * self.size()
         if len(parts) != self.size() or sum(parts) != rows or min(parts) < 0:
@@ -343,7 +343,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
                 raise SpecError(name, why, f"give {own.dtype}, as the tensor")
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Any:
-        """Give the root the tensors of all ranks."""
+        """Send the tensors of all ranks to the root."""
         root = opts.rootRank
         if self._comm.rank == root:
             self._check_equal("gather_list", outputs[0], inputs[0])
@@ -357,7 +357,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         return self._start(work, list(outputs[0]) if outputs else list(inputs))
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
-        """Give each rank one of the root's tensors."""
+        """Send one of the root's tensors to each rank."""
         root = opts.rootRank
         if self._comm.rank == root:
             self._check_equal("scatter_list", inputs[0], outputs[0])
@@ -443,7 +443,7 @@ def _spread(whole: Any, parts: Tensors) -> None:
 
 
 def _operation(opts: Any) -> str | None:
-    """Give what is done to numbers; None for what hocket does not do."""
+    """Return the operation on numbers, or None if hocket does not have it."""
     given = dist.ReduceOp.SUM if opts is None else opts.reduceOp
     for name, op in _OPERATIONS.items():
         known = getattr(dist.ReduceOp, name, None)
@@ -482,7 +482,7 @@ def join(store: Any, rank: int, size: int, timeout: timedelta) -> tuple[Communic
 
 
 def _own_address() -> str:
-    """Give the address under which the other ranks reach this host."""
+    """Return the address under which the other ranks reach this host."""
     master = os.environ.get("MASTER_ADDR", "127.0.0.1")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((master, 9))  # sends nothing

@@ -28,7 +28,7 @@ class Promise:
         self.future: Any = self._ended.then(self._outcome)
 
     def settle(self, failed: BaseException | None) -> None:
-        """Say that the call has ended, and what went wrong."""
+        """Report that the call has ended, and what went wrong."""
         self.failed = failed
         self._ended.set_result(None)
 

@@ -49,7 +49,7 @@ class _Memory:
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Give a tensor in one piece, and no view that conjugates or negates when read: itself, or a copy.
+    """Return a tensor in one piece, and no view that conjugates or negates when read: itself, or a copy.
 
     One that has no such piece, as a sparse one, is refused by :func:`array_of`.
     """
@@ -59,7 +59,7 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def array_of(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None]:
-    """Give a tensor's elements in a row, and the type that NumPy does not know.
+    """Return a tensor's elements in a row, and the type that NumPy does not know.
 
     Raises
     ------

@@ -68,11 +68,11 @@ class Numbers:
         return self.array.nbytes // DTYPES[self.dtype]
 
     def empty(self, shape: tuple[int, ...]) -> Numbers:
-        """Give another of the same type."""
+        """Return another of the same type."""
         return Numbers(np.empty(shape, self.array.dtype), self.dtype)
 
     def copy(self) -> Numbers:
-        """Give one of its own with the same numbers."""
+        """Return one of its own with the same numbers."""
         return Numbers(self.array.copy(), self.dtype)
 
 

@@ -295,7 +295,7 @@ class Communicator:
         plan: Plan | None = None,
         dtype: str | None = None,
     ) -> Array:
-        """Give each rank its part of the root's array along the first axis.
+        """Send to each rank its share of the root's array along the first axis.
 
         Parameters
         ----------
@@ -531,7 +531,7 @@ class Communicator:
         self._in_order(lambda: self._run(call))
 
     def _apart(self, kind: str, source: Bytes | None, result: Bytes | None) -> Bytes | None:
-        """Give what is read, or a copy where the result would be written over what is still to be read."""
+        """Return the source, or a copy if the result would overwrite data that is still to be read."""
         if source is None or result is None or kind in ("all-reduce", "broadcast"):
             return source
         if not np.may_share_memory(source, result):
@@ -577,7 +577,7 @@ class Communicator:
             call.result[:] = work[own : own + len(call.result)]
 
     def _chosen(self, call: _Call) -> tuple[Program | None, bool]:
-        """Give what a call runs, none for an exchange through the window, and whether by memory."""
+        """Return what a call runs, none for an exchange through the window, and whether by memory."""
         shares = self._group.shares
         if call.plan is not None:
             program = self._programs.of(call.plan, call.kind, self.size, call.root)

@@ -51,7 +51,7 @@ def work(given: dict[str, Any]) -> None:
 def contest(
     comms: dict[str, Communicator], plans: dict[str, Plan], given: dict[str, Any], size: Any
 ) -> list[list[int]] | None:
-    """Give the time of a call of each candidate in each round [ns], or None where a result was wrong."""
+    """Return the time of a call per candidate and round [ns], or None if a result was wrong."""
     meet = next(iter(comms.values()))
     kind, ranks, root, op = given["kind"], meet.size, given["root"], given["op"]
     count = size["count"] // ranks if kind in ("all-gather", "gather") else size["count"]

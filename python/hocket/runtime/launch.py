@@ -87,7 +87,7 @@ class Measured(Result):
         return self.algbw * done.bus_factor
 
     def to_dict(self) -> TimedCallsData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "collective": self.collective,
             "algorithm": self.algorithm,
@@ -212,7 +212,7 @@ def _predicted(plan: Plan) -> int | None:
 def _task(
     what: Plan | str, ranks: int | None, size: int | str | None, algorithm: str | None, root: int
 ) -> tuple[Plan | None, str, int, int, int]:
-    """Give the plan, kind, number of ranks, size and root."""
+    """Return the plan, kind, number of ranks, size and root."""
     wanted = None if size is None else parse_size(size, field="size")
     if isinstance(what, Plan):
         collective = what.collective

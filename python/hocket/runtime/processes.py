@@ -118,7 +118,7 @@ def run_processes(
 
 
 def _progress(lines: Sequence[list[dict[str, Any]]], work: tuple[str, int]) -> tuple[str, int, int]:
-    """Say what is going on: ranks start and check one by one, and then do the work in step."""
+    """Report progress: ranks start and check one by one, and then do the work in step."""
     ranks = len(lines)
     for name, reached in (
         ("ranks start", sum(bool(each) for each in lines)),
@@ -134,7 +134,7 @@ def _judged(
     processes: Sequence[subprocess.Popen[str]],
     running: set[int],
 ) -> list[dict[str, Any]]:
-    """Give the last line of each rank, or raise what the first says that did not come to its end.
+    """Return the last line of each rank, or raise what the first says that did not come to its end.
 
     A rank that ended by itself says why the others failed; these say only that it is gone.
     """
@@ -146,7 +146,7 @@ def _judged(
 
 
 def _failure(rank: int, last: dict[str, Any], code: int) -> Error:
-    """Give what came of a rank as an error.
+    """Return what came of a rank as an error.
 
     Parameters
     ----------

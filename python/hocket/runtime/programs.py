@@ -18,7 +18,7 @@ _SMALL = 64 << 10
 
 
 def program_for(kind: str, ranks: int, root: int, size: int, *, outward: bool = False) -> Program:
-    """Give the program of a collective among ranks that all reach each other equally well.
+    """Return the program of a collective among ranks that all reach each other equally well.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def _planned(kind: str, ranks: int, root: int, algorithm: str, outward: bool) ->
 
 
 def lower(given: Plan, *, outward: bool = False) -> Program:
-    """Give the program of a plan, which is proved first.
+    """Return the program of a plan, which is proved first.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Programs:
         self._made: dict[int, tuple[Plan, Program]] = {}
 
     def of(self, given: Plan, kind: str, ranks: int, root: int) -> Program:
-        """Give the program of a plan that is to do a kind of collective.
+        """Return the program of a plan that is to do a kind of collective.
 
         Raises
         ------

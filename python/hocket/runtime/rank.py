@@ -26,7 +26,7 @@ WARM = 3
 
 
 def filled(rank: int, count: int, dtype: str) -> npt.NDArray[Any]:
-    """Give numbers that tell ranks and places apart, the same in every process that asks."""
+    """Return numbers that tell ranks and places apart, the same in every process that asks."""
     random = np.random.default_rng(rank)
     kind = np.dtype(dtype)
     if kind.kind == "f":
@@ -38,7 +38,7 @@ def filled(rank: int, count: int, dtype: str) -> npt.NDArray[Any]:
 def method_of(
     comm: Communicator, given: dict[str, Any], array: npt.NDArray[Any], plan: Plan | None
 ) -> Callable[[], Any]:
-    """Give the call, with arrays that it uses again each time."""
+    """Return the call, with arrays that it uses again each time."""
     kind, root, op = given["kind"], given["root"], given["op"]
     ranks, is_root = comm.size, comm.rank == given["root"]
     part = array[: len(array) // ranks]

@@ -24,7 +24,7 @@ _UFUNCS: dict[str, np.ufunc] = {
 
 
 def expected(kind: str, inputs: Sequence[Array], rank: int, root: int, op: str) -> Array | None:
-    """Give what a rank gets, in double precision where floats are combined; None where it gets nothing.
+    """Return what a rank gets, in double precision where floats are combined, or None if it gets nothing.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def combined(inputs: Sequence[Array], op: str) -> Array:
 
 
 def tolerance(inputs: Sequence[Array], op: str, epsilon: float) -> Array:
-    """Say how far each combined float may be off: a unit in the last place for each doubling of ranks.
+    """Return how far each combined float may be off: a unit in the last place for each doubling of ranks.
 
     Parameters
     ----------
@@ -110,14 +110,14 @@ def check(
 
 
 def _own(kind: str, array: Array, rank: int, ranks: int) -> Array:
-    """Give the part of a combined array that a rank gets."""
+    """Return the part of a combined array that a rank gets."""
     return np.split(array, ranks)[rank] if kind == "reduce-scatter" else array
 
 
 def _compared(
     result: Array, parts: Sequence[Array], op: str, combines: bool
 ) -> tuple[Array, Array]:
-    """Say which numbers are wrong, and what all must be."""
+    """Return which numbers are wrong, and what all must be."""
     if not combines:
         return np.asarray(result != parts[0]), parts[0]
     right = combined(parts, op)

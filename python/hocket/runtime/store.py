@@ -60,7 +60,7 @@ def check_address(address: object) -> None:
 
 
 def secret_bytes(secret: str | bytes | None) -> bytes:
-    """Give the secret as bytes: that of the environment, or none, if it is not given.
+    """Return the secret as bytes: that of the environment, or none, if it is not given.
 
     Raises
     ------

@@ -69,7 +69,7 @@ class PlanRow:
     transport: str = "tcp"
 
     def to_dict(self) -> PlanRowData:
-        """Give it as values of JSON: what it does not say is left out."""
+        """Return the result as JSON values: what it does not say is left out."""
         given = asdict(self)
         always = ("collective", "ranks", "from_bytes", "transport")
         return cast(
@@ -141,7 +141,7 @@ class PlanTable:
         return int.from_bytes(digest.digest()[:8], "little") or 1
 
     def row(self, kind: str, ranks: int, size: int) -> PlanRow | None:
-        """Give the row for a call; None where the table says nothing."""
+        """Return the row for a call, or None if the table has none."""
         for row in self.rows:
             is_in = row.from_bytes <= size and (row.to_bytes is None or size < row.to_bytes)
             if (row.collective, row.ranks) == (kind, ranks) and is_in:
@@ -149,7 +149,7 @@ class PlanTable:
         return None
 
     def choice(self, kind: str, ranks: int, root: int, size: int) -> Choice | None:
-        """Give what a call runs; None where the table says nothing, or its plan has another root.
+        """Return what a call runs, or None if the table says nothing, or its plan has another root.
 
         Raises
         ------
@@ -192,14 +192,14 @@ class PlanTable:
         )
 
     def with_rows(self, rows: Iterable[PlanRow]) -> PlanTable:
-        """Give a table with other rows for the kinds and numbers of ranks that they are for."""
+        """Return a table with other rows for the kinds and numbers of ranks that they are for."""
         new = list(rows)
         told = {(row.collective, row.ranks) for row in new}
         old = [row for row in self.rows if (row.collective, row.ranks) not in told]
         return PlanTable([*old, *new], self.folder)
 
     def to_dict(self) -> PlanTableData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -250,7 +250,7 @@ class PlanTable:
 
 
 def tuned_path() -> Path:
-    """Give the file of the table that is kept for the user.
+    """Return the file of the table that is kept for the user.
 
     Raises
     ------
@@ -285,7 +285,7 @@ def table_of(given: PlanTable | str | PathLike[str] | None) -> PlanTable | None:
 
 
 def merged(path: Path, rows: Iterable[PlanRow]) -> PlanTable:
-    """Give what a file is to hold after rows were added in place of those for the same.
+    """Return what a file is to hold after rows were added in place of those for the same.
 
     Raises
     ------

@@ -180,7 +180,7 @@ class Agent(Closing):
         return made
 
     def changes(self, wait: Duration = 0) -> list[Flow | Job]:
-        """Give the flows whose port or rate is another, and jobs that are refused, in the order told.
+        """Return the flows whose port or rate is another, and jobs that are refused, in the order told.
 
         Parameters
         ----------

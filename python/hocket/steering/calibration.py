@@ -150,7 +150,7 @@ class Calibration(TableResult):
         ]
 
     def to_dict(self) -> CalibrationData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "hops": self.hops,
             "probes": len(self.headers),

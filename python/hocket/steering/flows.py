@@ -84,7 +84,7 @@ class Flow(Closing):
             self._agent = None
 
     def __repr__(self) -> str:
-        """Say its number and port."""
+        """Return its number and port."""
         return f"<Flow {self.number}, port {self.port}>"
 
 
@@ -125,7 +125,7 @@ class Job(Closing):
             self._agent.tell(f"{what} {self.number}")
 
     def __repr__(self) -> str:
-        """Say its number."""
+        """Return its number."""
         return f"<Job {self.number}>"
 
 

@@ -101,7 +101,7 @@ class Header:
         one_of("protocol", self.protocol, tuple(PROTOCOLS))
 
     def by(self, sport: int) -> Header:
-        """Give the same header with another source port."""
+        """Return the same header with another source port."""
         return replace(self, sport=sport)
 
     @property
@@ -143,11 +143,11 @@ class SwitchHash:
             object.__setattr__(self, name, whole(name, getattr(self, name), 0, most))
 
     def way(self, header: Header, ways: int) -> int:
-        """Give which of so many ways a header takes, in the order of the switch's next hops."""
+        """Return which of so many ways a header takes, in the order of the switch's next hops."""
         return self.ways([header], ways)[0]
 
     def ways(self, headers: Iterable[Header], ways: int) -> list[int]:
-        """Give the way of each header, of so many."""
+        """Return the way of each header, of so many."""
         right = "make one by hk.steering.Header(...)"
         listed = [
             instance_of(Header, "headers", each, right) for each in list_of("headers", headers)
@@ -250,7 +250,7 @@ def _stages(given: Sequence[Stage]) -> list[tuple[tuple[str, int, int, int], int
 
 
 def queue_pair_port(src_qpn: int, dst_qpn: int, *, flow_label: int = 0) -> int:
-    """Give the UDP port that a queue pair of RoCEv2 sends from.
+    """Return the UDP port that a queue pair of RoCEv2 sends from.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _SPOILT = (EADDRINUSE, EADDRNOTAVAIL)
 
 
 def probe(header: Header, hops: int, *, patience: Duration = 0.2) -> str | None:
-    """Give the address of the switch that a packet reaches after so many hops.
+    """Return the address of the switch that a packet reaches after so many hops.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def probe(header: Header, hops: int, *, patience: Duration = 0.2) -> str | None:
 def probe_each(
     headers: Sequence[Header], hops: int, *, patience: Duration = 0.2
 ) -> list[str | None]:
-    """Give what :func:`probe` gives for each header, asked together.
+    """Return what :func:`probe` gives for each header, asked together.
 
     Raises
     ------

@@ -72,7 +72,7 @@ class TunedWay:
         return self.algorithm, self.chunks, self.transport
 
     def to_dict(self) -> TunedWayData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "algorithm": self.algorithm,
             "chunks": self.chunks,
@@ -110,7 +110,7 @@ class TunedSize:
         return self.usual.time_ps / max(self.picked.time_ps, 1)
 
     def to_dict(self) -> TunedSizeData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "size_bytes": self.size,
             "picked": self.picked.to_dict(),
@@ -212,7 +212,7 @@ class Tuning(TableResult):
         return PlanTable(self.rows)
 
     def to_dict(self) -> TuningData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "collective": self.collective,
             "ranks": self.ranks,
@@ -316,7 +316,7 @@ Ways = list[tuple[TunedWay, Plan | None]]
 
 
 def _where(ranks: int | None, topology: str | None, options: TuneOptions) -> tuple[int, str]:
-    """Give the number of ranks and the network as text."""
+    """Return the number of ranks and the network as text."""
     if topology is None and ranks is None:
         raise SpecError("ranks", "is missing", "say how many processes, or name a topology")
     if topology is not None:
@@ -339,7 +339,7 @@ def _predicted(
     options: TuneOptions,
     refused: dict[str, str],
 ) -> Ways:
-    """Give every way with a plan that has a program, the quickest first."""
+    """Return every way with a plan that has a program, the fastest first."""
     root = 0 if kind in ROOTED else None
     size = max(size // ranks * ranks, ranks)
     usual = usual_algorithm(kind, size)
@@ -371,7 +371,7 @@ def _predicted(
 
 
 def _in_one(name: str, kind: str, topology: str, size: int, root: int | None) -> Ways:
-    """Give a way without cutting data into chunks, if the algorithm has one."""
+    """Return a way without cutting data into chunks, if the algorithm has one."""
     try:
         made = make_plan(kind, topology, size=size, algorithm=name, chunks=1, root=root)
         return [(TunedWay(name, 1, "tcp", simulate(made).time_ps), made)]

@@ -77,14 +77,14 @@ class Check:
     predicted: tuple[Predicted, ...]
 
     def spread(self, band: Band | None = None) -> Spread:
-        """Give median and 90th percentile of the errors, of a band of sizes or of all."""
+        """Return median and 90th percentile of the errors, of a band of sizes or of all."""
         rows = [
             each for each in self.predicted if band is None or band.low <= each.row.size < band.high
         ]
         return spread_of(np.array([each.error for each in rows]))
 
     def split(self, at: int) -> tuple[Spread, Spread]:
-        """Give the same of sizes below one, and from it on [bytes]."""
+        """Return the same of sizes below one, and from it on [bytes]."""
         below = [each.error for each in self.predicted if each.row.size < at]
         above = [each.error for each in self.predicted if each.row.size >= at]
         return spread_of(np.array(below)), spread_of(np.array(above))
@@ -115,7 +115,7 @@ class MachinesResult:
         return sum(each.stated == each.modelled for each in self.picks)
 
     def worst(self, count: int) -> list[tuple[Check, str, str, Band, Spread]]:
-        """Give the worst medians by set, collective and band, the worst first."""
+        """Return the worst medians by set, collective and band, the worst first."""
         found = []
         for check in self.checks:
             keys = dict.fromkeys((each.file, each.row.kind) for each in check.predicted)
@@ -228,7 +228,7 @@ def _work(sets: Sets) -> Iterator[Work]:
 
 
 def _picks(each: MeasuredSet, sweeps: Sweeps) -> Iterator[Pick]:
-    """Give what a set states of the library's choice: each size of a collective once."""
+    """Return what a set states of the library's choice: each size of a collective once."""
     seen = set()
     for row in sweeps:
         stated = _stated(each, row)
@@ -243,7 +243,7 @@ def _picks(each: MeasuredSet, sweeps: Sweeps) -> Iterator[Pick]:
 
 
 def _stated(each: MeasuredSet, row: Measurement) -> str | None:
-    """Give the algorithm that the library chose by itself, where that is stated."""
+    """Return the algorithm that the library chose by itself, where that is stated."""
     if row.algorithm.startswith("auto:"):
         return row.algorithm.removeprefix("auto:")
     if row.algorithm.startswith("ring<=1mib/"):
@@ -256,7 +256,7 @@ def _later(run: Callable[..., list[Predicted]], *given: object) -> Callable[[], 
 
 
 def _single(sweeps: Sweeps) -> Iterator[Sweeps]:
-    """Give the sweeps of a set one by one, those that have enough sizes."""
+    """Return the sweeps of a set one by one, those that have enough sizes."""
     keys = dict.fromkeys(row.sweep for row in sweeps)
     for key in keys:
         rows = tuple(row for row in sweeps if row.sweep == key)
@@ -323,7 +323,7 @@ def _other(others: Sets, target: tuple[MeasuredSet, Sweeps], is_told: bool) -> l
 
 
 def _usual_launch(found: Fit, names: Sequence[str]) -> float:
-    """Give the median of what launching takes [us] in files of these names, or in all."""
+    """Return the median of what launching takes [us] in files of these names, or in all."""
     told = {name: each.value for name, each in found.launch.items() if each.is_seen}
     known = [told[name] for name in names if name in told] or list(told.values())
     return float(np.median(known)) if known else 0.0

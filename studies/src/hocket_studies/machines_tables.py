@@ -119,7 +119,7 @@ def _cell(spread: Spread) -> str:
 
 
 def as_json(result: MachinesResult, picture: Path) -> dict[str, Any]:
-    """Give checks and predicted times as a JSON value."""
+    """Return checks and predicted times as a JSON value."""
     return {
         "source": "Published sweeps; profiles/measured/README.md says whose",
         "checks": [_check_value(check) for check in result.checks],
@@ -158,7 +158,7 @@ def _check_value(check: Check) -> dict[str, Any]:
 
 
 def as_csv(result: MachinesResult) -> str:
-    """Give every predicted time."""
+    """Return every predicted time."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     head = [
@@ -182,7 +182,7 @@ def as_csv(result: MachinesResult) -> str:
 
 
 def as_page(result: MachinesResult) -> str:
-    """Give the tables in Markdown, the worst cells first."""
+    """Return the tables in Markdown, the worst cells first."""
     lines = ["# Predicted and measured", "", *_LEGEND, "", "## The worst", ""]
     lines += [
         "| set | collective | sizes | question | median | times |",

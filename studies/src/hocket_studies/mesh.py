@@ -81,7 +81,7 @@ def network(side: int) -> _core.Topology:
 
 
 def trains(side: int, method: str) -> int:
-    """Give how many chiplets take part: all, or all but a corner."""
+    """Return how many chiplets take part: all, or all but a corner."""
     return side * side - method.startswith("tto")
 
 
@@ -296,7 +296,7 @@ def figure_12(
 
 
 def table_1(side: int) -> dict[str, float]:
-    """Give used links: link-steps used / (steps x links), from runs without latency.
+    """Return used links: link-steps used / (steps x links), from runs without latency.
 
     Ring-2D's closing messages are stored and forwarded, a link a step.
     """

@@ -80,7 +80,7 @@ def mesh_study(
 def _names(
     tables: list[str] | None, figures: list[str] | None, example: bool, choices: bool
 ) -> list[str]:
-    """Give what is wanted, all if nothing is named."""
+    """Return what is wanted, all if nothing is named."""
     wanted = {name for name, given in (("example", example), ("choices", choices)) if given}
     for kind, words in (("table", tables), ("figure", figures)):
         known = [name.split()[1] for name in NAMES if name.startswith(kind)]
@@ -344,7 +344,7 @@ _PRINTERS: dict[str, Callable[[Printer, MeshResult], None]] = {
 
 
 def as_json(result: MeshResult, pictures: list[Path]) -> dict[str, Any]:
-    """Give all that was computed as JSON values: times in picoseconds, sizes in bytes."""
+    """Return all that was computed as JSON values: times in picoseconds, sizes in bytes."""
     value: dict[str, Any] = {"source": published.SOURCE}
     if result.used_links is not None:
         value["table_1"] = {"used_links": result.used_links, "published": published.USED_LINKS}

@@ -68,7 +68,7 @@ class Epochs:
 
 
 def time_saved(found: list[Epochs], of: str, over: str, sides: tuple[int, ...] = SIDES) -> float:
-    """Give the greatest share of an epoch that ``of`` saves of ``over``, over models and meshes."""
+    """Return the greatest share of an epoch that ``of`` saves of ``over``, over models and meshes."""
     return max(1 - 1 / each.speedup(of, over) for each in found if each.side in sides)
 
 

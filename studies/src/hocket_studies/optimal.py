@@ -122,7 +122,7 @@ class OptimalResult:
         return sum(gap is not None and gap <= wanted for gap in gaps), len(gaps)
 
     def worst(self, is_large: bool) -> list[Cell]:
-        """Give the cells beyond what is wanted, the worst first."""
+        """Return the cells beyond what is wanted, the worst first."""
         wanted = NARROW if is_large else WIDE
         gaps = {
             cell: float("inf") if out.gap is None else out.gap
@@ -221,7 +221,7 @@ def _outcome(cell: Cell, progress: Progress) -> Outcome:
 
 
 def _bound(cell: Cell, network: _core.Topology) -> tuple[int, str]:
-    """Give a lower bound [ps] and its witness; 0 where nobody can do it."""
+    """Return a lower bound [ps] and its witness; 0 where nobody can do it."""
     found = bound(network, collective_on(cell.kind, network, cell.size))
     if found.time_ps == _NEVER:
         return 0, ""
@@ -229,7 +229,7 @@ def _bound(cell: Cell, network: _core.Topology) -> tuple[int, str]:
 
 
 def _by_symmetry(cell: Cell, network: _core.Topology, began: float) -> Outcome | None:
-    """Give what a plan of one block comes to; ``None`` where there is none.
+    """Return what a plan of one block comes to, or ``None`` if there is none.
 
     It takes seconds on thousands of NPUs; plans that are expanded would take minutes.
     """

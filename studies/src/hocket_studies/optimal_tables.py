@@ -102,7 +102,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def summary(result: OptimalResult) -> list[str]:
-    """Say how many cells are as near as is wanted."""
+    """Return how many cells are as near as is wanted."""
     lines = []
     for is_large, gap in ((True, optimal.NARROW), (False, optimal.WIDE)):
         near, count = result.within(is_large)
@@ -149,7 +149,7 @@ def _print_rows(console: Printer, cells: list[Cell], result: OptimalResult, titl
 
 
 def as_page(result: OptimalResult) -> str:
-    """Give a page in Markdown: a row a machine, a column a kind, a table a size."""
+    """Return a page in Markdown: one row per machine, one column per kind, one table per size."""
     kinds = [kind for kind in optimal.KINDS if any(cell.kind == kind for cell in result.outcomes)]
     lines = [_TITLE, "", *_LEGEND, "", *(f"- {line}" for line in summary(result)), ""]
     for size in sorted({cell.size for cell in result.outcomes}):
@@ -198,7 +198,7 @@ def _rows(result: OptimalResult) -> list[dict[str, Any]]:
 
 
 def as_csv(result: OptimalResult) -> str:
-    """Give a row a cell."""
+    """Return one row per cell."""
     text = io.StringIO()
     writer = csv.DictWriter(text, (*_COLUMNS, *_TIMES), lineterminator="\n")
     writer.writeheader()
@@ -207,7 +207,7 @@ def as_csv(result: OptimalResult) -> str:
 
 
 def as_json(result: OptimalResult, picture: Path) -> dict[str, Any]:
-    """Give all cells as JSON values; times in picoseconds."""
+    """Return all cells as JSON values; times in picoseconds."""
     return {
         "cells": _rows(result),
         "within": {

@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 def in_parallel(
     work: Callable[[Key, Progress], Result], keys: Iterable[Key]
 ) -> Generator[tuple[Key, Result], None, None]:
-    """Give ``work(key, progress)`` of each key, in the order in which they end.
+    """Return ``work(key, progress)`` of each key, in the order in which they end.
 
     Whatever ends the loop early (an interrupt, an error) stops the rest: those that run hear of it through
     ``progress``, which they call as they go, and the others never begin.

@@ -160,7 +160,7 @@ def _copy_hosts(name: str) -> int:
 
 @lru_cache(maxsize=64)
 def cluster_of(failed: int, seed: int | None = None) -> Cluster:
-    """Give the hosts, less failed spines: the highest-numbered, or by seed."""
+    """Return the hosts, less failed spines: the highest-numbered, or by seed."""
     return cluster(FABRIC, failed_spines=failed, seed=seed)
 
 
@@ -244,12 +244,12 @@ class Study:
                     on_case(f"{cell.method}, {cell.jobs} jobs", done, len(new))
 
     def of(self, cell: Cell) -> list[Outcome]:
-        """Give what a cell gave, by seed; empty where it was not run."""
+        """Return what a cell gave, by seed; empty where it was not run."""
         found = (self.outcomes.get(replace(cell, seed=seed)) for seed in range(self.seeds))
         return [outcome for outcome in found if outcome is not None]
 
     def values(self, cell: Cell, metric: str = "all-reduce", model: str = FIRST) -> list[float]:
-        """Give a metric by seed: job 0's, or the mean over jobs of another model, where there are any."""
+        """Return a metric by seed: job 0's, or the mean over jobs of another model, where there are any."""
         of = METRICS[metric]
         if model == FIRST:
             return [of(outcome.jobs[0]) for outcome in self.of(cell)]
@@ -259,7 +259,7 @@ class Study:
         return [mean(found) for found in each if found]
 
     def spread(self, cell: Cell, metric: str = "all-reduce", model: str = FIRST) -> Spread | None:
-        """Give mean and range of :meth:`values`; None where there are none."""
+        """Return mean and range of :meth:`values`, or None if there are none."""
         found = self.values(cell, metric, model)
         return Spread(mean(found), min(found), max(found)) if found else None
 
@@ -275,7 +275,7 @@ def _methods(jobs: int, *, full: bool) -> list[str]:
 
 
 def cells_without_failures(*, full: bool = False) -> list[Cell]:
-    """Give the cells of figures 4 to 6."""
+    """Return the cells of figures 4 to 6."""
     return [
         Cell(jobs, ring, method)
         for jobs in JOBS
@@ -285,7 +285,7 @@ def cells_without_failures(*, full: bool = False) -> list[Cell]:
 
 
 def cells_with_failures(*, full: bool = False) -> list[Cell]:
-    """Give the cells of figure 8."""
+    """Return the cells of figure 8."""
     return [
         Cell(jobs, ring, method, failed=failed)
         for failed in FAILED
@@ -330,7 +330,7 @@ _TOLERANCE = 1e-9
 
 
 def slower(study: Study, of: str, than: str) -> list[tuple[Cell, int]]:
-    """Give the cells, and the job, in which a method's mean all-reduce takes longer than another's."""
+    """Return the cells, and the job, in which a method's mean all-reduce takes longer than another's."""
     found = []
     for cell, outcome in sorted(study.outcomes.items()):
         other = study.outcomes.get(replace(cell, method=than))

@@ -154,7 +154,7 @@ def _bars(
 
 
 def _methods(result: RoutingResult) -> list[str]:
-    """Give the methods that were run, in the order of tables."""
+    """Return the methods that were run, in the order of tables."""
     run = {cell.method for cell in result.study.outcomes}
     return [method for method in routing.METHODS if method in run]
 

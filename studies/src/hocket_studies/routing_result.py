@@ -62,7 +62,7 @@ def reproduce_routing(
 
 
 def released_cells() -> list[Cell]:
-    """Give the cells that the released code was run on, by its methods, and by greedy in order of jobs."""
+    """Return the cells that the released code ran, by its methods, and by greedy in order of jobs."""
     found = []
     for (failed, jobs, ring), rows in CELLS.items():
         methods = list(rows)

@@ -100,7 +100,7 @@ def routing_study(
 
 
 def _names(figures: list[str] | None, released: bool, choices: bool) -> list[str]:
-    """Give what is wanted, all if nothing is named."""
+    """Return what is wanted, all if nothing is named."""
     wanted = {name for name, given in (("released", released), ("choices", choices)) if given}
     known = [name.split()[1] for name in NAMES if name.startswith("figure")]
     wanted |= {f"figure {number}" for number in options.numbers("--figure", figures, known)}
@@ -260,7 +260,7 @@ def _print_notes(console: Printer, result: RoutingResult) -> None:
 
 
 def _draws(result: RoutingResult) -> dict[tuple[int, int], list[int]]:
-    """Give by jobs and ring how often models were drawn, for each seed."""
+    """Return by jobs and ring how often models were drawn, for each seed."""
     cells = {replace(cell, seed=0) for cell in result.study.outcomes}
     return {
         (cell.jobs, cell.ring): [outcome.draws for outcome in result.study.of(cell)]
@@ -278,7 +278,7 @@ _PRINTERS: dict[str, Callable[[Printer, RoutingResult], None]] = {
 
 
 def as_json(result: RoutingResult, names: list[str], pictures: list[Path]) -> dict[str, Any]:
-    """Give all that was computed as JSON values: times in seconds, rates in bytes per second."""
+    """Return all that was computed as JSON values: times in seconds, rates in bytes per second."""
     value: dict[str, Any] = {"source": published.SOURCE, "seeds": result.study.seeds}
     if "released" in names:
         value["released"] = [

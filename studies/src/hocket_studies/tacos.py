@@ -66,7 +66,7 @@ class Row:
     published: dict[str, Figure] = field(default_factory=dict)
 
     def cell(self, method: str) -> Cell | None:
-        """Give the cell of a method that was run."""
+        """Return the cell of a method that was run."""
         return next((cell for cell in self.cells if cell.method == method), None)
 
     def time_ps(self, method: str) -> int | None:
@@ -87,7 +87,7 @@ class Row:
         return None if mine is None or not base else mine / base
 
     def published_ratio(self, method: str) -> float | None:
-        """Give what was published, divided by what was published of the reference."""
+        """Return what was published, divided by what was published of the reference."""
         theirs = self.published.get(method)
         base = self.published.get(self.reference or "")
         if theirs is None:

@@ -99,7 +99,7 @@ def tacos(
 
 
 def _names(tables: list[str] | None, figures: list[str] | None) -> list[str]:
-    """Give the tables and figures wanted, all if none is named."""
+    """Return the tables and figures wanted, all if none is named."""
     wanted: set[str] = set()
     for kind, words in (("table", tables), ("figure", figures)):
         known = [name.split()[1] for name in EXPERIMENTS if name.startswith(kind)]
@@ -170,7 +170,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _remarks(rows: list[Row]) -> list[str]:
-    """Say what the stars mean and why cells are empty, once each."""
+    """Describe what the stars mean and why cells are empty, once each."""
     lines: dict[str, None] = {}
     for row in rows:
         for cell in row.cells:
@@ -184,7 +184,7 @@ def _remarks(rows: list[Row]) -> list[str]:
 
 
 def as_json(result: TacosResult, pictures: list[Path]) -> dict[str, Any]:
-    """Give all rows as JSON values; times of collectives in picoseconds."""
+    """Return all rows as JSON values; times of collectives in picoseconds."""
     return {
         "source": published.SOURCE,
         "experiments": {

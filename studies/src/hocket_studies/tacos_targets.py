@@ -61,7 +61,7 @@ class Experiment:
 
 
 def collectives(target: Target, network: Topology) -> list[Collective]:
-    """Give what a target asks: one collective, or several at once."""
+    """Return what a target asks: one collective, or several at once."""
     npus = network.npu_count
     each = target.chunk_bytes * target.chunks
     if target.kind == "multi-tenant":
@@ -82,7 +82,7 @@ _SWITCH_RATE = "50 GB/s"
 
 
 def _ring_fc_switch(nodes: int) -> Callable[[], Topology]:
-    """Give nodes of 2 x 4 NPUs behind one switch; one node has none."""
+    """Return nodes of 2 x 4 NPUs behind one switch; one node has none."""
     rates = ["200 GB/s", "100 GB/s", _SWITCH_RATE]
     if nodes == 1:
         return lambda: topology.product(
@@ -94,7 +94,7 @@ def _ring_fc_switch(nodes: int) -> Callable[[], Topology]:
 
 
 def _unwound_ring_fc_switch(nodes: int) -> Callable[[], Topology]:
-    """Give the same with the switch unwound by degree 1: each NPU has one link, to the next node."""
+    """Return the same with the switch unwound by degree 1: each NPU has one link, to the next node."""
 
     def build() -> Topology:
         import numpy as np

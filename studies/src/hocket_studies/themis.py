@@ -114,7 +114,7 @@ class ThemisFigures:
     """Figure 9."""
 
     def case(self, network: str, size_mb: int, algorithm: str) -> Case:
-        """Give one of the cases of figures 8 and 11."""
+        """Return one of the cases of figures 8 and 11."""
         wanted = (network, size_mb, algorithm)
         return next(
             case for case in self.cases if (case.network, case.size_mb, case.algorithm) == wanted

@@ -237,7 +237,7 @@ def _speedups(result: ThemisFigures) -> dict[str, dict[str, float | None]]:
 
 
 def as_json(result: ThemisFigures, wanted: list[int], pictures: list[Path]) -> dict[str, Any]:
-    """Give the figures as JSON values; times in picoseconds, sizes in bytes."""
+    """Return the figures as JSON values; times in picoseconds, sizes in bytes."""
     value: dict[str, Any] = {
         "source": published.SOURCE,
         "figures": wanted,

@@ -114,7 +114,7 @@ class TrainingFigures:
         return {(each.workload, each.network, each.algorithm): each for each in self.cells}
 
     def cell(self, workload: str, network: str, algorithm: str) -> Cell:
-        """Give one of them."""
+        """Return one of them."""
         return self._by_key[workload, network, algorithm]
 
     def speedups(self, workload: str, algorithm: str) -> dict[str, float]:

@@ -119,7 +119,7 @@ def draw_training(result: TrainingFigures, wanted: list[int], folder: Path) -> l
 
 
 def training_json(result: TrainingFigures, wanted: list[int]) -> dict[str, Any]:
-    """Give the figures as JSON values; times in picoseconds."""
+    """Return the figures as JSON values; times in picoseconds."""
     value: dict[str, Any] = {}
     if 12 in wanted:
         value["training"] = {

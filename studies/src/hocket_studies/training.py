@@ -126,7 +126,7 @@ class TrainingResult:
     left_out: list[str] = field(default_factory=list)
 
     def check(self, question: str, what: str) -> RunCheck:
-        """Give one check.
+        """Return one check.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class TrainingResult:
         raise KeyError((question, what))
 
     def worst(self, count: int) -> list[tuple[RunCheck, PredictedRun]]:
-        """Give the runs that are farthest off, outside or not, the worst first."""
+        """Return the runs that are farthest off, outside or not, the worst first."""
         found = [(check, each) for check in self.checks for each in check.predicted]
         found.sort(key=lambda pair: -abs(pair[1].error))
         return found[:count]
@@ -265,7 +265,7 @@ def _elsewhere(sets: dict[str, list[PublishedRun]], constants: Constants) -> lis
 
 
 def _why_outside(run: PublishedRun, constants: Constants) -> str:
-    """Say why the law does not describe a run; empty where it does."""
+    """Explain why the law does not describe a run; empty where it does."""
     known = next((why for start, why in OUTSIDE.items() if run.set.startswith(start)), "")
     products = owner_of("efficiency", run.stack, run.machine, run.job.precision)
     if not known and not constants.has(products, "efficiency"):
@@ -274,7 +274,7 @@ def _why_outside(run: PublishedRun, constants: Constants) -> str:
 
 
 def _with_errors(result: TrainingResult) -> Constants:
-    """Give the constants with the error to be expected of each program on an accelerator.
+    """Return the constants with the error to be expected of each program on an accelerator.
 
     Of a program whose own runs were folded that is their error; where constants are assumed, that of all
     runs that were predicted by constants of another program or accelerator, those of programs that

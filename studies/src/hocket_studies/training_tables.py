@@ -114,7 +114,7 @@ def training_study(
 
 
 def _orders(result: TrainingResult) -> list[str]:
-    """Say how right the order of different splits on one machine is."""
+    """Describe how right the order of different splits on one machine is."""
     return [
         f"order of {check.what}'s {check.spread.rows} splits by TFLOP/s: Kendall's tau {check.tau:.2f}"
         for check in result.checks
@@ -123,7 +123,7 @@ def _orders(result: TrainingResult) -> list[str]:
 
 
 def as_json(result: TrainingResult, picture: Path) -> dict[str, Any]:
-    """Give checks and predicted runs as a JSON value."""
+    """Return checks and predicted runs as a JSON value."""
     return {
         "source": "Published training runs; throughput/measured/README.md says whose",
         "checks": [_check_value(check) for check in result.checks],
@@ -147,7 +147,7 @@ def _check_value(check: RunCheck) -> dict[str, Any]:
 
 
 def as_csv(result: TrainingResult) -> str:
-    """Give every predicted run."""
+    """Return every predicted run."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_HEAD)
@@ -163,7 +163,7 @@ def as_csv(result: TrainingResult) -> str:
 
 
 def as_page(result: TrainingResult) -> str:
-    """Give the tables in Markdown, the worst runs first."""
+    """Return the tables in Markdown, the worst runs first."""
     lines = ["# Predicted and measured", "", *_LEGEND, "", "## The worst", ""]
     lines += [
         "| run | split | question | measured | predicted | error |",

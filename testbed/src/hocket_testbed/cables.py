@@ -12,7 +12,7 @@ __all__ = ["Cable", "End", "ipv6_of", "lay", "raise_ends"]
 
 
 def ipv6_of(address: str) -> str:
-    """Give the address of IPv6 that goes with one of IPv4: ``fd00:10:1:2::1`` with ``10.1.2.1``."""
+    """Return the address of IPv6 that goes with one of IPv4: ``fd00:10:1:2::1`` with ``10.1.2.1``."""
     one, two, three, four = address.split(".")
     return f"fd00:{one}:{two}:{three}::{four}"
 
@@ -74,7 +74,7 @@ def lay(cables: Iterable[Cable]) -> None:
 
 
 def raise_ends(cables: Iterable[Cable]) -> None:
-    """Give the interfaces of cables their addresses, and raise them."""
+    """Return the interfaces of cables their addresses, and raise them."""
     lines: dict[str, list[str]] = defaultdict(list)
     for cable in cables:
         for end in cable.ends:

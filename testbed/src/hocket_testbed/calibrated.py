@@ -101,7 +101,7 @@ def calibrate_network(spec: NetworkSpec, *, real_time: bool = True) -> Calibrati
 
 
 def model_of(spec: NetworkSpec, calibration: Calibration) -> _core.Topology:
-    """Give the network as simulations are to have it: rates of data, and what messages take besides.
+    """Return the network for simulations: rates of data, and the extra cost of messages.
 
     Devices pass on packets, not messages, so they cut through. A delay below 0 is an option of the
     simulation, see :func:`predicted`.
@@ -134,7 +134,7 @@ def predicted(plan: Plan, calibration: Calibration) -> float:
 
 
 def _alone(shares: Iterable[float]) -> float:
-    """Give what a link carries of what it carried in each of several seconds.
+    """Return what a link carries of what it carried in each of several seconds.
 
     What disturbs a second makes it carry less; only the last read can make it seem more, a little.
     """
@@ -232,7 +232,7 @@ def _between_two(model: _core.Topology, size: int) -> Plan:
 
 
 def _timed(spec: NetworkSpec, plan: Plan, times: int, *, real_time: bool) -> list[float]:
-    """Give the times of a plan after it ran once to warm up, the quickest first [s]."""
+    """Return the times of a plan after it ran once to warm up, the fastest first [s]."""
     with gathered(spec, plan, real_time=real_time) as gang:
         gang.run()
         return sorted(gang.run() for _ in range(times))

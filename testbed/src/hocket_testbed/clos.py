@@ -164,7 +164,7 @@ class ClosSpec:
         return self.tors * self.hosts
 
     def tor_of(self, host: int) -> int:
-        """Give the number of the ToR above a host."""
+        """Return the number of the ToR above a host."""
         return host // self.hosts
 
     def namespace(self, device: str) -> str:
@@ -176,13 +176,13 @@ class ClosSpec:
         return f"10.{self.tor_of(host) + 1}.{host % self.hosts}.1"
 
     def tor_seed(self, tor: int) -> int:
-        """Give the seed of a ToR's hash."""
+        """Return the seed of a ToR's hash."""
         if self.switch_seeds is not None:
             return self.switch_seeds[tor]
         return core_steering.switch_seed(self.seed, 0, tor)
 
     def spine_seed(self, spine: int) -> int:
-        """Give the seed of a spine's hash."""
+        """Return the seed of a spine's hash."""
         if self.switch_seeds is not None:
             return self.switch_seeds[self.tors + spine]
         return core_steering.switch_seed(self.seed, 1, spine)
@@ -196,12 +196,12 @@ class ClosSpec:
         return SwitchHash("linux", self.spine_seed(spine), _FIELDS_IPV6 if ipv6 else _FIELDS)
 
     def segment(self, way: int, tor: int, link: int) -> str:
-        """Give the segment of the spine behind a next hop of ToRs that sends on to a ToR by a link."""
+        """Return the segment of the spine behind a next hop of ToRs that sends on to a ToR by a link."""
         spine, up = divmod(way, self.links)
         return f"fd01:{spine:x}:{up:x}:{tor:x}:{link:x}::1"
 
     def spine_segment(self, spine: int) -> str:
-        """Give the segment of a spine that sends on by its routes."""
+        """Return the segment of a spine that sends on by its routes."""
         return f"fd01:{spine:x}:0:ffff::1"
 
     def uplink(self, way: int) -> str:
@@ -214,7 +214,7 @@ class ClosSpec:
         return f"tor{tor}.{link}"
 
     def cables(self) -> Iterator[Cable]:
-        """Give all cables: first those of hosts, then those between switches."""
+        """Return all cables: first those of hosts, then those between switches."""
         for host in range(self.host_count):
             tor, below = divmod(host, self.hosts)
             network = f"10.{tor + 1}.{below}"
@@ -292,7 +292,7 @@ def _build(spec: ClosSpec) -> None:
 
 
 def _routes(spec: ClosSpec, of: Callable[[str], str]) -> list[tuple[str, str]]:
-    """Give the routes of one family, to which `of` takes addresses: (device, command)."""
+    """Return the routes of one family, to which `of` takes addresses: (device, command)."""
     is_ipv6 = ":" in of("0.0.0.0")
     everywhere = "::/0" if is_ipv6 else "default"
     routes = []
@@ -318,7 +318,7 @@ def _routes(spec: ClosSpec, of: Callable[[str], str]) -> list[tuple[str, str]]:
 
 
 def _segments(spec: ClosSpec) -> list[tuple[str, str]]:
-    """Give the routes to segments and what spines do with them: (device, command)."""
+    """Return the routes to segments and what spines do with them: (device, command)."""
     routes = []
     for tor in range(spec.tors):
         for way in range(spec.spines * spec.links):
@@ -338,7 +338,7 @@ def _segments(spec: ClosSpec) -> list[tuple[str, str]]:
 
 
 def _multipath(to: str, hops: list[tuple[str, str]]) -> str:
-    """Give the command for a route over next hops: (address, interface)."""
+    """Return the command for a route over next hops: (address, interface)."""
     if len(hops) == 1:
         return f"route add {to} via {hops[0][0]} dev {hops[0][1]}"
     return f"route add {to} " + " ".join(f"nexthop via {via} dev {dev}" for via, dev in hops)

@@ -111,7 +111,7 @@ class ClosPlans(TableResult):
         return [one.time / other.time for one, other in zip(hashed, steered, strict=True)]
 
     def to_dict(self) -> ClosPlansData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "spines": self.spec.spines,
             "tors": self.spec.tors,
@@ -284,7 +284,7 @@ def _run(service: Service, plan: Plan, library: Path | None, calls: int) -> Clos
 
 
 def _steered(report: Path) -> int:
-    """Give how many connections got an agent's port, as the library has counted them."""
+    """Return how many connections got an agent's port, as the library has counted them."""
     if not report.exists():
         return 0
     steered = 0

@@ -41,7 +41,7 @@ class Fabric:
     prefix: Prefix = "hocket"
 
     def spec(self, *, rate: str | None, links: int = 1) -> ClosSpec:
-        """Give what is to be built."""
+        """Return what is to be built."""
         from hocket_testbed import ClosSpec
 
         return ClosSpec(

@@ -25,7 +25,7 @@ class Sent(NamedTuple):
 
 
 def sent(namespace: str) -> dict[str, Sent]:
-    """Give what each interface of a namespace has sent."""
+    """Return what each interface of a namespace has sent."""
     with inside(namespace):
         text = Path("/proc/thread-self/net/dev").read_text(encoding="ascii")
     found = {}
@@ -37,7 +37,7 @@ def sent(namespace: str) -> dict[str, Sent]:
 
 
 def sent_up(spec: ClosSpec) -> dict[tuple[int, int], int]:
-    """Give the bytes that each ToR of a Clos has sent to each spine."""
+    """Return the bytes that each ToR of a Clos has sent to each spine."""
     found = {}
     for tor in range(spec.tors):
         counted = sent(spec.namespace(f"tor{tor}"))

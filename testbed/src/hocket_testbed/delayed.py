@@ -56,7 +56,7 @@ class Delays:
 
 
 def what_relay_lacks() -> tuple[str, str] | None:
-    """Say what is missing for cables that take time, and what would help; None where nothing is."""
+    """Describe what is missing for cables that take time, and what would help, or None if nothing is."""
     if not os.access(DEVICE, os.R_OK | os.W_OK):
         return f"{DEVICE} cannot be opened", "use a kernel with TUN, or leave the latency out"
     return None

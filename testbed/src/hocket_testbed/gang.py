@@ -129,7 +129,7 @@ class Gang:
         self._store = store
 
     def carried(self) -> list[int]:
-        """Give the bytes that each link has carried so far: of frames, without namespaces of messages."""
+        """Return the bytes that each link has carried so far: of frames, without namespaces of messages."""
         return carried(self.spec) if self._pacer is None else self._pacer.carried()
 
     def _inside(self, device: str) -> AbstractContextManager[None]:
@@ -282,7 +282,7 @@ class Gang:
 
 
 def _first(errors: Sequence[BaseException]) -> BaseException:
-    """Give the error that says most: one that no other rank's failure caused."""
+    """Return the error that says most: one that no other rank's failure caused."""
     for error in errors:
         if not isinstance(error, TransportError | threading.BrokenBarrierError):
             return error

@@ -58,7 +58,7 @@ class Heard(NamedTuple):
 
 
 def frame(device: str, interface: str, *, forwards: bool, mac: bytes = bytes(6)) -> bytes:
-    """Give the frame by which a device speaks of itself.
+    """Return the frame by which a device speaks of itself.
 
     References
     ----------
@@ -119,7 +119,7 @@ def learn_fabric(spec: ClosSpec) -> Topology:
 
 
 def fabric_spec(spec: ClosSpec) -> TopologySpec:
-    """Give the fabric that :func:`learn_fabric` learns, as devices and links."""
+    """Return the fabric that :func:`learn_fabric` learns, as devices and links."""
     devices = [name.removeprefix(f"{spec.prefix}-") for name in names_of(spec.prefix)]
     if not devices:
         raise InfeasibleError(

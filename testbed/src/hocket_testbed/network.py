@@ -177,7 +177,7 @@ class NetworkSpec:
         return [self.namespace(name) for name in (*names, "meet")]
 
     def ends(self, link: int) -> tuple[End, End]:
-        """Give the ends of the cable of a link: where it is sent from, and where it arrives."""
+        """Return the ends of the cable of a link: where it is sent from, and where it arrives."""
         other = self.reverse[link]
         first = link if other is None else min(link, other)
         address = _CABLES + 2 * first
@@ -190,13 +190,13 @@ class NetworkSpec:
         return near, far
 
     def cables(self) -> Iterator[Cable]:
-        """Give the cables of all links."""
+        """Return the cables of all links."""
         for link, other in enumerate(self.reverse):
             if other is None or link < other:
                 yield Cable(*self.ends(link))
 
     def meeting(self, npu: int) -> Cable:
-        """Give the cable by which an NPU reaches the place where ranks meet: that end first."""
+        """Return the cable by which an NPU reaches the place where ranks meet: that end first."""
         address = _MEETING + 2 * npu
         return Cable(
             End(self.namespace("meet"), f"m{npu}", _address(address)),
@@ -254,7 +254,7 @@ def build_network(spec: NetworkSpec) -> Iterator[NetworkSpec]:
 
 @contextmanager
 def led(spec: NetworkSpec, connections: Sequence[Connection]) -> Iterator[list[tuple[str, str]]]:
-    """Give connections addresses, and lead packets to each along its links, while the block runs.
+    """Return connections addresses, and lead packets to each along its links, while the block runs.
 
     Yields the addresses of each connection, at the lower and at the higher rank.
     """
@@ -271,12 +271,12 @@ def led(spec: NetworkSpec, connections: Sequence[Connection]) -> Iterator[list[t
 
 
 def addresses_of(number: int) -> tuple[str, str]:
-    """Give the addresses of a connection by its number."""
+    """Return the addresses of a connection by its number."""
     return _address(_CONNECTIONS + 2 * number + 2), _address(_CONNECTIONS + 2 * number + 3)
 
 
 def commands(spec: NetworkSpec, connections: Sequence[Connection]) -> dict[str, list[str]]:
-    """Give the commands of ``ip`` for each namespace; see :func:`led`."""
+    """Return the commands of ``ip`` for each namespace; see :func:`led`."""
     lines: dict[str, list[str]] = defaultdict(list)
     first = _CONGESTION
     if spec.latency_ps:
@@ -301,7 +301,7 @@ def commands(spec: NetworkSpec, connections: Sequence[Connection]) -> dict[str, 
 def _cables_along(
     spec: NetworkSpec, route: Route | None, other: Route | None
 ) -> list[tuple[End, End]]:
-    """Give the ends of cables along a way, or back along the other way where there is none."""
+    """Return the ends of cables along a way, or back along the other way where there is none."""
     if route is not None:
         return [spec.ends(link) for link in route]
     assert other is not None, "a connection has a way"
@@ -312,7 +312,7 @@ _CLASS = re.compile(r"class htb 1:1 .*?\n Sent (\d+) bytes", re.DOTALL)
 
 
 def carried(spec: NetworkSpec) -> list[int]:
-    """Give the bytes of frames that each link has carried since it was made, without acknowledgements.
+    """Return the bytes of frames that each link has carried since it was made, without acknowledgements.
 
     Raises
     ------

@@ -86,7 +86,7 @@ def _guard(prefix: str) -> subprocess.Popen[bytes]:
 
 
 def _locked(prefix: str, patience: float) -> IO[str]:
-    """Give the open file of a prefix, locked, with the process's number in it."""
+    """Return the open file of a prefix, locked, with the process's number in it."""
     try:
         LOCKS.mkdir(exist_ok=True)
         file = (LOCKS / f"{prefix}.pid").open("a+", encoding="ascii")

@@ -104,7 +104,7 @@ class PlanStudy(TableResult):
     runs: tuple[PlanRun, ...]
 
     def ranks(self, key: Callable[[PlanRun], float]) -> list[int]:
-        """Give the place of each plan by a time, 1 for the shortest."""
+        """Return the place of each plan by a time, 1 for the shortest."""
         order = sorted(map(key, self.runs))
         return [1 + order.index(key(run)) for run in self.runs]
 
@@ -119,7 +119,7 @@ class PlanStudy(TableResult):
         return self.ranks(lambda run: run.predicted)
 
     def to_dict(self) -> PlanStudyData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         short = self.calibration.short
         return {
             "topology": self.spec.topology.name,
@@ -258,7 +258,7 @@ _DELAY = 80e-6
 
 
 def _checked(plan: Plan) -> Plan:
-    """Give a plan as ranks can run it.
+    """Return a plan as ranks can run it.
 
     Raises
     ------
@@ -330,7 +330,7 @@ def _run(
 
 
 def load_or_name(text: str) -> Plan | str:
-    """Give the plan of a file, or the name of an algorithm as it is."""
+    """Return the plan of a file, or the name of an algorithm as it is."""
     if Path(text).suffix or Path(text).exists():
         return Plan.load(text)
     return text

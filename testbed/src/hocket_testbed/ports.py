@@ -73,7 +73,7 @@ def port_for(
 
 
 def stages(spec: ClosSpec, wanted: Wanted, *, ipv6: bool = False) -> list[Stage]:
-    """Give what the switches of a path are to choose."""
+    """Return what the switches of a path are to choose."""
     tor = spec.tor_hash(spec.tor_of(wanted.src), ipv6=ipv6)
     forth = [Stage(tor, spec.spines * spec.links, wanted.up)]
     if wanted.down is not None:
@@ -83,7 +83,7 @@ def stages(spec: ClosSpec, wanted: Wanted, *, ipv6: bool = False) -> list[Stage]
 
 
 def _answers(spec: ClosSpec, wanted: Wanted) -> dict[int, str]:
-    """Give the addresses that answer to probes along a path, by the number of hops."""
+    """Return the addresses that answer to probes along a path, by the number of hops."""
     spine, link = divmod(wanted.up, spec.links)
     answers = {2: spec.spine_address(spine, spec.tor_of(wanted.src), link)}
     if wanted.down is not None:

@@ -24,7 +24,7 @@ _FLOAT = 4
 
 
 def cluster_of(spec: ClosSpec) -> Cluster:
-    """Give the hosts of a testbed as a cluster: a GPU and a NIC each, links with the rate that data has.
+    """Return the hosts of a testbed as a cluster: a GPU and a NIC each, links with the rate that data has.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def cluster_of(spec: ClosSpec) -> Cluster:
 
 
 def ideal_time(spec: ClosSpec, ring: Ring) -> float:
-    """Give the time of a ring whose flows share no link [s]."""
+    """Return the time of a ring whose flows share no link [s]."""
     assert spec.rate_bytes is not None
     ranks = len(ring.hosts)
     step = ring.size / ranks / int(spec.rate_bytes * GOODPUT) + LATENCY
@@ -53,7 +53,7 @@ def ideal_time(spec: ClosSpec, ring: Ring) -> float:
 
 
 def predict(spec: ClosSpec, rings: Sequence[Ring]) -> tuple[list[float], list[tuple[int, int]]]:
-    """Give the time of each ring by the flow simulation [s], and the ToR and the spine of each flow.
+    """Return the time of each ring by the flow simulation [s], and the ToR and the spine of each flow.
 
     Flows take the spines that their headers lead to, as ``ecmp`` with the hash ``"linux"`` has it.
     """

@@ -39,7 +39,7 @@ def part() -> Part:
 
 
 def what_is_missing() -> tuple[str, str] | None:
-    """Say what is missing for a testbed and what would help; None where it can be built."""
+    """Describe what is missing for a testbed and what would help, or None if it can be built."""
     if sys.platform != "linux":
         return "network namespaces are of Linux", "run it on Linux"
     for program in ("ip", "tc"):

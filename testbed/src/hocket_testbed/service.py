@@ -103,11 +103,11 @@ class Service:
         return Announced(agent, flow)
 
     def agent(self, host: int) -> Agent:
-        """Give a connection to the agent of a host, which hears of changes."""
+        """Return a connection to the agent of a host, which hears of changes."""
         return Agent(self.socket(host), patience=_PATIENCE, watch=True)
 
     def state(self) -> dict[str, Any]:
-        """Give what the controller's page shows."""
+        """Return what the controller's page shows."""
         return self._operate("GET", "/state")
 
     def say_of_links(self, fail: Sequence[str] = (), back: Sequence[str] = ()) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class Service:
             )
 
     def _last(self, device: str) -> str:
-        """Give the last line that a program wrote."""
+        """Return the last line that a program wrote."""
         log = self.folder / f"{device}.log"
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         return lines[-1] if lines else "nothing"
@@ -269,7 +269,7 @@ def _make_certificates(folder: Path, hosts: Sequence[str]) -> None:
 
 
 def _fabric(topology: Topology) -> dict[str, Any]:
-    """Give what ``hocket topology show --json`` prints, as far as the controller reads it."""
+    """Return what ``hocket topology show --json`` prints, as far as the controller reads it."""
     names = topology.device_names
     columns = (
         topology.link_src.tolist(),

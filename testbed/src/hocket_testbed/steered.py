@@ -71,7 +71,7 @@ class Steered(TableResult):
         return sum(row.right for row in self.rows)
 
     def to_dict(self) -> SteeringData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "flows": self.flows,
             "right": self.right,

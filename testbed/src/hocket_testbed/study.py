@@ -118,7 +118,7 @@ class Study(TableResult):
         return median(abs(run.deviation) for run in self.hashed) if self.hashed else None
 
     def to_dict(self) -> StudyData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "spines": self.spec.spines,
             "tors": self.spec.tors,
@@ -243,7 +243,7 @@ def _rings(spec: ClosSpec, jobs: int, size: int) -> list[Ring]:
 
 
 def _drawn(plans: Sequence[Ring], seed: int) -> list[Ring]:
-    """Give each flow a port drawn by a seed."""
+    """Choose a port for each flow by a seed."""
     draw = Draw(whole("seed", seed, 0, MAX_SEED))
     span = PORTS[1] - PORTS[0] + 1
     return [
@@ -258,7 +258,7 @@ def _drawn(plans: Sequence[Ring], seed: int) -> list[Ring]:
 
 
 def _assigned(spec: ClosSpec, plans: Sequence[Ring], method: str, scheme: str) -> list[Ring]:
-    """Give each flow a port for the spine that a scheme assigns to it."""
+    """Choose for each flow a port that leads to the spine that a scheme assigns to it."""
     ends = [(host, _next(ring, i)) for ring in plans for i, host in enumerate(ring.hosts)]
     tors = [(spec.tor_of(src), spec.tor_of(dst)) for src, dst in ends]
     spines = iter(assign(cluster_of(spec).topology, tors, scheme=scheme).spines.tolist())

@@ -87,7 +87,7 @@ class Ways:
 
 
 def routes_of(plan: Plan) -> list[Route]:
-    """Give the links of each transfer.
+    """Return the links of each transfer.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def ways_of(plan: Plan) -> Ways:
 
 
 def load_of(plan: Plan) -> list[int]:
-    """Give the bytes that a plan sends over each link of its network."""
+    """Return the bytes that a plan sends over each link of its network."""
     load = np.zeros(plan.topology.link_count, np.int64)
     for route, size in zip(routes_of(plan), plan.transfers.size_bytes.tolist(), strict=True):
         for link in route:
@@ -199,7 +199,7 @@ def check_same_network(plan: Plan, topology: _core.Topology, field: str = "plan"
 
 
 def on_network(plan: Plan, topology: _core.Topology) -> Plan:
-    """Give the same transfers by the same routes on a network that differs in its rates alone."""
+    """Return the same transfers by the same routes on a network that differs in its rates alone."""
     core = plan.core
     return _made(
         plan,
@@ -236,7 +236,7 @@ def _made(plan: Plan, topology: _core.Topology, routes: list[Route], **columns: 
 
 
 def passed_on(plan: Plan) -> Plan:
-    """Give a plan in which no NPU that takes no part receives: where it only passes on, packets pass it.
+    """Return a plan in which no NPU that takes no part receives: where it only passes on, packets pass it.
 
     Raises
     ------
