@@ -25,7 +25,6 @@ UNDONE = {
     "docs/chakra.md",
     "docs/command-line.md",
     "docs/compare-training.md",
-    "docs/controller.md",
     "docs/design.md",
     "docs/explorer.md",
     "docs/from-torch.md",
