@@ -75,7 +75,7 @@ BY_NAME = re.compile(r"\b(?:importlib|__import__|import_module|find_spec|runpy|s
 MAY_IMPORT_BY_NAME = {
     "plans/registry.py",  # algorithms of a user's own
     "__init__.py",  # the face: public names when they are first asked for
-    "cli/lazy.py",  # commands when they are called, by their places in cli/commands.py
+    "cli/command.py",  # commands when they are called, by their places in cli/commands.py
     "cli/documents.py",  # what commands of other packages print
     "installation/parts.py",  # asks which versions are installed, and packages for parts of their own
     "cli/route.py",  # asks whether a solver is installed

@@ -340,15 +340,6 @@ def test_a_real_process(folder: Path) -> None:
     assert wrong.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(folder: Path, shell: str) -> None:
-    variable = {"_HOCKET_COMPLETE": f"source_{shell}"}
-    script = in_a_process(**variable)
-    assert script.returncode == 0
-    assert f"complete_{shell}" in script.stdout
-    assert "hocket" in script.stdout
-
-
 def test_completion_completes(folder: Path) -> None:
     more = {"_HOCKET_COMPLETE": "complete_bash", "COMP_WORDS": "hocket sim", "COMP_CWORD": "1"}
     assert in_a_process(**more).stdout.split() == ["simulate"]

@@ -6,34 +6,30 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hocket.cli import complete
+from hocket.cli.command import Call
 from hocket.cli.commands import COMMANDS
-from hocket.cli.lazy import _made
+from hocket.cli.manual import leaves
+
+from .conftest import Hocket
 
 
-def completed(line: str, folder: Path) -> set[str]:
-    code = "from hocket.cli import main; main()"
-    words = {"_HOCKET_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": ""}
-    words["COMP_CWORD"] = str(len(line.split(" ")) - 1)
-    words["_TYPER_COMPLETE_ARGS"] = line
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **words},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return set(done.stdout.split())
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mynet.yml").write_text("")
 
 
 @pytest.mark.parametrize(
     ("line", "names"),
     [
+        ("hocket comp", {"compare"}),
+        ("hocket topology sh", {"show"}),
+        ("hocket --ver", {"--version"}),
+        ("hocket compare --fi", {"--fidelity"}),
         ("hocket compare all-r", {"all-reduce"}),
         ("hocket compare all-reduce -t dgx1", {"dgx1_v100"}),
         ("hocket compare all-reduce -t my", {"mynet.yml"}),
@@ -43,57 +39,51 @@ def completed(line: str, folder: Path) -> set[str]:
         ("hocket train resnet5", {"resnet50"}),
         ("hocket train resnet50 --npu a1", {"a100"}),
         ("hocket topology show dgx1", {"dgx1_v100"}),
+        ("hocket export plan.parquet --to ms", set()),
+        ("hocket agent --con", set()),
     ],
 )
-def test_names_are_completed(line: str, names: set[str], tmp_path: Path) -> None:
-    (tmp_path / "mynet.yml").write_text("")
-    assert names <= completed(line, tmp_path)
+def test_names_are_completed(line: str, names: set[str]) -> None:
+    *words, last = line.split()[1:]
+    assert names <= set(complete.completed(words, last))
 
 
-def leaves() -> list[tuple[str, Any]]:
-    found = []
-    for each in COMMANDS:
-        made = _made(each)
-        under = getattr(made, "commands", None)
-        if under is None:
-            found.append((each.name, made))
-        for name, one in (under or {}).items():
-            found.append((f"{each.name} {name}", getattr(one, "real", one)))
-    return found
-
-
-@pytest.mark.parametrize(("command", "made"), leaves(), ids=lambda each: str(each)[:20])
-def test_bash_is_answered_as_typer_would(
-    command: str, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yml").write_text("")
-    words = command.split()
-    arguments = [each for each in made.params if each.param_type_name == "argument"]
-    for param in made.params:
-        asked = [each.value for each in param.shell_complete(None, "")]
-        if param.param_type_name == "argument":
-            if param is arguments[0]:
-                assert (complete.completed(words, "") or []) == asked
+def test_every_value_can_be_completed() -> None:
+    for path, command in leaves(COMMANDS, ""):
+        words = path.split()
+        if command.is_program:
             continue
-        for name in param.opts:
-            assert (complete.completed([*words, "x", name], "") or []) == asked, name
-    assert complete.completed(words, "-") is None
+        for param in Call(path, command.place).params:
+            if param.told.complete is not None:
+                before = [*words, *list(param.words)[:1]]
+                assert complete.completed(before, "") == param.told.complete("")
 
 
-def test_bash_needs_no_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "import sys; from hocket.cli import run; run([]); print('typer' in sys.modules)"
-    for line, loads in (
-        ("hocket compare all-reduce -t dgx1", False),
-        ("hocket compare --fi", True),
-    ):
-        env = {
-            **os.environ,
-            "_HOCKET_COMPLETE": "complete_bash",
-            "COMP_WORDS": line,
-            "COMP_CWORD": str(line.count(" ")),
-        }
-        argv = [sys.executable, "-c", code]
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
-        assert done.stdout.split()[0] == ("--fidelity" if loads else "dgx1_v100")
-        assert loads or done.stdout.split()[-1] == "False"
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_how(hocket: Hocket, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    home = Path("home")
+    monkeypatch.setattr(Path, "home", lambda: home)
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
+    script = hocket("--show-completion").out
+    assert "_HOCKET_COMPLETE" in script
+    for _ in range(2):
+        assert hocket("--install-completion").code == 0
+    (file,) = (each for each in home.rglob("*") if each.is_file())
+    assert file.read_text().count("--show-completion") == 1
+    monkeypatch.setenv("SHELL", "/bin/ksh")
+    assert hocket("--show-completion").code == 2
+
+
+def test_bash_asks_and_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "hocket").write_text(
+        f"#!/bin/sh\nexec {sys.executable} -c 'from hocket.cli import main; main()' \"$@\"\n"
+    )
+    (tmp_path / "hocket").chmod(0o755)
+    script = complete.script("bash") + (
+        "\nCOMP_WORDS=(hocket compare all-reduce -t dgx1); COMP_CWORD=4"
+        "\n_hocket_completion hocket; echo ${COMPREPLY[*]}"
+    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    argv, env = ["bash", "-c", script], {**os.environ, "PATH": path}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["dgx1_v100"]

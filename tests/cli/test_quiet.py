@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from hocket.cli.commands import COMMANDS
 from hocket.cli.compare_training import Networks
 
 from .conftest import Hocket
@@ -34,22 +33,6 @@ def test_quiet_leaves_notes_out(hocket: Hocket, argv: tuple[str, ...], note: str
         assert note in told.out
         assert note not in quiet.out
     assert hocket(*argv).out == told.out, "quiet once is not quiet for ever"
-
-
-def test_every_command_can_be_quiet(hocket: Hocket) -> None:
-    for each in COMMANDS:
-        for one in each.commands or (each,):
-            words = [each.name] if one is each else [each.name, one.name]
-            if not one.is_program and one.name not in (
-                "advise",
-                "nccl",
-                "sweep",
-                "testbed",
-                "topology",
-                "workload",
-                "trace",
-            ):
-                assert "--quiet" in hocket(*words, "--help").out
 
 
 def test_verbose_says_more(hocket: Hocket) -> None:

@@ -34,11 +34,11 @@ def run(argv: Sequence[str]) -> int:
 
         print(f"hocket {__version__}")
         return 0
-    if os.environ.get("_HOCKET_COMPLETE") == "complete_bash":
-        from hocket.cli.complete import answered
+    if "_HOCKET_COMPLETE" in os.environ:
+        from hocket.cli.complete import answer
 
-        if answered():
-            return 0
+        answer()
+        return 0
     from hocket.cli.app import run
 
     return run(argv)

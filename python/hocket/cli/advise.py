@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.cli.form import Form, Rows
-from hocket.cli.groups import Nodes, Sizes, grouped
+from hocket.cli.groups import Nodes, Sizes
 from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
@@ -27,16 +26,7 @@ if TYPE_CHECKING:
 
 _EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
 
-advise = typer.Typer(
-    name="advise",
-    help="Say what limits a network, and what failures cost.",
-    no_args_is_help=True,
-    epilog=_EXAMPLE,
-)
 
-
-@advise.command("dims", epilog=_EXAMPLE)
-@grouped
 def dims(
     *,
     topology: options.TopologyText,
@@ -44,7 +34,10 @@ def dims(
     latency: options.LatencyText = None,
     form: Form,
 ) -> None:
-    """Say which dimensions have just enough, too much or too little bandwidth for the others."""
+    """Say which dimensions have just enough, too much or too little bandwidth for the others.
+
+    For example: hocket advise dims --topology themis-3d-fc-ring-sw
+    """
     advice = advise_dimensions(options.read_topology(topology, bandwidth, latency, None))
     if form.prints("advice", advice.to_dict, lambda: advice):
         return
@@ -90,11 +83,6 @@ class Planning:
         return PlanOptions(chunks=self.chunks, routing=self.routing, cache=self.cache)
 
 
-@advise.command(
-    "failures",
-    epilog="For example: hocket advise failures all-reduce -t dgx1_v100 -s 256MB -a greedy",
-)
-@grouped
 def failures(
     kind: options.Kind,
     *,
@@ -104,14 +92,17 @@ def failures(
     planning: Planning,
     part: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--part",
             help="Kind of part that may fail: link, switch or npu; may be repeated; default: all.",
         ),
     ] = None,
     form: Form,
 ) -> None:
-    """Rank every single failure, of links, switches and NPUs, by what it costs a collective."""
+    """Rank every single failure, of links, switches and NPUs, by what it costs a collective.
+
+    For example: hocket advise failures all-reduce -t dgx1_v100 -s 256MB -a greedy
+    """
     spec = network.spec()
     options.check_size(spec, kind, algorithm or None, planning.chunks, npus=None)
     parts = [options.choice("--part", each, ("link", "switch", "npu")) for each in part or []]

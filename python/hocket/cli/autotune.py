@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from hocket.cli import complete, options
-from hocket.cli.groups import grouped
+from hocket.cli.command import Option
 from hocket.cli.numbers import TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.collectives.custom import is_file
@@ -30,21 +28,21 @@ class Where:
 
     np: Annotated[
         int | None,
-        typer.Option("--np", "-n", help="How many ranks; by default the NPUs of the topology."),
+        Option("--np", "-n", help="How many ranks; by default the NPUs of the topology."),
     ] = None
     topology: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--topology",
             "-t",
             metavar="NETWORK",
-            autocompletion=complete.topologies,
+            complete=complete.topologies,
             help="Where plans are made and predicted; by default all ranks reach each other equally well.",
         ),
     ] = None
     sizes: Annotated[
         str,
-        typer.Option("--sizes", metavar="SIZES", help="Bytes of the whole vector, as 1K:64M:x8."),
+        Option("--sizes", metavar="SIZES", help="Bytes of the whole vector, as 1K:64M:x8."),
     ] = "1K:64M:x8"
 
 
@@ -56,31 +54,30 @@ class How:
 
     measure: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--measure",
             help="Run the most promising between processes of this machine, in turns; otherwise the "
             "prediction decides.",
         ),
     ] = False
     rounds: Annotated[
-        int, typer.Option("--rounds", help="How often each is timed; the median counts.")
+        int, Option("--rounds", help="How often each is timed; the median counts.")
     ] = 7
     candidates: Annotated[
         int,
-        typer.Option("--candidates", help="How many of the best predictions are measured."),
+        Option("--candidates", help="How many of the best predictions are measured."),
     ] = 4
     tolerance: Annotated[
         float,
-        typer.Option(
+        Option(
             "--tolerance",
             help="By what share a plan must be quicker than what runs without a table to be picked.",
         ),
     ] = 0.03
-    dtype: Annotated[str, typer.Option("--dtype", help="Type of the numbers.")] = "float32"
-    op: Annotated[str, typer.Option("--op", help="sum, product, min or max.")] = "sum"
+    dtype: Annotated[str, Option("--dtype", help="Type of the numbers.")] = "float32"
+    op: Annotated[str, Option("--op", help="sum, product, min or max.")] = "sum"
 
 
-@grouped
 def autotune(
     kind: options.Kind = "all-reduce",
     *,
@@ -89,7 +86,7 @@ def autotune(
     how: How,
     output: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--output",
             "-o",
             help="Write the table to this .json file, beside what it has for other collectives and "
@@ -98,7 +95,10 @@ def autotune(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Find the plan for each size, by prediction or measurement, and keep a table of them."""
+    """Find the plan for each size, by prediction or measurement, and keep a table of them.
+
+    For example: hocket autotune --np 4 --measure  ·  hocket autotune -t mesh:2x2 -o table.json
+    """
     from hocket.runtime.options import MeasureOptions
     from hocket.runtime.table import PlanTable
     from hocket.tuning.options import TuneOptions

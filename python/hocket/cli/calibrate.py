@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from hocket.cli import options
+from hocket.cli.command import Argument, Option
 from hocket.cli.numbers import percent
 from hocket.cli.table import Table
 from hocket.errors import SpecError
@@ -38,7 +38,7 @@ from hocket.units import counted
 def calibrate(
     measured: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="MEASURED...",
             help="Tables (.csv) of sweeps, or what nccl-tests or rccl-tests printed.",
         ),
@@ -47,13 +47,11 @@ def calibrate(
     topology: options.TopologyText,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output", "-o", help="Write the topology with its profile to this .yml file."
-        ),
+        Option("--output", "-o", help="Write the topology with its profile to this .yml file."),
     ] = None,
     prior: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--prior",
             metavar="PROFILE",
             help="Start from this shipped profile, or that of this file, where data is scarce.",
@@ -61,11 +59,14 @@ def calibrate(
     ] = None,
     in_place: Annotated[
         bool,
-        typer.Option("--in-place", help="Fit the times in place; by default those out of place."),
+        Option("--in-place", help="Fit the times in place; by default those out of place."),
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Fit what real runs cost on a machine to sweeps measured there, and write its topology with it."""
+    """Fit what real runs cost on a machine to sweeps measured there, and write its topology with it.
+
+    For example: hocket calibrate nccl-tests.txt --topology dgx_a100_1box -o mine.yml
+    """
     spec = options.read_spec(topology, None, None, None)
     for line in spec.assumed:
         options.aside(f"{spec.name}: {line}")

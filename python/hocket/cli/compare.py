@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hocket import _core
 from hocket.cli import options
 from hocket.cli.certificate import RATE_ONLY
+from hocket.cli.command import Option
 from hocket.cli.form import Form, Rows
-from hocket.cli.groups import Nodes, Search, Simulation, Tasks, grouped
+from hocket.cli.groups import Nodes, Search, Simulation, Tasks
 from hocket.cli.numbers import RATES, SIZES, TIMES, common, percent, share_of
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.comparison.compare import Comparison, Entry
@@ -42,7 +41,7 @@ class Shown(Form):
     plot: options.Plot = None
     why: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--why",
             "--verbose",
             "-v",
@@ -51,7 +50,6 @@ class Shown(Form):
     ] = False
 
 
-@grouped
 def compare(
     kind: options.Kind = "all-reduce",
     *,
@@ -62,7 +60,12 @@ def compare(
     simulation: Simulation,
     output: Shown,
 ) -> None:
-    """Plan, prove and simulate a collective with every algorithm that applies, fastest first."""
+    """Plan, prove and simulate a collective with every algorithm that applies, fastest first.
+
+    For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB --failed gpu0,gpu1  ·
+    hocket compare all-gather --topology mesh:9x9 --bandwidth "25 GB/s" --latency "21 ns" --size
+    64MB --plot mesh.png
+    """
     fidelity = simulation.transfers()
     planning = search.planning(simulation.latency_model)
     spec = network.spec()

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import typer
-
 from hocket._checks import did_you_mean, whole
 from hocket.cli import complete, options
+from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
-from hocket.cli.groups import grouped
 from hocket.cli.numbers import TIMES, percent, significant
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.cli.training_groups import Training
@@ -29,34 +27,34 @@ if TYPE_CHECKING:
 
 Model = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="MODEL",
-        autocompletion=complete.models,
+        complete=complete.models,
         help="A shipped workload (see `hocket workload list`) or a file.",
     ),
 ]
 Topologies = Annotated[
     list[str],
-    typer.Option(
+    Option(
         "--topology",
         "-t",
-        autocompletion=complete.topologies,
+        complete=complete.topologies,
         help="A network, as in `hocket compare`; may be repeated to compare several.",
     ),
 ]
 Algorithms = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--algorithm",
         "-a",
-        autocompletion=complete.algorithms,
+        complete=complete.algorithms,
         help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; may "
         "be repeated; default: several that apply.",
     ),
 ]
 Parallels = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--parallel",
         "-p",
         help="How the model is distributed, such as dp=64,tp=16; may be repeated; default: a replica on "
@@ -65,7 +63,7 @@ Parallels = Annotated[
 ]
 SearchFor = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--search",
         help="Compare the N splits dp x tp x pp that are fastest with ideal collectives, "
         "instead of --parallel.",
@@ -73,7 +71,7 @@ SearchFor = Annotated[
 ]
 Batch = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--batch", help="Samples of all replicas together in an iteration, instead of --samples."
     ),
 ]
@@ -123,7 +121,7 @@ class Ranking(Form):
     plot: options.Plot = None
     all_algorithms: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--all-algorithms",
             "--verbose",
             "-v",
@@ -132,7 +130,7 @@ class Ranking(Form):
     ] = False
     baseline: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--baseline",
             metavar="NETWORK",
             help="Show how many times as fast the other networks are as this one, named as in the table.",
@@ -140,7 +138,6 @@ class Ranking(Form):
     ] = None
 
 
-@grouped
 def compare_training(
     model: Model,
     *,
@@ -149,7 +146,11 @@ def compare_training(
     given: Training,
     output: Ranking,
 ) -> None:
-    """Compare training on networks, with several ways to distribute the model and several algorithms."""
+    """Compare training on networks, with several ways to distribute the model and several algorithms.
+
+    For example: hocket compare-training resnet152 --topology themis-3d-homo  ·  hocket
+    compare-training transformer -t themis-3d-homo -t themis-3d-hetero --search 4
+    """
     built = networks.build()
     if combinations.parallel and combinations.search is not None:
         raise SpecError("--search", "tries all splits", "leave --parallel out")

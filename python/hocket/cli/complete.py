@@ -1,15 +1,97 @@
-"""What a shell completes: names of closed lists, each read when it is asked for.
-
-In bash, values are completed without the command line itself, which takes longer to import than to answer.
-"""
+"""What a shell completes: commands, options, and the values of those that are names of a closed list."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
+from hocket.errors import SpecError
+
 _FILES = (".yml", ".yaml", ".json", ".xml")
+_FISH = """\
+complete -c hocket -f -a "(set -l w (commandline -cpo) (commandline -ct); env _HOCKET_COMPLETE=1 \
+COMP_WORDS=(string join ' ' -- $w) COMP_CWORD=(math (count $w) - 1) hocket)"
+"""
+_BASH = """\
+_hocket_completion() {
+    local IFS=$'\\n'
+    COMPREPLY=( $(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD _HOCKET_COMPLETE=1 "$1") )
+}
+complete -o default -F _hocket_completion hocket
+"""
+_SCRIPTS = {
+    "bash": _BASH,
+    "zsh": f"autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n{_BASH}",
+    "fish": _FISH,
+}
+"""What makes a shell ask, by shell."""
+_SETTINGS = {"bash": ".bashrc", "zsh": ".zshrc", "fish": ".config/fish/config.fish"}
+
+
+def script(shell: str | None = None) -> str:
+    """Return what makes a shell complete, by default the one that is used."""
+    shell = shell or Path(os.environ.get("SHELL", "bash")).name
+    if shell not in _SCRIPTS:
+        raise SpecError("--show-completion", f"{shell} is not completed", "name bash, zsh or fish")
+    return _SCRIPTS[shell].rstrip()
+
+
+def install() -> str:
+    """Have the user's shell complete from now on, and say where that is written."""
+    shell = Path(os.environ.get("SHELL", "bash")).name
+    script(shell)
+    line = f"hocket --show-completion {shell} | source"
+    if shell != "fish":
+        line = f'eval "$(hocket --show-completion {shell})"'
+    file = Path.home() / _SETTINGS[shell]
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    if line not in before:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{before}\n{line}\n", encoding="utf-8")
+    return f"{file}: {line}; open a new shell"
+
+
+def answer() -> None:
+    """Print what a shell asks for."""
+    text, number = os.environ.get("COMP_WORDS", ""), os.environ.get("COMP_CWORD", "")
+    words = text.split()
+    last = int(number) if number.isdecimal() else len(words)
+    print("\n".join(completed(words[1:last], words[last] if last < len(words) else "")))
+
+
+def completed(words: list[str], incomplete: str) -> list[str]:
+    """Complete a command, an option, or the value of an option or an argument.
+
+    Parameters
+    ----------
+    words
+        What stands before it, without the program.
+    incomplete
+        What is typed of it.
+    """
+    from hocket.cli.command import Call, Command
+    from hocket.cli.commands import COMMANDS, ROOT_OPTIONS
+
+    command, rest = Command(commands=COMMANDS), list(words)
+    while rest and rest[0] in command.commands:
+        command = command.under(rest.pop(0))
+    if command.commands and not rest and not incomplete.startswith("-"):
+        return _starting(command.commands, incomplete)
+    if command.is_program or not command.place:
+        names = (name for each in ROOT_OPTIONS for name in each.split(", "))
+        return _starting(names, incomplete) if not words else []
+    mode, place = command.mode(rest)
+    call = Call("", place, mode)
+    if incomplete.startswith("-"):
+        return _starting([*call.options, *command.modes], incomplete)
+    option = call.options.get(rest[-1]) if rest else None
+    if option is None or option.is_flag:
+        plain = sum(not each.startswith("-") for each in rest)
+        option = next(iter(call.arguments[plain : plain + 1] or call.arguments[-1:]), None)
+        if option is None or (plain >= len(call.arguments) and not option.is_many):
+            return []
+    return option.told.complete(incomplete) if option.told.complete else []
 
 
 def _starting(names: Iterable[str], incomplete: str) -> list[str]:
@@ -67,87 +149,6 @@ def routings(incomplete: str) -> list[str]:
     from hocket.plans.synthesis.options import ROUTINGS
 
     return _starting(ROUTINGS, incomplete)
-
-
-_OPTIONS: dict[str, Callable[[str], list[str]]] = {
-    "--topology": topologies,
-    "-t": topologies,
-    "--algorithm": algorithms,
-    "-a": algorithms,
-    "--npu": devices,
-    "--fidelity": fidelities,
-    "--routing": routings,
-}
-"""By option."""
-_OTHERS: dict[tuple[str, str], Callable[[str], list[str]] | None] = {
-    ("simulate", "--fidelity"): all_fidelities,
-    ("trace run", "--npu"): None,
-    ("check", "--topology"): None,
-    ("check", "-t"): None,
-    ("export", "--topology"): None,
-    ("export", "-t"): None,
-    ("run", "--collective"): collectives,
-    ("testbed run", "--collective"): collectives,
-    ("testbed run-clos", "--collective"): collectives,
-    ("design", "--workload"): models,
-}
-"""Where an option of a command is another; None where nothing is completed."""
-_ARGUMENTS: dict[str, Callable[[str], list[str]]] = {
-    "compare": collectives,
-    "design": collectives,
-    "pareto": collectives,
-    "plan": collectives,
-    "predict": collectives,
-    "nccl predict": collectives,
-    "advise failures": collectives,
-    "autotune": collectives,
-    "testbed run": algorithms,
-    "testbed run-clos": algorithms,
-    "train": models,
-    "predict-training": models,
-    "compare-training": models,
-    "topology show": topologies,
-    "topology draw": topologies,
-    "topology export": topologies,
-    "workload show": models,
-}
-"""The first argument, by command."""
-_GROUPS = ("advise", "nccl", "topology", "workload", "trace", "reproduce", "sweep", "testbed")
-
-
-def completed(words: list[str], incomplete: str) -> list[str] | None:
-    """Complete the value of an option or the first argument; None for all else.
-
-    Parameters
-    ----------
-    words
-        What stands before it, without the program.
-    incomplete
-        What is typed of it.
-    """
-    command = " ".join(words[:2] if words[:1] and words[0] in _GROUPS else words[:1])
-    rest = words[command.count(" ") + 1 :]
-    if not words or incomplete.startswith("-"):
-        return None
-    if not rest:
-        complete = _ARGUMENTS.get(command)
-    else:
-        complete = _OTHERS.get((command, rest[-1]), _OPTIONS.get(rest[-1]))
-    return None if complete is None else complete(incomplete)
-
-
-def answered() -> bool:
-    """Print what bash asks for, where that needs no command, and say whether it was."""
-    text, number = os.environ.get("COMP_WORDS", ""), os.environ.get("COMP_CWORD", "")
-    if not number.isdecimal() or any(mark in text for mark in "'\"\\"):
-        return False
-    words = text.split()
-    last = int(number)
-    found = completed(words[1:last], words[last] if last < len(words) else "")
-    if found is None:
-        return False
-    print("\n".join(found))
-    return True
 
 
 def _files(incomplete: str) -> list[str]:

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import typer
-
 from hocket.cli import complete, options
+from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
-from hocket.cli.groups import grouped
 from hocket.cli.numbers import TIMES, percent, significant
 from hocket.cli.table import NEVER, Table
 from hocket.errors import SpecError
@@ -35,7 +33,7 @@ class Candidates:
 
     kinds: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--kinds",
             metavar="KIND,...",
             help="Kinds of dimensions: Ring, FullyConnected, Switch; and clos, two or three levels of "
@@ -43,33 +41,33 @@ class Candidates:
         ),
     ] = None
     dimensions: Annotated[
-        int, typer.Option("--dimensions", help="Largest number of dimensions of a product.")
+        int, Option("--dimensions", help="Largest number of dimensions of a product.")
     ] = 3
     steps: Annotated[
         int,
-        typer.Option(
+        Option(
             "--steps",
             help="Number of equal parts of the budget for bandwidth that are shared out among dimensions.",
         ),
     ] = 4
     oversubscription: Annotated[
         str,
-        typer.Option(
+        Option(
             "--oversubscription",
             metavar="RATIO,...",
             help="Of a Clos: bandwidth below a ToR for that above it.",
         ),
     ] = "1,2,4"
     link_latency: Annotated[
-        str, typer.Option("--latency", help='Latency of each link, such as "700 ns".')
+        str, Option("--latency", help='Latency of each link, such as "700 ns".')
     ] = "700 ns"
     max_bandwidth: Annotated[
         str | None,
-        typer.Option("--max-bandwidth", help='Largest bandwidth of a link, such as "50 GB/s".'),
+        Option("--max-bandwidth", help='Largest bandwidth of a link, such as "50 GB/s".'),
     ] = None
     levels: Annotated[
         str,
-        typer.Option(
+        Option(
             "--levels",
             metavar="SHARE,...",
             help="Shares of the budget that are searched too, for the front of time and cost.",
@@ -77,9 +75,7 @@ class Candidates:
     ] = "0.25,0.5"
     most_evaluated: Annotated[
         int,
-        typer.Option(
-            "--most", help="Largest number of candidates that are planned for, at each level."
-        ),
+        Option("--most", help="Largest number of candidates that are planned for, at each level."),
     ] = 400
 
 
@@ -89,17 +85,13 @@ class Bought:
 
     panel: ClassVar[str] = "Network"
 
-    npus: Annotated[
-        int, typer.Option("--npus", "-n", help="Number of NPUs that the network joins.")
-    ]
+    npus: Annotated[int, Option("--npus", "-n", help="Number of NPUs that the network joins.")]
     budget: Annotated[
         float,
-        typer.Option(
-            "--budget", "-b", help="What the network may cost, in the units of the prices."
-        ),
+        Option("--budget", "-b", help="What the network may cost, in the units of the prices."),
     ]
     costs: Annotated[
-        str, typer.Option("--costs", help="A .yml file that says what links and switches cost.")
+        str, Option("--costs", help="A .yml file that says what links and switches cost.")
     ]
 
 
@@ -111,35 +103,35 @@ class Trained:
 
     workload: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--workload",
             metavar="MODEL",
-            autocompletion=complete.models,
+            complete=complete.models,
             help="A shipped workload or a file: the time is that of its training iteration.",
         ),
     ] = None
     parallel: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--parallel",
             "-p",
             help="How the model is distributed, such as dp=8,tp=2; default: a replica on each NPU.",
         ),
     ] = None
     samples: Annotated[
-        int | None, typer.Option("--samples", help="Samples of each replica; default: 32.")
+        int | None, Option("--samples", help="Samples of each replica; default: 32.")
     ] = None
     npu: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--npu",
-            autocompletion=complete.devices,
+            complete=complete.devices,
             help="Accelerator that computes, such as h100; default: a100.",
         ),
     ] = None
     recompute: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--recompute", help="Compute forward passes again in the backward pass, to save memory."
         ),
     ] = False
@@ -151,17 +143,16 @@ class Written(Form):
 
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Write the best network to this .yml topology file."),
+        Option("--output", "-o", help="Write the best network to this .yml topology file."),
     ] = None
 
 
-@grouped
 def design(
     kind: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="COLLECTIVE",
-            autocompletion=complete.collectives,
+            complete=complete.collectives,
             help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all.",
         ),
     ] = "all-reduce",
@@ -173,11 +164,15 @@ def design(
     candidates: Candidates,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", "-w", help="Number of processes; default: one for each core."),
+        Option("--workers", "-w", help="Number of processes; default: one for each core."),
     ] = None,
     output: Written,
 ) -> None:
-    """Find the network for a budget on which a collective or a training iteration takes the least time."""
+    """Find the network for a budget on which a collective or a training iteration takes the least time.
+
+    For example: hocket design all-reduce --npus 16 --size 64MB --costs prices.yml --budget 9000
+    -o best.yml
+    """
     from hocket.sweeps.design import design_network
     from hocket.topology.costs import costs_from_file
 

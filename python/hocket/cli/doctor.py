@@ -8,7 +8,10 @@ from hocket.installation.parts import examine
 
 
 def doctor(*, json: options.Json = False) -> None:
-    """Say what is installed here, what is missing of what hocket may use, and how to get it."""
+    """Say what is installed here, what is missing of what hocket may use, and how to get it.
+
+    For example: hocket doctor
+    """
     found = examine()
     if json:
         options.print_result("installation", found.to_dict())

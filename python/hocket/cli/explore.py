@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hocket.cli import options
-from hocket.cli.groups import Simulation, grouped
+from hocket.cli.command import Argument, Option
+from hocket.cli.groups import Simulation
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.files.raw import check_json, read_bytes
@@ -22,7 +21,7 @@ from hocket.units import shown
 
 Files = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="FILE...",
         help="A plan or a run, as `hocket plan -o` and `simulate -o` write them, or several, which are "
         "shown beside one another on one clock; what `hocket compare --json`, `train --json` or "
@@ -31,21 +30,24 @@ Files = Annotated[
 ]
 Titles = Annotated[
     list[str] | None,
-    typer.Option("--title", help="What a file is called on the page; once for each."),
+    Option("--title", help="What a file is called on the page; once for each."),
 ]
 _SWEEPS = ("hocket.comparison", "hocket.comparisons")
 _LANES = ("hocket.training-run", "hocket.cluster-run", "hocket.cluster-runs")
 
 
-@grouped
 def explore(
     files: Files,
     *,
     simulation: Simulation,
-    file: Annotated[str, typer.Option("--output", "-o", help="Write the page to this .html file.")],
+    file: Annotated[str, Option("--output", "-o", help="Write the page to this .html file.")],
     titles: Titles = None,
 ) -> None:
-    """Write a page for any browser: plans that move over networks, sweeps, iterations or jobs."""
+    """Write a page for any browser: plans that move over networks, sweeps, iterations or jobs.
+
+    For example: hocket explore plan.parquet -o page.html  ·  hocket explore a.parquet b.parquet
+    -o both.html
+    """
     target = Path(file)
     check_target(target)
     if any(target.resolve() == Path(each).resolve() for each in files):

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-import typer
-
 from hocket.cli import complete, options
-from hocket.cli.groups import grouped
+from hocket.cli.command import Argument, Option
 from hocket.cli.plan import describe
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
@@ -23,11 +21,11 @@ from hocket.units import format_size, parse_size
 
 File = Annotated[
     str,
-    typer.Argument(metavar="FILE", help="A file of a runtime; its kind is found by its contents."),
+    Argument(metavar="FILE", help="A file of a runtime; its kind is found by its contents."),
 ]
 PerMessage = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--chunks-per-message",
         help="Of programs: chunks that fit one message of a connection; with 1, the default, the check "
         "holds for any message size.",
@@ -35,7 +33,7 @@ PerMessage = Annotated[
 ]
 Dump = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--topology",
         "-t",
         help="Of nccl-graph: the dump of the machine (NCCL_TOPO_DUMP_FILE).",
@@ -43,7 +41,7 @@ Dump = Annotated[
 ]
 LikeNodes = Annotated[
     int | None,
-    typer.Option("--nodes", help="Of nccl-graph: how many nodes are like the one of the dump."),
+    Option("--nodes", help="Of nccl-graph: how many nodes are like the one of the dump."),
 ]
 _SHOWN = 10
 
@@ -56,32 +54,28 @@ class Lowering:
 
     protocol: Annotated[
         str | None,
-        typer.Option("--protocol", help="Simple (the default), LL or, for msccl, LL128."),
+        Option("--protocol", help="Simple (the default), LL or, for msccl, LL128."),
     ] = None
     channels: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--channels",
             help="Channels over which chunks are spread; by default the fewest that a runtime loads.",
         ),
     ] = None
     instances: Annotated[
         int | None,
-        typer.Option(
-            "--instances", help="Parts that each chunk is cut into, on channels of their own."
-        ),
+        Option("--instances", help="Parts that each chunk is cut into, on channels of their own."),
     ] = None
     in_place: Annotated[
         bool | None,
-        typer.Option(
-            "--in-place/--out-of-place", help="For which calls; in place, but for all-to-all."
-        ),
+        Option("--in-place/--out-of-place", help="For which calls; in place, but for all-to-all."),
     ] = None
     min_size: Annotated[
-        str | None, typer.Option("--min-size", help="Smallest size for which it may be used.")
+        str | None, Option("--min-size", help="Smallest size for which it may be used.")
     ] = None
     max_size: Annotated[
-        str | None, typer.Option("--max-size", help="Largest size for which it may be used.")
+        str | None, Option("--max-size", help="Largest size for which it may be used.")
     ] = None
 
 
@@ -95,14 +89,14 @@ class OfNccl:
     nodes: LikeNodes = None
     profile: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--profile",
             help="Of nccl-tuner: a profile by which sizes are predicted; by default NCCL's own model.",
         ),
     ] = None
     measured: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--measured",
             metavar="FILE",
             help="Of nccl-tuner: a table (.csv) of sweeps with the columns algo and proto, which say what "
@@ -115,21 +109,21 @@ def _size(option: str, text: str | None) -> int | None:
     return None if text is None else parse_size(text, field=option)
 
 
-@grouped
 def export(
     plan: Annotated[
-        str, typer.Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
+        str, Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
     ],
     *,
-    to: Annotated[str, typer.Option("--to", metavar="KIND", help=f"{', '.join(EXPORTED)}.")],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
-    ],
+    to: Annotated[str, Option("--to", metavar="KIND", help=f"{', '.join(EXPORTED)}.")],
+    output: Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write.")],
     lowering: Lowering,
     of_nccl: OfNccl,
     json: options.Json = False,
 ) -> None:
-    """Prove a plan and write it as a file of a runtime."""
+    """Prove a plan and write it as a file of a runtime.
+
+    For example: hocket export plan.parquet --to msccl -o plan.xml
+    """
     given = ExportOptions(
         protocol=lowering.protocol,
         channels=lowering.channels,
@@ -163,7 +157,7 @@ def check(
     *,
     run: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--run",
             help="Of programs: run it on integers, a small one in every order, and compare the results.",
         ),
@@ -173,7 +167,10 @@ def check(
     nodes: LikeNodes = None,
     json: options.Json = False,
 ) -> int | None:
-    """Judge a file of a runtime: its rules, deadlocks, races and results; exit code 1 if it is wrong."""
+    """Judge a file of a runtime: its rules, deadlocks, races and results; exit code 1 if it is wrong.
+
+    For example: hocket check plan.xml
+    """
     found = _checked(file, CheckOptions(chunks_per_message, run, topology, nodes))
     if json:
         options.print_result("checked-file", found.to_dict())
@@ -206,43 +203,39 @@ class Reading:
 
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="PLAN", help="The plan file to write; needs -t."),
+        Option("--output", "-o", metavar="PLAN", help="The plan file to write; needs -t."),
     ] = None
     topology: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--topology",
             "-t",
-            autocompletion=complete.topologies,
+            complete=complete.topologies,
             help="The network that the file is for; of graphs of NCCL the dump of the machine.",
         ),
     ] = None
     size: Annotated[
         str | None,
-        typer.Option(
-            "--size", "-s", help="Of the data; 64 MiB, or the nearest that the file is for."
-        ),
+        Option("--size", "-s", help="Of the data; 64 MiB, or the nearest that the file is for."),
     ] = None
     npus: Annotated[
         str | None,
-        typer.Option(
-            "--npus", help="Of programs: the NPU of each rank, as 0-3,8-11; all, in order."
-        ),
+        Option("--npus", help="Of programs: the NPU of each rank, as 0-3,8-11; all, in order."),
     ] = None
     through_npus: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--through-npus",
             help="Of programs: messages may pass other NPUs on their way, as on a torus.",
         ),
     ] = None
     collective: Annotated[
         str | None,
-        typer.Option("--collective", help="Of graphs of NCCL: what is done; an all-reduce."),
+        Option("--collective", help="Of graphs of NCCL: what is done; an all-reduce."),
     ] = None
     graph: Annotated[
         str | None,
-        typer.Option("--graph", help="Of graphs of NCCL: ring, tree or nvls; what NCCL picks."),
+        Option("--graph", help="Of graphs of NCCL: ring, tree or nvls; what NCCL picks."),
     ] = None
     nodes: LikeNodes = None
 
@@ -258,9 +251,11 @@ class Reading:
         )
 
 
-@grouped
 def import_(file: File, *, reading: Reading, json: options.Json = False) -> None:
-    """Read a file of a runtime as a plan, or say what it is."""
+    """Read a file of a runtime as a plan, or say what it is.
+
+    For example: hocket import plan.xml -t dgx1_v100 -o plan.parquet
+    """
     given, output, topology = reading.options(), reading.output, reading.topology
     if output is None:
         if topology is not None or given != ImportOptions():

@@ -5,16 +5,12 @@ Help shows each group in a panel of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, ClassVar, cast, get_args, get_origin, get_type_hints
-
-import typer
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, cast
 
 from hocket import _core
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_file, load_collective
 from hocket.collectives.sweep import sizes_of
@@ -34,48 +30,6 @@ from hocket.topology.spec import TopologySpec
 from hocket.units import shown
 
 _PACKETS = "Packet fidelity"
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that has the options of its groups as options of its own."""
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[Parameter] = []
-    groups: dict[str, type] = {}
-    for each in signature(command).parameters.values():
-        kind = hints[each.name]
-        if is_dataclass(kind):
-            groups[each.name] = cast(type, kind)
-            parameters += _of_group(cast(type, kind))
-        else:
-            parameters.append(each.replace(annotation=hints[each.name]))
-
-    def run(**given: Any) -> None:
-        made = {
-            name: group(**{each.name: given.pop(each.name) for each in fields(group)})
-            for name, group in groups.items()
-        }
-        command(**given, **made)
-
-    parameters.sort(key=lambda each: each.kind)
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
-
-
-def _of_group(group: type) -> list[Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    found = []
-    for each in fields(group):
-        hint = hints[each.name]
-        if get_origin(hint) is Annotated:
-            plain, option = get_args(hint)
-            option = copy(option)
-            option.rich_help_panel = option.rich_help_panel or getattr(group, "panel", None)
-            hint = Annotated[plain, option]
-        default = Parameter.empty if each.default is MISSING else each.default
-        found.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint))
-    return found
 
 
 @dataclass(frozen=True)
@@ -196,8 +150,9 @@ class Search:
     chunks: options.Chunks = None
     chunk_size: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--chunk-size",
+            rare=True,
             help='Bytes of each part of the data, such as "96 KiB", instead of --chunks.',
         ),
     ] = None
@@ -207,20 +162,25 @@ class Search:
     unwind: options.Unwind = None
     trials: Annotated[
         int | None,
-        typer.Option(
-            "--trials", help="Largest number of random trials of a synthesizer; default: 64."
+        Option(
+            "--trials",
+            rare=True,
+            help="Largest number of random trials of a synthesizer; default: 64.",
         ),
     ] = None
     window: Annotated[
         int | None,
-        typer.Option(
-            "--window", help="For exact: plan N slots at a time, one window after the other."
+        Option(
+            "--window",
+            rare=True,
+            help="For exact: plan N slots at a time, one window after the other.",
         ),
     ] = None
     slot: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--slot",
+            rare=True,
             help='For exact: length of a slot, such as "2.3 us"; default: chosen by hocket.',
         ),
     ] = None
@@ -256,62 +216,66 @@ class Simulation:
     flow_rate: options.FlowRate = None
     preset: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--preset",
+            rare=True,
             help="Preset of all packet options; mcm is a mesh of chiplets at 1 GHz.",
-            rich_help_panel=_PACKETS,
+            panel=_PACKETS,
         ),
     ] = None
     packet_size: Annotated[
         str | None,
-        typer.Option(
-            "--packet-size", help='Bytes of a packet; default: "8192 B".', rich_help_panel=_PACKETS
+        Option(
+            "--packet-size", rare=True, help='Bytes of a packet; default: "8192 B".', panel=_PACKETS
         ),
     ] = None
     flit_size: Annotated[
         str | None,
-        typer.Option(
-            "--flit-size", help='Bytes of a flit; default: "512 B".', rich_help_panel=_PACKETS
-        ),
+        Option("--flit-size", rare=True, help='Bytes of a flit; default: "512 B".', panel=_PACKETS),
     ] = None
     header_flits: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--header-flits",
+            rare=True,
             help="Header flits of each packet; default: 0.",
-            rich_help_panel=_PACKETS,
+            panel=_PACKETS,
         ),
     ] = None
     virtual_channels: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--virtual-channels",
+            rare=True,
             help="Virtual channels of each link; default: 4.",
-            rich_help_panel=_PACKETS,
+            panel=_PACKETS,
         ),
     ] = None
     buffer_flits: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--buffer-flits",
+            rare=True,
             help="Flits in the buffer of each virtual channel; default: 318.",
-            rich_help_panel=_PACKETS,
+            panel=_PACKETS,
         ),
     ] = None
     clock: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--clock",
+            rare=True,
             help='Clock of the routers; default: "1 GHz", or higher for fast links.',
-            rich_help_panel=_PACKETS,
+            panel=_PACKETS,
         ),
     ] = None
     reduction_rate: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--reduction-rate",
+            rare=True,
             help='Rate at which an NPU sums, such as "100 GB/s"; default: sums take no time.',
-            rich_help_panel=_PACKETS,
+            panel=_PACKETS,
         ),
     ] = None
 

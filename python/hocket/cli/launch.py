@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from hocket.cli.command import Argument, Option
 from hocket.errors import SpecError
 
 
 def launch(
     command: Annotated[
         list[str],
-        typer.Argument(help="The program and its arguments, after --.", show_default=False),
+        Argument(metavar="COMMAND", help="The program and its arguments, after --."),
     ],
     *,
     to: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--to",
             help="Whereto it connects, as 10.1.0.1:5201, or 10.1.0.1:5201x4 for four connections; "
             "may be repeated.",
@@ -25,13 +24,16 @@ def launch(
     ] = None,
     agent: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--agent",
             help="The agent's socket; default: HOCKET_AGENT_SOCKET, or /run/hocket/agent.sock.",
         ),
     ] = None,
-) -> None:
-    """Run a program whose connections leave from the ports that the agent gives (Linux, root)."""
+) -> int:
+    """Run a program whose connections leave from the ports that the agent gives (Linux, root).
+
+    For example: hocket launch --to 10.1.0.1:5201 -- iperf3 -c 10.1.0.1
+    """
     from hocket.steering.agent import Agent
     from hocket.steering.cgroup import launch as launched
     from hocket.steering.cgroup import parse_target
@@ -41,6 +43,4 @@ def launch(
             "to", "it is missing", "say whereto the program connects: --to 10.1.0.1:5201"
         )
     targets = [parse_target(each) for each in to]
-    code = launched(command, targets, agent=Agent(agent))
-    if code:
-        raise typer.Exit(code)
+    return launched(command, targets, agent=Agent(agent))

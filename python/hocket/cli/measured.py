@@ -7,10 +7,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-import typer
-
 from hocket.cli import options
-from hocket.cli.groups import Nodes, grouped
+from hocket.cli.command import Argument, Option
+from hocket.cli.groups import Nodes
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.errors import listed
@@ -33,7 +32,7 @@ class Judging:
 
     profile: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--profile",
             metavar="PROFILE",
             help="A shipped profile, or a topology file that has one; by default the network's own.",
@@ -41,31 +40,29 @@ class Judging:
     ] = None
     launch: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--launch",
             help="Kind of program that launched it, of its profile; by default the least sizes tell.",
         ),
     ] = None
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", help="Whose picks are shown, as of `hocket nccl predict --gpu`."),
+        Option("--gpu", help="Whose picks are shown, as of `hocket nccl predict --gpu`."),
     ] = None
     in_place: Annotated[
         bool,
-        typer.Option("--in-place", help="Judge times in place; by default those out of place."),
+        Option("--in-place", help="Judge times in place; by default those out of place."),
     ] = False
     tolerance: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--tolerance",
             help="Share by which times may exceed predictions, such as 0.3; by default by size.",
         ),
     ] = None
     plans: Annotated[
         bool,
-        typer.Option(
-            "--plans/--no-plans", help="Whether the best plans are searched, which takes long."
-        ),
+        Option("--plans/--no-plans", help="Whether the best plans are searched, which takes long."),
     ] = True
 
     def options(self, spec: TopologySpec) -> MeasuredOptions:
@@ -78,15 +75,13 @@ class Judging:
         return MeasuredOptions(**{**own, "profile": used, "gpu": check_gpu(spec, self.gpu)})
 
 
-@grouped
 def measured(
     files: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="FILE...",
             help="Logs of nccl-tests or rccl-tests, tables (.csv), JSON of NCCL Inspector, dumps of Flight "
             "Recorder, or traces of PyTorch's profiler; of a job those of all ranks.",
-            show_default=False,
         ),
     ],
     *,
@@ -95,11 +90,15 @@ def measured(
     time_limit: options.TimeLimit = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Also draw a picture to this .png, .svg or .pdf file."),
+        Option("--output", "-o", help="Also draw a picture to this .png, .svg or .pdf file."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Set what real runs took beside prediction, bound and best plan, and say what is slow."""
+    """Set what real runs took beside prediction, bound and best plan, and say what is slow.
+
+    For example: hocket measured nccl-tests.txt --topology dgx_a100_1box  ·  hocket measured
+    trace-*.json.gz --topology dgx_a100_1box -o measured.png
+    """
     if output is not None:
         from hocket.plot.style import check_picture
 

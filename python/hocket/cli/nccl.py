@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from hocket.cli import options
-from hocket.cli.groups import Nodes, grouped
-from hocket.cli.nccl_audit import audit_files
-from hocket.cli.nccl_graph import graph
-from hocket.cli.nccl_tuner import tuner
+from hocket.cli.command import Option
+from hocket.cli.groups import Nodes
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import Table
 from hocket.errors import listed
@@ -20,20 +16,7 @@ from hocket.nccl.prediction import predict as nccl_predict
 from hocket.topology.build import build_topology
 from hocket.units import format_size, format_time_ps
 
-nccl = typer.Typer(
-    help="Say what NCCL would do and does, and write the files by which it does something else.",
-    no_args_is_help=True,
-    epilog="For example: hocket nccl audit topo.xml graph.xml",
-)
-nccl.command("audit", epilog="For example: hocket nccl audit topo.xml graph.xml")(audit_files)
-nccl.command("graph", epilog="For example: hocket nccl graph topo.xml -o graph.xml")(graph)
-nccl.add_typer(tuner, name="tuner")
 
-
-@nccl.command(
-    epilog="For example: hocket nccl predict all-reduce --topology dgx_a100_2box --size 64MiB"
-)
-@grouped
 def predict(
     kind: options.MeasuredKind = "all-reduce",
     *,
@@ -41,7 +24,7 @@ def predict(
     size: options.Size,
     gpu: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--gpu",
             help="volta, ampere, hopper, blackwell or a compute capability such as sm86; by default "
             "that of the dump or the profile, or the one with such NVLinks. mi250 and mi300x ask RCCL.",
@@ -49,7 +32,7 @@ def predict(
     ] = None,
     cpu: Annotated[
         str,
-        typer.Option(
+        Option(
             "--cpu",
             help="Whose processors the nodes have, where there are several: intel, amd (EPYC), other or "
             "mixed.",
@@ -57,7 +40,10 @@ def predict(
     ] = USUAL_CPU,
     json: options.Json = False,
 ) -> None:
-    """Say which algorithm, protocol and channels NCCL or RCCL picks, and what its own model predicts."""
+    """Say which algorithm, protocol and channels NCCL or RCCL picks, and what its own model predicts.
+
+    For example: hocket nccl predict all-reduce --topology dgx_a100_2box --size 64MiB
+    """
     spec = network.spec()
     named = check_gpu(spec, gpu)
     found = nccl_predict(kind, build_topology(spec), size=size, gpu=named, cpu=cpu)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Argument, Option
 from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.errors import SpecError
@@ -17,30 +16,30 @@ from hocket.units import counted, format_size, format_time_ps
 
 Files = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="TOPOLOGY GRAPH",
         help="What NCCL wrote to NCCL_TOPO_DUMP_FILE and to NCCL_GRAPH_DUMP_FILE; of nodes that differ "
         "both of each, in the order of nodes.",
-        show_default=False,
     ),
 ]
-LikeNodes = Annotated[
-    int, typer.Option("--nodes", help="How many nodes are like the one that is given.")
-]
+LikeNodes = Annotated[int, Option("--nodes", help="How many nodes are like the one that is given.")]
 
 
 def audit_files(
     files: Files,
     *,
     kind: Annotated[
-        str, typer.Option("--collective", help="all-reduce, all-gather and so on, among all GPUs.")
+        str, Option("--collective", help="all-reduce, all-gather and so on, among all GPUs.")
     ] = "all-reduce",
-    size: Annotated[str, typer.Option("--size", help="Of the data.")] = "256MiB",
+    size: Annotated[str, Option("--size", help="Of the data.")] = "256MiB",
     nodes: LikeNodes = 1,
     time_limit: options.TimeLimit = None,
     json: options.Json = False,
 ) -> None:
-    """Say what NCCL runs here, by its dumps, how long that takes, and how far it is from the best plan."""
+    """Say what NCCL runs here, by its dumps, how long that takes, and how far it is from the best plan.
+
+    For example: hocket nccl audit topo.xml graph.xml
+    """
     topologies, graphs = pairs(files)
     planning = replace(PlanOptions(), time_limit=time_limit)
     with options.watching() as watch:

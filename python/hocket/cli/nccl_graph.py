@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Argument, Option
 from hocket.cli.nccl_audit import LikeNodes
 from hocket.cli.numbers import percent
 from hocket.errors import SpecError
@@ -19,21 +18,20 @@ from hocket.units import counted, format_time_ps
 def graph(
     topologies: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="TOPOLOGY",
             help="What NCCL wrote to NCCL_TOPO_DUMP_FILE; of nodes that differ one of each, in the order "
             "of nodes.",
-            show_default=False,
         ),
     ],
     *,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="The file; of nodes that differ one each.")
+        str, Option("--output", "-o", help="The file; of nodes that differ one each.")
     ],
     nodes: LikeNodes = 1,
     hosts: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--hosts",
             metavar="A,B",
             help="Names of the nodes, in their order: files of hosts and of ranks are written too.",
@@ -41,7 +39,10 @@ def graph(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Write a file for NCCL_GRAPH_FILE: rings and trees that avoid links and NICs that are down."""
+    """Write a file for NCCL_GRAPH_FILE: rings and trees that avoid links and NICs that are down.
+
+    For example: hocket nccl graph topo.xml -o graph.xml
+    """
     if nodes < 1 or nodes > 4096:
         raise SpecError("--nodes", f"{nodes} is no number of nodes", "give 1 to 4096")
     machine = load_machine([(Path(each), None) for each in topologies], nodes)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from hocket.cli import options
-from hocket.cli.groups import Nodes, grouped
+from hocket.cli.command import Argument, Option
+from hocket.cli.groups import Nodes
 from hocket.cli.table import NEVER, Table
 from hocket.nccl.gpus import check_gpu
 from hocket.nccl.plugin import AskedPick, ask_tuner
@@ -16,14 +15,9 @@ from hocket.profiles.profile import load_profile, profile_of
 from hocket.topology.build import build_topology
 from hocket.units import format_size
 
-tuner = typer.Typer(
-    help="Write a table for tuners of NCCL, or say what a tuner plugin picks.",
-    no_args_is_help=True,
-    epilog="For example: hocket nccl tuner write --topology dgx_a100_2box -o tuner.csv",
-)
 Gpu = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--gpu",
         help="volta, ampere, hopper, blackwell or a compute capability such as sm86; by default the "
         "one of the dump or the profile, or the one with such NVLinks.",
@@ -31,15 +25,13 @@ Gpu = Annotated[
 ]
 
 
-@tuner.command(epilog="For example: hocket nccl tuner write --topology dgx_a100_2box -o tuner.csv")
-@grouped
 def write(
     *,
     network: Nodes,
-    output: Annotated[str, typer.Option("--output", "-o", help="The file, as tuner.csv.")],
+    output: Annotated[str, Option("--output", "-o", help="The file, as tuner.csv.")],
     measured: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--measured",
             metavar="FILE",
             help="A table (.csv) of sweeps with the columns algo and proto, which say what NCCL_ALGO and "
@@ -48,7 +40,7 @@ def write(
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--profile",
             metavar="PROFILE",
             help="A profile by which sizes are predicted, 'none' for NCCL's own model; by default that of "
@@ -58,7 +50,10 @@ def write(
     gpu: Gpu = None,
     json: options.Json = False,
 ) -> None:
-    """Write which algorithm, protocol and channels every size takes, for a tuner plugin of NCCL."""
+    """Write which algorithm, protocol and channels every size takes, for a tuner plugin of NCCL.
+
+    For example: hocket nccl tuner write --topology dgx_a100_2box -o tuner.csv
+    """
     spec = network.spec()
     used = None
     if profile is None and spec.profile is not None:
@@ -99,20 +94,17 @@ def _print_rows(rows: tuple[TunerRow, ...], title: str) -> None:
     console.print(table)
 
 
-@tuner.command(
-    epilog="For example: hocket nccl tuner show libnccl-tuner-ofi.so --topology dgx_a100_2box"
-)
-@grouped
 def show(
-    library: Annotated[
-        str, typer.Argument(metavar="LIBRARY", help="A tuner plugin: a shared library.")
-    ],
+    library: Annotated[str, Argument(metavar="LIBRARY", help="A tuner plugin: a shared library.")],
     *,
     network: Nodes,
     gpu: Gpu = None,
     json: options.Json = False,
 ) -> None:
-    """Ask a tuner plugin what it picks, without a GPU, and draw it beside what NCCL picks by itself."""
+    """Ask a tuner plugin what it picks, without a GPU, and draw it beside what NCCL picks by itself.
+
+    For example: hocket nccl tuner show libnccl-tuner-ofi.so --topology dgx_a100_2box
+    """
     spec = network.spec()
     found = ask_tuner(library, build_topology(spec), gpu=check_gpu(spec, gpu))
     if json:

@@ -7,14 +7,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
-
-import typer
 
 from hocket import _core
 from hocket._checks import one_of
 from hocket._memory import memory_limit
 from hocket.cli import complete
+from hocket.cli.command import Argument, Option
 from hocket.cli.console import QUIET, Printer
 from hocket.collectives.collective import check_chunks, kind_of
 from hocket.collectives.custom import is_file
@@ -25,73 +26,71 @@ from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import from_text, read_failures
-from hocket.units import format_size
+from hocket.units import format_size, printable
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from hocket.simulation.run import Run
 
 T = TypeVar("T")
 
 Kind = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="COLLECTIVE",
-        autocompletion=complete.collectives,
+        complete=complete.collectives,
         help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all, or a "
         "file (.yml, .json) with your own collective.",
     ),
 ]
 MeasuredKind = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="COLLECTIVE",
-        autocompletion=complete.collectives,
+        complete=complete.collectives,
         help="all-reduce, all-gather, reduce-scatter, broadcast or reduce; `hocket predict` has all-to-all "
         "and send-receive too.",
     ),
 ]
 TopologyText = Annotated[
     str,
-    typer.Option(
+    Option(
         "--topology",
         "-t",
         metavar="NETWORK",
-        autocompletion=complete.topologies,
+        complete=complete.topologies,
         help="A shipped machine (see `hocket topology list`), a file, or a builder such as "
         "ring:16, mesh:9x9, clos:4x8x2 or Ring_FC_SW:2x8x4.",
     ),
 ]
 Bandwidth = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--bandwidth",
         help='Bandwidth of a builder\'s links, such as "25 GB/s"; given once, or once for each dimension.',
     ),
 ]
 LatencyText = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--latency",
         help='Latency of a builder\'s links, such as "700 ns"; given once, or once for each dimension.',
     ),
 ]
 Failed = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--failed", help="A failed NPU or switch, or a failed link written as A,B; may be repeated."
     ),
 ]
 Groups = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--groups",
         metavar="NODES",
         help='NPUs of each node: "0-3 4-7", "a=a0,a1;b=b0,b1", or a number of consecutive NPUs.',
     ),
 ]
-_SIZE = typer.Option(
+_SIZE = Option(
     "--size", "-s", help='Size in bytes, as nccl-tests defines it, such as "256 MB" or 64MiB.'
 )
 Size = Annotated[str, _SIZE]
@@ -99,7 +98,7 @@ FileOrSize = Annotated[str | None, _SIZE]
 """Where the file of a collective says it."""
 Sizes = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--size",
         "-s",
         metavar="SIZE,...",
@@ -108,7 +107,7 @@ Sizes = Annotated[
 ]
 Sweep = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--sizes",
         metavar="BEGIN:END:STEP",
         help="Sizes from BEGIN to END, in steps as in nccl-tests: 8K:1G:x4 or 1M:8M:+1M.",
@@ -116,124 +115,132 @@ Sweep = Annotated[
 ]
 Csv = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--csv", help="Print CSV instead of a table, in SI units and with the names of the JSON."
     ),
 ]
 Algorithms = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--algorithm",
         "-a",
         metavar="NAME",
-        autocompletion=complete.algorithms,
+        complete=complete.algorithms,
         help="Compare only this algorithm (see `hocket algorithms`); may be repeated.",
     ),
 ]
 Chunks = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--chunks", "-c", help="Number of parts that the data is cut into; the parts are pipelined."
     ),
 ]
 TimeLimit = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--time-limit",
         help='Time limit of a search, such as "200 ms"; the result is the best plan so far.',
     ),
 ]
-SeedNumber = Annotated[int, typer.Option("--seed", help="Seed of a synthesizer's random choices.")]
+SeedNumber = Annotated[
+    int, Option("--seed", rare=True, help="Seed of a synthesizer's random choices.")
+]
 Unwind = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--unwind",
+        rare=True,
         help="How a synthesizer replaces switches by edges: 1, 2, ... (degree), ring or max; "
         "one value, or one for each dimension, separated by commas; default: the best of several.",
     ),
 ]
 Npus = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--npus",
         help="Participants in rank order, by name or number, such as 0-3,7; default: all NPUs.",
     ),
 ]
 Root = Annotated[
     str | None,
-    typer.Option("--root", help="Root of a rooted collective; default: the first participant."),
+    Option("--root", help="Root of a rooted collective; default: the first participant."),
 ]
 Order = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--order",
+        rare=True,
         help="Order in which links serve messages: ready or plan; default: the plan's link order.",
     ),
 ]
 SwitchingText = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--switching",
+        rare=True,
         help="How devices pass messages on: store-and-forward or cut-through; default: the topology's.",
     ),
 ]
 LatencyModel = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--latency-model",
         help="Whether a link is free (overlapped, the default) or held (occupying) during its latency.",
     ),
 ]
 LinkFidelity = Annotated[
     str,
-    typer.Option(
+    Option(
         "--fidelity",
-        autocompletion=complete.fidelities,
+        complete=complete.fidelities,
         help="How exactly plans are simulated. link: whole messages; flow: fluids that share links fairly; "
         "packet: flits in routers with buffers.",
     ),
 ]
 FlowRate = Annotated[
     str | None,
-    typer.Option("--flow-rate", help='Highest rate of a flow at flow fidelity, such as "10 GB/s".'),
+    Option(
+        "--flow-rate", rare=True, help='Highest rate of a flow at flow fidelity, such as "10 GB/s".'
+    ),
 ]
 Routing = Annotated[
     str,
-    typer.Option(
+    Option(
         "--routing",
-        autocompletion=complete.routings,
+        complete=complete.routings,
         help="How transfers are spread over equal paths: balanced, ecmp, ecmp:SEED, spray "
         "(at flow and packet fidelity) or single.",
     ),
 ]
 OwnRouting = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--routing",
-        autocompletion=complete.routings,
+        complete=complete.routings,
         help="Spread transfers over equal paths in another way (see `hocket plan --routing`).",
     ),
 ]
 Cache = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--cache/--no-cache",
+        rare=True,
         help="For auto: take what it chose before for the same, and remember what it chooses.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Json = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
 Perfetto = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--perfetto", help="Write a timeline for ui.perfetto.dev to this .pftrace or .json file."
     ),
 ]
 Page = Annotated[
     str | None,
-    typer.Option("--page", help="Write a page that shows it in any browser to this .html file."),
+    Option("--page", help="Write a page that shows it in any browser to this .html file."),
 ]
 Plot = Annotated[
-    str | None, typer.Option("--plot", help="Also draw a picture to this .png, .svg or .pdf file.")
+    str | None, Option("--plot", help="Also draw a picture to this .png, .svg or .pdf file.")
 ]
 
 
@@ -391,47 +398,45 @@ class Meanwhile(Generic[T]):
 
 
 class Watch:
-    """Shows on standard error how far long work is, once it has taken a second.
+    """Shows on standard error how far long work is, once it has taken a second, if that is a terminal."""
 
-    Without a bar it shows nothing.
-    """
-
-    def __init__(self, bar: Progress | None) -> None:
-        self._bar = bar
-        if bar is not None:
-            self._task = bar.add_task("working", total=None, visible=False)
+    def __init__(self) -> None:
+        self._is_shown = not QUIET.get() and sys.stderr.isatty()
+        self._text, self._share = "working", ""
+        self._start = monotonic()
+        self._next = self._start + 1.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Note that ``done`` of ``total`` transfers are through ``stage``."""
-        if self._bar is None:
-            return
-        elapsed = self._bar.tasks[0].elapsed or 0.0
-        self._bar.update(
-            self._task, description=stage, completed=done, total=total, visible=elapsed > 1.0
-        )
+        self._share = f"{100 * done // max(total, 1):>3}%"
+        self.note(stage)
 
     def note(self, text: str) -> None:
         """Say what is being worked on."""
-        if self._bar is None:
-            return
-        elapsed = self._bar.tasks[0].elapsed or 0.0
-        self._bar.update(self._task, description=text, visible=elapsed > 1.0)
+        self._text = text
+        now = monotonic()
+        if self._is_shown and now >= self._next:
+            self._next = now + 0.1
+            minutes, seconds = divmod(int(now - self._start), 60)
+            line = printable(f"{self._text} {self._share} {minutes}:{seconds:02}")
+            print(
+                f"\r{line[: get_terminal_size().columns - 1]}\x1b[K",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def end(self) -> None:
+        """Take away what is shown."""
+        if self._is_shown and monotonic() > self._start + 1.0:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """Give a :class:`Watch` whose bar goes away in the end; without one where errors are no terminal."""
-    if QUIET.get() or not sys.stderr.isatty():
-        yield Watch(None)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield Watch(bar)
+    """Give a :class:`Watch` whose line goes away in the end."""
+    watch = Watch()
+    try:
+        yield watch
+    finally:
+        watch.end()

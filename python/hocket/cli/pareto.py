@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.cli.compare import FIDELITY_NOTES, print_refused
 from hocket.cli.form import Form, csv_text
-from hocket.cli.groups import Nodes, Search, Simulation, Tasks, grouped
+from hocket.cli.groups import Nodes, Search, Simulation, Tasks
 from hocket.cli.numbers import RATES, TIMES, UNIT, common, percent, share_of
 from hocket.cli.table import NEVER, Table
 from hocket.collectives.custom import is_file
@@ -32,21 +31,21 @@ class Exactly:
 
     precision: Annotated[
         float,
-        typer.Option(
+        Option(
             "--precision",
             help="Up to what share of a size the size is found at which another plan becomes the quickest.",
         ),
     ] = ParetoOptions.precision
     tolerance: Annotated[
         float,
-        typer.Option(
+        Option(
             "--tolerance",
             help="By what share a plan may be slower than the quickest and still be kept.",
         ),
     ] = ParetoOptions.tolerance
     within: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--within",
             metavar="TIME",
             help='Time limit of all the work, such as "60 s"; what is measured by then is the result.',
@@ -63,11 +62,11 @@ class Shown(Form):
     """What is shown of a front."""
 
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the table to this .csv file.")
+        str | None, Option("--output", "-o", help="Write the table to this .csv file.")
     ] = None
     plot: options.Plot = None
     why: Annotated[
-        bool, typer.Option("--why", "--verbose", "-v", help="Say why algorithms make no plan here.")
+        bool, Option("--why", "--verbose", "-v", help="Say why algorithms make no plan here.")
     ] = False
 
     def check(self) -> None:
@@ -83,7 +82,6 @@ class Shown(Form):
             check_picture(Path(self.plot))
 
 
-@grouped
 def pareto(
     kind: options.Kind = "all-reduce",
     *,
@@ -95,7 +93,10 @@ def pareto(
     simulation: Simulation,
     output: Shown,
 ) -> None:
-    """Find the quickest plan of each size, and the sizes at which another becomes the quickest."""
+    """Find the quickest plan of each size, and the sizes at which another becomes the quickest.
+
+    For example: hocket pareto all-reduce --topology dgx1_v100 -o table.csv --plot front.png
+    """
     fidelity = simulation.transfers()
     planning = search.planning(simulation.latency_model)
     front = exactly.value()

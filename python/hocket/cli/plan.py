@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-import typer
-
 from hocket import _core
 from hocket.cli import complete, options
 from hocket.cli.certificate import print_certificates
+from hocket.cli.command import Option
 from hocket.cli.form import Form
-from hocket.cli.groups import Nodes, Search, Task, grouped
+from hocket.cli.groups import Nodes, Search, Task
 from hocket.cli.numbers import share_of
 from hocket.cli.symmetric import plan_and_show
 from hocket.cli.table import Table
@@ -42,11 +41,11 @@ class Making(Search):
 
     latency_model: options.LatencyModel = None
     in_place: Annotated[
-        bool, typer.Option(help="The result overwrites the input, or has a separate buffer.")
+        bool, Option(help="The result overwrites the input, or has a separate buffer.")
     ] = True
     timetable_only: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--timetable-only",
             help="For greedy on tens of thousands of NPUs: make and check a timetable slot by slot, "
             "without a plan.",
@@ -61,12 +60,12 @@ class Shown:
     panel: ClassVar[str] = "Output"
 
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
+        str | None, Option("--output", "-o", help="Write the plan to this Parquet file.")
     ] = None
     json: options.Json = False
     verbose: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--verbose",
             "-v",
             help="Also compare the plan with the best possible plan of the same chunks.",
@@ -74,7 +73,7 @@ class Shown:
     ] = False
     why: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--why",
             help="For auto: also list every algorithm that was tried with its time, and why others made no "
             "plan; --json always does.",
@@ -82,7 +81,6 @@ class Shown:
     ] = False
 
 
-@grouped
 def plan(
     kind: options.Kind,
     *,
@@ -90,10 +88,10 @@ def plan(
     task: Task,
     algorithm: Annotated[
         str,
-        typer.Option(
+        Option(
             "--algorithm",
             "-a",
-            autocompletion=complete.algorithms,
+            complete=complete.algorithms,
             help="One of `hocket algorithms`, schedule:NAME (a saved schedule), or FILE.py:FUNCTION (your "
             "own); default: auto, the best plan that any algorithm finds.",
         ),
@@ -101,7 +99,11 @@ def plan(
     making: Making,
     shown: Shown,
 ) -> None:
-    """Plan a collective with one algorithm, prove the plan, and write it to a file."""
+    """Plan a collective with one algorithm, prove the plan, and write it to a file.
+
+    For example: hocket plan all-reduce --topology dgx1_v100 --size 64MB --algorithm
+    bidirectional-ring -o plan.parquet
+    """
     output, json = shown.output, shown.json
     if output is not None:
         check_target(Path(output))
@@ -291,9 +293,11 @@ def describe(plan: Plan) -> str:
     return f"{plan.algorithm} {what}: {transfers} of {chunks}"
 
 
-@grouped
 def algorithms(*, form: Form) -> None:
-    """List the algorithms, what they do, and their collectives."""
+    """List the algorithms, what they do, and their collectives.
+
+    For example: hocket algorithms --json
+    """
     known = known_algorithms()
     values = [
         {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)} for each in known

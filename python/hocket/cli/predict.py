@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from hocket.cli import options
-from hocket.cli.groups import Nodes, grouped
+from hocket.cli.command import Option
+from hocket.cli.groups import Nodes
 from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.collectives.sweep import sizes_of
@@ -21,7 +20,6 @@ from hocket.units import format_size
 _SIZES = "1K:4G:x4"
 
 
-@grouped
 def predict(
     kind: options.MeasuredKind = "all-reduce",
     *,
@@ -30,7 +28,7 @@ def predict(
     sizes: options.Sweep = None,
     profile: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--profile",
             metavar="PROFILE",
             help="A shipped profile, or a topology file that has one; by default the network's own.",
@@ -38,11 +36,14 @@ def predict(
     ] = None,
     launch: Annotated[
         str | None,
-        typer.Option("--launch", help="Kind of program that launches it, of those in the profile."),
+        Option("--launch", help="Kind of program that launches it, of those in the profile."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Say what a collective takes with NCCL or RCCL on a real machine, from its profile."""
+    """Say what a collective takes with NCCL or RCCL on a real machine, from its profile.
+
+    For example: hocket predict all-reduce --topology hgx_h200_8gpu --sizes 8K:4G:x8
+    """
     spec = network.spec()
     used = profile_of(spec) if profile is None else load_profile(profile)
     given = [*(size or []), *([] if sizes is None else [sizes])]

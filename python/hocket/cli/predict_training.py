@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated, ClassVar
 
-import typer
-
 from hocket.cli import complete, options
-from hocket.cli.groups import grouped
+from hocket.cli.command import Argument, Option
 from hocket.cli.numbers import percent
 from hocket.cli.table import Table
 from hocket.throughput.options import TrainingPredictionOptions
@@ -39,30 +37,30 @@ class Setup:
 
     npu: Annotated[
         str,
-        typer.Option(
+        Option(
             "--npu",
-            autocompletion=complete.devices,
+            complete=complete.devices,
             help="Accelerator that computes, such as v100, a100, h100 or b200.",
         ),
     ] = "h100"
     stack: Annotated[
         str,
-        typer.Option(
+        Option(
             "--stack",
             help="Program: megatron-core, megatron-2022, megatron-2021, megatron-2020, megatron-bridge, "
             "megatron-deepspeed, llm-foundry, torchtitan, oneflow-2021 or deepspeed-2021.",
         ),
     ] = "megatron-core"
     micro_batch: Annotated[
-        int, typer.Option("--micro-batch", help="Sequences that a replica computes at a time.")
+        int, Option("--micro-batch", help="Sequences that a replica computes at a time.")
     ] = 1
     sequence: Annotated[
         int | None,
-        typer.Option("--sequence", help="Tokens of a sequence; default: the model's own."),
+        Option("--sequence", help="Tokens of a sequence; default: the model's own."),
     ] = None
     recompute: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--recompute",
             help="What the backward pass computes again: none, selective or full; "
             "default: what the program usually does.",
@@ -70,24 +68,24 @@ class Setup:
     ] = None
     sequence_parallel: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--sequence-parallel/--no-sequence-parallel",
             help="Cut along the sequence what tensor parallelism does not cut; default: as is usual.",
         ),
     ] = None
     precision: Annotated[
-        str, typer.Option("--precision", help="Of products: 16-bit, 8-bit or 4-bit.")
+        str, Option("--precision", help="Of products: 16-bit, 8-bit or 4-bit.")
     ] = "16-bit"
     nic_bandwidth: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--nic-bandwidth",
             help='What a node sends over all its NICs, such as "200 GB/s"; default: as the network has it.',
         ),
     ] = None
     efficiency: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--efficiency",
             help="Share of the peak that large products reach, of an accelerator that was not fitted.",
         ),
@@ -98,35 +96,34 @@ class Setup:
         return TrainingPredictionOptions(**asdict(self))
 
 
-@grouped
 def predict_training(
     model: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="MODEL",
-            autocompletion=complete.models,
+            complete=complete.models,
             help="A shipped workload that is a transformer (see `hocket workload list`), or a file.",
         ),
     ],
     *,
     parallel: Annotated[
         str,
-        typer.Option(
+        Option(
             "--parallel",
             "-p",
             help="How the model is distributed, such as dp=8,tp=8,pp=12,interleave=2; also cp and zero.",
         ),
     ],
     batch: Annotated[
-        int, typer.Option("--batch", help="Sequences of an iteration, of all replicas together.")
+        int, Option("--batch", help="Sequences of an iteration, of all replicas together.")
     ],
     topology: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--topology",
             "-t",
             metavar="NETWORK",
-            autocompletion=complete.topologies,
+            complete=complete.topologies,
             help="A network whose nodes are like those used, of which there may be more; "
             "default: DGX nodes of the accelerator.",
         ),
@@ -134,7 +131,11 @@ def predict_training(
     given: Setup,
     json: options.Json = False,
 ) -> None:
-    """Say what a training iteration takes on a real machine, and the error to expect."""
+    """Say what a training iteration takes on a real machine, and the error to expect.
+
+    For example: hocket predict-training gpt3-175b --npu a100 --stack megatron-2021 --parallel
+    dp=8,tp=8,pp=12,interleave=2 --batch 1536
+    """
     found = predict_iteration(
         model, topology, parallel=parallel, batch=batch, options=given.options()
     )

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.cli.form import Form
-from hocket.cli.groups import grouped
 from hocket.cli.table import NEVER, Table
 from hocket.errors import InfeasibleError, SpecError
 
@@ -26,21 +24,21 @@ class Asked:
 
     src: Annotated[
         str | None,
-        typer.Option("--src", help="An address of this host."),
+        Option("--src", help="An address of this host."),
     ] = None
     dst: Annotated[
-        str | None, typer.Option("--dst", help="The address that flows go to, with --src.")
+        str | None, Option("--dst", help="The address that flows go to, with --src.")
     ] = None
-    dport: Annotated[int, typer.Option("--dport", help="The port that flows go to.")] = 4791
+    dport: Annotated[int, Option("--dport", help="The port that flows go to.")] = 4791
     hops: Annotated[
-        int, typer.Option("--hops", help="Number of hops to the switches that are to answer.")
+        int, Option("--hops", help="Number of hops to the switches that are to answer.")
     ] = 2
     probes: Annotated[
-        int, typer.Option("--probes", help="Number of source ports tried with each protocol.")
+        int, Option("--probes", help="Number of source ports tried with each protocol.")
     ] = 64
     seeds: Annotated[
         str,
-        typer.Option("--seeds", help="First and last seed that are tried to identify the hash."),
+        Option("--seeds", help="First and last seed that are tried to identify the hash."),
     ] = "1:65535"
 
     def learned(self) -> Calibration:
@@ -60,9 +58,11 @@ class Asked:
         return range(int(first), int(last) + 1)
 
 
-@grouped
 def calibrate(*, asked: Asked, form: Form) -> None:
-    """Learn by probes which source ports lead to which switch, and identify the hash."""
+    """Learn by probes which source ports lead to which switch, and identify the hash.
+
+    For example: hocket controller calibrate --src 10.1.0.1 --dst 10.1.0.2
+    """
     show_calibration(asked.learned, asked, form)
 
 

@@ -7,12 +7,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Argument, Option
 from hocket.cli.console import Printer
 from hocket.cli.form import Form
-from hocket.cli.groups import grouped
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.errors import SpecError
@@ -32,10 +30,10 @@ _MAX_COLUMNS = 6
 _MAX_TIMES = 3
 """Jobs of which that column has the time as well."""
 
-Jobs = Annotated[str, typer.Argument(metavar="JOBS", help="A .yml file with the jobs.")]
+Jobs = Annotated[str, Argument(metavar="JOBS", help="A .yml file with the jobs.")]
 Fabric = Annotated[
     str,
-    typer.Option(
+    Option(
         "--fabric",
         "-f",
         help="clos:SPINESxTORS, clos:SPINESxTORSxPORTS, fat-tree:PORTS, or a topology file.",
@@ -50,40 +48,36 @@ class Hosts:
     panel: ClassVar[str] = "Fabric and hosts"
 
     fabric: Fabric
-    gpus_per_host: Annotated[
-        int, typer.Option("--gpus-per-host", help="Number of GPUs of a host.")
-    ] = 8
+    gpus_per_host: Annotated[int, Option("--gpus-per-host", help="Number of GPUs of a host.")] = 8
     nics_per_host: Annotated[
-        int, typer.Option("--nics-per-host", help="Number of NICs of a host, with one port each.")
+        int, Option("--nics-per-host", help="Number of NICs of a host, with one port each.")
     ] = 8
     hosts_per_tor: Annotated[
         int | None,
-        typer.Option("--hosts-per-tor", help="Number of hosts below a ToR, for clos:SPINESxTORS."),
+        Option("--hosts-per-tor", help="Number of hosts below a ToR, for clos:SPINESxTORS."),
     ] = None
     oversubscription: Annotated[
         float | None,
-        typer.Option(
-            "--oversubscription", help="Ports below a ToR for each port above it; default: 1."
-        ),
+        Option("--oversubscription", help="Ports below a ToR for each port above it; default: 1."),
     ] = None
     bandwidth: Annotated[
         str | None,
-        typer.Option("--bandwidth", help='Bandwidth of each link; default: "100 Gb/s".'),
+        Option("--bandwidth", help='Bandwidth of each link; default: "100 Gb/s".'),
     ] = None
     host_bandwidth: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--host-bandwidth",
             help="Bandwidth of the links between NICs and ToRs; default: --bandwidth.",
         ),
     ] = None
     latency: Annotated[
-        str | None, typer.Option("--latency", help='Latency of each link; default: "0 ns".')
+        str | None, Option("--latency", help='Latency of each link; default: "0 ns".')
     ] = None
     failed: options.Failed = None
     failed_spines: Annotated[
         int,
-        typer.Option(
+        Option(
             "--failed-spines",
             help="Number of further failed spines, those with the highest numbers.",
         ),
@@ -115,76 +109,74 @@ class Paths:
 
     scheme: Annotated[
         str,
-        typer.Option(
-            "--scheme", "-s", help="How flows get paths; docs/routing.md lists the schemes."
-        ),
+        Option("--scheme", "-s", help="How flows get paths; docs/routing.md lists the schemes."),
     ] = "greedy"
     compare: Annotated[
-        bool, typer.Option("--compare", help="Run all schemes, each with the same jobs and GPUs.")
+        bool, Option("--compare", help="Run all schemes, each with the same jobs and GPUs.")
     ] = False
     seed: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--seed",
             help="Seed of placements, hashes and random numbers; default: the seed in the file.",
         ),
     ] = None
     hash: Annotated[
-        str, typer.Option("--hash", help="Hash function of ecmp: crc32, toeplitz or linux.")
+        str, Option("--hash", help="Hash function of ecmp: crc32, toeplitz or linux.")
     ] = "crc32"
     upstream: Annotated[
         int,
-        typer.Option(
+        Option(
             "--upstream",
             help="For ecmp: number of paths over which the same hash has already spread the flows.",
         ),
     ] = 1
-    order: Annotated[
-        str, typer.Option("--order", help="Order in which flows get paths: job or tor.")
-    ] = "job"
+    order: Annotated[str, Option("--order", help="Order in which flows get paths: job or tor.")] = (
+        "job"
+    )
     weights: Annotated[
         str,
-        typer.Option("--weights", help="What the load of a link counts: flows, or their bytes."),
+        Option("--weights", help="What the load of a link counts: flows, or their bytes."),
     ] = "flows"
     answer: Annotated[
         str,
-        typer.Option("--answer", help='Time that the controller takes to answer, such as "10 ms".'),
+        Option("--answer", help='Time that the controller takes to answer, such as "10 ms".'),
     ] = "0 s"
     look_ahead: Annotated[
         int,
-        typer.Option(
+        Option(
             "--look-ahead",
             help="Number of coming events for which the controller computes paths in advance.",
         ),
     ] = 0
     failover: Annotated[
-        bool, typer.Option("--failover", help="Compute paths in advance for every single failure.")
+        bool, Option("--failover", help="Compute paths in advance for every single failure.")
     ] = False
     max_moves: Annotated[
         int,
-        typer.Option(
+        Option(
             "--max-moves",
             help="For controller: number of flows that may move so that one more finds room.",
         ),
     ] = 8
     outage: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--outage", help='A failure while jobs run, such as "spine3@12 s"; may be repeated.'
         ),
     ] = None
     rate_control: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--rate-control", help="Limit flows to their fair share plus this share, such as 0.05."
         ),
     ] = None
     jitter: Annotated[
-        float, typer.Option("--jitter", help="Share by which compute times vary, such as 0.05.")
+        float, Option("--jitter", help="Share by which compute times vary, such as 0.05.")
     ] = 0.0
     time_limit: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--time-limit",
             help='Time limit of each assignment by ilp; default: "10 s", or "1 s" with --compare.',
         ),
@@ -218,21 +210,23 @@ class Shown(Form):
 
     timeline: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--timeline", help="Draw phases and rates over time to this .png, .svg or .pdf file."
         ),
     ] = None
     heat: Annotated[
         str | None,
-        typer.Option("--heat", help="Draw what each link carried to this .png, .svg or .pdf file."),
+        Option("--heat", help="Draw what each link carried to this .png, .svg or .pdf file."),
     ] = None
     perfetto: options.Perfetto = None
     page: options.Page = None
 
 
-@grouped
 def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
-    """Place jobs on a fabric, give their flows paths, and run them in simulated time."""
+    """Place jobs on a fabric, give their flows paths, and run them in simulated time.
+
+    For example: hocket route examples/jobs.yml --fabric clos:32x64 --compare
+    """
     from hocket import routing
 
     timeline, heat, perfetto = shown.timeline, shown.heat, shown.perfetto

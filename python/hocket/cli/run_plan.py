@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from hocket.cli import complete, options
-from hocket.cli.groups import grouped
+from hocket.cli.command import Argument, Option
 from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
@@ -26,25 +24,23 @@ class Unplanned:
 
     collective: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--collective",
-            autocompletion=complete.collectives,
+            complete=complete.collectives,
             help="What is done; by default all-reduce.",
         ),
     ] = None
     algorithm: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--algorithm",
             "-a",
-            autocompletion=complete.algorithms,
+            complete=complete.algorithms,
             help="Plan it so, on a fully connected network; by default nothing is planned, and memory is "
             "shared where that is possible.",
         ),
     ] = None
-    root: Annotated[int | None, typer.Option("--root", help="The root's rank; by default 0.")] = (
-        None
-    )
+    root: Annotated[int | None, Option("--root", help="The root's rank; by default 0.")] = None
 
     def check_none(self) -> None:
         """Refuse options of which a plan has its own."""
@@ -61,41 +57,39 @@ class Calls:
 
     size: Annotated[
         str | None,
-        typer.Option(
-            "--size", "-s", help="Bytes of the whole vector; by default those of the plan."
-        ),
+        Option("--size", "-s", help="Bytes of the whole vector; by default those of the plan."),
     ] = None
-    dtype: Annotated[str, typer.Option("--dtype", help="Type of the numbers.")] = "float32"
-    op: Annotated[str, typer.Option("--op", help="sum, product, min, max or average.")] = "sum"
+    dtype: Annotated[str, Option("--dtype", help="Type of the numbers.")] = "float32"
+    op: Annotated[str, Option("--op", help="sum, product, min, max or average.")] = "sum"
     transport: Annotated[
         str,
-        typer.Option(
+        Option(
             "--transport",
             help="tcp or shared; auto takes TCP for plans, and shares memory without one.",
         ),
     ] = "auto"
-    calls: Annotated[int, typer.Option("--calls", help="How many are timed.")] = 20
-    timeout: Annotated[str, typer.Option("--timeout", help="How long a call may stand still.")] = (
-        "30 s"
-    )
+    calls: Annotated[int, Option("--calls", help="How many are timed.")] = 20
+    timeout: Annotated[str, Option("--timeout", help="How long a call may stand still.")] = "30 s"
 
 
-@grouped
 def run(
     plan: Annotated[
         str | None,
-        typer.Argument(metavar="[PLAN]", help="A plan file, as written by `hocket plan -o`."),
+        Argument(metavar="[PLAN]", help="A plan file, as written by `hocket plan -o`."),
     ] = None,
     *,
     ranks: Annotated[
         int | None,
-        typer.Option("--np", "-n", help="How many processes; by default those of the plan."),
+        Option("--np", "-n", help="How many processes; by default those of the plan."),
     ] = None,
     unplanned: Unplanned,
     calls: Calls,
     json: options.Json = False,
 ) -> None:
-    """Run a plan between processes of this machine, check the result, and time it."""
+    """Run a plan between processes of this machine, check the result, and time it.
+
+    For example: hocket run plan.parquet  ·  hocket run --np 4 --size 16MB --algorithm ring
+    """
     from hocket.runtime.launch import run_plan
     from hocket.runtime.options import MeasureOptions
 

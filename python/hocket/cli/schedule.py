@@ -6,12 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import typer
-
 from hocket import _core
 from hocket._core import multirail
 from hocket.cli import complete, options
-from hocket.cli.groups import Output, grouped
+from hocket.cli.command import Argument, Option
+from hocket.cli.groups import Output
 from hocket.cli.numbers import share_of
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
@@ -30,24 +29,24 @@ class Scheduling:
 
     topology: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--topology",
             "-t",
-            autocompletion=complete.topologies,
+            complete=complete.topologies,
             help="A product topology.",
         ),
     ] = None
     bandwidth: options.Bandwidth = None
     latency: options.LatencyText = None
     size: Annotated[
-        str | None, typer.Option("--size", "-s", help='Size in bytes, such as "1 GB" or 64MiB.')
+        str | None, Option("--size", "-s", help='Size in bytes, such as "1 GB" or 64MiB.')
     ] = None
     algorithm: Annotated[
         str,
-        typer.Option(
+        Option(
             "--algorithm",
             "-a",
-            autocompletion=complete.algorithms,
+            complete=complete.algorithms,
             help=f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved schedule).",
         ),
     ] = "multirail-optimal"
@@ -62,22 +61,26 @@ class Scheduling:
         return network if self.switching is None else network.with_switching(self.switching)
 
 
-@grouped
 def schedule(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="COLLECTIVE", help="all-reduce, reduce-scatter or all-gather."),
+        Argument(metavar="COLLECTIVE", help="all-reduce, reduce-scatter or all-gather."),
     ] = None,
     *,
     what: Scheduling,
     save: Annotated[
         str | None,
-        typer.Option("--save", help="Save the schedule under this name, or in this .json file."),
+        Option("--save", help="Save the schedule under this name, or in this .json file."),
     ] = None,
-    saved: Annotated[bool, typer.Option("--list", help="List the saved schedules.")] = False,
+    saved: Annotated[bool, Option("--list", help="List the saved schedules.")] = False,
     output: Output,
 ) -> None:
-    """Schedule a collective on a product topology, and run the schedule at dimension fidelity."""
+    """Schedule a collective on a product topology, and run the schedule at dimension fidelity.
+
+    For example: hocket schedule all-reduce --topology themis-3d-homo --size 1GB --algorithm
+    themis --save homo  ·  hocket plan all-reduce --topology themis-3d-homo --size 1GB --algorithm
+    schedule:homo
+    """
     if saved:
         _list(output.json)
         return

@@ -4,37 +4,35 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from hocket.cli import complete, options
+from hocket.cli.command import Option
 from hocket.errors import SpecError
 
 
 def serve(
     topology: Annotated[
         str,
-        typer.Option(
+        Option(
             "--topology",
             "-t",
             metavar="NETWORK",
-            autocompletion=complete.topologies,
+            complete=complete.topologies,
             help="The network to begin with: a shipped machine or a builder.",
         ),
     ] = "dgx1_v100",
     host: Annotated[
         str,
-        typer.Option(
-            "--host", help="Address to serve on; others than the loopback are open to all."
-        ),
+        Option("--host", help="Address to serve on; others than the loopback are open to all."),
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", help="Port to serve on; 0 takes a free one.")
-    ] = 8422,
+    port: Annotated[int, Option("--port", help="Port to serve on; 0 takes a free one.")] = 8422,
     seconds: Annotated[
-        float, typer.Option("--time-limit", help="Seconds that a request may take in all.")
+        float, Option("--time-limit", help="Seconds that a request may take in all.")
     ] = 30.0,
 ) -> None:
-    """Show plans live in a browser: a form says what is planned; Ctrl-C ends it."""
+    """Show plans live in a browser: a form says what is planned; Ctrl-C ends it.
+
+    For example: hocket serve --topology torus:8x8@25GB/s,700ns
+    """
     from hocket.explorer.asked import Asked
     from hocket.explorer.serve import Server
 

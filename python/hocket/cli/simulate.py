@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-import typer
-
 from hocket.cli import complete, options
-from hocket.cli.groups import Output, Simulation, grouped
+from hocket.cli.command import Option
+from hocket.cli.groups import Output, Simulation
 from hocket.cli.numbers import share_of
 from hocket.cli.plan import describe
 from hocket.cli.table import Table
@@ -33,9 +32,9 @@ class AnyFidelity(Simulation):
 
     fidelity: Annotated[
         str,
-        typer.Option(
+        Option(
             "--fidelity",
-            autocompletion=complete.all_fidelities,
+            complete=complete.all_fidelities,
             help="link: each link serves whole messages; flow: fluids that share links fairly; packet: "
             "flits in routers with buffers; dimension: the schedule of a multi-rail plan.",
         ),
@@ -51,7 +50,7 @@ class AsMeasured:
 
     profile: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--profile",
             metavar="PROFILE",
             help="Also say what it takes on a real machine, by this profile or topology file.",
@@ -59,11 +58,11 @@ class AsMeasured:
     ] = None
     protocol: Annotated[
         str | None,
-        typer.Option("--protocol", help="ll, ll128 or simple; by default the quickest of them."),
+        Option("--protocol", help="ll, ll128 or simple; by default the quickest of them."),
     ] = None
     launch: Annotated[
         str | None,
-        typer.Option("--launch", help="Kind of program that launches it, of those in the profile."),
+        Option("--launch", help="Kind of program that launches it, of those in the profile."),
     ] = None
 
     def of(self, plan: Plan) -> PlanPrediction | None:
@@ -76,7 +75,6 @@ class AsMeasured:
         return predict_plan(plan, self.profile, protocol=self.protocol, launch=self.launch)
 
 
-@grouped
 def simulate(
     plan: PlanFile,
     *,
@@ -84,14 +82,17 @@ def simulate(
     measured: AsMeasured,
     file: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--output", "-o", help="Write the start and end of every transfer to this Parquet file."
         ),
     ] = None,
     perfetto: options.Perfetto = None,
     output: Output,
 ) -> None:
-    """Prove a plan and run it in simulated time."""
+    """Prove a plan and run it in simulated time.
+
+    For example: hocket simulate plan.parquet --switching cut-through --plot heat.png
+    """
     fidelity = simulation.any_fidelity()
     plot = output.plot
     if plot is not None:

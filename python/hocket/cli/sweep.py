@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from typer.core import TyperGroup
-
 from hocket.cli import options
+from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
-from hocket.cli.groups import grouped
 from hocket.cli.numbers import TIMES, percent, significant
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.errors import SpecError
@@ -24,30 +21,8 @@ if TYPE_CHECKING:
 
     from hocket.sweeps.report import SweepReport
 
-DEFAULT = "run"
 _MOST_ROWS = 40
 _MOST_ERRORS = 5
-
-
-class RunsFiles(TyperGroup):
-    """A group that takes what is no command of its own as the file of a sweep to run."""
-
-    default_command = DEFAULT
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``run`` before a file or an option of it."""
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = [DEFAULT, *args]
-        return super().parse_args(ctx, args)
-
-
-sweep = typer.Typer(
-    cls=RunsFiles,
-    help="Run a command over a grid or a list of networks, sizes, algorithms and so on.",
-    no_args_is_help=True,
-    epilog="For example: hocket sweep sweep.yml -o results  ·  hocket sweep report results  ·  "
-    "`hocket sweep FILE` is `hocket sweep run FILE`",
-)
 
 
 @dataclass(frozen=True)
@@ -56,7 +31,7 @@ class Where(Form):
 
     output: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--output",
             "-o",
             metavar="FOLDER",
@@ -65,32 +40,31 @@ class Where(Form):
     ] = None
 
 
-@sweep.command(DEFAULT, epilog="For example: hocket sweep sweep.yml -o results --workers 2")
-@grouped
 def run(
     file: Annotated[
         str,
-        typer.Argument(metavar="SWEEP", help="A .yml file with the command and its grid or list."),
+        Argument(metavar="SWEEP", help="A .yml file with the command and its grid or list."),
     ],
     *,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", "-w", help="Number of processes; default: one for each core."),
+        Option("--workers", "-w", help="Number of processes; default: one for each core."),
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--ray",
             metavar="ADDRESS",
             help="Run on a Ray cluster: auto, host:6379, ray://host:10001, or local to start one here.",
         ),
     ] = None,
-    count: Annotated[
-        bool, typer.Option("--count", help="Only say how many points there are.")
-    ] = False,
+    count: Annotated[bool, Option("--count", help="Only say how many points there are.")] = False,
     where: Where,
 ) -> None:
-    """Run every point of a sweep, or the rest of one that was stopped."""
+    """Run every point of a sweep, or the rest of one that was stopped.
+
+    For example: hocket sweep sweep.yml -o results --workers 2
+    """
     from hocket.sweeps.worker import early_process
 
     with nullcontext() if count or ray is not None else early_process():
@@ -150,16 +124,14 @@ class Summed(Form):
     page: options.Page = None
 
 
-@sweep.command(epilog="For example: hocket sweep report results --by topology --by size")
-@grouped
 def report(
     folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="What `hocket sweep` wrote, finished or not.")
+        str, Argument(metavar="FOLDER", help="What `hocket sweep` wrote, finished or not.")
     ],
     *,
     by: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--by",
             metavar="KEY",
             help="A key to group by; may be repeated; default: all that differ but algorithm, chunks, "
@@ -168,7 +140,10 @@ def report(
     ] = None,
     form: Summed,
 ) -> None:
-    """Sum up a sweep: the quickest of each group, what failed, and time against cost."""
+    """Sum up a sweep: the quickest of each group, what failed, and time against cost.
+
+    For example: hocket sweep report results --by topology --by size
+    """
     from hocket.sweeps.report import report_sweep
 
     if form.plot is not None:

@@ -8,12 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hocket import _core
 from hocket.cli import complete, options
+from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
-from hocket.cli.groups import grouped
 from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.topology import machines
@@ -27,26 +25,22 @@ from hocket.units import counted, format_bandwidth, format_time_ps
 if TYPE_CHECKING:
     from hocket.cli.data import LinkData, OffloadData, TopologyData
 
-topology = typer.Typer(
-    help="List, inspect, draw and export networks.",
-    no_args_is_help=True,
-    epilog="For example: hocket topology show dgx1_v100 --failed gpu0,gpu1",
-)
 
 Text = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="TOPOLOGY",
-        autocompletion=complete.topologies,
+        complete=complete.topologies,
         help="A shipped machine, a file, or a builder such as mesh:9x9.",
     ),
 ]
 
 
-@topology.command("list", epilog="For example: hocket topology list --json")
-@grouped
 def list_machines(*, form: Form) -> None:
-    """List the shipped machines."""
+    """List the shipped machines.
+
+    For example: hocket topology list --json
+    """
     values = [{"name": name, "description": machines.describe(name)} for name in machines.names()]
     if form.prints("machines", lambda: {"machines": values}, lambda: values):
         return
@@ -58,10 +52,6 @@ def list_machines(*, form: Form) -> None:
     options.output().print(table)
 
 
-@topology.command(
-    epilog='For example: hocket topology show torus:4x4x4 --bandwidth "50 GB/s" --latency "1 us"'
-)
-@grouped
 def show(
     topology: Text,
     *,
@@ -70,17 +60,18 @@ def show(
     failed: options.Failed = None,
     costs: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--costs",
             help="A .yml file that says what links and switches cost, for a network that does not.",
         ),
     ] = None,
-    links: Annotated[
-        bool, typer.Option("--links", "--verbose", "-v", help="List every link.")
-    ] = False,
+    links: Annotated[bool, Option("--links", "--verbose", "-v", help="List every link.")] = False,
     form: Form,
 ) -> None:
-    """Show a network's degree, diameter, bisection, and whether it is connected; as CSV, its links."""
+    """Show a network's degree, diameter, bisection, and whether it is connected; as CSV, its links.
+
+    For example: hocket topology show torus:4x4x4 --bandwidth "50 GB/s" --latency "1 us"
+    """
     spec = options.read_spec(topology, bandwidth, latency, failed)
     if costs is not None:
         if spec.costs is not None:
@@ -268,16 +259,15 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> TopologyData:
     }
 
 
-@topology.command(epilog="For example: hocket topology draw dgx1_v100 -o dgx1.svg")
 def draw(
     topology: Text,
     *,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="The .svg, .png or .pdf file to draw to.")
+        str, Option("--output", "-o", help="The .svg, .png or .pdf file to draw to.")
     ],
     schematic: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--schematic/--full",
             help="Draw groups with their numbers, or every device; default: groups above "
             "64 devices.",
@@ -287,7 +277,10 @@ def draw(
     latency: options.LatencyText = None,
     failed: options.Failed = None,
 ) -> None:
-    """Draw a network: every device of a small one, the groups that a large one is made of."""
+    """Draw a network: every device of a small one, the groups that a large one is made of.
+
+    For example: hocket topology draw dgx1_v100 -o dgx1.svg
+    """
     from hocket.plot.network import check_count, draw_network
     from hocket.plot.schematic import FULL, check_schematic, draw_schematic, failures_of
     from hocket.plot.style import check_picture
@@ -311,21 +304,19 @@ def draw(
     options.output().print(f"drawn to {output}")
 
 
-@topology.command(
-    epilog="For example: hocket topology export dgx1_v100 --to infragraph -o dgx1.yaml"
-)
 def export(
     topology: Text,
     *,
-    to: Annotated[str, typer.Option("--to", metavar="KIND", help="infragraph or astra-sim.")],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
-    ],
+    to: Annotated[str, Option("--to", metavar="KIND", help="infragraph or astra-sim.")],
+    output: Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write.")],
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
     failed: options.Failed = None,
 ) -> None:
-    """Write a network as a file of another tool."""
+    """Write a network as a file of another tool.
+
+    For example: hocket topology export dgx1_v100 --to infragraph -o dgx1.yaml
+    """
     from hocket.topology.export import export_topology
 
     spec = options.read_spec(topology, bandwidth, latency, failed)

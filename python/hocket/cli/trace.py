@@ -4,37 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, cast
 
-import typer
-
 from hocket.cli import options
 from hocket.cli.form import Form
-from hocket.cli.groups import grouped
 from hocket.cli.numbers import SIZES
 from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
-from hocket.cli.trace_run import EXAMPLE, run
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
     from hocket.cli.data import TraceData
     from hocket.traces import Summary
 
-trace = typer.Typer(
-    help="Show execution traces in MLCommons Chakra's format, and run them on networks.",
-    no_args_is_help=True,
-    epilog="For example: hocket trace show traces/llama",
-)
 
-trace.command("run", epilog=EXAMPLE)(run)
-
-
-@trace.callback()
-def _group() -> None:
-    """Take the command that follows."""
-
-
-@trace.command(epilog="For example: hocket trace show traces/llama --groups groups.json --json")
-@grouped
 def show(
     prefix: Prefix,
     *,
@@ -42,7 +23,10 @@ def show(
     dependencies: Dependencies = "all",
     form: Form,
 ) -> None:
-    """Show how many nodes of each kind a trace has, what is computed, and what is communicated."""
+    """Show how many nodes of each kind a trace has, what is computed, and what is communicated.
+
+    For example: hocket trace show traces/llama --groups groups.json --json
+    """
     from hocket.traces import DEPENDENCIES, load, summarize
 
     options.choice("--dependencies", dependencies, DEPENDENCIES)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
-import typer
-
 from hocket.cli import complete, options
+from hocket.cli.command import Option
 from hocket.cli.form import Form
-from hocket.cli.groups import Network, grouped
+from hocket.cli.groups import Network
 from hocket.cli.numbers import SIZES, TIMES
 from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from hocket.cli.data import RankData, TraceCallData, TraceRunData
     from hocket.traces import TraceCall, TraceRun
 
-EXAMPLE = "For example: hocket trace run traces/llama --topology themis-3d-homo --algorithm themis"
 _MAX_ROWS = 64
 """Of the table of ranks."""
 
@@ -36,10 +34,10 @@ class Replaying:
     dependencies: Dependencies = "all"
     algorithm: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--algorithm",
             "-a",
-            autocompletion=complete.algorithms,
+            complete=complete.algorithms,
             help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
             "default: themis on networks with dimensions, otherwise auto, the quickest of several.",
         ),
@@ -47,24 +45,21 @@ class Replaying:
     chunks: options.Chunks = None
     npu: Annotated[
         str,
-        typer.Option(
-            "--npu", help="Accelerator for operations without a recorded time, such as a100."
-        ),
+        Option("--npu", help="Accelerator for operations without a recorded time, such as a100."),
     ] = "a100"
     efficiency: Annotated[
         float | None,
-        typer.Option("--efficiency", help="Share of the accelerator's peak that is reached."),
+        Option("--efficiency", help="Share of the accelerator's peak that is reached."),
     ] = None
     order: Annotated[
         str,
-        typer.Option(
+        Option(
             "--order", help="Order in which the waiting calls of an NPU are served: fifo or lifo."
         ),
     ] = "fifo"
     cache: options.Cache = True
 
 
-@grouped
 def run(
     prefix: Prefix,
     *,
@@ -73,7 +68,10 @@ def run(
     perfetto: options.Perfetto = None,
     form: Form,
 ) -> None:
-    """Run a trace on a network, rank r on NPU r, in simulated time."""
+    """Run a trace on a network, rank r on NPU r, in simulated time.
+
+    For example: hocket trace run traces/llama --topology themis-3d-homo --algorithm themis
+    """
     from hocket.traces import DEPENDENCIES, load, replay
     from hocket.traces.options import ORDERS
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hocket import _core
 from hocket.cli import complete, options
+from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
-from hocket.cli.groups import Nodes, grouped
+from hocket.cli.groups import Nodes
 from hocket.cli.train_report import print_run
 from hocket.cli.training_groups import Training
 from hocket.errors import SpecError
@@ -28,13 +27,13 @@ class Report(Form):
 
     timeline: Annotated[
         str | None,
-        typer.Option("--timeline", help="Draw the timeline to this .png, .svg or .pdf file."),
+        Option("--timeline", help="Draw the timeline to this .png, .svg or .pdf file."),
     ] = None
     perfetto: options.Perfetto = None
     page: options.Page = None
     chakra: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--chakra",
             metavar="FOLDER",
             help="Write a trace of each NPU to this folder, and what ASTRA-sim needs to run them.",
@@ -42,13 +41,13 @@ class Report(Form):
     ] = None
     file: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--output", "-o", help="Write the run with its time-line to this .json file, for pages."
         ),
     ] = None
     layers: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--layers",
             "--verbose",
             "-v",
@@ -57,13 +56,12 @@ class Report(Form):
     ] = False
 
 
-@grouped
 def train(
     model: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="MODEL",
-            autocompletion=complete.models,
+            complete=complete.models,
             help="A shipped workload (see `hocket workload list`) or a file.",
         ),
     ],
@@ -71,7 +69,7 @@ def train(
     network: Nodes,
     parallel: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--parallel",
             "-p",
             help="How the model is distributed, such as dp=64,tp=16; also pp, ep, interleave, zero and "
@@ -80,17 +78,17 @@ def train(
     ] = None,
     places: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--map",
             help="Dimensions of each kind of parallelism, numbered from 1, such as tp=1,dp=2+3.",
         ),
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--algorithm",
             "-a",
-            autocompletion=complete.algorithms,
+            complete=complete.algorithms,
             help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
             "default: themis on networks with dimensions, otherwise auto, the quickest of several.",
         ),
@@ -98,7 +96,11 @@ def train(
     given: Training,
     report: Report,
 ) -> None:
-    """Simulate training iterations of a model on a network."""
+    """Simulate training iterations of a model on a network.
+
+    For example: hocket train resnet152 --topology themis-3d-homo --npu a100 --efficiency 0.5  ·
+    hocket train resnet152 --topology themis-3d-homo --parallel dp=256,pp=4 --timeline train.png
+    """
     from hocket import training
 
     _check_targets(report)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import typer
-
 from hocket.cli import complete, options
+from hocket.cli.command import Option
 from hocket.errors import SpecError
 
 if TYPE_CHECKING:
@@ -27,61 +26,64 @@ class Training:
 
     samples: Annotated[
         int | None,
-        typer.Option("--samples", help="Samples of each replica in an iteration; default: 32."),
+        Option("--samples", help="Samples of each replica in an iteration; default: 32."),
     ] = None
-    iterations: Annotated[
-        int, typer.Option("--iterations", help="Number of iterations to simulate.")
-    ] = 1
+    iterations: Annotated[int, Option("--iterations", help="Number of iterations to simulate.")] = 1
     npu: Annotated[
         str,
-        typer.Option(
+        Option(
             "--npu",
-            autocompletion=complete.devices,
+            complete=complete.devices,
             help="Accelerator that computes, such as v100, a100 or h100, or chiplet.",
         ),
     ] = "a100"
     efficiency: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--efficiency",
             help="Share of the accelerator's peak that is reached, such as 0.5; default: 1.",
         ),
     ] = None
     precision: Annotated[
-        int, typer.Option("--precision", help="Bits of weights, gradients and activations.")
+        int, Option("--precision", help="Bits of weights, gradients and activations.")
     ] = 16
     bucket: Annotated[
         str,
-        typer.Option("--bucket", help="Bytes of gradients that are reduced together, or all."),
+        Option("--bucket", rare=True, help="Bytes of gradients that are reduced together, or all."),
     ] = "25 MiB"
     recompute: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--recompute", help="Compute forward passes again in the backward pass, to save memory."
         ),
     ] = False
     overlap_tensor: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--overlap-tensor/--no-overlap-tensor",
+            rare=True,
             help="Sum input gradients while weight gradients are computed, or afterwards.",
         ),
     ] = True
     update: Annotated[
         bool,
-        typer.Option(
-            "--update/--no-update", help="Include the time of the weight update, or leave it out."
+        Option(
+            "--update/--no-update",
+            rare=True,
+            help="Include the time of the weight update, or leave it out.",
         ),
     ] = True
     order: Annotated[
         str,
-        typer.Option(
-            "--order", help="Order in which a dimension serves collectives: fifo or lifo."
+        Option(
+            "--order",
+            rare=True,
+            help="Order in which a dimension serves collectives: fifo or lifo.",
         ),
     ] = "fifo"
     memory_check: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--memory-check/--no-memory-check",
             help="Refuse a model that does not fit into the memory of an NPU, or run it anyway.",
         ),

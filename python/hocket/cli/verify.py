@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Argument
 from hocket.cli.plan import describe
 from hocket.plans.plan import Plan
 
 PlanFile = Annotated[
-    str, typer.Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
+    str, Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
 ]
 
 
 def verify(plan: PlanFile, json: options.Json = False) -> None:
-    """Prove that a plan does what its collective requires in every timing; exit code 1 if not."""
+    """Prove that a plan does what its collective requires in every timing; exit code 1 if not.
+
+    For example: hocket verify plan.parquet
+    """
     made = Plan.load(plan)
     with options.watching() as watch:
         made.verify(progress=watch)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
-import typer
-
 from hocket.cli import options
-from hocket.cli.groups import Simulation, grouped
+from hocket.cli.command import Option
+from hocket.cli.groups import Simulation
 from hocket.cli.numbers import share_of
 from hocket.cli.plan import describe
 from hocket.cli.verify import PlanFile
@@ -31,36 +30,39 @@ class Picture:
 
     ten: Annotated[
         bool,
-        typer.Option("--ten", help="Draw each transfer as an arrow between NPUs over time."),
+        Option("--ten", help="Draw each transfer as an arrow between NPUs over time."),
     ] = False
     heat: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--heat",
             help="Colour links by their share of busy time, and draw the links in use over time.",
         ),
     ] = False
     phase: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--phase",
             help="Draw rings and trees of sums (reduce, the default) or of copies (copy).",
         ),
     ] = None
     chunk: Annotated[
         int | None,
-        typer.Option("--chunk", help="Draw only this chunk; chunks are numbered from 0."),
+        Option("--chunk", help="Draw only this chunk; chunks are numbered from 0."),
     ] = None
     file: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Draw to this .png, .svg or .pdf file."),
+        Option("--output", "-o", help="Draw to this .png, .svg or .pdf file."),
     ] = None
     json: options.Json = False
 
 
-@grouped
 def view(plan: PlanFile, *, picture: Picture, simulation: Simulation) -> None:
-    """Draw a plan on its network: its rings and trees, how busy links are, or its transfers over time."""
+    """Draw a plan on its network: its rings and trees, how busy links are, or its transfers over time.
+
+    For example: hocket view plan.parquet -o trees.png  ·  hocket view plan.parquet --heat -o
+    heat.png  ·  hocket view plan.parquet --ten --latency-model occupying -o ten.png
+    """
     fidelity = simulation.transfers()
     _check(picture, simulation, plan)
     made = Plan.load(plan)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextvars import ContextVar
-from typing import Any
 
+from hocket.cli.command import Call
 from hocket.errors import Error, listed
 
 _OPTIONS = {
@@ -25,7 +25,7 @@ _OPTIONS = {
 }
 """Options that are not called as the field that they set."""
 
-COMMAND: ContextVar[Any] = ContextVar("COMMAND", default=None)
+COMMAND: ContextVar[Call | None] = ContextVar("COMMAND", default=None)
 """The command that runs."""
 
 
@@ -58,12 +58,8 @@ def _as_option(word: re.Match[str]) -> str:
 
 def _arguments() -> dict[str, str]:
     """Give the arguments of the command by the fields that they set, as its help writes them."""
-    params = getattr(COMMAND.get(), "params", ())
-    return {
-        each.name: each.metavar.removesuffix("...")
-        for each in params
-        if each.param_type_name == "argument" and each.metavar
-    }
+    call = COMMAND.get()
+    return {each.field: each.name for each in call.arguments} if call else {}
 
 
 def option_of(field: str) -> str:
@@ -81,8 +77,9 @@ def pasted(ways: Sequence[Mapping[str, object]]) -> str:
     return f"give {listed(texts)}" if texts else ""
 
 
-def _known() -> set[str]:
-    return {name for each in getattr(COMMAND.get(), "params", ()) for name in each.opts}
+def _known() -> Set[str]:
+    call = COMMAND.get()
+    return call.options.keys() if call else set()
 
 
 def _option(name: str, value: object) -> str:

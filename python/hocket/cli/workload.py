@@ -8,14 +8,11 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
-import typer
-
 from hocket.cli import complete, options
+from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
-from hocket.cli.groups import grouped
 from hocket.cli.numbers import FLOPS, SIZES, TIMES, Units
 from hocket.cli.table import Cell, Table
-from hocket.cli.workload_torch import EXAMPLE, from_torch
 from hocket.errors import SpecError
 from hocket.units import format_flops, format_time_ps, shown
 from hocket.workload import load, models
@@ -26,13 +23,6 @@ if TYPE_CHECKING:
     from hocket.cli.data import LayerShapeData, WorkData, WorkloadCyclesData, WorkloadData
     from hocket.workload.systolic import Chiplet, WorkloadCycles
 
-workload = typer.Typer(
-    help="List models to be trained, show their layers, and make them from PyTorch modules.",
-    no_args_is_help=True,
-    epilog="For example: hocket workload show resnet152",
-)
-
-workload.command("from-torch", epilog=EXAMPLE)(from_torch)
 
 _MAX_ROWS = 2000
 """Of the table of layers; a hundred thousand would take minutes."""
@@ -41,18 +31,19 @@ _NUMBER = re.compile(r"\.[0-9]+(?=/|$)")
 
 Text = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="WORKLOAD",
-        autocompletion=complete.models,
+        complete=complete.models,
         help="A shipped workload, or a .yml file.",
     ),
 ]
 
 
-@workload.command("list", epilog="For example: hocket workload list --json")
-@grouped
 def list_workloads(*, form: Form) -> None:
-    """List the shipped workloads."""
+    """List the shipped workloads.
+
+    For example: hocket workload list --json
+    """
     loaded = [load(name) for name in models.names()]
     values = [
         {
@@ -82,38 +73,36 @@ class OnChiplet:
 
     panel: ClassVar[str] = "Chiplet"
 
-    array: Annotated[
-        str, typer.Option("--array", help="Rows and columns of the array of a PE.")
-    ] = "256x256"
-    pes: Annotated[str, typer.Option("--pes", help="Rows and columns of PEs.")] = "4x4"
-    samples: Annotated[
-        int, typer.Option("--samples", help="Number of samples in an iteration.")
-    ] = 16
-    clock: Annotated[
-        str, typer.Option("--clock", help='Clock of the chiplet, such as "1 GHz".')
-    ] = "1 GHz"
-    precision: Annotated[int, typer.Option("--precision", help="Bits of each number.")] = 32
+    array: Annotated[str, Option("--array", help="Rows and columns of the array of a PE.")] = (
+        "256x256"
+    )
+    pes: Annotated[str, Option("--pes", help="Rows and columns of PEs.")] = "4x4"
+    samples: Annotated[int, Option("--samples", help="Number of samples in an iteration.")] = 16
+    clock: Annotated[str, Option("--clock", help='Clock of the chiplet, such as "1 GHz".')] = (
+        "1 GHz"
+    )
+    precision: Annotated[int, Option("--precision", help="Bits of each number.")] = 32
     folds: Annotated[
         str,
-        typer.Option(
+        Option(
             "--folds", help="How the folds of a product follow each other: drained or overlapped."
         ),
     ] = "drained"
     distribution: Annotated[
         str,
-        typer.Option(
+        Option(
             "--distribution",
             help="What is distributed over PEs: samples, or folds of all samples together.",
         ),
     ] = "samples"
     input_gradient: Annotated[
         str,
-        typer.Option(
+        Option(
             "--input-gradient", help="How the input gradient is computed: convolution or columns."
         ),
     ] = "convolution"
     data_gradient: Annotated[
-        bool, typer.Option("--data-gradient", help="Also compute the gradient of the data.")
+        bool, Option("--data-gradient", help="Also compute the gradient of the data.")
     ] = False
 
     def chiplet(self) -> Chiplet:
@@ -135,15 +124,13 @@ class OnChiplet:
         )
 
 
-@workload.command(epilog="For example: hocket workload show resnet152 --array 32x32 --samples 16")
-@grouped
 def show(
     workload: Text,
     *,
     on: OnChiplet,
     costs: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--costs",
             help="Show operations and bytes for a sample instead of cycles, as for a workload that is "
             "given by its costs.",
@@ -151,7 +138,10 @@ def show(
     ] = False,
     form: Form,
 ) -> None:
-    """Show a workload's layers, their gradients, and the cycles to train them on a chiplet."""
+    """Show a workload's layers, their gradients, and the cycles to train them on a chiplet.
+
+    For example: hocket workload show resnet152 --array 32x32 --samples 16
+    """
     chiplet, samples = on.chiplet(), on.samples
     model = load(workload)
     if costs or not all(isinstance(layer, Layer) for layer in model.layers):

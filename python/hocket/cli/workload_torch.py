@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Argument, Option
 from hocket.cli.table import Table
 from hocket.errors import SpecError
 
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from hocket.workload.costs import Block, Work
     from hocket.workload.layers import Workload
 
-EXAMPLE = (
-    "For example: hocket workload from-torch mypkg.models:make_model --input 3x224x224 -o mine.yml"
-)
 
 _MAX_ROWS = 2000
 _PASSES = ("forward", "input_gradient", "weight_gradient")
@@ -27,7 +23,7 @@ _PASSES = ("forward", "input_gradient", "weight_gradient")
 def from_torch(
     factory: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="MODULE:FACTORY",
             help="A function in the current folder that returns a torch.nn.Module or (module, inputs).",
         ),
@@ -35,7 +31,7 @@ def from_torch(
     *,
     inputs: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--input",
             "-i",
             help="Shape of one sample, such as 3x224x224, 128:int64, scalar, or by name tokens=128:int64; "
@@ -43,18 +39,19 @@ def from_torch(
         ),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option("--batch", help="Number of samples to trace with; default: 2.")
+        int | None, Option("--batch", help="Number of samples to trace with; default: 2.")
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option("--name", help="Name of the workload; default: the class of the module."),
+        Option("--name", help="Name of the workload; default: the class of the module."),
     ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="The .yml file to write.")
-    ] = None,
+    output: Annotated[str | None, Option("--output", "-o", help="The .yml file to write.")] = None,
     json: options.Json = False,
 ) -> None:
-    """Trace a PyTorch module, without memory for its numbers, and write it as a workload."""
+    """Trace a PyTorch module, without memory for its numbers, and write it as a workload.
+
+    For example: hocket workload from-torch mypkg.models:make_model --input 3x224x224 -o mine.yml
+    """
     from hocket.files.atomic import check_target
     from hocket.workload.text import save
     from hocket.workload.torch import from_torch, need_torch

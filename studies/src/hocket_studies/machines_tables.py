@@ -8,9 +8,8 @@ import json as json_text
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.cli.numbers import percent
 from hocket.cli.table import Table
 from hocket.files.atomic import write_text
@@ -35,13 +34,11 @@ def machines_study(
     *,
     output: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", help="Folder for page, picture and data; created if missing."
-        ),
+        Option("--output", "-o", help="Folder for page, picture and data; created if missing."),
     ] = "reproduce-machines",
     data: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--data",
             metavar="DIR",
             help="Folder with more published sets, as tables; by default those that are shipped.",
@@ -49,11 +46,14 @@ def machines_study(
     ] = None,
     profiles: Annotated[
         bool,
-        typer.Option("--profiles", help="Also fit a profile to each family and write it there."),
+        Option("--profiles", help="Also fit a profile to each family and write it there."),
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Predict published sweeps of real machines from what was not fitted, and state the error."""
+    """Predict published sweeps of real machines from what was not fitted, and state the error.
+
+    For example: hocket reproduce machines --output machines
+    """
     folder = Path(output)
     make_folder(folder)
     with options.watching() as watch:

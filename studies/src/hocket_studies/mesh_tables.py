@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.cli.console import Printer
 from hocket.cli.table import Table
 from hocket.files.atomic import replacing
@@ -32,30 +31,29 @@ def mesh_study(
     *,
     output: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", help="Folder for pictures and mesh.json; created if missing."
-        ),
+        Option("--output", "-o", help="Folder for pictures and mesh.json; created if missing."),
     ] = "reproduce-mesh",
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", help="Only table 1; may be combined with --figure."),
+        Option("--table", help="Only table 1; may be combined with --figure."),
     ] = None,
     figure: Annotated[
         list[str] | None,
-        typer.Option("--figure", help="Only this figure: 8 to 14; may be repeated."),
+        Option("--figure", help="Only this figure: 8 to 14; may be repeated."),
     ] = None,
-    example: Annotated[
-        bool, typer.Option("--example", help="Only the epoch of section VIII-B.")
-    ] = False,
+    example: Annotated[bool, Option("--example", help="Only the epoch of section VIII-B.")] = False,
     choices: Annotated[
-        bool, typer.Option("--choices", help="Only the runs that explain the differences.")
+        bool, Option("--choices", help="Only the runs that explain the differences.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Also sizes up to 1 GiB, and what is slow to simulate.")
+        bool, Option("--full", help="Also sizes up to 1 GiB, and what is slow to simulate.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Compute table I and figures 8 to 14 of the RingBiOdd and TTO paper (HPCA 2024)."""
+    """Compute table I and figures 8 to 14 of the RingBiOdd and TTO paper (HPCA 2024).
+
+    For example: hocket reproduce mesh --figure 12 --output mesh
+    """
     names = _names(table, figure, example, choices)
     folder = Path(output)
     make_folder(folder)

@@ -8,9 +8,8 @@ import json as json_text
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.cli.console import Printer
 from hocket.cli.table import Table
 from hocket.files.atomic import replacing
@@ -32,21 +31,19 @@ def optimal_study(
     *,
     output: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", help="Folder for pages, picture and data; created if missing."
-        ),
+        Option("--output", "-o", help="Folder for pages, picture and data; created if missing."),
     ] = "reproduce-optimal",
     machine: Annotated[
         list[str] | None,
-        typer.Option("--machine", help="Only this machine; as a list (a,b) or repeated."),
+        Option("--machine", help="Only this machine; as a list (a,b) or repeated."),
     ] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option("--kind", help="Only this collective; as a list (a,b) or repeated."),
+        Option("--kind", help="Only this collective; as a list (a,b) or repeated."),
     ] = None,
     size: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--size",
             "-s",
             help="Instead of 64 kB, 1 MB, 64 MB and 1 GB; as a list (1MB,1GB) or repeated.",
@@ -54,11 +51,14 @@ def optimal_study(
     ] = None,
     failures: Annotated[
         bool,
-        typer.Option("--failures", help="Each machine without one link, one of each sort."),
+        Option("--failures", help="Each machine without one link, one of each sort."),
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Compute how far the best plans are from the lower bound, on all shipped machines."""
+    """Compute how far the best plans are from the lower bound, on all shipped machines.
+
+    For example: hocket reproduce optimal --machine dgx_a100_2box --size 1GB
+    """
     machines = options.numbers("--machine", machine, optimal.machines()) or None
     kinds = options.numbers("--kind", kind, optimal.KINDS) or list(optimal.KINDS)
     sizes = _sizes(size)

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hocket._checks import whole
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.cli.console import Printer
 from hocket.cli.table import Table
 from hocket.files.atomic import replacing
@@ -53,30 +52,31 @@ def routing_study(
     *,
     output: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", help="Folder for pictures and routing.json; created if missing."
-        ),
+        Option("--output", "-o", help="Folder for pictures and routing.json; created if missing."),
     ] = "reproduce-routing",
     figure: Annotated[
         list[str] | None,
-        typer.Option("--figure", help="Only this figure: 4 to 8; may be repeated."),
+        Option("--figure", help="Only this figure: 4 to 8; may be repeated."),
     ] = None,
     released: Annotated[
-        bool, typer.Option("--released", help="Only the cells that the released code was run on.")
+        bool, Option("--released", help="Only the cells that the released code was run on.")
     ] = False,
     choices: Annotated[
-        bool, typer.Option("--choices", help="Only the runs with other assumptions.")
+        bool, Option("--choices", help="Only the runs with other assumptions.")
     ] = False,
     seeds: Annotated[
-        int, typer.Option("--seeds", help="Random draws of each cell, from 1 to 1000.")
+        int, Option("--seeds", help="Random draws of each cell, from 1 to 1000.")
     ] = routing.SEEDS,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Also the ILP for two and three jobs, which needs OR-Tools."),
+        Option("--full", help="Also the ILP for two and three jobs, which needs OR-Tools."),
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Compute figures 4 to 8 of Cohen et al., Routing for large ML models."""
+    """Compute figures 4 to 8 of Cohen et al., Routing for large ML models.
+
+    For example: hocket reproduce routing --figure 7 --output routing
+    """
     names = _names(figure, released, choices)
     whole("--seeds", seeds, 1, 1000)
     folder = Path(output)

@@ -6,9 +6,8 @@ import json as json_text
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.cli.console import Printer
 from hocket.cli.table import Table
 from hocket.files.atomic import replacing
@@ -49,32 +48,33 @@ def tacos(
     *,
     output: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", help="Folder for pictures and tacos.json; created if missing."
-        ),
+        Option("--output", "-o", help="Folder for pictures and tacos.json; created if missing."),
     ] = "reproduce-tacos",
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", help="Only this table: 1 to 5; may be repeated."),
+        Option("--table", help="Only this table: 1 to 5; may be repeated."),
     ] = None,
     figure: Annotated[
         list[str] | None,
-        typer.Option("--figure", help="Only this figure: 6, 19 or 21; may be repeated."),
+        Option("--figure", help="Only this figure: 6, 19 or 21; may be repeated."),
     ] = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Also the exact searches that take long."),
+        Option("--full", help="Also the exact searches that take long."),
     ] = False,
     time_limit: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--time-limit",
             help="Time limit of each exact search; default: 20 s, or 10 min with --full.",
         ),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Compute tables I to V and figures 6, 19 and 21 of TACOS: synthesized plans and baselines."""
+    """Compute tables I to V and figures 6, 19 and 21 of TACOS: synthesized plans and baselines.
+
+    For example: hocket reproduce tacos --table 3 --figure 6 --output tacos
+    """
     names = _names(table, figure)
     if time_limit is not None:
         parse_time(time_limit, field="--time-limit")

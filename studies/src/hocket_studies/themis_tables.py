@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.cli.console import Printer
 from hocket.cli.table import Table
 from hocket.errors import SpecError
@@ -30,11 +29,11 @@ SWEEP_NOTES = (
 def themis(
     *,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Folder for the pictures; created if missing.")
+        str, Option("--output", "-o", help="Folder for the pictures; created if missing.")
     ] = "reproduce-themis",
     figure: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--figure",
             "--figures",
             help="Only these figures: 4, 8, 9, 10, 11, 12; as a list (4,12) or repeated.",
@@ -42,14 +41,17 @@ def themis(
     ] = None,
     no_optimal: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--no-optimal",
             help="Leave out multirail-optimal: takes seconds instead of two minutes.",
         ),
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Compute figures of Themis (ISCA 2022): 8 to 11 for all-reduce, 4 and 12 for training."""
+    """Compute figures of Themis (ISCA 2022): 8 to 11 for all-reduce, 4 and 12 for training.
+
+    For example: hocket reproduce themis --output themis
+    """
     wanted = _figures(figure)
     trains = [number for number in wanted if number in TRAINING_FIGURES]
     wanted = [number for number in wanted if number not in trains]

@@ -8,9 +8,8 @@ import json as json_text
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Option
 from hocket.cli.numbers import percent
 from hocket.cli.table import Table
 from hocket.files.atomic import write_text
@@ -47,24 +46,25 @@ def training_study(
     *,
     output: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", help="Folder for page, picture and data; created if missing."
-        ),
+        Option("--output", "-o", help="Folder for page, picture and data; created if missing."),
     ] = "reproduce-training",
     data: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--data",
             metavar="DIR",
             help="Folder with more published runs, as tables; by default those that are shipped.",
         ),
     ] = None,
     constants: Annotated[
-        bool, typer.Option("--constants", help="Also write the constants that all runs give.")
+        bool, Option("--constants", help="Also write the constants that all runs give.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Predict published training runs from what was not fitted, and state the error."""
+    """Predict published training runs from what was not fitted, and state the error.
+
+    For example: hocket reproduce training --output training
+    """
     folder = Path(output)
     make_folder(folder)
     with options.watching() as watch:

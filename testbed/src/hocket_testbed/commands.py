@@ -7,40 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from hocket.cli import options
+from hocket.cli.command import Command, Option
 from hocket.cli.form import Form
-from hocket.cli.groups import grouped
 from hocket.cli.numbers import TIMES
 from hocket.cli.probes import Asked, show_calibration
 from hocket.cli.table import NEVER, Table
 from hocket.units import format_size, format_time_ps
-from hocket_testbed.commands_clos import Fabric, Prefix, run_clos
-from hocket_testbed.commands_run import run
+from hocket_testbed.commands_clos import Fabric, Prefix
 
 if TYPE_CHECKING:
     from hocket.steering import Calibration
     from hocket_testbed import Steered, Study
-
-testbed = typer.Typer(
-    help="Build networks of Linux namespaces on this machine, and measure on them.",
-    no_args_is_help=True,
-    epilog="For example: hocket testbed clos --seeds 3",
-)
-
-
-@testbed.callback()
-def _group() -> None:
-    """Take the command that follows."""
-
-
-testbed.command(
-    epilog="For example: hocket testbed run -t mesh:3x3@1GB/s,1us ring greedy --size 16MB"
-)(run)
-testbed.command("run-clos", epilog="For example: hocket testbed run-clos ring direct --hosts 2")(
-    run_clos
-)
 
 
 @dataclass(frozen=True)
@@ -49,28 +27,28 @@ class Jobs:
 
     panel: ClassVar[str] = "Jobs"
 
-    rate: Annotated[
-        str, typer.Option("--rate", help="Bandwidth of each link, counted on the wire.")
-    ] = "100 Mb/s"
+    rate: Annotated[str, Option("--rate", help="Bandwidth of each link, counted on the wire.")] = (
+        "100 Mb/s"
+    )
     jobs: Annotated[
         int,
-        typer.Option("--jobs", help="Number of jobs, which share the hosts of each ToR evenly."),
+        Option("--jobs", help="Number of jobs, which share the hosts of each ToR evenly."),
     ] = 2
-    size: Annotated[
-        str, typer.Option("--size", "-s", help="Size of what each host all-reduces.")
-    ] = "8 MiB"
+    size: Annotated[str, Option("--size", "-s", help="Size of what each host all-reduces.")] = (
+        "8 MiB"
+    )
     seeds: Annotated[
-        int, typer.Option("--seeds", help="Number of seeds by which source ports are drawn.")
+        int, Option("--seeds", help="Number of seeds by which source ports are drawn.")
     ] = 5
     repeats: Annotated[
-        int, typer.Option("--repeats", help="Number of times each run is repeated, for its median.")
+        int, Option("--repeats", help="Number of times each run is repeated, for its median.")
     ] = 1
     scheme: Annotated[
-        str, typer.Option("--scheme", help="Scheme that assigns paths (see docs/routing.md).")
+        str, Option("--scheme", help="Scheme that assigns paths (see docs/routing.md).")
     ] = "edge-coloring"
     methods: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--method",
             help="How ports for assigned paths are found: model, route-get, probes, or controller, which "
             "runs hocket-controller and its agents; may be repeated; default: the first three.",
@@ -85,10 +63,11 @@ class Shown(Form):
     plot: options.Plot = None
 
 
-@testbed.command(epilog="For example: hocket testbed clos --seeds 3 --plot testbed.png")
-@grouped
 def clos(*, fabric: Fabric, jobs: Jobs, shown: Shown) -> None:
-    """Run ring all-reduces over TCP on a Clos, by assigned paths and by ECMP, beside the simulation."""
+    """Run ring all-reduces over TCP on a Clos, by assigned paths and by ECMP, beside the simulation.
+
+    For example: hocket testbed clos --seeds 3 --plot testbed.png
+    """
     from hocket_testbed import METHODS, build, run_study
 
     if shown.plot is not None:
@@ -156,24 +135,22 @@ def _print_study(study: Study) -> None:
         )
 
 
-@testbed.command(epilog="For example: hocket testbed steer --links 2 --flows 100")
-@grouped
 def steer(
     *,
     fabric: Fabric,
     links: Annotated[
         int,
-        typer.Option(
+        Option(
             "--links",
             help="Number of links between each ToR and each spine; above 1 spines choose too.",
         ),
     ] = 1,
     flows: Annotated[
-        int, typer.Option("--flows", help="Number of flows of each kind that are sent.")
+        int, Option("--flows", help="Number of flows of each kind that are sent.")
     ] = 50,
     methods: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--method",
             help="How flows are steered: by ports that the model, route-get or probes find, or over IPv6 "
             "by ipv6-port, flow-label or segments; may be repeated; default: the first three.",
@@ -181,7 +158,10 @@ def steer(
     ] = None,
     form: Form,
 ) -> None:
-    """Send flows by ports for random paths, and compare with what the kernel counts on each link."""
+    """Send flows by ports for random paths, and compare with what the kernel counts on each link.
+
+    For example: hocket testbed steer --links 2 --flows 100
+    """
     from hocket_testbed import METHODS, METHODS_IPV6, build, steer_flows
 
     spec = fabric.spec(rate=None, links=links)
@@ -215,10 +195,11 @@ def _print_steered(steered: Steered) -> None:
     options.output().print(table)
 
 
-@testbed.command(epilog="For example: hocket testbed learn --json > fabric.json")
-@grouped
 def learn(*, fabric: Fabric, form: Form) -> None:
-    """Build a Clos, and learn its fabric from what its devices tell their neighbours."""
+    """Build a Clos, and learn its fabric from what its devices tell their neighbours.
+
+    For example: hocket testbed learn --json > fabric.json
+    """
     from hocket.cli.topology import show_network
     from hocket_testbed import build
     from hocket_testbed.neighbours import fabric_spec
@@ -229,10 +210,11 @@ def learn(*, fabric: Fabric, form: Form) -> None:
     show_network(learned, form)
 
 
-@testbed.command(epilog="For example: hocket testbed calibrate --seed 7")
-@grouped
 def calibrate(*, fabric: Fabric, asked: Asked, form: Form) -> None:
-    """Learn by probes which source ports lead to which switch, and identify the hash."""
+    """Learn by probes which source ports lead to which switch, and identify the hash.
+
+    For example: hocket testbed calibrate --seed 7
+    """
     if asked.src is None and asked.dst is None:
         show_calibration(lambda: _learned_on_testbed(fabric, asked), asked, form)
     else:
@@ -260,11 +242,27 @@ def _learned_on_testbed(fabric: Fabric, asked: Asked) -> Calibration:
         )
 
 
-@testbed.command(epilog="For example: hocket testbed clean")
-@grouped
 def clean(*, prefix: Prefix = "hocket") -> None:
-    """Remove what a testbed left whose process and guard were both killed."""
+    """Remove what a testbed left whose process and guard were both killed.
+
+    For example: hocket testbed clean
+    """
     from hocket_testbed import clean as removed
 
     count = removed(prefix)
     options.say(f"{count} namespace{'' if count == 1 else 's'} removed")
+
+
+testbed = Command(
+    about="Build networks of Linux namespaces on this machine, and measure on them.",
+    example="For example: hocket testbed clos --seeds 3",
+    commands={
+        "run": Command("hocket_testbed.commands_run:run"),
+        "run-clos": Command("hocket_testbed.commands_clos:run_clos"),
+        "clos": Command("hocket_testbed.commands:clos"),
+        "steer": Command("hocket_testbed.commands:steer"),
+        "learn": Command("hocket_testbed.commands:learn"),
+        "calibrate": Command("hocket_testbed.commands:calibrate"),
+        "clean": Command("hocket_testbed.commands:clean"),
+    },
+)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from hocket.cli import complete, options
+from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
-from hocket.cli.groups import grouped
 from hocket.cli.numbers import TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.errors import SpecError
@@ -20,9 +18,7 @@ if TYPE_CHECKING:
 
 Prefix = Annotated[
     str,
-    typer.Option(
-        "--prefix", help="First part of the names of its namespaces; one for each testbed."
-    ),
+    Option("--prefix", help="First part of the names of its namespaces; one for each testbed."),
 ]
 
 
@@ -32,11 +28,11 @@ class Fabric:
 
     panel: ClassVar[str] = "Network"
 
-    spines: Annotated[int, typer.Option("--spines", help="Number of spines.")] = 4
-    tors: Annotated[int, typer.Option("--tors", help="Number of ToRs.")] = 4
-    hosts: Annotated[int, typer.Option("--hosts", help="Number of hosts below each ToR.")] = 4
+    spines: Annotated[int, Option("--spines", help="Number of spines.")] = 4
+    tors: Annotated[int, Option("--tors", help="Number of ToRs.")] = 4
+    hosts: Annotated[int, Option("--hosts", help="Number of hosts below each ToR.")] = 4
     seed: Annotated[
-        int, typer.Option("--seed", help="Seed from which the seeds of the switches are drawn.")
+        int, Option("--seed", help="Seed from which the seeds of the switches are drawn.")
     ] = 0
     prefix: Prefix = "hocket"
 
@@ -59,36 +55,38 @@ _NAMED = ("collective", "size", "calls", "rate", "spines", "tors", "hosts", "see
 """Arguments that are called as options are."""
 
 
-@grouped
 def run_clos(
     plans: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="PLAN...",
             help="Plan files for the hosts of the Clos, and algorithms that plan for them.",
-            autocompletion=complete.algorithms,
+            complete=complete.algorithms,
         ),
     ],
     *,
     fabric: Fabric,
     rate: Annotated[
-        str, typer.Option("--rate", help="Bandwidth of each link, counted on the wire.")
+        str, Option("--rate", help="Bandwidth of each link, counted on the wire.")
     ] = "100 Mb/s",
     collective: Annotated[
         str,
-        typer.Option(
+        Option(
             "--collective",
             help="Collective that algorithms plan.",
-            autocompletion=complete.collectives,
+            complete=complete.collectives,
         ),
     ] = "all-reduce",
-    size: Annotated[str, typer.Option("--size", "-s", help="Size for which they plan.")] = "8 MiB",
+    size: Annotated[str, Option("--size", "-s", help="Size for which they plan.")] = "8 MiB",
     calls: Annotated[
-        int, typer.Option("--calls", help="Number of calls of each plan, for their median.")
+        int, Option("--calls", help="Number of calls of each plan, for their median.")
     ] = 5,
     form: Form,
 ) -> None:
-    """Run plans by hocket.runtime on a Clos whose switches hash: by ECMP, and steered by the controller."""
+    """Run plans by hocket.runtime on a Clos whose switches hash: by ECMP, and steered by the controller.
+
+    For example: hocket testbed run-clos ring direct --hosts 2
+    """
     from hocket_testbed import build, run_clos_plans
     from hocket_testbed.plan_runs import load_or_name
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from hocket._checks import whole
 from hocket.cli import complete, options
+from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
-from hocket.cli.groups import Nodes, grouped
+from hocket.cli.groups import Nodes
 from hocket.cli.numbers import TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.errors import SpecError
@@ -34,20 +33,20 @@ class Planned:
 
     collective: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--collective",
-            autocompletion=complete.collectives,
+            complete=complete.collectives,
             help="What algorithms plan; by default all-reduce.",
         ),
     ] = None
     size: Annotated[
         str | None,
-        typer.Option("--size", "-s", help="Size for which they plan; by default 16 MB."),
+        Option("--size", "-s", help="Size for which they plan; by default 16 MB."),
     ] = None
     npus: options.Npus = None
     chunks: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--chunks",
             "-c",
             help="Number of parts that data is cut into; by default the quickest of which messages have "
@@ -64,30 +63,28 @@ class Bed:
 
     rate: Annotated[
         str,
-        typer.Option(
+        Option(
             "--link-bandwidth",
             help="Bandwidth of the fastest link, counted on the wire; the others are slower in proportion.",
         ),
     ] = "200 Mb/s"
     repeats: Annotated[
-        int, typer.Option("--repeats", help="Number of times each plan runs, for its median.")
+        int, Option("--repeats", help="Number of times each plan runs, for its median.")
     ] = 5
     real_time: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--real-time/--no-real-time",
             help="Whether ranks run before everything else on this machine.",
         ),
     ] = True
     prefix: Annotated[
         str,
-        typer.Option(
-            "--prefix", help="First part of the names of its namespaces; one for each testbed."
-        ),
+        Option("--prefix", help="First part of the names of its namespaces; one for each testbed."),
     ] = "hocket"
     link_latency: Annotated[
         str,
-        typer.Option(
+        Option(
             "--link-latency",
             metavar="TIME",
             help="What each link takes besides bytes, such as 1ms: a relay holds frames for that long.",
@@ -95,7 +92,7 @@ class Bed:
     ] = "0 s"
     loopback: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--loopback",
             help="Without namespaces: ranks send over the loopback interface, no faster than links of the "
             "network. It needs no rights, and is taken where namespaces cannot be had.",
@@ -121,14 +118,13 @@ _OPTIONS = {
 """What the arguments are called here."""
 
 
-@grouped
 def run(
     plans: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="PLAN...",
             help="Plan files, as written by `hocket plan -o`, and algorithms that plan on the network.",
-            autocompletion=complete.algorithms,
+            complete=complete.algorithms,
         ),
     ],
     *,
@@ -138,7 +134,10 @@ def run(
     shown: Shown,
     form: Form,
 ) -> None:
-    """Run plans over TCP on any network of shaped links, beside their simulation."""
+    """Run plans over TCP on any network of shaped links, beside their simulation.
+
+    For example: hocket testbed run -t mesh:3x3@1GB/s,1us ring greedy --size 16MB
+    """
     from hocket_testbed import NetworkSpec, build_network, run_plans, what_is_missing
     from hocket_testbed.plan_runs import MAX_REPEATS, load_or_name, plans_for
 

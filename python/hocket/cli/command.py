@@ -1,0 +1,440 @@
+"""Commands as functions: what their parameters say of options is all that is said of them.
+
+A parameter is ``Annotated`` with an :class:`Option` or an :class:`Argument`; one whose type is a dataclass
+stands for the options that are the fields of that class.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cached_property
+from importlib import import_module
+from inspect import Parameter, cleandoc, signature
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
+
+from hocket._checks import did_you_mean
+from hocket._moved import REMEDY
+from hocket.errors import SpecError
+from hocket.units import shown
+
+Completer: TypeAlias = Callable[[str], list[str]]
+"""Gives the values that begin as what is typed."""
+
+REQUIRED = Parameter.empty
+OTHERS = "Options"
+"""Panel of options that belong to no group."""
+
+
+class UsageError(Exception):
+    """Words that are no call of a command."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What stands without a name.
+
+    Parameters
+    ----------
+    metavar
+        What help calls it.
+    complete
+        Completes it in a shell.
+    """
+
+    help: str
+    metavar: str
+    complete: Completer | None = None
+
+
+@dataclass(frozen=True, init=False)
+class Option:
+    """An option.
+
+    Parameters
+    ----------
+    names
+        As they are typed: ``--size``, ``-s``, or ``--cache/--no-cache``; by default that of the parameter.
+    metavar
+        What help calls its value; by default what its type is.
+    complete
+        Completes its value in a shell.
+    panel
+        Heading in help; by default that of its group.
+    rare
+        Whether only ``--help-all`` shows it.
+    """
+
+    names: tuple[str, ...]
+    help: str
+    metavar: str | None
+    complete: Completer | None
+    panel: str | None
+    rare: bool
+
+    def __init__(
+        self,
+        *names: str,
+        help: str,
+        metavar: str | None = None,
+        complete: Completer | None = None,
+        panel: str | None = None,
+        rare: bool = False,
+    ) -> None:
+        given = (names, help, metavar, complete, panel, rare)
+        for each, value in zip(fields(self), given, strict=True):
+            object.__setattr__(self, each.name, value)
+
+
+_READERS: dict[type, tuple[Callable[[str], Any], str, str]] = {
+    str: (str, "text", "TEXT"),
+    int: (int, "a whole number", "N"),
+    float: (float, "a number", "X"),
+}
+"""What makes a value of its text, what the text is to be, and what help calls it."""
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of a command."""
+
+    field: str
+    told: Option | Argument
+    kind: type
+    is_many: bool
+    default: Any
+    panel: str
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it takes no value."""
+        return self.kind is bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its names as help writes them: those that are given, or the one of the parameter."""
+        if isinstance(self.told, Argument):
+            return (self.told.metavar,)
+        name = self.field.replace("_", "-")
+        return self.told.names or (f"--{name}/--no-{name}" if self.is_flag else f"--{name}",)
+
+    @cached_property
+    def words(self) -> dict[str, bool]:
+        """Its names, and whether a flag of that name is on."""
+        if isinstance(self.told, Argument):
+            return {}
+        found: dict[str, bool] = {}
+        for each in self.names:
+            on, slash, off = each.partition("/")
+            found |= {on: True, off: False} if slash else {on: True}
+        return found
+
+    @property
+    def name(self) -> str:
+        """What errors call it: the longest of its names, or what help calls an argument."""
+        if isinstance(self.told, Argument):
+            return self.told.metavar
+        return max((each for each, is_on in self.words.items() if is_on), key=len)
+
+    @property
+    def value(self) -> str:
+        """What help calls its value; empty for a flag."""
+        if self.is_flag:
+            return ""
+        return self.told.metavar or _METAVARS.get(self.field, _READERS[self.kind][2])
+
+    def read(self, text: str) -> Any:
+        """Make a value of a text."""
+        reader, what, _ = _READERS[self.kind]
+        try:
+            return reader(text)
+        except ValueError:
+            raise SpecError(self.name, f"{shown(text)} is not {what}") from None
+
+
+_METAVARS = {
+    name: word
+    for word, names in {
+        "RATE": ("bandwidth", "host_bandwidth", "flow_rate", "reduction_rate", "clock"),
+        "TIME": ("latency", "time_limit", "slot", "answer"),
+        "SIZE": ("size", "chunk_size", "packet_size", "flit_size", "bucket"),
+        "NAME": ("algorithm", "scheme", "preset", "fidelity", "npu", "phase", "part"),
+        "HOW": ("routing", "unwind", "order", "switching", "latency_model", "hash", "weights"),
+        "FILE": ("output", "file", "plot", "timeline", "perfetto", "heat", "save", "groups"),
+        "A,B": ("failed",),
+        "LIST": ("npus", "map", "places", "inputs"),
+        "SIZES": ("parallel",),
+        "NPU": ("root",),
+    }.items()
+    for name in names
+}
+"""What stands in help for the value of an option, by the parameter that it sets."""
+
+HELP = Param(
+    "help", Option("--help", "-h", help="Show this, and exit."), bool, False, False, OTHERS
+)
+HELP_ALL = Param(
+    "help_all", Option("--help-all", help="Show every option."), bool, False, False, OTHERS
+)
+QUIET = Param(
+    "quiet",
+    Option("--quiet", "-q", help="Print the result alone: no progress, no notes."),
+    bool,
+    False,
+    False,
+    "Output",
+)
+_OF_ALL = (QUIET, HELP, HELP_ALL)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that is imported when it is called, or a group of such commands.
+
+    Parameters
+    ----------
+    place
+        Module and name of its function, as ``"hocket.cli.plan:plan"``. The first paragraph of the
+        docstring is what it does; one that begins with "For example" shows how it is called.
+    modes
+        Other functions that do it another way: each by the option that asks for it, ``--front``, or the
+        ends of the name of the file that is written, ``.png .svg``.
+    commands
+        What is under it; then `about` and `example` say what a function would. Words that call none of
+        them are for its own function, if it has one.
+    package
+        Distribution that has it instead: its entry point of this name in the group ``hocket.commands``.
+    is_program
+        Whether all that is typed after its name, ``--help`` too, is for a program that it runs.
+    """
+
+    place: str = ""
+    modes: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    about: str = ""
+    example: str = ""
+    package: str = ""
+    is_program: bool = False
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a sentence; read from its source, since an import would take longer."""
+        return self.about or next(iter(paragraphs(_docstring(self.place))))
+
+    def under(self, name: str) -> Command:
+        """Return the command of this name that is under it, of another package if need be."""
+        found = self.commands[name]
+        if not found.package:
+            return found
+        from importlib.metadata import entry_points  # takes as long as a whole start
+
+        for point in entry_points(group="hocket.commands", name=name):
+            return point.load()  # type: ignore[no-any-return]
+        why = f"`{name}` is a command of {found.package}, which is not installed"
+        raise SpecError(None, why, REMEDY)
+
+    def mode(self, words: Sequence[str]) -> tuple[str, str]:
+        """Return the mode that words ask for, empty for none, and where its function is."""
+        files = [each for i, each in enumerate(words) if i and words[i - 1] in ("-o", "--output")]
+        files += [w.partition("=")[2] for w in words if w.startswith("--output=")]
+        for mark, place in self.modes.items():
+            if mark in words or (
+                not mark.startswith("-")
+                and any(each.endswith(tuple(mark.split())) for each in files)
+            ):
+                return mark, place
+        return "", self.place
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of a docstring, a line each."""
+    return [" ".join(each.split()) for each in text.split("\n\n")]
+
+
+def _docstring(place: str) -> str:
+    module, _, name = place.partition(":")
+    package, _, last = module.rpartition(".")
+    folder = (
+        Path(__file__).parent
+        if package == __package__
+        else Path(str(import_module(package).__file__)).parent
+    )
+    source = (folder / f"{last}.py").read_text(encoding="utf-8")
+    found = re.search(rf'^def {name}\(.*?\).*?:\n    """(.*?)"""', source, re.DOTALL | re.MULTILINE)
+    assert found is not None, place
+    return cleandoc(found[1])
+
+
+def at(place: str) -> Callable[..., int | None]:
+    """Import what is at a place, as ``"hocket.cli.plan:plan"``."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)  # type: ignore[no-any-return]
+
+
+class Call:
+    """A function of a command, imported, and the words that call it.
+
+    Parameters
+    ----------
+    path
+        The words before its own, ``hocket plan``.
+    place
+        Module and name of the function.
+    mode
+        The option that asks for it, if it is a mode of a command.
+    """
+
+    def __init__(self, path: str, place: str, mode: str = "") -> None:
+        self.path = path
+        self.mode = mode if mode.startswith("-") else ""
+        self.function = at(place)
+        self._groups: dict[str, type] = {}
+        self.params: list[Param] = []
+        hints = get_type_hints(self.function, include_extras=True)
+        for each in signature(self.function).parameters.values():
+            hint = hints[each.name]
+            if is_dataclass(hint):
+                self._groups[each.name] = hint  # type: ignore[assignment]
+                self.params += _of_group(hint)  # type: ignore[arg-type]
+            else:
+                self.params.append(_param(each.name, hint, each.default, OTHERS))
+        self.params += _OF_ALL
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a sentence."""
+        return paragraphs(self.function.__doc__ or "")[0]
+
+    @property
+    def example(self) -> str:
+        """How it is called; empty where nothing says so."""
+        told = [
+            each for each in paragraphs(cleandoc(self.function.__doc__ or "")) if "For ex" in each
+        ]
+        return told[0] if told else ""
+
+    @property
+    def arguments(self) -> list[Param]:
+        """What stands without a name."""
+        return [each for each in self.params if isinstance(each.told, Argument)]
+
+    @cached_property
+    def options(self) -> dict[str, Param]:
+        """The options by each of their names."""
+        return {word: each for each in self.params for word in each.words}
+
+    def values(self, words: Sequence[str]) -> dict[str, Any]:
+        """Read the words as values of the parameters; those of an option for help alone, if there is one.
+
+        Raises
+        ------
+        UsageError, SpecError
+            If a word is none of an option, a value is missing, or it is not of its type.
+        """
+        given: dict[str, list[Any]] = {}
+        plain: list[str] = []
+        rest = [each for each in words if not self.mode or each != self.mode]
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                plain += rest
+                break
+            if len(word) < 2 or word[0] != "-":
+                plain.append(word)
+                continue
+            name, equals, text = word.partition("=")
+            if word[1] != "-":  # -s1MB, or flags in one word: -qv
+                name, equals, text = word[:2], "=" * (len(word) > 2), word[2:]
+            param = self.options.get(name)
+            if param is None:
+                raise UsageError(f"No such option: {name}{self._nearest(name)}")
+            if param.is_flag:
+                if equals and word[1] == "-":
+                    raise UsageError(f"Option {name!r} does not take a value")
+                if equals:
+                    rest.insert(0, f"-{text}")
+                value = param.words[name]
+            elif equals or rest:
+                value = param.read(text if equals else rest.pop(0))
+            else:
+                raise UsageError(f"Option {name!r} requires an argument")
+            given.setdefault(param.field, []).append(value)
+        if given.keys() & {"help", "help_all"}:
+            return dict.fromkeys(given, True)
+        return self._checked(given, plain)
+
+    def _nearest(self, name: str) -> str:
+        found = did_you_mean(name, list(self.options), "")
+        return f" {found}" if found else ""
+
+    def _checked(self, given: dict[str, list[Any]], plain: list[str]) -> dict[str, Any]:
+        for each in self.arguments:
+            if each.is_many and plain:
+                given[each.field], plain = [each.read(text) for text in plain], []
+            elif plain:
+                given[each.field] = [each.read(plain.pop(0))]
+        if plain:
+            more = "s" * (len(plain) > 1)
+            raise UsageError(f"Got unexpected extra argument{more} ({' '.join(map(shown, plain))})")
+        found: dict[str, Any] = {}
+        for each in self.params:
+            values = given.get(each.field)
+            if values is None:
+                if each.default is REQUIRED:
+                    raise UsageError(_missing(each))
+                found[each.field] = each.default
+            elif each.is_many:
+                found[each.field] = values
+            elif len(values) > 1 and not each.is_flag:
+                why = f"is given {len(values)} times, and taken once"
+                raise SpecError(each.name, why, "give one")
+            else:
+                found[each.field] = values[-1]
+        return found
+
+    def __call__(self, values: dict[str, Any]) -> int:
+        """Run it with the values of its parameters, and give its exit code."""
+        left = {
+            each: value for each, value in values.items() if each not in {p.field for p in _OF_ALL}
+        }
+        made = {
+            name: group(**{each.name: left.pop(each.name) for each in fields(group)})
+            for name, group in self._groups.items()
+        }
+        return self.function(**left, **made) or 0
+
+
+def _missing(param: Param) -> str:
+    if isinstance(param.told, Argument):
+        return f"Missing argument {param.name!r}"
+    return f"Missing option {' / '.join(map(repr, param.words))}"
+
+
+def _of_group(group: type) -> list[Param]:
+    hints = get_type_hints(group, include_extras=True)
+    panel = getattr(group, "panel", OTHERS)
+    return [
+        _param(
+            each.name,
+            hints[each.name],
+            REQUIRED if each.default is MISSING else each.default,
+            panel,
+        )
+        for each in fields(group)
+    ]
+
+
+def _param(name: str, hint: Any, default: Any, panel: str) -> Param:
+    assert get_origin(hint) is Annotated, name
+    kind, told = get_args(hint)
+    kinds = [each for each in get_args(kind) if each is not NoneType]
+    is_many = get_origin(kind) is list
+    if kinds and not is_many:
+        (kind,) = kinds
+        is_many = get_origin(kind) is list
+    if is_many:
+        (kind,) = get_args(kind)
+    return Param(name, told, kind, is_many, default, getattr(told, "panel", None) or panel)
