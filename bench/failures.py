@@ -1,7 +1,9 @@
 """What it takes to plan anew after a failure, beside what a plan that is to be mended takes before mending.
 
-``python bench/failures.py`` prints the table that bench/RESULTS.md keeps. An old plan has to be read, and
-proved again once it is mended; all that starting from it could save is the rest of planning anew.
+``python bench/failures.py`` prints the table.
+
+An old plan has to be read, and proved again once it is mended; all that starting from it could save is the
+rest of planning anew.
 """
 
 from __future__ import annotations

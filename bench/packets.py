@@ -1,10 +1,11 @@
 """Whole-process figures of packet fidelity: each case in a process of its own.
 
-``python bench/packets.py --repeat 3`` prints the tables that bench/RESULTS.md keeps. A flit-hop is a flit
-that crosses a link: the bytes over all links / 512 B. Seconds and CPU seconds are those of the simulation;
-CPU seconds do not count what else the machine does. ``--commands`` measures whole commands instead,
-interpreter included. Beside the all-reduces stand the cycles of BookSim2 (2017-06-27, with messages that
-wait for others added) for the same messages on the same routers.
+``python bench/packets.py --repeat 3`` prints the tables.
+
+A flit-hop is a flit that crosses a link: the bytes over all links / 512 B. Seconds and CPU seconds are
+those of the simulation; CPU seconds do not count what else the machine does. ``--commands`` measures
+whole commands instead, interpreter included. Beside the all-reduces stand the cycles of BookSim2
+(2017-06-27, with messages that wait for others added) for the same messages on the same routers.
 """
 
 from __future__ import annotations

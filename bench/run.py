@@ -1,7 +1,7 @@
 """Whole-process figures: each case runs in a process of its own.
 
 ``python bench/run.py --all`` prints, for each case, seconds of each stage, transfers per second and the
-process's peak memory; ``--repeat N`` gives minimum, median and maximum. bench/RESULTS.md keeps them.
+process's peak memory; ``--repeat N`` gives minimum, median and maximum.
 """
 
 from __future__ import annotations

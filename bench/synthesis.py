@@ -1,6 +1,6 @@
 """Whole-command figures of synthesis: each command in a process of its own, interpreter included.
 
-``python bench/synthesis.py --repeat 3`` prints the table that bench/RESULTS.md keeps; ``--large`` adds
+``python bench/synthesis.py --repeat 3`` prints the table; ``--large`` adds
 40,000 NPUs, which takes minutes and some 8 GiB; ``--plot FILE`` draws the growth with NPUs. Beside it
 stand the CPU seconds and times of TACOS's own code on the same networks (version 1.3.0, commit 1811f1f),
 all under its link model: a link is held during its latency.

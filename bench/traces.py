@@ -1,7 +1,7 @@
 """Traces read and replayed: seconds and peak memory, as they grow.
 
-``python bench/traces.py --all`` prints a line for each case, each run in a process of its own;
-bench/RESULTS.md keeps them. A trace is 8 ranks in lockstep: of each 8 nodes 5 compute, 1 is a collective of
+``python bench/traces.py --all`` prints a line for each case, each run in a process of its own.
+A trace is 8 ranks in lockstep: of each 8 nodes 5 compute, 1 is a collective of
 all ranks, 1 one of half of them, and 1 a send to the next rank or the receive of it.
 """
 

@@ -1,7 +1,6 @@
 """Whole-process figures of training: each case runs in a process of its own.
 
-``python bench/training.py`` prints seconds, passes, calls and the process's peak memory of each case;
-bench/RESULTS.md keeps them.
+``python bench/training.py`` prints seconds, passes, calls and the process's peak memory of each case.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """All-reduces by hocket and by gloo, in turns in the same processes: ``transport.py [RANKS]``.
 
 It needs PyTorch, and starts itself once for each rank. Times of a call are medians until the last rank is
-done, of 20 in a row below 4 MiB; CPU time is that of all ranks. What is printed goes into RESULTS.md.
+done, of 20 in a row below 4 MiB; CPU time is that of all ranks.
 """
 
 from __future__ import annotations

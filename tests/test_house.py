@@ -176,6 +176,12 @@ def test_there_is_one_version() -> None:
     assert f"[{hocket.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def test_release_notes_are_one_page() -> None:
+    """What a user gets, release by release; the history of each change is git's."""
+    releases = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]
+    assert [each.partition("\n")[0] for each in releases if len(each.splitlines()) > 60] == []
+
+
 TOML = ["Cargo.toml", "pyproject.toml", "studies/pyproject.toml", "testbed/pyproject.toml"]
 
 
