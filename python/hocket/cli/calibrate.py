@@ -40,7 +40,7 @@ def calibrate(
         list[str],
         Argument(
             metavar="MEASURED...",
-            help="Tables (.csv) of sweeps, or what nccl-tests or rccl-tests printed.",
+            help="Tables (.csv) of measured times, or logs of nccl-tests or rccl-tests.",
         ),
     ],
     *,
@@ -54,12 +54,12 @@ def calibrate(
         Option(
             "--prior",
             metavar="PROFILE",
-            help="Start from this shipped profile, or that of this file, where data is scarce.",
+            help="Profile (shipped, or of a topology file) to start from if data is scarce.",
         ),
     ] = None,
     in_place: Annotated[
         bool,
-        Option("--in-place", help="Fit the times in place; by default those out of place."),
+        Option("--in-place", help="Fit the in-place times instead of the out-of-place ones."),
     ] = False,
     json: options.Json = False,
 ) -> None:

@@ -153,7 +153,7 @@ class Search:
         Option(
             "--chunk-size",
             rare=True,
-            help='Bytes of each part of the data, such as "96 KiB", instead of --chunks.',
+            help='Bytes of each slice of the data, such as "96 KiB", instead of --chunks.',
         ),
     ] = None
     routing: options.Routing = "balanced"
@@ -165,7 +165,7 @@ class Search:
         Option(
             "--trials",
             rare=True,
-            help="Largest number of random trials of a synthesizer; default: 64.",
+            help="Largest number of random trials of a synthesizer. Default: 64.",
         ),
     ] = None
     window: Annotated[
@@ -181,7 +181,7 @@ class Search:
         Option(
             "--slot",
             rare=True,
-            help='For exact: length of a slot, such as "2.3 us"; default: chosen by hocket.',
+            help='For exact: length of a slot, such as "2.3 us". Default: chosen by hocket.',
         ),
     ] = None
     cache: options.Cache = True
@@ -226,19 +226,19 @@ class Simulation:
     packet_size: Annotated[
         str | None,
         Option(
-            "--packet-size", rare=True, help='Bytes of a packet; default: "8192 B".', panel=_PACKETS
+            "--packet-size", rare=True, help='Bytes of a packet. Default: "8192 B".', panel=_PACKETS
         ),
     ] = None
     flit_size: Annotated[
         str | None,
-        Option("--flit-size", rare=True, help='Bytes of a flit; default: "512 B".', panel=_PACKETS),
+        Option("--flit-size", rare=True, help='Bytes of a flit. Default: "512 B".', panel=_PACKETS),
     ] = None
     header_flits: Annotated[
         int | None,
         Option(
             "--header-flits",
             rare=True,
-            help="Header flits of each packet; default: 0.",
+            help="Header flits of each packet. Default: 0.",
             panel=_PACKETS,
         ),
     ] = None
@@ -247,7 +247,7 @@ class Simulation:
         Option(
             "--virtual-channels",
             rare=True,
-            help="Virtual channels of each link; default: 4.",
+            help="Virtual channels of each link. Default: 4.",
             panel=_PACKETS,
         ),
     ] = None
@@ -256,7 +256,7 @@ class Simulation:
         Option(
             "--buffer-flits",
             rare=True,
-            help="Flits in the buffer of each virtual channel; default: 318.",
+            help="Flits in the buffer of each virtual channel. Default: 318.",
             panel=_PACKETS,
         ),
     ] = None
@@ -265,7 +265,7 @@ class Simulation:
         Option(
             "--clock",
             rare=True,
-            help='Clock of the routers; default: "1 GHz", or higher for fast links.',
+            help='Clock of the routers. Default: "1 GHz", or higher for fast links.',
             panel=_PACKETS,
         ),
     ] = None
@@ -274,7 +274,7 @@ class Simulation:
         Option(
             "--reduction-rate",
             rare=True,
-            help='Rate at which an NPU sums, such as "100 GB/s"; default: sums take no time.',
+            help='Rate at which an NPU sums, such as "100 GB/s". Default: sums take no time.',
             panel=_PACKETS,
         ),
     ] = None

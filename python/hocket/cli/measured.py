@@ -35,34 +35,36 @@ class Judging:
         Option(
             "--profile",
             metavar="PROFILE",
-            help="A shipped profile, or a topology file that has one; by default the network's own.",
+            help="A shipped profile, or a topology file with one. Default: the network's own.",
         ),
     ] = None
     launch: Annotated[
         str | None,
         Option(
             "--launch",
-            help="Kind of program that launched it, of its profile; by default the least sizes tell.",
+            help="How the program launched the collective: a launch kind of the profile. "
+            "Default: inferred from the smallest sizes.",
         ),
     ] = None
     gpu: Annotated[
         str | None,
-        Option("--gpu", help="Whose picks are shown, as of `hocket nccl predict --gpu`."),
+        Option("--gpu", help="GPU for which picks are shown, as for `hocket nccl predict --gpu`."),
     ] = None
     in_place: Annotated[
         bool,
-        Option("--in-place", help="Judge times in place; by default those out of place."),
+        Option("--in-place", help="Judge the in-place times instead of the out-of-place ones."),
     ] = False
     tolerance: Annotated[
         float | None,
         Option(
             "--tolerance",
-            help="Share by which times may exceed predictions, such as 0.3; by default by size.",
+            help="Share by which times may exceed predictions, such as 0.3. Default: depends on "
+            "the size.",
         ),
     ] = None
     plans: Annotated[
         bool,
-        Option("--plans/--no-plans", help="Whether the best plans are searched, which takes long."),
+        Option("--plans/--no-plans", help="Search for the best plans as well. Slow."),
     ] = True
 
     def options(self, spec: TopologySpec) -> MeasuredOptions:
@@ -80,8 +82,8 @@ def measured(
         list[str],
         Argument(
             metavar="FILE...",
-            help="Logs of nccl-tests or rccl-tests, tables (.csv), JSON of NCCL Inspector, dumps of Flight "
-            "Recorder, or traces of PyTorch's profiler; of a job those of all ranks.",
+            help="Logs of nccl-tests or rccl-tests, tables (.csv), NCCL Inspector JSON, Flight "
+            "Recorder dumps or PyTorch profiler traces; for a job, those of all ranks.",
         ),
     ],
     *,

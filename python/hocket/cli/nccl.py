@@ -26,15 +26,16 @@ def predict(
         str | None,
         Option(
             "--gpu",
-            help="volta, ampere, hopper, blackwell or a compute capability such as sm86; by default "
-            "that of the dump or the profile, or the one with such NVLinks. mi250 and mi300x ask RCCL.",
+            help="GPU: volta, ampere, hopper, blackwell or a compute capability such as sm86; "
+            "mi250 and mi300x ask RCCL. Default: that of the dump, the profile or the "
+            "NVLinks.",
         ),
     ] = None,
     cpu: Annotated[
         str,
         Option(
             "--cpu",
-            help="Whose processors the nodes have, where there are several: intel, amd (EPYC), other or "
+            help="Processors of the nodes, if there are several: intel, amd (EPYC), other or "
             "mixed.",
         ),
     ] = USUAL_CPU,

@@ -18,20 +18,21 @@ Files = Annotated[
     list[str],
     Argument(
         metavar="TOPOLOGY GRAPH",
-        help="What NCCL wrote to NCCL_TOPO_DUMP_FILE and to NCCL_GRAPH_DUMP_FILE; of nodes that differ "
-        "both of each, in the order of nodes.",
+        help="Files from NCCL_TOPO_DUMP_FILE and NCCL_GRAPH_DUMP_FILE. If nodes differ: both "
+        "files of each, in the order of nodes.",
     ),
 ]
-LikeNodes = Annotated[int, Option("--nodes", help="How many nodes are like the one that is given.")]
+LikeNodes = Annotated[int, Option("--nodes", help="Number of nodes like the given one.")]
 
 
 def audit_files(
     files: Files,
     *,
     kind: Annotated[
-        str, Option("--collective", help="all-reduce, all-gather and so on, among all GPUs.")
+        str,
+        Option("--collective", help="Collective among all GPUs, such as all-reduce or all-gather."),
     ] = "all-reduce",
-    size: Annotated[str, Option("--size", help="Of the data.")] = "256MiB",
+    size: Annotated[str, Option("--size", help="Size of the data.")] = "256MiB",
     nodes: LikeNodes = 1,
     time_limit: options.TimeLimit = None,
     json: options.Json = False,

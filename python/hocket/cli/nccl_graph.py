@@ -20,13 +20,13 @@ def graph(
         list[str],
         Argument(
             metavar="TOPOLOGY",
-            help="What NCCL wrote to NCCL_TOPO_DUMP_FILE; of nodes that differ one of each, in the order "
+            help="File from NCCL_TOPO_DUMP_FILE. If nodes differ: one file of each, in the order "
             "of nodes.",
         ),
     ],
     *,
     output: Annotated[
-        str, Option("--output", "-o", help="The file; of nodes that differ one each.")
+        str, Option("--output", "-o", help="The file to write. If nodes differ: one per node.")
     ],
     nodes: LikeNodes = 1,
     hosts: Annotated[
@@ -34,7 +34,7 @@ def graph(
         Option(
             "--hosts",
             metavar="A,B",
-            help="Names of the nodes, in their order: files of hosts and of ranks are written too.",
+            help="Names of the nodes, in their order; also writes the files of hosts and ranks.",
         ),
     ] = None,
     json: options.Json = False,

@@ -19,8 +19,8 @@ Gpu = Annotated[
     str | None,
     Option(
         "--gpu",
-        help="volta, ampere, hopper, blackwell or a compute capability such as sm86; by default the "
-        "one of the dump or the profile, or the one with such NVLinks.",
+        help="GPU: volta, ampere, hopper, blackwell or a compute capability such as sm86. "
+        "Default: that of the dump, the profile or the NVLinks.",
     ),
 ]
 
@@ -28,14 +28,14 @@ Gpu = Annotated[
 def write(
     *,
     network: Nodes,
-    output: Annotated[str, Option("--output", "-o", help="The file, as tuner.csv.")],
+    output: Annotated[str, Option("--output", "-o", help="The file to write, such as tuner.csv.")],
     measured: Annotated[
         list[str] | None,
         Option(
             "--measured",
             metavar="FILE",
-            help="A table (.csv) of sweeps with the columns algo and proto, which say what NCCL_ALGO and "
-            "NCCL_PROTO were; may be repeated.",
+            help="A table (.csv) of measured times with the columns algo and proto (NCCL_ALGO "
+            "and NCCL_PROTO). Can be repeated.",
         ),
     ] = None,
     profile: Annotated[
@@ -43,8 +43,8 @@ def write(
         Option(
             "--profile",
             metavar="PROFILE",
-            help="A profile by which sizes are predicted, 'none' for NCCL's own model; by default that of "
-            "the network, if it has one.",
+            help="Profile that predicts the sizes, or 'none' for NCCL's own model. Default: that "
+            "of the network, if it has one.",
         ),
     ] = None,
     gpu: Gpu = None,

@@ -41,7 +41,7 @@ class Making(Search):
 
     latency_model: options.LatencyModel = None
     in_place: Annotated[
-        bool, Option(help="The result overwrites the input, or has a separate buffer.")
+        bool, Option(help="Let the result overwrite the input, or use a separate buffer.")
     ] = True
     timetable_only: Annotated[
         bool,
@@ -75,8 +75,8 @@ class Shown:
         bool,
         Option(
             "--why",
-            help="For auto: also list every algorithm that was tried with its time, and why others made no "
-            "plan; --json always does.",
+            help="For auto: also list every algorithm that was tried with its time, and why "
+            "others made no plan.",
         ),
     ] = False
 
@@ -92,8 +92,8 @@ def plan(
             "--algorithm",
             "-a",
             complete=complete.algorithms,
-            help="One of `hocket algorithms`, schedule:NAME (a saved schedule), or FILE.py:FUNCTION (your "
-            "own); default: auto, the best plan that any algorithm finds.",
+            help="One of `hocket algorithms`, schedule:NAME (a saved schedule), or "
+            "FILE.py:FUNCTION (your own). Default: auto, the best plan of any algorithm.",
         ),
     ] = "auto",
     making: Making,

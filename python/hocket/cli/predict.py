@@ -31,12 +31,15 @@ def predict(
         Option(
             "--profile",
             metavar="PROFILE",
-            help="A shipped profile, or a topology file that has one; by default the network's own.",
+            help="A shipped profile, or a topology file with one. Default: the network's own.",
         ),
     ] = None,
     launch: Annotated[
         str | None,
-        Option("--launch", help="Kind of program that launches it, of those in the profile."),
+        Option(
+            "--launch",
+            help="How the program launches the collective: a launch kind of the profile.",
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:

@@ -30,15 +30,13 @@ class Asked:
         str | None, Option("--dst", help="The address that flows go to, with --src.")
     ] = None
     dport: Annotated[int, Option("--dport", help="The port that flows go to.")] = 4791
-    hops: Annotated[
-        int, Option("--hops", help="Number of hops to the switches that are to answer.")
-    ] = 2
+    hops: Annotated[int, Option("--hops", help="Number of hops to the switches that answer.")] = 2
     probes: Annotated[
         int, Option("--probes", help="Number of source ports tried with each protocol.")
     ] = 64
     seeds: Annotated[
         str,
-        Option("--seeds", help="First and last seed that are tried to identify the hash."),
+        Option("--seeds", help="First and last seed tried to identify the hash."),
     ] = "1:65535"
 
     def learned(self) -> Calibration:

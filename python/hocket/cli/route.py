@@ -58,21 +58,21 @@ class Hosts:
     ] = None
     oversubscription: Annotated[
         float | None,
-        Option("--oversubscription", help="Ports below a ToR for each port above it; default: 1."),
+        Option("--oversubscription", help="Ports below a ToR for each port above it. Default: 1."),
     ] = None
     bandwidth: Annotated[
         str | None,
-        Option("--bandwidth", help='Bandwidth of each link; default: "100 Gb/s".'),
+        Option("--bandwidth", help='Bandwidth of each link. Default: "100 Gb/s".'),
     ] = None
     host_bandwidth: Annotated[
         str | None,
         Option(
             "--host-bandwidth",
-            help="Bandwidth of the links between NICs and ToRs; default: --bandwidth.",
+            help="Bandwidth of the links between NICs and ToRs. Default: --bandwidth.",
         ),
     ] = None
     latency: Annotated[
-        str | None, Option("--latency", help='Latency of each link; default: "0 ns".')
+        str | None, Option("--latency", help='Latency of each link. Default: "0 ns".')
     ] = None
     failed: options.Failed = None
     failed_spines: Annotated[
@@ -109,7 +109,7 @@ class Paths:
 
     scheme: Annotated[
         str,
-        Option("--scheme", "-s", help="How flows get paths; docs/routing.md lists the schemes."),
+        Option("--scheme", "-s", help="Scheme that chooses paths for flows. See docs/routing.md."),
     ] = "greedy"
     compare: Annotated[
         bool, Option("--compare", help="Run all schemes, each with the same jobs and GPUs.")
@@ -118,7 +118,7 @@ class Paths:
         int | None,
         Option(
             "--seed",
-            help="Seed of placements, hashes and random numbers; default: the seed in the file.",
+            help="Seed of placements, hashes and random numbers. Default: the seed in the file.",
         ),
     ] = None
     hash: Annotated[
@@ -128,7 +128,8 @@ class Paths:
         int,
         Option(
             "--upstream",
-            help="For ecmp: number of paths over which the same hash has already spread the flows.",
+            help="For ecmp: number of paths over which the same hash has already distributed the "
+            "flows.",
         ),
     ] = 1
     order: Annotated[str, Option("--order", help="Order in which flows get paths: job or tor.")] = (
@@ -136,7 +137,7 @@ class Paths:
     )
     weights: Annotated[
         str,
-        Option("--weights", help="What the load of a link counts: flows, or their bytes."),
+        Option("--weights", help="Load of a link: its flows, or their bytes."),
     ] = "flows"
     answer: Annotated[
         str,
@@ -162,7 +163,7 @@ class Paths:
     outage: Annotated[
         list[str] | None,
         Option(
-            "--outage", help='A failure while jobs run, such as "spine3@12 s"; may be repeated.'
+            "--outage", help='A failure while jobs run, such as "spine3@12 s". Can be repeated.'
         ),
     ] = None
     rate_control: Annotated[
@@ -178,7 +179,7 @@ class Paths:
         str | None,
         Option(
             "--time-limit",
-            help='Time limit of each assignment by ilp; default: "10 s", or "1 s" with --compare.',
+            help='Time limit of each assignment by ilp. Default: "10 s", or "1 s" with --compare.',
         ),
     ] = None
 

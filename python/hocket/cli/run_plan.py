@@ -27,7 +27,7 @@ class Unplanned:
         Option(
             "--collective",
             complete=complete.collectives,
-            help="What is done; by default all-reduce.",
+            help="The collective. Default: all-reduce.",
         ),
     ] = None
     algorithm: Annotated[
@@ -36,11 +36,11 @@ class Unplanned:
             "--algorithm",
             "-a",
             complete=complete.algorithms,
-            help="Plan it so, on a fully connected network; by default nothing is planned, and memory is "
-            "shared where that is possible.",
+            help="Algorithm that plans on a fully connected network. Default: no plan, and "
+            "shared memory if possible.",
         ),
     ] = None
-    root: Annotated[int | None, Option("--root", help="The root's rank; by default 0.")] = None
+    root: Annotated[int | None, Option("--root", help="The root's rank. Default: 0.")] = None
 
     def check_none(self) -> None:
         """Refuse options of which a plan has its own."""
@@ -57,7 +57,7 @@ class Calls:
 
     size: Annotated[
         str | None,
-        Option("--size", "-s", help="Bytes of the whole vector; by default those of the plan."),
+        Option("--size", "-s", help="Bytes of the whole vector. Default: those of the plan."),
     ] = None
     dtype: Annotated[str, Option("--dtype", help="Type of the numbers.")] = "float32"
     op: Annotated[str, Option("--op", help="sum, product, min, max or average.")] = "sum"
@@ -68,8 +68,10 @@ class Calls:
             help="tcp or shared; auto takes TCP for plans, and shares memory without one.",
         ),
     ] = "auto"
-    calls: Annotated[int, Option("--calls", help="How many are timed.")] = 20
-    timeout: Annotated[str, Option("--timeout", help="How long a call may stand still.")] = "30 s"
+    calls: Annotated[int, Option("--calls", help="Number of timed calls.")] = 20
+    timeout: Annotated[
+        str, Option("--timeout", help="Longest time without progress in a call.")
+    ] = "30 s"
 
 
 def run(
@@ -80,7 +82,7 @@ def run(
     *,
     ranks: Annotated[
         int | None,
-        Option("--np", "-n", help="How many processes; by default those of the plan."),
+        Option("--np", "-n", help="Number of processes. Default: the ranks of the plan."),
     ] = None,
     unplanned: Unplanned,
     calls: Calls,

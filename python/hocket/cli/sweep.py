@@ -48,7 +48,7 @@ def run(
     *,
     workers: Annotated[
         int | None,
-        Option("--workers", "-w", help="Number of processes; default: one for each core."),
+        Option("--workers", "-w", help="Number of processes. Default: one per core."),
     ] = None,
     ray: Annotated[
         str | None,
@@ -58,7 +58,7 @@ def run(
             help="Run on a Ray cluster: auto, host:6379, ray://host:10001, or local to start one here.",
         ),
     ] = None,
-    count: Annotated[bool, Option("--count", help="Only say how many points there are.")] = False,
+    count: Annotated[bool, Option("--count", help="Print only the number of points.")] = False,
     where: Where,
 ) -> None:
     """Run every point of a sweep, or the rest of one that was stopped.
@@ -126,7 +126,7 @@ class Summed(Form):
 
 def report(
     folder: Annotated[
-        str, Argument(metavar="FOLDER", help="What `hocket sweep` wrote, finished or not.")
+        str, Argument(metavar="FOLDER", help="Folder that `hocket sweep` wrote, finished or not.")
     ],
     *,
     by: Annotated[
@@ -134,8 +134,8 @@ def report(
         Option(
             "--by",
             metavar="KEY",
-            help="A key to group by; may be repeated; default: all that differ but algorithm, chunks, "
-            "parallel and other choices.",
+            help="A key to group by. Can be repeated. Default: all keys that differ, except "
+            "choices such as algorithm, chunks and parallel.",
         ),
     ] = None,
     form: Summed,

@@ -38,8 +38,8 @@ class Replaying:
             "--algorithm",
             "-a",
             complete=complete.algorithms,
-            help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
-            "default: themis on networks with dimensions, otherwise auto, the quickest of several.",
+            help="Algorithm of the collectives (see `hocket algorithms`), ideal or none. "
+            "Default: themis on networks with dimensions, otherwise auto.",
         ),
     ] = None
     chunks: options.Chunks = None
@@ -49,7 +49,7 @@ class Replaying:
     ] = "a100"
     efficiency: Annotated[
         float | None,
-        Option("--efficiency", help="Share of the accelerator's peak that is reached."),
+        Option("--efficiency", help="Share of the accelerator's peak that computation reaches."),
     ] = None
     order: Annotated[
         str,

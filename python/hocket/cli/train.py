@@ -36,13 +36,15 @@ class Report(Form):
         Option(
             "--chakra",
             metavar="FOLDER",
-            help="Write a trace of each NPU to this folder, and what ASTRA-sim needs to run them.",
+            help="Folder for a trace of each NPU, and the files that ASTRA-sim needs to run them.",
         ),
     ] = None
     file: Annotated[
         str | None,
         Option(
-            "--output", "-o", help="Write the run with its time-line to this .json file, for pages."
+            "--output",
+            "-o",
+            help="Write the run with its timeline to this .json file, for `hocket explore`.",
         ),
     ] = None
     layers: Annotated[
@@ -72,8 +74,8 @@ def train(
         Option(
             "--parallel",
             "-p",
-            help="How the model is distributed, such as dp=64,tp=16; also pp, ep, interleave, zero and "
-            "micro-batches; default: a replica on each NPU.",
+            help="Parallelism of the model, such as dp=64,tp=16; also pp, ep, interleave, zero "
+            "and micro-batches. Default: one replica per NPU.",
         ),
     ] = None,
     places: Annotated[
@@ -89,8 +91,8 @@ def train(
             "--algorithm",
             "-a",
             complete=complete.algorithms,
-            help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
-            "default: themis on networks with dimensions, otherwise auto, the quickest of several.",
+            help="Algorithm of the collectives (see `hocket algorithms`), ideal or none. "
+            "Default: themis on networks with dimensions, otherwise auto.",
         ),
     ] = None,
     given: Training,

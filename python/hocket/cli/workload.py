@@ -84,21 +84,19 @@ class OnChiplet:
     precision: Annotated[int, Option("--precision", help="Bits of each number.")] = 32
     folds: Annotated[
         str,
-        Option(
-            "--folds", help="How the folds of a product follow each other: drained or overlapped."
-        ),
+        Option("--folds", help="Sequence of the folds of a product: drained or overlapped."),
     ] = "drained"
     distribution: Annotated[
         str,
         Option(
             "--distribution",
-            help="What is distributed over PEs: samples, or folds of all samples together.",
+            help="Work distributed over PEs: samples, or folds of all samples together.",
         ),
     ] = "samples"
     input_gradient: Annotated[
         str,
         Option(
-            "--input-gradient", help="How the input gradient is computed: convolution or columns."
+            "--input-gradient", help="Computation of the input gradient: convolution or columns."
         ),
     ] = "convolution"
     data_gradient: Annotated[
@@ -132,7 +130,7 @@ def show(
         bool,
         Option(
             "--costs",
-            help="Show operations and bytes for a sample instead of cycles, as for a workload that is "
+            help="Show operations and bytes per sample instead of cycles, as for a workload "
             "given by its costs.",
         ),
     ] = False,

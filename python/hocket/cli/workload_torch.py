@@ -34,16 +34,16 @@ def from_torch(
         Option(
             "--input",
             "-i",
-            help="Shape of one sample, such as 3x224x224, 128:int64, scalar, or by name tokens=128:int64; "
-            "given once for each input.",
+            help="Shape of one sample, such as 3x224x224, 128:int64, scalar, or by name "
+            "tokens=128:int64; one per input.",
         ),
     ] = None,
     batch: Annotated[
-        int | None, Option("--batch", help="Number of samples to trace with; default: 2.")
+        int | None, Option("--batch", help="Number of samples to trace with. Default: 2.")
     ] = None,
     name: Annotated[
         str | None,
-        Option("--name", help="Name of the workload; default: the class of the module."),
+        Option("--name", help="Name of the workload. Default: the class of the module."),
     ] = None,
     output: Annotated[str | None, Option("--output", "-o", help="The .yml file to write.")] = None,
     json: options.Json = False,

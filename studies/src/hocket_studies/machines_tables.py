@@ -41,7 +41,7 @@ def machines_study(
         Option(
             "--data",
             metavar="DIR",
-            help="Folder with more published sets, as tables; by default those that are shipped.",
+            help="Folder with more published sets, as tables. Default: the shipped ones.",
         ),
     ] = None,
     profiles: Annotated[

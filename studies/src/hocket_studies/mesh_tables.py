@@ -39,14 +39,14 @@ def mesh_study(
     ] = None,
     figure: Annotated[
         list[str] | None,
-        Option("--figure", help="Only this figure: 8 to 14; may be repeated."),
+        Option("--figure", help="Only this figure: 8 to 14. Can be repeated."),
     ] = None,
     example: Annotated[bool, Option("--example", help="Only the epoch of section VIII-B.")] = False,
     choices: Annotated[
         bool, Option("--choices", help="Only the runs that explain the differences.")
     ] = False,
     full: Annotated[
-        bool, Option("--full", help="Also sizes up to 1 GiB, and what is slow to simulate.")
+        bool, Option("--full", help="Include sizes up to 1 GiB, and slow simulations.")
     ] = False,
     json: options.Json = False,
 ) -> None:

@@ -56,10 +56,10 @@ def routing_study(
     ] = "reproduce-routing",
     figure: Annotated[
         list[str] | None,
-        Option("--figure", help="Only this figure: 4 to 8; may be repeated."),
+        Option("--figure", help="Only this figure: 4 to 8. Can be repeated."),
     ] = None,
     released: Annotated[
-        bool, Option("--released", help="Only the cells that the released code was run on.")
+        bool, Option("--released", help="Only the cells that the released code ran.")
     ] = False,
     choices: Annotated[
         bool, Option("--choices", help="Only the runs with other assumptions.")

@@ -52,11 +52,11 @@ def tacos(
     ] = "reproduce-tacos",
     table: Annotated[
         list[str] | None,
-        Option("--table", help="Only this table: 1 to 5; may be repeated."),
+        Option("--table", help="Only this table: 1 to 5. Can be repeated."),
     ] = None,
     figure: Annotated[
         list[str] | None,
-        Option("--figure", help="Only this figure: 6, 19 or 21; may be repeated."),
+        Option("--figure", help="Only this figure: 6, 19 or 21. Can be repeated."),
     ] = None,
     full: Annotated[
         bool,
@@ -66,7 +66,7 @@ def tacos(
         str | None,
         Option(
             "--time-limit",
-            help="Time limit of each exact search; default: 20 s, or 10 min with --full.",
+            help="Time limit of each exact search. Default: 20 s, or 10 min with --full.",
         ),
     ] = None,
     json: options.Json = False,

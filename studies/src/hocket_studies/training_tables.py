@@ -53,7 +53,7 @@ def training_study(
         Option(
             "--data",
             metavar="DIR",
-            help="Folder with more published runs, as tables; by default those that are shipped.",
+            help="Folder with more published runs, as tables. Default: the shipped ones.",
         ),
     ] = None,
     constants: Annotated[

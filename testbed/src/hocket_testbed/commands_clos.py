@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 Prefix = Annotated[
     str,
-    Option("--prefix", help="First part of the names of its namespaces; one for each testbed."),
+    Option(
+        "--prefix", help="First part of the names of the namespaces; each testbed needs its own."
+    ),
 ]
 
 

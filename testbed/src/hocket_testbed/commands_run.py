@@ -36,12 +36,12 @@ class Planned:
         Option(
             "--collective",
             complete=complete.collectives,
-            help="What algorithms plan; by default all-reduce.",
+            help="Collective that algorithms plan. Default: all-reduce.",
         ),
     ] = None
     size: Annotated[
         str | None,
-        Option("--size", "-s", help="Size for which they plan; by default 16 MB."),
+        Option("--size", "-s", help="Size for which algorithms plan. Default: 16 MB."),
     ] = None
     npus: options.Npus = None
     chunks: Annotated[
@@ -49,8 +49,8 @@ class Planned:
         Option(
             "--chunks",
             "-c",
-            help="Number of parts that data is cut into; by default the quickest of which messages have "
-            "64 kB at least.",
+            help="Number of equal slices of the data. Default: the fastest number whose messages "
+            "have at least 64 kB.",
         ),
     ] = None
 
@@ -75,27 +75,30 @@ class Bed:
         bool,
         Option(
             "--real-time/--no-real-time",
-            help="Whether ranks run before everything else on this machine.",
+            help="Run ranks before everything else on this machine.",
         ),
     ] = True
     prefix: Annotated[
         str,
-        Option("--prefix", help="First part of the names of its namespaces; one for each testbed."),
+        Option(
+            "--prefix",
+            help="First part of the names of the namespaces; each testbed needs its own.",
+        ),
     ] = "hocket"
     link_latency: Annotated[
         str,
         Option(
             "--link-latency",
             metavar="TIME",
-            help="What each link takes besides bytes, such as 1ms: a relay holds frames for that long.",
+            help="Latency of each link, such as 1ms: a delay line holds frames for that long.",
         ),
     ] = "0 s"
     loopback: Annotated[
         bool,
         Option(
             "--loopback",
-            help="Without namespaces: ranks send over the loopback interface, no faster than links of the "
-            "network. It needs no rights, and is taken where namespaces cannot be had.",
+            help="Use no namespaces: ranks send over loopback, no faster than the links. Needs "
+            "no rights; the default if namespaces cannot be had.",
         ),
     ] = False
 
