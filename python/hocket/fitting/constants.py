@@ -72,7 +72,7 @@ def digits(value: float) -> str:
 
 
 def values_of(law: Mapping[str, Constant], fitted: Mapping[str, Fitted]) -> dict[str, float]:
-    """Give every constant of a law; those that were not fitted are their priors."""
+    """Return every constant of a law; those that were not fitted are their priors."""
     return {
         name: fitted[name].value if name in fitted else each.prior for name, each in law.items()
     }

@@ -41,12 +41,12 @@ class Spread:
 
 
 def band_of(size: int) -> Band:
-    """Give the band that a size is in."""
+    """Return the band that a size is in."""
     return next(band for band in BANDS if size < band.high)
 
 
 def spread_of(errors: NDArray[np.float64]) -> Spread:
-    """Give median and 90th percentile of absolute errors; of none, nothing."""
+    """Return median and 90th percentile of absolute errors; of none, nothing."""
     if len(errors) == 0:
         return Spread(0, float("nan"), float("nan"))
     sizes = np.abs(errors)
@@ -54,7 +54,7 @@ def spread_of(errors: NDArray[np.float64]) -> Spread:
 
 
 def spreads(errors: NDArray[np.float64], sizes: NDArray[np.int64]) -> Iterator[tuple[Band, Spread]]:
-    """Give the errors of each band that has any."""
+    """Return the errors of each band that has any."""
     for band in BANDS:
         within = (sizes >= band.low) & (sizes < band.high)
         if within.any():
@@ -62,7 +62,7 @@ def spreads(errors: NDArray[np.float64], sizes: NDArray[np.int64]) -> Iterator[t
 
 
 def rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Give Kendall's tau-b of two series; nan where either has a single value.
+    """Return Kendall's tau-b of two series; nan where either has a single value.
 
     Source: Kendall, The treatment of ties in ranking problems, 1945.
     """

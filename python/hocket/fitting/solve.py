@@ -31,7 +31,7 @@ _90 = 1.645
 
 
 def kept_back(sizes: Sequence[int], sweeps: Sequence[Hashable]) -> NDArray[np.bool_]:
-    """Give which rows are kept back: of each sweep the third size and every fifth after it."""
+    """Return which rows are kept back: of each sweep the third size and every fifth after it."""
     found: dict[Hashable, set[int]] = {}
     for sweep, size in zip(sweeps, sizes, strict=True):
         found.setdefault(sweep, set()).add(size)
@@ -40,7 +40,7 @@ def kept_back(sizes: Sequence[int], sweeps: Sequence[Hashable]) -> NDArray[np.bo
 
 
 def bent(off: Floats) -> Floats:
-    """Give residuals of logarithms as they count: those beyond a tenth by their size, not by their square.
+    """Return weighted residuals of logarithms: those above a tenth count by size, not by square.
 
     Source: Huber, Robust estimation of a location parameter, 1964.
     """

@@ -97,7 +97,7 @@ def block_times(
     values: Mapping[str, float],
     buffers: Mapping[str, Buffers] = RCCL,
 ) -> Floats:
-    """Give what a schedule takes with so much data [us].
+    """Return what a schedule takes with so much data [us].
 
     Parameters
     ----------

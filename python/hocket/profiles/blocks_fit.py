@@ -37,7 +37,7 @@ _MOST_STEPS = 30
 
 
 def known_schedule(row: Measurement) -> BlockSchedule | None:
-    """Give the schedule that a row names, as ``msccl_ring_2x1`` (channels, instances), if it ran there.
+    """Return the schedule that a row names, as ``msccl_ring_2x1`` (channels, instances), if it ran there.
 
     Where the data does not divide into whole elements (of 4 bytes), the library runs another algorithm.
     """
@@ -69,7 +69,7 @@ class ScheduleTimes:
     runs: tuple[tuple[BlockSchedule, str, tuple[int, ...]], ...]
 
     def predict(self, values: Mapping[str, float]) -> Floats:
-        """Give what every row takes by constants [us]."""
+        """Return what every row takes by constants [us]."""
         times = np.zeros(len(self.rows))
         for schedule, protocol, at in self.runs:
             sizes = [self.rows[each].size for each in at]
@@ -77,7 +77,7 @@ class ScheduleTimes:
         return times
 
     def only(self, which: NDArray[np.bool_]) -> ScheduleTimes:
-        """Give some of the rows."""
+        """Return some of the rows."""
         return schedule_times([row for row, is_in in zip(self.rows, which, strict=True) if is_in])
 
 

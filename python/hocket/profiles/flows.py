@@ -55,16 +55,16 @@ class Flows:
         self._limits = topology.switch_limits
 
     def widest(self, npu: int, *, is_back: bool = False) -> int:
-        """Give the bandwidth of the widest link from an NPU, or to it [bytes/s]; 0 if there is none."""
+        """Return the bandwidth of the widest link from an NPU, or to it [bytes/s]; 0 if there is none."""
         ends = self._dst if is_back else self._src
         return int(self._rate[ends == npu].max(initial=0))
 
     def has_pcie(self, devices: NDArray[np.bool_]) -> bool:
-        """Say whether a link between some devices is one of PCI Express."""
+        """Return whether a link between some devices is one of PCI Express."""
         return bool((self._is_pcie & devices[self._src] & devices[self._dst]).any())
 
     def reached(self, *, is_back: bool = False) -> NDArray[np.bool_]:
-        """Say of each device whether data from the first NPU gets there, or its data to that NPU."""
+        """Return for each device whether data from the first NPU gets there, or its data to that NPU."""
         src, dst = (self._dst, self._src) if is_back else (self._src, self._dst)
         found = np.zeros(self._count, bool)
         found[0], count = True, 0
@@ -73,7 +73,7 @@ class Flows:
         return found
 
     def are_joined(self, node: list[int]) -> bool:
-        """Say whether a link leads from each NPU of a node to each other, but for a few pairs.
+        """Return whether a link leads from each NPU of a node to each other, but for a few pairs.
 
         Designs that leave pairs out leave out one for two NPUs at least: those that face each other.
         """
@@ -85,7 +85,7 @@ class Flows:
         return bool(missing.sum() < len(node))
 
     def among(self, npus: list[int]) -> bytes:
-        """Give the links among some NPUs as bytes: the same where their links are, in this order."""
+        """Return the links among some NPUs as bytes: the same where their links are, in this order."""
         place = np.full(self._count, -1)
         place[npus] = np.arange(len(npus))
         is_here = (place[self._src] >= 0) & (place[self._dst] >= 0)
@@ -100,7 +100,7 @@ class Flows:
         *,
         above: int = -1,
     ) -> float:
-        """Give the largest flow from some NPUs to others over the links among some devices [bytes/s].
+        """Return the largest flow from some NPUs to others over the links among some devices [bytes/s].
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Flows:
         above: int = -1,
         pcie: float = 1.0,
     ) -> float:
-        """Give what the narrowest cut between parts lets through, the one way or the other [bytes/s].
+        """Return what the narrowest cut between parts lets through, the one way or the other [bytes/s].
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class Flows:
     def spread(
         self, devices: NDArray[np.bool_], parts: Sequence[list[int]], *, above: int = -1
     ) -> float:
-        """Give what each part sends to all others alike at most [bytes/s]; as :meth:`narrowest`."""
+        """Return what each part sends to all others alike at most [bytes/s]; as :meth:`narrowest`."""
         merged, size = self._merged(devices, parts, above)
         found = bound(merged, collective_on("all-to-all", merged, size))
         if found.time_ps >= _NEVER:
@@ -148,7 +148,7 @@ class Flows:
     def _merged(
         self, devices: NDArray[np.bool_], parts: Sequence[list[int]], above: int, pcie: float = 1.0
     ) -> tuple[Topology, int]:
-        """Give the network with one NPU for each part, and bytes that tell its bandwidths apart."""
+        """Return the network with one NPU for each part, and bytes that tell its bandwidths apart."""
         place = np.full(self._count, -1)
         for number, part in enumerate(parts):
             place[part] = number

@@ -141,7 +141,7 @@ class _Nodes:
         self._joined: dict[int, bool] = {}
 
     def unlike(self) -> Iterator[int]:
-        """Give the first of all nodes that are alike."""
+        """Return the first of all nodes that are equal."""
         seen = set()
         for number, group in enumerate(self.groups):
             key = np.sort(self._alike[group]).tobytes()
@@ -150,7 +150,7 @@ class _Nodes:
                 yield number
 
     def unlike_npus(self) -> Iterator[tuple[int, int]]:
-        """Give the first of all NPUs that are alike, each with the number of its node."""
+        """Return the first of all NPUs that are equal, each with the number of its node."""
         seen = set()
         for number, group in enumerate(self.groups):
             for npu in group if len(group) > 1 else ():
@@ -160,7 +160,7 @@ class _Nodes:
                     yield number, npu
 
     def unlike_parts(self, npus: int) -> Iterator[tuple[int, list[int]]]:
-        """Give the first of all whole groups of so many neighbours that are alike, each with its node."""
+        """Return the first of all whole groups of so many neighbours that are equal, each with its node."""
         seen = set()
         for number in self.unlike():
             group = self.groups[number]
@@ -172,7 +172,7 @@ class _Nodes:
                     yield number, part
 
     def inside(self, number: int, npu: int) -> float:
-        """Give what an NPU sends to the others of its node, or receives where that is less [bytes/s]."""
+        """Return what an NPU sends to the others of its node, or receives where that is less [bytes/s]."""
         devices = self._inside(number)
         others = [other for other in self.groups[number] if other != npu]
         found = []
@@ -184,7 +184,7 @@ class _Nodes:
         return min(found)
 
     def narrowest(self, number: int, bandwidth: float) -> tuple[float, float]:
-        """Give what the narrowest cut in a node lets through, and as NCCL counts it if hosts carry that.
+        """Return the bandwidth of the narrowest cut in a node, also as NCCL counts it through hosts.
 
         Where links other than to hosts do not join all NPUs, hosts carry it if their links are those of PCI
         Express, or carry less than `bandwidth`, what each NPU sends; else the second is 0 [bytes/s].
@@ -202,7 +202,7 @@ class _Nodes:
         return cut or self._flows.narrowest(np.ones_like(devices), parts), 0.0
 
     def spread(self, number: int) -> float:
-        """Give what each NPU of a node sends to all others of it alike at most [bytes/s]."""
+        """Return what each NPU of a node sends to all others of it alike at most [bytes/s]."""
         group = self.groups[number]
         parts = [[npu] for npu in group]
         above = max(map(self._flows.widest, group)) // _NARROW
@@ -214,11 +214,11 @@ class _Nodes:
         )
 
     def spread_between(self) -> float:
-        """Give what each node sends to all others alike at most [bytes/s]."""
+        """Return what each node sends to all others alike at most [bytes/s]."""
         return self._flows.spread(np.ones(len(self.owner), bool), self.groups)
 
     def _inside(self, number: int) -> NDArray[np.bool_]:
-        """Say of each device whether it carries what stays in a node."""
+        """Return for each device whether it carries what stays in a node."""
         devices: NDArray[np.bool_] = self.owner == number
         if number not in self._joined:
             self._joined[number] = self._flows.are_joined(self.groups[number])
@@ -227,7 +227,7 @@ class _Nodes:
         return devices
 
     def between(self) -> float:
-        """Give what the narrowest cut between nodes lets through [bytes/s]."""
+        """Return what the narrowest cut between nodes lets through [bytes/s]."""
         return self._flows.narrowest(np.ones(len(self.owner), bool), self.groups)
 
     def check_joined(self, topology: Topology) -> None:
@@ -248,13 +248,13 @@ class _Nodes:
         return int(np.bincount(numbers, minlength=len(self.groups)).min())
 
     def is_switched(self) -> bool:
-        """Say whether no link joins two NPUs of a node."""
+        """Return whether no link joins two NPUs of a node."""
         starts, ends = self._links
         near = (starts < self._npus) & (ends < self._npus)
         return not bool((near & (self.owner[starts] == self.owner[ends])).any())
 
     def near(self, number: int, group: list[int]) -> float:
-        """Give what every cut between some neighbours lets through [bytes/s]."""
+        """Return what every cut between some neighbours lets through [bytes/s]."""
         devices = self.owner == number
         devices[: self._npus] = False
         devices[group] = True
@@ -262,7 +262,7 @@ class _Nodes:
 
 
 def neighbour_bandwidth(topology: Topology, npus: int) -> float:
-    """Give what every cut in a group of so many neighbours lets through [bytes/s].
+    """Return what every cut in a group of so many neighbours lets through [bytes/s].
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def _all(operations: Sequence[str]) -> set[str]:
 
 
 def owners(topology: Topology, groups: list[list[int]]) -> list[int]:
-    """Give for each device the node that it is nearest to in links, or -1 where several are as near."""
+    """Return for each device the node that it is nearest to in links, or -1 where several are as near."""
     neighbours: list[set[int]] = [set() for _ in range(topology.device_count)]
     for src, dst in zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True):
         neighbours[src].add(dst)

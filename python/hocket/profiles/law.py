@@ -131,7 +131,7 @@ class Cells:
 
 
 def cells_of(rows: Sequence[Measurement], hardware: Hardware) -> Cells:
-    """Give what is asked for by rows of one machine."""
+    """Return what is asked for by rows of one machine."""
     count = len(rows)
     is_all = np.array([row.kind == "all-to-all" for row in rows], bool)
     inside, nics = hardware.bandwidth, hardware.nic_bandwidth
@@ -147,13 +147,13 @@ def cells_of(rows: Sequence[Measurement], hardware: Hardware) -> Cells:
 
 
 def joined(parts: Sequence[Cells]) -> Cells:
-    """Give the cells of several machines as one."""
+    """Return the cells of several machines as one."""
     names = Cells.__dataclass_fields__
     return Cells(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def bus_factors(kind: NDArray[np.int64], npus: Floats) -> Floats:
-    """Give busbw over algbw of collectives by their numbers, as nccl-tests has it (PERFORMANCE.md)."""
+    """Return busbw over algbw of collectives by their numbers, as nccl-tests has it (PERFORMANCE.md)."""
     halves = [KINDS.index(each) for each in ("all-gather", "reduce-scatter", "all-to-all")]
     share = (npus - 1) / npus
     is_sum = kind == KINDS.index("all-reduce")
@@ -162,7 +162,7 @@ def bus_factors(kind: NDArray[np.int64], npus: Floats) -> Floats:
 
 
 def ways_of(cells: Cells, values: Mapping[str, float]) -> dict[tuple[str, str], Floats]:
-    """Give how long each way takes, launch left out, by algorithm and protocol [us]; infinite where none.
+    """Return the time of each algorithm and protocol without launch [us]; infinite if there is none.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def ways_of(cells: Cells, values: Mapping[str, float]) -> dict[tuple[str, str], 
 
 
 def times(cells: Cells, values: Mapping[str, float], launch: Floats) -> Floats:
-    """Give how long each cell takes by the law [us].
+    """Return how long each cell takes by the law [us].
 
     Parameters
     ----------
@@ -242,12 +242,12 @@ def times(cells: Cells, values: Mapping[str, float], launch: Floats) -> Floats:
 
 
 def behind(launch: Floats, work: Floats) -> Floats:
-    """Give what work takes with a launch that hides behind the work before it [us]."""
+    """Return what work takes with a launch that hides behind the work before it [us]."""
     together: Floats = (launch**_LAUNCH + work**_LAUNCH) ** (1 / _LAUNCH)
     return together
 
 
 def launch_behind(together: float, work: float) -> float:
-    """Give the launch by which work takes so long [us], the inverse of :func:`behind`; 0 if none does."""
+    """Return the launch with which work takes so long [us], the inverse of :func:`behind`, or 0."""
     launch: float = max(together**_LAUNCH - work**_LAUNCH, 0.0) ** (1 / _LAUNCH)
     return launch

@@ -116,7 +116,7 @@ class _Ranks:
     _shape: tuple[int, int] | None = None
 
     def shape(self, origin: str, where: str) -> tuple[int, int]:
-        """Give how many ranks took part, and on how many hosts."""
+        """Return how many ranks took part, and on how many hosts."""
         if self._shape is None:
             self._check(origin, where)
             self._shape = self._spread(where)
@@ -187,7 +187,7 @@ class _Run:
 
 
 def is_log(text: str | bytes) -> bool:
-    """Say whether a text has lines that nccl-tests or rccl-tests prints."""
+    """Return whether a text has lines that nccl-tests or rccl-tests prints."""
     found = _MARK.search(text) if isinstance(text, str) else _MARK_BYTES.search(text)
     return found is not None
 
@@ -330,7 +330,7 @@ class _Reader:
         self._is_fresh = True
 
     def _run_of(self, source: str) -> _Run | None:
-        """Give the run to which lines of a source belong."""
+        """Return the run to which lines of a source belong."""
         run = self._by_source.get(source)
         if run is None or run.concluded is not None:
             return self.runs[-1] if self.runs else None
@@ -377,12 +377,12 @@ class _Reader:
 
 
 def _source(line: str, end: int) -> str:
-    """Give what stands before a line, without the time of day: who printed it."""
+    """Return what stands before a line, without the time of day: who printed it."""
     return _CLOCK.sub("", line[: max(end, 0)]).strip()
 
 
 def _plain(program: str) -> str:
-    """Give a program's name without path, ``_perf`` and what a build adds, as ``_mpi``."""
+    """Return a program's name without path, ``_perf`` and what a build adds, as ``_mpi``."""
     found = _NAME.search(program.replace("\\", "/").rpartition("/")[2])
     return found[1] if found is not None and found[1] in PROGRAMS else program
 
@@ -433,7 +433,7 @@ def _time(cells: dict[str, str], in_place: bool) -> Time:
 
 
 def _times(run: _Run, origin: str, others: Counter[str]) -> Iterator[LogTime]:
-    """Give the times of a run whose lines agree with one another; those without a model are counted."""
+    """Return the times of a run whose lines agree with one another; those without a model are counted."""
     where = f"{origin}, line {run.rows[0].line}"
     if run.is_told and run.concluded is not None and run.name != run.concluded:
         why = f"this run begins as {run.name}_perf and ends as {run.concluded}_perf"

@@ -118,7 +118,7 @@ class Sweeps:
         return len(self.rows)
 
     def only(self, kinds: Iterable[str] | None = None, *, in_place: bool | None = None) -> Sweeps:
-        """Give the rows of some collectives, in place or out of place."""
+        """Return the rows of some collectives, in place or out of place."""
         wanted = None if kinds is None else set(kinds)
         rows = tuple(
             row
@@ -129,7 +129,7 @@ class Sweeps:
         return replace(self, rows=rows)
 
     def once(self) -> Sweeps:
-        """Give each size of a sweep once: what was measured several times, by its median."""
+        """Return each size of a sweep once: what was measured several times, by its median."""
         times: dict[tuple[object, ...], list[Measurement]] = {}
         for row in self.rows:
             times.setdefault((row.sweep, row.size), []).append(row)
@@ -139,7 +139,7 @@ class Sweeps:
         return replace(self, rows=tuple(rows))
 
     def only_chosen(self) -> Sweeps:
-        """Give the rows of what the library chose by itself, not told which algorithm to use."""
+        """Return the rows of what the library chose by itself, not told which algorithm to use."""
         rows = tuple(row for row in self.rows if _TOLD.fullmatch(row.algorithm) is None)
         return replace(self, rows=rows)
 
@@ -234,7 +234,7 @@ def _check_separator(lines: Sequence[str], origin: str) -> None:
 
 
 def oddities(sweep: Sweeps) -> Iterator[str]:
-    """Say which times stand out: twice those of both neighbours in size."""
+    """Return which times stand out: twice those of both neighbours in size."""
     by_sweep: dict[tuple[object, ...], list[Measurement]] = {}
     for row in sweep:
         by_sweep.setdefault(row.sweep, []).append(row)
@@ -285,7 +285,7 @@ def _table(lines: Sequence[str], name: str, others: Counter[str]) -> Iterator[Me
 
 
 def _algorithm(text: str | None) -> str:
-    """Give what ran; a library's own choice has more than one name."""
+    """Return what ran; a library's own choice has more than one name."""
     name = (text or "auto").lower()
     return "auto" if name in _CHOSEN else name
 

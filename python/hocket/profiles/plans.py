@@ -60,7 +60,7 @@ class PlanPrediction:
     below_bound: str | None = None
 
     def to_dict(self) -> PlanPredictionData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "profile": self.profile.name,
             "protocol": self.protocol,
@@ -79,7 +79,7 @@ def predict_plan(
     protocol: str | None = None,
     launch: str | None = None,
 ) -> PlanPrediction:
-    """Say what a plan takes on the real machine of its topology.
+    """Predict the time of a plan on the real machine of its topology.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def predict_plan(
 
 
 def ends_at_switches(plan: Plan) -> bool:
-    """Say whether transfers of a plan end at switches, which then sum or multicast."""
+    """Return whether transfers of a plan end at switches, which then sum or multicast."""
     columns = plan.transfers
     most = max(int(each.max(initial=0)) for each in (columns.src, columns.dst))
     return most >= plan.topology.npu_count
@@ -145,7 +145,7 @@ def ends_at_switches(plan: Plan) -> bool:
 def measured_network(
     topology: Topology, profile: Profile, protocol: str, *, inside: str | None = None
 ) -> Topology:
-    """Give a network as a protocol sees it: shares of bandwidth, and costs of steps instead of latencies.
+    """Return a network as a protocol sees it: shares of bandwidth, step costs instead of latencies.
 
     Links inside a node have the protocol's efficiency, the others that of its NICs. A transfer costs a step
     on the link by which it leaves an NPU; one that leaves a node costs what a hop costs more. Switches pass
@@ -185,6 +185,6 @@ def measured_network(
 
 
 def _nodes(plan: Plan) -> int:
-    """Give on how many nodes the participants of a plan are."""
+    """Return on how many nodes the participants of a plan are."""
     node = {npu: number for number, npus in enumerate(plan.topology.groups) for npu in npus}
     return len({node.get(npu, -1) for npu in plan.collective.npus})

@@ -82,7 +82,7 @@ class Prediction(TableResult):
     times: tuple[PredictedTime, ...]
 
     def to_dict(self) -> PredictionData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "collective": self.kind,
             "npus": self.npus,
@@ -115,7 +115,7 @@ def predict(
     profile: Profile | str | None = None,
     launch: str | None = None,
 ) -> Prediction:
-    """Say what a collective among all NPUs takes with NCCL or RCCL on the real machine.
+    """Predict the time of a collective among all NPUs with NCCL or RCCL on the real machine.
 
     Parameters
     ----------

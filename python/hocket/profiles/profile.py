@@ -73,7 +73,7 @@ class Profile:
         return values_of(BLOCK_CONSTANTS, self.blocks)
 
     def launching(self, kind: str | None = None) -> float:
-        """Give what launching takes [us], of a kind of program; by default of the first.
+        """Return what launching takes [us], of a kind of program; by default of the first.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class Profile:
 
     @classmethod
     def of_fit(cls, name: str, fit: Fit, source: tuple[str, ...] = ()) -> Profile:
-        """Give what was fitted as a profile; constants that the data does not tell have no interval."""
+        """Return what was fitted as a profile; constants that the data does not tell have no interval."""
         launch = {file: each.value for file, each in fit.launch.items()}
         return cls(name, dict(fit.constants), launch, fit.launch_per_npu, source)
 
@@ -119,7 +119,7 @@ def profile_names() -> list[str]:
 
 
 def as_profile(value: object) -> Profile:
-    """Give the profile that a caller means: itself, or by its name or file.
+    """Return the profile that a caller means: itself, or by its name or file.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def as_profile(value: object) -> Profile:
 
 
 def profile_of(spec: TopologySpec) -> Profile:
-    """Give the profile that a topology file states.
+    """Return the profile that a topology file states.
 
     Raises
     ------
@@ -151,14 +151,14 @@ def profile_of(spec: TopologySpec) -> Profile:
 
 
 def why_below(bound: Bound, seconds: float, profile: Profile) -> str | None:
-    """Say why what a profile predicts stands below the bound on any plan; ``None`` where it does not."""
+    """Explain why a prediction is below the bound of any plan, or return ``None`` if it is not."""
     if seconds * 1e12 >= bound.time_ps:
         return None
     return f"profile {profile.name} was fitted to machines that are quicker than this topology says"
 
 
 def load_profile(name: str, *, origin: str | None = None) -> Profile:
-    """Give a shipped profile, or that of a topology file by its path.
+    """Return a shipped profile, or that of a topology file by its path.
 
     Raises
     ------

@@ -196,7 +196,7 @@ def check_row(row: Row, program: Program, what: tuple[str, int], where: str) -> 
 
 
 def _against(row: Row, program: Program, npus: int) -> str | None:
-    """Say what of a row no run of a program among so many ranks prints; ``None`` if nothing."""
+    """Describe what of a row no run of a program on so many ranks prints, or return ``None``."""
     if row.redop is not None and program.sums is not None:
         does_sum = row.redop not in ("", "none")
         if does_sum != program.sums:
@@ -219,13 +219,13 @@ def _is_zero(text: str) -> bool:
 
 
 def _bounds(text: str) -> tuple[float, float]:
-    """Give the least and the largest number that is printed so."""
+    """Return the least and the largest number that is printed so."""
     digits, _, power = text.lower().partition("e")
     half = 0.5 * 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
     return float(text) - half, float(text) + half
 
 
 def _may_equal(one: tuple[float, float], other: tuple[float, float], slack: float) -> bool:
-    """Say whether two numbers, each between two, may differ by no more than a share."""
+    """Return whether two numbers, each between two, may differ by no more than a share."""
     least = slack * max(abs(one[1]), abs(other[1]))
     return one[0] <= other[1] + least and other[0] <= one[1] + least

@@ -116,11 +116,11 @@ class BlockSchedule:
         ]
 
     def chunk_bytes(self, size: int) -> float:
-        """Give the bytes of a chunk of so much data."""
+        """Return the bytes of a chunk of so much data."""
         return size / (self.chunks * self.instances)
 
     def divides(self, size: int, element: int = 4) -> bool:
-        """Say whether the data divides into whole elements; otherwise the library runs something else."""
+        """Return whether the data divides into whole elements; if not, the library runs something else."""
         return size % (self.chunks * self.instances * element) == 0
 
 

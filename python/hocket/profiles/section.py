@@ -8,7 +8,7 @@ __all__ = ["with_profile"]
 
 
 def with_profile(text: str, section: str) -> str:
-    """Give the text of a topology file with another section ``profile:``, at its end.
+    """Return the text of a topology file with another section ``profile:``, at its end.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ class Times:
 
 
 def chosen(recording: Recording, npus: int, nodes: int) -> tuple[list[Call], Counter[str]]:
-    """Give the calls among all NPUs of a topology, and how many others there are, by the reason.
+    """Return the calls among all NPUs of a topology, and how many others there are, by the reason.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def chosen(recording: Recording, npus: int, nodes: int) -> tuple[list[Call], Cou
 
 
 def times_of(calls: Iterable[tuple[str, Call]]) -> list[Times]:
-    """Give how long each size took, by collective, what was timed, and size.
+    """Return how long each size took, by collective, what was timed, and size.
 
     A rank that arrives early waits in the kernel for those that come late, so a call took as long as its
     quickest rank says: the one that arrived last. Calls that nobody counted stand for themselves. Of all
@@ -145,7 +145,7 @@ def times_of(calls: Iterable[tuple[str, Call]]) -> list[Times]:
 
 
 def recorders(calls: Sequence[Call]) -> int:
-    """Give how many recorded something."""
+    """Return how many recorded something."""
     return len({call.recorder for call in calls})
 
 
@@ -158,7 +158,7 @@ def _fits(call: Call, npus: int, nodes: int) -> bool:
 
 
 def _nodes(ranks: Sequence[int], each: int) -> int:
-    """Give on how many nodes ranks are, if they are numbered node by node."""
+    """Return on how many nodes ranks are, if they are numbered node by node."""
     return len({rank // each for rank in ranks})
 
 

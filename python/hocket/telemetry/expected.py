@@ -73,7 +73,7 @@ class Expectation:
     library: Library | None
 
     def bound(self, kind: str, size: int) -> _core.Bound | None:
-        """Give what any plan takes at least; ``None`` of what is no collective of hocket's."""
+        """Return the lower bound of any plan, or ``None`` for a collective that hocket does not have."""
         if kind not in KINDS:
             return None
         return bound(self.network, collective_on(kind, self.network, size))
@@ -81,7 +81,7 @@ class Expectation:
     def why_below(
         self, kind: str, size: int, seconds: float | None, profile: Profile | None
     ) -> str | None:
-        """Say why something predicted stands below the bound; ``None`` where it does not."""
+        """Explain why a prediction is below the bound, or return ``None`` if it is not."""
         limit = self.bound(kind, size)
         if limit is None or seconds is None:
             return None
@@ -91,7 +91,7 @@ class Expectation:
         return None if pick is None or self.library is None else self.library.why_below(pick, limit)
 
     def pick(self, kind: str, size: int) -> Choice | None:
-        """Give what NCCL picks by its own model; ``None`` where that has no such collective."""
+        """Return what NCCL picks by its own model, or ``None`` if that has no such collective."""
         if self.library is None or kind not in LIBRARY_KINDS:
             return None
         return self.library.choices(kind, size)[0]
@@ -99,7 +99,7 @@ class Expectation:
     def predicted(
         self, kind: str, sizes: Sequence[int], profile: Profile | None
     ) -> list[float | None]:
-        """Give what the library takes on a healthy machine [s].
+        """Return what the library takes on a healthy machine [s].
 
         By the profile, whose launch is that of what was measured; without one by NCCL's own model, at the
         sizes at which that says what is measured.
@@ -114,7 +114,7 @@ class Expectation:
     def otherwise(
         self, kind: str, sizes: Sequence[int], profile: Profile | None
     ) -> list[Best | None]:
-        """Give what the library takes if it does not use its quickest algorithm, and what it uses then."""
+        """Return what the library takes if it does not use its fastest algorithm, and what it uses then."""
         if profile is None or self.hardware is None:
             return [None] * len(sizes)
         npus = self.network.npu_count
@@ -141,7 +141,7 @@ class Expectation:
         options: PlanOptions,
         progress: Progress | None,
     ) -> dict[int, Best]:
-        """Give what the best plan takes at each size, by size.
+        """Return what the best plan takes at each size, by size.
 
         At some sizes, at most 16 times apart, ``auto`` makes a plan, and the profile says what it takes on
         the machine; without one the simulation does. Between them times are interpolated, by their and the
@@ -174,7 +174,7 @@ class Expectation:
 def launched(
     profile: Profile, expectation: Expectation, times: Sequence[Times], kind: str | None
 ) -> Profile:
-    """Give a profile whose launch is that of what was measured.
+    """Return a profile whose launch is that of what was measured.
 
     Of kernels alone it is none. Of calls one after another it is that of the kind of program that is
     named; by default the one with which the least time up to 32 KiB would be right, though no shorter and
@@ -196,14 +196,14 @@ def launched(
 def _time_of(
     plan: Plan, profile: Profile | None, options: PlanOptions, progress: Progress | None
 ) -> float:
-    """Give what a plan takes by a profile, or without one in simulated time [s]."""
+    """Return what a plan takes by a profile, or without one in simulated time [s]."""
     if profile is None:
         return simulate(plan, latency=options.latency, progress=progress).time_ps * 1e-12
     return predict_plan(plan, profile).seconds
 
 
 def _spread(sizes: Sequence[int]) -> Iterator[int]:
-    """Give the sizes for which a plan is searched: the largest, and those 16 times apart below it."""
+    """Return the sizes for which a plan is searched: the largest, and those 16 times apart below it."""
     last = math.inf
     for size in sorted(sizes, reverse=True):
         if size * _APART <= last or last == math.inf:

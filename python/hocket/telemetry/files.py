@@ -83,7 +83,7 @@ def _of_json(data: bytes, name: str) -> Recording:
 
 
 def _alone(value: object, rest: Iterator[tuple[str, object]]) -> object:
-    """Give the only value of a file."""
+    """Return the only value of a file."""
     for origin, _ in rest:
         raise SpecError(None, "there is a second JSON value", "give one a file", origin)
     return value
@@ -92,7 +92,7 @@ def _alone(value: object, rest: Iterator[tuple[str, object]]) -> object:
 def _all_alike(
     origin: str, first: object, rest: Iterator[tuple[str, object]]
 ) -> Iterator[tuple[str, object]]:
-    """Give the values of a file of Inspector."""
+    """Return the values of a file of Inspector."""
     yield origin, first
     for place, value in rest:
         if not is_inspector(value):
@@ -102,7 +102,7 @@ def _all_alike(
 
 
 def _values(data: bytes, name: str) -> Iterator[tuple[str, object]]:
-    """Give the JSON values of a file, one after another, each with the file and its line."""
+    """Return the JSON values of a file, one after another, each with the file and its line."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -58,7 +58,7 @@ def read_flight(value: object, name: str) -> Recording:
 def _call(
     entry: Node, config: Node, members: dict[str, tuple[int, ...]], recorder: str
 ) -> Call | str:
-    """Give a call, or why it is left out."""
+    """Return a call, or why it is left out."""
     kind = kind_of(entry.at("profiling_name").text())
     if kind is None:
         return "no collectives of equal parts"
@@ -92,7 +92,7 @@ def _call(
 
 
 def _bytes(entry: Node, side: str) -> int:
-    """Give the bytes of all tensors of one side."""
+    """Return the bytes of all tensors of one side."""
     types = [bytes_of(each) for each in entry.at(f"{side}_dtypes").items()]
     shapes = entry.at(f"{side}_sizes")
     counts = [prod(dim.whole() for dim in shape.items()) for shape in shapes.items()]

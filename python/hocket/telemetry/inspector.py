@@ -63,7 +63,7 @@ def read_inspector(values: Iterable[tuple[str, object]], name: str) -> Recording
 
 
 def _call(root: Node) -> Call | str:
-    """Give a call, or why it is left out."""
+    """Return a call, or why it is left out."""
     done = root.get("coll_perf")
     if done is None:
         return "point to point"

@@ -78,7 +78,7 @@ class MeasuredRange:
     sentence: str
 
     def to_dict(self) -> MeasuredRangeData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "collective": self.kind,
             "timing": self.timing,
@@ -146,7 +146,7 @@ class Measured(TableResult):
         draw("measured", self, path_of("path", path))
 
     def to_dict(self) -> MeasuredData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "topology": self.topology.name,
             "npus": self.topology.npu_count,
@@ -185,7 +185,7 @@ def measured(
     progress: Progress | None = None,
     **keywords: Unpack[MeasuredKeywords],
 ) -> Measured:
-    """Say what is slow, the algorithm or the fabric, from what was measured.
+    """Judge from measured times what is slow, the algorithm or the fabric.
 
     Parameters
     ----------

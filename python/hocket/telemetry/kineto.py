@@ -58,7 +58,7 @@ def read_kineto(value: object, name: str) -> Recording:
 
 
 def _call(event: Node, recorder: str) -> Call | str:
-    """Give a call, or why it is left out."""
+    """Return a call, or why it is left out."""
     args = event.at("args")
     kind = kind_of(args.at("Collective name").text())
     if kind is None:

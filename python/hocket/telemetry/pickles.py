@@ -55,7 +55,7 @@ def is_pickle(data: bytes) -> bool:
 
 
 def load_plain(data: bytes, origin: str) -> object:
-    """Give the values of a pickle.
+    """Return the values of a pickle.
 
     Raises
     ------

@@ -12,7 +12,7 @@ __all__ = ["sentence_of"]
 
 
 def sentence_of(sizes: Sequence[MeasuredSize], library: str | None) -> str:
-    """Say what is slow at sizes that have one verdict, and by how much.
+    """Describe what is slow at sizes that have one verdict, and by how much.
 
     Parameters
     ----------

@@ -48,12 +48,12 @@ _MOST_RANKS = 1 << 20
 
 
 def kind_of(name: str) -> str | None:
-    """Give the collective that a name such as ``nccl:_all_gather_base`` means; ``None`` of others."""
+    """Return the collective that a name such as ``nccl:_all_gather_base`` means; ``None`` of others."""
     return _KINDS.get(_plain(name.rpartition(":")[2]))
 
 
 def bytes_of(dtype: Node) -> int:
-    """Give the bytes of an element.
+    """Return the bytes of an element.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def bytes_of(dtype: Node) -> int:
 
 
 def size_of(kind: str, given: int, got: int, npus: int) -> int | None:
-    """Give the size of a collective as nccl-tests states it [bytes].
+    """Return the size of a collective as nccl-tests states it [bytes].
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Node:
         return Located({}, self._origin).wrong(self._place, why, right)
 
     def at(self, key: str) -> Node:
-        """Give what a mapping has by a key.
+        """Return what a mapping has by a key.
 
         Raises
         ------
@@ -50,7 +50,7 @@ class Node:
         return found
 
     def get(self, key: str) -> Node | None:
-        """Give what a mapping has by a key; ``None`` where it has nothing there.
+        """Return what a mapping has by a key, or ``None`` if it has nothing there.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class Node:
         return None if value is None else Node(value, self._origin, (*self._place, key))
 
     def items(self) -> Iterator[Node]:
-        """Give the entries of a list.
+        """Return the entries of a list.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class Node:
             yield Node(value, self._origin, (*self._place, number))
 
     def text(self) -> str:
-        """Give a text.
+        """Return a text.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class Node:
         return self.value
 
     def whole(self, least: int = 0) -> int:
-        """Give a whole number.
+        """Return a whole number.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Node:
         return value
 
     def number(self) -> float:
-        """Give a number that is not below 0.
+        """Return a number that is not below 0.
 
         Raises
         ------

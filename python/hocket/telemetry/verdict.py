@@ -114,7 +114,7 @@ class MeasuredSize:
         return None if self.predicted is None else self.seconds / self.predicted
 
     def to_dict(self) -> MeasuredSizeData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "collective": self.kind,
             "timing": self.timing,
@@ -172,7 +172,7 @@ class Case:
 
 
 def verdicts(cases: Sequence[Case]) -> list[tuple[Verdict, bool]]:
-    """Say what is slow at each size of one collective, and whether it takes longer than predicted.
+    """Describe what is slow at each size of one collective, and whether it takes longer than predicted.
 
     docs/measured.md states the rule.
 
@@ -200,7 +200,7 @@ def verdicts(cases: Sequence[Case]) -> list[tuple[Verdict, bool]]:
 
 
 def _without(case: Case) -> Verdict | None:
-    """Give the verdict that needs no prediction; ``None`` where there is none."""
+    """Return the verdict that needs no prediction, or ``None``."""
     if case.bound is not None and case.seconds < case.bound * (1 - NEAR):
         return "faster than the bound"
     if case.bound is not None and case.seconds <= case.bound * (1 + NEAR):
@@ -231,12 +231,12 @@ def _slow(cases: Sequence[Case], is_over: Sequence[bool | None], place: int) -> 
 
 
 def tolerance_at(size: int) -> float:
-    """Give the share by which a size [bytes] may exceed its prediction."""
+    """Return the share by which a size [bytes] may exceed its prediction."""
     return _TOLERANCES[band_of(size).name]
 
 
 def _settled(cases: Sequence[Case]) -> list[float | None]:
-    """Give for each size the lower median of its ratio and those beside it, so that none stands out."""
+    """Return for each size the lower median of its ratio and its neighbours', without outliers."""
     own = [each.predicted and each.seconds / each.predicted for each in cases]
     found: list[float | None] = []
     for place, case in enumerate(cases):
@@ -252,13 +252,13 @@ def _settled(cases: Sequence[Case]) -> list[float | None]:
 
 
 def runs_of(sizes: Sequence[MeasuredSize]) -> list[tuple[MeasuredSize, ...]]:
-    """Give the ranges of sizes, of one collective timed in one way, that have one verdict."""
+    """Return the ranges of sizes, of one collective timed in one way, that have one verdict."""
     groups = groupby(sizes, key=_alike)
     return [tuple(group) for _, group in groups]
 
 
 def _alike(each: MeasuredSize) -> tuple[object, ...]:
-    """Give what sizes of a range have in common."""
+    """Return what sizes of a range have in common."""
     return each.kind, each.timing, each.verdict, each.is_over, each.instead is None
 
 

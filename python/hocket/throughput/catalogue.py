@@ -110,7 +110,7 @@ class PublishedRun:
 
     @property
     def jobs(self) -> list[Job]:
-        """Give the job, or where micro-batches are not stated one with each usual size."""
+        """Return the job, or where micro-batches are not stated one with each usual size."""
         if "micro_batch" not in self.unstated:
             return [self.job]
         return list(self.job.with_usual_parts()) or [self.job]
@@ -265,7 +265,7 @@ def run_of(row: dict[str, str]) -> PublishedRun:
 
 
 def _least_interleaved(layers: int) -> int:
-    """Give into how few groups a stage's layers can be cut: what is assumed where nobody says it."""
+    """Return into how few groups a stage's layers can be cut, assumed if the source does not say."""
     return next((groups for groups in range(2, layers + 1) if layers % groups == 0), 1)
 
 

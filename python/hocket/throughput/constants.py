@@ -73,7 +73,7 @@ class Constants:
         return (owner, name) in self.fitted
 
     def given(self, name: str, stack: Stack, machine: Machine, precision: str) -> float | None:
-        """Give a constant: of its owner or of the nearest that has it; None if there is none."""
+        """Return a constant: of its owner or of the nearest that has it, or None if there is none."""
         found = self.owner(name, stack, machine, precision)
         return None if found is None else self.fitted[found, name].value
 
@@ -92,7 +92,7 @@ class Constants:
         return others[-1] if others else None
 
     def values(self, stack: Stack, machine: Machine, precision: str) -> dict[str, float]:
-        """Give every constant of the law, those that nobody has fitted at their priors."""
+        """Return every constant of the law, those that nobody has fitted at their priors."""
         found = {}
         for name, constant in CONSTANTS.items():
             if name == "attention" and not stack.fused:
@@ -102,11 +102,11 @@ class Constants:
         return found
 
     def with_values(self, values: Mapping[tuple[str, str], float]) -> Constants:
-        """Give these with other values, without intervals."""
+        """Return these with other values, without intervals."""
         return self.with_fitted({key: Fitted(each) for key, each in values.items()})
 
     def with_fitted(self, fitted: Mapping[tuple[str, str], Fitted]) -> Constants:
-        """Give these with more constants."""
+        """Return these with more constants."""
         return replace(self, fitted={**self.fitted, **fitted})
 
     def as_yaml(self) -> str:
@@ -173,7 +173,7 @@ SOURCED = Constants(
 
 @cache
 def shipped() -> Constants:
-    """Give the constants that are shipped."""
+    """Return the constants that are shipped."""
     return constants_of(_FILE)
 
 

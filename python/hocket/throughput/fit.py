@@ -32,7 +32,7 @@ _FOLDS = 5
 
 
 def predicted_s(run: PublishedRun, constants: Constants) -> tuple[float, Job]:
-    """Give what an iteration of a run takes [s], and its job: the quickest where it is not stated."""
+    """Return what an iteration of a run takes [s], and its job: the fastest where it is not stated."""
     values = constants.values(run.stack, run.machine, run.job.precision)
     nic = constants.given("nic", run.stack, run.machine, run.job.precision)
     machine = run.machine if nic is None else replace(run.machine, nic=nic)
@@ -73,7 +73,7 @@ def fit_constants(
 def _keys(
     runs: Sequence[PublishedRun], free: Sequence[str], fixed: Constants
 ) -> list[tuple[str, str]]:
-    """Give owner and name of each constant that the law of these runs has and nobody has fixed."""
+    """Return owner and name of each constant that the law of these runs has and nobody has fixed."""
     found: dict[tuple[str, str], None] = {}
     for run in runs:
         for name in free:

@@ -160,7 +160,7 @@ class Job:
         return self.flops + float(extra)
 
     def with_usual_parts(self) -> Iterator[Job]:
-        """Give it with each usual size of a micro-batch that divides its batch.
+        """Yield the job with each usual size of a micro-batch that divides its batch.
 
         An interleaved pipeline also needs as many micro-batches as a multiple of its stages.
         """

@@ -268,7 +268,7 @@ class _Law:
 def parts_of(
     job: Job, machine: Machine, stack: Stack, values: Mapping[str, float]
 ) -> dict[str, float]:
-    """Give what an iteration consists of [s]; the sum of all is its time.
+    """Return what an iteration consists of [s]; the sum of all is its time.
 
     Parameters
     ----------
@@ -286,5 +286,5 @@ def parts_of(
 
 
 def iteration_s(job: Job, machine: Machine, stack: Stack, values: Mapping[str, float]) -> float:
-    """Give how long an iteration takes [s]; parameters as of :func:`parts_of`."""
+    """Return how long an iteration takes [s]; parameters as of :func:`parts_of`."""
     return sum(parts_of(job, machine, stack, values).values())

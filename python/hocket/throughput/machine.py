@@ -83,7 +83,7 @@ class Machine:
         return CORES.get(self.family, 0)
 
     def pass_s(self, size: float, npus: int, near: int, share: int = 1) -> float:
-        """Give how long gathering or scattering takes over a ring [s].
+        """Return how long gathering or scattering takes over a ring [s].
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Machine:
 
 
 def usual_hardware(accelerator: Accelerator) -> Hardware:
-    """Give the node that an accelerator usually comes in.
+    """Return the node that an accelerator usually comes in.
 
     Raises
     ------

@@ -87,7 +87,7 @@ class TrainingPrediction(Result):
         return self.job.tokens / (self.seconds * self.job.parallel.npus)
 
     def to_dict(self) -> TrainingPredictionData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         error = self.error
         return {
             "npu": self.machine.accelerator.name,
@@ -127,7 +127,7 @@ def predict_training(
     options: TrainingPredictionOptions | None = None,
     **keywords: Unpack[TrainingPredictionKeywords],
 ) -> TrainingPrediction:
-    """Say what an iteration takes on a real machine, and how far that may be off.
+    """Predict the time of an iteration on a real machine, and the error of the prediction.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def predict_job(
 def _error(
     job: Job, machine: Machine, stack: Stack, constants: Constants, *, is_own: bool
 ) -> ExpectedError | None:
-    """Give the error of runs like this: outside the law, of its own program, or by assumed constants."""
+    """Return the error of runs like this: outside the law, of its own program, or by assumed constants."""
     known = constants.errors
     products = owner_of("efficiency", stack, machine, job.precision)
     is_odd = (

@@ -100,7 +100,7 @@ def _source(row: dict[str, str]) -> str:
 
 
 def _normal(row: dict[str, str]) -> dict[str, str]:
-    """Give a row of the survey as one of a table of runs."""
+    """Return a row of the survey as one of a table of runs."""
     notes = row["notes"]
     if "SUSPECT" in notes:
         raise _LeftOutError("the survey doubts the row")
@@ -145,7 +145,7 @@ def _normal(row: dict[str, str]) -> dict[str, str]:
 
 
 def _place(row: dict[str, str]) -> tuple[str, str, str]:
-    """Give set, machine and program."""
+    """Return set, machine and program."""
     hardware, source = row["hardware"].lower(), row["source"]
     if "llm-foundry" in source:
         kind = "a100-40gb" if "a100_40gb" in hardware else "a100-80gb"
@@ -184,7 +184,7 @@ _PROGRAMS = {
 
 
 def _model(row: dict[str, str], stack: str) -> dict[str, str]:
-    """Give the sizes of the model: by its name, or as the row states them."""
+    """Return the sizes of the model: by its name, or as the row states them."""
     name, notes = row["model"].lower(), row["notes"]
     words = next((value for key, value in _WORDS.items() if key in row["source"]), _EARLY_WORDS)
     if stack in ("megatron-2020", "deepspeed-2021") and "bigscience" in row["source"]:
@@ -320,7 +320,7 @@ def _precision(text: str) -> str:
 
 
 def _from_rate(found: dict[str, str], row: dict[str, str]) -> str:
-    """Give the time of an iteration from tokens a second, or from operations a second."""
+    """Return the time of an iteration from tokens a second, or from operations a second."""
     tokens = int(found["batch"]) * int(found["sequence"])
     gpus = int(row["gpus"])
     rate = re.match(r"[\d.]+", row["tokens_per_s_per_gpu"].replace(",", ""))
