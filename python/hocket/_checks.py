@@ -95,19 +95,19 @@ def one_of(field: str, value: object, known: Sequence[str]) -> None:
 
 
 def hint_of(value: object, known: Iterable[str]) -> str:
-    """Say which of a closed list was meant, or else what is in it."""
+    """Suggest the entry of a closed list that was meant, or list them all."""
     words = list(known)
     return did_you_mean(str(value), words, f"use {listed(words)}")
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Give the nearest of the known words as a question, or else the other hint."""
+    """Return the nearest of the known words as a question, or else the other hint."""
     near = nearest(word, known)
     return f"did you mean {near!r}?" if near else otherwise
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Give the nearest of the known words, if any is near.
+    """Return the nearest of the known words, if any is near.
 
     Capitals, hyphens and underscores do not count; a word that the known one begins with is near. Numbers
     are near none.
@@ -136,7 +136,7 @@ def truth(field: str, value: object) -> bool:
 
 
 def list_of(field: str, value: object) -> list[Any]:
-    """Give what is listed as a list; text is none."""
+    """Return what is listed as a list; text is none."""
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         try:
             return list(value)
@@ -161,7 +161,7 @@ def check_function(field: str, value: object) -> None:
 
 
 def path_of(field: str, value: object) -> Path:
-    """Give the path that text or a path names."""
+    """Return the path that text or a path names."""
     is_path = isinstance(value, str | PathLike) and not isinstance(value, bytes)
     if not is_path or not str(value) or "\0" in str(value):
         raise SpecError(

@@ -33,7 +33,7 @@ def memory_limit() -> int:
 
 
 def checked_limit(given: int | None) -> int:
-    """Give a limit that a caller has set, or :func:`memory_limit`.
+    """Return a limit that a caller has set, or :func:`memory_limit`.
 
     Raises
     ------

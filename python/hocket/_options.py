@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 def names_of(kind: type) -> tuple[str, ...]:
-    """Give the names of the options that a dataclass has."""
+    """Return the names of the options that a dataclass has."""
     return tuple(each.name for each in fields(kind))
 
 
 def options_of(kind: type[T], given: T | None, keywords: Mapping[str, Any]) -> T:
-    """Give options of a kind: those given, or the defaults, with keywords over them.
+    """Return options of a kind: those given, or the defaults, with keywords over them.
 
     Raises
     ------

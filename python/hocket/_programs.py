@@ -11,7 +11,7 @@ from hocket.errors import SpecError
 
 
 def path_of_program(name: str) -> str:
-    """Give the path of a program, which a variable names, or that is beside Python or on the path.
+    """Return the path of a program: named by a variable, next to Python, or on the path.
 
     The variable is the name in capitals: ``HOCKET_CONTROLLER`` for ``hocket-controller``.
 
@@ -30,7 +30,7 @@ def path_of_program(name: str) -> str:
 
 
 def path_of_library(name: str) -> Path:
-    """Give the path of a library, which a variable names, or that ``make controller`` has installed.
+    """Return the path of a library, which a variable names, or that ``make controller`` has installed.
 
     The variable is the name in capitals: ``HOCKET_PRELOAD`` for ``hocket-preload``.
 
@@ -52,5 +52,5 @@ def variable_of(name: str) -> str:
 
 
 def remedy_for(name: str) -> str:
-    """Say what to do where a program is missing or does not run."""
+    """Describe what to do if a program is missing or does not run."""
     return f"build it with `make controller`, or name it in {variable_of(name)}"

@@ -54,7 +54,7 @@ class Error(Exception):
         return what if self.remedy is None else f"{what}; {self.remedy}"
 
     def but(self, **parts: str | None) -> Self:
-        """Give the same error with other parts, as ``error.but(field="--size")``.
+        """Return the same error with other parts, as ``error.but(field="--size")``.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Error(Exception):
         return made
 
     def within(self, origin: str) -> Self:
-        """Give the same error with an origin before the one that it has."""
+        """Return the same error with an origin before the one that it has."""
         return self.but(origin=f"{origin}: {self.origin}" if self.origin else origin)
 
 

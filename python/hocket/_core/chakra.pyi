@@ -31,7 +31,7 @@ class Writer:
     ) -> None:
         """Add a message from another rank."""
     def take(self) -> bytes:
-        """Give the file, and begin the next."""
+        """Return the file, and begin the next."""
 
 @final
 class Exported:
@@ -56,7 +56,7 @@ def export(
     *,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Exported:
-    """Give the name and contents of each file of a plan to `write`: ``plan.RANK.et``, ``workload.NPU.et``.
+    """Yield name and contents of each file of a plan to `write`: ``plan.RANK.et``, ``workload.NPU.et``.
 
     Raises
     ------

@@ -187,7 +187,7 @@ def export_mscclpp(
     """
 
 def raise_msccl(text: str) -> Raised:
-    """Give the transfers of a file of MSCCL: first chunk, count, sender, receiver, whether it sums.
+    """Return the transfers of a file of MSCCL: first chunk, count, sender, receiver, whether it sums.
 
     Raises
     ------

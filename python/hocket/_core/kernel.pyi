@@ -31,7 +31,7 @@ def durations(
     in_flight: int,
     streams: bool,
 ) -> npt.NDArray[np.float64]:
-    """Give how long it takes with chunks of each of these sizes [us].
+    """Return how long it takes with chunks of each of these sizes [us].
 
     Costs are in microseconds, bytes and microseconds per byte: ``fixed`` of a kernel that moves nothing;
     ``latency`` until a receiver works on a part; ``sync`` until who waits for a step sees it done;

@@ -88,10 +88,10 @@ def assign(
     seed: int,
     options: tuple[str, int, bool, int | None],
 ) -> Assignment:
-    """Give flows (source, destination, weight) choices; options: hash, upstream, salted, steps."""
+    """Choose paths for flows (source, destination, weight); options: hash, upstream, salted, steps."""
 
 def spray(fabric: Fabric, flows: list[_Flow]) -> Sprayed:
     """Spread flows (source, destination, weight) over all their choices."""
 
 def assignment_of(fabric: Fabric, flows: list[_Flow], choices: list[int]) -> Assignment:
-    """Give the assignment that these choices make."""
+    """Return the assignment that these choices make."""

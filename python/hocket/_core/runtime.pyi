@@ -35,7 +35,7 @@ class Pacer:
 
     def __new__(cls, rates: list[int], latency: float = 0.0) -> Self: ...
     def carried(self) -> list[int]:
-        """Give the bytes that each link has carried."""
+        """Return the bytes that each link has carried."""
 
 def relay(
     pairs: list[tuple[int, int]], delay: float, loss: float, seed: int, stop: int
@@ -153,7 +153,7 @@ class Group:
         """Do an all-reduce through shared memory if these are NumPy's numbers in one piece; say whether."""
 
     def allocate(self, bytes: int) -> npt.NDArray[np.uint8] | None:
-        """Give memory that all ranks see, of so many bytes for each; None where it cannot be shared."""
+        """Return memory that all ranks see, with so many bytes each, or None if it cannot be shared."""
 
     def abort(self, why: str) -> None:
         """End the group: calls of all ranks fail and name this rank."""

@@ -23,7 +23,7 @@ _Stage: TypeAlias = tuple[_Hash, int, int]
 """Hash, ways, the way that is wanted."""
 
 def ways(hash: _Hash, headers: list[_Header], ways: int) -> list[int]:
-    """Give the way of each header, of so many."""
+    """Return the way of each header, of so many."""
 
 def find_port(
     header: _Header,
@@ -33,10 +33,10 @@ def find_port(
     first: int,
     taken: list[int],
 ) -> int:
-    """Give the first source port of a range, from one on and around, that leads through all stages."""
+    """Return the first source port of a range, from one on and around, that leads through all stages."""
 
 def find_label(header: _Header, forth: list[_Stage], back: list[_Stage], first: int) -> int:
-    """Give the first flow label, from one on and around, that leads through all stages."""
+    """Return the first flow label, from one on and around, that leads through all stages."""
 
 def identify(
     headers: list[_Header],
@@ -47,7 +47,7 @@ def identify(
     most: int,
     progress: Callable[[str, int, int], object] | None,
 ) -> list[tuple[int, int, list[int | None]]]:
-    """Give the hashes that explain which hop each header took: algorithm, seed, hop of each way."""
+    """Return the hashes that explain which hop each header took: algorithm, seed, hop of each way."""
 
 def hashed(
     fabric: Fabric,
@@ -55,10 +55,10 @@ def hashed(
     headers: list[_Header],
     hashes: list[_Hash],
 ) -> list[int]:
-    """Give the choices that ToRs with these hashes, by number, make of flows with these headers."""
+    """Return the choices that ToRs with these hashes, by number, make of flows with these headers."""
 
 def queue_pair_port(queue_pairs: tuple[int, int], label: int) -> int:
-    """Give the UDP source port of a queue pair of RoCEv2."""
+    """Return the UDP source port of a queue pair of RoCEv2."""
 
 def switch_seed(seed: int, level: int, number: int) -> int:
-    """Give the seed of a switch of ecmp, drawn from that of the scheme."""
+    """Return the seed of a switch of ecmp, drawn from that of the scheme."""

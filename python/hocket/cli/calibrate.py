@@ -131,7 +131,7 @@ def _sources(sweeps: list[Sweeps]) -> tuple[str, ...]:
 
 
 def _text_of(topology: str, spec: TopologySpec) -> str:
-    """Give the text of the file that a topology was read from; of one that is no YAML, as YAML."""
+    """Return the text of the file that a topology was read from; of one that is no YAML, as YAML."""
     if machines.known(topology):
         return machines.path(topology).read_text(encoding="utf-8")
     if spec.builder is not None and ":" in topology:

@@ -152,7 +152,7 @@ def routings(incomplete: str) -> list[str]:
 
 
 def _files(incomplete: str) -> list[str]:
-    """Give files and folders that begin so: folders end in a slash."""
+    """Return files and folders that begin so: folders end in a slash."""
     folder, slash, start = incomplete.rpartition("/")
     try:
         found = sorted(Path(folder + slash or ".").iterdir())

@@ -187,7 +187,7 @@ class Search:
     cache: options.Cache = True
 
     def planning(self, latency: str | None = None) -> PlanOptions:
-        """Give them as a value; `latency` is the model of latency."""
+        """Return the options as one value; `latency` is the model of latency."""
         return PlanOptions(
             chunks=self.chunks,
             chunk_size=self.chunk_size,
@@ -280,7 +280,7 @@ class Simulation:
     ] = None
 
     def any_fidelity(self) -> FidelityOptions:
-        """Give the fidelity with its options."""
+        """Return the fidelity with its options."""
         fidelity = self.fidelity
         if self.preset is not None:
             options.choice("--preset", self.preset, tuple(PRESETS))
@@ -307,7 +307,7 @@ class Simulation:
         return fidelity_options(fidelity, given)
 
     def transfers(self) -> TransferOptions:
-        """Give the fidelity with its options, one at which transfers are simulated."""
+        """Return the fidelity with its options, one at which transfers are simulated."""
         found = self.any_fidelity()
         if isinstance(found, DimensionOptions):
             raise SpecError("--fidelity", "dimension has no links", "use link, flow or packet")

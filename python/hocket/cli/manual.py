@@ -73,7 +73,7 @@ def _names(param: Param) -> str:
 
 
 def _told(param: Param) -> str:
-    """Say what a parameter is, and its default."""
+    """Describe a parameter and its default."""
     default = param.default
     if default is REQUIRED:
         return f"{param.told.help} [required]"
@@ -154,7 +154,7 @@ def reference() -> str:
 
 
 def leaves(commands: Mapping[str, Command], path: str) -> Iterator[tuple[str, Command]]:
-    """Give every command that is no group, with the words that call it."""
+    """Yield every command that is no group, with the words that call it."""
     for name, each in commands.items():
         if each.place and (each.is_program or not each.commands):
             yield f"{path} {name}", each
@@ -162,7 +162,7 @@ def leaves(commands: Mapping[str, Command], path: str) -> Iterator[tuple[str, Co
 
 
 def _rows(call: Call) -> list[tuple[str, str]]:
-    """Give what a command takes, and what it means, but for what all take."""
+    """Return the parameters of a command and their meaning, without those that all have."""
     names = {
         each: each.name if isinstance(each.told, Argument) else _names(each) for each in call.params
     }

@@ -68,7 +68,7 @@ class Judging:
     ] = True
 
     def options(self, spec: TopologySpec) -> MeasuredOptions:
-        """Give what is said as options, with the profile of the network where none is named."""
+        """Return what is said as options, with the profile of the network where none is named."""
         if self.profile is not None:
             used: Profile | None = load_profile(self.profile)
         else:

@@ -60,7 +60,7 @@ def audit_files(
 
 
 def pairs(files: list[str]) -> tuple[list[str], list[str]]:
-    """Give the topologies and the graphs of files that alternate.
+    """Return the topologies and the graphs of files that alternate.
 
     Raises
     ------

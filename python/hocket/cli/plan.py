@@ -241,7 +241,7 @@ def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
 
 
 def time_line(made: Choice, bound_ps: int) -> str:
-    """Say when a plan ends, and how far that is from the bound."""
+    """Describe when a plan ends, and how far that is from the bound."""
     bound = format_time_ps(bound_ps)
     if made.time_ps is not None:
         above = f"{share_of(_core.gap(made.time_ps, bound_ps))} above " if bound_ps else "above "
@@ -253,7 +253,7 @@ def time_line(made: Choice, bound_ps: int) -> str:
 
 
 def synthesis_line(plan: Plan, bound_ps: int) -> str:
-    """Say how good a synthesized plan is among those of its chunks."""
+    """Describe how good a synthesized plan is among those of its chunks."""
     made = plan.synthesis
     assert made is not None, "asked of synthesized plans only"
     if made.method == "blind":
@@ -279,7 +279,7 @@ def synthesis_line(plan: Plan, bound_ps: int) -> str:
 
 
 def _slots(made: Synthesis) -> str:
-    """Say how many slots a timetable takes."""
+    """Return how many slots a timetable takes."""
     assert made.slots is not None
     assert made.slot_ps is not None
     plural = "" if made.slots == 1 else "s"
@@ -287,7 +287,7 @@ def _slots(made: Synthesis) -> str:
 
 
 def describe(plan: Plan) -> str:
-    """Say in a few words what a plan is."""
+    """Describe in a few words what a plan is."""
     what = options.title(plan.collective, plan.topology)
     transfers, chunks = counted(len(plan), "transfer"), counted(plan.chunks, "chunk")
     return f"{plan.algorithm} {what}: {transfers} of {chunks}"

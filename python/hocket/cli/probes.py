@@ -49,7 +49,7 @@ class Asked:
         return probe(self.src, self.dst, self.dport, hops=self.hops, probes=self.probes)
 
     def candidates(self) -> range:
-        """Give the seeds that are tried."""
+        """Return the seeds that are tried."""
         first, mark, last = self.seeds.partition(":")
         if not mark or not first.isdecimal() or not last.isdecimal() or int(first) > int(last):
             raise SpecError("--seeds", f"{self.seeds!r} is no range", "write 1:65535")

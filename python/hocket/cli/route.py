@@ -184,7 +184,7 @@ class Paths:
     ] = None
 
     def asked(self, *, keep_rates: bool) -> ClusterOptions:
-        """Give them as a value."""
+        """Return the options as one value."""
         from hocket.routing import ClusterOptions
 
         return ClusterOptions(
@@ -326,7 +326,7 @@ def _print(run: ClusterRun, *, has_outages: bool) -> None:
 
 
 def _communication(job: JobRun) -> tuple[Cell, ...]:
-    """Give the columns from all-reduce to throughput; none of what a job did not send."""
+    """Return the columns from all-reduce to throughput; none of what a job did not send."""
     reduced = (_ps(job.all_reduce), _ps(job.ideal), f"{job.slowdown:.2f}")
     sent = (_ps(job.flow_completion), job.throughput)
     return (*(reduced if job.ideal else (None,) * 3), *(sent if job.throughput else (None,) * 2))

@@ -46,14 +46,14 @@ def plan_and_show(
 
 
 def describe(made: SymmetricPlan) -> str:
-    """Say what is planned, and how much of it is kept."""
+    """Describe what is planned, and how much of it is kept."""
     what = options.title(made.collective, made.topology)
     whole = f"{made.transfers:,} transfers, {len(made.block):,} of one block and their shifts"
     return f"symmetric {what}: {whole}, proved"
 
 
 def group_line(made: SymmetricPlan) -> str:
-    """Say which group it is, and how many kinds of links it leaves."""
+    """Return which group it is, and how many kinds of links it leaves."""
     group = " x ".join(f"Z{order}" for order in made.group)
     kinds = "1 kind" if made.orbits == 1 else f"{made.orbits} kinds"
     return f"shifts: {group}, which take each NPU to every other; {kinds} of links"

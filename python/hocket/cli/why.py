@@ -38,7 +38,7 @@ def table_of(selection: Selection) -> Table:
 
 
 def _by_reason(selection: Selection) -> dict[str, list[str]]:
-    """Give the algorithms that made no plan, those with the same reason together."""
+    """Return the algorithms that made no plan, those with the same reason together."""
     found: dict[str, list[str]] = {}
     for name, reason in selection.left_out.items():
         found.setdefault(reason, []).append(name)

@@ -57,13 +57,13 @@ def _as_option(word: re.Match[str]) -> str:
 
 
 def _arguments() -> dict[str, str]:
-    """Give the arguments of the command by the fields that they set, as its help writes them."""
+    """Return the arguments of the command by the fields that they set, as its help writes them."""
     call = COMMAND.get()
     return {each.field: each.name for each in call.arguments} if call else {}
 
 
 def option_of(field: str) -> str:
-    """Give the option that sets a field."""
+    """Return the option that sets a field."""
     return "--" + _OPTIONS.get(field, field.replace("_", "-"))
 
 

@@ -293,7 +293,7 @@ def _costs_table(model: Workload, blocks: list[Block]) -> Table:
 
 
 def _alike(blocks: list[Block]) -> list[tuple[Block, int]]:
-    """Give the first of all layers that cost the same, names apart from numbers as well, and how many."""
+    """Return the first of all layers with equal costs, names apart from numbers as well, and how many."""
     found: dict[Block, tuple[Block, int]] = {}
     for block in blocks:
         key = replace(block, name=_NUMBER.sub("", block.name) or block.name)
@@ -311,7 +311,7 @@ def _amount(*passes: Work) -> str:
 
 
 def _number(units: Units, *passes: Work) -> Cell:
-    """Give operations or times as a number, in a column of them; else, or where both are there, as text."""
+    """Return operations or times as a number, in a column of them; else, or where both are there, as text."""
     is_time = {work.time_ps is not None for work in passes}
     if is_time == {units is TIMES}:
         return sum(work.time_ps or 0 if units is TIMES else work.flops for work in passes)

@@ -14,7 +14,7 @@ MAX_CELLS = 1 << 28
 def to_bins(
     time_ps: int, rows: int, bins: int, period: str | None
 ) -> tuple[int | None, int | None]:
-    """Give a number of bins or their length [ps].
+    """Return a number of bins or their length [ps].
 
     Raises
     ------

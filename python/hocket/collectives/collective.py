@@ -135,7 +135,7 @@ def collective_of(
     size: int | str | None,
     keywords: Mapping[str, Any],
 ) -> tuple[_core.Collective, dict[str, Any]]:
-    """Give the collective that a call names or hands in, and the keywords that are not about it.
+    """Return the collective that a call names or hands in, and the keywords that are not about it.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def collective_of(
 
 
 def kind_of(text: str) -> str:
-    """Give a kind as the core names it.
+    """Return a kind as the core names it.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def kind_of(text: str) -> str:
 
 
 def spelled(text: str) -> str:
-    """Give a kind as the core writes it; what is none is left as it is."""
+    """Return a kind as the core writes it; what is none is left as it is."""
     return _SPELLINGS.get(str(text).lower().replace("_", "").replace("-", ""), str(text))
 
 
@@ -196,7 +196,7 @@ def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
 
 
 def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
-    """Give the number of an NPU that ``field`` names by number or name.
+    """Return the number of an NPU that ``field`` names by number or name.
 
     Raises
     ------

@@ -162,7 +162,7 @@ def _made(file: CollectiveFile, topology: _core.Topology) -> _core.Collective:
 
 
 def _placed(located: Located, form: str, error: SpecError) -> SpecError:
-    """Give an error the line of the entry that it is about."""
+    """Add the line of an entry to an error about it."""
     word, _, number = (error.origin or "").partition(" ")
     if word == "demand" and form in ("demands", "sends"):
         key = (error.field,) if error.field else ()
@@ -205,7 +205,7 @@ _MODELS: dict[str, type[Strict]] = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Give the JSON Schema of collective files, for editors."""
+    """Return the JSON Schema of collective files, for editors."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **CollectiveFile.model_json_schema(),

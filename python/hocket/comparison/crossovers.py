@@ -46,7 +46,7 @@ def crossovers(table: Sequence[SizeRow]) -> list[Crossover]:
 
 
 def _meeting(one: dict[int, float], other: dict[int, float], low: int, high: int) -> float:
-    """Give the size between two at which two lines meet."""
+    """Return the size between two at which two lines meet."""
     middle = math.sqrt(low * high)
     if not all(size in line for line in (one, other) for size in (low, high)):
         return middle
@@ -59,7 +59,7 @@ def _meeting(one: dict[int, float], other: dict[int, float], low: int, high: int
 
 
 def lines_of(table: Sequence[SizeRow]) -> dict[str, dict[int, float]]:
-    """Give the values of each algorithm by size, in the order of first appearance."""
+    """Return the values of each algorithm by size, in the order of first appearance."""
     if not table:
         raise SpecError("table", "there are no rows", "give one for each algorithm and size")
     lines: dict[str, dict[int, float]] = {}

@@ -34,7 +34,7 @@ class Measured:
     refused: dict[str, str]
 
     def pick(self, before: Way | None, tolerance: float) -> Way:
-        """Give the quickest way, or the one before where that is about as quick."""
+        """Return the fastest way, or the one before where that is about as quick."""
         quickest = min(self.times, key=lambda way: self.times[way][0])
         least = self.times[quickest][0]
         if before in self.times and self.times[before][0] <= least * (1 + tolerance):
@@ -47,7 +47,7 @@ class Measured:
             self.times.setdefault(way, figures)
 
     def near(self) -> set[str]:
-        """Give the algorithms that come near the quickest."""
+        """Return the algorithms that come near the fastest."""
         least = min(time for time, _, _ in self.times.values())
         return {name for (name, _), (time, _, _) in self.times.items() if time <= least * _NEAR}
 
@@ -84,7 +84,7 @@ class Search:
                 return
 
     def points(self) -> list[ParetoPoint]:
-        """Give the quickest of each size that was measured; of equals the one before stays."""
+        """Return the fastest of each size that was measured; of equals the one before stays."""
         found: list[ParetoPoint] = []
         way: Way | None = None
         for _, each in sorted(self.found.items()):
@@ -121,20 +121,20 @@ class Search:
         return list(pairwise(points))
 
     def _steps(self, low: ParetoPoint, high: ParetoPoint) -> int:
-        """Say how often an interval is halved."""
+        """Return how often an interval is halved."""
         span = math.log(high.size / low.size) / math.log1p(self._options.precision)
         return max(1, math.ceil(math.log2(span)))
 
 
 def _between(low: int, high: int, precision: float) -> int:
-    """Give a size half-way between two in logarithm, as round as the precision allows."""
+    """Return a size half-way between two in logarithm, as round as the precision allows."""
     middle = math.sqrt(low * high)
     grain = 1 << max(0, math.floor(math.log2(middle * precision / 4)))
     return min(max(round(middle / grain) * grain, low + 1), high - 1)
 
 
 def _coarse_first(sizes: Sequence[int]) -> list[int]:
-    """Give sizes with both ends first, then always the middle of what is between."""
+    """Return sizes with both ends first, then always the middle of what is between."""
     order = dict.fromkeys((0, len(sizes) - 1))
     spans = [(0, len(sizes) - 1)]
     for low, high in spans:

@@ -14,7 +14,7 @@ _FAR = {
 
 
 def findings_of(machine: Machine) -> Iterator[str]:
-    """Give a sentence for each thing that costs bandwidth or that a search of NCCL's would not do."""
+    """Return a sentence for each thing that costs bandwidth or that a search of NCCL's would not do."""
     yield from uneven_links(machine)
     yield from _counts(machine)
     yield from _paths(machine)
@@ -27,7 +27,7 @@ def _at(machine: Machine, number: int) -> str:
 
 
 def uneven_links(machine: Machine) -> Iterator[str]:
-    """Give a sentence for each node with GPUs that have fewer NVLinks than their like."""
+    """Return a sentence for each node with GPUs that have fewer NVLinks than their like."""
     most = max(gpu[4] for node in machine.nodes for gpu in node.system.gpus)
     seen: set[str] = set()
     for number, node in enumerate(machine.nodes):

@@ -31,7 +31,7 @@ _XGMI = "xgmi"
 
 
 def generation_by_capability(capability: int) -> Generation:
-    """Give the constants by which NCCL counts GPUs of a compute capability, such as 86."""
+    """Return the constants by which NCCL counts GPUs of a compute capability, such as 86."""
     name = next(name for least, name in _BY_CAPABILITY if capability >= least)
     for known, (nominal, link) in _OTHER_LINKS.items():
         if capability in known:
@@ -40,7 +40,7 @@ def generation_by_capability(capability: int) -> Generation:
 
 
 def gpu_named(name: str) -> Generation | Tuning:
-    """Give what NCCL or RCCL knows of GPUs: ``"ampere"``, ``"sm86"``, ``"mi300x"`` or ``"gfx942"``.
+    """Return what NCCL or RCCL knows of GPUs: ``"ampere"``, ``"sm86"``, ``"mi300x"`` or ``"gfx942"``.
 
     Raises
     ------

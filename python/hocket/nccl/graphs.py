@@ -50,7 +50,7 @@ def read_graph(path: str | PathLike[str]) -> tuple[Graph, ...]:
 
 
 def graph_text(graphs: Sequence[Graph]) -> str:
-    """Give a file of graphs as NCCL's own reader takes it.
+    """Return a file of graphs as NCCL's own reader takes it.
 
     Raises
     ------

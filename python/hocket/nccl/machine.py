@@ -39,7 +39,7 @@ class Node:
     graph_file: str = ""
 
     def graph(self, algorithm: str) -> Graph | None:
-        """Give the graph of an algorithm; ``None`` where it has no channels."""
+        """Return the graph of an algorithm, or ``None`` if it has no channels."""
         found = [each for each in self.graphs if each.id == ID[algorithm]]
         return found[0] if found and found[0].channels else None
 
@@ -93,7 +93,7 @@ class Machine:
         return found if isinstance(found, Tuning) else None
 
     def channels(self, algorithm: str) -> tuple[list[Graph], list[list[Leg]]]:
-        """Give the graph of each node, and for each channel what it does in each node.
+        """Return the graph of each node, and for each channel what it does in each node.
 
         As NCCL has it, there are as many channels as the node with the fewest has of rings and of trees.
 

@@ -126,7 +126,7 @@ MACHINES = {
 
 
 def rccl_choices(kind: str, size: int, npus: int, nodes: int, machine: Tuning) -> Iterator[Choice]:
-    """Give every algorithm and protocol that RCCL weighs for a collective, with its prediction.
+    """Return every algorithm and protocol that RCCL weighs for a collective, with its prediction.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def rccl_choices(kind: str, size: int, npus: int, nodes: int, machine: Tuning) -
 def _bandwidth(
     asked: tuple[str, int, int, int], algorithm: str, number: int, machine: Tuning
 ) -> float:
-    """Give what an algorithm reaches [GB/s of algbw]; 0 where it is not used."""
+    """Return what an algorithm reaches [GB/s of algbw]; 0 where it is not used."""
     kind, size, npus, nodes = asked
     is_ring = algorithm == "ring"
     is_rooted = kind in ("broadcast", "reduce")

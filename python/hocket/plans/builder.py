@@ -176,7 +176,7 @@ class PlanBuilder:
         return self._add(chunk, src, dst, SUM, after, path)
 
     def barrier(self, after: Iterable[int] | None = None) -> int:
-        """Give something to wait for that stands for several transfers, shared by all that wait for it.
+        """Return something to wait for that stands for several transfers, shared by all that wait for it.
 
         Parameters
         ----------
@@ -318,7 +318,7 @@ class PlanBuilder:
             return npu_number(self._topology, npu, field)
 
     def _wait(self, after: int | Iterable[int]) -> int:
-        """Give the wait for what a caller names."""
+        """Return the wait for what a caller names."""
         if isinstance(after, Iterable) and not isinstance(after, str):
             return self._union([self._handle(each) for each in after])
         return self._handle(after)
@@ -336,7 +336,7 @@ class PlanBuilder:
         return number
 
     def _union(self, waits: list[int]) -> int:
-        """Give the wait for all of several waits."""
+        """Return the wait for all of several waits."""
         if len(waits) == 2:  # one chunk, by far the most frequent
             first, second = waits
             if first == second or second == _NOTHING:
@@ -358,7 +358,7 @@ class PlanBuilder:
         return known
 
     def _path(self, path: Sequence[int | str], src: int, dst: int) -> int:
-        """Give the position of an explicit path, which is found once."""
+        """Return the position of an explicit path, which is found once."""
         devices = () if isinstance(path, str) else tuple(path)
         known = self._known_paths.get(devices)
         if known is None:
@@ -460,7 +460,7 @@ def even_chunks(
 def _packed(
     lists: Sequence[Sequence[int]],
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Give lists as offsets and items."""
+    """Return lists as offsets and items."""
     import numpy as np
 
     offsets = np.zeros(len(lists) + 1, np.uint32)

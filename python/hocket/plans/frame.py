@@ -68,7 +68,7 @@ _WAITS = ("wait", "wait_group", "groups")
 
 
 def rows_of(core: _core.Plan, rows: slice, schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
-    """Give some rows of a plan's table."""
+    """Return some rows of a plan's table."""
     size = core.size_bytes[rows]
     wait, path = core.wait[rows], core.path[rows]
     nothing = wait == core.NO_WAIT
@@ -99,7 +99,7 @@ def _lists(offsets: NDArray[np.uint32], items: NDArray[np.uint32]) -> pa.Array:
 
 
 def _on_first_row(values: pa.Array, count: int, is_first: bool) -> pa.Array:
-    """Give a column that has all values in its first row, and nothing in the others."""
+    """Return a column that has all values in its first row, and nothing in the others."""
     if not count or not is_first:
         return pa.nulls(count, pa.list_(values.type))
     offsets = np.full(count + 1, len(values), np.int32)
@@ -109,7 +109,7 @@ def _on_first_row(values: pa.Array, count: int, is_first: bool) -> pa.Array:
 
 
 def as_table(frame: object) -> pa.Table:
-    """Give a data frame, or a dict of columns, as an Arrow table.
+    """Return a data frame, or a dict of columns, as an Arrow table.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def core_of(
     chunks: int | None = None,
     **facts: Any,
 ) -> _core.Plan:
-    """Give the plan that a table holds.
+    """Return the plan that a table holds.
 
     Without a column of waits, transfers wait as those of a :class:`hocket.PlanBuilder` do; without
     `chunk_sizes`, every demand is cut into `chunks` even pieces, or as few as the rows name.
@@ -184,7 +184,7 @@ def core_of(
 
 
 def _pieces(columns: dict[str, Any], collective: _core.Collective) -> int:
-    """Give the fewest pieces of each demand that have every chunk that is named."""
+    """Return the fewest pieces of each demand that have every chunk that is named."""
     ends = columns["chunk"].astype(np.int64) + columns["chunk_count"]
     return max(1, -(-int(ends.max(initial=0)) // len(collective.demands())))
 
@@ -205,7 +205,7 @@ def _given_chunks(table: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.uint3
 def _found_waits(
     topology: _core.Topology, collective: _core.Collective, columns: dict[str, Any]
 ) -> dict[str, NDArray[np.uint32]]:
-    """Give the waits of the same transfers as a builder finds them."""
+    """Return the waits of the same transfers as a builder finds them."""
     builder = PlanBuilder(topology, collective, chunks=1)
     builder.use_chunks(columns["chunk_offsets"], columns["chunk_demand"])
     rows = (columns[name].tolist() for name in ("chunk", "chunk_count", "src", "dst", "op"))
@@ -236,7 +236,7 @@ def _cast(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 
 def _numbers(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give values as numbers; those that are places in a list are looked up there, and the list is cast."""
+    """Return values as numbers; indices into a list are looked up there, and the list is cast."""
     if pa.types.is_dictionary(values.type):
         return values.dictionary.cast(kind).take(values.indices)
     return values.cast(kind)
@@ -250,7 +250,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _places(column: pa.ChunkedArray, names: pa.Array) -> pa.ChunkedArray:
-    """Give the place of each text among names, empty where it is none."""
+    """Return the place of each text among names, empty where it is none."""
     chunks = [
         pc.index_in(each.dictionary.cast(pa.string()), names).take(each.indices)
         if pa.types.is_dictionary(each.type)
@@ -261,7 +261,7 @@ def _places(column: pa.ChunkedArray, names: pa.Array) -> pa.ChunkedArray:
 
 
 def _npus(table: pa.Table, name: str, topology: _core.Topology) -> NDArray[np.uint32]:
-    """Give a column of NPUs, or of switches that sum or multicast, which may be named."""
+    """Return a column of NPUs, or of switches that sum or multicast, which may be named."""
     column = table.column(name)
     if not _is_text(column.type):
         return _integers(table, name)
@@ -279,7 +279,7 @@ def _npus(table: pa.Table, name: str, topology: _core.Topology) -> NDArray[np.ui
 
 
 def _positions(table: pa.Table, name: str) -> NDArray[np.uint32]:
-    """Give a column of positions, where an empty row becomes 2^32 - 1; all do without the column."""
+    """Return a column of positions, where an empty row becomes 2^32 - 1; without the column, all do."""
     if name not in table.column_names:
         return np.full(len(table), _NONE, np.uint32)
     column = table.column(name)
@@ -316,7 +316,7 @@ def _wait(table: pa.Table) -> NDArray[np.uint32]:
 
 
 def _flat(table: pa.Table, name: str, depth: int) -> pa.Array:
-    """Give the values of a column of lists, which are `depth` deep, one after the other."""
+    """Return the values of a column of lists, which are `depth` deep, one after the other."""
     column = table.column(name).combine_chunks()
     values = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
     for _ in range(depth):
@@ -332,7 +332,7 @@ def _flat(table: pa.Table, name: str, depth: int) -> pa.Array:
 
 
 def _list_column(table: pa.Table, name: str) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Give a column of lists of lists as offsets and items; no list without the column."""
+    """Return a column of lists of lists as offsets and items; no list without the column."""
     if name not in table.column_names or not len(table):
         return np.zeros(1, np.uint32), np.zeros(0, np.uint32)
     lists = _flat(table, name, 1)

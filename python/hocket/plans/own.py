@@ -59,7 +59,7 @@ def own_plan(
 
 
 def _as_plan(made: object, own: Own) -> Plan:
-    """Give the plan that a function's result is or makes."""
+    """Return the plan that a function's result is or makes."""
     if isinstance(made, PlanBuilder):
         made = made.build(name=own.name)
     elif isinstance(made, Schedule):

@@ -36,7 +36,7 @@ _UNREAD = ("size_bytes",)
 
 
 def to_table(plan: Plan) -> pa.Table:
-    """Give a plan as a table, with all that a file of it has."""
+    """Return a plan as a table, with all that a file of it has."""
     schema = SCHEMA.with_metadata(_metadata(plan))
     rows = (slice(at, at + _ROWS) for at in range(0, max(len(plan), 1), _ROWS))
     return pa.Table.from_batches([rows_of(plan.core, each) for each in rows]).cast(schema)
@@ -51,7 +51,7 @@ def from_table(
     chunks: int | None,
     link_order: str | None,
 ) -> Plan:
-    """Give the plan that a frame holds; see :meth:`hocket.Plan.from_frame`."""
+    """Return the plan that a frame holds; see :meth:`hocket.Plan.from_frame`."""
     from hocket.plans.plan import Plan
 
     try:
@@ -218,7 +218,7 @@ def _read(file: pq.ParquetFile) -> Plan:
 
 
 def _texts(schema: pa.Schema) -> dict[str, str]:
-    """Give a schema's metadata as text."""
+    """Return a schema's metadata as text."""
     return {
         key.decode(errors="replace"): value.decode(errors="replace")
         for key, value in (schema.metadata or {}).items()
@@ -226,7 +226,7 @@ def _texts(schema: pa.Schema) -> dict[str, str]:
 
 
 def _no_metadata(file: pq.ParquetFile) -> SpecError:
-    """Say how to read a plan whose metadata another tool has dropped, or that it is not a plan."""
+    """Explain how to read a plan whose metadata another tool has dropped, or that it is not a plan."""
     if not {"chunk", "src", "dst", "op"} <= set(file.schema_arrow.names):
         raise ValueError("it has no hocket.plan metadata")
     return SpecError(
@@ -238,7 +238,7 @@ def _no_metadata(file: pq.ParquetFile) -> SpecError:
 
 
 def collective_to_json(collective: _core.Collective) -> dict[str, Any]:
-    """Give a collective as JSON values."""
+    """Return a collective as JSON values."""
     fields: dict[str, Any] = {
         "kind": collective.kind,
         "npus": collective.npus,
@@ -253,7 +253,7 @@ def collective_to_json(collective: _core.Collective) -> dict[str, Any]:
 
 
 def collective_from_json(fields: dict[str, Any]) -> _core.Collective:
-    """Give back what :func:`collective_to_json` was given."""
+    """Return what :func:`collective_to_json` was given."""
     if fields["kind"] == "custom":
         demands = [tuple(demand) for demand in fields["demands"]]
         return _core.Collective.custom(

@@ -123,13 +123,13 @@ def add(own: Own) -> None:
 
 
 def own_algorithms() -> list[Own]:
-    """Give those that are registered, in order, after those that packages bring."""
+    """Return the registered algorithms in order, after those of packages."""
     _installed()
     return list(_OWN.values())
 
 
 def find(name: object) -> Own | None:
-    """Give the algorithm of a name, or of ``FILE.py:FUNCTION``; ``None`` where there is none.
+    """Return the algorithm of a name or of ``FILE.py:FUNCTION``, or ``None`` if there is none.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def _summary(function: object, summary: str | None) -> str:
 
 
 def _place(function: Any) -> tuple[str, str]:
-    """Say where a function is defined."""
+    """Describe where a function is defined."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     return str(module), str(name or shown(function))
 
@@ -226,7 +226,7 @@ def _broken(entry: EntryPoint, error: Exception) -> Own:
 
 
 def raised(error: BaseException) -> str:
-    """Say in a line what an exception was, and where it was raised outside of hocket."""
+    """Describe in one line what an exception was, and where it was raised outside of hocket."""
     if isinstance(error, Error):
         return str(error)
     text = " ".join(str(error).split())

@@ -21,7 +21,7 @@ _FORMAT = 1
 
 
 def question(collective: _core.Collective, topology: _core.Topology, options: PlanOptions) -> str:
-    """Give what was asked as a hash: the network, the collective, the options, the version."""
+    """Return what was asked as a hash: the network, the collective, the options, the version."""
     return hashed(topology, collective, {**asdict(options), "cache": None})
 
 
@@ -51,7 +51,7 @@ def _feed(digest: Any, value: Any) -> None:
 
 
 def answer(key: str) -> Selection | None:
-    """Give what was chosen for a question; ``None`` where nothing is kept, or not what is written here."""
+    """Return the choice kept for a question, or ``None`` if there is none, or none that is valid."""
     found = recall(_SHELF, key)
     if found is None:
         return None
@@ -84,7 +84,7 @@ def keep_answer(key: str, chosen: Selection) -> None:
 
 
 def _count(value: object, end: int = 1 << 63) -> int:
-    """Give a number from 0 and below `end`: times of 2^63 ps and more are none that hocket tells."""
+    """Return a number from 0 and below `end`; hocket has no times of 2^63 ps and more."""
     if type(value) is not int or not 0 <= value < end:
         raise ValueError(value)
     return value

@@ -181,7 +181,7 @@ class PacketOptions:
         _check_model(self)
 
     def to_core(self) -> dict[str, int | None]:
-        """Give the options in bytes, picoseconds and bytes per second, without the order."""
+        """Return the options in bytes, picoseconds and bytes per second, without the order."""
         return {
             "packet_bytes": int(self.packet),
             "flit_bytes": int(self.flit),
@@ -231,7 +231,7 @@ KEYWORDS = tuple(dict.fromkeys(name for each in FIDELITIES.values() for name in 
 def fidelity_options(
     fidelity: str | FidelityOptions, keywords: Mapping[str, Any]
 ) -> FidelityOptions:
-    """Give the options of a fidelity, with keywords over them.
+    """Return the options of a fidelity, with keywords over them.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def save_run(run: Run, path: Path) -> None:
 
 
 def is_run(path: Path) -> bool:
-    """Say whether a file is a run, and no plan; False of what cannot be read."""
+    """Return whether a file is a run, and no plan; False of what cannot be read."""
     try:
         return path.is_file() and _KEY in (pq.read_schema(path).metadata or {})
     except (OSError, pa.ArrowException):

@@ -48,7 +48,7 @@ class Structure:
 
 
 def default_phase(plan: Plan) -> Phase:
-    """Give reduce where a plan sums, copy elsewhere."""
+    """Return reduce if a plan sums, or copy."""
     return "reduce" if bool((plan.transfers.op == _REDUCE).any()) else "copy"
 
 
@@ -139,7 +139,7 @@ def _gathering(plan: Plan) -> NDArray[np.bool_]:
 
 
 def _groups_with_copies(plan: Plan) -> list[bool]:
-    """Say of each group of waits whether a copy is in it or in those it holds."""
+    """Return for each group of waits whether a copy is in it or in those it holds."""
     core = plan.core
     copies = np.equal(plan.transfers.op, 0)
     found: list[bool] = []
@@ -191,7 +191,7 @@ class _Hops:
         )
 
     def next_of(self, hops: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Give the device that follows each, -1 for none; ``None`` where two follow one."""
+        """Return the device that follows each (-1 for none), or ``None`` if two follow one."""
         if len(np.unique(self.tail[hops])) < len(hops):
             return None
         follows = np.full(self.devices, -1)
@@ -203,7 +203,7 @@ _Sets = list[tuple["NDArray[np.int64]", list[int]]]
 
 
 def _sets(plan: Plan, rows: NDArray[np.int64], hops: _Hops, chunk: int | None) -> _Sets:
-    """Give the different sets of hops that chunks take, with the chunks of each."""
+    """Return the different sets of hops that chunks take, with the chunks of each."""
     columns = plan.transfers
     first = columns.chunk[rows].astype(np.int64)
     end = first + columns.chunk_count[rows]

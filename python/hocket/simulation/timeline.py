@@ -58,7 +58,7 @@ def write_timeline(path: Path, run: Run) -> None:
 def _lanes(
     link: NDArray[np.uint32], start: NDArray[np.uint64], end: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
-    """Give each service, sorted by link and start, a lane of its link in which no two overlap."""
+    """Choose for each service, sorted by link and start, a lane of its link in which no two overlap."""
     lanes = np.zeros(len(link), np.uint64)
     overlap = (link[1:] == link[:-1]) & (start[1:] < end[:-1])
     for shared in np.unique(link[1:][overlap]):

@@ -39,7 +39,7 @@ def is_astra(values: dict[str, Any]) -> bool:
 def spec_from_astra(
     values: dict[str, Any], lines: dict[Place, int], name: str, stem: str
 ) -> TopologySpec:
-    """Give what an ASTRA-sim network file describes.
+    """Return what an ASTRA-sim network file describes.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def spec_from_astra(
 
 
 def astra_network(topology: _core.Topology) -> str:
-    """Give the ASTRA-sim network file of a topology: a product of its three kinds of dimensions.
+    """Return the ASTRA-sim network file of a topology: a product of its three kinds of dimensions.
 
     Raises
     ------
@@ -146,7 +146,7 @@ _Dimension: TypeAlias = tuple[str, int, int, int, bool]
 
 
 def _only_dimension(topology: _core.Topology) -> _Dimension:
-    """Give the dimension that a network without any may be: a ring, a switch, all links."""
+    """Return the dimension that a network without any may be: a ring, a switch, all links."""
     rates, delays = set(topology.link_bandwidth.tolist()), set(topology.link_latency_ps.tolist())
     if len(rates) == len(delays) == 1 and topology.npu_count > 1:
         for kind in _KINDS:
@@ -180,7 +180,7 @@ def _links(topology: _core.Topology) -> list[tuple[int, ...]]:
 
 
 def _number(value: object) -> float | None:
-    """Give a number from 0 to 10^9; YAML takes 1e3 for text, ASTRA-sim for a number."""
+    """Return a number from 0 to 10^9; YAML takes 1e3 for text, ASTRA-sim for a number."""
     if isinstance(value, str) and re.fullmatch(r"[0-9.]{1,20}[eE][+-]?[0-9]{1,3}", value):
         try:
             value = float(value)

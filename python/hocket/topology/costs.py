@@ -53,12 +53,12 @@ class NetworkCost(Result):
     def of(
         cls, npus: Fraction, links: Fraction, switches: Fraction, cables: int, switch_count: int
     ) -> NetworkCost:
-        """Give what the parts cost, which are rounded each, and exactly what the whole does."""
+        """Return what the parts cost, which are rounded each, and exactly what the whole does."""
         parts = (float(npus), float(links), float(switches))
         return cls(*parts, cables, switch_count, float(npus + links + switches))
 
     def to_dict(self) -> CostData:
-        """Give it as values of JSON."""
+        """Return the result as JSON values."""
         return {
             "total": self.total,
             "npus": self.npus,
@@ -76,7 +76,7 @@ def price(
     bandwidth: Sequence[Quantity] | None = None,
     latency: Sequence[Duration] | None = None,
 ) -> NetworkCost:
-    """Say what a network costs; what has failed was paid for too.
+    """Return the cost of a network; failed parts count, too.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def costs_from_file(path: Path) -> CostsSpec:
 
 
 def cost_of(spec: TopologySpec) -> NetworkCost | None:
-    """Give what a network costs; None where nothing says so.
+    """Return the cost of a network, or None if no prices are given.
 
     Complexity: O(links log links); of a product O(dimensions).
 
@@ -168,7 +168,7 @@ def _of_dimensions(dimensions: Sequence[DimensionSpec], costs: CostsSpec) -> Net
 
 
 def cables_of(kind: str, size: int) -> int:
-    """Give how many cables join the NPUs of a group of one dimension."""
+    """Return how many cables join the NPUs of a group of one dimension."""
     if size == 1:
         return 0
     if kind == "Ring":
@@ -213,7 +213,7 @@ def _of_links(spec: TopologySpec, costs: CostsSpec) -> NetworkCost:
 def _cables(
     src: NDArray[np.int64], dst: NDArray[np.int64], cost: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Give the rank of the cost of each cable, from those of links.
+    """Return the rank of the cost of each cable, from those of links.
 
     A link and one back between the same devices are a cable, which costs what the dearer of them does; of
     parallel links the dearest go together.

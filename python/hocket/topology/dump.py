@@ -26,7 +26,7 @@ _BEFORE_HOPPER = 12
 
 
 def is_dump(path: Path) -> bool:
-    """Say whether a file begins as those that :func:`read_system` reads, whatever its name."""
+    """Return whether a file begins as those that :func:`read_system` reads, whatever its name."""
     if not path.is_file():  # what comes through a pipe can be read once
         return False
     try:
@@ -57,14 +57,14 @@ def read_system(path: Path) -> _core.nccl.System:
 
 
 def place_in(path: Path, error: SpecError) -> str:
-    """Give a file, and the line in it that an error of the core names."""
+    """Return a file, and the line in it that an error of the core names."""
     return ", ".join(filter(None, (shown_path(path), error.origin)))
 
 
 def spec_from_systems(
     systems: Sequence[_core.nccl.System], name: str, origin: str = ""
 ) -> tuple[TopologySpec, _core.nccl.Network]:
-    """Give the network of some machines, each a node, and what of it belongs to which machine.
+    """Return the network of some machines, each a node, and what of it belongs to which machine.
 
     Raises
     ------

@@ -22,7 +22,7 @@ _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 def grouped(topology: Topology, groups: GroupsLike) -> Topology:
-    """Give the same network with its NPUs in groups: nodes, as ``hierarchical`` needs them.
+    """Return the same network with its NPUs in groups: nodes, as ``hierarchical`` needs them.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def _is_list(group: object) -> bool:
 
 
 def _runs(topology: Topology, size: int) -> list[list[int]]:
-    """Give groups of so many NPUs that follow one another."""
+    """Return groups of so many NPUs that follow one another."""
     count = topology.npu_count
     if isinstance(size, bool) or size < 1 or count % size:
         raise SpecError(
@@ -107,7 +107,7 @@ def _listed(text: str, npu_count: int) -> list[list[str | int]]:
 
 
 def _number(topology: Topology, names: dict[str, int], npu: object, field: str) -> int:
-    """Give the number of an NPU that is given by number or name."""
+    """Return the number of an NPU that is given by number or name."""
     if isinstance(npu, str):
         number = names.get(npu, -1)
         if number >= topology.npu_count:

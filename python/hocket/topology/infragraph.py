@@ -41,7 +41,7 @@ def is_infragraph(values: dict[str, Any]) -> bool:
 def spec_from_infragraph(
     values: dict[str, Any], lines: dict[Place, int], name: str, stem: str
 ) -> TopologySpec:
-    """Give the network that an InfraGraph file describes.
+    """Return the network that an InfraGraph file describes.
 
     Raises
     ------
@@ -145,7 +145,7 @@ class _Reader(Parts):
         yield from (pair for pair in zip(first, second, strict=False) if pair[0] != pair[1])
 
     def _endpoint(self, device: str, text: str, place: Place) -> list[str]:
-        """Give the components that an endpoint names, as they are called within a device."""
+        """Return the components that an endpoint names, as they are called within a device."""
 
         def lookup(kind: str, component: str) -> tuple[str, int] | None:
             found = self._devices.get(kind)
@@ -396,7 +396,7 @@ def _device_keys() -> tuple[str, ...]:
 
 
 def _medium(name: str, *, is_direct: bool) -> str:
-    """Give the medium whose latency a link has that states none, by its name."""
+    """Return the medium whose latency a link has that states none, by its name."""
     name = name.lower()
     if "nvl" in name:
         return "nvlink" if is_direct else "nvswitch"

@@ -19,7 +19,7 @@ def named(text: str) -> bool:
 
 
 def sliced(text: str, count: int | None) -> tuple[str, range]:
-    """Give a name and the numbers that follow it, out of so many; all without a slice.
+    """Return a name and the numbers that follow it, out of so many; all without a slice.
 
     Without a count, only the name is of use.
 
@@ -51,7 +51,7 @@ def sliced(text: str, count: int | None) -> tuple[str, range]:
 def endpoints(
     lookup: Callable[[str, str], tuple[str, int] | None], device: str, text: str, most: int
 ) -> list[str]:
-    """Give the components that ``cx5[0:2].port[0]`` names within a device.
+    """Return the components that ``cx5[0:2].port[0]`` names within a device.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class Parts(Located):
         return count
 
     def _choice(self, values: dict[str, Any], place: Place, known: tuple[str, ...]) -> str:
-        """Give the alternative that is chosen; by the only one that is there if it is not said."""
+        """Return the chosen alternative, or the only one if none is named."""
         there = [key for key in known if key in values]
         if "choice" in values:
             return self._known(values, place, "choice", known, "choice")

@@ -44,7 +44,7 @@ def write_infragraph(topology: Topology, path: str | PathLike[str]) -> None:
 
 
 def infragraph_values(topology: Topology) -> dict[str, Any]:
-    """Give a network as the values of an InfraGraph file.
+    """Return a network as the values of an InfraGraph file.
 
     Dimensions of a product are not among them: it has its links alone.
 
@@ -96,7 +96,7 @@ def infragraph_values(topology: Topology) -> dict[str, Any]:
 
 
 def _edges(topology: Topology) -> list[tuple[int, int, tuple[int, int]]]:
-    """Give the pairs of devices that are joined, with bandwidth and latency."""
+    """Return the pairs of devices that are joined, with bandwidth and latency."""
     names = topology.device_names
     columns = (
         topology.link_src,
@@ -133,7 +133,7 @@ _Path = tuple[str, int, str, int]
 def _devices(
     topology: Topology,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[_Path]]:
-    """Give devices, their instances, and where each device of the network is."""
+    """Return devices, their instances, and where each device of the network is."""
     paths: list[_Path | None] = [None] * topology.device_count
     groups = topology.groups or [[npu] for npu in range(topology.npu_count)]
     sizes = [len(group) for group in groups]

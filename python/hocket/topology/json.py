@@ -18,7 +18,7 @@ _COLUMNS = {
 
 
 def topology_to_json(topology: _core.Topology) -> dict[str, Any]:
-    """Give a topology as JSON values; link columns are packed."""
+    """Return a topology as JSON values; link columns are packed."""
     fields: dict[str, Any] = {
         "name": topology.name,
         "devices": topology.device_names,
@@ -36,7 +36,7 @@ def topology_to_json(topology: _core.Topology) -> dict[str, Any]:
 
 
 def topology_from_json(fields: dict[str, Any]) -> _core.Topology:
-    """Give back what :func:`topology_to_json` was given.
+    """Return what :func:`topology_to_json` was given.
 
     Where switching is not said, messages are stored and forwarded; a dimension of four values has
     no offload; without groups, no nodes are stated; without switch_offloads, switches only forward.

@@ -25,7 +25,7 @@ def from_networkx(
     default_bandwidth: Quantity | None = None,
     default_latency: Duration | None = None,
 ) -> Topology:
-    """Give a network from a networkx graph, directed or not, with or without parallel edges.
+    """Return a network from a networkx graph, directed or not, with or without parallel edges.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def from_networkx(
 
 
 def to_networkx(topology: Topology) -> Any:
-    """Give a network as a directed networkx graph with parallel edges.
+    """Return a network as a directed networkx graph with parallel edges.
 
     Nodes are the names of devices, with ``kind`` (``"npu"`` or ``"switch"``), a switch's ``limit``
     [bytes/s] and ``offload`` where it has them, and an NPU's ``group`` (the number of its node) where it
@@ -127,7 +127,7 @@ def to_networkx(topology: Topology) -> Any:
 def _devices(
     graph: Any, kind: str
 ) -> tuple[list[str], list[tuple[str, int | None]], dict[Any, str]]:
-    """Give the NPUs, the switches with their limits, and the name of each node."""
+    """Return the NPUs, the switches with their limits, and the name of each node."""
     npus: list[str] = []
     switches: list[tuple[str, int | None]] = []
     names: dict[Any, str] = {}
@@ -155,7 +155,7 @@ def _devices(
 
 
 def _offloads(graph: Any, names: dict[Any, str]) -> tuple[OffloadSpec, ...]:
-    """Give what switches can do by the attribute ``offload`` of their nodes."""
+    """Return what switches can do by the attribute ``offload`` of their nodes."""
     found = []
     for node, data in graph.nodes(data=True):
         can = data.get("offload")
@@ -174,7 +174,7 @@ def _offloads(graph: Any, names: dict[Any, str]) -> tuple[OffloadSpec, ...]:
 
 
 def _groups(graph: Any, names: dict[Any, str], npus: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Give the nodes by the attribute ``group`` of the NPUs, in their order; none where no NPU has one."""
+    """Return the nodes by the attribute ``group`` of the NPUs, in their order; none if no NPU has one."""
     members: dict[Any, list[str]] = {}
     lost = ""
     kinds = set(npus)
@@ -193,7 +193,7 @@ def _groups(graph: Any, names: dict[Any, str], npus: list[str]) -> tuple[tuple[s
 def _value(
     data: dict[str, Any], edge: str, what: str, attribute: str, default: object
 ) -> tuple[object, str]:
-    """Give a quantity of an edge, and what to call it in messages."""
+    """Return a quantity of an edge, and what to call it in messages."""
     if attribute in data:
         return data[attribute], f"{edge}: {attribute}"
     if default is not None:

@@ -24,7 +24,7 @@ def offloaded(
     rate: Quantity | None = None,
     trees: int | None = None,
 ) -> Topology:
-    """Give the same network with switches that sum and multicast: in-network collective offload.
+    """Return the same network with switches that sum and multicast: in-network collective offload.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def offloaded(
 
 
 def _numbers(topology: Topology, switches: object) -> list[int]:
-    """Give the device numbers of switches that are given by number or name."""
+    """Return the device numbers of switches that are given by number or name."""
     first, count = topology.npu_count, topology.device_count
     if isinstance(switches, str) and switches == "all":
         if first == count:

@@ -32,7 +32,7 @@ def load(
     failed: str | Sequence[str] = (),
     groups: GroupsLike | None = None,
 ) -> Topology:
-    """Give a network by what ``--topology`` takes: a shipped machine, a file, a builder as ``"mesh:4x4"``.
+    """Return a network as ``--topology`` takes it: a machine, a file, a builder such as ``"mesh:4x4"``.
 
     Files are hocket's own YAML or ASTRA-sim's network ``.yml``.
 
@@ -57,7 +57,7 @@ def load(
 
 
 def as_topology(value: object, *, field: str = "topology") -> Topology:
-    """Give the network that a caller means: the network itself, or text as :func:`load` takes it.
+    """Return the network that a caller means: the network itself, or text as :func:`load` takes it.
 
     Parameters
     ----------
@@ -105,6 +105,6 @@ def _load(
 
 
 def _several(value: Any) -> Any:
-    """Give a list of one, or a list as it is."""
+    """Return a list of one, or a list as it is."""
     is_one = value is None or isinstance(value, str) or not hasattr(value, "__len__")
     return [value] if is_one and value is not None else value

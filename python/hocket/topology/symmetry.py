@@ -50,7 +50,7 @@ class Symmetry:
         self._by_dst = _Sums(self._dst, len(devices))
 
     def key(self, devices: Iterable[int]) -> bytes:
-        """Give what is common to all sets of devices that are alike."""
+        """Return what is common to all sets of devices that are equal."""
         import numpy as np
 
         colours = self._devices.copy()
@@ -68,7 +68,7 @@ class Symmetry:
 
 
 def alike_npus(topology: Topology, owner: npt.NDArray[np.int64]) -> _Words:
-    """Give a word for each NPU, the same for those that have the same links over the same switches.
+    """Return a word for each NPU, the same for those that have the same links over the same switches.
 
     Colours of switches are refined by their links until nothing more is told apart. NPUs keep one colour,
     so that those far away make no difference: what flows from an NPU to others ends at the next.

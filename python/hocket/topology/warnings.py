@@ -8,7 +8,7 @@ __all__ = ["warnings_of"]
 
 
 def warnings_of(topology: Topology, found: Inspection) -> list[str]:
-    """Give a line for what keeps collectives from running; `found` is what its inspection found."""
+    """Return a line for what keeps collectives from running; `found` is what its inspection found."""
     if topology.npu_count < 2:
         return ["there is one NPU, and nothing to communicate with"]
     if not topology.link_count:

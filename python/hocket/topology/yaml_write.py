@@ -11,7 +11,7 @@ __all__ = ["yaml_of_links"]
 
 
 def yaml_of_links(spec: TopologySpec) -> str:
-    """Give the text of a file that says what a network of devices and links is, with all that is noted."""
+    """Return the text of a file that describes a network of devices and links, with all its notes."""
     lines = [f"name: {json.dumps(spec.name)}"]
     if spec.notes:
         lines += ["notes:", *(f"  - {json.dumps(note)}" for note in spec.notes)]
@@ -35,7 +35,7 @@ def yaml_of_links(spec: TopologySpec) -> str:
 
 
 def _entries(links: tuple[LinkSpec, ...]) -> list[dict[str, object]]:
-    """Give links as entries, one for both ways where these are alike."""
+    """Return links as entries, one for both ways where these are equal."""
     left = Counter(links)
     found = []
     for link in dict.fromkeys(links):

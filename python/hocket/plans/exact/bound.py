@@ -107,7 +107,7 @@ def _all_work(tables: _Tables, least: int) -> int:
 
 
 def _first(fits: Callable[[int], bool], least: int) -> int:
-    """Give the first number of slots, from `least` on, that fits: each above one that fits does as well."""
+    """Return the first number of slots, from `least` on, that fits: every larger number fits, too."""
     if fits(least):
         return least
     below, step = least, 1

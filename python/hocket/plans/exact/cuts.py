@@ -14,7 +14,7 @@ Group = NDArray[np.bool_]
 
 
 def groups(problem: SlotProblem, known: Distances, at_most: int) -> Iterator[Group]:
-    """Give groups, each once: NPUs, pods, sides of edges, balls, and the complements of all.
+    """Return groups, each once: NPUs, pods, sides of edges, balls, and the complements of all.
 
     Parameters
     ----------

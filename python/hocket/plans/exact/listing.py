@@ -182,7 +182,7 @@ class _Listing:
     def run(
         self, kept: Iterable[Send], is_over: Callable[[], bool] | None
     ) -> tuple[list[Send], int]:
-        """Give the sends in the time of this way, and when the last ends."""
+        """Return the sends in the time of this way, and when the last ends."""
         for chunk, edge, start in sorted(kept, key=lambda send: send[2]):
             self._send(self.index[chunk], edge, start)
         now = 0
@@ -196,7 +196,7 @@ class _Listing:
         return sends, max(ends, default=0)
 
     def _fill(self, now: int) -> None:
-        """Give every free edge a chunk at one slot; the quick edges first."""
+        """Assign a chunk to every free edge at one slot, fast edges first."""
         for at, npu in self.landings.pop(now, []):
             self._land(at, npu, now)
         order = self.taste.rng.permutation(self.problem.edges)

@@ -75,13 +75,13 @@ class SlotProblem:
         return BACKWARD if self.backwards[chunk] else FORWARD
 
     def ends(self, way: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Give sources and destinations of the edges, as chunks of this way see them."""
+        """Return sources and destinations of the edges, as chunks of this way see them."""
         if way == FORWARD:
             return self.edge_src, self.edge_dst
         return self.edge_dst, self.edge_src
 
     def slots_of(self, chunk: int) -> NDArray[np.uint32]:
-        """Give the slots that a chunk takes over each edge."""
+        """Return the slots that a chunk takes over each edge."""
         slots: NDArray[np.uint32] = self.edge_slots[:, self.chunk_class[chunk]]
         return slots
 

@@ -136,7 +136,7 @@ def start_from(
 
 
 def settled(plan: SlotPlan, least: int, how: str) -> SlotPlan:
-    """Give a plan its bound and what ended the search."""
+    """Attach to a plan its bound and what ended the search."""
     status = "optimal" if plan.slots <= least else "feasible"
     return replace(plan, least=min(least, plan.slots), status=status, how=how)
 

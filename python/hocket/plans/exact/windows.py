@@ -71,7 +71,7 @@ def solve_windows(
 
 
 def _windows(problem: SlotProblem, window: int, effort: Effort, best: SlotPlan) -> list[Send]:
-    """Give sends of one way, in its time; where both ways are asked for, the forward ones."""
+    """Return sends of one way, in its time; where both ways are asked for, the forward ones."""
     way = FORWARD if not problem.backwards.all() else BACKWARD
     mine = problem.backwards == (way == BACKWARD)
     left = replace(

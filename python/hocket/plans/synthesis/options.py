@@ -149,7 +149,7 @@ class PlanOptions:
         return checked_limit(self.memory_limit)
 
     def slices(self, size: int) -> int | None:
-        """Give the number of slices that so many bytes are cut into; ``None`` leaves it to the algorithm.
+        """Return the number of slices that so many bytes are cut into; ``None`` leaves it to the algorithm.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class PlanOptions:
         return self.unwind is not None and self.unwind != "auto"
 
     def unwindings(self, topology: _core.Topology) -> list[list[str]]:
-        """Give the unwindings to try: each one entry for all switches, or one for each dimension.
+        """Return the unwindings to try: each one entry for all switches, or one for each dimension.
 
         Raises
         ------
@@ -210,7 +210,7 @@ ROUTINGS = ("balanced", "ecmp", "spray", "single")
 
 
 def checked_routing(routing: object) -> str:
-    """Give a routing back as it is written in files.
+    """Return a routing as it is written in files.
 
     Raises
     ------

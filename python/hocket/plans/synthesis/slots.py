@@ -58,7 +58,7 @@ class Slots:
     length: int
 
     def warm(self, sums: Sends | None, copies: Sends | None) -> SlotPlan:
-        """Give sends of a timetable of the discretised problem as a plan in slots."""
+        """Return sends of a timetable of the discretised problem as a plan in slots."""
         place = {
             (int(chunk), bool(backwards)): at
             for at, (chunk, backwards) in enumerate(
@@ -77,7 +77,7 @@ class Slots:
         return SlotPlan(chunk, edge, start, slots, 0, "feasible", "greedy")
 
     def sends(self, plan: SlotPlan, backwards: bool, after: int = 0) -> Sends:
-        """Give the plan's sums (`backwards`) or copies as sends of the core, `after` slots later."""
+        """Return the plan's sums (`backwards`) or copies as sends of the core, `after` slots later."""
         kept = self.problem.backwards[plan.chunk] == backwards
         start = (plan.start[kept].astype(np.uint64) + np.uint64(after)) * np.uint64(self.length)
         return self.ids[plan.chunk[kept]], plan.edge[kept].astype(np.uint32), start

@@ -31,7 +31,7 @@ def known(name: str) -> bool:
 
 
 def path(name: str) -> Path:
-    """Give the file of a machine; ``-`` and ``_`` in its name are one.
+    """Return the file of a machine; ``-`` and ``_`` in its name are one.
 
     Raises
     ------
@@ -44,6 +44,6 @@ def path(name: str) -> Path:
 
 
 def describe(name: str) -> str:
-    """Say in a line what a machine is: the comment that its file opens with."""
+    """Describe in one line what a machine is: the comment that its file opens with."""
     first = path(name).read_text(encoding="utf-8").partition("\n")[0]
     return first.lstrip("# ").rstrip(".")
