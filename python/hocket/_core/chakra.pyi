@@ -56,7 +56,7 @@ def export(
     *,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Exported:
-    """Yield name and contents of each file of a plan to `write`: ``plan.RANK.et``, ``workload.NPU.et``.
+    """Pass name and contents of each file of a plan to `write`: ``plan.RANK.et``, ``workload.NPU.et``.
 
     Raises
     ------

@@ -293,7 +293,7 @@ def _costs_table(model: Workload, blocks: list[Block]) -> Table:
 
 
 def _alike(blocks: list[Block]) -> list[tuple[Block, int]]:
-    """Return the first of all layers with equal costs, names apart from numbers as well, and how many."""
+    """Return the first of all layers with equal costs, and names but for numbers, and how many."""
     found: dict[Block, tuple[Block, int]] = {}
     for block in blocks:
         key = replace(block, name=_NUMBER.sub("", block.name) or block.name)
