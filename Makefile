@@ -26,7 +26,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 STATIC := x86_64-unknown-linux-musl
 
-.PHONY: help tools venv torch page browser build controller wheel sdist static site demo check test test-slow test-long accept oracle fuzz corpus bench clean $(CHECKS) unit examples
+.PHONY: help tools venv torch page browser build controller wheel sdist static schema site demo check test test-slow test-long accept oracle fuzz corpus bench clean $(CHECKS) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -91,6 +91,9 @@ static: | tools ## build controller and agent without any library into dist/, fo
 	cargo build $(CARGO_FLAGS) --quiet --release --target $(STATIC) -p hocket-controller -p hocket-agent
 	mkdir -p dist
 	for name in hocket-controller hocket-agent; do cp target/$(STATIC)/release/$$name dist/$$name-$(STATIC); done
+
+schema: .venv/build.stamp ## write the JSON Schemas into docs/schema
+	$(BIN)/python -m hocket.cli.schema all docs/schema
 
 site: .venv/build.stamp ## build the documentation site into target/site; warnings are errors
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs/site docs target/site

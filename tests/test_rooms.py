@@ -65,6 +65,7 @@ LOOSE = {
         "_pictures",
         "_programs",
         "_results",
+        "_schema",
         "_core",
     },
     "face": {"", "__main__", "_public", "from_torch"},

@@ -1,22 +1,184 @@
-"""Results as data: dictionaries, frames, and tables for notebooks."""
+"""Results as data: what a field is stands in one place, and JSON, frames, tables and schemas follow.
+
+A result says the fields of its dataclass and the properties that :func:`figure` marks, those of its base
+classes first. A name in JSON ends in its unit (``time_ps``, ``algbw_bytes_per_s``). Type and documentation
+are those of the attribute.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from inspect import get_annotations, ismethod
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-class Result(ABC):
+KINDS = {"int": "whole", "float": "number", "str": "text", "bool": "truth"}
+"""What a single value may be, by its type."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a command's table shows a field.
+
+    Attributes
+    ----------
+    title
+        What stands above the column; its unit is that of the field.
+    leaves
+        When it leaves where a terminal is too narrow: the highest first, 0 never.
+    after
+        The field behind which it stands, where that is not the one declared before it.
+    decimals
+        Of a share, in per cent.
+    """
+
+    title: str
+    leaves: int = 0
+    after: str = ""
+    decimals: int = 1
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a field is said.
+
+    Attributes
+    ----------
+    key
+        Its name in JSON; by default the attribute's.
+    of
+        Makes the value of JSON from an attribute that is not None; its return type is the field's.
+    column
+        False keeps a single value out of frames, True takes in another; a :class:`Column` is shown as well.
+    inline, but
+        The class of a result whose fields stand here themselves, but for these attributes.
+    parts
+        The class of a result that is an object of JSON, and a column for each of its fields elsewhere.
+    """
+
+    key: str = ""
+    of: Callable[[Any], Any] | None = None
+    column: Column | bool | None = None
+    inline: type[Result] | None = None
+    but: tuple[str, ...] = ()
+    parts: type[Result] | None = None
+
+
+def said(key: str = "", **how: Any) -> dict[str, Said]:
+    """Return the metadata of a dataclass field, see :class:`Said`."""
+    return {"said": Said(key, **how)}
+
+
+_FOUND: dict[type, tuple[Field, ...]] = {}
+
+HIDDEN: dict[str, Said | None] = {"said": None}
+"""The metadata of a dataclass field that is not said."""
+
+
+def figure(key: str = "", **how: Any) -> Callable[[F], F]:
+    """Mark a property, or a method without arguments, that is said; see :class:`Said`."""
+
+    def mark(function: F) -> F:
+        function.__dict__["said"] = Said(key, **how)
+        return function
+
+    return mark
+
+
+@dataclass(frozen=True)
+class Field:
+    """What a result says: where it comes from, and as what."""
+
+    key: str
+    said: Said
+    path: tuple[str, ...]
+    owner: type
+    function: Callable[..., Any] | None = field(default=None, repr=False)
+
+    @property
+    def kind(self) -> str | None:
+        """What of :data:`KINDS` it is; ``None`` for lists and objects."""
+        source = self.said.of or self.function or self.owner
+        name = "return" if source is not self.owner else self.path[-1]
+        return KINDS.get(str(get_annotations(source)[name]).removesuffix(" | None"))
+
+    @property
+    def is_column(self) -> bool:
+        """Whether frames have it."""
+        column = self.said.column
+        return column is True or (column is not False and self.kind is not None)
+
+    def value(self, seen: dict[tuple[str, ...], Any]) -> Any:
+        """Return it; `seen` keeps what was looked up, the result at ``()``."""
+        for i in range(len(self.path)):
+            path = self.path[: i + 1]
+            if path not in seen:
+                before = seen[path[:-1]]
+                found = None if before is None else getattr(before, path[-1])
+                seen[path] = found() if ismethod(found) else found
+        found = seen[self.path]
+        return found if found is None or self.said.of is None else self.said.of(found)
+
+
+def fields_of(kind: type[Result]) -> tuple[Field, ...]:
+    """Return what a class of results says."""
+    if kind not in _FOUND:
+        _FOUND[kind] = tuple(inner for each in _own(kind) for inner in _inlined(each))
+    return _FOUND[kind]
+
+
+def _own(kind: type[Result]) -> Iterable[Field]:
+    own: dict[str, Field] = {}
+    declared = getattr(kind, "__dataclass_fields__", {})
+    for owner in reversed(kind.__mro__):
+        for name in get_annotations(owner):
+            how = declared[name].metadata.get("said", Said()) if name in declared else None
+            if how is not None and not name.startswith("_"):
+                own[name] = Field(how.key or name, how, (name,), owner)
+        for name, member in vars(owner).items():
+            function = getattr(member, "fget", None) or getattr(member, "func", None) or member
+            how = getattr(function, "said", None)
+            if how is not None:
+                own[name] = Field(how.key or name, how, (name,), owner, function)
+    return own.values()
+
+
+def _inlined(each: Field) -> Iterator[Field]:
+    if each.said.inline is None:
+        yield each
+        return
+    for inner in fields_of(each.said.inline):
+        if inner.path[0] not in each.said.but:
+            yield replace(inner, path=(*each.path, *inner.path))
+
+
+def columns_of(kind: type[Result]) -> Iterator[Field]:
+    """Yield what may be columns of a table of such results: fields, and the parts of objects."""
+    for each in fields_of(kind):
+        yield each
+        for part in fields_of(each.said.parts) if each.said.parts is not None else ():
+            yield replace(part, key=f"{each.key}_{part.key}", path=(*each.path, *part.path))
+
+
+class Result:
     """Something that a call gives, as data: times in picoseconds, sizes in bytes, rates in bytes/s."""
 
-    @abstractmethod
     def to_dict(self) -> Mapping[str, Any]:
-        """Give it as values of JSON; docs/schema/results.schema.json says what is in it."""
+        """Return it as values of JSON, whose schema says what is in it."""
+        seen: dict[tuple[str, ...], Any] = {(): self}
+        return {each.key: _plain(each.value(seen)) for each in fields_of(type(self))}
+
+    def _as_row(self) -> dict[str, Any]:
+        """Return what a table has of it."""
+        seen: dict[tuple[str, ...], Any] = {(): self}
+        rows = columns_of(type(self))
+        return {each.key: _single(_plain(each.value(seen))) for each in rows if each.is_column}
 
     def _repr_html_(self) -> str:
         """Show it in a notebook: what has one value."""
@@ -27,13 +189,21 @@ class Result(ABC):
         ]
         return html_table(("", ""), rows)
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: Callable[[Any], Any]) -> Any:
+        from hocket._schema import typed
+
+        return handler(typed(cls))
+
 
 class TableResult(Result):
-    """A result that is a table."""
+    """A result that is a table: of the results that an attribute of it lists."""
 
-    @abstractmethod
+    _table: ClassVar[str]
+
     def _rows(self) -> list[dict[str, Any]]:
-        """Give the rows, each column a single value."""
+        """Return the rows, each column a single value."""
+        return [each._as_row() for each in getattr(self, self._table)]
 
     def to_frame(self) -> pa.Table:
         """Give it as an Arrow table, which polars, pandas and DuckDB take.
@@ -52,6 +222,30 @@ class TableResult(Result):
         rows = self._rows()
         names = list(rows[0]) if rows else []
         return html_table(names, [tuple(row.values()) for row in rows])
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of JSON."""
+    if isinstance(value, Result):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _single(value: Any) -> Any:
+    """Return what a table has of a value: of a list a text."""
+    return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def name_of(thing: Any) -> str:
+    """Return the name of a network, a machine or a workload."""
+    return str(thing.name)
+
+
+def picoseconds(seconds: float) -> int:
+    """Return a time as results say it."""
+    return round(seconds * 1e12)
 
 
 def html_table(names: Iterable[str], rows: Iterable[Iterable[object]]) -> str:

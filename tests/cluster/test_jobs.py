@@ -491,10 +491,8 @@ def test_any_values_are_read_or_refused_in_a_line(values: dict[str, object]) -> 
 # The schema.
 
 
-def test_schema_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+def test_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     text = schema.schema_text("jobs")
-    committed = (ROOT / "docs" / "schema" / "jobs.schema.json").read_text(encoding="utf-8")
-    assert committed == text, "run python -m hocket.cli.schema jobs on that file"
     assert schema.main(["jobs"]) == 0
     assert capsys.readouterr().out == text
 

@@ -16,10 +16,10 @@ from tests.built import built_library
 
 import hocket as hk
 from hocket.cli import run
+from hocket.cli.documents import json_schema
 from hocket.nccl import asking, plugin
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = ROOT / "docs" / "schema" / "results.schema.json"
 TABLE = f"""# by hand
 allreduce,0,65535,tree,ll,3,-1,-1
 allreduce,65536,1048575,nvls,simple,16,-1,-1
@@ -115,7 +115,7 @@ def test_the_command(library: Path, table: Path, capsys: pytest.CaptureFixture[s
     assert run([*arguments, "--json"]) == 0
     value = json.loads(capsys.readouterr().out)
     assert (value["format"], value["name"]) == ("hocket.nccl-asked-tuner", "hocket")
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
+    jsonschema.Draft202012Validator(json_schema()).validate(value)
 
 
 def test_a_written_table_is_followed(

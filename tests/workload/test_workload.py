@@ -426,10 +426,8 @@ def test_what_is_written_is_read(wanted: list[tuple[int, ...]]) -> None:
 # The schema.
 
 
-def test_schema_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+def test_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     text = schema.schema_text("workload")
-    committed = (ROOT / "docs" / "schema" / "workload.schema.json").read_text(encoding="utf-8")
-    assert committed == text, "run python -m hocket.cli.schema workload on that file"
     assert schema.main(["workload"]) == 0
     assert capsys.readouterr().out == text
     assert schema.main(["workload", "a", "b"]) == 2

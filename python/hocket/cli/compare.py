@@ -12,8 +12,8 @@ from hocket.cli.certificate import RATE_ONLY
 from hocket.cli.command import Option
 from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, Search, Simulation, Tasks
-from hocket.cli.numbers import RATES, SIZES, TIMES, common, percent, share_of
-from hocket.cli.table import NEVER, Cell, Table
+from hocket.cli.numbers import RATES, common, share_of
+from hocket.cli.table import NEVER, Table, cell_of, row_of, shown_of
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.comparison.sweep import SizeComparison
@@ -236,38 +236,41 @@ def _table(comparisons: Sequence[Comparison]) -> Table:
     """Make the table of one size or several; each column has one unit."""
     several = len(comparisons) > 1
     runs = [entry.run for each in comparisons for entry in each]
-    rates = common([rate for run in runs for rate in (run.algbw, run.busbw)], RATES)
+    shown = shown_of(Entry, *(["bound_ps"] if not several else []))
     table = Table(by_section=True)
     if several:
         table.add_column("size", justify="right", leaves=NEVER)
-    table.add_column("algorithm", leaves=NEVER)
-    table.add_column("time", leaves=NEVER, units=TIMES)
-    table.add_column("algbw", leaves=2, units=rates)
-    table.add_column("busbw", leaves=3, units=rates)
-    if several:
-        table.add_column("bound", leaves=6, units=TIMES)
-    table.add_column("gap", justify="right", leaves=NEVER, unit="%")
-    table.add_column("chunks", justify="right", leaves=4)
-    table.add_column("busiest link", leaves=5)
-    table.add_column("busy", justify="right", leaves=6, unit="%")
-    table.add_column("max load", leaves=7, units=SIZES)
+    table.add_columns(
+        shown, common([rate for run in runs for rate in (run.algbw, run.busbw)], RATES)
+    )
     for each in comparisons:
-        bound = each.bound.time_ps
+        head = [format_size(each.collective.size)] * several
         for entry in each:
-            run = entry.run
-            name, busy = _busiest(entry)
-            gained = percent(_core.gap(run.time_ps, bound))
-            head = [format_size(each.collective.size)] * several
-            cells: list[Cell] = [*head, entry.algorithm, run.time_ps, run.algbw, run.busbw]
-            cells += [bound] * several
-            table.add_row(*cells, gained, str(entry.chunks), name, busy, run.max_link_bytes)
+            table.add_row(*head, *row_of(shown, entry))
         if each.nccl is not None:
             if not several:
                 table.add_section()
-            table.add_row(*_predicted(each, each.nccl, several=several))
+            predicted = _predicted(each, each.nccl)
+            table.add_row(*head, *(cell_of(field, predicted.get(field.key)) for field in shown))
         if several:
             table.add_section()
     return table
+
+
+def _predicted(comparison: Comparison, nccl: NcclPrediction) -> dict[str, Any]:
+    """Return what NCCL predicts, which is not the time of a plan of ours."""
+    time_ps = round(nccl.seconds * 1e12)
+    algbw = comparison.collective.size / nccl.seconds
+    run = comparison.best.run
+    bound = comparison.bound.time_ps
+    return {
+        "algorithm": "nccl",
+        "time_ps": time_ps,
+        "algbw_bytes_per_s": algbw,
+        "busbw_bytes_per_s": algbw * run.busbw / run.algbw,
+        "bound_ps": bound,
+        "gap": _core.gap(time_ps, bound),
+    }
 
 
 def _pick(nccl: NcclPrediction) -> str:
@@ -278,23 +281,3 @@ def _pick(nccl: NcclPrediction) -> str:
         f"{counted(nccl.channels, 'channel')} and predicts this; "
         f"{plan} is the plan, without its protocol{below}"
     )
-
-
-def _predicted(comparison: Comparison, nccl: NcclPrediction, *, several: bool) -> list[Cell]:
-    """Give the row of what NCCL predicts, which is not the time of a plan of ours."""
-    time_ps = round(nccl.seconds * 1e12)
-    algbw = comparison.collective.size / nccl.seconds
-    run = comparison.best.run
-    bound = comparison.bound.time_ps
-    head = [format_size(comparison.collective.size)] * several
-    cells: list[Cell] = [*head, "nccl", time_ps, algbw, algbw * run.busbw / run.algbw]
-    cells += [bound] * several
-    return [*cells, percent(_core.gap(time_ps, bound)), "–", "–", "–", None]
-
-
-def _busiest(entry: Entry) -> tuple[str, str]:
-    """Give the busiest link and its share of the time in percent."""
-    busiest = entry.run.busiest_link
-    if busiest is None:
-        return "–", "–"
-    return f"{busiest[0]}→{busiest[1]}", f"{100 * busiest[2]:.0f}"

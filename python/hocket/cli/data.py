@@ -6,7 +6,6 @@ from typing import Any
 
 from typing_extensions import NotRequired, TypedDict
 
-from hocket.plans.data import PlanData
 from hocket.topology.data import CostData
 
 
@@ -322,7 +321,7 @@ class StructureData(TypedDict):
     links: list[PlanLinkData]
 
 
-class StructuresData(PlanData):
+class StructuresMore(TypedDict):
     """The structures of a plan."""
 
     phase: str
@@ -339,7 +338,7 @@ class BusyLinkData(PlanLinkData):
     busy: float
 
 
-class LinkHeatData(PlanData):
+class LinkHeatMore(TypedDict):
     """How busy each link is while a plan runs."""
 
     fidelity: str
@@ -370,7 +369,7 @@ class ArrowData(TypedDict):
     end_ps: int
 
 
-class TimeExpandedData(PlanData):
+class TimeExpandedMore(TypedDict):
     """The time-expanded network of a plan."""
 
     latency_model: str | None

@@ -8,13 +8,14 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
+from hocket._schema import also
 from hocket.cli.data import (
     AlgorithmsData,
-    LinkHeatData,
+    LinkHeatMore,
     MachinesData,
     SchedulesData,
-    StructuresData,
-    TimeExpandedData,
+    StructuresMore,
+    TimeExpandedMore,
     TopologyData,
     TraceData,
     TracedWorkloadData,
@@ -23,21 +24,25 @@ from hocket.cli.data import (
     WorkloadData,
     WorkloadsData,
 )
-from hocket.comparison.data import (
-    ComparisonData,
-    ComparisonsData,
-    FailureAdviceData,
-    ParetoData,
-)
+from hocket.comparison.compare import Comparison
+from hocket.comparison.failures import FailureAdvice
+from hocket.comparison.pareto import Pareto
 from hocket.formats.data import CheckedFileData, ExportedFileData
 from hocket.installation.data import InstallationData
-from hocket.nccl.data import AskedTunerData, AuditData, GraphDesignData, NcclData, TunerData
-from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
-from hocket.plans.synthesis.data import TimetableData
+from hocket.nccl.design import GraphDesign
+from hocket.nccl.plugin import AskedTuner
+from hocket.nccl.prediction import NcclPrediction
+from hocket.nccl.report import Audit
+from hocket.nccl.tuner import TunerTable
+from hocket.plans.advice import Advice
+from hocket.plans.dimension_run import DimensionRun
+from hocket.plans.plan import Plan
+from hocket.plans.symmetric import SymmetricPlan
+from hocket.plans.synthesis.compact import CompactTimetable
 from hocket.profiles.data import FitData, PlanPredictionData, PredictionData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
 from hocket.runtime.data import TimedCallsData
-from hocket.simulation.data import RunData
+from hocket.simulation.run import Run
 from hocket.steering.data import CalibrationData, IdentifiedData
 from hocket.sweeps.data import DesignData, SweepReportData, SweepRunData
 from hocket.telemetry.data import MeasuredData
@@ -49,7 +54,7 @@ VERSION = 1
 """Raised where a key goes or means something else."""
 
 
-class PlanDocument(PlanData):
+class PlanMore(TypedDict):
     """A plan."""
 
     time_ps: NotRequired[int | None]
@@ -60,31 +65,37 @@ class PlanDocument(PlanData):
     """Of ``hocket plan``: where the plan was written."""
 
 
-class SymmetricPlanDocument(SymmetricData):
+class SymmetricPlanMore(TypedDict):
     """A plan by symmetry."""
 
     file: str | None
     """Where the whole plan was written."""
 
 
-class RunDocument(RunData):
+class RunMore(TypedDict):
     """A plan in simulated time."""
 
     measured: NotRequired[PlanPredictionData]
     """Of ``hocket simulate --profile``: what it takes on a real machine."""
 
 
-class GraphDesignDocument(GraphDesignData):
+class GraphDesignMore(TypedDict):
     """Rings and trees for a machine."""
 
     files: list[str]
     """What was written."""
 
 
+class ComparisonsDocument(TypedDict):
+    """One comparison for each size."""
+
+    comparisons: list[Comparison]
+
+
 class FailureAdvicesDocument(TypedDict):
     """What single failures cost, for each size."""
 
-    sizes: list[FailureAdviceData]
+    sizes: list[FailureAdvice]
 
 
 class SweepCountDocument(TypedDict):
@@ -121,21 +132,21 @@ class CalibrationDocument(CalibrationData):
 
 
 DOCUMENTS: dict[str, Any] = {
-    "plan": PlanDocument,
-    "symmetric-plan": SymmetricPlanDocument,
-    "run": RunDocument,
-    "dimension-run": DimensionRunData,
-    "timetable": TimetableData,
-    "comparison": ComparisonData,
-    "comparisons": ComparisonsData,
-    "pareto": ParetoData,
+    "plan": also(Plan, PlanMore),
+    "symmetric-plan": also(SymmetricPlan, SymmetricPlanMore),
+    "run": also(Run, RunMore),
+    "dimension-run": DimensionRun,
+    "timetable": CompactTimetable,
+    "comparison": Comparison,
+    "comparisons": ComparisonsDocument,
+    "pareto": Pareto,
     "sweep": SweepRunData,
     "sweep-count": SweepCountDocument,
     "sweep-report": SweepReportData,
     "design": DesignDocument,
-    "advice": AdviceData,
+    "advice": Advice,
     "failure-advices": FailureAdvicesDocument,
-    "failure-advice": FailureAdviceData,
+    "failure-advice": FailureAdvice,
     "training-run": TrainingRunData,
     "training-comparison": TrainingComparisonDocument,
     "cluster-run": ClusterRunData,
@@ -150,20 +161,20 @@ DOCUMENTS: dict[str, Any] = {
     "traced-workload": TracedWorkloadData,
     "trace": TraceData,
     "trace-run": TraceRunData,
-    "structures": StructuresData,
-    "link-heat": LinkHeatData,
-    "time-expanded": TimeExpandedData,
+    "structures": also(Plan, StructuresMore),
+    "link-heat": also(Plan, LinkHeatMore),
+    "time-expanded": also(Plan, TimeExpandedMore),
     "calibration": CalibrationDocument,
     "fitted-profile": FitData,
     "prediction": PredictionData,
     "timed-calls": TimedCallsData,
     "tuning": TuningDocument,
     "training-prediction": TrainingPredictionData,
-    "nccl-prediction": NcclData,
-    "nccl-audit": AuditData,
-    "nccl-graph": GraphDesignDocument,
-    "nccl-tuner": TunerData,
-    "nccl-asked-tuner": AskedTunerData,
+    "nccl-prediction": NcclPrediction,
+    "nccl-audit": Audit,
+    "nccl-graph": also(GraphDesign, GraphDesignMore),
+    "nccl-tuner": TunerTable,
+    "nccl-asked-tuner": AskedTuner,
     "checked-file": CheckedFileData,
     "exported-file": ExportedFileData,
     "measured": MeasuredData,

@@ -68,10 +68,10 @@ def significant(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def percent(share: float) -> str:
-    """Write a share in per cent, without the sign, with one decimal; what rounds to 0 has no minus."""
-    text = f"{100 * share:,.1f}"
-    return text if text != "-0.0" else "0.0"
+def percent(share: float, decimals: int = 1) -> str:
+    """Write a share in per cent, without the sign; what rounds to 0 has no minus."""
+    text = f"{100 * share:,.{decimals}f}"
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 
 
 def share_of(share: float) -> str:

@@ -1,6 +1,7 @@
 """Writes the JSON Schema of topology, workload, jobs, collective or sweep files, or of what commands print.
 
-``python -m hocket.cli.schema [topology|workload|jobs|collective|sweep|results] [FILE]``
+``python -m hocket.cli.schema [topology|workload|jobs|collective|sweep|results] [FILE]`` writes one,
+``python -m hocket.cli.schema all FOLDER`` each.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from hocket.sweeps.schema import json_schema as sweep_schema
 from hocket.topology.model import json_schema as topology_schema
 from hocket.workload.yaml import json_schema as workload_schema
 
-_SCHEMAS = {
+KINDS = {
     "topology": topology_schema,
     "workload": workload_schema,
     "jobs": jobs_schema,
@@ -31,28 +32,28 @@ _SCHEMAS = {
 
 def schema_text(kind: str = "topology") -> str:
     """Give the schema of a kind of file as it is written."""
-    return json.dumps(_SCHEMAS[kind](), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(KINDS[kind](), indent=2, ensure_ascii=False) + "\n"
 
 
 def main(argv: Sequence[str]) -> int:
     """Write a schema, by default that of topologies, to the path given or to standard output."""
-    kind = "topology"
-    if argv and argv[0] in _SCHEMAS:
-        kind, *argv = argv
-    if len(argv) > 1:
-        print(
-            "usage: python -m hocket.cli.schema [topology|workload|jobs|collective|sweep|results] [FILE]",
-            file=sys.stderr,
-        )
+    kind, *rest = argv if argv and argv[0] in (*KINDS, "all") else ["topology", *argv]
+    if len(rest) > 1 or (kind == "all" and not rest):
+        usage = f"[{'|'.join(KINDS)}] [FILE], or all FOLDER"
+        print(f"usage: python -m hocket.cli.schema {usage}", file=sys.stderr)
         return 2
-    if argv:
-        try:
-            write_text(Path(argv[0]), schema_text(kind))
-        except SpecError as error:
-            print(error, file=sys.stderr)
-            return 2
-    else:
-        sys.stdout.write(schema_text(kind))
+    try:
+        if kind == "all":
+            Path(rest[0]).mkdir(parents=True, exist_ok=True)
+            for each in KINDS:
+                write_text(Path(rest[0]) / f"{each}.schema.json", schema_text(each))
+        elif rest:
+            write_text(Path(rest[0]), schema_text(kind))
+        else:
+            sys.stdout.write(schema_text(kind))
+    except (OSError, SpecError) as error:
+        print(error, file=sys.stderr)
+        return 2
     return 0
 
 

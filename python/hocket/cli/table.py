@@ -11,9 +11,10 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
-from typing import SupportsFloat, TypeAlias
+from typing import Any, SupportsFloat, TypeAlias
 
-from hocket.cli.numbers import FAR, UNIT, Units, in_one_unit, spread
+from hocket._results import Column, Field, Result, columns_of
+from hocket.cli.numbers import FAR, RATES, SIZES, TIMES, UNIT, Units, in_one_unit, percent, spread
 from hocket.units import printable
 
 Cell: TypeAlias = str | SupportsFloat | None
@@ -27,6 +28,10 @@ _MIN_PROSE = 24
 NOTHING = "–"
 _PIPE = 100
 """How wide a table with prose is where no terminal is."""
+
+
+_UNITS: tuple[tuple[str, Units], ...] = (("_ps", TIMES), ("_per_s", RATES), ("_bytes", SIZES))
+"""Units of fields by how their names end."""
 
 
 @dataclass
@@ -133,6 +138,20 @@ class Table:
         right = justify == "right" or bool(units)
         self._columns.append(_Column(_clean(name), right, leaves, prose, unit, units))
 
+    def add_columns(self, shown: Iterable[Field], rates: Units = RATES) -> None:
+        """Add the columns of fields, as their results declare them; all rates may be in one unit."""
+        for each in shown:
+            how = each.said.column
+            assert isinstance(how, Column)
+            units = _units(each)
+            self.add_column(
+                how.title,
+                justify="left" if each.kind in (None, "text") else "right",
+                leaves=how.leaves,
+                unit="%" if each.kind == "number" and not units else "",
+                units=rates if units == RATES else units,
+            )
+
     def add_section(self) -> None:
         """Draw a line below what has been added, unless nothing follows."""
         if self._columns:
@@ -213,6 +232,37 @@ class Table:
             if _total(widths) <= width or not leaving:
                 return columns, widths
             columns.remove(max(leaving, key=lambda column: column.leaves))
+
+
+def shown_of(kind: type[Result], *but: str) -> list[Field]:
+    """Return the fields that a table of results has as columns, in their order, without some."""
+    found = {e.key: e for e in columns_of(kind) if isinstance(e.said.column, Column)}
+    names = [name for name in found if name not in but]
+    for name, each in found.items():
+        if isinstance(each.said.column, Column) and each.said.column.after:
+            names.remove(name)
+            names.insert(names.index(each.said.column.after) + 1, name)
+    return [found[name] for name in names]
+
+
+def cell_of(each: Field, value: Any) -> Cell:
+    """Return what a table has of the value of a field: shares in per cent, None where there is none."""
+    how = each.said.column
+    if value is None or _units(each):
+        return value  # type: ignore[no-any-return]
+    if each.kind == "number" and isinstance(how, Column):
+        return percent(value, how.decimals)
+    return str(value)
+
+
+def row_of(shown: Iterable[Field], result: Result) -> list[Cell]:
+    """Return the row of a result."""
+    seen: dict[tuple[str, ...], Any] = {(): result}
+    return [cell_of(each, each.value(seen)) for each in shown]
+
+
+def _units(each: Field) -> Units:
+    return next((units for end, units in _UNITS if each.key.endswith(end)), ())
 
 
 def _shrink(columns: list[_Column], widths: list[int], width: int) -> None:

@@ -193,7 +193,7 @@ def _heat(made: Plan, fidelity: TransferOptions, output: str | None, json: bool)
                 "cycle_ps": run.cycle_ps,
                 "order": run.order,
                 "switching": run.switching,
-                "packets": run.figures()["packets"],
+                "packets": run.to_dict()["packets"],
                 "latency_model": _latency_model(fidelity),
                 "time_ps": run.time_ps,
                 "used_links": run.used_links,

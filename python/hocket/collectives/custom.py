@@ -233,8 +233,8 @@ def load_collective(path: str | PathLike[str], topology: TopologyLike) -> _core.
     Parameters
     ----------
     path
-        The file; docs/own-plans.md says what it may have, docs/schema/collective.schema.json says it to
-        editors.
+        The file; docs/own-plans.md says what it may have, and ``python -m hocket.cli.schema collective``
+        says it to editors.
     topology
         The network whose NPUs it names.
 

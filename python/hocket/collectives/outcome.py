@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._results import Result
+from hocket._results import Column, Result, figure, picoseconds, said
 
 if TYPE_CHECKING:
-    from hocket.collectives.data import BoundData, CollectiveData, DimensionData, OutcomeData
     from hocket.collectives.timing import Switching
 
 
 @dataclass(frozen=True)
-class DimensionUse:
+class DimensionUse(Result):
     """How a run uses one dimension of a product topology."""
 
     kind: str
     """Ring, Line, FullyConnected or Switch."""
     size: int
     """NPUs along it."""
-    bandwidth: float
+    bandwidth: float = field(metadata=said("bandwidth_bytes_per_s"))
     """What one NPU can send over it, all its links together; the mean over the NPUs [bytes/s]."""
     bytes: int
     """What all NPUs sent over it, also on behalf of others."""
@@ -30,7 +29,68 @@ class DimensionUse:
     """Bytes / (bandwidth x NPUs x time), 0 to 1."""
 
 
-class Outcome(Result):
+@dataclass(frozen=True)
+class Task(Result):
+    """A collective on a topology."""
+
+    collective: str
+    topology: str
+    npus: list[int]
+    """Participants in rank order."""
+    root: int | None
+    """The root's number as an NPU."""
+    size_bytes: int
+    in_place: bool
+
+
+def task_of(made: _core.Collective, topology: _core.Topology) -> Task:
+    """Return what results say of a collective on a topology."""
+    npus, root = made.npus, made.root
+    where = None if root is None else npus[root]
+    return Task(made.name, topology.name, npus, where, made.size, made.in_place)
+
+
+class OnCollective(Result):
+    """A result about `collective` on `topology`, attributes of it."""
+
+    @property
+    @figure(inline=Task)
+    def _task(self: Any) -> Task:
+        return task_of(self.collective, self.topology)
+
+
+@dataclass(frozen=True)
+class BoundParts(Result):
+    """A lower bound with its witness."""
+
+    time_ps: int
+    witness: str
+    components_ps: dict[str, int]
+    exact_cut: bool
+    exact_partition: bool
+
+
+def bound_parts(bound: _core.Bound) -> BoundParts:
+    """Return what results say of a bound."""
+    parts = dict(bound.components)
+    return BoundParts(bound.time_ps, bound.witness, parts, bound.exact_cut, bound.exact_partition)
+
+
+def bound_ps(bound: _core.Bound) -> int:
+    """Return the time of a bound."""
+    return bound.time_ps
+
+
+@dataclass(frozen=True)
+class _Dimensions(Result):
+    """Figures of the dimensions; None where the topology is not a product."""
+
+    dimensions: list[DimensionUse] | None = None
+    weighted_utilization: float | None = field(default=None, metadata=said(column=False))
+    ideal_ps: int | None = field(default=None, metadata=said(column=False))
+
+
+class Outcome(Result, ABC):
     """Time, rates, distance to the bound, and use of the dimensions.
 
     Times are seconds (``float``) unless the name ends in ``_ps`` (whole picoseconds); rates are
@@ -43,6 +103,13 @@ class Outcome(Result):
 
     @property
     @abstractmethod
+    @figure(column=False)
+    def fidelity(self) -> str:
+        """How finely it was simulated."""
+
+    @property
+    @abstractmethod
+    @figure(column=Column("time"))
     def time_ps(self) -> int:
         """Collective time [ps]."""
 
@@ -58,16 +125,6 @@ class Outcome(Result):
 
     @property
     @abstractmethod
-    def utilization(self) -> float:
-        """How much of the bandwidth there is was used, 0 to 1."""
-
-    @property
-    @abstractmethod
-    def switching(self) -> Switching:
-        """How devices passed messages on."""
-
-    @property
-    @abstractmethod
     def _dimension_report(self) -> _core.DimensionReport: ...
 
     @property
@@ -76,6 +133,7 @@ class Outcome(Result):
         return self.time_ps * 1e-12
 
     @property
+    @figure("algbw_bytes_per_s", column=Column("algbw", leaves=2))
     def algbw(self) -> float:
         """Size / time [bytes/s]; 0 ps count as 1 ps.
 
@@ -86,6 +144,7 @@ class Outcome(Result):
         return _core.rates(self.collective, self.time_ps)[0]
 
     @property
+    @figure("busbw_bytes_per_s", column=Column("busbw", leaves=3))
     def busbw(self) -> float:
         """Algbw times the collective's factor, e.g. 2 (n-1) / n for all-reduce [bytes/s].
 
@@ -97,6 +156,7 @@ class Outcome(Result):
 
     @property
     @abstractmethod
+    @figure("bound_ps", of=bound_ps, column=Column("bound", leaves=6))
     def lower_bound(self) -> _core.Bound:
         """The lower bound on any plan's time at this fidelity, with its witness."""
 
@@ -106,9 +166,22 @@ class Outcome(Result):
         return self.lower_bound.time_ps * 1e-12
 
     @property
+    @figure(column=Column("gap"))
     def gap(self) -> float:
         """How far above the bound: time / bound - 1, where 0 ps count as 1 ps."""
         return _core.gap(self.time_ps, self.lower_bound.time_ps)
+
+    @property
+    @abstractmethod
+    @figure()
+    def utilization(self) -> float:
+        """How much of the bandwidth there is was used, 0 to 1."""
+
+    @property
+    @abstractmethod
+    @figure(column=False)
+    def switching(self) -> Switching:
+        """How devices passed messages on."""
 
     @property
     def dimensions(self) -> list[DimensionUse]:
@@ -144,55 +217,10 @@ class Outcome(Result):
         """
         return self._dimension_report.ideal
 
-    def _outcome_dict(self, fidelity: str) -> OutcomeData:
-        is_product = bool(self.topology.dimensions)
-        dimensions: list[DimensionData] | None = None
-        if is_product:
-            dimensions = [
-                {
-                    "kind": use.kind,
-                    "size": use.size,
-                    "bandwidth_bytes_per_s": use.bandwidth,
-                    "bytes": use.bytes,
-                    "utilization": use.utilization,
-                }
-                for use in self.dimensions
-            ]
-        ideal = self.ideal if is_product else None
-        return {
-            "fidelity": fidelity,
-            "time_ps": self.time_ps,
-            "algbw_bytes_per_s": self.algbw,
-            "busbw_bytes_per_s": self.busbw,
-            "bound_ps": self.lower_bound.time_ps,
-            "gap": self.gap,
-            "utilization": self.utilization,
-            "switching": self.switching,
-            "dimensions": dimensions,
-            "weighted_utilization": self.weighted_utilization if is_product else None,
-            "ideal_ps": None if ideal is None else round(ideal * 1e12),
-        }
-
-
-def collective_dict(collective: _core.Collective, topology: _core.Topology) -> CollectiveData:
-    """Give a collective on a topology as values of JSON."""
-    root = collective.root
-    return {
-        "collective": collective.name,
-        "topology": topology.name,
-        "npus": collective.npus,
-        "root": None if root is None else collective.npus[root],
-        "size_bytes": collective.size,
-        "in_place": collective.in_place,
-    }
-
-
-def bound_dict(bound: _core.Bound) -> BoundData:
-    """Give a bound as values of JSON."""
-    return {
-        "time_ps": bound.time_ps,
-        "witness": bound.witness,
-        "components_ps": dict(bound.components),
-        "exact_cut": bound.exact_cut,
-        "exact_partition": bound.exact_partition,
-    }
+    @property
+    @figure(inline=_Dimensions)
+    def _known_dimensions(self) -> _Dimensions:
+        if not self.topology.dimensions:
+            return _Dimensions()
+        ideal_ps = None if self.ideal is None else picoseconds(self.ideal)
+        return _Dimensions(self.dimensions, self.weighted_utilization, ideal_ps)

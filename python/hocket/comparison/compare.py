@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._checks import check_function, list_of
 from hocket._options import check_keywords, names_of, options_of
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Column, Result, TableResult, figure, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of
-from hocket.collectives.outcome import bound_dict, collective_dict
+from hocket.collectives.outcome import OnCollective, bound_parts
 from hocket.comparison.sizes import check_large
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
 from hocket.nccl.model import KINDS
@@ -30,6 +30,7 @@ from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.registry import find
 from hocket.plans.synthesis import PlanOptions
+from hocket.plans.trees import Trees
 from hocket.simulation.options import (
     KEYWORDS,
     DimensionOptions,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hocket.collectives.collective import CollectiveKeywords
-    from hocket.comparison.data import ComparisonData, EntryData
     from hocket.plans.synthesis.options import PlanKeywords
     from hocket.simulation.options import FidelityKeywords
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Result):
     """One algorithm's result.
 
     Attributes
@@ -68,36 +68,42 @@ class Entry:
         The verified and simulated plan.
     """
 
-    algorithm: str
-    chunks: int
-    run: Run
+    algorithm: str = field(metadata=said(column=Column("algorithm")))
+    chunks: int = field(metadata=said(column=Column("chunks", leaves=4, after="gap")))
+    run: Run = field(metadata=said(inline=Run, but=("_plan",)))
 
     @property
     def plan(self) -> Plan:
         """The plan."""
         return self.run.plan
 
-    def to_dict(self) -> EntryData:
-        """Give it as values of JSON."""
-        return {
-            "algorithm": self.algorithm,
-            "chunks": self.chunks,
-            "transfers": len(self.plan),
-            "routing": self.plan.routing,
-            "verified": self.plan.is_verified,
-            "trees": None if self.plan.trees is None else self.plan.trees.to_dict(),
-            **self.run.figures(),
-        }
+    @property
+    @figure()
+    def transfers(self) -> int:
+        """How many transfers the plan has."""
+        return len(self.plan)
 
+    @property
+    @figure(column=False)
+    def routing(self) -> str:
+        """How they are spread over equal paths."""
+        return self.plan.routing
 
-def _busiest(entry: Entry) -> dict[str, Any]:
-    """Give the columns of the busiest link: its ends, and the share of the time that it is busy."""
-    src, dst, busy = entry.run.busiest_link or (None, None, None)
-    return {"busiest_link_src": src, "busiest_link_dst": dst, "busiest_link_busy_share": busy}
+    @property
+    @figure()
+    def verified(self) -> bool:
+        """Whether the plan is proved right."""
+        return self.plan.is_verified
+
+    @property
+    @figure()
+    def trees(self) -> Trees | None:
+        """With the cut or partition that no trees beat; None of a plan that is made of no trees."""
+        return self.plan.trees
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(TableResult):
+class Comparison(OnCollective, TableResult):
     """Results of every algorithm that applies, fastest first.
 
     Attributes
@@ -119,10 +125,12 @@ class Comparison(TableResult):
         part, or the model has no such collective or GPU.
     """
 
-    collective: _core.Collective
-    topology: _core.Topology
-    bound: _core.Bound
-    entries: tuple[Entry, ...]
+    _table = "entries"
+
+    collective: _core.Collective = field(metadata=HIDDEN)
+    topology: _core.Topology = field(metadata=HIDDEN)
+    bound: _core.Bound = field(metadata=said(of=bound_parts))
+    entries: tuple[Entry, ...] = field(metadata=said("algorithms"))
     refused: dict[str, str]
     auto: str | None = None
     nccl: NcclPrediction | None = None
@@ -131,37 +139,6 @@ class Comparison(TableResult):
     def best(self) -> Entry:
         """The fastest."""
         return self.entries[0]
-
-    def to_dict(self) -> ComparisonData:
-        """Give it as values of JSON."""
-        return {
-            **collective_dict(self.collective, self.topology),
-            "bound": bound_dict(self.bound),
-            "algorithms": [entry.to_dict() for entry in self],
-            "refused": self.refused,
-            "auto": self.auto,
-            "nccl": None if self.nccl is None else self.nccl.to_dict(),
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        columns = (
-            "algorithm",
-            "chunks",
-            "time_ps",
-            "algbw_bytes_per_s",
-            "busbw_bytes_per_s",
-            "bound_ps",
-            "gap",
-            "utilization",
-            "max_link_bytes",
-            "transfers",
-            "verified",
-        )
-        rows = [dict(entry.to_dict()) for entry in self]
-        return [
-            {**{name: row[name] for name in columns}, **_busiest(entry)}
-            for entry, row in zip(self, rows, strict=True)
-        ]
 
     def __repr__(self) -> str:
         best = self.best

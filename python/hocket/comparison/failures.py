@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from hocket import _core
 from hocket._checks import check_function, list_of, one_of
 from hocket._options import options_of
-from hocket._results import TableResult
-from hocket.collectives.outcome import collective_dict
+from hocket._results import HIDDEN, Result, TableResult, said
+from hocket.collectives.outcome import OnCollective
 from hocket.comparison.compare import Comparison, compare
-from hocket.comparison.data import FailureAdviceData
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.algorithms import heeded_by_any
 from hocket.plans.synthesis import PlanOptions
@@ -36,7 +35,7 @@ _Ends: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(Result):
     """What fails, and what that costs.
 
     Attributes
@@ -56,8 +55,8 @@ class Failure:
         Why it cannot run; ``None`` where it can.
     """
 
-    part: Part
-    names: tuple[str, ...]
+    part: Part = field(metadata=said(column=True))
+    names: tuple[str, ...] = field(metadata=said(column=True))
     time_ps: int | None
     slowdown: float | None
     algorithm: str | None
@@ -65,7 +64,7 @@ class Failure:
 
 
 @dataclass(frozen=True, repr=False)
-class FailureAdvice(TableResult):
+class FailureAdvice(OnCollective, TableResult):
     """Every single failure, the dearest first.
 
     Attributes
@@ -80,35 +79,14 @@ class FailureAdvice(TableResult):
         What fails, the dearest first: those after which the collective cannot run, then by time.
     """
 
-    collective: _core.Collective
-    topology: _core.Topology
+    _table = "failures"
+
+    collective: _core.Collective = field(metadata=HIDDEN)
+    topology: _core.Topology = field(metadata=HIDDEN)
     algorithm: str
     chunks: int
     time_ps: int
     failures: tuple[Failure, ...]
-
-    def to_dict(self) -> FailureAdviceData:
-        """Give it as values of JSON."""
-        return {
-            **collective_dict(self.collective, self.topology),
-            "algorithm": self.algorithm,
-            "chunks": self.chunks,
-            "time_ps": self.time_ps,
-            "failures": [
-                {
-                    "part": each.part,
-                    "names": list(each.names),
-                    "time_ps": each.time_ps,
-                    "slowdown": each.slowdown,
-                    "algorithm": each.algorithm,
-                    "why": each.why,
-                }
-                for each in self.failures
-            ],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [{**each, "names": " ".join(each["names"])} for each in self.to_dict()["failures"]]
 
     def __repr__(self) -> str:
         """Give one line: what, and the dearest failure."""

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from hocket import _core
 from hocket._options import seconds
+from hocket._results import HIDDEN, Result, figure, said
 from hocket.errors import SpecError
 from hocket.units import shown
-
-if TYPE_CHECKING:
-    from hocket.comparison.data import ParetoPointData, ParetoRangeData
 
 __all__ = ["ParetoOptions", "ParetoPoint", "ParetoRange", "is_open"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParetoOptions:
+class ParetoOptions(Result):
     """How exactly a front is found.
 
     Attributes
@@ -64,7 +61,7 @@ class ParetoOptions:
 
 
 @dataclass(frozen=True)
-class ParetoPoint:
+class ParetoPoint(Result):
     """The quickest plan of a size that was measured.
 
     Attributes
@@ -81,37 +78,42 @@ class ParetoPoint:
         The lower bound on any plan's time [ps], and why nothing is faster.
     """
 
-    size: int
+    size: int = field(metadata=said("size_bytes"))
     algorithm: str
     chunks: int
     time_ps: int
-    algbw: float
-    busbw: float
+    algbw: float = field(metadata=said("algbw_bytes_per_s"))
+    busbw: float = field(metadata=said("busbw_bytes_per_s"))
     bound_ps: int
     witness: str
 
     @property
+    @figure()
     def gap(self) -> float:
         """How far above the bound: time / bound - 1, where 0 ps count as 1 ps."""
         return _core.gap(self.time_ps, self.bound_ps)
 
-    def to_dict(self) -> ParetoPointData:
-        """Give it as values of JSON."""
-        return {
-            "size_bytes": self.size,
-            "algorithm": self.algorithm,
-            "chunks": self.chunks,
-            "time_ps": self.time_ps,
-            "algbw_bytes_per_s": self.algbw,
-            "busbw_bytes_per_s": self.busbw,
-            "bound_ps": self.bound_ps,
-            "gap": self.gap,
-            "witness": self.witness,
-        }
+
+@dataclass(frozen=True)
+class RangeFigures(Result):
+    """Figures at both ends of a range."""
+
+    from_bytes: int
+    """At which a runtime switches to it."""
+    to_bytes: int
+    """The largest size that was measured of these; up to the next range, its precision decides."""
+    from_time_ps: int
+    to_time_ps: int
+    from_algbw_bytes_per_s: float
+    to_algbw_bytes_per_s: float
+    from_busbw_bytes_per_s: float
+    to_busbw_bytes_per_s: float
+    from_gap: float
+    to_gap: float
 
 
 @dataclass(frozen=True)
-class ParetoRange:
+class ParetoRange(Result):
     """Sizes at which one plan is the quickest.
 
     Attributes
@@ -120,36 +122,29 @@ class ParetoRange:
         The least and the largest size that was measured of these; a runtime switches at the first.
     """
 
-    first: ParetoPoint
-    last: ParetoPoint
+    first: ParetoPoint = field(metadata=HIDDEN)
+    last: ParetoPoint = field(metadata=HIDDEN)
 
     @property
+    @figure()
     def algorithm(self) -> str:
         """What plans it."""
         return self.first.algorithm
 
     @property
+    @figure()
     def chunks(self) -> int:
         """With how many chunks."""
         return self.first.chunks
 
-    def to_dict(self) -> ParetoRangeData:
-        """Give it as values of JSON."""
+    @property
+    @figure(inline=RangeFigures)
+    def _figures(self) -> RangeFigures:
         first, last = self.first, self.last
-        return {
-            "from_bytes": first.size,
-            "to_bytes": last.size,
-            "algorithm": self.algorithm,
-            "chunks": self.chunks,
-            "from_time_ps": first.time_ps,
-            "to_time_ps": last.time_ps,
-            "from_algbw_bytes_per_s": first.algbw,
-            "to_algbw_bytes_per_s": last.algbw,
-            "from_busbw_bytes_per_s": first.busbw,
-            "to_busbw_bytes_per_s": last.busbw,
-            "from_gap": first.gap,
-            "to_gap": last.gap,
-        }
+        return RangeFigures(
+            *(first.size, last.size, first.time_ps, last.time_ps, first.algbw, last.algbw),
+            *(first.busbw, last.busbw, first.gap, last.gap),
+        )
 
 
 def is_open(low: ParetoPoint, high: ParetoPoint, options: ParetoOptions) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,10 @@ from hocket import _core
 from hocket._checks import check_function, instance_of, path_of
 from hocket._options import check_keywords, names_of, options_of
 from hocket._pictures import draw
-from hocket._results import TableResult
+from hocket._results import HIDDEN, TableResult, figure, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_on
-from hocket.collectives.outcome import collective_dict
+from hocket.collectives.outcome import Task, task_of
 from hocket.collectives.sweep import sizes_of
 from hocket.comparison.compare import compare, named
 from hocket.comparison.crossovers import Crossover
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hocket.comparison.compare import Keywords as CompareKeywords
-    from hocket.comparison.data import ParetoData
 
     class Keywords(CompareKeywords, total=False):
         """What a call of :func:`pareto` may say besides."""
@@ -68,15 +67,23 @@ class Pareto(TableResult):
         Why each other algorithm cannot run here, by name.
     """
 
-    topology: _core.Topology
-    collective: _core.Collective
+    _table = "ranges"
+
+    topology: _core.Topology = field(metadata=HIDDEN)
+    collective: _core.Collective = field(metadata=HIDDEN)
     fidelity: str
-    options: ParetoOptions
+    options: ParetoOptions = field(metadata=said(inline=ParetoOptions, but=("within",)))
     points: tuple[ParetoPoint, ...]
-    missing: tuple[int, ...]
+    missing: tuple[int, ...] = field(metadata=said("missing_bytes"))
     refused: dict[str, str]
 
     @property
+    @figure(inline=Task, but=("size_bytes",))
+    def _task(self) -> Task:
+        return task_of(self.collective, self.topology)
+
+    @property
+    @figure()
     def ranges(self) -> list[ParetoRange]:
         """The ranges of sizes, each with its plan, the least sizes first."""
         found: list[ParetoRange] = []
@@ -98,6 +105,7 @@ class Pareto(TableResult):
         ]
 
     @property
+    @figure("holes_bytes")
     def holes(self) -> list[tuple[int, int]]:
         """Where it was not found in time at which size another plan becomes the quickest.
 
@@ -108,6 +116,7 @@ class Pareto(TableResult):
         return [(low.size, high.size) for low, high in pairs if is_open(low, high, self.options)]
 
     @property
+    @figure()
     def is_complete(self) -> bool:
         """Whether all sizes were measured, and all crossovers found to the precision."""
         return not self.missing and not self.holes
@@ -133,29 +142,6 @@ class Pareto(TableResult):
             If the file can be no picture, or cannot be written.
         """
         draw("pareto", self, path_of("path", path))
-
-    def to_dict(self) -> ParetoData:
-        """Give it as values of JSON."""
-        about = collective_dict(self.collective, self.topology)
-        return {
-            "collective": about["collective"],
-            "topology": about["topology"],
-            "npus": about["npus"],
-            "root": about["root"],
-            "in_place": about["in_place"],
-            "fidelity": self.fidelity,
-            "precision": self.options.precision,
-            "tolerance": self.options.tolerance,
-            "is_complete": self.is_complete,
-            "ranges": [each.to_dict() for each in self.ranges],
-            "points": [each.to_dict() for each in self.points],
-            "missing_bytes": list(self.missing),
-            "holes_bytes": [list(each) for each in self.holes],
-            "refused": self.refused,
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [dict(each.to_dict()) for each in self.ranges]
 
     def __repr__(self) -> str:
         span = f"{format_size(self.points[0].size)} to {format_size(self.points[-1].size)}"

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hocket.comparison.compare import Keywords
-    from hocket.comparison.data import ComparisonsData
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,10 +79,6 @@ class SizeComparison(TableResult):
             If the file can be no picture, or cannot be written.
         """
         draw("sizes", self, path_of("path", path))
-
-    def to_dict(self) -> ComparisonsData:
-        """Give it as values of JSON."""
-        return {"comparisons": [each.to_dict() for each in self]}
 
     def _rows(self) -> list[dict[str, Any]]:
         return [

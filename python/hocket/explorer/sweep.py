@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hocket.errors import SpecError, listed
 from hocket.units import format_size
 
-if TYPE_CHECKING:
-    from hocket.comparison.data import ComparisonData
-
 __all__ = ["sweep_page"]
 
 
-def sweep_page(comparisons: Sequence[ComparisonData | Mapping[str, Any]]) -> dict[str, Any]:
+def sweep_page(comparisons: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the header of a page of comparisons of one collective on one network, a size each.
 
     Raises

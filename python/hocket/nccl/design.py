@@ -12,13 +12,13 @@ NVIDIA/nccl 2.30.7, src/graph/search.cc and connect.cc (Apache-2.0), read at com
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._checks import instance_of
+from hocket._results import HIDDEN, Result, figure
 from hocket.collectives.collective import collective_on
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
@@ -27,9 +27,6 @@ from hocket.nccl.machine import Leg, Machine
 from hocket.nccl.report import plan_graph
 from hocket.profiles.hardware import PCI_SHARE
 from hocket.simulation.run import Run, simulate
-
-if TYPE_CHECKING:
-    from hocket.nccl.data import GraphDesignData
 
 __all__ = ["GraphDesign", "design_graphs"]
 
@@ -54,7 +51,22 @@ EVERY_COMMUNICATOR = (
 
 
 @dataclass(frozen=True)
-class GraphDesign:
+class DesignedNode(Result):
+    """The channels of a node."""
+
+    channels: int
+    speed_bytes_per_s: float
+    """What each carries, as NCCL counts."""
+    type_intra: str
+    type_inter: str
+    orders: list[list[int]]
+    """For each channel the GPUs by their numbers."""
+    nics: list[list[int]]
+    """For each channel the NIC in and the NIC out; none of a lone node."""
+
+
+@dataclass(frozen=True)
+class GraphDesign(Result):
     """Files of graphs for the nodes of a machine.
 
     Attributes
@@ -67,8 +79,8 @@ class GraphDesign:
         What their user must know, a sentence each.
     """
 
-    machine: Machine
-    run: Run
+    machine: Machine = field(metadata=HIDDEN)
+    run: Run = field(metadata=HIDDEN)
     warnings: tuple[str, ...]
 
     @property
@@ -77,29 +89,38 @@ class GraphDesign:
         return tuple(node.graphs for node in self.machine.nodes)
 
     @property
+    @figure()
+    def nodes(self) -> list[DesignedNode]:
+        """The channels of each node."""
+        return [
+            DesignedNode(
+                len(first.channels),
+                first.speed_intra * 1e9,
+                first.type_intra,
+                first.type_inter,
+                [[dev for dev, _ in gpus] for _, gpus, _ in first.channels],
+                [list(nets) for nets, *_ in first.channels],
+            )
+            for first, *_ in self.graphs
+        ]
+
+    @property
+    @figure()
+    def time_ps(self) -> int:
+        """Time of an all-reduce of 1 GiB along the rings [ps]."""
+        return self.run.time_ps
+
+    @property
+    @figure()
+    def bound_ps(self) -> int:
+        """The lower bound on any plan's [ps]."""
+        return self.run.lower_bound.time_ps
+
+    @property
     def are_alike(self) -> bool:
         """Whether one file does for all nodes."""
         texts = {graph_text(graphs) for graphs in self.graphs}
         return len(texts) == 1
-
-    def to_dict(self) -> GraphDesignData:
-        """Give it as values of JSON."""
-        return {
-            "nodes": [
-                {
-                    "channels": len(graphs[0].channels),
-                    "speed_bytes_per_s": graphs[0].speed_intra * 1e9,
-                    "type_intra": graphs[0].type_intra,
-                    "type_inter": graphs[0].type_inter,
-                    "orders": [[dev for dev, _ in gpus] for _, gpus, _ in graphs[0].channels],
-                    "nics": [list(nets) for nets, *_ in graphs[0].channels],
-                }
-                for graphs in self.graphs
-            ],
-            "time_ps": self.run.time_ps,
-            "bound_ps": self.run.lower_bound.time_ps,
-            "warnings": list(self.warnings),
-        }
 
     def write(self, path: str | PathLike[str], *, hosts: Sequence[str] = ()) -> tuple[Path, ...]:
         """Write the files: one, or for nodes that differ one each, as ``graph.node0.xml``.

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from hocket._results import Result, said
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.constants import (
     BASE,
@@ -107,8 +108,13 @@ class Host:
     is_on_pci: bool = False
 
 
+def giga(count: float) -> float:
+    """Return a number of billions."""
+    return count * 1e9
+
+
 @dataclass(frozen=True)
-class Choice:
+class Choice(Result):
     """An algorithm with a protocol, and how long NCCL thinks that it takes.
 
     Attributes
@@ -126,9 +132,9 @@ class Choice:
     algorithm: str
     protocol: str
     channels: int
-    latency: float
-    bandwidth: float
-    seconds: float
+    latency: float = field(metadata=said("latency_us"))
+    bandwidth: float = field(metadata=said("bandwidth_bytes_per_s", of=giga))
+    seconds: float = field(metadata=said("time_s"))
 
 
 def generation_of(hardware: Hardware) -> Generation:

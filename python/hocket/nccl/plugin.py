@@ -9,25 +9,22 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import TypedDict
 
 from hocket._checks import list_of, path_of, whole
 from hocket._children import started
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, TableResult, figure, said
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.asking import ALGORITHMS, COLLECTIVES, IGNORED, PROTOCOLS
 from hocket.nccl.model import KINDS
 from hocket.nccl.prediction import Library, library_on, network_and_gpu
 from hocket.topology.sources import TopologyLike
 from hocket.units import format_size
-
-if TYPE_CHECKING:
-    from hocket.nccl.data import AskedPickData, AskedTunerData
 
 __all__ = ["AskedPick", "AskedTuner", "ask_tuner"]
 
@@ -44,7 +41,7 @@ SIZES = tuple(1 << power for power in range(8, 34))
 
 
 @dataclass(frozen=True)
-class AskedPick:
+class AskedPick(Result):
     """What a tuner picks for sizes that follow one another.
 
     Attributes
@@ -61,13 +58,21 @@ class AskedPick:
         Whether NCCL would pick it without the tuner, by its own model.
     """
 
-    kind: str
-    least: int
-    most: int
+    kind: str = field(metadata=HIDDEN)
+    least: int = field(metadata=said("min_bytes"))
+    most: int = field(metadata=said("max_bytes"))
     algorithm: str
     protocol: str
     channels: int | None
     is_own: bool
+
+
+@dataclass(frozen=True)
+class AskedKind(Result):
+    """What a tuner picks for a collective."""
+
+    collective: str
+    picks: list[AskedPick]
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,38 +98,18 @@ class AskedTuner(TableResult):
     api: int
     npus: int
     nodes: int
-    picks: tuple[AskedPick, ...]
+    picks: tuple[AskedPick, ...] = field(metadata=HIDDEN)
     log: tuple[str, ...]
 
-    def to_dict(self) -> AskedTunerData:
-        """Give it as values of JSON."""
-        by_kind: dict[str, list[AskedPickData]] = {}
-        for each in self.picks:
-            by_kind.setdefault(each.kind, []).append(
-                {
-                    "min_bytes": each.least,
-                    "max_bytes": each.most,
-                    "algorithm": each.algorithm,
-                    "protocol": each.protocol,
-                    "channels": each.channels,
-                    "is_own": each.is_own,
-                }
-            )
-        return {
-            "library": self.library,
-            "name": self.name,
-            "api": self.api,
-            "npus": self.npus,
-            "nodes": self.nodes,
-            "collectives": [
-                {"collective": kind, "picks": picks} for kind, picks in by_kind.items()
-            ],
-            "log": list(self.log),
-        }
+    @property
+    @figure()
+    def collectives(self) -> list[AskedKind]:
+        """The picks of each collective."""
+        kinds = dict.fromkeys(each.kind for each in self.picks)
+        return [AskedKind(kind, [p for p in self.picks if p.kind == kind]) for kind in kinds]
 
     def _rows(self) -> list[dict[str, Any]]:
-        rows = self.to_dict()["collectives"]
-        return [{"collective": row["collective"], **pick} for row in rows for pick in row["picks"]]
+        return [{"collective": each.kind, **each._as_row()} for each in self.picks]
 
     def __repr__(self) -> str:
         return f"<AskedTuner {self.name!r}: {len(self.picks)} picks>"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hocket._checks import one_of
 from hocket._core import Bound, Topology
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, TableResult, figure, said
 from hocket.collectives.bounds import bound
 from hocket.collectives.collective import collective_on
+from hocket.collectives.outcome import bound_ps
 from hocket.errors import SpecError
 from hocket.nccl.constants import POSTING, VERSION, Generation
 from hocket.nccl.gpus import check_gpu, gpu_named
@@ -25,10 +26,18 @@ from hocket.topology.text import from_text
 from hocket.units import format_time_ps, parse_size
 
 if TYPE_CHECKING:
-    from hocket.nccl.data import NcclData
     from hocket.units import Quantity
 
 __all__ = ["Library", "NcclPrediction", "library_on", "network_and_gpu", "predict", "prediction_on"]
+
+
+@dataclass(frozen=True)
+class WeighedChoice(Result):
+    """An algorithm with a protocol."""
+
+    choice: Choice = field(metadata=said(inline=Choice))
+    below_bound: str | None
+    """Why it stands below the bound on any plan; None where it does not."""
 
 
 @dataclass(frozen=True)
@@ -51,74 +60,53 @@ class NcclPrediction(TableResult):
         For each choice why it stands below the bound; ``None`` where it does not.
     """
 
-    kind: str
+    _table = "_weighed"
+
+    kind: str = field(metadata=said("collective"))
     npus: int
     nodes: int
-    size: int
+    size: int = field(metadata=said("size_bytes"))
     gpu: str
     library: str
-    version: str
-    choices: tuple[Choice, ...]
-    bound: Bound
-    reasons: tuple[str | None, ...]
+    version: str = field(metadata=said("library_version"))
+    choices: tuple[Choice, ...] = field(metadata=HIDDEN)
+    bound: Bound = field(metadata=said("bound_ps", of=bound_ps))
+    reasons: tuple[str | None, ...] = field(metadata=HIDDEN)
 
     @property
+    @figure("choices")
+    def _weighed(self) -> list[WeighedChoice]:
+        return [WeighedChoice(*each) for each in zip(self.choices, self.reasons, strict=True)]
+
+    @property
+    @figure()
     def algorithm(self) -> str:
         """Of its pick, as ``"ring"``, ``"tree"``, ``"nvls"`` or ``"nvls-tree"``."""
         return self.choices[0].algorithm
 
     @property
+    @figure()
     def protocol(self) -> str:
         """Of its pick: ``"LL"``, ``"LL128"`` or ``"Simple"``."""
         return self.choices[0].protocol
 
     @property
+    @figure()
     def channels(self) -> int:
         """Of the graph of its pick."""
         return self.choices[0].channels
 
     @property
+    @figure("time_s")
     def seconds(self) -> float:
         """What it predicts for its pick."""
         return self.choices[0].seconds
 
     @property
+    @figure()
     def below_bound(self) -> str | None:
         """Why its pick stands below the bound; ``None`` where it does not."""
         return self.reasons[0]
-
-    def to_dict(self) -> NcclData:
-        """Give it as values of JSON."""
-        return {
-            "collective": self.kind,
-            "npus": self.npus,
-            "nodes": self.nodes,
-            "size_bytes": self.size,
-            "library": self.library,
-            "library_version": self.version,
-            "gpu": self.gpu,
-            "algorithm": self.algorithm,
-            "protocol": self.protocol,
-            "channels": self.channels,
-            "time_s": self.seconds,
-            "bound_ps": self.bound.time_ps,
-            "below_bound": self.below_bound,
-            "choices": [
-                {
-                    "algorithm": each.algorithm,
-                    "protocol": each.protocol,
-                    "channels": each.channels,
-                    "latency_us": each.latency,
-                    "bandwidth_bytes_per_s": each.bandwidth * 1e9,
-                    "time_s": each.seconds,
-                    "below_bound": reason,
-                }
-                for each, reason in zip(self.choices, self.reasons, strict=True)
-            ],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [dict(row) for row in self.to_dict()["choices"]]
 
 
 def predict(

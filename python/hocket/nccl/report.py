@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hocket import _core
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, TableResult, figure, picoseconds, said
 from hocket.collectives.collective import Progress, collective_on
-from hocket.collectives.outcome import bound_dict, collective_dict
+from hocket.collectives.outcome import OnCollective, bound_parts
 from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.nccl.findings import findings_of
 from hocket.nccl.graphs import JOINTS, PLAIN_TREE
@@ -27,9 +27,6 @@ from hocket.profiles.hardware import Hardware
 from hocket.simulation.run import Run, simulate
 from hocket.units import Quantity, counted
 
-if TYPE_CHECKING:
-    from hocket.nccl.data import AuditData
-
 __all__ = ["Audit", "AuditEntry", "audit"]
 
 _NEAR = ("NVL", "NVB", "LOC")
@@ -37,7 +34,7 @@ _PLANS = {"ring": "nccl-ring", "tree": "nccl-tree", "nvls": "nccl-nvls"}
 
 
 @dataclass(frozen=True)
-class AuditEntry:
+class AuditEntry(Result):
     """What NCCL has of one algorithm.
 
     Attributes
@@ -58,14 +55,55 @@ class AuditEntry:
 
     algorithm: str
     channels: int
-    speed: float
-    predicted: Choice | None
-    run: Run | None
+    speed: float = field(metadata=said("speed_bytes_per_s"))
+    predicted: Choice | None = field(metadata=HIDDEN)
+    run: Run | None = field(metadata=HIDDEN)
     why: str | None = None
+
+    @property
+    @figure()
+    def protocol(self) -> str | None:
+        """The quickest by NCCL's model."""
+        return None if self.predicted is None else self.predicted.protocol
+
+    @property
+    @figure()
+    def predicted_ps(self) -> int | None:
+        """How long it takes by NCCL's model [ps]."""
+        return None if self.predicted is None else picoseconds(self.predicted.seconds)
+
+    @property
+    @figure()
+    def time_ps(self) -> int | None:
+        """Time of the plan along these channels, simulated [ps]."""
+        return None if self.run is None else self.run.time_ps
+
+    @property
+    @figure("algbw_bytes_per_s")
+    def algbw(self) -> float | None:
+        """Bandwidth of that plan [bytes/s]."""
+        return None if self.run is None else self.run.algbw
+
+
+@dataclass(frozen=True)
+class AuditBest(Result):
+    """The fastest plan."""
+
+    algorithm: str
+    time_ps: int
+    algbw_bytes_per_s: float
+
+
+def _best(run: Run) -> AuditBest:
+    return AuditBest(run.plan.algorithm, run.time_ps, run.algbw)
+
+
+def _name(entry: AuditEntry) -> str:
+    return entry.algorithm
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(TableResult):
+class Audit(OnCollective, TableResult):
     """What NCCL does on a machine.
 
     Attributes
@@ -86,63 +124,31 @@ class Audit(TableResult):
         ``"NCCL"`` or ``"RCCL"``.
     """
 
-    collective: _core.Collective
-    topology: _core.Topology
-    bound: _core.Bound
-    entries: tuple[AuditEntry, ...]
-    best: Run
+    _table = "entries"
+
+    collective: _core.Collective = field(metadata=HIDDEN)
+    topology: _core.Topology = field(metadata=HIDDEN)
+    bound: _core.Bound = field(metadata=said(of=bound_parts))
+    entries: tuple[AuditEntry, ...] = field(metadata=said("graphs"))
+    best: Run = field(metadata=said(of=_best))
     findings: tuple[str, ...]
     notes: tuple[str, ...]
     library: str
 
     @property
+    @figure(of=_name)
     def pick(self) -> AuditEntry | None:
         """What NCCL picks, by its own model; ``None`` where its model has none of them."""
         known = [each for each in self.entries if each.predicted is not None]
         return min(known, key=lambda each: _seconds(each.predicted), default=None)
 
     @property
+    @figure()
     def gap(self) -> float | None:
         """By how much longer NCCL's pick takes than the best plan, as a share; ``None`` without a plan."""
         if self.pick is None or self.pick.run is None:
             return None
         return self.pick.run.time_ps / self.best.time_ps - 1
-
-    def to_dict(self) -> AuditData:
-        """Give it as values of JSON."""
-        pick = self.pick
-        return {
-            **collective_dict(self.collective, self.topology),
-            "bound": bound_dict(self.bound),
-            "library": self.library,
-            "graphs": [
-                {
-                    "algorithm": each.algorithm,
-                    "channels": each.channels,
-                    "speed_bytes_per_s": each.speed,
-                    "protocol": None if each.predicted is None else each.predicted.protocol,
-                    "predicted_ps": None
-                    if each.predicted is None
-                    else round(each.predicted.seconds * 1e12),
-                    "time_ps": None if each.run is None else each.run.time_ps,
-                    "algbw_bytes_per_s": None if each.run is None else each.run.algbw,
-                    "why": each.why,
-                }
-                for each in self.entries
-            ],
-            "pick": None if pick is None else pick.algorithm,
-            "best": {
-                "algorithm": self.best.plan.algorithm,
-                "time_ps": self.best.time_ps,
-                "algbw_bytes_per_s": self.best.algbw,
-            },
-            "gap": self.gap,
-            "findings": list(self.findings),
-            "notes": list(self.notes),
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [dict(row) for row in self.to_dict()["graphs"]]
 
     def __iter__(self) -> Iterator[AuditEntry]:
         return iter(self.entries)
@@ -253,12 +259,12 @@ def _below(entries: Sequence[AuditEntry], bound: _core.Bound) -> Iterator[str]:
 def _pairs(topology: Any, graph: Any) -> list[tuple[Path, Path | None]]:
     """Give the files of each node."""
     of = [[each] if isinstance(each, (str, PathLike)) else each for each in (topology, graph)]
-    for field, files in zip(("topology", "graph"), of, strict=True):
+    for name, files in zip(("topology", "graph"), of, strict=True):
         if not isinstance(files, Sequence) or not files:
-            raise SpecError(field, "it names no file", "give a path, or a list of paths")
+            raise SpecError(name, "it names no file", "give a path, or a list of paths")
         for each in files:
             if not isinstance(each, (str, PathLike)):
-                raise SpecError(field, f"{each!r} is not a path", "give paths")
+                raise SpecError(name, f"{each!r} is not a path", "give paths")
     topologies, graphs = of
     if len(topologies) != len(graphs):
         why = f"{len(graphs)} files for {len(topologies)} nodes"

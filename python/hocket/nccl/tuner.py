@@ -13,14 +13,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._checks import path_of
-from hocket._results import TableResult
+from hocket._results import Result, TableResult, said
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.files.raw import read_bytes
@@ -35,7 +35,6 @@ from hocket.topology.sources import TopologyLike
 from hocket.units import counted, shown
 
 if TYPE_CHECKING:
-    from hocket.nccl.data import TunerData
     from hocket.profiles.profile import Profile
 
 __all__ = ["TunerRow", "TunerTable", "read_tuner", "tuner_table"]
@@ -63,7 +62,7 @@ Pick = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class TunerRow:
+class TunerRow(Result):
     """A line of a table.
 
     Attributes
@@ -80,14 +79,14 @@ class TunerRow:
         Of communicators that it is for; ``None``: of any.
     """
 
-    kind: str
-    least: int
-    most: int
+    kind: str = field(metadata=said("collective"))
+    least: int = field(metadata=said("min_bytes"))
+    most: int = field(metadata=said("max_bytes"))
     algorithm: str
     protocol: str
     channels: int | None
     nodes: int | None
-    ranks: int | None
+    ranks: int | None = field(metadata=said("npus"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,6 +100,8 @@ class TunerTable(TableResult):
     comments
         What its first lines say: what it was made from, and by which version's rules.
     """
+
+    _table = "rows"
 
     rows: tuple[TunerRow, ...]
     comments: tuple[str, ...] = ()
@@ -148,28 +149,6 @@ class TunerTable(TableResult):
             if row.kind == kind and row.least <= size <= row.most and is_for:
                 return row
         return None
-
-    def to_dict(self) -> TunerData:
-        """Give it as values of JSON."""
-        return {
-            "comments": list(self.comments),
-            "rows": [
-                {
-                    "collective": each.kind,
-                    "min_bytes": each.least,
-                    "max_bytes": each.most,
-                    "algorithm": each.algorithm,
-                    "protocol": each.protocol,
-                    "channels": each.channels,
-                    "nodes": each.nodes,
-                    "npus": each.ranks,
-                }
-                for each in self.rows
-            ],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [dict(row) for row in self.to_dict()["rows"]]
 
     def __iter__(self) -> Iterator[TunerRow]:
         return iter(self.rows)

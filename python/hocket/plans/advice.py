@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket._core import multirail
-from hocket._results import TableResult
+from hocket._results import Result, TableResult, name_of, said
 from hocket.errors import InfeasibleError
 from hocket.plans.schedule import check_rails
 from hocket.topology.sources import TopologyLike, as_topology
-
-if TYPE_CHECKING:
-    from hocket.plans.data import AdviceData
 
 _EQUAL = 0.01
 MAX_DIMENSIONS = 6
@@ -22,22 +18,22 @@ MAX_DIMENSIONS = 6
 
 
 @dataclass(frozen=True)
-class DimensionAdvice:
+class DimensionAdvice(Result):
     """One dimension of more than one NPU."""
 
     number: int
     """Its place among the topology's dimensions, from 1."""
     kind: str
     size: int
-    bandwidth: int
+    bandwidth: int = field(metadata=said("bandwidth_bytes_per_s"))
     """What one NPU can send over it [bytes/s]."""
     busy_fixed: float
     """Share of the time that it is busy in the fixed order of hierarchical, 0 to 1."""
     busy_best: float
     """Share of the time that it is busy in the best mix of orders."""
-    suits_best: float
+    suits_best: float = field(metadata=said("suits_best_bytes_per_s"))
     """Its part of the same total bandwidth that keeps all dimensions busy in that mix [bytes/s]."""
-    suits_fixed: float
+    suits_fixed: float = field(metadata=said("suits_fixed_bytes_per_s"))
     """Its part of the same total bandwidth that keeps all busy in the fixed order [bytes/s]."""
 
 
@@ -45,7 +41,9 @@ class DimensionAdvice:
 class Advice(TableResult):
     """What the dimensions' bandwidths are worth to an all-reduce, latencies left out."""
 
-    topology: _core.Topology
+    _table = "dimensions"
+
+    topology: _core.Topology = field(metadata=said(of=name_of))
     dimensions: list[DimensionAdvice]
     utilization_fixed: float
     """Of all bandwidth, in the fixed order."""
@@ -57,33 +55,6 @@ class Advice(TableResult):
     """For each pair of dimensions: just enough, over- or under-provisioned."""
     verdict: str
     """What to do, in a sentence."""
-
-    def to_dict(self) -> AdviceData:
-        """Give it as values of JSON."""
-        return {
-            "topology": self.topology.name,
-            "utilization_fixed": self.utilization_fixed,
-            "utilization_best": self.utilization_best,
-            "limiting": self.limiting,
-            "dimensions": [
-                {
-                    "number": each.number,
-                    "kind": each.kind,
-                    "size": each.size,
-                    "bandwidth_bytes_per_s": each.bandwidth,
-                    "busy_fixed": each.busy_fixed,
-                    "busy_best": each.busy_best,
-                    "suits_best_bytes_per_s": each.suits_best,
-                    "suits_fixed_bytes_per_s": each.suits_fixed,
-                }
-                for each in self.dimensions
-            ],
-            "pairs": self.pairs,
-            "verdict": self.verdict,
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [dict(each) for each in self.to_dict()["dimensions"]]
 
 
 def advise_dimensions(topology: TopologyLike) -> Advice:

@@ -6,16 +6,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from hocket import _core
+from hocket._results import figure
 from hocket.collectives.bins import to_bins
 from hocket.collectives.outcome import Outcome
 from hocket.collectives.timing import Latency, Switching
+from hocket.plans.schedule import Schedule
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from hocket.plans.data import DimensionRunData
-    from hocket.plans.schedule import Schedule
 
 
 class DimensionRun(Outcome):
@@ -49,6 +48,17 @@ class DimensionRun(Outcome):
         return cast(Switching, self.core.switching)
 
     @property
+    def fidelity(self) -> str:
+        """How finely it was simulated."""
+        return "dimension"
+
+    @property
+    @figure(inline=Schedule)
+    def _schedule(self) -> Schedule:
+        return self.schedule
+
+    @property
+    @figure("latency_model", column=False)
     def latency(self) -> Latency:
         """What the latency of steps did to the next message."""
         return cast(Latency, self.core.latency)
@@ -105,14 +115,6 @@ class DimensionRun(Outcome):
         """
         number, length = to_bins(self.time_ps, len(self.dimensions), bins, period)
         return self.core.activity(number, length)
-
-    def to_dict(self) -> DimensionRunData:
-        """Give it as values of JSON."""
-        return {
-            **self.schedule.to_dict(),
-            **self._outcome_dict("dimension"),
-            "latency_model": self.latency,
-        }
 
     def __repr__(self) -> str:
         return f"<DimensionRun of {self.schedule!r}: {self.time * 1e6:.3f} us>"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from hocket import _core
 from hocket._checks import instance_of, list_of
 from hocket._memory import checked_limit
-from hocket._results import Result
+from hocket._results import Result, figure
 from hocket.collectives.collective import Progress
-from hocket.collectives.outcome import collective_dict
+from hocket.collectives.outcome import OnCollective
 from hocket.errors import SpecError
 from hocket.plans.algorithms import is_synthesized
 from hocket.plans.schedule import Schedule, schedule_collective
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow
     from numpy.typing import NDArray
-
-    from hocket.plans.data import PlanData
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,16 @@ class Transfers:
         return len(self.chunk)
 
 
-class Plan(Result):
+@dataclass(frozen=True)
+class _Made(Result):
+    """How a plan was made, where it is known."""
+
+    synthesis: Synthesis | None
+    trees: Trees | None
+    selection: Selection | None
+
+
+class Plan(OnCollective):
     """The transfers that implement one collective on one topology.
 
     Made by :func:`hocket.plan` or :meth:`Plan.load`. Immutable.
@@ -109,6 +116,12 @@ class Plan(Result):
         self.selection = selection
 
     @property
+    @figure(inline=_Made)
+    def _made(self) -> _Made:
+        return _Made(self.synthesis, self.trees, self.selection)
+
+    @property
+    @figure()
     def algorithm(self) -> str:
         """Name of the algorithm that made it."""
         return self.core.algorithm
@@ -124,16 +137,19 @@ class Plan(Result):
         return self.core.collective
 
     @property
+    @figure("chunk_count")
     def chunks(self) -> int:
         """How many chunks the data is cut into."""
         return self.core.chunks
 
     @property
+    @figure()
     def link_order(self) -> str:
         """In what order links are meant to serve its transfers: ready or plan."""
         return self.core.link_order
 
     @property
+    @figure()
     def routing(self) -> str:
         """How its transfers are spread over equal paths: balanced, ecmp:SEED, spray or single.
 
@@ -175,11 +191,13 @@ class Plan(Result):
         return self.core.nbytes
 
     @property
+    @figure("verified")
     def is_verified(self) -> bool:
         """Whether it has been proved right."""
         return self.core.is_verified
 
     @property
+    @figure("reproducible")
     def is_reproducible(self) -> bool | None:
         """Whether sums come out with the same bits in every timing, rounding included.
 
@@ -245,22 +263,6 @@ class Plan(Result):
 
         return load_plan(Path(path))
 
-    def to_dict(self) -> PlanData:
-        """Give what it is as values of JSON, without its transfers (see :meth:`to_frame`)."""
-        return {
-            **collective_dict(self.collective, self.topology),
-            "algorithm": self.algorithm,
-            "chunk_count": self.chunks,
-            "transfers": len(self),
-            "routing": self.routing,
-            "link_order": self.link_order,
-            "verified": self.is_verified,
-            "reproducible": self.is_reproducible,
-            "synthesis": None if self.synthesis is None else self.synthesis.to_dict(),
-            "trees": None if self.trees is None else self.trees.to_dict(),
-            "selection": None if self.selection is None else self.selection.to_dict(),
-        }
-
     def to_frame(self) -> pyarrow.Table:
         """Give the plan as an Arrow table, a transfer a row, for polars, pandas and DuckDB.
 
@@ -321,6 +323,7 @@ class Plan(Result):
             frame, topology, collective, name=name, chunks=chunks, link_order=link_order
         )
 
+    @figure("transfers")
     def __len__(self) -> int:
         return len(self.core)
 

@@ -12,18 +12,17 @@ from hocket._checks import check_function, instance_of
 from hocket._core import multirail
 from hocket._memory import memory_limit
 from hocket._options import seconds
-from hocket._results import TableResult
+from hocket._results import TableResult, figure
 from hocket.collectives.collective import Progress, check_chunks, collective_on
-from hocket.collectives.outcome import collective_dict
+from hocket.collectives.outcome import OnCollective
 from hocket.collectives.timing import Latency, Switching
 from hocket.errors import SpecError
 from hocket.plans.algorithms import PREFIX
-from hocket.plans.dimension_run import DimensionRun
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, parse_size, shown
 
 if TYPE_CHECKING:
-    from hocket.plans.data import ScheduleData
+    from hocket.plans.dimension_run import DimensionRun
 
 
 class Lane(NamedTuple):
@@ -40,7 +39,7 @@ class Lane(NamedTuple):
     """Dimensions in the order of the all-gather; empty for a reduce-scatter."""
 
 
-class Schedule(TableResult):
+class Schedule(OnCollective, TableResult):
     """Which way each chunk goes through the dimensions, and in what order each dimension serves them.
 
     Made by :func:`hocket.schedule` or :meth:`Schedule.load`. Immutable.
@@ -50,6 +49,7 @@ class Schedule(TableResult):
         self.core = core
 
     @property
+    @figure()
     def algorithm(self) -> str:
         """What made it."""
         return self.core.algorithm
@@ -65,11 +65,13 @@ class Schedule(TableResult):
         return self.core.collective
 
     @property
+    @figure()
     def policy(self) -> str:
         """Which of the operations that are ready a dimension begins: first-come or smallest-first."""
         return self.core.policy
 
     @property
+    @figure()
     def switching(self) -> Switching:
         """How switches pass messages on, for which it was made."""
         return cast(Switching, self.core.switching)
@@ -99,6 +101,8 @@ class Schedule(TableResult):
         SpecError
             If links have failed, or a switch has a limit of its own.
         """
+        from hocket.plans.dimension_run import DimensionRun
+
         check_rails(self.topology)
         return DimensionRun(self.core.simulate(switching=switching, latency=latency), self)
 
@@ -130,26 +134,6 @@ class Schedule(TableResult):
         from hocket.plans.schedule_file import load_schedule
 
         return load_schedule(name, topology, collective)
-
-    def to_dict(self) -> ScheduleData:
-        """Give what it is as values of JSON, without its chunks (see :meth:`to_frame`)."""
-        return {
-            **collective_dict(self.collective, self.topology),
-            "algorithm": self.algorithm,
-            "policy": self.policy,
-            "switching": self.switching,
-            "chunks": len(self),
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "bytes": lane.bytes,
-                "reduce_scatter": list(lane.reduce_scatter),
-                "all_gather": list(lane.all_gather),
-            }
-            for lane in self.lanes
-        ]
 
     @staticmethod
     def from_chunks(
@@ -214,6 +198,10 @@ class Schedule(TableResult):
             raise SpecError("chunks", f"a dimension is not a number ({error})") from None
         return Schedule(core)
 
+    def _rows(self) -> list[dict[str, Any]]:
+        return [each._asdict() for each in self.lanes]
+
+    @figure("chunks")
     def __len__(self) -> int:
         return len(self.core.lanes)
 

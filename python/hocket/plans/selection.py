@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from hocket import _core
-from hocket._results import Result
-
-if TYPE_CHECKING:
-    from hocket.plans.data import SelectionData
+from hocket._results import Result, figure
 
 Ended = Literal["bound", "close", "all", "stale", "time"]
 ENDS: dict[Ended, str] = {
@@ -76,39 +73,24 @@ class Selection(Result):
         return {name: time_ps * 1e-12 for name, time_ps in self.times_ps.items()}
 
     @property
+    @figure()
     def gap(self) -> float:
         """How much longer it takes than the bound: time / bound - 1, where 0 ps count as 1 ps."""
         return _core.gap(self.time_ps, self.bound_ps)
 
     @property
+    @figure()
     def runner_up(self) -> str | None:
         """The algorithm that came next; ``None`` where no other made a plan."""
         return next((name for name in self.times_ps if name != self.algorithm), None)
 
     @property
+    @figure()
     def lead(self) -> float | None:
         """How much longer the runner-up's plan takes, as a share of the time; ``None`` without one."""
         if self.runner_up is None:
             return None
         return _core.gap(self.times_ps[self.runner_up], self.time_ps)
-
-    def to_dict(self) -> SelectionData:
-        """Give it as values of JSON."""
-        return {
-            "algorithm": self.algorithm,
-            "chunks": self.chunks,
-            "seed": self.seed,
-            "time_ps": self.time_ps,
-            "bound_ps": self.bound_ps,
-            "gap": self.gap,
-            "runner_up": self.runner_up,
-            "lead": self.lead,
-            "times_ps": self.times_ps,
-            "plans": self.plans,
-            "left_out": self.left_out,
-            "ended": self.ended,
-            "cached": self.cached,
-        }
 
     def __str__(self) -> str:
         made = len(self.times_ps)

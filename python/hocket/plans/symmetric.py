@@ -11,10 +11,10 @@ from hocket._core.symmetry import SymmetricPlan as CorePlan
 from hocket._core.symmetry import plan_symmetric as core_plan
 from hocket._memory import checked_limit
 from hocket._options import check_keywords, names_of, options_of
-from hocket._results import Result
+from hocket._results import HIDDEN, figure, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of
-from hocket.collectives.outcome import collective_dict
+from hocket.collectives.outcome import OnCollective
 from hocket.plans.algorithms import check_options
 from hocket.plans.plan import Plan
 from hocket.plans.synthesis import PlanOptions
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hocket.collectives.collective import CollectiveKeywords
-    from hocket.plans.data import SymmetricData
     from hocket.plans.synthesis.options import PlanKeywords
 
     class Keywords(CollectiveKeywords, PlanKeywords, total=False):
@@ -39,8 +38,12 @@ _BOUND_IN_FULL = 2048
 """NPUs up to which a bound looks at all cuts and pairs."""
 
 
+def _transfers(plan: Plan) -> int:
+    return len(plan)
+
+
 @dataclass(frozen=True)
-class SymmetricPlan(Result):
+class SymmetricPlan(OnCollective):
     """A plan of one NPU's block, proved, and the group that shifts it to the blocks of all others.
 
     All shifts together are the plan of the collective. The proof of one block and the check of the group
@@ -74,12 +77,12 @@ class SymmetricPlan(Result):
     orbits: int
     time_ps: int
     bound_ps: int
-    witness: str
+    witness: str = field(metadata=said("bound_witness"))
     pieces: int
     packings: tuple[Packing, ...]
-    block: Plan
+    block: Plan = field(metadata=said("kept_transfers", of=_transfers))
     transfers: int
-    collective: _core.Collective
+    collective: _core.Collective = field(metadata=HIDDEN)
     _core_plan: CorePlan = field(repr=False)
 
     @property
@@ -98,6 +101,18 @@ class SymmetricPlan(Result):
         return _core.gap(self.time_ps, self.bound_ps)
 
     @property
+    @figure()
+    def algorithm(self) -> str:
+        """What made it."""
+        return self.block.algorithm
+
+    @property
+    @figure()
+    def verified(self) -> bool:
+        """Whether it is proved right."""
+        return True
+
+    @property
     def topology(self) -> _core.Topology:
         """The network it was made for."""
         return self.block.topology
@@ -112,23 +127,6 @@ class SymmetricPlan(Result):
         """
         trees = Trees(self.time_ps, self.pieces, self.packings)
         return Plan(self._core_plan.expand(checked_limit(memory_limit)), trees=trees)
-
-    def to_dict(self) -> SymmetricData:
-        """Give it as values of JSON."""
-        return {
-            **collective_dict(self.collective, self.topology),
-            "algorithm": self.block.algorithm,
-            "group": list(self.group),
-            "orbits": self.orbits,
-            "transfers": self.transfers,
-            "kept_transfers": len(self.block),
-            "pieces": self.pieces,
-            "packings": [packing.to_dict() for packing in self.packings],
-            "verified": True,
-            "time_ps": self.time_ps,
-            "bound_ps": self.bound_ps,
-            "bound_witness": self.witness,
-        }
 
 
 def plan_symmetric(

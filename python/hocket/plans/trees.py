@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from hocket import _core
 from hocket._core.packing import Packing as CorePacking
 from hocket._core.packing import plan_trees
-from hocket._results import Result
+from hocket._results import Result, said
 from hocket.collectives.collective import Progress
 from hocket.plans.synthesis.options import PlanOptions
-
-if TYPE_CHECKING:
-    from hocket.plans.data import PackingData, TreesData
 
 
 @dataclass(frozen=True)
@@ -43,25 +39,11 @@ class Packing(Result):
     trees: int
     trees_a_root: int
     height: int
-    bandwidth: int
+    bandwidth: int = field(metadata=said("bandwidth_bytes_per_s"))
     weight: int
     reached: float
     parts: tuple[tuple[str, ...], ...]
     certificate: str
-
-    def to_dict(self) -> PackingData:
-        """Give it as values of JSON."""
-        return {
-            "carries": self.carries,
-            "trees": self.trees,
-            "trees_a_root": self.trees_a_root,
-            "height": self.height,
-            "bandwidth_bytes_per_s": self.bandwidth,
-            "weight": self.weight,
-            "reached": self.reached,
-            "parts": [list(part) for part in self.parts],
-            "certificate": self.certificate,
-        }
 
     def __str__(self) -> str:
         return self.certificate
@@ -90,14 +72,6 @@ class Trees(Result):
     def time(self) -> float:
         """When the plan ends at link fidelity [s]."""
         return self.time_ps * 1e-12
-
-    def to_dict(self) -> TreesData:
-        """Give it as values of JSON."""
-        return {
-            "time_ps": self.time_ps,
-            "pieces": self.pieces,
-            "packings": [packing.to_dict() for packing in self.packings],
-        }
 
 
 def pack_trees(

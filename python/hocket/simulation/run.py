@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast, overload
 from hocket import _core
 from hocket._checks import check_function, path_of, truth
 from hocket._memory import memory_limit
+from hocket._results import Column, Result, figure, said
 from hocket.collectives.bins import MAX_CELLS, to_bins
 from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import Outcome
@@ -35,9 +37,45 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-    from hocket.simulation.data import PacketsData, RunData, RunFigures
     from hocket.simulation.options import FidelityKeywords
     from hocket.simulation.structures import Structure
+
+
+@dataclass(frozen=True)
+class BusiestLink(Result):
+    """The link that is occupied longest."""
+
+    src: str
+    dst: str
+    busy_share: float = field(metadata=said(column=Column("busy", leaves=6, decimals=0)))
+
+    def __str__(self) -> str:
+        return f"{self.src}→{self.dst}"
+
+
+@dataclass(frozen=True)
+class EqualLinks(Result):
+    """Links among which equal paths differ, and how many of them carried nothing."""
+
+    links: int
+    idle: int
+
+
+@dataclass(frozen=True)
+class Packets(Result):
+    """Options of packet fidelity."""
+
+    packet_bytes: int
+    flit_bytes: int
+    header_flits: int
+    virtual_channels: int
+    buffer_flits: int
+    cycle_ps: int
+    reduction_rate: int | None
+
+
+def _equal(found: tuple[int, int]) -> EqualLinks:
+    return EqualLinks(*found)
 
 
 class Run(Outcome):
@@ -65,6 +103,11 @@ class Run(Outcome):
         return cast(Fidelity, self.core.fidelity)
 
     @property
+    @figure(inline=Plan)
+    def _plan(self) -> Plan:
+        return self.plan
+
+    @property
     def cycle_ps(self) -> int | None:
         """A cycle of the routers' clock [ps]; ``None`` but at packet fidelity."""
         return self.core.cycle_ps
@@ -76,6 +119,7 @@ class Run(Outcome):
         return _core.bound(self.topology, self.collective, self.fidelity, int(packets.flit))
 
     @property
+    @figure()
     def order(self) -> LinkOrder | None:
         """In what order links served; ``None`` at flow fidelity, where they serve all at once."""
         return cast(LinkOrder | None, self.core.order)
@@ -110,19 +154,40 @@ class Run(Outcome):
         return self._report.utilization
 
     @property
+    @figure("busiest_link", parts=BusiestLink, column=Column("busiest link", leaves=5))
+    def _busiest(self) -> BusiestLink | None:
+        return None if self.busiest_link is None else BusiestLink(*self.busiest_link)
+
+    @property
     def busiest_link(self) -> tuple[str, str, float] | None:
         """Source and destination of the link occupied longest, and for what share of the time."""
         return self._report.busiest_link
 
     @property
+    @figure(column=Column("max load", leaves=7))
     def max_link_bytes(self) -> int:
         """Most bytes that crossed one link."""
         return self._report.max_link_bytes
 
     @cached_property
+    @figure(of=_equal)
     def equal_links(self) -> tuple[int, int]:
         """Links among which equal paths differ, and how many of them carried nothing."""
         return _core.equal_links(self.core)
+
+    @property
+    @figure(column=False)
+    def latency_model(self) -> str:
+        """What the latency of a link does to what follows: overlapped or occupying."""
+        return self.options.latency if isinstance(self.options, LinkOptions) else "overlapped"
+
+    @property
+    @figure()
+    def packets(self) -> Packets | None:
+        """The options of packet fidelity."""
+        if not isinstance(self.options, PacketOptions) or self.cycle_ps is None:
+            return None
+        return Packets(**{**self.options.to_core(), "cycle_ps": self.cycle_ps})  # type: ignore[arg-type]
 
     @property
     def start_ps(self) -> NDArray[np.uint64]:
@@ -260,30 +325,6 @@ class Run(Outcome):
         from hocket.simulation.timeline import write_timeline
 
         write_timeline(Path(path), self)
-
-    def to_dict(self) -> RunData:
-        """Give what it came to as values of JSON."""
-        return {**self.plan.to_dict(), **self.figures()}
-
-    def figures(self) -> RunFigures:
-        """Give what it came to, without what the plan is."""
-        busiest, (links, idle) = self.busiest_link, self.equal_links
-        options = self.options
-        packets: PacketsData | None = None
-        if isinstance(options, PacketOptions) and self.cycle_ps is not None:
-            core = options.to_core()
-            packets = cast("PacketsData", {**core, "cycle_ps": self.cycle_ps})
-        return {
-            **self._outcome_dict(self.fidelity),
-            "busiest_link": None
-            if busiest is None
-            else {"src": busiest[0], "dst": busiest[1], "busy_share": busiest[2]},
-            "max_link_bytes": self.max_link_bytes,
-            "order": self.order,
-            "latency_model": options.latency if isinstance(options, LinkOptions) else "overlapped",
-            "packets": packets,
-            "equal_links": {"links": links, "idle": idle},
-        }
 
     def __repr__(self) -> str:
         return f"<Run of {self.plan!r}: {self.time * 1e6:.3f} us>"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from hocket import _core
 from hocket._checks import one_of
+from hocket._results import Field, Result, fields_of
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.options import TransferOptions, fidelity_options
-from hocket.simulation.run import simulate
+from hocket.simulation.run import Run, simulate
 from hocket.sweeps.keys import (
     DELAY,
     FAILED,
@@ -36,9 +37,6 @@ from hocket.sweeps.keys import (
     words,
 )
 from hocket.sweeps.tools import Tools
-
-if TYPE_CHECKING:
-    from hocket.simulation.run import Run
 
 __all__ = ["NAMES", "SweptCommand", "command_named"]
 
@@ -78,15 +76,21 @@ _PLAN_COLUMNS: dict[str, Column] = {
     "transfers": "whole",
     "verified": "truth",
 }
-_RUN_COLUMNS: dict[str, Column] = {
-    "time_ps": "whole",
-    "algbw_bytes_per_s": "number",
-    "busbw_bytes_per_s": "number",
-    "bound_ps": "whole",
-    "gap": "number",
-    "utilization": "number",
-    "max_link_bytes": "whole",
-}
+
+
+def _run_fields() -> list[Field]:
+    """Return what a row has of a run."""
+    return [each for each in fields_of(Run) if each.path[0] != "_plan" and each.is_column]
+
+
+def _columns(fields: Iterable[Field]) -> dict[str, Column]:
+    return {each.key: cast("Column", each.kind) for each in fields}
+
+
+def _row(result: Result, fields: Iterable[Field]) -> Row:
+    seen: dict[tuple[str, ...], Any] = {(): result}
+    return {each.key: each.value(seen) for each in fields}
+
 
 _SIMULATED = {
     "order": "order",
@@ -169,18 +173,6 @@ def _of_plan(plan: Plan, slices: int | None) -> Row:
     }
 
 
-def _of_run(run: Run) -> Row:
-    return {
-        "time_ps": run.time_ps,
-        "algbw_bytes_per_s": run.algbw,
-        "busbw_bytes_per_s": run.busbw,
-        "bound_ps": run.lower_bound.time_ps,
-        "gap": run.gap,
-        "utilization": run.utilization,
-        "max_link_bytes": run.max_link_bytes,
-    }
-
-
 def _plan(point: Point, tools: Tools) -> list[Row]:
     plan, slices = _planned(point, tools)
     bound = _core.bound(plan.topology, plan.collective).time_ps
@@ -199,7 +191,7 @@ def _simulate(point: Point, tools: Tools) -> list[Row]:
     fidelity = _transfers(point)
     plan, slices = _planned(point, tools)
     run = simulate(plan, fidelity=fidelity)
-    return [{**_of_network(point, tools), **_of_plan(plan, slices), **_of_run(run)}]
+    return [{**_of_network(point, tools), **_of_plan(plan, slices), **_row(run, _run_fields())}]
 
 
 def _compare(point: Point, tools: Tools) -> list[Row]:
@@ -220,7 +212,7 @@ def _compare(point: Point, tools: Tools) -> list[Row]:
             "rank": rank,
             **_of_plan(entry.plan, entry.chunks),
             "planned_by": entry.algorithm,
-            **_of_run(entry.run),
+            **_row(entry.run, _run_fields()),
         }
         for rank, entry in enumerate(found, 1)
     ]
@@ -457,7 +449,7 @@ def _make(name: str) -> SweptCommand:
     if name in ("simulate", "compare"):
         keys = {**plain, **_simulation()}
         rank: dict[str, Column] = {"rank": "whole"} if name == "compare" else {}
-        columns = {**_NETWORK_COLUMNS, **rank, **_PLAN_COLUMNS, **_RUN_COLUMNS}
+        columns = {**_NETWORK_COLUMNS, **rank, **_PLAN_COLUMNS, **_columns(_run_fields())}
         run = _simulate if name == "simulate" else _compare
         return SweptCommand(name, keys, ("topology",), columns, run)
     if name == "train":

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from hocket import _core
 from hocket._checks import check_function, instance_of
 from hocket._core import synthesis as core
 from hocket._memory import checked_limit
-from hocket._results import Result
+from hocket._results import Result, picoseconds, said
 from hocket.collectives.collective import Progress, check_chunks
 from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError
 from hocket.plans.synthesis.options import PlanOptions
-
-if TYPE_CHECKING:
-    from hocket.plans.synthesis.data import TimetableData
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class CompactTimetable(Result):
     sends: int
     end_ps: int
     least_ps: int
-    seconds: float
+    seconds: float = field(metadata=said("elapsed_ps", of=picoseconds))
 
     @property
     def end(self) -> float:
@@ -51,16 +47,6 @@ class CompactTimetable(Result):
     def least(self) -> float:
         """The lower bound on the end of any timetable of these chunks [s]."""
         return self.least_ps * 1e-12
-
-    def to_dict(self) -> TimetableData:
-        """Give it as values of JSON."""
-        return {
-            "slots": self.slots,
-            "sends": self.sends,
-            "end_ps": self.end_ps,
-            "least_ps": self.least_ps,
-            "elapsed_ps": round(self.seconds * 1e12),
-        }
 
 
 def timetable(

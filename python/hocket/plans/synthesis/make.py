@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 from hocket import _core
 from hocket._core import synthesis as core
-from hocket._results import Result
+from hocket._results import Result, figure, picoseconds, said
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError
 from hocket.plans.synthesis.options import ROUNDING, PlanOptions
-
-if TYPE_CHECKING:
-    from hocket.plans.synthesis.data import SynthesisData
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class Synthesis(Result):
     slot_ps: int | None
     unwind: str
     seed: int
-    seconds: float
+    seconds: float = field(metadata=said("elapsed_ps", of=picoseconds))
 
     @property
     def time(self) -> float:
@@ -78,26 +74,10 @@ class Synthesis(Result):
         return None if self.slot_ps is None else self.slot_ps * 1e-12
 
     @property
+    @figure()
     def gap(self) -> float:
         """How much longer than the least: time / least - 1, where 0 ps count as 1 ps."""
         return _core.gap(self.time_ps, self.least_ps)
-
-    def to_dict(self) -> SynthesisData:
-        """Give it as values of JSON."""
-        return {
-            "method": self.method,
-            "status": self.status,
-            "time_ps": self.time_ps,
-            "simulated": self.simulated,
-            "least_ps": self.least_ps,
-            "gap": self.gap,
-            "slots": self.slots,
-            "least_slots": self.least_slots,
-            "slot_ps": self.slot_ps,
-            "unwind": self.unwind,
-            "seed": self.seed,
-            "elapsed_ps": round(self.seconds * 1e12),
-        }
 
 
 def too_late(algorithm: str, options: PlanOptions) -> InfeasibleError:

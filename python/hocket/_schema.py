@@ -1,0 +1,97 @@
+"""The types of what results say, for JSON Schemas; read from the declarations, only where one is made."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from contextlib import suppress
+from functools import cache
+from itertools import pairwise
+from types import ModuleType
+from typing import Annotated, Any, Union, get_type_hints
+
+from pydantic import Field as Described
+from typing_extensions import TypedDict
+
+from hocket._results import Field, Result, fields_of
+
+_TYPED: dict[type, Any] = {}
+
+
+def typed(kind: type[Result]) -> Any:
+    """Return a class of results as a typed dictionary, which Pydantic knows."""
+    if kind not in _TYPED:
+        _TYPED[kind] = _typed(kind)
+    return _TYPED[kind]
+
+
+def _typed(kind: type[Result]) -> Any:
+    keys = {each.key: _type(each) for each in fields_of(kind)}
+    if kind.to_dict is not Result.to_dict:  # one that says it by itself
+        return _hints(kind.to_dict, kind)["return"]
+    made: Any = TypedDict(kind.__name__, keys)  # type: ignore[misc]
+    made.__module__ = kind.__module__
+    made.__doc__ = _first(kind.__doc__)
+    return made
+
+
+def also(kind: Any, more: type, /) -> Any:
+    """Return what a command prints: a result, and the keys of a typed dictionary."""
+    result = typed(kind) if isinstance(kind, type) and issubclass(kind, Result) else kind
+    keys = {**_keys(result), **_keys(more)}
+    made: Any = TypedDict(f"{kind.__name__}And{more.__name__}", keys)  # type: ignore[misc]
+    made.__doc__ = more.__doc__
+    return made
+
+
+def _keys(kind: Any) -> dict[str, Any]:
+    """Return the keys of a typed dictionary, with their types."""
+    return get_type_hints(kind, _names(inspect.getmodule(kind)), include_extras=True)
+
+
+def _type(each: Field) -> Any:
+    name, owner = each.path[-1], each.owner
+    own = each.function.__annotations__["return"] if each.function else owner.__annotations__[name]
+    found = eval(own, _names(inspect.getmodule(owner))) if each.said.of is None else None
+    if each.said.of is not None:
+        found = _hints(each.said.of)["return"]
+        found = Union[found, None] if own.endswith("| None") else found  # noqa: UP007
+    doc = _first(each.function.__doc__) if each.function else _attributes(owner).get(name)
+    return Annotated[found, Described(description=doc)] if doc else found
+
+
+def _hints(function: Any, owner: Any = None) -> dict[str, Any]:
+    return get_type_hints(function, _names(inspect.getmodule(owner or function)))
+
+
+@cache
+def _names(module: ModuleType) -> dict[str, Any]:
+    """Return the names of a module, and those that it imports for types alone."""
+    names = dict(vars(module))
+    for each in ast.parse(inspect.getsource(module)).body:
+        if isinstance(each, ast.If) and ast.unparse(each.test) == "TYPE_CHECKING":
+            for inner in each.body:
+                with suppress(ImportError):  # of what is there for types alone itself
+                    if isinstance(inner, ast.Import | ast.ImportFrom):
+                        exec(compile(ast.Module([inner], []), module.__name__, "exec"), names)
+    return names
+
+
+@cache
+def _attributes(owner: type) -> dict[str, str]:
+    """Return what a class says of its fields: below each, or among its ``Attributes``."""
+    section = re.split(r"\n\s*Attributes\n\s*-+\n", inspect.getdoc(owner) or "")[1:]
+    entries = re.findall(r"(?m)^(\w[\w, ]*)\n((?:(?:    .*)?\n?)+)", section[0] if section else "")
+    found = {name: _first(text) for names, text in entries for name in names.split(", ")}
+    body = ast.parse(inspect.cleandoc(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
+    for each, below in pairwise(body):
+        is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if is_text and isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            found[each.target.id] = _first(below.value.value)
+    return found
+
+
+def _first(text: str | None) -> str:
+    """Return the first paragraph of a documentation, as one line."""
+    return " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split())
