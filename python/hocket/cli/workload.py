@@ -311,7 +311,7 @@ def _amount(*passes: Work) -> str:
 
 
 def _number(units: Units, *passes: Work) -> Cell:
-    """Return operations or times as a number, in a column of them; else, or where both are there, as text."""
+    """Return operations or times as a number in their column; if both occur, or elsewhere, as text."""
     is_time = {work.time_ps is not None for work in passes}
     if is_time == {units is TIMES}:
         return sum(work.time_ps or 0 if units is TIMES else work.flops for work in passes)
