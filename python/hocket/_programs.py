@@ -1,4 +1,4 @@
-"""Where hocket's own programs are, which are not written in Python."""
+"""The places of hocket's own programs, which are not written in Python."""
 
 from __future__ import annotations
 

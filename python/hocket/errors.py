@@ -85,7 +85,7 @@ class SpecError(Error, ValueError):
 
 
 class InfeasibleError(Error):
-    """What was asked for cannot be done here."""
+    """The request cannot be done here."""
 
 
 class VerificationError(Error):

@@ -87,7 +87,7 @@ _TIMES = {
 
 @dataclass(frozen=True)
 class _Kind:
-    """What is measured: its units, how it is written, and which unit a number has."""
+    """A quantity: its units, how it is written, and the unit of a number."""
 
     name: str
     units: dict[str, Fraction]

@@ -39,7 +39,7 @@ class Exported:
 
     @property
     def call(self) -> str:
-        """What ASTRA-sim is told that the collective is."""
+        """The collective as ASTRA-sim knows it."""
     @property
     def ranks(self) -> int: ...
     @property

@@ -17,7 +17,7 @@ _Witness: TypeAlias = tuple[int, bool, str, int | None, int, int, int, int]
 
 @final
 class Pattern:
-    """What every group of a job does in a communication phase: a plan among ranks 0, 1, ..."""
+    """The plan of every group of a job in a communication phase, for ranks 0, 1, ..."""
 
     def __new__(cls, plan: Plan, lock_step: bool) -> Pattern: ...
     @property
@@ -61,7 +61,7 @@ class Outcome(_Immutable):
         """
     @property
     def routing_seconds(self) -> tuple[list[float], list[float]]:
-        """What each call of the router took: those waited for, and those ahead of time."""
+        """The time of each call of the router: those waited for, and those ahead of time."""
     @property
     def computed_ahead(self) -> int: ...
     @property

@@ -36,7 +36,7 @@ class Finding:
 
 @final
 class Checked:
-    """What a file is, and what is wrong with it; sizes in bytes."""
+    """The kind of a file and its faults; sizes in bytes."""
 
     @property
     def name(self) -> str: ...
@@ -138,7 +138,7 @@ def check_mscclpp(
     """
 
 def check_nccl_graph(text: str) -> tuple[list[Finding], list[str]]:
-    """Judge a file of NCCL's graphs: what keeps no rule of NCCL's, and what is to be known though it does.
+    """Check a file of NCCL's graphs: broken rules of NCCL's, and notes.
 
     Raises
     ------

@@ -16,7 +16,7 @@ _U64: TypeAlias = npt.NDArray[np.uint64]
 
 @final
 class Shape(_Immutable):
-    """What a collective or message has each of its actors do, for the actor's servers 0, 1, ..."""
+    """The work of each actor of a collective or message, for the actor's servers 0, 1, ..."""
 
     @staticmethod
     def of_schedule(schedule: Schedule, first: Sequence[int]) -> Shape:
@@ -36,7 +36,7 @@ class Shape(_Immutable):
 
     @staticmethod
     def timed(time_ps: int, server: int) -> Shape:
-        """What takes a time that is known."""
+        """A step whose time is known."""
 
     @property
     def lone_ps(self) -> int:

@@ -1,4 +1,4 @@
-"""What a kernel takes whose thread blocks run their steps in order, round after round."""
+"""The time of a kernel whose thread blocks run their steps in order, round after round."""
 
 from collections.abc import Sequence
 from typing import TypeAlias

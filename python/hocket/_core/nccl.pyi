@@ -41,7 +41,7 @@ class System:
 
     @property
     def processor(self) -> Literal["intel", "amd", "other", "mixed"] | None:
-        """Whose processors it has, as NCCL's model tells them apart; ``None`` where nothing says it."""
+        """The make of its processors, as NCCL's model distinguishes them, or ``None`` if unknown."""
 
     @property
     def sums(self) -> bool:
@@ -77,7 +77,7 @@ class Network:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know, a sentence each."""
+        """Notes for the reader, one sentence each."""
 
 def join(systems: Sequence[System]) -> Network:
     """Join machines by one switch at which every NIC has its full rate."""
@@ -126,7 +126,7 @@ class Graph:
 
     @property
     def latency_inter(self) -> float:
-        """What the network adds to latencies [us]."""
+        """Time that the network adds to latencies [us]."""
 
     @property
     def type_intra(self) -> str:

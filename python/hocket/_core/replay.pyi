@@ -21,7 +21,7 @@ class Replay(_Immutable):
 
     @property
     def station(self) -> npt.NDArray[np.uint32]:
-        """Of each rank, the first rank that takes part in the same calls."""
+        """For each rank, the first rank that takes part in the same calls."""
 
     @property
     def engine(self) -> npt.NDArray[np.uint8]:
@@ -29,7 +29,7 @@ class Replay(_Immutable):
 
     @property
     def calls_what(self) -> npt.NDArray[np.uint32]:
-        """Of each call, its place among the collectives or, after them, the messages."""
+        """For each call, its index among the collectives or, after them, the messages."""
 
     @property
     def calls_first(self) -> npt.NDArray[np.uint32]:
@@ -41,7 +41,7 @@ class Replay(_Immutable):
 
     @property
     def collective_kind(self) -> npt.NDArray[np.uint8]:
-        """Of each distinct collective what it does, numbered as ``hocket.traces.CALLS``."""
+        """The operation of each distinct collective, numbered as ``hocket.traces.CALLS``."""
 
     @property
     def collective_group(self) -> npt.NDArray[np.uint32]:
@@ -53,7 +53,7 @@ class Replay(_Immutable):
 
     @property
     def message_source(self) -> npt.NDArray[np.uint32]:
-        """Of each distinct message, the rank that sends."""
+        """The sender of each distinct message."""
 
     @property
     def message_target(self) -> npt.NDArray[np.uint32]:

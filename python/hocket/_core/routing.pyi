@@ -61,11 +61,11 @@ class Assignment(_Immutable):
     def max_link_load(self) -> int: ...
     @property
     def bound(self) -> tuple[int, int | None, str]:
-        """What no assignment beats, the ToR that forces it, and how."""
+        """A load that no assignment beats, the ToR that forces it, and how."""
 
 @final
 class Sprayed(_Immutable):
-    """What links carry of flows that are spread over all their choices."""
+    """Loads of links if flows are split evenly over all their choices."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -79,7 +79,7 @@ class Sprayed(_Immutable):
     def max_link_load(self) -> float: ...
     @property
     def bound(self) -> tuple[int, int | None, str]:
-        """What no assignment of whole flows beats, the ToR that forces it, and how."""
+        """A load that no assignment of whole flows beats, the ToR that forces it, and how."""
 
 def assign(
     fabric: Fabric,

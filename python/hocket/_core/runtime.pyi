@@ -12,7 +12,7 @@ __all__ = ["Group", "Pacer", "Program", "Store", "relay"]
 
 @final
 class Store:
-    """Where ranks meet, served by threads of this process until it is closed or forgotten.
+    """The store where ranks meet, served by threads of this process until it is closed or forgotten.
 
     Raises ``TransportError`` if the address is not of this host or in use, ``SpecError`` if it can be
     reached from other hosts and there is no secret.
@@ -47,7 +47,7 @@ def relay(
 
 @final
 class Program:
-    """What ranks run: a plan, proved first, with places instead of chunks.
+    """The program of ranks: a plan, proved first, with places instead of chunks.
 
     Raises ``VerificationError`` for a wrong plan, ``InfeasibleError`` for one that has no program.
     """

@@ -36,7 +36,7 @@ FIDELITY_NOTES = {"flow": ", as flows that share links", "packet": ", packet by 
 
 @dataclass(frozen=True)
 class Shown(Form):
-    """What is shown of a comparison."""
+    """Options for the output of a comparison."""
 
     plot: options.Plot = None
     why: Annotated[
@@ -109,7 +109,7 @@ def compare(
 def _data(
     comparisons: Sequence[Comparison],
 ) -> tuple[str, Callable[[], Mapping[str, Any]], Callable[[], Rows]]:
-    """Give them as data: the format and the document of JSON, and the rows of a table."""
+    """Return them as data: the format and the document of JSON, and the rows of a table."""
 
     def rows() -> Rows:
         return [
@@ -181,7 +181,7 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
 
 
 def print_refused(kind: str, refused: Sequence[Mapping[str, str]], *, why: bool) -> None:
-    """Say how many algorithms make no plan of a kind, and why where that was asked."""
+    """Return how many algorithms make no plan of a kind, and why where that was asked."""
     kinds = {each.name: each.kinds for each in known_algorithms()}
     left_out: dict[str, list[str]] = {}
     for reasons in refused:
@@ -200,7 +200,7 @@ def print_refused(kind: str, refused: Sequence[Mapping[str, str]], *, why: bool)
 
 
 def crossover(best: Sequence[tuple[int, str]]) -> str:
-    """Say which algorithm is the fastest at which sizes [bytes], from small ones to large ones."""
+    """Return which algorithm is the fastest at which sizes [bytes], from small ones to large ones."""
     runs: list[tuple[str, list[int]]] = []
     for size, name in sorted(best):
         if not runs or runs[-1][0] != name:
@@ -223,7 +223,7 @@ def crossover(best: Sequence[tuple[int, str]]) -> str:
 
 
 def _idle(comparison: Comparison) -> str:
-    """Say which algorithms leave links of equal paths idle."""
+    """Return which algorithms leave links of equal paths idle."""
     idle = [
         f"{entry.algorithm} {options.idle_links(entry.run)}"
         for entry in comparison

@@ -1,4 +1,4 @@
-"""What a shell completes: commands, options, and the values of those that are names of a closed list."""
+"""Completion in a shell: commands, options, and values from closed lists."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class CallsData(TypedDict):
 
 
 class TraceData(TypedDict):
-    """What is in a trace, over all ranks."""
+    """The contents of a trace, over all ranks."""
 
     ranks: int
     nodes: dict[str, int]
@@ -135,7 +135,7 @@ class TraceData(TypedDict):
 
 
 class RankData(TypedDict):
-    """Where the time of a rank went."""
+    """The use of a rank's time."""
 
     rank: int
     compute_ps: int
@@ -189,7 +189,7 @@ class WorkloadsData(TypedDict):
 
 
 class WorkData(TypedDict):
-    """What one pass of a layer takes for one sample."""
+    """The cost of one pass of a layer for one sample."""
 
     flops: int
     bytes: int

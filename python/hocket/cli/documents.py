@@ -93,7 +93,7 @@ class ComparisonsDocument(TypedDict):
 
 
 class FailureAdvicesDocument(TypedDict):
-    """What single failures cost, for each size."""
+    """The cost of single failures, for each size."""
 
     sizes: list[FailureAdvice]
 
@@ -184,7 +184,7 @@ DOCUMENTS: dict[str, Any] = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Give the JSON Schema of what commands print with ``--json``, those of other packages included."""
+    """Return the JSON Schema of what commands print with ``--json``, those of other packages included."""
     others = sorted(entry_points(group="hocket.documents"))
     documents = DOCUMENTS | {point.name: point.load() for point in others}
     adapters: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [

@@ -71,7 +71,7 @@ class Nodes(Network):
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be done, besides the kind of collective."""
+    """The collective, apart from its kind."""
 
     panel: ClassVar[str] = "Collective"
 
@@ -118,7 +118,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Tasks(Sizes):
-    """What is to be done at one size or at several, besides the kind of collective."""
+    """The collective at one size or several, apart from its kind."""
 
     npus: options.Npus = None
     root: options.Root = None
@@ -316,7 +316,7 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Output:
-    """What is shown besides the result."""
+    """Further output."""
 
     panel: ClassVar[str] = "Output"
 

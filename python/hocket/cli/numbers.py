@@ -28,7 +28,7 @@ _SPREAD = 10**5
 
 
 def in_one_unit(values: Sequence[float], units: Units) -> tuple[str, list[str]]:
-    """Give the unit that suits a column, and its numbers in that unit, with the same decimals.
+    """Return the unit that suits a column, and its numbers in that unit, with the same decimals.
 
     The least number has four digits, if three decimals are enough for that; what is too small for three
     decimals stands there as less than the least of them.
@@ -52,13 +52,13 @@ def in_one_unit(values: Sequence[float], units: Units) -> tuple[str, list[str]]:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Say how many times the least positive number the largest is."""
+    """Return the ratio of the largest number to the smallest positive one."""
     positive = [value for value in values if value > 0]
     return max(positive) / min(positive) if positive else 1.0
 
 
 def common(values: Sequence[float], units: Units, far: int = FAR) -> Units:
-    """Give the unit that suits the numbers of several columns; all units where they are too far apart."""
+    """Return the unit that suits the numbers of several columns; all units where they are too far apart."""
     suits, _ = in_one_unit(values, units)
     return units if spread(values) > far else tuple(each for each in units if each[0] == suits)
 

@@ -55,7 +55,7 @@ class Making(Search):
 
 @dataclass(frozen=True)
 class Shown:
-    """What is shown of the plan, and where it is kept."""
+    """Options for the output of the plan, and its file."""
 
     panel: ClassVar[str] = "Output"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Unplanned:
-    """What is done where there is no plan."""
+    """The collective, if there is no plan."""
 
     panel: ClassVar[str] = "Without a plan"
 
@@ -51,7 +51,7 @@ class Unplanned:
 
 @dataclass(frozen=True)
 class Calls:
-    """What calls are made."""
+    """The calls that are made."""
 
     panel: ClassVar[str] = "Calls"
 

@@ -31,7 +31,7 @@ KINDS = {
 
 
 def schema_text(kind: str = "topology") -> str:
-    """Give the schema of a kind of file as it is written."""
+    """Return the schema of a kind of file as it is written."""
     return json.dumps(KINDS[kind](), indent=2, ensure_ascii=False) + "\n"
 
 

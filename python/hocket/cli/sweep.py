@@ -27,7 +27,7 @@ _MOST_ERRORS = 5
 
 @dataclass(frozen=True)
 class Where(Form):
-    """Where results go, and how that is shown."""
+    """The files of results, and options for the output."""
 
     output: Annotated[
         str | None,

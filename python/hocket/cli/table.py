@@ -168,7 +168,7 @@ class Table:
             self.add_section()
 
     def lines(self, width: int | None = None) -> list[str]:
-        """Give its lines, the title and what is said below it included.
+        """Return its lines, the title and what is said below it included.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class Table:
         return [range(first, end) for first, end in zip([0, *ends], ends, strict=False)]
 
     def _fitted(self, width: int | None) -> tuple[list[_Column], list[int]]:
-        """Give the columns that stay, and how wide each is."""
+        """Return the columns that stay, and how wide each is."""
         columns = list(self._columns)
         widths = [column.natural() for column in columns]
         if width is None:
@@ -329,7 +329,7 @@ def _row(
     *,
     bottom: bool = False,
 ) -> list[str]:
-    """Give the lines of a row."""
+    """Return the lines of a row."""
     high = max((len(lines) for lines in cells), default=1)
     padded = [
         [""] * (high - len(lines)) + lines if bottom else lines + [""] * (high - len(lines))

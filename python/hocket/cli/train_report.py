@@ -1,4 +1,4 @@
-"""What ``hocket train`` prints: tables, and the same as JSON values."""
+"""The output of ``hocket train``: tables, and the same as JSON values."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ ComputeChoice: TypeAlias = Annotated[
 
 
 class Defaults(Strict):
-    """What all jobs share that do not say otherwise."""
+    """Defaults of all jobs."""
 
     model: Annotated[Words, _choice(tuple(MODELS))] | None = Field(
         default=None, description="Says parameters, tensor, pipeline and training_tokens."

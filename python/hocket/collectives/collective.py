@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypedDict
 
     class CollectiveKeywords(TypedDict, total=False):
-        """Of :func:`collective_on`, what a call that makes a collective may say by keyword."""
+        """Keywords of :func:`collective_on` in calls that make a collective."""
 
         npus: Sequence[int | str] | str | None
         root: int | str | None

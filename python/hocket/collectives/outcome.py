@@ -1,4 +1,4 @@
-"""What doing a collective came to, at whatever fidelity: time, rates, use of dimensions."""
+"""The outcome of a collective at any fidelity: time, rates, use of dimensions."""
 
 from __future__ import annotations
 

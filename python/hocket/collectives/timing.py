@@ -1,4 +1,4 @@
-"""What models of time leave to choose: how links serve, how devices pass messages on, what latency does."""
+"""Choices of the models of time: order of links, switching of devices, latency model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where another algorithm becomes the fastest, as sizes grow."""
+"""The sizes at which another algorithm becomes the fastest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SizeRow = tuple[str, int, float, float]
 
 
 class Crossover(NamedTuple):
-    """Where another algorithm becomes the fastest: the size [bytes] between two that were measured."""
+    """A size [bytes], between two measured ones, at which another algorithm becomes the fastest."""
 
     size: float
     before: str

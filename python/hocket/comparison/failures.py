@@ -1,4 +1,4 @@
-"""What every single failure of a network costs a collective."""
+"""The cost of every single failure of a network for a collective."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Ends: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Failure(Result):
-    """What fails, and what that costs.
+    """A failure and its cost.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class FailureAdvice(OnCollective, TableResult):
     failures: tuple[Failure, ...]
 
     def __repr__(self) -> str:
-        """Give one line: what, and the dearest failure."""
+        """Return one line: what, and the worst failure."""
         dearest = self.failures[0].names[0] if self.failures else "none"
         kinds, count = len(self.failures), sum(len(each.names) for each in self.failures)
         return (
@@ -181,7 +181,7 @@ def _after(
     *,
     always: bool,
 ) -> Comparison | str:
-    """Give the best after a failure, by an algorithm and its chunks or by others; or why none runs.
+    """Return the best after a failure, by an algorithm and its chunks or by others; or why none runs.
 
     The others are asked always, or only where that algorithm does not apply.
     """
@@ -215,7 +215,7 @@ def _failure(part: Part, names: tuple[str, ...], found: Comparison | str, whole_
 def alike_failures(
     network: _core.Topology, parts: Sequence[Part]
 ) -> list[tuple[Part, list[_Ends]]]:
-    """Give the kinds of failures, each with all that are of it, in the order of their first."""
+    """Return the kinds of failures, each with all that are of it, in the order of their first."""
     symmetry = Symmetry(network)
     names = network.device_names
     kinds: dict[tuple[Part, bytes], list[_Ends]] = {}
@@ -228,7 +228,7 @@ def alike_failures(
 def _failures(
     network: _core.Topology, parts: Sequence[Part]
 ) -> Iterator[tuple[Part, tuple[int, ...]]]:
-    """Give what may fail: a device, or both ends of a link."""
+    """Return what may fail: a device, or both ends of a link."""
     if "link" in parts:
         ends = zip(network.link_src.tolist(), network.link_dst.tolist(), strict=True)
         for a, b in dict.fromkeys((min(pair), max(pair)) for pair in ends):

@@ -1,4 +1,4 @@
-"""What a front of quickest plans consists of: measured sizes, ranges of them, and how it is found."""
+"""The parts of a size table: measured sizes, ranges of them, and how it is found."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class ParetoRange(Result):
     @property
     @figure()
     def chunks(self) -> int:
-        """With how many chunks."""
+        """The number of chunks."""
         return self.first.chunks
 
     @property

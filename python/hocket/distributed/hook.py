@@ -20,7 +20,7 @@ _NARROW = (torch.bfloat16, torch.float16)
 
 
 class Gradients:
-    """What averages gradients: the state of :func:`average_hook`.
+    """The averaging of gradients: the state of :func:`average_hook`.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Gradients:
 
     @property
     def communicator(self) -> Communicator:
-        """What calls are made on."""
+        """The group of a call."""
         return self._comm
 
     def average(self, tensor: torch.Tensor) -> "torch.futures.Future[torch.Tensor]":

@@ -8,7 +8,7 @@ import torch
 
 
 class Promise:
-    """What a call that goes on will come to.
+    """The future of a call that goes on.
 
     An exception that a future is given from Python is a value like any other to PyTorch's core, which goes
     on with it. One that leaves a callback is an error.

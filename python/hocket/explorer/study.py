@@ -1,4 +1,4 @@
-"""What a sweep came to as a page shows it: size against busbw for each network, and time against cost."""
+"""The results of a sweep for a page: busbw over size for each network, and time against cost."""
 
 from __future__ import annotations
 

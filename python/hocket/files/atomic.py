@@ -44,7 +44,7 @@ def check_target(path: Path) -> None:
 
 
 def _found(path: Path) -> tuple[bool, bool, Path]:
-    """Tell whether a path is a folder, whether it is neither that nor a file, and where it leads."""
+    """Return whether a path is a folder, whether it is neither that nor a file, and where it leads."""
     try:
         str(path).encode()
         return path.is_dir(), _is_special(path), _real(path)
@@ -59,12 +59,12 @@ def _found(path: Path) -> tuple[bool, bool, Path]:
 
 
 def _is_special(path: Path) -> bool:
-    """Tell whether it is there, but neither a file nor a folder: a device, a pipe."""
+    """Return whether it exists but is neither a file nor a folder: a device, a pipe."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _is_standard_output(path: Path) -> bool:
-    """Tell whether what is printed goes there too, and is not thrown away."""
+    """Return whether printed lines go there too, and are not thrown away."""
     try:
         there, printed, null = path.stat(), os.fstat(1), Path(os.devnull).stat()
     except OSError:

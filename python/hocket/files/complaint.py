@@ -1,4 +1,4 @@
-"""What is wrong with a value in a file, in plain words and with the remedy."""
+"""Faults of values in files, in plain words and with the remedy."""
 
 from __future__ import annotations
 

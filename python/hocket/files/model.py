@@ -1,4 +1,4 @@
-"""What the pydantic models of all files share: the source of their JSON Schemas."""
+"""The common base of the pydantic models of files: the source of their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Strict(BaseModel):
 
 
 class Source(Strict):
-    """Where the facts come from: a repository or a paper."""
+    """The source of the facts: a repository or a paper."""
 
     paper: Words | None = None
     repo: Words | None = None

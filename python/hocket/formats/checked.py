@@ -27,7 +27,7 @@ _HEAD = 1 << 16
 
 @dataclass(frozen=True)
 class CheckedFile(Result):
-    """What a file is, and what is wrong with it.
+    """The kind of a file and its faults.
 
     Attributes
     ----------

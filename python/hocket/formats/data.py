@@ -16,7 +16,7 @@ class FindingData(TypedDict):
 
 
 class CheckedProgramData(TypedDict):
-    """What a program is."""
+    """The description of a program."""
 
     name: str
     collective: str
@@ -41,7 +41,7 @@ class CheckedProgramData(TypedDict):
 
 
 class CheckedFileData(TypedDict):
-    """What a file is, and what is wrong with it."""
+    """The kind of a file and its faults."""
 
     file: str
     kind: str
@@ -59,7 +59,7 @@ class CheckedFileData(TypedDict):
 
 
 class ExportedProgramData(TypedDict):
-    """What a written program is."""
+    """The description of a written program."""
 
     chunks: int
     channels: int

@@ -45,7 +45,7 @@ def faults_of(findings: Sequence[Finding]) -> tuple[Fault, ...]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a file is, and what is wrong with it.
+    """The kind of a file and its faults.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ _DUMP = "give what NCCL wrote to NCCL_TOPO_DUMP_FILE: graphs name GPUs and NICs 
 def judge_graphs(
     text: str, path: Path, said: Mapping[str, Any], _progress: Progress | None
 ) -> Judgement:
-    """Judge a file of graphs as one for ``NCCL_GRAPH_FILE``."""
+    """Check a file of graphs as one for ``NCCL_GRAPH_FILE``."""
     findings, notes = check_nccl_graph(text)
     graphs = _core.nccl.parse_graphs(text.encode())
     faults = list(faults_of(findings))
@@ -122,7 +122,7 @@ def plan_graphs(
 def judge_table(
     text: str, _path: Path, _said: Mapping[str, Any], _progress: Progress | None
 ) -> Judgement:
-    """Judge a table for tuners as the example plugin of NCCL's repository reads it."""
+    """Check a table for tuners as the example plugin of NCCL's repository reads it."""
     rows, comments = _core.nccl.parse_tuner(text.encode())
     faults = []
     if not rows:
@@ -168,7 +168,7 @@ def _hidden(rows: Sequence[Any]) -> Iterator[tuple[int, int]]:
 def judge_machine(
     text: str, path: Path, _said: Mapping[str, Any], _progress: Progress | None
 ) -> Judgement:
-    """Judge the dump of a machine, or what nvidia-smi prints of one."""
+    """Check the dump of a machine, or the nvidia-smi output of one."""
     is_dump = text.lstrip("\ufeff \t\r\n").startswith("<")
     raw = text.encode()
     system = _core.nccl.System.parse(raw) if is_dump else _core.nccl.System.read_smi(raw)

@@ -1,4 +1,4 @@
-"""What is installed here: the package, what it may use besides, and what each of these is for."""
+"""The installed parts: the package and its optional parts, with their purpose."""
 
 from hocket.installation.parts import Installation, Part, examine
 

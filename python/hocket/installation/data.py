@@ -1,4 +1,4 @@
-"""What an examination gives as JSON."""
+"""The result of an examination as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PartData(TypedDict):
 
 
 class InstallationData(TypedDict):
-    """What is installed here."""
+    """The installed parts."""
 
     hocket: str
     python: str

@@ -60,7 +60,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Installation:
-    """What is installed here.
+    """The installed parts.
 
     Attributes
     ----------

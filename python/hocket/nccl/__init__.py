@@ -1,4 +1,4 @@
-"""What NCCL would do, what it does on a machine, and the files by which it does something else.
+"""Prediction and audit of what NCCL runs, and files that change it.
 
 ``hk.nccl.predict("all-reduce", "dgx_a100_2box", size="64 MiB")`` gives its pick; ``choices`` of the result
 are all that it weighed. The prediction is NCCL's own, by the constants of the version that :data:`VERSION`

@@ -49,7 +49,7 @@ class _Domain(ctypes.Structure):
 
 
 class _Tuner(ctypes.Structure):
-    """What all versions begin with: a name and three functions."""
+    """The common start of all versions: a name and three functions."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),

@@ -217,7 +217,7 @@ def design_along(machine: Machine, channels: Sequence[Sequence[Leg]]) -> GraphDe
 
 
 def partial_nodes(machine: Machine) -> Iterator[str]:
-    """Give a sentence for each node whose dump is of a communicator of some of its GPUs alone."""
+    """Return a sentence for each node whose dump is of a communicator of some of its GPUs alone."""
     for number, node in enumerate(machine.nodes):
         have = partial_devs([gpu[0] for gpu in node.system.gpus])
         if have:
@@ -234,7 +234,7 @@ _HOST, _OWN = 56, 0xFFFFFFFF
 
 
 def partial_devs(devs: Sequence[int]) -> str:
-    """Give the numbers of a node's GPUs where some are left out, as text; empty where none is."""
+    """Return the numbers of a node's GPUs where some are left out, as text; empty where none is."""
     own = sorted(dev & _OWN for dev in devs)
     if own == list(range(len(own))) or len({dev >> _HOST for dev in devs}) > 1:
         return ""
@@ -242,7 +242,7 @@ def partial_devs(devs: Sequence[int]) -> str:
 
 
 def _rails(machine: Machine) -> list[list[tuple[int, int]]]:
-    """Give the NICs of each node with the numbers of their rails: NICs of one name are at one rail."""
+    """Return the NICs of each node with the numbers of their rails: NICs of one name are at one rail."""
     numbers: dict[str, int] = {}
     found = []
     for node, devices in zip(machine.nodes, machine.network.nics, strict=True):
@@ -253,7 +253,7 @@ def _rails(machine: Machine) -> list[list[tuple[int, int]]]:
 
 
 def _counted(machine: Machine) -> float:
-    """Give what NCCL counts of the nominal rate of what limits rings."""
+    """Return what NCCL counts of the nominal rate of what limits rings."""
     if len(machine.nodes) > 1:
         return 1.0
     media = {medium for *_, medium in machine.network.links}
@@ -272,7 +272,7 @@ def _counted(machine: Machine) -> float:
 
 
 def _split(machine: Machine, channels: Sequence[Sequence[Leg]], rate: float) -> tuple[int, float]:
-    """Give how many channels there are to be, and what each carries [GB/s], of what all carry together."""
+    """Return how many channels there are to be, and the share of each in the total [GB/s]."""
     count = len(channels)
     if count == 1 and len(machine.nodes) == 1:
         speeds = machine.generation.speeds
@@ -289,7 +289,7 @@ def _split(machine: Machine, channels: Sequence[Sequence[Leg]], rate: float) -> 
 
 
 def _graphed(machine: Machine, channels: Sequence[Sequence[Leg]], speed: float) -> Machine:
-    """Give the machine with such channels as rings and as trees."""
+    """Return the machine with such channels as rings and as trees."""
     # NCCL rates plain trees lower, though in a lone node nothing tells one pattern from another.
     tree = "balanced-tree" if len(machine.nodes) == 1 else "tree"
     nodes = []
@@ -332,7 +332,7 @@ def _graph(
 
 
 def _types(machine: Machine, number: int, legs: Sequence[Leg]) -> tuple[str, str]:
-    """Give how far apart GPUs that follow one another are, and ends of channels and their NICs."""
+    """Return how far apart GPUs that follow one another are, and ends of channels and their NICs."""
     paths = _Paths(machine)
     order = ("LOC", "NVL", "NVB", "PIX", "PXB", "PXN", "PHB", "SYS")
     pairs = {
@@ -378,7 +378,7 @@ class _Paths:
         return self._over_pci(a, b) or "SYS"
 
     def to_nic(self, npu: int, nic: int, members: Sequence[int]) -> str:
-        """Say how a GPU reaches a NIC: over PCI, or by another GPU that is near (PXN)."""
+        """Describe how a GPU reaches a NIC: over PCI, or by another GPU that is near (PXN)."""
         found = self._over_pci(npu, nic) or "SYS"
         if found in ("PHB", "SYS"):
             near = [other for other in members if self._over_pci(other, nic) in ("PIX", "PXB")]
@@ -387,7 +387,7 @@ class _Paths:
         return found
 
     def _over_pci(self, a: int, b: int) -> str | None:
-        """Say how far it is over PCI, by the processors and bridges on the way; None without a way."""
+        """Return the distance over PCI, by the processors and bridges between, or None without a path."""
         reached = {a: (0, 0)}
         queue = [a]
         for device in queue:

@@ -1,4 +1,4 @@
-"""What is odd about a machine or about NCCL's graphs on it."""
+"""Faults of a machine or of NCCL's graphs on it."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Machine:
 
     @property
     def cpu(self) -> str | None:
-        """Whose processors the nodes have, as NCCL's model tells them apart; ``None`` where unknown."""
+        """The make of the nodes' processors, as NCCL's model distinguishes them, or ``None`` if unknown."""
         found = {node.system.processor for node in self.nodes} - {None}
         return "mixed" if len(found) > 1 else next(iter(found), None)
 

@@ -1,4 +1,4 @@
-"""What NCCL picks and predicts: its search for channels, idealised, and its cost model.
+"""NCCL's picks and predictions: its search for channels, idealised, and its cost model.
 
 The search is idealised: it finds as many channels as the narrowest cut in a node and the NICs carry, of the
 speed that uses them best. NCCL's own walks the topology and may find fewer.
@@ -88,13 +88,13 @@ class Channels:
     is_plain: bool = False
 
     def rate(self, nodes: int) -> float:
-        """Give what all channels carry, as the model takes it for so many nodes."""
+        """Return what all channels carry, as the model takes it for so many nodes."""
         return self.count * (self.inside if nodes <= 2 else self.between)
 
 
 @dataclass(frozen=True)
 class Host:
-    """What a node is beside its GPUs.
+    """The parts of a node other than its GPUs.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ def search(generation: Generation, hardware: Hardware, nodes: int) -> Channels:
 
 
 def _links(generation: Generation, hardware: Hardware) -> float:
-    """Give what NCCL counts of what a node's links carry [GB/s]."""
+    """Return what NCCL counts of what a node's links carry [GB/s]."""
     if hardware.is_on_pci:
         return hardware.on_pci / _G
     return hardware.bandwidth / _G * generation.link / generation.nominal
@@ -198,7 +198,7 @@ def _times(total: float, speed: float) -> int:
 
 
 def _carried(generation: Generation, hardware: Hardware, nodes: int) -> float:
-    """Give what all channels may have inside a node [GB/s].
+    """Return what all channels may have inside a node [GB/s].
 
     Where there are several nodes, of each channel one GPU sends to a NIC and to no other GPU; on PCI that
     takes the same link.
@@ -231,7 +231,7 @@ def choices(
     graphs: Mapping[str, Channels] | None = None,
     host: Host | None = None,
 ) -> Iterator[Choice]:
-    """Give every algorithm and protocol that NCCL weighs for a collective, with its prediction.
+    """Return every algorithm and protocol that NCCL weighs for a collective, with its prediction.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def _searched(
 
 
 def _weighed(algorithm: str, asked: _Asked) -> str | None:
-    """Give the name under which a graph serves a collective; ``None`` where it does not."""
+    """Return the name under which a graph serves a collective, or ``None`` if it does not."""
     is_sum = asked.kind == "all-reduce"
     if algorithm == "tree":
         return algorithm if is_sum and asked.npus > 2 else None
@@ -295,7 +295,7 @@ def check_kind(kind: object, library: str) -> None:
 
 
 def _speed_of_sums(generation: Generation, hardware: Hardware, heads: int) -> float:
-    """Give the largest speed at which the links carry all channels of sums in switches; 0 if none does.
+    """Return the largest speed at which the links carry all channels of sums in switches; 0 if none does.
 
     The GPU that is the head of a channel has twice its speed, as ``ncclTopoSearchTryNvls`` counts.
     """
@@ -344,7 +344,7 @@ def _choice(asked: _Asked, algorithm: str, graph: Channels, number: int, protoco
 
 
 def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> float:
-    """Give what an algorithm reaches [GB/s of algbw]."""
+    """Return what an algorithm reaches [GB/s of algbw]."""
     gpu, at, count = asked.generation, asked.at, graph.count
     bus = graph.rate(asked.nodes)
     share = asked.npus / asked.steps
@@ -376,7 +376,7 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> f
 
 
 def _hop(asked: _Asked) -> Mapping[str, tuple[float, float, float]]:
-    """Give what a step takes of each algorithm, where all steps are counted alike."""
+    """Return what a step takes of each algorithm, where all steps are counted alike."""
     return NET if asked.nodes > 1 else PCI if asked.host.is_on_pci else NVLINK
 
 

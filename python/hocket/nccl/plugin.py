@@ -1,4 +1,4 @@
-"""What a tuner plugin picks, asked without a GPU."""
+"""The picks of a tuner plugin, asked without a GPU."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SIZES = tuple(1 << power for power in range(8, 34))
 
 @dataclass(frozen=True)
 class AskedPick(Result):
-    """What a tuner picks for sizes that follow one another.
+    """The pick of a tuner for a range of sizes.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class AskedPick(Result):
 
 @dataclass(frozen=True)
 class AskedKind(Result):
-    """What a tuner picks for a collective."""
+    """The pick of a tuner for a collective."""
 
     collective: str
     picks: list[AskedPick]
@@ -77,7 +77,7 @@ class AskedKind(Result):
 
 @dataclass(frozen=True, repr=False)
 class AskedTuner(TableResult):
-    """What a tuner plugin picks.
+    """The picks of a tuner plugin.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ def _same(pick: AskedPick) -> tuple[str, str, str, int | None, bool]:
 
 
 def _costs(told: Library, kind: str, size: int) -> list[float]:
-    """Give what NCCL tells a tuner: its prediction of what it would use [us], -1 for the rest."""
+    """Return what NCCL tells a tuner: its prediction of what it would use [us], -1 for the rest."""
     costs = [IGNORED] * (len(ALGORITHMS) * len(PROTOCOLS))
     for each in told.choices(kind, size):
         at = ALGORITHMS.index(each.algorithm) * len(PROTOCOLS) + PROTOCOLS.index(each.protocol)
@@ -197,7 +197,7 @@ def _costs(told: Library, kind: str, size: int) -> list[float]:
 
 
 def _pick(costs: Sequence[float]) -> tuple[str, str] | None:
-    """Give what NCCL takes: the least cost of those that are not to be ignored; None if all are."""
+    """Return what NCCL takes: the least cost of those that are not to be ignored, or None if all are."""
     used = [at for at, cost in enumerate(costs) if 0 <= cost < _MOST_COST]
     if not used:
         return None
@@ -241,7 +241,7 @@ class _Refused(TypedDict):
 
 
 class _Answered(TypedDict):
-    """What a plugin answers to each call: the result, channels and the costs that it leaves."""
+    """A plugin's answer to each call: the result, channels and the remaining costs."""
 
     name: str
     api: int

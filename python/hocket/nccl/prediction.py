@@ -1,4 +1,4 @@
-"""What NCCL, or RCCL, picks for a collective on a topology."""
+"""The pick of NCCL or RCCL for a collective on a topology."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WeighedChoice(Result):
 
 @dataclass(frozen=True)
 class NcclPrediction(TableResult):
-    """What NCCL or RCCL picks, and what else it weighed.
+    """The pick of NCCL or RCCL, and its other choices.
 
     Attributes
     ----------
@@ -81,13 +81,13 @@ class NcclPrediction(TableResult):
     @property
     @figure()
     def algorithm(self) -> str:
-        """Of its pick, as ``"ring"``, ``"tree"``, ``"nvls"`` or ``"nvls-tree"``."""
+        """The algorithm of its pick, such as ``"ring"``, ``"tree"``, ``"nvls"`` or ``"nvls-tree"``."""
         return self.choices[0].algorithm
 
     @property
     @figure()
     def protocol(self) -> str:
-        """Of its pick: ``"LL"``, ``"LL128"`` or ``"Simple"``."""
+        """The protocol of its pick: ``"LL"``, ``"LL128"`` or ``"Simple"``."""
         return self.choices[0].protocol
 
     @property
@@ -99,7 +99,7 @@ class NcclPrediction(TableResult):
     @property
     @figure("time_s")
     def seconds(self) -> float:
-        """What it predicts for its pick."""
+        """The prediction for its pick."""
         return self.choices[0].seconds
 
     @property
@@ -117,7 +117,7 @@ def predict(
     gpu: str | None = None,
     cpu: str = USUAL_CPU,
 ) -> NcclPrediction:
-    """Say which algorithm, protocol and channels NCCL picks on a topology, and what it predicts.
+    """Predict which algorithm, protocol and channels NCCL picks on a topology, and its times.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ class Library:
         return self.known.name
 
     def choices(self, kind: str, size: int) -> list[Choice]:
-        """Give every algorithm and protocol that it weighs for a size [bytes], the quickest first.
+        """Return every algorithm and protocol that it weighs for a size [bytes], the fastest first.
 
         Raises
         ------
@@ -239,7 +239,7 @@ class Library:
         return sorted(found, key=lambda each: each.seconds)
 
     def why_below(self, choice: Choice, bound: Bound) -> str | None:
-        """Say why a prediction stands below the bound on any plan; ``None`` where it does not."""
+        """Explain why a prediction is below the bound of any plan, or return ``None`` if it is not."""
         if choice.seconds * 1e12 >= bound.time_ps:
             return None
         late = by_latency(self.name, choice, bound)
@@ -253,7 +253,7 @@ class Library:
 
 
 def by_latency(who: str, choice: Choice, bound: Bound) -> str | None:
-    """Say that a prediction is below a bound as it counts too little latency, or None if that is not why.
+    """Explain that a prediction below a bound counts too little latency, or return None.
 
     It is why if the latencies that the network states are longer by half of what is missing, or more.
     """

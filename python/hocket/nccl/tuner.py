@@ -143,7 +143,7 @@ class TunerTable(TableResult):
         write_text(file, self.text)
 
     def pick(self, kind: str, size: int, *, nodes: int, ranks: int) -> TunerRow | None:
-        """Give the line that answers for a size [bytes]; ``None`` where there is none."""
+        """Return the line that answers for a size [bytes], or ``None`` if there is none."""
         for row in self.rows:
             is_for = row.nodes in (None, nodes) and row.ranks in (None, ranks)
             if row.kind == kind and row.least <= size <= row.most and is_for:
@@ -249,7 +249,7 @@ def tuner_table(
 
 
 def _channels(kind: str, library: Library) -> dict[str, int]:
-    """Give how many channels each algorithm has: those of its graph twice, of sums in switches 16."""
+    """Return how many channels each algorithm has: those of its graph twice, of sums in switches 16."""
     return {
         each.algorithm: _NVLS_CHANNELS
         if each.algorithm.startswith("nvls")
@@ -281,7 +281,7 @@ def _by_profile(
 
 
 def _parts(pick: Callable[[int], Pick]) -> list[tuple[int, int, Pick]]:
-    """Give the ranges of sizes with one pick, and their ends to the byte."""
+    """Return the ranges of sizes with one pick, and their ends to the byte."""
     sizes = sorted({round(2 ** (step / 2)) for step in range(2 * _MOST.bit_length() - 1)})
     found = [(0, pick(sizes[0]))]
     for below, above in itertools.pairwise(sizes):
@@ -300,7 +300,7 @@ def _parts(pick: Callable[[int], Pick]) -> list[tuple[int, int, Pick]]:
 def _scaled(
     least: int, most: int, total: int, pick: Pick, npus: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Give the ranges of sizes with one number of channels: as many as have work, as NCCL has it."""
+    """Return the ranges of sizes with one number of channels: as many as have work, as NCCL has it."""
     algorithm, protocol = pick
     if algorithm.startswith("nvls"):
         yield least, most, total
@@ -345,7 +345,7 @@ def _sweeps(
 
 
 def _is_told(row: Measurement, origin: str) -> bool:
-    """Say whether a row says by which algorithm and protocol it was measured, and a tuner may pick them.
+    """Return whether a row names its algorithm and protocol, and a tuner may pick them.
 
     Raises
     ------
@@ -371,7 +371,7 @@ def _name(algorithm: str) -> str | None:
 
 
 def _measured(rows: Sequence[Measurement]) -> list[tuple[int, int, Pick]]:
-    """Give the quickest of each size that was measured; in between it changes where both are as quick."""
+    """Return the fastest of each size that was measured; in between it changes where both are as quick."""
     times: dict[int, dict[Pick, float]] = {}
     for row in rows:
         name = str(_name(row.algorithm)), _PROTOCOLS[row.protocol.lower()]
@@ -391,7 +391,7 @@ def _measured(rows: Sequence[Measurement]) -> list[tuple[int, int, Pick]]:
 def _crossing(
     sizes: tuple[int, int], times: dict[int, dict[Pick, float]], names: tuple[Pick, Pick]
 ) -> int:
-    """Give where two picks are as quick, by straight lines of logarithms; half way if one is not known."""
+    """Return where two picks are equally fast, by straight lines of logarithms, or half way if unknown."""
     below, above = sizes
     try:
         leads = [math.log(times[size][names[1]] / times[size][names[0]]) for size in sizes]

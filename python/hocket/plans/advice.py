@@ -39,7 +39,7 @@ class DimensionAdvice(Result):
 
 @dataclass(frozen=True)
 class Advice(TableResult):
-    """What the dimensions' bandwidths are worth to an all-reduce, latencies left out."""
+    """The value of the dimensions' bandwidths for an all-reduce, without latencies."""
 
     _table = "dimensions"
 
@@ -58,7 +58,7 @@ class Advice(TableResult):
 
 
 def advise_dimensions(topology: TopologyLike) -> Advice:
-    """Say how well the bandwidth is split between the dimensions of a product.
+    """Return how well the bandwidth is split between the dimensions of a product.
 
     Raises
     ------

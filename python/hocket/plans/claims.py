@@ -1,4 +1,4 @@
-"""What a file says of how its plan was made: how it was chosen, synthesized, and of which trees.
+"""A file's claims about the origin of its plan: choice, synthesis and trees.
 
 The claims are in the metadata, beside a hash of the plan and of themselves. They are read only if they
 hold: the hash agrees, the plan takes the stated time, the bounds are those of the network, and the cut has

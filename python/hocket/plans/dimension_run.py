@@ -1,4 +1,4 @@
-"""What a schedule comes to in time, at dimension fidelity."""
+"""The time of a schedule at dimension fidelity."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DimensionRun(Outcome):
-    """What a schedule comes to at dimension fidelity: all NPUs do the same, one stands for all.
+    """The outcome of a schedule at dimension fidelity: all NPUs do the same, one stands for all.
 
     Operations are tasks: one pass of one part (of two) of one lane along one dimension.
     """
@@ -60,7 +60,7 @@ class DimensionRun(Outcome):
     @property
     @figure("latency_model", column=False)
     def latency(self) -> Latency:
-        """What the latency of steps did to the next message."""
+        """The effect of a step's latency on the next message."""
         return cast(Latency, self.core.latency)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What was measured beside what was to be expected: busbw over size, a panel for each collective."""
+"""Measured and expected busbw over size, one panel per collective."""
 
 from __future__ import annotations
 

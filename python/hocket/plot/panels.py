@@ -1,4 +1,4 @@
-"""What a schematic says of a network of dimensions: a panel for each, of what it joins.
+"""The schematic of a network of dimensions: one panel for each.
 
 The first panel is of NPUs; what it shows is one member of the next, and so on. A dragonfly is such
 a network too: NPUs in a group, and groups. :mod:`hocket.plot.panel_art` draws them.

@@ -1,4 +1,4 @@
-"""What a large network is made of: groups within groups, their multiplicities and kinds of links.
+"""The structure of a large network: groups within groups, their numbers and kinds of links.
 
 Nothing here draws; :mod:`hocket.plot.schematic` does.
 """

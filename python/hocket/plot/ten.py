@@ -138,7 +138,7 @@ def _slots(start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[int | None
 
 @dataclass(frozen=True)
 class _Hops:
-    """What is drawn: the way of each transfer from NPU to NPU, or to a switch where it ends, as columns."""
+    """The path of each transfer from NPU to NPU, or to a switch where it ends, as columns."""
 
     transfer: NDArray[np.int64]
     src: NDArray[np.int64]

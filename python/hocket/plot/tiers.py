@@ -33,7 +33,7 @@ _SWITCH_FILL, _SWITCH_EDGE, _FAILED_FILL = "#e0e0e0", "#6b6b6b", "#f8dcd2"
 
 @dataclass(frozen=True)
 class Failures:
-    """What of a network has failed."""
+    """The failed parts of a network."""
 
     devices: frozenset[int] = frozenset()
     links: frozenset[int] = frozenset()

@@ -1,4 +1,4 @@
-"""What a schedule of thread blocks takes on a real machine, from eleven constants.
+"""The time of a program of thread blocks on a real machine, from eleven constants.
 
 The core simulates the blocks (``hocket._core.kernel``): each runs its steps in order, on one tile of its
 chunks after the other, shares links with the other blocks that send, and waits where a connection is

@@ -1,4 +1,4 @@
-"""What the results of this room are as values of JSON."""
+"""The results of this package as JSON values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 
 class PredictedTimeData(TypedDict):
-    """What one size takes."""
+    """The time of one size."""
 
     size_bytes: int
     """As nccl-tests states it."""
@@ -22,7 +22,7 @@ class PredictedTimeData(TypedDict):
 
 
 class PredictionData(TypedDict):
-    """What a collective takes on a real machine."""
+    """The time of a collective on a real machine."""
 
     collective: str
     npus: int
@@ -33,7 +33,7 @@ class PredictionData(TypedDict):
 
 
 class PlanPredictionData(TypedDict):
-    """What a plan takes on a real machine."""
+    """The time of a plan on a real machine."""
 
     profile: str
     protocol: str

@@ -1,4 +1,4 @@
-"""What the law of times needs to know of a machine, and where a topology says it."""
+"""The facts about a machine that the model of times needs, read from a topology."""
 
 from __future__ import annotations
 

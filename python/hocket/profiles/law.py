@@ -104,7 +104,7 @@ CONSTANTS = _constants()
 
 @dataclass(frozen=True)
 class Cells:
-    """What times are asked for, a row each.
+    """The times that are asked for, one row each.
 
     Attributes
     ----------

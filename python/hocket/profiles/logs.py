@@ -1,4 +1,4 @@
-"""What nccl-tests and rccl-tests print, whatever a launcher wrote before each of its lines.
+"""The output of nccl-tests and rccl-tests, whatever a launcher wrote before each of its lines.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""What was measured: sweeps of collectives over sizes, from tables and from the logs of nccl-tests."""
+"""Measured series of collectives over sizes, from tables and from the logs of nccl-tests."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Measurement:
 
     @property
     def sweep(self) -> tuple[str, int, int, str, str, bool]:
-        """What it has in common with the other sizes of its sweep."""
+        """The facts that it shares with the other sizes of its measured series."""
         return (
             self.kind,
             self.npus,

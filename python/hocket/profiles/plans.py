@@ -1,4 +1,4 @@
-"""What a plan takes on a real machine: simulated on the network as a protocol sees it.
+"""The time of a plan on a real machine: simulated on the network as a protocol sees it.
 
 A protocol reaches a share of the bandwidth of every link, each transfer costs a step, or a hop between
 nodes, and switches pass data on as it arrives. Link fidelity then runs the plan as on any other network;
@@ -33,7 +33,7 @@ __all__ = ["PlanPrediction", "ends_at_switches", "measured_network", "predict_pl
 
 @dataclass(frozen=True)
 class PlanPrediction:
-    """What a plan takes on a real machine.
+    """The time of a plan on a real machine.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a collective takes on a real machine: by its profile, at any size, and which way is the quickest."""
+"""The time of a collective on a real machine at any size, by its profile, and the fastest way."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["PredictedTime", "Prediction", "predict", "predict_on"]
 
 @dataclass(frozen=True)
 class PredictedTime:
-    """What one size takes.
+    """The time of one size.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class PredictedTime:
 
 @dataclass(frozen=True)
 class Prediction(TableResult):
-    """What a collective takes at several sizes.
+    """The time of a collective at several sizes.
 
     Attributes
     ----------

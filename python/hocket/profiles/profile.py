@@ -27,7 +27,7 @@ _HIDDEN = 0.01
 
 @dataclass(frozen=True)
 class Profile:
-    """What a machine costs beside latency and bandwidth of its links.
+    """The costs of a machine other than latency and bandwidth of its links.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ _SLACK = 0.01
 
 @dataclass(frozen=True)
 class Program:
-    """What a program of nccl-tests measures, and what its lines say.
+    """The measurements of an nccl-tests program, and the meaning of its lines.
 
     Attributes
     ----------

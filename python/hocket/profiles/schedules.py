@@ -70,7 +70,7 @@ class ThreadBlock:
 
 @dataclass(frozen=True)
 class BlockSchedule:
-    """What the thread blocks of all NPUs do for one collective.
+    """The work of all NPUs' thread blocks for one collective.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ _Loads: TypeAlias = "npt.NDArray[np.uint64] | npt.NDArray[np.float64]"
 
 
 class Loads(NamedTuple):
-    """What each ToR's links carry, in the unit of the weights; 0 where there is no link."""
+    """The loads of each ToR's links, in the unit of the weights; 0 if there is no link."""
 
     up: _Loads
     """From each ToR to each spine, (ToRs, spines); on three levels to its agg of each plane."""
@@ -101,13 +101,13 @@ class Assignment:
 
     @property
     def loads(self) -> Loads:
-        """What each link between a ToR and the switches above it carries."""
+        """The load of each link between a ToR and the switches above it."""
         up, down = self.core.up_loads, self.core.down_loads
         return Loads(up.reshape(self.core.shape), down.reshape(self.core.shape))
 
     @property
     def link_loads(self) -> _Loads:
-        """What each link of the topology carries, (links,); 0 for links of NPUs."""
+        """The load of each link of the topology, (links,); 0 for links of NPUs."""
         return self.core.link_loads
 
     @property

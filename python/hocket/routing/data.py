@@ -1,4 +1,4 @@
-"""What results say of jobs on a cluster, as values of JSON."""
+"""The results about jobs on a cluster as JSON values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class JobData(TypedDict):
 
 
 class DecisionData(TypedDict):
-    """What the controller did at a moment."""
+    """An action of the controller at a moment."""
 
     time_ps: int
     flows: int

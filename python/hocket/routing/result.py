@@ -1,4 +1,4 @@
-"""What jobs did on a cluster."""
+"""The course of jobs on a cluster."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Iteration(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What the controller did at a moment."""
+    """An action of the controller at a moment."""
 
     time: float
     """When what it answers to happened [s]: a job started or stopped to communicate, or links failed."""
@@ -81,7 +81,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True)
 class JobRun:
-    """What one job did."""
+    """The course of one job."""
 
     placed: Placed
     iterations: tuple[Iteration, ...]
@@ -131,7 +131,7 @@ class JobRun:
 
 
 class ClusterRun(TableResult):
-    """What jobs did on a cluster; made by :func:`simulate`. Times are seconds."""
+    """The course of jobs on a cluster; made by :func:`simulate`. Times are seconds."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class ClusterRun(TableResult):
 
     @cached_property
     def jobs(self) -> tuple[JobRun, ...]:
-        """What each job did, in the order in which they were given."""
+        """The course of each job, in the given order."""
         rows: dict[int, list[Iteration]] = defaultdict(list)
         for (
             job,
@@ -187,7 +187,7 @@ class ClusterRun(TableResult):
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
-        """What the controller did, in order."""
+        """The actions of the controller, in order."""
         rows = self.core.decisions
         return tuple(
             Decision(time / _SECOND, flows, moved, most, bound, foreseen, is_repair, why)
@@ -201,7 +201,7 @@ class ClusterRun(TableResult):
 
     @property
     def routing_seconds(self) -> list[float]:
-        """What each assignment that was waited for took on this machine."""
+        """The time of each assignment that was waited for, on this machine."""
         return self.core.routing_seconds[0]
 
     @property

@@ -1,4 +1,4 @@
-"""What jobs did on a cluster as spans: a process for each job, and one for the controller."""
+"""The course of jobs on a cluster as spans: a process for each job, and one for the controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What results say of runs between processes, as values of JSON."""
+"""The results of runs between processes as JSON values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TimedCallsData(TypedDict):
 
 
 class PlanRowData(TypedDict):
-    """What runs for one kind, number of ranks and range of sizes; what it does not need is left out."""
+    """The choice for one kind, number of ranks and range of sizes; unneeded fields are left out."""
 
     collective: str
     ranks: int

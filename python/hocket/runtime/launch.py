@@ -38,7 +38,7 @@ _CHOSEN = "chosen by size"
 
 @dataclass(frozen=True)
 class Measured(Result):
-    """What a collective takes on this machine.
+    """The time of a collective on this machine.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Measured(Result):
 
     @property
     def busbw(self) -> float:
-        """What each link must have carried, as nccl-tests count it [bytes/s]."""
+        """The rate that each link must have carried, as nccl-tests counts it [bytes/s]."""
         root = self.root if self.collective in _ROOTED else None
         done = _core.Collective(self.collective, list(range(self.ranks)), self.size, root)
         return self.algbw * done.bus_factor

@@ -27,7 +27,7 @@ REPORTING = 1.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where a process of a group runs.
+    """The place of a process of a group.
 
     Attributes
     ----------

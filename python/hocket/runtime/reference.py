@@ -1,4 +1,4 @@
-"""What collectives give, by NumPy: the results of calls are compared with it."""
+"""The results of collectives by NumPy, with which the results of calls are compared."""
 
 from __future__ import annotations
 

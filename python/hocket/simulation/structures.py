@@ -1,4 +1,4 @@
-"""What a plan looks like on its network: the rings and trees that its chunks take.
+"""The structures of a plan on its network: the rings and trees that its chunks take.
 
 Nothing is known of the algorithm: a plan from a file or by hand has structures as any other.
 """

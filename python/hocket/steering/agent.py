@@ -215,7 +215,7 @@ class Agent(Closing):
             self._drop()
 
     def __repr__(self) -> str:
-        """Where the agent listens."""
+        """Return the address of the agent."""
         return f"<Agent at {self.path}>"
 
     def tell(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""What results say of steering, as values of JSON."""
+"""The results of steering as JSON values."""
 
 from __future__ import annotations
 

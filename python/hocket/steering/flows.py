@@ -26,7 +26,7 @@ class Teller(Protocol):
 
 
 class Closing:
-    """What is closed when its block ends."""
+    """A thing that is closed when its block ends."""
 
     def close(self) -> None:
         """Close it."""
@@ -70,13 +70,13 @@ class Flow(Closing):
         return self.port is not None and bound(connection, self.port)
 
     def progress(self, left: int) -> None:
-        """Tell how many bytes are still to be sent."""
+        """Return how many bytes are still to be sent."""
         count = whole("left", left, 0, 1 << 63)
         if self._agent is not None:
             self._agent.tell(f"progress {self.number} {count}")
 
     def close(self) -> None:
-        """Tell that it is over."""
+        """Report the end."""
         if self._agent is not None:
             self._agent.tell(f"close {self.number}")
             if self._closes:
@@ -99,16 +99,16 @@ class Job(Closing):
         """Why the controller does not take it, once :meth:`Agent.changes` was told so; else None."""
 
     def start(self) -> None:
-        """Tell that an iteration's communication begins."""
+        """Report that an iteration's communication begins."""
         self._tell("start")
 
     def stop(self) -> None:
-        """Tell that an iteration's communication is over."""
+        """Report that an iteration's communication is over."""
         self._tell("stop")
 
     @contextmanager
     def iteration(self) -> Iterator[None]:
-        """Tell that an iteration's communication begins before the block, and is over after it."""
+        """Report that an iteration's communication begins before the block and is over after it."""
         self.start()
         try:
             yield
@@ -116,7 +116,7 @@ class Job(Closing):
             self.stop()
 
     def close(self) -> None:
-        """Tell that the job is over."""
+        """Report that the job is over."""
         self._tell("go")
         self._agent = None
 

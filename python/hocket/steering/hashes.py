@@ -61,7 +61,7 @@ def check_address(field: str, value: object) -> str:
 
 @dataclass(frozen=True)
 class Header:
-    """What switches see of a packet.
+    """The fields of a packet that switches see.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What results say of sweeps and designs, as values of JSON."""
+"""The results of sweeps and designs as JSON values."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class SweepRunData(TypedDict):
 
 
 class SweepErrorData(TypedDict):
-    """What went wrong."""
+    """The fault."""
 
     error: str
     points: int
 
 
 class SweepReportData(TypedDict):
-    """What a sweep came to."""
+    """The result of a sweep."""
 
     command: str
     points: int

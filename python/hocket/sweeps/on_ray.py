@@ -66,7 +66,7 @@ class OnRay:
         return self._most - len(self._running)
 
     def submit(self, task: Task) -> None:
-        """Hand on a task."""
+        """Pass on a task."""
         made = self._submit(self._sweep, self._key, __version__, task)
         self._running[made] = task
 

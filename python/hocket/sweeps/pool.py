@@ -23,7 +23,7 @@ _MOST_STILLBORN = 20
 
 @dataclass(frozen=True)
 class Task:
-    """What a process is asked for: a part, or a point whose result nobody wants.
+    """A task for a process: a batch, or a point whose result nobody wants.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a task.
+    """The outcome of a task.
 
     Attributes
     ----------

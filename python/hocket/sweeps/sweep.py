@@ -76,7 +76,7 @@ class Sweep:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What points say, in the order of the file: their columns."""
+        """The columns of points, in the order of the file."""
         listed = dict.fromkeys(key for entry in self.entries for key in entry)
         return tuple(dict.fromkeys((*self.fixed, *listed, *(axis.key for axis in self.axes))))
 

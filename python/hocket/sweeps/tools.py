@@ -1,4 +1,4 @@
-"""What the points of a sweep share in a process: networks, workloads and files, each made once."""
+"""The state that points of a sweep share in a process: networks, workloads and files, made once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_KEPT = 64
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a sweep needs that lies in files: read once, by whoever starts it, and sent to all processes.
+    """The files of a sweep: read once by its starter and sent to all processes.
 
     Attributes
     ----------

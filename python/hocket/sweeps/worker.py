@@ -113,7 +113,7 @@ def main() -> None:
 
 
 def _listen(source: IO[bytes], tasks: SimpleQueue[Any]) -> None:
-    """Hand on what comes; end the process when nothing more will."""
+    """Pass on the input; end the process when nothing more will come."""
     try:
         while True:
             tasks.put(read_frame(source))

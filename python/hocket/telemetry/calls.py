@@ -1,4 +1,4 @@
-"""What recordings have in common: calls of collectives, each with its size and how long it took."""
+"""The common form of recordings: calls of collectives, each with its size and its time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUN, KERNEL = "run", "kernel"
 
 @dataclass(frozen=True)
 class Call:
-    """What one rank recorded of one call.
+    """One rank's record of one call.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the results of this room are as values of JSON."""
+"""The results of this package as JSON values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class MeasuredRangeData(TypedDict):
 
 
 class MeasuredData(TypedDict):
-    """What was measured, beside what was to be expected."""
+    """The measured times next to the expected ones."""
 
     topology: str
     npus: int

@@ -1,4 +1,4 @@
-"""What was to be expected of each size: bound, prediction, NCCL's pick and the best plan."""
+"""The expectation for each size: bound, prediction, NCCL's pick and the best plan."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _FAITHFUL = 64 << 20
 
 @dataclass(frozen=True)
 class Best:
-    """What the best plan takes [s], and who makes it."""
+    """The time of the best plan [s], and its algorithm."""
 
     seconds: float
     algorithm: str
@@ -52,7 +52,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What is to be expected on a topology.
+    """The expectations on a topology.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What PyTorch's Flight Recorder dumps: a ring of the last calls of a rank, as a pickle or as JSON.
+"""Dumps of PyTorch's Flight Recorder: a ring of the last calls of a rank, as a pickle or as JSON.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""What NCCL's Inspector and RCCL's write: a JSON object for each call that a rank made.
+"""Output of NCCL's and RCCL's Inspector: a JSON object for each call that a rank made.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""What PyTorch's profiler exports: Chrome traces by Kineto, in which NCCL's kernels say what they do.
+"""Exports of PyTorch's profiler: Chrome traces by Kineto, in which NCCL's kernels say what they do.
 
 References
 ----------

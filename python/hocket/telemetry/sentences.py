@@ -1,4 +1,4 @@
-"""What a verdict on a range of sizes says, in a sentence."""
+"""The verdict on a range of sizes, in a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch calls collectives and types, in its recordings of both kinds.
+"""PyTorch's names of collectives and types, in its recordings of both kinds.
 
 References
 ----------

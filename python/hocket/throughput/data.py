@@ -1,4 +1,4 @@
-"""What the results of this room are as values of JSON."""
+"""The results of this package as JSON values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PartData(TypedDict):
 
 
 class TrainingPredictionData(TypedDict):
-    """What an iteration takes on a real machine."""
+    """The time of an iteration on a real machine."""
 
     npu: str
     npus: int

@@ -66,7 +66,7 @@ CONSTANTS = {
 
 @dataclass(frozen=True)
 class _Pass:
-    """What the layers of one pass over a micro-batch take, each [s]."""
+    """The time of each layer in one pass over a micro-batch [s]."""
 
     products: float
     attention: float

@@ -1,4 +1,4 @@
-"""What computes and what connects it, as the law of training needs it."""
+"""The accelerators and the links between them, as the model of training times needs them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Machine:
 
     @cached_property
     def memory_bandwidth(self) -> float:
-        """Of an NPU's memory [bytes/s]."""
+        """The bandwidth of an NPU's memory [bytes/s]."""
         text = self.accelerator.memory_bandwidth
         return float("inf") if text is None else float(parse_bandwidth(text, field="memory"))
 

@@ -1,4 +1,4 @@
-"""What computes in a training run that is predicted, and how, where users may choose."""
+"""The user's choices for a predicted training run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST = 1 << 24
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPredictionOptions:
-    """What computes, by which program, and how.
+    """The accelerator, the program, and how it computes.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a training iteration takes on a real machine: time, operations a second and the error to expect."""
+"""The prediction for a training iteration on a real machine: time, operations per second and error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["TrainingPrediction", "predict_job", "predict_training"]
 
 @dataclass(frozen=True)
 class TrainingPrediction(Result):
-    """What an iteration takes.
+    """The time of an iteration.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ PerBandwidth: TypeAlias = Annotated[
 
 
 class Price(Strict):
-    """What one link or switch costs: an amount, and an amount for its bandwidth."""
+    """The cost of one link or switch: an amount, and an amount per bandwidth."""
 
     each: Units = Field(default=0.0, description="Units for each, whatever its bandwidth.")
     bandwidth: PerBandwidth = Field(
@@ -58,14 +58,14 @@ class Price(Strict):
 
 
 class DimensionCosts(Strict):
-    """What links and switches of one dimension cost."""
+    """The costs of links and switches of one dimension."""
 
     link: Price = Price()
     switch: Price = Price()
 
 
 class Costs(Strict):
-    """What a network costs, in any unit: of money, of power or of area."""
+    """The cost of a network, in any unit: of money, of power or of area."""
 
     npu: Units = Field(default=0.0, description="Units for each NPU.")
     link: Price = Field(default=Price(), description="Of each cable; a link both ways is one.")

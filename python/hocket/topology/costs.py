@@ -1,4 +1,4 @@
-"""What a network costs: its NPUs, cables and switches, by the section ``costs:`` of its file."""
+"""The cost of a network: its NPUs, cables and switches, by the section ``costs:`` of its file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["NetworkCost", "cost_of", "costs_from_file", "price"]
 
 @dataclass(frozen=True)
 class NetworkCost(Result):
-    """What a network costs, in the units of its prices.
+    """The cost of a network, in the units of its prices.
 
     Attributes
     ----------

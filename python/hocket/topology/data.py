@@ -1,4 +1,4 @@
-"""What results say of networks, as values of JSON."""
+"""The results about networks as JSON values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 
 class CostData(TypedDict):
-    """What a network costs, in the units of its prices."""
+    """The cost of a network, in the units of its prices."""
 
     total: float
     npus: float

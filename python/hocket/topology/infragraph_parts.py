@@ -1,4 +1,4 @@
-"""What InfraGraph files are made of: keys, names, counts, alternatives, links."""
+"""The parts of InfraGraph files: keys, names, counts, alternatives, links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is odd about a network, though it is one."""
+"""The oddities of a valid network."""
 
 from __future__ import annotations
 

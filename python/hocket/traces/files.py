@@ -85,7 +85,7 @@ def load(
 
 @dataclass(frozen=True)
 class Summary:
-    """What is in a trace, over all ranks.
+    """The contents of a trace, over all ranks.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a folder for ASTRA-sim has besides traces, and which files of one are written here."""
+"""The files of a folder for ASTRA-sim other than traces."""
 
 from __future__ import annotations
 

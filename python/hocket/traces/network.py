@@ -1,4 +1,4 @@
-"""What calls of a trace take: shapes for collectives of any ranks, and for messages."""
+"""The times of a trace's calls: shapes for collectives of any ranks, and for messages."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class TraceNetwork:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was not done by the algorithm, and how instead."""
+        """The calls that the algorithm did not do, and their replacement."""
         odd = [
             f"{kind} of ranks {_listed(next(iter(groups)))}{_more(len(groups) - 1)}: these are no product "
             f"of parts of dimensions; planned by {OTHERWISE[kind]} and timed alone"

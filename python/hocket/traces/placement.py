@@ -1,4 +1,4 @@
-"""Where a group's ranks lie on a product of dimensions."""
+"""The places of a group's ranks on a product of dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trace came to on a network."""
+"""The outcome of a trace on a network."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MESSAGE = "message"
 
 @dataclass(frozen=True)
 class RankTime:
-    """Where a rank's time went until its last node ended, in ps.
+    """The use of a rank's time until its last node ended, in ps.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class TraceRun:
 
     @cached_property
     def ranks(self) -> list[RankTime]:
-        """Where the time of each rank went."""
+        """The use of each rank's time."""
         import numpy as np
 
         exposure = self.outcome.exposed()
@@ -208,7 +208,7 @@ class TraceRun:
 
     @cached_property
     def kinds(self) -> dict[str, tuple[int, int, int]]:
-        """Of each kind of call how many there are, their bytes, and their times added up [ps]."""
+        """The number, bytes and total time [ps] of each kind of call."""
         found: dict[str, tuple[int, int, int]] = {}
         for call in self.calls:
             count, size, time = found.get(call.kind, (0, 0, 0))

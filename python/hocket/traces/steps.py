@@ -22,7 +22,7 @@ _CALL = {name: number for number, name in CALLS.items()}
 
 @dataclass(frozen=True)
 class _Step:
-    """What all steps have: a name, and the earlier steps of the rank that must end first.
+    """The common fields of steps: a name, and the earlier steps of the rank that must end first.
 
     `after` has their positions from 0; by default the step before.
     """

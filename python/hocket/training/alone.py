@@ -24,7 +24,7 @@ _RATE = 10**9
 
 @dataclass(frozen=True)
 class Alone:
-    """What an iteration is without its communication.
+    """An iteration without its communication.
 
     Attributes
     ----------

@@ -264,7 +264,7 @@ class _Builder:
             stage.awaited.append(call)
 
     def _fetch(self, stage: _Stage, i: int, does: Pass) -> None:
-        """With ZeRO 3, gather a layer's weights while the layer before computes."""
+        """Gather a layer's weights, with ZeRO 3, while the layer before computes."""
         block = stage.blocks[i]
         if self.parallel.zero < _SHARDED_WEIGHTS or not block.parameters or block.is_table:
             return

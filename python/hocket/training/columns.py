@@ -23,7 +23,7 @@ LONGEST_PS = 4 * 10**18
 
 
 class Pass(IntEnum):
-    """What a node does."""
+    """The work of a node."""
 
     FORWARD = 0
     RECOMPUTE = 1
@@ -34,7 +34,7 @@ class Pass(IntEnum):
 
 @dataclass(frozen=True)
 class Tag:
-    """What a node belongs to.
+    """The place of a node in the training.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What groups take that communicate at the same time: their plans on the links that they share."""
+"""The times of groups that communicate at once: their plans on the links that they share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Use", "at_once", "servers", "use_of"]
 
 
 class Use(NamedTuple):
-    """What some plans take that begin together.
+    """The times of plans that begin together.
 
     Attributes
     ----------

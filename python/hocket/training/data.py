@@ -1,4 +1,4 @@
-"""What results say of training, as values of JSON; times are of an iteration unless they say otherwise."""
+"""The results of training as JSON values; times are per iteration unless their names say otherwise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AcceleratorData(TypedDict):
 
 
 class BreakdownData(TypedDict):
-    """Where the time of an iteration went."""
+    """The use of an iteration's time."""
 
     forward_ps: float
     backward_ps: float
@@ -41,7 +41,7 @@ class BreakdownData(TypedDict):
 
 
 class MemoryData(TypedDict):
-    """What an NPU holds."""
+    """The memory of an NPU."""
 
     weights_bytes: int
     gradients_bytes: int
@@ -152,7 +152,7 @@ class CombinationData(TypedDict):
 
 
 class TrainingRowData(CombinationData):
-    """What a combination came to."""
+    """The outcome of a combination."""
 
     time_ps: float
     batch: int

@@ -48,7 +48,7 @@ class Epoch:
 
     @property
     def all_reduce_time(self) -> int:
-        """What of it is all-reduce."""
+        """The share of all-reduce."""
         return self.iterations * self.all_reduce
 
     def gain(self, other: Epoch) -> int:
@@ -155,7 +155,7 @@ class Iteration:
 
     @property
     def exposed_ps(self) -> int:
-        """What the all-reduces add to compute."""
+        """The time that all-reduces add to compute."""
         return self.time_ps - self.compute_ps
 
 

@@ -1,4 +1,4 @@
-"""What collectives of a training iteration take: shapes for groups, by algorithm."""
+"""The times of a training iteration's collectives: shapes for groups, by algorithm."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def network_of(
 
 
 class Exchange(NamedTuple):
-    """What a shape is of: the kind of a collective or ``message``, its NPUs, and its bytes."""
+    """The subject of a shape: the kind of a collective or ``message``, its NPUs, and its bytes."""
 
     kind: str
     npus: int
@@ -309,7 +309,7 @@ def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
 
 
 class _Found(NamedTuple):
-    """What the plans of all groups of an axis take, by an algorithm with so many chunks."""
+    """The times of the plans of all groups of an axis, by an algorithm with so many chunks."""
 
     algorithm: str
     chunks: int | None

@@ -1,4 +1,4 @@
-"""What each stage computed and sent when, as rows and as trace events."""
+"""The computation and messages of each stage over time, as rows and as trace events."""
 
 from __future__ import annotations
 

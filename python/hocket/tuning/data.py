@@ -1,4 +1,4 @@
-"""What tuning says, as values of JSON."""
+"""The results of tuning as JSON values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TunedWayData(TypedDict):
 
 
 class TunedSizeData(TypedDict):
-    """What was picked for a size."""
+    """The choice for a size."""
 
     size_bytes: int
     picked: TunedWayData

@@ -61,14 +61,14 @@ class TunedWay:
 
     @property
     def time_ps(self) -> float:
-        """What counts: the measured time, or else the predicted one."""
+        """The time that counts: measured, or else predicted."""
         if self.measured_ps is not None:
             return self.measured_ps
         return math.inf if self.predicted_ps is None else self.predicted_ps
 
     @property
     def key(self) -> tuple[str, int | None, str]:
-        """What tells it from others."""
+        """The parts that distinguish it from others."""
         return self.algorithm, self.chunks, self.transport
 
     def to_dict(self) -> TunedWayData:
@@ -84,7 +84,7 @@ class TunedWay:
 
 @dataclass(frozen=True)
 class TunedSize:
-    """What was picked for a size.
+    """The choice for a size.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ class Accelerator:
 
     @property
     def memory_bytes(self) -> int | None:
-        """What it holds [bytes]."""
+        """Its size [bytes]."""
         return None if self.memory is None else parse_size(self.memory, field="memory")
 
     def time_ps(self, work: Work, samples: Fraction, weight_bytes: Fraction = Fraction(0)) -> int:

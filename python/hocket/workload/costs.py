@@ -19,7 +19,7 @@ SPLITS = ("copied", "columns", "rows", "inside")
 
 @dataclass(frozen=True)
 class Work:
-    """What one pass of a layer takes for one sample.
+    """The cost of one pass of a layer for one sample.
 
     Attributes
     ----------

@@ -103,7 +103,7 @@ class LayerEntry(Strict):
 
 
 class WorkEntry(Strict):
-    """What a pass takes for one sample."""
+    """The cost of a pass for one sample."""
 
     flops: Amount = Field(default=0, description="Operations; a multiply-add is two.")
     bytes: Amount = Field(

@@ -1,4 +1,4 @@
-"""What is to be planned in slots: a network, chunks, who has them and who wants them."""
+"""The problem in slots: a network, chunks, their holders and those who want them."""
 
 from __future__ import annotations
 

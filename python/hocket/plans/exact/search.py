@@ -19,7 +19,7 @@ _SEEDS = 1 << 31
 
 @dataclass(frozen=True)
 class Answer:
-    """What the solver says of a model: ``FOUND`` with sends, ``NONE`` (proved), or ``UNKNOWN``."""
+    """The solver's answer: ``FOUND`` with sends, ``NONE`` (proved), or ``UNKNOWN``."""
 
     verdict: str
     sends: tuple[Send, ...] = ()

@@ -31,7 +31,7 @@ _RECOVERY = 0.2
 
 @dataclass(frozen=True)
 class Effort:
-    """What a search may take."""
+    """The limits of a search."""
 
     clock: Clock
     time_limit: float | None

@@ -18,7 +18,7 @@ from hocket.plans.synthesis.options import PlanOptions
 
 @dataclass(frozen=True)
 class CompactTimetable(Result):
-    """What greedy matching comes to, checked slot by slot: no plan is made of it.
+    """The result of greedy matching, checked slot by slot, without a plan.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ _WORKERS = 1
 
 @dataclass(frozen=True)
 class Solved:
-    """What the solver found: timetables of `problem`, and the slots they take and must take."""
+    """The solver's result: timetables of `problem`, and the slots they take and must take."""
 
     problem: core.Problem
     timetables: core.Timetables

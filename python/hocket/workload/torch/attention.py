@@ -26,7 +26,7 @@ def attention(query: Any, key: Any, value: Any, mask: Any = None, *more: Any, **
 
 
 def _fits(query: Any, key: Any, value: Any) -> bool:
-    """Tell whether it is plain attention, or such that groups of heads share keys and values."""
+    """Return whether it is plain attention, or groups of heads share keys and values."""
     each = (query, key, value)
     if not all(one.is_meta and one.dim() >= 3 for one in each):
         return False

@@ -1,4 +1,4 @@
-"""What the user's own code says when it fails."""
+"""The error of the user's own code."""
 
 from __future__ import annotations
 

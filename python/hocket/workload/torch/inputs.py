@@ -1,4 +1,4 @@
-"""What a module is given: shapes as text or numbers, or tensors, without their numbers."""
+"""The inputs of a module: shapes as text or numbers, or tensors, without their numbers."""
 
 from __future__ import annotations
 

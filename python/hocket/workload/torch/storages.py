@@ -11,7 +11,7 @@ import torch
 
 @dataclass(frozen=True)
 class Effect:
-    """What an operation reads and writes: bytes of data, by the number of the storage."""
+    """The reads and writes of an operation: bytes of data, by the number of the storage."""
 
     reads: dict[int, int]
     writes: dict[int, int]

@@ -1,4 +1,4 @@
-"""What was noted of a module's two passes, layer by layer."""
+"""The record of a module's two passes, layer by layer."""
 
 from __future__ import annotations
 

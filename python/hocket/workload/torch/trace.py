@@ -90,7 +90,7 @@ def _on_meta(module: Any) -> Any:
 
 
 def _follow(module: Any, recorder: Recorder) -> list[Any]:
-    """Tell the recorder whenever a part of the module is called and returns."""
+    """Notify the recorder whenever a part of the module is called and returns."""
     hooks = []
     for path, part in module.named_modules():
         name = path or type(module).__name__
