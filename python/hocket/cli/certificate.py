@@ -1,4 +1,4 @@
-"""What proves how good packed trees are, in lines."""
+"""The lines that show how good packed trees are."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from hocket.cli import options
 from hocket.plans.trees import Packing
 
 RATE_ONLY = (
-    "certificate: of the rate alone; the rest of the gap is latency, and the filling of the trees"
+    "the trees are proved for their rate only; the remaining gap is latency and pipeline fill"
 )
 
 
 def print_certificates(packings: tuple[Packing, ...]) -> None:
-    """Print the certificates of a plan, and what they do not speak of."""
+    """Print the certificates of a plan, and what they do not cover."""
     for packing in packings:
         options.say(str(packing))
     if packings:
