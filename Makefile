@@ -21,12 +21,16 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 # One choice of crates everywhere: with another, cargo joins other features and builds all anew.
 CRATES := $(addprefix -p ,hocket-core hocket-formats hocket-runtime hocket-control hocket-wire hocket-agent \
   hocket-controller hocket-preload hocket-nccl-tuner)
-CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest
+# Two of these go on at once: cargo builds for release and for tests beside each other, and what a test waits
+# for is another's time. Nothing runs before all that it may start is built.
+BUILDS := build compile fmt ruff clippy
+RUNS := cargo-test mypy stubtest pytest doc
+CHECKS := $(BUILDS) $(RUNS)
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 STATIC := x86_64-unknown-linux-musl
 
-.PHONY: help tools venv torch page browser build controller wheel sdist static schema site demo check test test-slow test-long accept oracle fuzz corpus bench clean $(CHECKS) unit examples
+.PHONY: help tools venv torch page browser build controller wheel sdist static schema site demo check test test-slow test-long accept oracle fuzz corpus bench clean $(filter-out build,$(CHECKS)) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -105,7 +109,9 @@ demo: build ## all-reduce of 256 MB on two DGX A100: healthy, then with a GPU an
 check: fmt clippy ruff mypy unit ## format, lint, types and unit tests: what to run before each commit
 	@echo 'make check: all passed'
 
-test: $(CHECKS) ## every check below but the slow tests
+test: .venv/deps.stamp ## every check below but the slow tests
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(BUILDS)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(RUNS)
 	@echo 'make test: all checks passed ($(CHECKS))'
 
 fmt: | tools ## rustfmt: is the Rust code formatted?
@@ -113,6 +119,9 @@ fmt: | tools ## rustfmt: is the Rust code formatted?
 
 clippy: .venv/deps.stamp ## clippy on everything, warnings are errors
 	cargo clippy $(CARGO_FLAGS) --quiet --workspace --all-targets -- -D warnings
+
+compile: | tools ## compile the Rust tests, and the programs that other tests start
+	cargo test $(CARGO_FLAGS) --quiet --no-run $(CRATES)
 
 cargo-test: | tools ## tests of the Rust core, and of the routing controller and its agent
 	cargo test $(CARGO_FLAGS) --quiet $(CRATES)
@@ -139,10 +148,10 @@ unit: .venv/build.stamp ## unit tests: of the core, of values and of rooms
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/test_units.py tests/test_api.py tests/test_rooms.py tests/test_house.py tests/files
 
 test-slow: .venv/build.stamp ## the tests that take more than a few seconds each
-	cargo test $(CARGO_FLAGS) --quiet $(CRATES) --lib -- --ignored
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m slow
 
 test-long: .venv/build.stamp ## the tests that take minutes: whole studies, every machine, every command
+	cargo test $(CARGO_FLAGS) --quiet $(CRATES) --lib -- --ignored
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m long
 
 examples: .venv/build.stamp ## run the examples only and compare what they print

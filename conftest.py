@@ -37,6 +37,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark as slow what builds networks, repeats evaluations or runs pages, where no path asks for it."""
+    if config.args != config.getini("testpaths"):
+        return
+    root = Path(__file__).parent
+    slow = ("testbed/tests", "studies/tests", "tests/docs/test_docs.py::test_page")
+    for item in items:
+        place = f"{item.path.relative_to(root).as_posix()}::{item.name}"
+        if place.startswith(slow) and item.get_closest_marker("long") is None:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def accept(request: pytest.FixtureRequest) -> bool:
     """Whether what a page or a file shows is written anew where it differs."""

@@ -212,7 +212,7 @@ def test_colouring_is_never_behind_greedy_and_always_optimal_in_all_cells() -> N
     assert found.least >= 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_solver_is_no_better_than_colouring_without_failures() -> None:
     cells = [Cell(jobs, 4, method) for jobs in (2, 3) for method in ("ilp", "edge-coloring")]
     study = studied(cells, 2)
@@ -318,7 +318,7 @@ def test_a_table_prints(reproduce: Reproduce, tmp_path: Path) -> None:
     assert value["cells"][0]["runs"][0]["jobs"][0]["model"] == "bloom"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_everything_is_computed_and_drawn(reproduce: Reproduce, tmp_path: Path) -> None:
     code, out, _ = reproduce("-o", "all", "--seeds", "1")
     assert code == 0

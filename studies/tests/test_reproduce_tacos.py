@@ -252,7 +252,7 @@ def test_the_failed_mesh_is_solved_about_its_bottleneck() -> None:
     assert 14 <= slots(target, "exact") <= 26
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_everything_at_once(reproduce: Reproduce, tmp_path: Path) -> None:
     code, out, _ = reproduce("--json", "--time-limit", "5 s")
     assert code == 0

@@ -37,7 +37,7 @@ def test_random_jobs_on_fat_trees(part: int) -> None:
         cases.check_alike(cases.hocket(case), cases.slowly(case))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(8))
 def test_many_random_jobs(part: int) -> None:
     check(range(1000 + 50 * part, 1050 + 50 * part))

@@ -70,6 +70,7 @@ def test_no_algorithm_is_quicker_than_the_front_where_it_was_measured() -> None:
         assert best.run.time_ps == point.time_ps
 
 
+@pytest.mark.slow
 def test_what_a_tolerance_keeps() -> None:
     def front(tolerance: float) -> hk.Pareto:
         return hk.pareto("all-reduce", RING, sizes="256B:4M:x4", tolerance=tolerance)
@@ -120,6 +121,7 @@ def test_where_the_plan_changes_may_not_be_found_in_time(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", ["torus:4x4@25GB/s,500ns", "dgx_a100_2box"])
 def test_a_row_is_what_its_command_makes(network: str, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["-t", network, "-a", "symmetric", "--json"]

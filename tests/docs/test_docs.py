@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.built import preload, programs
@@ -36,8 +35,6 @@ from hocket.plans import registry
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-SLOW = {"architect.md", "machines-accuracy.md", "mesh-study.md", "throughput.md", "training.md"}
-"""Pages whose commands take more than ten seconds."""
 TORCH = {"from-torch.md", "pytorch.md"}
 """Pages whose commands need PyTorch."""
 
@@ -133,12 +130,7 @@ def test_lines_are_left_out_where_they_were() -> None:
     assert abridged(["a", "..."], ["d"]) == ["d", "..."]
 
 
-def _case(page: Path) -> Any:
-    marks = [pytest.mark.slow] if page.name in SLOW else []
-    return pytest.param(page, marks=marks, id=page.name)
-
-
-@pytest.mark.parametrize("page", [_case(page) for page in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(
     page: Path,
     tmp_path: Path,

@@ -13,7 +13,7 @@ import hocket as hk
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     built = tmp_path / "site"
     options = ["--quiet", "--fail-on-warning", "--keep-going", "-d", str(tmp_path / "doctrees")]

@@ -73,6 +73,7 @@ def test_all_plans_are_timed_under_the_model_of_latency_that_is_asked_for(tmp_pa
     assert times != [hk.simulate(run.plan).time_ps for run in runs]
 
 
+@pytest.mark.slow
 def test_two_boxes_by_rails(tmp_path: Path) -> None:
     """Eight NICs of 25 GB/s carry 2 x 15 / 16 of the data."""
     graphs = dumps.rails_of(dumps.DGX_A100, range(8), speed=24)
@@ -88,6 +89,7 @@ def test_two_boxes_by_rails(tmp_path: Path) -> None:
     assert any("one switch joins all NICs" in note for note in found.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("vendors", "step"),
     # With Simple a step is 3.4 us over NVLink, or thrice what posting to a NIC takes: 1 us, AMD's 2.

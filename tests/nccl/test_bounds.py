@@ -110,7 +110,7 @@ def test_dumps_and_shipped_machines_of_a_few_boxes() -> None:
             assert not below(found), topology.name
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_hundred_boxes_and_every_machine() -> None:
     assert check_boxes(range(200)) > 200 * 10
     for name in hk.topology.names():

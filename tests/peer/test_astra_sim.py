@@ -47,7 +47,7 @@ def test_within_a_percent(
     assert simulated == pytest.approx(expected, rel=0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_direct_over_a_ring_of_1024() -> None:
     assert simulated_ns("ring", "direct", 1024, 1, 1) == pytest.approx(320_442_323, rel=0.01)
 

@@ -441,7 +441,7 @@ def test_positions_that_would_mean_something_else_are_refused(
         hk.Plan.load(tmp_path / "b.parquet")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_million_transfers_open_elsewhere(tmp_path: Path) -> None:
     n, path = 2300, tmp_path / "big.parquet"
     topology = hk.topology.ring(n, **LINK)

@@ -288,7 +288,7 @@ print(*sorted({*sys.modules} - before))
     assert (done.returncode, done.stderr, done.stdout.strip()) == (0, "", "")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_living_rank_is_blamed_on_a_busy_machine() -> None:
     """Kills over TCP beside processes that take all there is: ``HOCKET_RUNTIME_KILLS`` says how many."""
     random = np.random.default_rng(15)

@@ -44,15 +44,23 @@ def test_a_plan_is_run_checked_and_timed(hocket: Hocket) -> None:
 def test_every_kind_is_run(kind: str) -> None:
     for algorithm, asked, transport in (
         (None, "auto", "shared"),
-        (None, "tcp", "tcp"),
         ("direct", "auto", "tcp"),
-        ("direct", "shared", "shared"),
     ):
         found = runtime.run_plan(
             kind, ranks=2, size=4000, algorithm=algorithm, calls=1, transport=asked
         )
         assert (found.collective, found.transport) == (kind, transport)
         assert found.size == 4000
+
+
+@pytest.mark.parametrize(("algorithm", "transport"), [(None, "tcp"), ("direct", "shared")], ids=str)
+def test_the_other_transport_is_taken_where_it_is_asked_for(
+    algorithm: str | None, transport: str
+) -> None:
+    found = runtime.run_plan(
+        "all-reduce", ranks=2, size=4000, algorithm=algorithm, calls=1, transport=transport
+    )
+    assert found.transport == transport
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_every_kind_without_a_plan(transport: str, size: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["tcp", "shared"])
-@pytest.mark.parametrize("size", [4, 7, 8, 16])
+@pytest.mark.parametrize("size", [7, 16])
 def test_every_kind_among_many(transport: str, size: int) -> None:
     work = every_kind((0, 1, 17, 400_000 // size + 1))
     with Ranks(size, work, transport=transport, timeout="120 s", join_timeout="120 s") as ranks:
@@ -143,7 +143,7 @@ def test_plans_of_every_algorithm(transport: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["tcp", "shared"])
-@pytest.mark.parametrize("size", [2, 3, 6, 8, 12, 16])
+@pytest.mark.parametrize("size", [3, 8, 12])
 def test_plans_of_every_algorithm_among_more(size: int, transport: str) -> None:
     plans = plans_of(size, KINDS)
     sizes, dtypes = (0, 1, 1009, 65_537), ("int64", "float32", "float16", "int8")

@@ -109,6 +109,7 @@ def test_other_connections_are_left_alone(agent: Given, server: tuple[int, list[
     assert not set(seen) & set(agent.ports)
 
 
+@pytest.mark.slow
 def test_a_program_that_calls_the_kernel_itself(
     agent: Given, server: tuple[int, list[int]], tmp_path: Path
 ) -> None:

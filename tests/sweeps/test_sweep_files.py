@@ -111,6 +111,10 @@ def test_too_many_points_are_counted_and_not_listed() -> None:
         "s.yml: these are 1,000,000,000 points: size 1 x seed 100,000 x chunks 10,000; "
         "a sweep has at most 1,000,000; give a key fewer values, or make several sweeps"
     )
+
+
+@pytest.mark.slow
+def test_as_many_points_as_there_can_be() -> None:
     assert from_text(GOOD + "  seed: 0:999999:+1", "s.yml").count == MOST_POINTS
 
 

@@ -51,7 +51,9 @@ def test_astra_networks(
 
 @pytest.mark.parametrize("path", sorted(ASTRA.glob("*.yml")), ids=lambda path: path.stem)
 def test_astra_networks_are_compared_on(path: Path) -> None:
-    entries = hk.compare("all-reduce", hk.topology.load(path), size="1 MB").entries
+    names = ["ring", "direct", "hierarchical", "themis"]
+    topology = hk.topology.load(path)
+    entries = hk.compare("all-reduce", topology, size="1 MB", algorithms=names).entries
     assert all(entry.run.gap >= 0 for entry in entries)
     assert "ring" in [entry.algorithm for entry in entries]
 
