@@ -8,12 +8,7 @@ REPRODUCE = Command(
     about="Repeat a published evaluation: tables and pictures beside the published numbers.",
     example="For example: hocket reproduce themis --output themis",
     commands={
-        "themis": Command("hocket_studies.themis_tables:themis"),
-        "tacos": Command("hocket_studies.tacos_tables:tacos"),
-        "mesh": Command("hocket_studies.mesh_tables:mesh_study"),
-        "routing": Command("hocket_studies.routing_tables:routing_study"),
-        "optimal": Command("hocket_studies.optimal_tables:optimal_study"),
-        "machines": Command("hocket_studies.machines_tables:machines_study"),
-        "training": Command("hocket_studies.training_tables:training_study"),
+        name: Command(f"hocket_studies.{name}_tables:study")
+        for name in ("themis", "tacos", "mesh", "routing", "optimal", "machines", "training")
     },
 )

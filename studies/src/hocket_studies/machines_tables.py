@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json as json_text
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from hocket.cli import options
 from hocket.cli.command import Option
+from hocket.cli.console import Printer
 from hocket.cli.numbers import percent
+from hocket.cli.options import Watch
 from hocket.cli.table import Table
-from hocket.files.atomic import write_text
 from hocket.fitting.errors import BANDS, Spread
 from hocket.units import format_size
+from hocket_studies.harness import Into, Report, as_csv, markdown
 from hocket_studies.machines import Check, MachinesResult, family_profiles, reproduce_machines
-from hocket_studies.themis_tables import make_folder
 
 _MIB = 1 << 20
 _WORST = 12
@@ -30,12 +28,8 @@ _LEGEND = (
 )
 
 
-def machines_study(
+def study(
     *,
-    output: Annotated[
-        str,
-        Option("--output", "-o", help="Folder for page, picture and data; created if missing."),
-    ] = "reproduce-machines",
     data: Annotated[
         str | None,
         Option(
@@ -48,33 +42,30 @@ def machines_study(
         bool,
         Option("--profiles", help="Also fit a profile to each family and write it there."),
     ] = False,
-    json: options.Json = False,
+    into: Into,
 ) -> None:
     """Predict published sweeps of real machines from what was not fitted, and state the error.
 
     For example: hocket reproduce machines --output machines
     """
-    folder = Path(output)
-    make_folder(folder)
-    with options.watching() as watch:
-        result = reproduce_machines(None if data is None else Path(data), on_case=watch)
-        watch.note("drawing")
-        from hocket_studies.machines_pictures import draw_errors
 
-        picture = folder / "machines.png"
-        draw_errors(result, picture)
+    def report(watch: Watch) -> Report:
+        folder = None if data is None else Path(data)
+        result = reproduce_machines(folder, on_case=watch)
+        files = {"machines.csv": _csv(result), "machines.md": as_page(result)}
         if profiles:
             watch.note("fitting profiles")
-            for name, profile in family_profiles(None if data is None else Path(data)).items():
-                write_text(folder / f"{name}.yml", profile.as_yaml())
-    value = as_json(result, picture)
-    write_text(folder / "machines.json", json_text.dumps(value, indent=2) + "\n")
-    write_text(folder / "machines.csv", as_csv(result))
-    write_text(folder / "machines.md", as_page(result))
-    if json:
-        options.print_result("reproduction", value)
-        return
-    console = options.output()
+            found = family_profiles(folder)
+            files |= {f"{name}.yml": profile.as_yaml() for name, profile in found.items()}
+        from hocket_studies.machines_pictures import draw_errors
+
+        pictures = {"machines.png": partial(draw_errors, result)}
+        return Report(as_json(result), partial(_show, result), pictures, files)
+
+    into.write("machines", report)
+
+
+def _show(result: MachinesResult, console: Printer) -> None:
     table = Table(
         title="error of what was not fitted: median / 90th percentile (of how many times)"
     )
@@ -91,7 +82,7 @@ def machines_study(
         console.print(_picks(result))
     for name in result.orders:
         console.print(_order(result, name))
-    console.print(f"{len(result.sets)} sets; files in {folder}: machines.png, .json, .csv and .md")
+    console.print(f"{len(result.sets)} sets")
 
 
 def _picks(result: MachinesResult) -> str:
@@ -118,8 +109,8 @@ def _cell(spread: Spread) -> str:
     return f"{percent(spread.median)} / {percent(spread.p90)} ({spread.rows})"
 
 
-def as_json(result: MachinesResult, picture: Path) -> dict[str, Any]:
-    """Return checks and predicted times as a JSON value."""
+def as_json(result: MachinesResult) -> dict[str, Any]:
+    """Give checks and predicted times as a JSON value."""
     return {
         "source": "Published sweeps; profiles/measured/README.md says whose",
         "checks": [_check_value(check) for check in result.checks],
@@ -139,7 +130,6 @@ def as_json(result: MachinesResult, picture: Path) -> dict[str, Any]:
             for name, order in result.orders.items()
         ],
         "sets": [each.name for each in result.sets],
-        "pictures": [str(picture)],
     }
 
 
@@ -157,48 +147,52 @@ def _check_value(check: Check) -> dict[str, Any]:
     }
 
 
-def as_csv(result: MachinesResult) -> str:
+_HEAD = [
+    "question",
+    "of",
+    "set",
+    "collective",
+    "gpus",
+    "nodes",
+    "bytes",
+    "measured_us",
+    "predicted_us",
+]
+
+
+def _csv(result: MachinesResult) -> str:
     """Return every predicted time."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    head = [
-        "question",
-        "of",
-        "set",
-        "collective",
-        "gpus",
-        "nodes",
-        "bytes",
-        "measured_us",
-        "predicted_us",
-    ]
-    writer.writerow(head)
+    rows: list[list[object]] = []
     for check in result.checks:
         for each in check.predicted:
             row = each.row
             what = [check.question, check.what, each.file, row.kind, row.npus, row.nodes, row.size]
-            writer.writerow([*what, f"{row.seconds * 1e6:.6g}", f"{each.seconds * 1e6:.6g}"])
-    return text.getvalue()
+            rows.append([*what, f"{row.seconds * 1e6:.6g}", f"{each.seconds * 1e6:.6g}"])
+    return as_csv(_HEAD, rows)
 
 
 def as_page(result: MachinesResult) -> str:
     """Return the tables in Markdown, the worst cells first."""
     lines = ["# Predicted and measured", "", *_LEGEND, "", "## The worst", ""]
-    lines += [
-        "| set | collective | sizes | question | median | times |",
-        "| --- | --- | --- | --- | ---: | ---: |",
-    ]
-    for check, file, kind, band, spread in result.worst(_WORST):
-        cells = [file, kind, band.name, f"{check.question}: {check.what}"]
-        lines.append(f"| {' | '.join(cells)} | {percent(spread.median)} % | {spread.rows} |")
+    worst = (
+        (
+            *(file, kind, band.name, f"{check.question}: {check.what}"),
+            *(f"{percent(spread.median)} %", str(spread.rows)),
+        )
+        for check, file, kind, band, spread in result.worst(_WORST)
+    )
+    lines += markdown(["set", "collective", "sizes", "question"], ["median", "times"], worst)
     if result.picks:
         lines += ["", _picks(result) + "."]
     lines += [line for name in result.orders for line in ("", _order(result, name) + ".")]
     lines += ["", "## All", ""]
-    names = [band.name for band in BANDS]
-    lines.append(f"| question | of | {' | '.join(names)} | all |")
-    lines.append("| --- | --- |" + " ---: |" * (len(names) + 1))
-    for check in result.checks:
-        cells = [_cell(check.spread(band)) for band in (*BANDS, None)]
-        lines.append(f"| {check.question} | {check.what} | {' | '.join(cells)} |")
+    names = [*(band.name for band in BANDS), "all"]
+    lines += markdown(
+        ["question", "of"],
+        names,
+        (
+            [check.question, check.what, *(_cell(check.spread(band)) for band in (*BANDS, None))]
+            for check in result.checks
+        ),
+    )
     return "\n".join(lines) + "\n"

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json as json_text
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.console import Printer
-from hocket.cli.table import Table
-from hocket.files.atomic import replacing
+from hocket.cli.options import Watch
 from hocket.units import format_size, format_time_ps
 from hocket_studies import mesh, mesh_training
 from hocket_studies import mesh_published as published
+from hocket_studies.harness import Into, Report, table, wanted
 from hocket_studies.mesh import Case
 from hocket_studies.mesh_result import NAMES, MeshResult, reproduce_mesh
 from hocket_studies.mesh_training import Epochs
-from hocket_studies.themis_tables import make_folder
 
 _LEGEND = (
     "bidirectional: bidirectional-ring on even meshes, ring-bi-odd on odd ones. multitree-published: trees "
@@ -27,12 +25,8 @@ _LEGEND = (
 )
 
 
-def mesh_study(
+def study(
     *,
-    output: Annotated[
-        str,
-        Option("--output", "-o", help="Folder for pictures and mesh.json; created if missing."),
-    ] = "reproduce-mesh",
     table: Annotated[
         list[str] | None,
         Option("--table", help="Only table 1; may be combined with --figure."),
@@ -48,45 +42,29 @@ def mesh_study(
     full: Annotated[
         bool, Option("--full", help="Include sizes up to 1 GiB, and slow simulations.")
     ] = False,
-    json: options.Json = False,
+    into: Into,
 ) -> None:
     """Compute table I and figures 8 to 14 of the RingBiOdd and TTO paper (HPCA 2024).
 
     For example: hocket reproduce mesh --figure 12 --output mesh
     """
-    names = _names(table, figure, example, choices)
-    folder = Path(output)
-    make_folder(folder)
-    with options.watching() as watch:
+    others = (example and "example", choices and "choices")
+    names = wanted(NAMES, *others, table=table, figure=figure)
+
+    def report(watch: Watch) -> Report:
         result = reproduce_mesh(names, full=full, on_case=watch)
-        watch.note("drawing")
-        pictures = _draw(result, folder)
-    value = as_json(result, pictures)
-    with replacing(folder / "mesh.json") as temporary:
-        Path(temporary).write_text(json_text.dumps(value, indent=2) + "\n", encoding="utf-8")
-    if json:
-        options.print_result("reproduction", value)
-        return
-    console = options.output()
-    for name in names:
-        _PRINTERS[name](console, result)
-    console.print(_LEGEND)
-    files = ", ".join([*(path.name for path in pictures), "mesh.json"])
-    console.print(f"files in {folder}: {files}")
+
+        def show(console: Printer) -> None:
+            for name in names:
+                _PRINTERS[name](console, result)
+            console.print(_LEGEND)
+
+        return Report(as_json(result), show, _pictures(result))
+
+    into.write("mesh", report)
 
 
-def _names(
-    tables: list[str] | None, figures: list[str] | None, example: bool, choices: bool
-) -> list[str]:
-    """Return what is wanted, all if nothing is named."""
-    wanted = {name for name, given in (("example", example), ("choices", choices)) if given}
-    for kind, words in (("table", tables), ("figure", figures)):
-        known = [name.split()[1] for name in NAMES if name.startswith(kind)]
-        wanted |= {f"{kind} {number}" for number in options.numbers(f"--{kind}", words, known)}
-    return [name for name in NAMES if name in wanted or not wanted]
-
-
-def _draw(result: MeshResult, folder: Path) -> list[Path]:
+def _pictures(result: MeshResult) -> dict[str, Callable[[Path], None]]:
     from hocket_studies import mesh_pictures as draw
 
     drawers: list[tuple[str, object, Callable[[MeshResult, Path], None]]] = [
@@ -98,12 +76,7 @@ def _draw(result: MeshResult, folder: Path) -> list[Path]:
         ("fig13.png", result.simba, draw.draw_simba),
         ("fig14.png", result.chunks, draw.draw_chunks),
     ]
-    pictures = []
-    for name, is_there, drawer in drawers:
-        if is_there:
-            drawer(result, folder / name)
-            pictures.append(folder / name)
-    return pictures
+    return {name: partial(drawer, result) for name, is_there, drawer in drawers if is_there}
 
 
 def _ratio(value: float | None) -> str:
@@ -119,19 +92,6 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.1%}"
 
 
-def _print_table(
-    console: Printer, title: str, left: list[str], right: list[str], rows: list[list[str]]
-) -> None:
-    table = Table(title=title)
-    for name in left:
-        table.add_column(name)
-    for name in right:
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-
-
 def _print_used_links(console: Printer, result: MeshResult) -> None:
     assert result.used_links is not None
     rows = []
@@ -142,7 +102,7 @@ def _print_used_links(console: Printer, result: MeshResult) -> None:
             row += [_percent(shares[method]), _percent(published.USED_LINKS[side].get(name))]
         rows.append(row)
     columns = ["8 x 8", "published", "9 x 9", "published"]
-    _print_table(console, "table I: share of links used", ["method"], columns, rows)
+    console.print(table("table I: share of links used", ["method"], columns, rows))
 
 
 def _print_sizes(console: Printer, result: MeshResult) -> None:
@@ -155,7 +115,7 @@ def _print_sizes(console: Printer, result: MeshResult) -> None:
             each = [f"{study.bandwidth(c) / 1e9:.2f}" if c in study.times else "–" for c in cases]
             rows.append([method, *each])
         title = f"figure 8: all-reduce on {side} x {side}, size / time [GB/s]"
-        _print_table(console, title, ["method"], [format_size(size) for size in sizes], rows)
+        console.print(table(title, ["method"], [format_size(size) for size in sizes], rows))
     rows = []
     for over in mesh.METHODS:
         name = over.removesuffix("-published")
@@ -171,7 +131,7 @@ def _print_sizes(console: Printer, result: MeshResult) -> None:
         )
     columns = ["tto", "published", "tto-chosen", "ring-bi-odd", "published"]
     title = "figure 8: mean over meshes and sizes of the speed-up over"
-    _print_table(console, title, ["method"], columns, rows)
+    console.print(table(title, ["method"], columns, rows))
 
 
 def _print_scaling(console: Printer, result: MeshResult) -> None:
@@ -184,7 +144,7 @@ def _print_scaling(console: Printer, result: MeshResult) -> None:
         times = [study.times[Case(side, mesh.scaling_size(side), m)] for m in mesh.SCALING_METHODS]
         rows.append([f"{side} x {side}", *(_ratio(time / base) for time in times)])
     title = "figure 9: 375 KiB for each chiplet, time / that of ring on 4 x 4 (even) or 3 x 3 (odd)"
-    _print_table(console, title, ["mesh"], list(mesh.SCALING_METHODS), rows)
+    console.print(table(title, ["mesh"], list(mesh.SCALING_METHODS), rows))
     rows = []
     for over in mesh.SCALING_METHODS:
         name = over.removesuffix("-published")
@@ -199,7 +159,7 @@ def _print_scaling(console: Printer, result: MeshResult) -> None:
         )
     columns = ["tto", "published", "ring-bi-odd", "published"]
     title = "figure 9: mean over meshes of the speed-up over"
-    _print_table(console, title, ["method"], columns, rows)
+    console.print(table(title, ["method"], columns, rows))
 
 
 def _print_epochs(
@@ -223,7 +183,7 @@ def _print_epochs(
     row += [_range(theirs.get(method.removesuffix("-published"))) for method in methods]
     rows.append(row)
     left = ["model", "mesh", "arrays", "gradients", "compute"]
-    _print_table(console, title, left, methods, rows)
+    console.print(table(title, left, methods, rows))
 
 
 def _print_figure_10(console: Printer, result: MeshResult) -> None:
@@ -241,7 +201,7 @@ def _print_saved(console: Printer, found: list[Epochs]) -> None:
         ours = mesh_training.time_saved(found, of, method, sides)
         rows.append([name, method, _percent(ours), _percent(theirs)])
     title = "figure 10: the most training time saved, over models and meshes"
-    _print_table(console, title, ["by", "of"], ["hocket", "published"], rows)
+    console.print(table(title, ["by", "of"], ["hocket", "published"], rows))
 
 
 def _print_figure_13(console: Printer, result: MeshResult) -> None:
@@ -254,7 +214,7 @@ def _print_figure_13(console: Printer, result: MeshResult) -> None:
         theirs = published.SIMBA_SPEEDUP.get(method.removesuffix("-published"))
         rows.append([method, _ratio(sum(each) / len(each)), _ratio(theirs)])
     title = "figure 13: mean over models of the speed-up of tto's all-reduce over"
-    _print_table(console, title, ["method"], ["hocket", "published"], rows)
+    console.print(table(title, ["method"], ["hocket", "published"], rows))
 
 
 def _print_overlapped(console: Printer, result: MeshResult) -> None:
@@ -270,7 +230,7 @@ def _print_overlapped(console: Printer, result: MeshResult) -> None:
     theirs = (published.OVERLAP_SPEEDUP.get(m.removesuffix("-published")) for m in methods)
     rows.append(["published", "", *map(_range, theirs)])
     title = "figure 11: an all-reduce for each group of layers, 8 x 8: speed-up of tto / tto-chosen over"
-    _print_table(console, title, ["model", "all-reduce not hidden"], methods, rows)
+    console.print(table(title, ["model", "all-reduce not hidden"], methods, rows))
 
 
 def _print_curves(console: Printer, result: MeshResult) -> None:
@@ -282,7 +242,7 @@ def _print_curves(console: Printer, result: MeshResult) -> None:
             text = " - ".join(f"{share:.0%}" for share in theirs)
         rows.append([curve.method, format_time_ps(curve.time_ps), _percent(curve.mean), text])
     title = "figure 12: 256 MiB on 9 x 9, mean share of links in use"
-    _print_table(console, title, ["method"], ["time", "hocket", "published"], rows)
+    console.print(table(title, ["method"], ["time", "hocket", "published"], rows))
 
 
 def _print_chunks(console: Printer, result: MeshResult) -> None:
@@ -290,7 +250,7 @@ def _print_chunks(console: Printer, result: MeshResult) -> None:
     rows = [[format_size(chunk), f"{rate / 1e9:.2f}"] for chunk, rate in chunks.items()]
     low, high = published.BEST_CHUNK_KIB
     title = f"figure 14: tto, 128 MiB on 8 x 8 [GB/s]; published best: {low} to {high} KiB"
-    _print_table(console, title, ["chunk"], ["size / time"], rows)
+    console.print(table(title, ["chunk"], ["size / time"], rows))
 
 
 def _print_example(console: Printer, result: MeshResult) -> None:
@@ -314,7 +274,7 @@ def _print_example(console: Printer, result: MeshResult) -> None:
         ["gain, whole epoch", _percent(result.example.epoch_gain), "34.7% by its numbers"],
     ]
     title = "section VIII-B: ResNet-152 on 8 x 8"
-    _print_table(console, title, ["figure"], ["hocket", "published"], rows)
+    console.print(table(title, ["figure"], ["hocket", "published"], rows))
 
 
 def _print_choices(console: Printer, result: MeshResult) -> None:
@@ -324,7 +284,7 @@ def _print_choices(console: Printer, result: MeshResult) -> None:
     ]
     title = "which modelling choice moves which figure; 1, 4, ... 256 MiB where no size is given"
     columns = ["without", "with it", "published"]
-    _print_table(console, title, ["figure", "done otherwise"], columns, rows)
+    console.print(table(title, ["figure", "done otherwise"], columns, rows))
 
 
 _PRINTERS: dict[str, Callable[[Printer, MeshResult], None]] = {
@@ -341,8 +301,8 @@ _PRINTERS: dict[str, Callable[[Printer, MeshResult], None]] = {
 }
 
 
-def as_json(result: MeshResult, pictures: list[Path]) -> dict[str, Any]:
-    """Return all that was computed as JSON values: times in picoseconds, sizes in bytes."""
+def as_json(result: MeshResult) -> dict[str, Any]:
+    """Give all that was computed as JSON values: times in picoseconds, sizes in bytes."""
     value: dict[str, Any] = {"source": published.SOURCE}
     if result.used_links is not None:
         value["table_1"] = {"used_links": result.used_links, "published": published.USED_LINKS}
@@ -400,7 +360,6 @@ def as_json(result: MeshResult, pictures: list[Path]) -> dict[str, Any]:
         {**vars(case), "time_ps": time}
         for case, time in sorted(result.study.times.items(), key=str)
     ]
-    value["pictures"] = [str(path) for path in pictures]
     return value
 
 

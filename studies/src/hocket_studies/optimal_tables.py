@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json as json_text
-from pathlib import Path
+from functools import partial
 from typing import Annotated, Any
 
-from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.console import Printer
+from hocket.cli.form import csv_text
+from hocket.cli.options import Watch, numbers
 from hocket.cli.table import Table
-from hocket.files.atomic import replacing
 from hocket.units import format_size, parse_size
 from hocket_studies import optimal
+from hocket_studies.harness import Into, Report
 from hocket_studies.optimal import Cell, OptimalResult, Outcome, reproduce_optimal
-from hocket_studies.themis_tables import make_folder
 
 _MANY = 40
 """Cells from which on they are not printed one by one."""
@@ -27,12 +24,8 @@ _LEGEND = (
 )
 
 
-def optimal_study(
+def study(
     *,
-    output: Annotated[
-        str,
-        Option("--output", "-o", help="Folder for pages, picture and data; created if missing."),
-    ] = "reproduce-optimal",
     machine: Annotated[
         list[str] | None,
         Option("--machine", help="Only this machine; as a list (a,b) or repeated."),
@@ -53,56 +46,43 @@ def optimal_study(
         bool,
         Option("--failures", help="Each machine without one link, one of each sort."),
     ] = False,
-    json: options.Json = False,
+    into: Into,
 ) -> None:
     """Compute how far the best plans are from the lower bound, on all shipped machines.
 
     For example: hocket reproduce optimal --machine dgx_a100_2box --size 1GB
     """
-    machines = options.numbers("--machine", machine, optimal.machines()) or None
-    kinds = options.numbers("--kind", kind, optimal.KINDS) or list(optimal.KINDS)
-    sizes = _sizes(size)
-    folder = Path(output)
-    make_folder(folder)
-    with options.watching() as watch:
+    machines = numbers("--machine", machine, optimal.machines()) or None
+    kinds = numbers("--kind", kind, optimal.KINDS) or list(optimal.KINDS)
+    given = [part.strip() for word in size or () for part in word.split(",")]
+    sizes = [parse_size(each, field="--size") for each in given]
+    sizes = list(dict.fromkeys(sizes)) or list(optimal.SIZES)
+
+    def report(watch: Watch) -> Report:
         result = reproduce_optimal(
             machines, kinds=kinds, sizes=sizes, failures=failures, on_case=watch
         )
-        watch.note("drawing")
+
+        def show(console: Printer) -> None:
+            if len(result.outcomes) <= _MANY:
+                _print_cells(console, result)
+            else:
+                _print_worst(console, result)
+            for line in summary(result):
+                console.print(line)
+
         from hocket_studies.optimal_pictures import draw_gaps
 
-        picture = folder / "optimal.png"
-        draw_gaps(result, picture)
-    value = as_json(result, picture)
-    _write(folder / "optimal.json", json_text.dumps(value, indent=2) + "\n")
-    _write(folder / "optimal.csv", as_csv(result))
-    _write(folder / "optimal.md", as_page(result))
-    if json:
-        options.print_result("reproduction", value)
-        return
-    console = options.output()
-    if len(result.outcomes) <= _MANY:
-        _print_cells(console, result)
-    else:
-        _print_worst(console, result)
-    for line in summary(result):
-        console.print(line)
-    console.print(f"files in {folder}: optimal.png, optimal.json, optimal.csv, optimal.md")
+        rows = _rows(result)
+        files = {"optimal.csv": csv_text(rows), "optimal.md": as_page(result)}
+        pictures = {"optimal.png": partial(draw_gaps, result)}
+        return Report({"cells": rows, "within": _within(result)}, show, pictures, files)
 
-
-def _sizes(words: list[str] | None) -> list[int]:
-    given = [part.strip() for word in words or () for part in word.split(",")]
-    sizes = [parse_size(each, field="--size") for each in given]
-    return list(dict.fromkeys(sizes)) or list(optimal.SIZES)
-
-
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as temporary:
-        Path(temporary).write_text(text, encoding="utf-8")
+    into.write("optimal", report)
 
 
 def summary(result: OptimalResult) -> list[str]:
-    """Return how many cells are as near as is wanted."""
+    """Say how many cells are as near as is wanted."""
     lines = []
     for is_large, gap in ((True, optimal.NARROW), (False, optimal.WIDE)):
         near, count = result.within(is_large)
@@ -172,10 +152,6 @@ def _in_page(out: Outcome | None) -> str:
     return "–" if out.gap is None else f"{out.gap:.1%} {out.algorithm} ({out.argument})"
 
 
-_COLUMNS = ("machine", "failed", "npus", "kind", "size_bytes", "algorithm", "chunks")
-_TIMES = ("time_ps", "bound_ps", "gap", "seconds", "witness", "why")
-
-
 def _rows(result: OptimalResult) -> list[dict[str, Any]]:
     return [
         {
@@ -197,25 +173,11 @@ def _rows(result: OptimalResult) -> list[dict[str, Any]]:
     ]
 
 
-def as_csv(result: OptimalResult) -> str:
-    """Return one row per cell."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, (*_COLUMNS, *_TIMES), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_rows(result))
-    return text.getvalue()
-
-
-def as_json(result: OptimalResult, picture: Path) -> dict[str, Any]:
-    """Return all cells as JSON values; times in picoseconds."""
+def _within(result: OptimalResult) -> dict[str, Any]:
     return {
-        "cells": _rows(result),
-        "within": {
-            name: {"gap": gap, "cells": near, "of": count}
-            for name, gap, (near, count) in (
-                ("large", optimal.NARROW, result.within(is_large=True)),
-                ("small", optimal.WIDE, result.within(is_large=False)),
-            )
-        },
-        "pictures": [str(picture)],
+        name: {"gap": gap, "cells": near, "of": count}
+        for name, gap, (near, count) in (
+            ("large", optimal.NARROW, result.within(is_large=True)),
+            ("small", optimal.WIDE, result.within(is_large=False)),
+        )
     }

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json as json_text
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from hocket._checks import whole
-from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.console import Printer
-from hocket.cli.table import Table
-from hocket.files.atomic import replacing
+from hocket.cli.options import Watch
 from hocket_studies import routing, routing_times
 from hocket_studies import routing_published as published
+from hocket_studies.harness import Into, Report, table, wanted
 from hocket_studies.routing import Cell, Measured, Spread
 from hocket_studies.routing_result import (
     NAMES,
@@ -23,7 +22,6 @@ from hocket_studies.routing_result import (
     released_cells,
     reproduce_routing,
 )
-from hocket_studies.themis_tables import make_folder
 
 _GBIT = 1e9 / 8
 _LEGEND = (
@@ -48,12 +46,8 @@ MODELS = {
 """Whose jobs each figure shows."""
 
 
-def routing_study(
+def study(
     *,
-    output: Annotated[
-        str,
-        Option("--output", "-o", help="Folder for pictures and routing.json; created if missing."),
-    ] = "reproduce-routing",
     figure: Annotated[
         list[str] | None,
         Option("--figure", help="Only this figure: 4 to 8. Can be repeated."),
@@ -71,43 +65,30 @@ def routing_study(
         bool,
         Option("--full", help="Also the ILP for two and three jobs, which needs OR-Tools."),
     ] = False,
-    json: options.Json = False,
+    into: Into,
 ) -> None:
     """Compute figures 4 to 8 of Cohen et al., Routing for large ML models.
 
     For example: hocket reproduce routing --figure 7 --output routing
     """
-    names = _names(figure, released, choices)
+    others = (released and "released", choices and "choices")
+    names = wanted(NAMES, *others, figure=figure)
     whole("--seeds", seeds, 1, 1000)
-    folder = Path(output)
-    make_folder(folder)
-    with options.watching() as watch:
+
+    def report(watch: Watch) -> Report:
         result = reproduce_routing(names, seeds=seeds, full=full, on_case=watch)
-        watch.note("drawing")
-        pictures = _draw(result, names, folder)
-    value = as_json(result, names, pictures)
-    with replacing(folder / "routing.json") as temporary:
-        Path(temporary).write_text(json_text.dumps(value, indent=2) + "\n", encoding="utf-8")
-    if json:
-        options.print_result("reproduction", value)
-        return
-    console = options.output()
-    for name in names:
-        _PRINTERS[name](console, result)
-    _print_notes(console, result)
-    files = ", ".join([*(path.name for path in pictures), "routing.json"])
-    console.print(f"files in {folder}: {files}")
+
+        def show(console: Printer) -> None:
+            for name in names:
+                _PRINTERS[name](console, result)
+            _print_notes(console, result)
+
+        return Report(as_json(result, names), show, _pictures(result, names))
+
+    into.write("routing", report)
 
 
-def _names(figures: list[str] | None, released: bool, choices: bool) -> list[str]:
-    """Return what is wanted, all if nothing is named."""
-    wanted = {name for name, given in (("released", released), ("choices", choices)) if given}
-    known = [name.split()[1] for name in NAMES if name.startswith("figure")]
-    wanted |= {f"figure {number}" for number in options.numbers("--figure", figures, known)}
-    return [name for name in NAMES if name in wanted or not wanted]
-
-
-def _draw(result: RoutingResult, names: list[str], folder: Path) -> list[Path]:
+def _pictures(result: RoutingResult, names: list[str]) -> dict[str, Callable[[Path], None]]:
     from hocket_studies import routing_pictures as draw
 
     drawers: dict[str, Callable[[RoutingResult, Path], None]] = {
@@ -117,26 +98,11 @@ def _draw(result: RoutingResult, names: list[str], folder: Path) -> list[Path]:
         "figure 7": draw.draw_timings,
         "figure 8": draw.draw_failures,
     }
-    pictures = []
-    for name in names:
-        if name in drawers:
-            path = folder / f"fig{name.split()[1]}.png"
-            drawers[name](result, path)
-            pictures.append(path)
-    return pictures
-
-
-def _print_table(
-    console: Printer, title: str, left: list[str], right: list[str], rows: list[list[str]]
-) -> None:
-    table = Table(title=title)
-    for name in left:
-        table.add_column(name)
-    for name in right:
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    return {
+        f"fig{name.split()[1]}.png": partial(drawers[name], result)
+        for name in names
+        if name in drawers
+    }
 
 
 def _bracketed(spread: Spread | None, write: Callable[[float], str]) -> str:
@@ -160,7 +126,7 @@ def _print_released(console: Printer, result: RoutingResult) -> None:
     left = ["failed", "jobs", "ring", "method"]
     right = ["all-reduce, s", "hocket", "FCT, s", "hocket", "Gbit/s", "hocket"]
     title = "job 0, BLOOM: one draw of the released code (commit 0ecf8fb), and hocket"
-    _print_table(console, title, left, right, rows)
+    console.print(table(title, left, right, rows))
 
 
 def _rows(
@@ -187,9 +153,8 @@ def _figure_printer(name: str) -> Callable[[Printer, RoutingResult], None]:
         for model in MODELS[name]:
             rows = _rows(result, metric, model, routing.RINGS, 0)
             of = "job 0, BLOOM" if model == routing.FIRST else f"mean over jobs of {model.upper()}"
-            _print_table(
-                console, f"{name}: {quantity}, {of}", ["ring", "method"], _JOB_COLUMNS, rows
-            )
+            title = f"{name}: {quantity}, {of}"
+            console.print(table(title, ["ring", "method"], _JOB_COLUMNS, rows))
 
     return printed
 
@@ -212,7 +177,7 @@ def _print_figure_7(console: Printer, result: RoutingResult) -> None:
     paper = [f"~{published.GREEDY_MS}" if 100 <= n <= 1_500 else "–" for n in routing_times.FLOWS]
     rows.append(["paper, greedy", *paper])
     title = "figure 7: CPU time of an assignment on this machine in ms, median (largest load)"
-    _print_table(console, title, ["flows"], [f"{n:,}" for n in routing_times.FLOWS], rows)
+    console.print(table(title, ["flows"], [f"{n:,}" for n in routing_times.FLOWS], rows))
 
 
 def _print_figure_8(console: Printer, result: RoutingResult) -> None:
@@ -221,7 +186,7 @@ def _print_figure_8(console: Printer, result: RoutingResult) -> None:
         rows = _rows(result, metric, routing.FIRST, routing.RINGS[1:], failed)
         spines = "1 failed spine" if failed == 1 else f"{failed} failed spines"
         title = f"figure 8: {quantity}, job 0, BLOOM, {spines}"
-        _print_table(console, title, ["ring", "method"], _JOB_COLUMNS, rows)
+        console.print(table(title, ["ring", "method"], _JOB_COLUMNS, rows))
 
 
 def _print_choices(console: Printer, result: RoutingResult) -> None:
@@ -231,7 +196,7 @@ def _print_choices(console: Printer, result: RoutingResult) -> None:
         rows.append([each.what, each.quantity, *pairs])
     columns = list((result.choices or [])[0].without)
     title = "what is assumed, done otherwise: job 0, BLOOM, means in s over 1, 3, 5 jobs and rings of 4, 8"
-    _print_table(console, title, ["done otherwise", "quantity"], columns, rows)
+    console.print(table(title, ["done otherwise", "quantity"], columns, rows))
 
 
 def _print_notes(console: Printer, result: RoutingResult) -> None:
@@ -277,7 +242,7 @@ _PRINTERS: dict[str, Callable[[Printer, RoutingResult], None]] = {
 }
 
 
-def as_json(result: RoutingResult, names: list[str], pictures: list[Path]) -> dict[str, Any]:
+def as_json(result: RoutingResult, names: list[str]) -> dict[str, Any]:
     """Return all that was computed as JSON values: times in seconds, rates in bytes per second."""
     value: dict[str, Any] = {"source": published.SOURCE, "seeds": result.study.seeds}
     if "released" in names:
@@ -303,7 +268,6 @@ def as_json(result: RoutingResult, names: list[str], pictures: list[Path]) -> di
         _cell_json(result, cell)
         for cell in sorted({replace(cell, seed=0) for cell in result.study.outcomes})
     ]
-    value["pictures"] = [str(path) for path in pictures]
     return value
 
 

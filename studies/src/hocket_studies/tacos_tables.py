@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json as json_text
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.console import Printer
+from hocket.cli.options import Watch
 from hocket.cli.table import Table
-from hocket.files.atomic import replacing
 from hocket.units import format_time_ps, parse_time
 from hocket_studies import tacos_published as published
+from hocket_studies.harness import Into, Report, wanted
 from hocket_studies.tacos import Cell, Row, TacosResult, reproduce_tacos
 from hocket_studies.tacos_targets import EXPERIMENTS, SYNTHESIZED
-from hocket_studies.themis_tables import make_folder
 
 NOTES = {
     "table 1": (
@@ -44,12 +44,8 @@ _BELOW = (
 )
 
 
-def tacos(
+def study(
     *,
-    output: Annotated[
-        str,
-        Option("--output", "-o", help="Folder for pictures and tacos.json; created if missing."),
-    ] = "reproduce-tacos",
     table: Annotated[
         list[str] | None,
         Option("--table", help="Only this table: 1 to 5. Can be repeated."),
@@ -69,55 +65,39 @@ def tacos(
             help="Time limit of each exact search. Default: 20 s, or 10 min with --full.",
         ),
     ] = None,
-    json: options.Json = False,
+    into: Into,
 ) -> None:
     """Compute tables I to V and figures 6, 19 and 21 of TACOS: synthesized plans and baselines.
 
     For example: hocket reproduce tacos --table 3 --figure 6 --output tacos
     """
-    names = _names(table, figure)
+    names = wanted(EXPERIMENTS, table=table, figure=figure)
     if time_limit is not None:
         parse_time(time_limit, field="--time-limit")
-    folder = Path(output)
-    make_folder(folder)
-    with options.watching() as watch:
+
+    def report(watch: Watch) -> Report:
         result = reproduce_tacos(names, full=full, time_limit=time_limit, on_case=watch)
-        watch.note("drawing")
-        pictures = _draw(result, folder)
-    value = as_json(result, pictures)
-    with replacing(folder / "tacos.json") as temporary:
-        Path(temporary).write_text(json_text.dumps(value, indent=2) + "\n", encoding="utf-8")
-    if json:
-        options.print_result("reproduction", value)
-        return
-    console = options.output()
-    for name in names:
-        _print(console, result, name)
-    console.print(_LEGEND)
-    files = ", ".join([*(path.name for path in pictures), "tacos.json"])
-    console.print(f"files in {folder}: {files}")
+
+        def show(console: Printer) -> None:
+            for name in names:
+                _print(console, result, name)
+            console.print(_LEGEND)
+
+        return Report(as_json(result), show, _pictures(result))
+
+    into.write("tacos", report)
 
 
-def _names(tables: list[str] | None, figures: list[str] | None) -> list[str]:
-    """Return the tables and figures wanted, all if none is named."""
-    wanted: set[str] = set()
-    for kind, words in (("table", tables), ("figure", figures)):
-        known = [name.split()[1] for name in EXPERIMENTS if name.startswith(kind)]
-        wanted |= {f"{kind} {number}" for number in options.numbers(f"--{kind}", words, known)}
-    return [name for name in EXPERIMENTS if name in wanted or not wanted]
-
-
-def _draw(result: TacosResult, folder: Path) -> list[Path]:
+def _pictures(result: TacosResult) -> dict[str, Callable[[Path], None]]:
     from hocket_studies import tacos_pictures as draw
 
-    pictures = []
-    for name in result.rows:
-        if name.startswith("figure"):
-            path = folder / f"fig{name.split()[1]}.png"
-            drawer = draw.draw_sizes if name == "figure 21" else draw.draw_bars
-            drawer(result, name, path)
-            pictures.append(path)
-    return pictures
+    return {
+        f"fig{name.split()[1]}.png": partial(
+            draw.draw_sizes if name == "figure 21" else draw.draw_bars, result, name
+        )
+        for name in result.rows
+        if name.startswith("figure")
+    }
 
 
 def _print(console: Printer, result: TacosResult, name: str) -> None:
@@ -170,7 +150,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _remarks(rows: list[Row]) -> list[str]:
-    """Describe what the stars mean and why cells are empty, once each."""
+    """Say what the stars mean and why cells are empty, once each."""
     lines: dict[str, None] = {}
     for row in rows:
         for cell in row.cells:
@@ -183,7 +163,7 @@ def _remarks(rows: list[Row]) -> list[str]:
     return list(lines)
 
 
-def as_json(result: TacosResult, pictures: list[Path]) -> dict[str, Any]:
+def as_json(result: TacosResult) -> dict[str, Any]:
     """Return all rows as JSON values; times of collectives in picoseconds."""
     return {
         "source": published.SOURCE,
@@ -204,7 +184,6 @@ def as_json(result: TacosResult, pictures: list[Path]) -> dict[str, Any]:
             }
             for name, rows in result.rows.items()
         },
-        "pictures": [str(path) for path in pictures],
     }
 
 

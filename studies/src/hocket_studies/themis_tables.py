@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.console import Printer
-from hocket.cli.table import Table
-from hocket.errors import SpecError
+from hocket.cli.options import Watch
 from hocket.units import format_time_ps
 from hocket_studies import themis as figures_of
 from hocket_studies import themis_published as published
 from hocket_studies import themis_training_tables as training
+from hocket_studies.harness import Into, Report, table, wanted
 from hocket_studies.themis import ThemisFigures, reproduce_themis
 from hocket_studies.themis_training import FIGURES as TRAINING_FIGURES
 from hocket_studies.themis_training import TrainingFigures, reproduce_training
@@ -26,11 +26,8 @@ SWEEP_NOTES = (
 )
 
 
-def themis(
+def study(
     *,
-    output: Annotated[
-        str, Option("--output", "-o", help="Folder for the pictures; created if missing.")
-    ] = "reproduce-themis",
     figure: Annotated[
         list[str] | None,
         Option(
@@ -46,129 +43,92 @@ def themis(
             help="Leave out multirail-optimal: takes seconds instead of two minutes.",
         ),
     ] = False,
-    json: options.Json = False,
+    into: Into,
 ) -> None:
     """Compute figures of Themis (ISCA 2022): 8 to 11 for all-reduce, 4 and 12 for training.
 
     For example: hocket reproduce themis --output themis
     """
-    wanted = _figures(figure)
-    trains = [number for number in wanted if number in TRAINING_FIGURES]
-    wanted = [number for number in wanted if number not in trains]
-    folder = Path(output)
-    make_folder(folder)
-    trained: TrainingFigures | None = None
-    with options.watching() as watch:
-        result = reproduce_themis(wanted, optimal=not no_optimal, on_case=watch)
-        if trains:
-            trained = reproduce_training(trains, optimal=not no_optimal, on_case=watch)
-        watch.note("drawing")
-        pictures = _draw(result, wanted, folder)
-        if trained is not None:
-            pictures += training.draw_training(trained, trains, folder)
-    if json:
-        value = as_json(result, wanted, pictures)
-        value["figures"] = sorted(wanted + trains)
-        if trained is not None:
-            value |= training.training_json(trained, trains)
-        options.print_result("reproduction", value)
-        return
-    console = options.output()
-    if trained is not None and 4 in trains:
-        training.print_utilization(console, trained)
-    printers = {8: _print_times, 9: _print_activity, 10: _print_sweep, 11: _print_utilization}
-    for number in wanted:
-        printers[number](console, result)
-    if trained is not None and 12 in trains:
-        training.print_training(console, trained)
-    names = ", ".join(path.name for path in pictures)
-    console.print(f"pictures in {folder}: {names}")
-
-
-def _figures(words: list[str] | None) -> list[int]:
     known = sorted((*figures_of.FIGURES, *TRAINING_FIGURES))
-    named = options.numbers("--figure", words, [str(each) for each in known])
-    return [int(each) for each in named] or known
+    names = wanted((f"figure {each}" for each in known), figure=figure)
+    figures = [int(name.split()[1]) for name in names]
+
+    def report(watch: Watch) -> Report:
+        trains = [number for number in figures if number in TRAINING_FIGURES]
+        others = [number for number in figures if number not in trains]
+        optimal = not no_optimal
+        result = reproduce_themis(others, optimal=optimal, on_case=watch)
+        value = as_json(result, others)
+        pictures = _pictures(result, others)
+        trained: TrainingFigures | None = None
+        if trains:
+            trained = reproduce_training(trains, optimal=optimal, on_case=watch)
+            value |= training.training_json(trained, trains)
+            pictures |= training.pictures(trained, trains)
+
+        def show(console: Printer) -> None:
+            if trained is not None and 4 in trains:
+                training.print_utilization(console, trained)
+            for number in others:
+                _PRINTERS[number](console, result)
+            if trained is not None and 12 in trains:
+                training.print_training(console, trained)
+
+        return Report({**value, "figures": figures}, show, pictures)
+
+    into.write("themis", report)
 
 
-def make_folder(folder: Path) -> None:
-    """Make the folder for what a command writes, before the work.
-
-    Raises
-    ------
-    SpecError
-        If it is a file, or cannot be made or written.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise SpecError("--output", f"{str(folder)!r} is a file", "name a folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SpecError("--output", f"{folder}: cannot be made: {error.strerror}") from None
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise SpecError("--output", f"{folder}: cannot be written", "choose another")
-
-
-def _draw(result: ThemisFigures, wanted: list[int], folder: Path) -> list[Path]:
+def _pictures(result: ThemisFigures, wanted: list[int]) -> dict[str, Callable[[Path], None]]:
     from hocket_studies import themis_pictures as draw
 
     drawers = {
-        8: [("fig8.png", draw.draw_times)],
-        9: [("fig9.png", draw.draw_activities)],
-        10: [("fig10.png", draw.draw_sweep)],
-        11: [("fig11.png", draw.draw_utilizations), ("overview.png", draw.draw_overview)],
+        8: {"fig8.png": draw.draw_times},
+        9: {"fig9.png": draw.draw_activities},
+        10: {"fig10.png": draw.draw_sweep},
+        11: {"fig11.png": draw.draw_utilizations, "overview.png": draw.draw_overview},
     }
-    pictures = []
-    for number in wanted:
-        for name, drawer in drawers[number]:
-            drawer(result, folder / name)
-            pictures.append(folder / name)
-    return pictures
-
-
-def _table(title: str, left: list[str], right: list[str]) -> Table:
-    table = Table(title=title)
-    for name in left:
-        table.add_column(name)
-    for name in right:
-        table.add_column(name, justify="right")
-    return table
+    return {
+        name: partial(drawer, result)
+        for number in wanted
+        for name, drawer in drawers[number].items()
+    }
 
 
 def _print_times(console: Printer, result: ThemisFigures) -> None:
     names = [*result.schedulers, figures_of.IDEAL]
-    table = _table("figure 8: all-reduce at 64 chunks, time", ["network"], ["size", *names])
+    shown = table("figure 8: all-reduce at 64 chunks, time", ["network"], ["size", *names])
     for network in figures_of.NETWORKS:
         for size in figures_of.SIZES_MB:
             times = result.times_ps(network, size)
             cells = [format_time_ps(times[name]) for name in names]
             last = size == figures_of.SIZES_MB[-1]
-            table.add_row(network, f"{size} MB", *cells, end_section=last)
-    console.print(table)
+            shown.add_row(network, f"{size} MB", *cells, end_section=last)
+    console.print(shown)
     headings = ["mean: hocket", "mean: published", "max: hocket", "max: published"]
-    table = _table("figure 8: speed-up over hierarchical", ["scheduler", "in the paper"], headings)
+    shown = table("figure 8: speed-up over hierarchical", ["scheduler", "in the paper"], headings)
     for name, each in _speedups(result).items():
         ratios = [each["mean"], each["published_mean"], each["max"], each["published_max"]]
         cells = ["–" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
-        table.add_row(name, published.PAPER_NAMES[name], *cells)
-    console.print(table)
+        shown.add_row(name, published.PAPER_NAMES[name], *cells)
+    console.print(shown)
 
 
 def _print_activity(console: Printer, result: ThemisFigures) -> None:
     count = result.activity[0].shares.shape[0]
     dimensions = [f"dimension {i + 1}" for i in range(count)]
     title = "figure 9: all-reduce of 1 GB on themis-3d-homo, mean activity"
-    table = _table(title, ["scheduler", "in the paper"], ["time", *dimensions])
+    shown = table(title, ["scheduler", "in the paper"], ["time", *dimensions])
     for each in result.activity:
         periods = each.time_ps / (figures_of.ACTIVITY_PERIOD_US * 1e6)
         means = [_mean_activity(row, periods) for row in each.shares]
-        table.add_row(
+        shown.add_row(
             each.algorithm,
             published.PAPER_NAMES[each.algorithm],
             format_time_ps(each.time_ps),
             *(f"{share:.1%}" for share in means),
         )
-    console.print(table)
+    console.print(shown)
 
 
 def _mean_activity(shares: Any, periods: float) -> float:
@@ -183,15 +143,15 @@ def _print_sweep(console: Printer, result: ThemisFigures) -> None:
         "figure 10: all-reduce of 100 MB, weighted utilization by number of chunks, "
         "mean of two networks"
     )
-    table = _table(title, ["scheduler", "from"], columns)
+    shown = table(title, ["scheduler", "from"], columns)
     for name in figures_of.SWEEP_SCHEDULERS:
         ours = result.sweep_utilization(name)
         theirs = published.SWEEP_UTILIZATION.get(name, {})
-        table.add_row(name, "hocket", *(f"{share:.1%}" for share in ours.values()))
+        shown.add_row(name, "hocket", *(f"{share:.1%}" for share in ours.values()))
         if theirs:
             cells = [_percent(theirs.get(chunks)) for chunks in figures_of.SWEEP_CHUNKS]
-            table.add_row("", f"published ({published.PAPER_NAMES[name]})", *cells)
-    console.print(table)
+            shown.add_row("", f"published ({published.PAPER_NAMES[name]})", *cells)
+    console.print(shown)
     for line in SWEEP_NOTES:
         console.print(line)
 
@@ -199,25 +159,28 @@ def _print_sweep(console: Printer, result: ThemisFigures) -> None:
 def _print_utilization(console: Printer, result: ThemisFigures) -> None:
     columns = [*(f"{size} MB" for size in figures_of.SIZES_MB), "mean"]
     title = "figure 11: all-reduce at 64 chunks, weighted utilization"
-    table = _table(title, ["network", "scheduler"], columns)
+    shown = table(title, ["network", "scheduler"], columns)
     for network in figures_of.NETWORKS:
         for name in result.schedulers:
             cases = [result.case(network, size, name) for size in figures_of.SIZES_MB]
             cells = [_percent(case.utilization) for case in cases]
             cells.append(_percent(result.mean_utilization(name, network)))
-            table.add_row(network, name, *cells, end_section=name == result.schedulers[-1])
-    console.print(table)
+            shown.add_row(network, name, *cells, end_section=name == result.schedulers[-1])
+    console.print(shown)
     title = "figure 11: mean over networks and sizes"
-    table = _table(title, ["scheduler", "in the paper"], ["hocket", "published"])
+    shown = table(title, ["scheduler", "in the paper"], ["hocket", "published"])
     for name in result.schedulers:
         ours, theirs = result.mean_utilization(name), published.MEAN_UTILIZATION.get(name)
-        table.add_row(
+        shown.add_row(
             name,
             published.PAPER_NAMES[name],
             f"{ours:.2%}",
             "–" if theirs is None else f"{theirs:.2%}",
         )
-    console.print(table)
+    console.print(shown)
+
+
+_PRINTERS = {8: _print_times, 9: _print_activity, 10: _print_sweep, 11: _print_utilization}
 
 
 def _percent(share: float | None) -> str:
@@ -238,7 +201,7 @@ def _speedups(result: ThemisFigures) -> dict[str, dict[str, float | None]]:
     }
 
 
-def as_json(result: ThemisFigures, wanted: list[int], pictures: list[Path]) -> dict[str, Any]:
+def as_json(result: ThemisFigures, wanted: list[int]) -> dict[str, Any]:
     """Return the figures as JSON values; times in picoseconds, sizes in bytes."""
     value: dict[str, Any] = {
         "source": published.SOURCE,
@@ -280,7 +243,6 @@ def as_json(result: ThemisFigures, wanted: list[int], pictures: list[Path]) -> d
         }
     if result.cases:
         value["cases"] = [_case_json(case) for case in result.cases]
-    value["pictures"] = [str(path) for path in pictures]
     return value
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -105,17 +107,12 @@ def _published(workload: str, name: str) -> tuple[float | None, float | None]:
     return None, None
 
 
-def draw_training(result: TrainingFigures, wanted: list[int], folder: Path) -> list[Path]:
+def pictures(result: TrainingFigures, wanted: list[int]) -> dict[str, Callable[[Path], None]]:
     """Draw the figures that are wanted into a folder."""
     from hocket_studies import themis_training_pictures as draw
 
     drawers = {4: draw.draw_runtimes, 12: draw.draw_iterations}
-    pictures = []
-    for number, drawer in drawers.items():
-        if number in wanted:
-            pictures.append(folder / f"fig{number}.png")
-            drawer(result, pictures[-1])
-    return pictures
+    return {f"fig{each}.png": partial(drawers[each], result) for each in drawers if each in wanted}
 
 
 def training_json(result: TrainingFigures, wanted: list[int]) -> dict[str, Any]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json as json_text
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from hocket.cli import options
 from hocket.cli.command import Option
+from hocket.cli.console import Printer
 from hocket.cli.numbers import percent
+from hocket.cli.options import Watch
 from hocket.cli.table import Table
-from hocket.files.atomic import write_text
-from hocket_studies.themis_tables import make_folder
+from hocket_studies.harness import Into, Report, as_csv, markdown
 from hocket_studies.training import PredictedRun, RunCheck, TrainingResult, reproduce_training
 
 _WORST = 12
@@ -42,12 +40,8 @@ _LEGEND = (
 )
 
 
-def training_study(
+def study(
     *,
-    output: Annotated[
-        str,
-        Option("--output", "-o", help="Folder for page, picture and data; created if missing."),
-    ] = "reproduce-training",
     data: Annotated[
         str | None,
         Option(
@@ -59,31 +53,27 @@ def training_study(
     constants: Annotated[
         bool, Option("--constants", help="Also write the constants that all runs give.")
     ] = False,
-    json: options.Json = False,
+    into: Into,
 ) -> None:
     """Predict published training runs from what was not fitted, and state the error.
 
     For example: hocket reproduce training --output training
     """
-    folder = Path(output)
-    make_folder(folder)
-    with options.watching() as watch:
+
+    def report(watch: Watch) -> Report:
         result = reproduce_training(None if data is None else Path(data), on_case=watch)
-        watch.note("drawing")
+        files = {"training.csv": _csv(result), "training.md": as_page(result)}
+        if constants:
+            files["constants.yml"] = result.constants.as_yaml()
         from hocket_studies.training_pictures import draw_runs
 
-        picture = folder / "training.png"
-        draw_runs(result, picture)
-    value = as_json(result, picture)
-    write_text(folder / "training.json", json_text.dumps(value, indent=2) + "\n")
-    write_text(folder / "training.csv", as_csv(result))
-    write_text(folder / "training.md", as_page(result))
-    if constants:
-        write_text(folder / "constants.yml", result.constants.as_yaml())
-    if json:
-        options.print_result("reproduction", value)
-        return
-    console = options.output()
+        pictures = {"training.png": partial(draw_runs, result)}
+        return Report(as_json(result), partial(_show, result), pictures, files)
+
+    into.write("training", report)
+
+
+def _show(result: TrainingResult, console: Printer) -> None:
     table = Table(
         title="error of runs that were not fitted: predicted over measured time, less one"
     )
@@ -94,14 +84,8 @@ def training_study(
         table.add_column(name, justify="right", unit="%")
     for check in result.checks:
         spread = check.spread
-        table.add_row(
-            check.question,
-            check.what,
-            str(spread.rows),
-            percent(spread.median),
-            percent(spread.p90),
-            f"{100 * check.worst.error:+.1f}",
-        )
+        cells = [str(spread.rows), percent(spread.median), percent(spread.p90)]
+        table.add_row(check.question, check.what, *cells, f"{100 * check.worst.error:+.1f}")
     console.print(table)
     for line in _orders(result):
         console.print(line)
@@ -110,11 +94,10 @@ def training_study(
             console.print(f"outside: {check.what}: {check.why}")
     for line in result.left_out:
         console.note(f"left out: {line}")
-    console.print(f"files in {folder}: training.png, .json, .csv and .md")
 
 
 def _orders(result: TrainingResult) -> list[str]:
-    """Describe how right the order of different splits on one machine is."""
+    """Say how right the order of different splits on one machine is."""
     return [
         f"order of {check.what}'s {check.spread.rows} splits by TFLOP/s: Kendall's tau {check.tau:.2f}"
         for check in result.checks
@@ -122,13 +105,12 @@ def _orders(result: TrainingResult) -> list[str]:
     ]
 
 
-def as_json(result: TrainingResult, picture: Path) -> dict[str, Any]:
+def as_json(result: TrainingResult) -> dict[str, Any]:
     """Return checks and predicted runs as a JSON value."""
     return {
         "source": "Published training runs; throughput/measured/README.md says whose",
         "checks": [_check_value(check) for check in result.checks],
         "left_out": result.left_out,
-        "pictures": [str(picture)],
     }
 
 
@@ -146,11 +128,9 @@ def _check_value(check: RunCheck) -> dict[str, Any]:
     }
 
 
-def as_csv(result: TrainingResult) -> str:
+def _csv(result: TrainingResult) -> str:
     """Return every predicted run."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEAD)
+    rows: list[list[object]] = []
     for check in result.checks:
         for each in check.predicted:
             job = each.job
@@ -158,30 +138,25 @@ def as_csv(result: TrainingResult) -> str:
             what += [job.batch, job.micro_batch, job.model.sequence, job.recompute]
             times = [each.run.seconds, each.seconds, each.run.tflops, each.tflops]
             unstated = " ".join(each.run.unstated)
-            writer.writerow([*what, unstated, *(f"{time:.6g}" for time in times)])
-    return text.getvalue()
+            rows.append([*what, unstated, *(f"{time:.6g}" for time in times)])
+    return as_csv(_HEAD, rows)
 
 
 def as_page(result: TrainingResult) -> str:
     """Return the tables in Markdown, the worst runs first."""
     lines = ["# Predicted and measured", "", *_LEGEND, "", "## The worst", ""]
-    lines += [
-        "| run | split | question | measured | predicted | error |",
-        "| --- | --- | --- | ---: | ---: | ---: |",
-    ]
-    for check, each in result.worst(_WORST):
-        lines.append(f"| {_row(check, each)} |")
+    worst = (_row(check, each) for check, each in result.worst(_WORST))
+    lines += markdown(["run", "split", "question"], ["measured", "predicted", "error"], worst)
     lines += ["", "## All", ""]
-    lines += [
-        "| question | of | runs | median | 90th percentile | worst |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
-    ]
-    for check in result.checks:
-        spread = check.spread
-        cells = [check.question, check.what, str(spread.rows)]
-        cells += [f"{percent(spread.median)} %", f"{percent(spread.p90)} %"]
-        cells.append(f"{100 * check.worst.error:+.1f} %")
-        lines.append(f"| {' | '.join(cells)} |")
+    rows = (
+        (
+            *(check.question, check.what, str(check.spread.rows)),
+            *(f"{percent(check.spread.median)} %", f"{percent(check.spread.p90)} %"),
+            f"{100 * check.worst.error:+.1f} %",
+        )
+        for check in result.checks
+    )
+    lines += markdown(["question", "of"], ["runs", "median", "90th percentile", "worst"], rows)
     lines += ["", *(f"{line}." for line in _orders(result))]
     lines += [""] + [f"- {check.what}: {check.why}." for check in result.checks if check.why]
     if result.left_out:
@@ -189,9 +164,13 @@ def as_page(result: TrainingResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(check: RunCheck, each: PredictedRun) -> str:
+def _row(check: RunCheck, each: PredictedRun) -> list[str]:
     job = each.job
     split = f"{job.parallel}, {job.micro_batch} x {job.model.sequence} tokens"
     cells = [f"{each.run.name} of {check.what}", split, check.question]
-    cells += [f"{each.run.seconds:.4g} s", f"{each.seconds:.4g} s", f"{100 * each.error:+.1f} %"]
-    return " | ".join(cells)
+    return [
+        *cells,
+        f"{each.run.seconds:.4g} s",
+        f"{each.seconds:.4g} s",
+        f"{100 * each.error:+.1f} %",
+    ]
