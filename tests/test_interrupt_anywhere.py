@@ -138,8 +138,8 @@ def test_before_main_there_is_next_to_nothing_to_import() -> None:
         "import sys; old = {*sys.modules}; import hocket.cli; print(*sorted({*sys.modules} - old))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    # _pictures is a dictionary and two functions, errors a few classes; both import nothing.
-    few = {"__future__", "hocket", "hocket._pictures", "hocket.cli", "hocket.errors"}
+    # errors are a few classes, which import nothing.
+    few = {"__future__", "hocket", "hocket.cli", "hocket.errors"}
     assert set(run.stdout.split()) <= few
 
 

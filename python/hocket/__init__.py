@@ -10,8 +10,6 @@ before anything that takes long to import. Errors are there from the start,
 for ``except hk.TransportError``.
 """
 
-from hocket._moved import MOVED, REMEDY
-from hocket._pictures import set_painter as _set_painter
 from hocket.errors import Error as Error
 from hocket.errors import InfeasibleError as InfeasibleError
 from hocket.errors import SimulationError as SimulationError
@@ -21,8 +19,6 @@ from hocket.errors import VerificationError as VerificationError
 
 TYPE_CHECKING = False  # typing itself takes longer to import than this file
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hocket._public import *  # noqa: F403
 
 
@@ -39,6 +35,8 @@ if not TYPE_CHECKING:  # which would take every name for one of the package
                 raise unknown
             if name.isidentifier() and find_spec(f"{__name__}.{name}") is not None:
                 return import_module(f"{__name__}.{name}")
+        from hocket._moved import MOVED, REMEDY
+
         if name in MOVED:  # an error that `from hocket import NAME` shows as well
             raise ImportError(f"hocket.{name} is the package {MOVED[name]} now; {REMEDY}")
         public = vars(import_module(f"{__name__}._public"))
@@ -52,40 +50,3 @@ def __dir__() -> list[str]:
     from hocket import _public
 
     return _public.__all__
-
-
-def _draw_training(run: "TrainingRun", path: "Path") -> None:  # noqa: F405
-    from hocket.plot.training import draw_training
-
-    draw_training(run, path)
-
-
-def _draw_sizes(found: "SizeComparison", path: "Path") -> None:  # noqa: F405
-    from hocket.plot.sizes import draw_sizes
-
-    draw_sizes(found.size_rows, path, title=found.title)
-
-
-def _draw_pareto(found: "Pareto", path: "Path") -> None:  # noqa: F405
-    from hocket.plot.pareto import draw_pareto
-
-    draw_pareto(found, path)
-
-
-def _draw_measured(found: "Measured", path: "Path") -> None:  # noqa: F405
-    from hocket.plot.measured import draw_measured
-
-    draw_measured(found, path)
-
-
-def _draw_sweep(found: "SweepReport", path: "Path") -> None:  # noqa: F405
-    from hocket.plot.sweep import draw_sweep
-
-    draw_sweep(found, path)
-
-
-_set_painter("sweep", _draw_sweep)
-_set_painter("measured", _draw_measured)
-_set_painter("training", _draw_training)
-_set_painter("sizes", _draw_sizes)
-_set_painter("pareto", _draw_pareto)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from hocket import _core
 from hocket._checks import check_function, instance_of, path_of
 from hocket._options import check_keywords, names_of, options_of
-from hocket._pictures import draw
 from hocket._results import HIDDEN, TableResult, figure, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_on
@@ -141,7 +140,9 @@ class Pareto(TableResult):
         SpecError
             If the file can be no picture, or cannot be written.
         """
-        draw("pareto", self, path_of("path", path))
+        from hocket.plot.pareto import draw_pareto
+
+        draw_pareto(self, path_of("path", path))
 
     def __repr__(self) -> str:
         span = f"{format_size(self.points[0].size)} to {format_size(self.points[-1].size)}"

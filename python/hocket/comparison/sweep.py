@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket._checks import path_of
-from hocket._pictures import draw
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
 from hocket.collectives.sweep import sizes_of
@@ -78,7 +77,9 @@ class SizeComparison(TableResult):
         SpecError
             If the file can be no picture, or cannot be written.
         """
-        draw("sizes", self, path_of("path", path))
+        from hocket.plot.sizes import draw_sizes
+
+        draw_sizes(self.size_rows, path_of("path", path), title=self.title)
 
     def _rows(self) -> list[dict[str, Any]]:
         return [

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket._checks import did_you_mean, list_of, path_of
-from hocket._pictures import draw
 from hocket._results import TableResult
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
@@ -107,10 +106,12 @@ class SweepReport(TableResult):
         SpecError
             If nothing says what networks cost, or the file can be no picture.
         """
+        from hocket.plot.sweep import draw_sweep
+
         if not self.front:
             right = "give costs: in the sweep or topology files"
             raise SpecError("plot", "nothing says what these networks cost", right)
-        draw("sweep", self, Path(path))
+        draw_sweep(self, Path(path))
 
 
 def report_sweep(folder: str | PathLike[str], *, by: Sequence[str] | None = None) -> SweepReport:

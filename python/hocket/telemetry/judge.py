@@ -14,7 +14,6 @@ import numpy as np
 from hocket import _core
 from hocket._checks import check_function, list_of, path_of
 from hocket._options import options_of
-from hocket._pictures import draw
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SpecError
@@ -143,7 +142,9 @@ class Measured(TableResult):
         SpecError
             If the file can be no picture, or cannot be written.
         """
-        draw("measured", self, path_of("path", path))
+        from hocket.plot.measured import draw_measured
+
+        draw_measured(self, path_of("path", path))
 
     def to_dict(self) -> MeasuredData:
         """Return the result as JSON values."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from hocket import _core
 from hocket._checks import path_of
 from hocket._core import iteration as core
-from hocket._pictures import draw
 from hocket._results import TableResult
 from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
@@ -484,7 +483,9 @@ class TrainingRun(TableResult):
 
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw the time-line, and where the time of an iteration went: a .png, .svg or .pdf file."""
-        draw("training", self, Path(path))
+        from hocket.plot.training import draw_training
+
+        draw_training(self, Path(path))
 
 
 def _group_dict(group: Group) -> GroupData:
