@@ -5,13 +5,9 @@ from __future__ import annotations
 from hocket.cli import options
 from hocket.plans.trees import Packing
 
-<<<<<<< HEAD
 RATE_ONLY = (
     "the trees are proved for their rate only; the remaining gap is latency and pipeline fill"
 )
-=======
-RATE_ONLY = "the trees are proved for rate only; the remaining gap is latency and pipeline fill"
->>>>>>> 372561e1 (plan, compare: the line below trees is a sentence)
 
 
 def print_certificates(packings: tuple[Packing, ...]) -> None:
