@@ -8,6 +8,7 @@ are those of the attribute.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from html import escape
 from inspect import get_annotations, ismethod
@@ -77,6 +78,8 @@ def said(key: str = "", **how: Any) -> dict[str, Said]:
 
 _FOUND: dict[type, tuple[Field, ...]] = {}
 
+AS_CLASSES: ContextVar[bool] = ContextVar("AS_CLASSES", default=False)
+"""Whether Pydantic reads results as the classes that they are, and not as the data that they say."""
 HIDDEN: dict[str, Said | None] = {"said": None}
 """The metadata of a dataclass field that is not said."""
 
@@ -190,10 +193,10 @@ class Result:
         return html_table(("", ""), rows)
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, _: Any, handler: Callable[[Any], Any]) -> Any:
+    def __get_pydantic_core_schema__(cls, kind: Any, handler: Callable[[Any], Any]) -> Any:
         from hocket._schema import typed
 
-        return handler(typed(cls))
+        return handler(kind if AS_CLASSES.get() else typed(cls))
 
 
 class TableResult(Result):
