@@ -120,7 +120,7 @@ def test_the_wheel_works_in_a_bare_environment(built: Path, tmp_path: Path) -> N
             "-o",
             "p.parquet",
         ],
-        ["explore", "p.parquet", "-o", "p.html"],
+        ["show", "p.parquet", "-o", "p.html"],
     ):
         found = subprocess.run([str(binaries / "hocket"), *command], **where)  # type: ignore[call-overload]
         assert found.returncode == 0, found.stderr

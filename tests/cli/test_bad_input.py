@@ -23,7 +23,7 @@ B = f"plan broadcast {R} --size 1MB --algorithm chain"
 LINE = '-t line:4 --bandwidth "1 GB/s" --latency "1 us"'
 BIG = '--bandwidth "1 GB/s" --latency "1 us"'
 RS = f"-t Ring_SW:2x4 {BIG}"
-S = f"schedule all-reduce {RS} -s 1MB"
+S = f"plan --dimension-only all-reduce {RS} -s 1MB"
 MULTIRAIL = ("hierarchical", "themis-fifo", "themis", "multirail-optimal")
 FAR = '--bandwidth "1 GB/s" --latency "1 us" -s 1MB -a ring'
 
@@ -46,7 +46,7 @@ CASES = {
     "plan": ["COLLECTIVE"],
     f"plan all-reduce {R} -a ring": ["--size"],
     "compare all-reduce -s 1MB": ["--topology"],
-    "verify": ["PLAN"],
+    "check": ["FILE"],
     "topology show": ["TOPOLOGY"],
     "topology draw dgx1_v100": ["--output"],
     f"plan all-reduce {R} -a ring -o q.parquet -s": ["-s", "argument"],
@@ -97,17 +97,16 @@ CASES = {
     # schedules of dimensions
     **{
         f"{command} all-reduce -t dgx1_v100 -s 1MB -a {name}": [name, "dgx1_v100", "no dimensions"]
-        for command in ("plan", "schedule")
+        for command in ("plan", "plan --dimension-only")
         for name in MULTIRAIL
     },
-    "advise dims -t dgx1_v100": ["'dgx1_v100' states no dimensions", "Ring_Switch"],
-    f"advise dims -t FC_FC_FC_FC_FC_FC_FC:2x2x2x2x2x2x2 {BIG}": ["7 dimensions", "at most 6"],
-    "advise dims": ["--topology"],
-    "advise frob": ["'frob'", "--help"],
-    "schedule": ["--topology", "--size", "--list"],
-    "schedule all-reduce -t themis-2d": ["--size", "hocket schedule"],
-    f"schedule broadcast {RS} -s 1MB": ["multirail-optimal", "not broadcast"],
-    f"schedule all-frob {RS} -s 1MB": ["'all-frob'", "all-gather"],
+    "topology advise -t dgx1_v100": ["'dgx1_v100' states no dimensions", "Ring_Switch"],
+    f"topology advise -t FC_FC_FC_FC_FC_FC_FC:2x2x2x2x2x2x2 {BIG}": ["7 dimensions", "at most 6"],
+    "topology advise": ["--topology"],
+    "plan --dimension-only": ["--topology", "--size", "--list"],
+    "plan --dimension-only all-reduce -t themis-2d": ["--size", "hocket plan --dimension-only"],
+    f"plan --dimension-only broadcast {RS} -s 1MB": ["multirail-optimal", "not broadcast"],
+    f"plan --dimension-only all-frob {RS} -s 1MB": ["'all-frob'", "all-gather"],
     f"{S} -a frob": ["'frob'", "themis"],
     f"{S} -a ring": ["ring", "schedules no dimensions", "themis"],
     f"{S} -a schedule:none": ["'none'", "saved ones are", "--save"],
@@ -121,16 +120,19 @@ CASES = {
     f"{S} --save {'n' * 300}.json": ["File name too long"],
     f"{S} --plot times.jpg": ["times.jpg", ".png"],
     f"{S} -c 0": ["chunks", "0 is not a number of chunks"],
-    f"schedule all-reduce {RS} -s 100B -a themis -c 1000": ["100 B", "fewer chunks or more bytes"],
+    f"plan --dimension-only all-reduce {RS} -s 100B -a themis -c 1000": [
+        "100 B",
+        "fewer chunks or more bytes",
+    ],
     f"{S} --time-limit 5": ["--time-limit", "'5' "],
     f"{P} ring --time-limit 5": ["--time-limit", "'5' "],
     f"{S} --switching x": ["--switching", "'x'"],
     f"{S} --latency-model x": ["--latency-model", "'x'"],
-    "schedule all-reduce -t Ring_SW:2x4 --bandwidth 0GB/s --latency 1us -s 1MB": [
+    "plan --dimension-only all-reduce -t Ring_SW:2x4 --bandwidth 0GB/s --latency 1us -s 1MB": [
         "--bandwidth",
         "0",
     ],
-    f"schedule all-reduce -t Ring_SW:1x1 {BIG} -s 1MB": ["one NPU", "2 or more"],
+    f"plan --dimension-only all-reduce -t Ring_SW:1x1 {BIG} -s 1MB": ["one NPU", "2 or more"],
     **{
         f"plan all-reduce {RS} -s 1MB -a {name} {option}": [word]
         for name in MULTIRAIL
@@ -183,17 +185,17 @@ CASES = {
         "sizes smaller or bandwidths larger",
     ],
     # files
-    "verify nowhere.parquet": ["nowhere.parquet", "no such file", "hocket plan"],
-    "verify .": [".", "is a folder"],
+    "check nowhere.parquet": ["nowhere.parquet", "no such file", "hocket plan"],
+    "check .": [".", "is a folder"],
     "simulate text.parquet": ["text.parquet", "not a plan"],
-    "verify empty.parquet": ["empty.parquet", "not a plan"],
-    "verify other.parquet": ["other.parquet", "not a plan", "hocket plan"],
+    "check empty.parquet": ["empty.parquet", "not a plan"],
+    "check other.parquet": ["other.parquet", "not a plan", "hocket plan"],
     f"{P} ring -o nowhere/p.parquet": ["nowhere/p.parquet", "no folder 'nowhere'", "make it"],
     f"{P} ring -o good.parquet/p.parquet": ["'good.parquet' is a file, not a folder"],
     f"{P} ring -o .": ["'.'", "is a folder", "name a file"],
     f'{P} ring -o ""': ["is a folder", "name a file"],
     f"{P} ring -o {'n' * 300}": ["nnn: File name too long"],
-    f"verify {'n' * 300}": ["nnn: File name too long"],
+    f"check {'n' * 300}": ["nnn: File name too long"],
     "simulate good.parquet -o nowhere/r.parquet": ["no folder 'nowhere'"],
     "simulate good.parquet -o ./good.parquet": ["--output", "is the plan", "another file"],
     "simulate good.parquet --plot heat.png -o nowhere/r.parquet": ["no folder 'nowhere'"],
@@ -260,7 +262,7 @@ def test_refusal(hocket: Any, files: Path, line: str) -> None:
     assert listing(files) == before
 
 
-@pytest.mark.parametrize("line", [f"{P} ring --npus 0,0", "verify text.parquet"])
+@pytest.mark.parametrize("line", [f"{P} ring --npus 0,0", "check text.parquet"])
 def test_refusal_as_json(hocket: Any, files: Path, line: str) -> None:
     result = hocket(*split(line), "--json")
     check_refusal(result, [])
@@ -277,8 +279,8 @@ def test_refusal_as_json(hocket: Any, files: Path, line: str) -> None:
     [
         (["plan", "--no-such-option"], "see `hocket plan --help`"),
         (
-            ["nccl", "predict"],
-            "Missing option '--topology' / '-t'; see `hocket nccl predict --help`",
+            ["predict", "--nccl"],
+            "Missing option '--topology' / '-t'; see `hocket predict --nccl --help`",
         ),
         (["nothing"], "see `hocket --help`"),
     ],
@@ -333,7 +335,7 @@ def test_a_truncated_plan(hocket: Any, files: Path) -> None:
     for end in sorted(ends):
         (files / "cut.parquet").write_bytes(data[:end])
         before = listing(files)
-        check_refusal(hocket("verify", "cut.parquet"), ["cut.parquet", "not a whole one"])
+        check_refusal(hocket("check", "cut.parquet"), ["cut.parquet", "not a whole one"])
         assert listing(files) == before
 
 
@@ -459,7 +461,7 @@ EDITS: dict[str, tuple[Edit, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-@pytest.mark.parametrize("command", ["verify", "simulate"])
+@pytest.mark.parametrize("command", ["check", "simulate"])
 def test_an_edited_plan(hocket: Any, files: Path, command: str, name: str) -> None:
     edit, words = EDITS[name]
     pq.write_table(edit(pq.read_table("good.parquet")), "edited.parquet")
@@ -472,7 +474,7 @@ def test_a_file_may_gain_columns_and_lose_the_sizes(hocket: Any, files: Path) ->
     table = pq.read_table("good.parquet").drop_columns(["size_bytes"])
     table = table.append_column("note", pa.array(["mine"] * len(table)))
     pq.write_table(table, "noted.parquet")
-    assert hocket("verify", "noted.parquet").code == 0
+    assert hocket("check", "noted.parquet").code == 0
 
 
 def to_copy(old: list[Any]) -> list[Any]:
@@ -502,7 +504,7 @@ WRONG: dict[str, tuple[Edit, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-@pytest.mark.parametrize("command", ["verify", "simulate"])
+@pytest.mark.parametrize("command", ["check", "simulate"])
 def test_a_wrong_plan(hocket: Any, files: Path, command: str, name: str) -> None:
     edit, words = WRONG[name]
     pq.write_table(edit(pq.read_table("good.parquet")), "wrong.parquet")
@@ -517,7 +519,7 @@ def test_a_wrong_plan(hocket: Any, files: Path, command: str, name: str) -> None
 def test_a_wrong_plan_as_json(hocket: Any, files: Path) -> None:
     edit, words = WRONG["an op swapped"]
     pq.write_table(edit(pq.read_table("good.parquet")), "wrong.parquet")
-    for command in ("verify", "simulate"):
+    for command in ("check", "simulate"):
         result = hocket(command, "wrong.parquet", "--json")
         check_refusal(result, words, code=1)
         values = json.loads(result.out)
@@ -546,4 +548,4 @@ def test_a_cycle_of_waits_is_a_wrong_plan(hocket: Any, files: Path) -> None:
     waiting = next(row for row, wait in enumerate(waits) if wait is not None)
     cycle = [waiting if row == waits[waiting] else wait for row, wait in enumerate(waits)]
     pq.write_table(column("wait", cycle)(table), "cycle.parquet")
-    check_refusal(hocket("verify", "cycle.parquet"), ["transfer", "wait"], code=1)
+    check_refusal(hocket("check", "cycle.parquet"), ["transfer", "wait"], code=1)

@@ -13,10 +13,10 @@ RING = ("-t", "line:4@1GB/s,1us")
 COMMANDS = {
     "plan": ("plan", "all-gather", *RING, "-s", "4KB"),
     "compare": ("compare", "all-gather", *RING, "-s", "4KB", "-a", "auto"),
-    "pareto": ("pareto", "all-gather", *RING, "-s", "4KB", "-a", "auto"),
-    "advise": ("advise", "failures", "all-gather", *RING, "-s", "4KB", "-a", "auto"),
+    "pareto": ("compare", "--front", "all-gather", *RING, "-s", "4KB", "-a", "auto"),
+    "advise": ("topology", "advise", "--failures", "all-gather", *RING, "-s", "4KB", "-a", "auto"),
     "train": ("train", "ncf", *RING, "-a", "auto"),
-    "compare-training": ("compare-training", "ncf", *RING, "-a", "auto"),
+    "compare-training": ("train", "--compare", "ncf", *RING, "-a", "auto"),
     "trace": ("trace", "run", TRACE, *RING, "-a", "auto"),
 }
 

@@ -33,7 +33,7 @@ def test_hierarchical_runs_where_nodes_are_named(hocket: Hocket, odd: str, group
         assert (result.code, result.err) == (0, "")
     spread = ("-t", odd, "-a", "multi-ring", "--groups", groups, "--json")
     assert hocket("train", "alexnet", *spread).code == 0
-    advice = hocket("advise", "failures", *task, "--json").json()
+    advice = hocket("topology", "advise", "--failures", *task, "--json").json()
     assert advice["algorithm"] == "hierarchical"
 
 

@@ -18,7 +18,7 @@ REDUCE = ("all-reduce", *RING, "-s", "1MB")
 ROUTE = ("route", JOBS, "-f", "clos:32x64")
 TRAIN = ("train", "alexnet", *RING)
 REPLAY = ("trace", "run", TRACE, *RING)
-SCHEDULE = ("schedule", "all-reduce", "-t", "themis-2d", "-s", "1MB")
+SCHEDULE = ("plan", "--dimension-only", "all-reduce", "-t", "themis-2d", "-s", "1MB")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ SCHEDULE = ("schedule", "all-reduce", "-t", "themis-2d", "-s", "1MB")
         (("plan", *REDUCE, "-a"), None, "exat", "exact"),
         ((*SCHEDULE, "-a"), None, "temis", "themis"),
         ((*SCHEDULE, "--switching"), "--switching", "cut", "cut-through"),
-        (("advise", "failures", *REDUCE, "--part"), "--part", "lnk", "link"),
+        (("topology", "advise", "--failures", *REDUCE, "--part"), "--part", "lnk", "link"),
         ((*REPLAY, "--npu"), "--npu", "a10", "a100"),
         ((*REPLAY, "--order"), "--order", "fif", "fifo"),
         (("trace", "show", TRACE, "--dependencies"), "--dependencies", "dat", "data"),

@@ -108,7 +108,7 @@ except KeyboardInterrupt:
 
 
 def test_an_interrupted_comparison_of_trainings_draws_nothing(tmp_path: Path) -> None:
-    argv = ["compare-training", "transformer", "-t", "themis-3d-homo", "--search", "4", "-q"]
+    argv = ["train", "--compare", "transformer", "-t", "themis-3d-homo", "--search", "4", "-q"]
     run = interrupted(tmp_path, [*argv, "--plot", "x.png"], 2.0)
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "hocket: stopped\n")
     assert list(tmp_path.iterdir()) == []

@@ -59,7 +59,7 @@ def saved(folder: Path, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("name", HIDDEN)
-@pytest.mark.parametrize("command", ["verify", "simulate", "view --json"])
+@pytest.mark.parametrize("command", ["check", "simulate", "show --json"])
 def test_a_plan_file_has_no_such_names(name: str, command: str, hocket: Any, folder: Path) -> None:
     for changes in (
         {"plan": lambda values: values.update(algorithm=name)},
@@ -114,7 +114,7 @@ def test_markup_is_no_markup(hocket: Any, folder: Path) -> None:
         ["topology", "show", "\x1b[31mred"],
         ["plan", "all-reduce", "-t", "ring:4", *ON, "-s", "\x1b]0;title\x07", "-a", "ring"],
         ["plan", "\x1b[2J", "-t", "ring:4", *ON, "-s", "1MB", "-a", "ring"],
-        ["verify", "\x1b[31mred.parquet"],
+        ["check", "\x1b[31mred.parquet"],
         ["\x1b[31m"],
         ["train", "\x1b[31m", "-t", "ring:4", *ON],
     ],

@@ -151,9 +151,9 @@ def test_a_failed_link(hocket: Any) -> None:
 
 def test_simulate_and_view_take_what_was_planned(hocket: Any, folder: Any) -> None:
     assert hocket(*GATHER, "exact", "-o", "plan.parquet").code == 0
-    assert hocket("verify", "plan.parquet").code == 0
+    assert hocket("check", "plan.parquet").code == 0
     assert hocket("simulate", "plan.parquet", "--json").json()["time_ps"] == 42_000_000
-    argv = ("view", "plan.parquet", "--ten", "--json", "--latency-model", "occupying")
+    argv = ("show", "plan.parquet", "--ten", "--json", "--latency-model", "occupying")
     value = hocket(*argv).json()
     assert (value["slots"], value["slot_ps"]) == (4, 10_500_000)
 

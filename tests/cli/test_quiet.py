@@ -71,7 +71,16 @@ def test_what_has_failed_is_shown(hocket: Hocket) -> None:
 
 
 def test_failures_of_several_sizes(hocket: Hocket) -> None:
-    argv = ("advise", "failures", "all-reduce", "-t", "ring:4@25GB/s,1us", "-a", "ring")
+    argv = (
+        "topology",
+        "advise",
+        "--failures",
+        "all-reduce",
+        "-t",
+        "ring:4@25GB/s,1us",
+        "-a",
+        "ring",
+    )
     result = hocket(*argv, "-s", "8kB,1MB")
     assert (result.code, result.err) == (0, "")
     rows = [line for line in result.out.splitlines() if line.startswith("│")]
@@ -99,19 +108,19 @@ def test_a_network_is_called_the_same_whatever_it_is_compared_with(
         (folder / f"{name}.yml").write_text(RING)
     assert list(Networks(["a.yml"]).build()) == ["mine"]
     assert list(Networks(["a.yml", "dgx1_v100"]).build()) == ["mine", "dgx1_v100"]
-    result = hocket("compare-training", "alexnet", "-t", "a.yml", "-t", "b.yml")
+    result = hocket("train", "--compare", "alexnet", "-t", "a.yml", "-t", "b.yml")
     assert result.code == 2
     assert "two networks are called 'mine'; give one another name, as NAME=NETWORK" in result.err
 
 
 def test_a_search_says_so_without_a_terminal(hocket: Hocket) -> None:
-    argv = ("compare-training", "alexnet", "-t", "Ring_SW:2x4@10GB/s,1us", "--search", "1")
+    argv = ("train", "--compare", "alexnet", "-t", "Ring_SW:2x4@10GB/s,1us", "--search", "1")
     assert hocket(*argv).err == "hocket: --search tries every split of Ring_SW:2x4@10GB/s,1us\n"
     assert hocket(*argv, "-q").err == ""
 
 
 def test_the_plot_heeds_the_baseline(hocket: Hocket, folder: Path) -> None:
-    argv = ("compare-training", "alexnet", "-t", "ring:4@25GB/s,1us", "-t", "dgx1_v100")
+    argv = ("train", "--compare", "alexnet", "-t", "ring:4@25GB/s,1us", "-t", "dgx1_v100")
     assert hocket(*argv, "--plot", "a.svg").code == 0
     assert hocket(*argv, "--plot", "b.svg", "--baseline", "dgx1_v100").code == 0
     assert (folder / "a.svg").read_bytes() != (folder / "b.svg").read_bytes()

@@ -36,7 +36,17 @@ def ways(message: str) -> list[list[str]]:
             [["--parallel", "dp=8,tp=8,pp=8"]],
         ),
         (
-            ("compare-training", "alexnet", "-t", "dgx1_v100", "-p", "dp=4,tp=2", "--batch", "102"),
+            (
+                "train",
+                "--compare",
+                "alexnet",
+                "-t",
+                "dgx1_v100",
+                "-p",
+                "dp=4,tp=2",
+                "--batch",
+                "102",
+            ),
             "--batch: 102 samples do not divide among 4 replicas",
             [["--batch", "104"]],
         ),
@@ -73,7 +83,7 @@ def test_memory_names_the_least_that_fits(hocket: Hocket) -> None:
     assert ["--recompute"] in found
     for way in found:
         assert hocket(*wanted, *way).code == 0
-    result = hocket("compare-training", *wanted[1:])
+    result = hocket("train", "--compare", *wanted[1:])
     assert (result.code, ways(result.err)) == (2, found)
 
 

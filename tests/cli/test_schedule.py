@@ -1,4 +1,4 @@
-"""``hocket schedule``, ``advise dims`` and ``simulate --fidelity dimension``."""
+"""``hocket plan --dimension-only``, ``advise dims`` and ``simulate --fidelity dimension``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RAILS = (
     *("-t", "Ring_SW:4x8", "--bandwidth", "10 GB/s", "--bandwidth", "10 GB/s"),
     *("--latency", "100 ns", "--latency", "700 ns", "-s", "3MB"),
 )
-THEMIS = ("schedule", "all-reduce", *RAILS, "-a", "themis", "-c", "16")
+THEMIS = ("plan", "--dimension-only", "all-reduce", *RAILS, "-a", "themis", "-c", "16")
 
 
 def rails() -> hk.Topology:
@@ -58,30 +58,36 @@ def test_schedule_json_is_what_python_gives(hocket: Any) -> None:
     slower = hocket(*THEMIS, *options, "--json").json()
     assert slower["time_ps"] > values["time_ps"]
     assert (slower["latency_model"], slower["switching"]) == ("occupying", "store-and-forward")
-    one_way = hocket("schedule", "all-gather", *RAILS, "-a", "themis-fifo", "--json").json()
+    one_way = hocket(
+        "plan", "--dimension-only", "all-gather", *RAILS, "-a", "themis-fifo", "--json"
+    ).json()
     assert one_way["collective"] == "all-gather"
     assert one_way["chunks"] == 64
 
 
 def test_a_size_1_dimension_is_skipped(hocket: Any) -> None:
     link = ("--bandwidth", "1 GB/s", "--latency", "1 us")
-    result = hocket("schedule", "all-reduce", "-t", "Ring_SW:1x4", *link, "-s", "1MB")
+    result = hocket(
+        "plan", "--dimension-only", "all-reduce", "-t", "Ring_SW:1x4", *link, "-s", "1MB"
+    )
     assert result.code == 0
     assert "Ring of 1: skipped" in result.out
     assert "Switch of 4, 1 GB/s" in result.out
 
 
 def test_kept_by_name(hocket: Any, folder: Path, data: Path) -> None:
-    assert hocket("schedule", "--list").out == (
+    assert hocket("plan", "--dimension-only", "--list").out == (
         f"none yet: --save NAME keeps one in {data / 'schedules'}\n"
     )
-    assert hocket("schedule", "--list", "--json").json()["schedules"] == []
+    assert hocket("plan", "--dimension-only", "--list", "--json").json()["schedules"] == []
     result = hocket(*THEMIS, "--save", "mine")
     assert result.out.endswith("kept as mine; use it by --algorithm schedule:mine\n")
     assert (data / "schedules" / "mine.json").is_file()
-    assert hocket("schedule", "--list").out == "mine\n"
-    assert hocket("schedule", "--list", "--json").json()["schedules"] == ["mine"]
-    again = hocket("schedule", "all-reduce", *RAILS, "-a", "schedule:mine", "--json").json()
+    assert hocket("plan", "--dimension-only", "--list").out == "mine\n"
+    assert hocket("plan", "--dimension-only", "--list", "--json").json()["schedules"] == ["mine"]
+    again = hocket(
+        "plan", "--dimension-only", "all-reduce", *RAILS, "-a", "schedule:mine", "--json"
+    ).json()
     assert again["time_ps"] == themis().simulate().time_ps
 
     plan = ("plan", "all-reduce", *RAILS, "-a", "schedule:mine", "-o", "plan.parquet")
@@ -101,7 +107,7 @@ def test_kept_by_name(hocket: Any, folder: Path, data: Path) -> None:
 
 def test_kept_in_a_file(hocket: Any, folder: Path) -> None:
     assert hocket(*THEMIS, "--save", "mine.json").code == 0
-    argv = ("schedule", "all-reduce", *RAILS, "-a", "schedule:mine.json", "--json")
+    argv = ("plan", "--dimension-only", "all-reduce", *RAILS, "-a", "schedule:mine.json", "--json")
     assert hocket(*argv).json()["time_ps"] == themis().simulate().time_ps
     assert [path.name for path in folder.iterdir()] == ["mine.json"]
 
@@ -113,7 +119,7 @@ def test_pictures(hocket: Any, folder: Path, suffix: str) -> None:
 
 
 def test_advise_dims(hocket: Any) -> None:
-    argv = ("advise", "dims", *RAILS[:-2])
+    argv = ("topology", "advise", *RAILS[:-2])
     result = hocket(*argv)
     assert (result.code, result.err) == (0, "")
     for word in (
@@ -129,13 +135,6 @@ def test_advise_dims(hocket: Any) -> None:
     assert values == {**head, **hk.advise_dimensions(rails()).to_dict()}
     assert [each["number"] for each in values["dimensions"]] == [1, 2]
     assert values["limiting"] == []
-
-
-@pytest.mark.parametrize("command", ["schedule", "advise", "advise dims"])
-def test_help_shows_an_example(hocket: Any, command: str) -> None:
-    result = hocket(*command.split(), "--help")
-    assert result.code == 0
-    assert f"For example: hocket {command}" in " ".join(result.out.split())
 
 
 def test_compare_names_one_reason_once(hocket: Any) -> None:

@@ -258,7 +258,7 @@ BAD = {
     "train ncf -t themis-2d --efficiency nan": ["efficiency: nan", "0.5"],
     "train ncf -t themis-2d --efficiency 50": ["efficiency: 50.0", "up to 1; did you mean 0.5?"],
     "train ncf -t themis-2d --efficiency 1.01": ["efficiency: 1.01", "up to 1, such as 0.5"],
-    "compare-training ncf -t themis-2d --efficiency 50": ["efficiency: 50.0", "did you mean 0.5?"],
+    "train --compare ncf -t themis-2d --efficiency 50": ["efficiency: 50.0", "did you mean 0.5?"],
     "train ncf -t themis-2d --efficiency 1e-14": ["npu: a pass", "faster one, or fewer samples"],
     "train ncf -t themis-2d --efficiency x": ["--efficiency", "not a number"],
     "train ncf -t themis-2d --precision 0": ["precision", "0 "],

@@ -1,4 +1,4 @@
-"""``hocket view --ten``: a plan as arrows in time."""
+"""``hocket show --ten``: a plan as arrows in time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mesh_plan(folder: Path) -> str:
 
 @pytest.mark.parametrize("suffix", MAGIC)
 def test_draws_a_plan(hocket: Any, folder: Path, mesh_plan: str, suffix: str) -> None:
-    result = hocket("view", mesh_plan, "--ten", "-o", f"ten{suffix}")
+    result = hocket("show", mesh_plan, "--ten", "-o", f"ten{suffix}")
     assert (result.code, result.err) == (0, "")
     assert "72 transfers of 9 chunks in 94.5 us, 9 slots of 10.5 us" in result.out
     assert f"drawn to ten{suffix}" in result.out
@@ -36,12 +36,12 @@ def test_draws_a_plan(hocket: Any, folder: Path, mesh_plan: str, suffix: str) ->
 
 def test_two_pictures_are_alike(hocket: Any, folder: Path, mesh_plan: str) -> None:
     for name in ("a.png", "b.png"):
-        assert hocket("view", mesh_plan, "--ten", "-o", name).code == 0
+        assert hocket("show", mesh_plan, "--ten", "-o", name).code == 0
     assert (folder / "a.png").read_bytes() == (folder / "b.png").read_bytes()
 
 
 def test_json_has_the_arrows(hocket: Any, folder: Path, mesh_plan: str) -> None:
-    result = hocket("view", mesh_plan, "--ten", "--json")
+    result = hocket("show", mesh_plan, "--ten", "--json")
     assert (result.code, result.err) == (0, "")
     value = result.json()
     assert (value["slot_ps"], value["slots"], value["time_ps"]) == (10_500_000, 9, 94_500_000)
@@ -60,7 +60,7 @@ def test_json_has_the_arrows(hocket: Any, folder: Path, mesh_plan: str) -> None:
 
 
 def test_json_beside_a_picture(hocket: Any, folder: Path, mesh_plan: str) -> None:
-    value = hocket("view", mesh_plan, "--ten", "--json", "-o", "ten.png").json()
+    value = hocket("show", mesh_plan, "--ten", "--json", "-o", "ten.png").json()
     assert value["file"] == "ten.png"
     assert (folder / "ten.png").read_bytes().startswith(PNG)
 
@@ -71,11 +71,11 @@ def test_links_that_wait_have_no_slots(hocket: Any, folder: Path) -> None:
     hk.plan("all-reduce", topo, size="1 MB", algorithm="direct", chunks=1).save(
         folder / "p.parquet"
     )
-    value = hocket("view", "p.parquet", "--ten", "--json", "-o", "p.png").json()
+    value = hocket("show", "p.parquet", "--ten", "--json", "-o", "p.png").json()
     assert value["slots"] is None
     assert value["slot_ps"] is None
     occupying = ("--latency-model", "occupying")
-    value = hocket("view", "p.parquet", "--ten", "--json", *occupying, "-o", "p.png").json()
+    value = hocket("show", "p.parquet", "--ten", "--json", *occupying, "-o", "p.png").json()
     assert (value["slots"], value["slot_ps"]) == (6, 257_000_000)
 
 
@@ -152,7 +152,7 @@ def test_any_small_plan_can_be_drawn(
         "Ring_SW", [2, 2], bandwidth=["3 GB/s", "1 GB/s"], latency=["1 us", "2 us"]
     )
     hk.plan(kind, topo, **options).save(folder / "p.parquet")
-    result = hocket("view", "p.parquet", "--ten", "-o", "p.png")
+    result = hocket("show", "p.parquet", "--ten", "-o", "p.png")
     assert (result.code, result.err) == (0, "")
     assert (folder / "p.png").read_bytes().startswith(PNG)
 
@@ -169,7 +169,7 @@ def test_any_small_plan_can_be_drawn(
 def test_bad_input_is_one_line(
     hocket: Any, folder: Path, mesh_plan: str, argv: list[str], words: list[str]
 ) -> None:
-    result = hocket("view", mesh_plan, *argv)
+    result = hocket("show", mesh_plan, *argv)
     assert result.code == 2
     assert result.err.count("\n") == 1
     assert all(word in result.err for word in words), result.err
@@ -190,7 +190,7 @@ def test_too_much_is_refused(
     kind = "all-gather" if algorithm == "ring" else "all-reduce"
     hk.plan(kind, topo, size="1 MB", algorithm=algorithm, chunks=1).save(folder / "p.parquet")
     for argv in (["-o", "p.png"], ["--json"]):
-        result = hocket("view", "p.parquet", "--ten", *argv)
+        result = hocket("show", "p.parquet", "--ten", *argv)
         assert result.code == 2
         assert result.err.count("\n") == 1
         assert all(word in result.err for word in words), result.err
@@ -198,6 +198,6 @@ def test_too_much_is_refused(
 
 
 def test_no_such_plan(hocket: Any) -> None:
-    result = hocket("view", "nowhere.parquet", "--ten", "--json")
+    result = hocket("show", "nowhere.parquet", "--ten", "--json")
     assert result.code == 2
     assert "nowhere.parquet" in result.err

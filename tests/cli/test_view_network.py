@@ -1,4 +1,4 @@
-"""``hocket view``: a plan's rings and trees on its network, and how busy links are."""
+"""``hocket show``: a plan's rings and trees on its network, and how busy links are."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def has(picture: Path, color: str) -> bool:
 @pytest.mark.parametrize("more", [[], ["--heat"]])
 @pytest.mark.parametrize("suffix", MAGIC)
 def test_draws_a_plan(hocket: Any, folder: Path, trees: str, suffix: str, more: list[str]) -> None:
-    result = hocket("view", trees, *more, "-o", f"a{suffix}")
+    result = hocket("show", trees, *more, "-o", f"a{suffix}")
     assert (result.code, result.err) == (0, "")
     assert f"drawn to a{suffix}" in result.out
     said = "100.0% of links used" if more else "3 trees on 23 of 24 links"
@@ -48,26 +48,26 @@ def test_draws_a_plan(hocket: Any, folder: Path, trees: str, suffix: str, more: 
     first = (folder / f"a{suffix}").read_bytes()
     assert first.startswith(MAGIC[suffix])
     if suffix != ".pdf":
-        assert hocket("view", trees, *more, "-o", f"b{suffix}").code == 0
+        assert hocket("show", trees, *more, "-o", f"b{suffix}").code == 0
         assert (folder / f"b{suffix}").read_bytes() == first
 
 
 def test_each_tree_has_its_colour(hocket: Any, folder: Path, trees: str) -> None:
-    assert hocket("view", trees, "-o", "p.png").code == 0
+    assert hocket("show", trees, "-o", "p.png").code == 0
     assert all(has(folder / "p.png", color) for color in COLORS)
     assert not has(folder / "p.png", PURPLE)
 
 
 def test_corners_of_rings_have_a_third_colour(hocket: Any, folder: Path) -> None:
     plan = save(folder, "ring-bi-odd", hk.topology.mesh(5, 5, **LINK))
-    result = hocket("view", plan, "-o", "p.png")
+    result = hocket("show", plan, "-o", "p.png")
     assert "2 rings and what leads to them on 50 of 80 links" in " ".join(result.out.split())
     assert all(has(folder / "p.png", color) for color in (*COLORS[:2], PURPLE))
     assert not has(folder / "p.png", COLORS[2])
 
 
 def test_json_has_the_structures(hocket: Any, folder: Path, trees: str) -> None:
-    value = hocket("view", trees, "--json").json()
+    value = hocket("show", trees, "--json").json()
     assert (value["phase"], value["chunk"], value["file"]) == ("reduce", None, None)
     assert (value["links"], value["links_in_use"]) == (24, 23)
     rows = value["structures"]
@@ -80,17 +80,17 @@ def test_json_has_the_structures(hocket: Any, folder: Path, trees: str) -> None:
     for row in rows:
         ends = [[link["src"], link["dst"]] for link in row["links"]]
         assert sorted(ends) == sorted(row["transfers"])
-    back = hocket("view", trees, "--json", "--phase", "copy").json()
+    back = hocket("show", trees, "--json", "--phase", "copy").json()
     assert back["phase"] == "copy"
     assert {tuple(row["roots"]) for row in back["structures"]} == {("npu0",), ("npu8",), ("npu2",)}
-    one = hocket("view", trees, "--json", "--chunk", "4").json()["structures"]
+    one = hocket("show", trees, "--json", "--chunk", "4").json()["structures"]
     assert [(row["chunks"], row["roots"]) for row in one] == [([4], ["npu8"])]
     assert list(folder.iterdir()) == [folder / trees]
 
 
 def test_copies_are_drawn_where_nothing_is_summed(hocket: Any, folder: Path) -> None:
     plan = save(folder, "ring", hk.topology.ring(4, **LINK), kind="all-gather")
-    value = hocket("view", plan, "--json", "-o", "p.png").json()
+    value = hocket("show", plan, "--json", "-o", "p.png").json()
     assert (value["phase"], value["file"]) == ("copy", "p.png")
     assert [row["kind"] for row in value["structures"]] == ["ring"]
     assert has(folder / "p.png", COLORS[0])
@@ -112,7 +112,7 @@ def test_any_small_network_can_be_drawn(
     plan = save(folder, algorithm, topology)
     views = [["--chunk", "0"], ["--phase", "copy"]] if algorithm in ("multitree", "ring") else []
     for more in ([], *views, ["--heat"]):
-        result = hocket("view", plan, *more, "-o", "p.png")
+        result = hocket("show", plan, *more, "-o", "p.png")
         assert (result.code, result.err) == (0, "")
         assert (folder / "p.png").read_bytes().startswith(PNG)
         if not more:
@@ -122,7 +122,7 @@ def test_any_small_network_can_be_drawn(
 
 def test_json_has_the_heat(hocket: Any, folder: Path) -> None:
     plan = save(folder, "ring", hk.topology.mesh(4, 4, bandwidth="1 GB/s", latency="0 ns"))
-    value = hocket("view", plan, "--heat", "--json", "-o", "heat.png").json()
+    value = hocket("show", plan, "--heat", "--json", "-o", "heat.png").json()
     busy = [link["busy"] for link in value["links"]]
     assert len(busy) == 48
     assert sorted(set(np.round(busy, 6))) == [0.0, 1.0]
@@ -137,7 +137,7 @@ def test_json_has_the_heat(hocket: Any, folder: Path) -> None:
 def test_heat_heeds_the_latency_model(hocket: Any, folder: Path) -> None:
     plan = save(folder, "ring", hk.topology.ring(4, bandwidth="1 GB/s", latency="1 ms"))
     shares = [
-        hocket("view", plan, "--heat", "--json", "--latency-model", model).json()["used_link_share"]
+        hocket("show", plan, "--heat", "--json", "--latency-model", model).json()["used_link_share"]
         for model in ("overlapped", "occupying")
     ]
     assert shares[0] < 0.2
@@ -147,7 +147,7 @@ def test_heat_heeds_the_latency_model(hocket: Any, folder: Path) -> None:
 def test_heat_of_packets(hocket: Any, folder: Path) -> None:
     """A link is busy for 21 of its 21 cycles a flit, and idle between messages."""
     plan = save(folder, "ring", hk.topology.mesh(4, 4, **LINK), size="1 MiB", chunks=1)
-    packet = ("view", plan, "--heat", "--fidelity", "packet")
+    packet = ("show", plan, "--heat", "--fidelity", "packet")
     result = hocket(*packet, "-o", "a.png")
     assert (result.code, result.err) == (0, "")
     assert "in 80.909 us; 33.3% of links used" in " ".join(result.out.split())
@@ -160,13 +160,13 @@ def test_heat_of_packets(hocket: Any, folder: Path) -> None:
         [carried] * 16
     )
     assert np.mean(value["in_use"]) == pytest.approx(carried / 3, rel=1e-4)
-    link = hocket("view", plan, "--heat", "--json").json()
+    link = hocket("show", plan, "--heat", "--json").json()
     assert (link["fidelity"], link["cycle_ps"]) == ("link", None)
 
 
 def test_heat_heeds_the_options_of_packets(hocket: Any, folder: Path) -> None:
     plan = save(folder, "double-binary-tree", hk.topology.mesh(3, 3, **LINK), chunks=1)
-    packet = ("view", plan, "--heat", "--fidelity", "packet", "--json")
+    packet = ("show", plan, "--heat", "--fidelity", "packet", "--json")
     base = hocket(*packet).json()
     for more in (
         ("--header-flits", "1"),
@@ -209,7 +209,7 @@ def test_heat_heeds_the_options_of_packets(hocket: Any, folder: Path) -> None:
 def test_bad_input_is_one_line(
     hocket: Any, folder: Path, trees: str, argv: list[str], words: list[str]
 ) -> None:
-    result = hocket("view", trees, *argv)
+    result = hocket("show", trees, *argv)
     assert result.code == 2
     assert result.err.count("\n") == 1
     assert all(word in result.err for word in words), result.err
@@ -221,7 +221,7 @@ def test_too_many_devices_are_refused(hocket: Any, folder: Path, more: list[str]
     topology = hk.topology.ring(401, **LINK)
     plan = save(folder, "binomial", topology, kind="broadcast", root=0)
     for argv in (["-o", "p.png"], ["--json"]):
-        result = hocket("view", plan, *more, *argv)
+        result = hocket("show", plan, *more, *argv)
         assert result.code == 2
         assert result.err.count("\n") == 1
         assert all(word in result.err for word in ("401 devices", "400", "hocket simulate --plot"))
@@ -231,7 +231,7 @@ def test_too_many_devices_are_refused(hocket: Any, folder: Path, more: list[str]
 def test_a_file_that_is_no_plan(hocket: Any, folder: Path) -> None:
     (folder / "no.parquet").write_text("no plan")
     for more in ([], ["--heat"]):
-        result = hocket("view", "no.parquet", *more, "-o", "p.png")
+        result = hocket("show", "no.parquet", *more, "-o", "p.png")
         assert result.code == 2
         assert "no.parquet" in result.err
         assert result.err.count("\n") == 1
@@ -241,7 +241,7 @@ def test_a_file_that_is_no_plan(hocket: Any, folder: Path) -> None:
 def test_a_plan_is_not_drawn_over(hocket: Any, folder: Path, trees: str) -> None:
     (folder / trees).rename(folder / "p.png")
     before = (folder / "p.png").read_bytes()
-    result = hocket("view", "p.png", "-o", "p.png")
+    result = hocket("show", "p.png", "-o", "p.png")
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert "name another file" in result.err
     assert (folder / "p.png").read_bytes() == before

@@ -105,7 +105,7 @@ def test_commands_refuse_alike(capsys: pytest.CaptureFixture[str]) -> None:
     for command in (("plan", *where, "-s", "1MB"), ("compare", *where, "-s", "1MB")):
         assert run(command) == 2
         assert capsys.readouterr().err == said
-    assert run(("pareto", *where)) == 2
+    assert run(("compare", "--front", *where)) == 2
     assert capsys.readouterr().err == said
     assert run(("compare", *where, "-a", "greedy", "-s", "1MB")) == 0
     assert "--trials is not for ring\n" in capsys.readouterr().out

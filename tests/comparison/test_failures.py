@@ -133,7 +133,16 @@ def test_the_last_npu() -> None:
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["advise", "failures", "all-reduce", "-t", "box:3x2x1@25GB/s,1us", "-s", "1M"]
+    command = [
+        "topology",
+        "advise",
+        "--failures",
+        "all-reduce",
+        "-t",
+        "box:3x2x1@25GB/s,1us",
+        "-s",
+        "1M",
+    ]
     command += ["-a", "greedy", "-c", "4"]
     assert run(command) == 0
     printed = capsys.readouterr().out

@@ -125,7 +125,7 @@ def test_where_the_plan_changes_may_not_be_found_in_time(
 @pytest.mark.parametrize("network", ["torus:4x4@25GB/s,500ns", "dgx_a100_2box"])
 def test_a_row_is_what_its_command_makes(network: str, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["-t", network, "-a", "symmetric", "--json"]
-    assert run(["pareto", *argv, "--sizes", "64K:16M:x16"]) == 0
+    assert run(["compare", "--front", *argv, "--sizes", "64K:16M:x16"]) == 0
     rows = json.loads(capsys.readouterr().out)["ranges"]
     assert len({row["chunks"] for row in rows}) > 1
     for row in rows:
@@ -207,7 +207,19 @@ def test_what_makes_no_sense_is_refused(call: Callable[[], object], says: str) -
     assert "\n" not in str(error.value)
 
 
-COMMAND = ["pareto", "broadcast", "-t", SWITCH, "-c", "1", "-a", "direct", "-a", "binomial"]
+COMMAND = [
+    "compare",
+    "--front",
+    "broadcast",
+    "-t",
+    SWITCH,
+    "-c",
+    "1",
+    "-a",
+    "direct",
+    "-a",
+    "binomial",
+]
 COMMAND += ["--sizes", "64B:1M:x16"]
 
 
@@ -254,7 +266,7 @@ def test_the_command_refuses(
 
 
 def test_a_file_of_a_collective_has_one_size(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["pareto", "-t", SWITCH, "--sizes", "1M:64B:x2"]) == 2
+    assert run(["compare", "--front", "-t", SWITCH, "--sizes", "1M:64B:x2"]) == 2
     assert "--sizes: '1M:64B:x2' ends before it begins" in capsys.readouterr().err
-    assert run(["pareto", "mine.yml", "-t", SWITCH]) == 2
+    assert run(["compare", "--front", "mine.yml", "-t", SWITCH]) == 2
     assert "COLLECTIVE: 'mine.yml' has a size of its own" in capsys.readouterr().err

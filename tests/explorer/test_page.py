@@ -250,7 +250,7 @@ def test_bad_input_is_one_line(
     Path("later.json").write_text('{"format": "hocket.tomorrow"}')
     Path("broken.json").write_text('{"format": "hocket.comparison", "version": 1}')
     target = [] if "-o" in arguments else ["-o", "page.html"]
-    assert command(["explore", *arguments, *target]) == 2
+    assert command(["show", *arguments, *target]) == 2
     error = capsys.readouterr().err.strip()
     assert len(error.splitlines()) == 1
     assert says in error
@@ -267,7 +267,7 @@ def test_comparisons_have_the_title_that_was_given(
         == 0
     )
     Path("c.json").write_text(capsys.readouterr().out)
-    assert command(["explore", "c.json", "--title", "My ring", "-o", "page.html"]) == 0
+    assert command(["show", "c.json", "--title", "My ring", "-o", "page.html"]) == 0
     assert '"title":"My ring"' in Path("page.html").read_text()
 
 
@@ -277,10 +277,10 @@ def test_several_plans_are_named_by_what_tells_them_apart(
     monkeypatch.chdir(tmp_path)
     made("ring").plan.save("a.parquet")
     made("greedy").plan.save("b.parquet")
-    assert command(["explore", "a.parquet", "b.parquet", "-o", "page.html"]) == 0
+    assert command(["show", "a.parquet", "b.parquet", "-o", "page.html"]) == 0
     header, *_ = slots(Path("page.html"))
     assert [scene["title"] for scene in header["scenes"]] == ["ring", "greedy"]
-    assert command(["explore", "a.parquet", "a.parquet", "-o", "page.html"]) == 0
+    assert command(["show", "a.parquet", "a.parquet", "-o", "page.html"]) == 0
     header, *_ = slots(Path("page.html"))
     assert [scene["title"] for scene in header["scenes"]] == ["a (1)", "a (2)"]
 

@@ -44,9 +44,7 @@ def test_a_saved_run_has_the_page_of_the_run(fidelity: str, options: dict, tmp_p
     again = hk.Run.load(tmp_path / "run.parquet")
     assert again.options == run.options
     write_page(run, tmp_path / "one.html")
-    assert (
-        command(["explore", str(tmp_path / "run.parquet"), "-o", str(tmp_path / "two.html")]) == 0
-    )
+    assert command(["show", str(tmp_path / "run.parquet"), "-o", str(tmp_path / "two.html")]) == 0
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
     assert hk.Plan.load(tmp_path / "run.parquet").verify().to_dict() == run.plan.to_dict()
 
@@ -68,7 +66,7 @@ def test_a_run_that_is_not_its_plans_is_refused(
         (["old.parquet"], "older version, without its plan"),
         (["run.parquet", "--fidelity", "flow"], "says how it was simulated"),
     ):
-        assert command(["explore", *argv, "-o", "page.html"]) == 2
+        assert command(["show", *argv, "-o", "page.html"]) == 2
         error = capsys.readouterr().err.strip()
         assert len(error.splitlines()) == 1
         assert says in error
@@ -93,7 +91,7 @@ def test_a_saved_iteration_has_its_spans(
     run = training.train("alexnet", network, npu="a100", parallel=training.Parallel(dp=2, pp=2))
     expected = run.timeline()
     assert spans["start_ps"] == [span.start_ps for span in expected]
-    assert command(["explore", "run.json", "-o", "page.html"]) == 0
+    assert command(["show", "run.json", "-o", "page.html"]) == 0
     open_tab = tab().open(tmp_path / "page.html")
     for name in ("start", "exposed"):
         own = [getattr(span, f"{name}_ps") for span in expected]
@@ -118,7 +116,7 @@ def test_an_iteration_with_wrong_spans_is_refused(
     saved = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps(saved | change))
     capsys.readouterr()
-    assert command(["explore", str(tmp_path / "run.json"), "-o", str(tmp_path / "p.html")]) == 2
+    assert command(["show", str(tmp_path / "run.json"), "-o", str(tmp_path / "p.html")]) == 2
     assert "not what hocket prints" in capsys.readouterr().err
     assert not (tmp_path / "p.html").exists()
 
@@ -182,14 +180,14 @@ def test_a_sweep_has_lines_of_each_network_and_its_front(tab, study: Path) -> No
 def test_a_sweeps_folder_is_explored(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(["explore", str(study / "results"), "-o", str(tmp_path / "a.html")]) == 0
+    assert command(["show", str(study / "results"), "-o", str(tmp_path / "a.html")]) == 0
     argv = ["sweep", "report", str(study / "results"), "--page", str(tmp_path / "b.html")]
     assert command(argv) == 0
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
     (tmp_path / "none").mkdir()
     capsys.readouterr()
     for folders in ([str(tmp_path / "none")], [str(study / "results")] * 2):
-        assert command(["explore", *folders, "-o", str(tmp_path / "c.html")]) == 2
+        assert command(["show", *folders, "-o", str(tmp_path / "c.html")]) == 2
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
         assert not (tmp_path / "c.html").exists()
 

@@ -238,7 +238,7 @@ def test_what_commands_print_has_pages(
     argv = ["train", "alexnet", "-t", "ring:4", "--bandwidth", "25GB/s", "--latency", "1us"]
     assert command([*argv, "--npu", "a100", "--json", "--page", "train.html"]) == 0
     Path("train.json").write_text(capsys.readouterr().out)
-    assert command(["explore", "train.json", "-o", "page.html"]) == 0
+    assert command(["show", "train.json", "-o", "page.html"]) == 0
     open_tab = tab().open(tmp_path / "page.html")
     assert open_tab("document.querySelectorAll('[data-bar]').length") > 0
     tab().open(tmp_path / "train.html")
@@ -264,7 +264,7 @@ def test_other_documents_are_refused_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("some.json").write_text(text)
-    assert command(["explore", "some.json", "-o", "page.html"]) == 2
+    assert command(["show", "some.json", "-o", "page.html"]) == 2
     error = capsys.readouterr().err.strip()
     assert len(error.splitlines()) == 1
     assert says in error
@@ -398,7 +398,7 @@ def test_the_form_plans_anew_in_a_browser(browser, server: Server) -> None:
 def test_a_server_that_cannot_start_says_so(
     argv: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(["serve", *argv]) == 2
+    assert command(["show", "--live", *argv]) == 2
     error = capsys.readouterr().err.strip()
     assert len(error.splitlines()) == 1
     assert says in error

@@ -34,8 +34,8 @@ from hocket.units import shown
 DOORS = (
     "check F",
     "import F -t dgx1_v100 -o out.parquet",
-    "verify F",
-    "explore F -o out.html",
+    "check F",
+    "show F -o out.html",
     "measured F -t dgx_a100_1box",
     "nccl audit F F",
     "nccl tuner write -t dgx_a100_1box --measured F -o out.csv",
@@ -242,7 +242,7 @@ def test_plans_are_bounded_by_their_rows(
     assert large.stat().st_size < 200_000
     monkeypatch.setattr(_memory, "memory_limit", lambda: 100_000_000)
     before = pa.default_memory_pool().bytes_allocated()
-    for command in ("verify", "simulate"):
+    for command in ("check", "simulate"):
         assert run([command, str(large)]) == 2
         said = capsys.readouterr().err
         assert "its 2,000,000 transfers would take" in said

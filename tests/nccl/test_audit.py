@@ -216,7 +216,7 @@ def test_one_channel_is_no_several(tmp_path: Path, capsys: pytest.CaptureFixture
     printed = capsys.readouterr()
     assert "on 1 channel and predicts this" in printed.out
     assert "hocket: pairs: the matrix does not say what an NVLink carries" in printed.err
-    given = ["nccl", "predict", "-t", str(matrix), "-s", "1MB"]
+    given = ["predict", "--nccl", "-t", str(matrix), "-s", "1MB"]
     for more, is_said in (["--json"], True), (["--quiet"], False):
         assert run([*given, *more]) == 0
         assert ("25 GB/s each way is assumed" in capsys.readouterr().err) == is_said

@@ -214,7 +214,7 @@ def test_dumps_of_amd_ask_rccl(tmp_path: Path) -> None:
 def test_latencies_that_no_constant_knows_are_the_reason(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    argv = ["nccl", "predict", "all-reduce", "-t", "switch:8@300GB/s,1ms", "-s", "1KiB"]
+    argv = ["predict", "--nccl", "all-reduce", "-t", "switch:8@300GB/s,1ms", "-s", "1KiB"]
     assert run(argv) == 0
     out = capsys.readouterr().out
     assert "bound 2 ms: " in out
@@ -226,7 +226,7 @@ def test_what_is_below_says_so_wherever_it_is_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """RCCL's tables ask no network: a box of V100 over one NIC is said to be ten times as fast."""
-    argv = ["nccl", "predict", "all-reduce", "-t", "ndv2_2box", "-s", "1GiB", "--gpu", "mi250"]
+    argv = ["predict", "--nccl", "all-reduce", "-t", "ndv2_2box", "-s", "1GiB", "--gpu", "mi250"]
     assert run(argv) == 0
     assert "RCCL has tables of its own machines" in capsys.readouterr().out
     assert run([*argv, "--json"]) == 0

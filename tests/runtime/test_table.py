@@ -171,7 +171,9 @@ def test_the_environment_and_the_users_table(
     monkeypatch.setenv("HOCKET_CACHE", str(tmp_path))
     monkeypatch.delenv("HOCKET_TABLE", raising=False)
     assert table_of(None) is None
-    with pytest.raises(hk.SpecError, match="none is kept yet; make one by `hocket autotune`"):
+    with pytest.raises(
+        hk.SpecError, match="none is kept yet; make one by `hocket compare --table`"
+    ):
         table_of("tuned")
     with pytest.raises(hk.SpecError, match="there is no such file"):
         table_of(tmp_path / "none.json")

@@ -116,7 +116,7 @@ def test_what_flows_do_not_heed_is_refused(
     argv = [str(tmp_path / "plan.parquet"), "--fidelity", "flow", *options.split()]
     for command in (
         ["simulate", *argv, "--output", str(tmp_path / "out.parquet")],
-        ["view", *argv, "--heat", "--output", str(tmp_path / "out.png")],
+        ["show", *argv, "--heat", "--output", str(tmp_path / "out.png")],
     ):
         assert run(command) == 2
         out, err = capsys.readouterr()
@@ -143,10 +143,10 @@ def test_a_flow_rate_is_of_flows(
 def test_only_heat_is_drawn_of_flows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = tmp_path / "plan.parquet"
     made("ring", mesh(2), "4 kB").save(plan)
-    assert run(["view", str(plan), "--ten", "--fidelity", "flow", "--json"]) == 2
+    assert run(["show", str(plan), "--ten", "--fidelity", "flow", "--json"]) == 2
     assert "--fidelity: flow is of --heat" in capsys.readouterr().err
     picture = tmp_path / "heat.png"
-    argv = ["view", str(plan), "--heat", "--fidelity", "flow", "-o", str(picture), "--json"]
+    argv = ["show", str(plan), "--heat", "--fidelity", "flow", "-o", str(picture), "--json"]
     assert run(argv) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["fidelity"], found["order"], found["packets"]) == ("flow", None, None)

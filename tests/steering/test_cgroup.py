@@ -154,7 +154,7 @@ NONE = [
 def test_targets_that_are_none(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(hk.SpecError, match=r"^to: "):
         parse_target(text)
-    assert run(["launch", "--to", text, "--", "/bin/true"]) == 2
+    assert run(["agent", "launch", "--to", text, "--", "/bin/true"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("hocket: --to")
 
@@ -165,9 +165,18 @@ def test_targets() -> None:
 
 
 def test_without_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["launch", "--agent", str(tmp_path / "none"), "--to", "10.1.0.1:5201", "--", "/bin/true"]
+    argv = [
+        "agent",
+        "launch",
+        "--agent",
+        str(tmp_path / "none"),
+        "--to",
+        "10.1.0.1:5201",
+        "--",
+        "/bin/true",
+    ]
     assert run(argv) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "none" in line
-    assert run(["launch", "--", "/bin/true"]) == 2
+    assert run(["agent", "launch", "--", "/bin/true"]) == 2
     assert "--to: it is missing" in capsys.readouterr().err

@@ -257,7 +257,7 @@ def test_bad_input_is_one_line(
     usual = {"-n": "4", "-b": "500", "-s": "1MB", "--costs": "prices.yml", "-w": "1"}
     given = dict(zip(argv[::2], argv[1::2], strict=True))
     words = [word for pair in {**usual, **given}.items() for word in pair]
-    assert run_hocket(["design", *words]) == 2
+    assert run_hocket(["sweep", "design", *words]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -342,6 +342,7 @@ def test_the_command_says_why_there_is_none(
     monkeypatch.chdir(tmp_path)
     Path("prices.yml").write_text(PRICES)
     usual = (
+        "sweep",
         "design",
         "-n",
         "8",

@@ -178,7 +178,7 @@ def test_every_fidelity_runs_a_plan_that_ends_at_switches(tmp_path: Path) -> Non
     assert hk.simulate(again).time_ps == hk.simulate(plan).time_ps
     for options in (["-o", "rings.svg"], ["--heat", "-o", "heat.svg"], ["--ten", "-o", "ten.svg"]):
         where = [*options[:-1], str(tmp_path / options[-1])]
-        assert run(["view", str(file), *where]) == 0
+        assert run(["show", str(file), *where]) == 0
     picture = (tmp_path / "ten.svg").read_text(encoding="utf-8")
     assert "core" in picture
     assert "edge" not in picture

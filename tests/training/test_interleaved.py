@@ -148,5 +148,5 @@ def test_micro_batches_are_a_multiple_of_the_stages() -> None:
 
 
 def test_context_parallelism_is_not_simulated() -> None:
-    with pytest.raises(hk.SpecError, match=r"cp=2.*hocket predict-training"):
+    with pytest.raises(hk.SpecError, match=r"cp=2.*hocket predict --training"):
         train([block("l", 1, 1)], hk.Parallel(dp=2, cp=2))

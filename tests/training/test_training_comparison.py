@@ -157,7 +157,7 @@ def test_comparisons_are_merged_by_rank() -> None:
     assert both.workload == MODEL
 
 
-ARGUMENTS = ["compare-training", "alexnet", "-t", "Ring_SW:4x2", "--bandwidth", "10 GB/s"]
+ARGUMENTS = ["train", "--compare", "alexnet", "-t", "Ring_SW:4x2", "--bandwidth", "10 GB/s"]
 ARGUMENTS += ["--latency", "1 us", "-a", "hierarchical", "-a", "themis", "-a", "none"]
 
 
@@ -249,7 +249,7 @@ def test_command_shows_the_best_of_each_network(
         "name: rail8\nbuilder: ring\nnpus: 8\nbandwidth: 25 GB/s\nlatency: 1 us\n"
     )
     networks = ["-t", "file.yml", "-t", "torus:2x4@25GB/s,1us", "-t", "ring:8@10GB/s,1us"]
-    argv = ["compare-training", "alexnet", *networks]
+    argv = ["train", "--compare", "alexnet", *networks]
     assert run([*argv, "--baseline", "rail8"]) == 0
     out = capsys.readouterr().out
     rows = [line for line in out.splitlines() if line.startswith("│")]
@@ -268,7 +268,7 @@ def test_command_shows_the_best_of_each_network(
 
 
 def test_command_shows_the_best_of_each_split(capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["compare-training", "alexnet", "-t", "torus:2x4@25GB/s,1us"]
+    argv = ["train", "--compare", "alexnet", "-t", "torus:2x4@25GB/s,1us"]
     assert run([*argv, "-p", "dp=8", "-p", "dp=4,tp=2"]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
     assert [row.split("│")[2].strip() for row in rows] == ["dp=8", "dp=4,tp=2"]

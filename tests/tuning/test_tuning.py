@@ -1,4 +1,4 @@
-"""``hk.autotune`` and ``hocket autotune``: picks, tables, and what makes no sense."""
+"""``hk.autotune`` and ``hocket compare --table``: picks, tables, and what makes no sense."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_rows_change_half_way_in_logarithm() -> None:
 
 
 def test_candidates_are_measured_and_the_table_is_used(hocket: Hocket, folder: Path) -> None:
-    words = ("autotune", "--np", "2", "--sizes", "4K,256K", "--measure", "--rounds", "3")
+    words = ("run", "--tune", "--np", "2", "--sizes", "4K,256K", "--rounds", "3")
     found = hocket(*words, "--candidates", "2", "-o", "table.json", "--json").json()
     assert (found["format"], found["is_measured"]) == ("hocket.tuning", True)
     for each in found["sizes"]:
@@ -90,7 +90,9 @@ def test_candidates_are_measured_and_the_table_is_used(hocket: Hocket, folder: P
     table = runtime.PlanTable.load(folder / "table.json")
     assert [dict(row.to_dict()) for row in table.rows] == found["rows"]
     # Another number of ranks is added, the same one replaced.
-    more = hocket("autotune", "-t", MESH, "--sizes", "1M", "-o", "table.json", "-a", "greedy")
+    more = hocket(
+        "compare", "--table", "-t", MESH, "--sizes", "1M", "-o", "table.json", "-a", "greedy"
+    )
     assert more.code == 0, more.err
     assert "written to table.json" in more.out
     ranks = {row["ranks"] for row in json.loads((folder / "table.json").read_text())["rows"]}
@@ -103,17 +105,15 @@ def test_candidates_are_measured_and_the_table_is_used(hocket: Hocket, folder: P
         ((), "--np: is missing; say how many processes, or name a topology"),
         (("--np", "1"), "--np: 1 is not 2 to 4096"),
         (("--np", "3", "-t", MESH), "--np: the topology has 4 NPUs, not 3"),
-        (("--np", "70", "--measure"), "--np: 70 is not 2 to 64"),
+        (("--tune", "--np", "70"), "--np: 70 is not 2 to 64"),
         (("--np", "4", "--sizes", "many"), "--sizes"),
-        (("--np", "4", "--rounds", "0"), "--rounds: 0 is not a whole number from 1 to 1000"),
-        (("--np", "4", "--tolerance", "2"), "--tolerance: 2.0 is not a share from 0 to 1"),
-        (("--np", "4", "--dtype", "int3"), "--dtype: 'int3' is not known"),
         (
-            ("--np", "4", "--dtype", "float16"),
-            "--dtype: only a measurement uses it, and nothing is measured; give --measure",
+            ("--tune", "--np", "4", "--rounds", "0"),
+            "--rounds: 0 is not a whole number from 1 to 1000",
         ),
-        (("--np", "4", "--op", "max"), "--op: only a measurement uses it"),
-        (("--np", "4", "--rounds", "9"), "--rounds: only a measurement uses it"),
+        (("--np", "4", "--tolerance", "2"), "--tolerance: 2.0 is not a share from 0 to 1"),
+        (("--tune", "--np", "4", "--dtype", "int3"), "--dtype: 'int3' is not known"),
+        (("--np", "4", "--dtype", "float16"), "No such option: --dtype"),
         (("--np", "4", "-a", "rings"), "there is no algorithm 'rings'"),
         (("--np", "4", "-o", "table.yml"), "does not end in .json"),
         (("--np", "4", "-o", "plan.json"), "format: is missing"),
@@ -124,7 +124,7 @@ def test_what_makes_no_sense_is_refused(
     hocket: Hocket, folder: Path, words: tuple[str, ...], said: str
 ) -> None:
     (folder / "plan.json").write_text("{}")
-    result = hocket("autotune", *words)
+    result = hocket(*(("run",) if "--tune" in words else ("compare", "--table")), *words)
     assert (result.code, result.out) == (2, "")
     assert said in result.err
     assert len(result.err.splitlines()) == 1

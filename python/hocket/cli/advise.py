@@ -1,4 +1,4 @@
-"""``hocket advise``: what limits a network, and what its failures cost.
+"""``hocket topology advise``: what limits a network, and what its failures cost.
 
 ``dims`` says whether the bandwidth of a product is well split between its dimensions, ``failures`` what
 each single failure costs a collective.
@@ -24,7 +24,7 @@ from hocket.units import counted, format_size, format_time_ps
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
+_EXAMPLE = "For example: hocket topology advise --topology themis-3d-fc-ring-sw"
 
 
 def dims(
@@ -36,7 +36,7 @@ def dims(
 ) -> None:
     """Say which dimensions have just enough, too much or too little bandwidth for the others.
 
-    For example: hocket advise dims --topology themis-3d-fc-ring-sw
+    For example: hocket topology advise --topology themis-3d-fc-ring-sw
     """
     advice = advise_dimensions(options.read_topology(topology, bandwidth, latency, None))
     if form.prints("advice", advice.to_dict, lambda: advice):
@@ -101,7 +101,7 @@ def failures(
 ) -> None:
     """Rank every single failure, of links, switches and NPUs, by what it costs a collective.
 
-    For example: hocket advise failures all-reduce -t dgx1_v100 -s 256MB -a greedy
+    For example: hocket topology advise --failures all-reduce -t dgx1_v100 -s 256MB -a greedy
     """
     spec = network.spec()
     options.check_size(spec, kind, algorithm or None, planning.chunks, npus=None)

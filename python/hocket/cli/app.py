@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from hocket import _core
 from hocket._checks import did_you_mean
 from hocket.cli import INTERRUPTED
-from hocket.cli.command import Call, Command, UsageError, at
-from hocket.cli.commands import COMMANDS
+from hocket.cli.command import Call, Command, UnknownOptionError, UsageError, at
+from hocket.cli.commands import COMMANDS, GONE
 from hocket.cli.console import QUIET
 from hocket.cli.failure import print_error
 from hocket.cli.wording import COMMAND, of_options
-from hocket.errors import Error, VerificationError
+from hocket.errors import Error, SpecError, VerificationError
 from hocket.units import shown
 
 _STDOUT = 1
@@ -71,8 +71,13 @@ def _run(words: list[str], path: list[str]) -> int:
         return _group(words, path, command)
     mode, place = command.mode(words)
     call = Call(" ".join(path), place, mode)
+    path += [mode] * mode.startswith("--")
     COMMAND.set(call)
-    values = call.values(words)
+    try:
+        values = call.values(words)
+    except UnknownOptionError as error:
+        modes = [m for m, at in command.modes.items() if error.option in Call("", at).options]
+        raise UsageError(f"{error}; it is of {modes[0]}" if modes else str(error)) from None
     if values.get("help") is True or values.get("help_all") is True:
         from hocket.cli.manual import help_of
 
@@ -99,6 +104,11 @@ def _group(words: list[str], path: list[str], command: Command) -> int:
     elif words[0].startswith("-"):
         raise UsageError(f"No such option: {words[0]}")
     else:
+        for old in (" ".join([*path[1:], *words[:2]]), " ".join([*path[1:], words[0]])):
+            if old in GONE:
+                raise SpecError(
+                    None, f"there is no `hocket {old}` any more", f"use `hocket {GONE[old]}`"
+                )
         near = did_you_mean(words[0], command.commands, "")
         raise UsageError(f"No such command {words[0]!r}{near and '; '}{near}")
     return 0

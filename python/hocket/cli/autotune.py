@@ -1,8 +1,10 @@
-"""``hocket autotune``: which plan runs for which size, in a table that runtimes read."""
+"""``hocket compare --table`` and ``hocket run --tune``: tables of plans that runtimes read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -14,6 +16,10 @@ from hocket.collectives.custom import is_file
 from hocket.collectives.sweep import sizes_of
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
+from hocket.runtime.options import MeasureOptions
+from hocket.runtime.table import PlanTable
+from hocket.tuning.options import TuneOptions
+from hocket.tuning.tune import autotune
 from hocket.units import format_size, shown
 
 if TYPE_CHECKING:
@@ -46,20 +52,30 @@ class Where:
     ] = "1K:64M:x8"
 
 
+Tolerance = Annotated[
+    float,
+    Option(
+        "--tolerance",
+        help="By what share a plan must be quicker than what runs without a table to be picked.",
+    ),
+]
+Output = Annotated[
+    str | None,
+    Option(
+        "--output",
+        "-o",
+        help="Write the table to this .json file, beside what it has for other collectives and "
+        "numbers of ranks; by default to the one that is kept for you.",
+    ),
+]
+
+
 @dataclass(frozen=True)
-class How:
-    """How plans are picked."""
+class Measuring:
+    """How plans are measured."""
 
-    panel: ClassVar[str] = "Picking"
+    panel: ClassVar[str] = "Measuring"
 
-    measure: Annotated[
-        bool,
-        Option(
-            "--measure",
-            help="Run the most promising between processes of this machine, in turns; otherwise the "
-            "prediction decides.",
-        ),
-    ] = False
     rounds: Annotated[
         int, Option("--rounds", help="How often each is timed; the median counts.")
     ] = 7
@@ -67,43 +83,56 @@ class How:
         int,
         Option("--candidates", help="How many of the best predictions are measured."),
     ] = 4
-    tolerance: Annotated[
-        float,
-        Option(
-            "--tolerance",
-            help="By what share a plan must be quicker than what runs without a table to be picked.",
-        ),
-    ] = 0.03
     dtype: Annotated[str, Option("--dtype", help="Type of the numbers.")] = "float32"
     op: Annotated[str, Option("--op", help="sum, product, min or max.")] = "sum"
 
 
-def autotune(
+def predict_table(
     kind: options.Kind = "all-reduce",
     *,
     where: Where,
     algorithm: options.Algorithms = None,
-    how: How,
-    output: Annotated[
-        str | None,
-        Option(
-            "--output",
-            "-o",
-            help="Write the table to this .json file, beside what it has for other collectives and "
-            "numbers of ranks; by default to the one that is kept for you.",
-        ),
-    ] = None,
+    tolerance: Tolerance = 0.03,
+    output: Output = None,
     json: options.Json = False,
 ) -> None:
-    """Find the plan for each size, by prediction or measurement, and keep a table of them.
+    """Keep a table of the plan for each size, by which runtimes choose.
 
-    For example: hocket autotune --np 4 --measure  ·  hocket autotune -t mesh:2x2 -o table.json
+    For example: hocket compare --table -t mesh:2x2 -o table.json
     """
-    from hocket.runtime.options import MeasureOptions
-    from hocket.runtime.table import PlanTable
-    from hocket.tuning.options import TuneOptions
-    from hocket.tuning.tune import autotune as tune
+    _tuned(kind, where, algorithm, TuneOptions(tolerance=tolerance), output, json=json)
 
+
+def tune(
+    kind: options.Kind = "all-reduce",
+    *,
+    where: Where,
+    algorithm: options.Algorithms = None,
+    how: Measuring,
+    tolerance: Tolerance = 0.03,
+    output: Output = None,
+    json: options.Json = False,
+) -> None:
+    """Measure the most promising plans in turns, and keep a table of the best for each size.
+
+    For example: hocket run --tune --np 4
+    """
+    given = asdict(how)
+    with _named():
+        MeasureOptions(dtype=how.dtype, op=how.op)
+        chosen = TuneOptions(measure=True, tolerance=tolerance, **given)
+    _tuned(kind, where, algorithm, chosen, output, json=json)
+
+
+def _tuned(
+    kind: str,
+    where: Where,
+    algorithms: list[str] | None,
+    chosen: TuneOptions,
+    output: str | None,
+    *,
+    json: bool,
+) -> None:
     if is_file(kind):
         raise SpecError("COLLECTIVE", f"{shown(kind)} is a file", "name a kind, as all-reduce")
     if output is not None:
@@ -112,29 +141,17 @@ def autotune(
         check_target(Path(output))
         if Path(output).exists():
             PlanTable.load(output)
-    try:
+    with _named(), options.watching() as watch:
         sizes_of(where.sizes)
-        MeasureOptions(dtype=how.dtype, op=how.op)
-        chosen = TuneOptions(
-            measure=how.measure,
-            rounds=how.rounds,
-            candidates=how.candidates,
-            tolerance=how.tolerance,
-            dtype=how.dtype,
-            op=how.op,
+        found = autotune(
+            kind,
+            ranks=where.np,
+            topology=where.topology,
+            sizes=where.sizes,
+            algorithms=algorithms or None,
+            options=chosen,
+            progress=watch,
         )
-        with options.watching() as watch:
-            found = tune(
-                kind,
-                ranks=where.np,
-                topology=where.topology,
-                sizes=where.sizes,
-                algorithms=algorithm or None,
-                options=chosen,
-                progress=watch,
-            )
-    except SpecError as error:
-        raise error.but(field=_OPTIONS.get(error.field or "", error.field)) from None
     file = found.save(output)
     if json:
         options.print_result("tuning", {**found.to_dict(), "file": str(file)})
@@ -146,15 +163,17 @@ def autotune(
         console.note('use it by hk.runtime.connect(..., table="tuned") or HOCKET_TABLE=tuned')
 
 
-_OPTIONS = {
-    "ranks": "--np",
-    "size": "--sizes",
-    **{
-        name: f"--{name}"
-        for name in ("topology", "sizes", "rounds", "candidates", "tolerance", "dtype", "op")
-    },
-}
-"""What the arguments are called here."""
+_OPTIONS = {"ranks": "--np", "size": "--sizes"}
+"""What arguments are called here that have another name."""
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Name the options in errors."""
+    try:
+        yield
+    except SpecError as error:
+        raise error.but(field=_OPTIONS.get(error.field or "", error.field)) from None
 
 
 def _table(found: Tuning) -> Table:

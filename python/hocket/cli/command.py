@@ -33,6 +33,14 @@ class UsageError(Exception):
     """Words that are no call of a command."""
 
 
+class UnknownOptionError(UsageError):
+    """An option that the command does not have."""
+
+    def __init__(self, option: str, near: str) -> None:
+        super().__init__(f"No such option: {option}{near and '; '}{near}")
+        self.option = option
+
+
 @dataclass(frozen=True)
 class Argument:
     """What stands without a name.
@@ -200,8 +208,8 @@ class Command:
         Module and name of its function, as ``"hocket.cli.plan:plan"``. The first paragraph of the
         docstring is what it does; one that begins with "For example" shows how it is called.
     modes
-        Other functions that do it another way: each by the option that asks for it, ``--front``, or the
-        ends of the name of the file that is written, ``.png .svg``.
+        Other functions that do it another way: each by the option that asks for it, ``--front``, or by
+        the end of the name of the file that is written, ``-o FILE.html``.
     commands
         What is under it; then `about` and `example` say what a function would. Words that call none of
         them are for its own function, if it has one.
@@ -239,12 +247,10 @@ class Command:
     def mode(self, words: Sequence[str]) -> tuple[str, str]:
         """Return the mode that words ask for, empty for none, and where its function is."""
         files = [each for i, each in enumerate(words) if i and words[i - 1] in ("-o", "--output")]
-        files += [w.partition("=")[2] for w in words if w.startswith("--output=")]
+        files += [each.partition("=")[2] for each in words if each.startswith("--output=")]
         for mark, place in self.modes.items():
-            if mark in words or (
-                not mark.startswith("-")
-                and any(each.endswith(tuple(mark.split())) for each in files)
-            ):
+            end = mark.removeprefix("-o FILE")
+            if mark in words or (end != mark and any(each.endswith(end) for each in files)):
                 return mark, place
         return "", self.place
 
@@ -289,7 +295,7 @@ class Call:
 
     def __init__(self, path: str, place: str, mode: str = "") -> None:
         self.path = path
-        self.mode = mode if mode.startswith("-") else ""
+        self.mode = mode
         self.function = at(place)
         self._groups: dict[str, type] = {}
         self.params: list[Param] = []
@@ -350,7 +356,7 @@ class Call:
                 name, equals, text = word[:2], "=" * (len(word) > 2), word[2:]
             param = self.options.get(name)
             if param is None:
-                raise UsageError(f"No such option: {name}{self._nearest(name)}")
+                raise UnknownOptionError(name, did_you_mean(name, list(self.options), ""))
             if param.is_flag:
                 if equals and word[1] == "-":
                     raise UsageError(f"Option {name!r} does not take a value")
@@ -365,10 +371,6 @@ class Call:
         if given.keys() & {"help", "help_all"}:
             return dict.fromkeys(given, True)
         return self._checked(given, plain)
-
-    def _nearest(self, name: str) -> str:
-        found = did_you_mean(name, list(self.options), "")
-        return f" {found}" if found else ""
 
     def _checked(self, given: dict[str, list[Any]], plain: list[str]) -> dict[str, Any]:
         for each in self.arguments:

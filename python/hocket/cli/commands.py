@@ -14,33 +14,36 @@ ROOT_OPTIONS = {
 }
 
 
-def _at(place: str) -> Command:
-    return Command(f"hocket.cli.{place}")
+def _at(place: str, **modes: str) -> Command:
+    """Make a command of ``hocket.cli``; a mode named ``front`` is asked for by ``--front``."""
+    places = {f"--{name.replace('_', '-')}": f"hocket.cli.{each}" for name, each in modes.items()}
+    return Command(f"hocket.cli.{place}", modes=places)
 
 
 GROUPS: dict[str, dict[str, Command]] = {
     "plan": {
-        "plan": _at("plan:plan"),
-        "compare": _at("compare:compare"),
-        "pareto": _at("pareto:pareto"),
-        "autotune": _at("autotune:autotune"),
-        "schedule": _at("schedule:schedule"),
-        "view": _at("view:view"),
-        "explore": _at("explore:explore"),
-        "serve": _at("serve:serve"),
+        "plan": _at("plan:plan", dimension_only="schedule:schedule"),
+        "compare": _at("compare:compare", front="pareto:pareto", table="autotune:predict_table"),
+        "show": Command(
+            "hocket.cli.view:view",
+            modes={
+                "-o FILE.html": "hocket.cli.explore:explore",
+                "--live": "hocket.cli.serve:serve",
+            },
+        ),
         "export": _at("formats:export"),
         "import": _at("formats:import_"),
         "algorithms": _at("plan:algorithms"),
     },
     "judge": {
-        "verify": _at("verify:verify"),
         "check": _at("formats:check"),
         "simulate": _at("simulate:simulate"),
-        "run": _at("run_plan:run"),
+        "run": _at("run_plan:run", tune="autotune:tune"),
     },
     "machines": {
-        "predict": _at("predict:predict"),
-        "predict-training": _at("predict_training:predict_training"),
+        "predict": _at(
+            "predict:predict", training="predict_training:predict_training", nccl="nccl:predict"
+        ),
         "measured": _at("measured:measured"),
         "calibrate": _at("calibrate:calibrate"),
         "nccl": Command(
@@ -49,7 +52,6 @@ GROUPS: dict[str, dict[str, Command]] = {
             commands={
                 "audit": _at("nccl_audit:audit_files"),
                 "graph": _at("nccl_graph:graph"),
-                "predict": _at("nccl:predict"),
                 "tuner": Command(
                     about="Write a table for tuners of NCCL, or say what a tuner plugin picks.",
                     example="For example: hocket nccl tuner write --topology dgx_a100_2box -o tuner.csv",
@@ -62,8 +64,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
     },
     "training": {
-        "train": _at("train:train"),
-        "compare-training": _at("compare_training:compare_training"),
+        "train": _at("train:train", compare="compare_training:compare_training"),
         "workload": Command(
             about="List models to be trained, show their layers, and make them from PyTorch modules.",
             example="For example: hocket workload show resnet152",
@@ -81,19 +82,15 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
     "fabric": {
         "topology": Command(
-            about="List, inspect, draw and export networks.",
+            about="List, inspect, draw and export networks, and say what limits them.",
             example="For example: hocket topology show dgx1_v100 --failed gpu0,gpu1",
             commands={
                 "list": _at("topology:list_machines"),
                 "show": _at("topology:show"),
                 "draw": _at("topology:draw"),
                 "export": _at("topology:export"),
+                "advise": _at("advise:dims", failures="advise:failures"),
             },
-        ),
-        "advise": Command(
-            about="Say what limits a network, and what failures cost.",
-            example="For example: hocket advise dims --topology themis-3d-fc-ring-sw",
-            commands={"dims": _at("advise:dims"), "failures": _at("advise:failures")},
         ),
         "route": _at("route:route"),
         "controller": Command(
@@ -101,8 +98,11 @@ GROUPS: dict[str, dict[str, Command]] = {
             commands={"calibrate": _at("probes:calibrate")},
             is_program=True,
         ),
-        "agent": Command("hocket.cli.programs:agent", is_program=True),
-        "launch": _at("launch:launch"),
+        "agent": Command(
+            "hocket.cli.programs:agent",
+            commands={"launch": _at("launch:launch")},
+            is_program=True,
+        ),
     },
     "studies": {
         "sweep": Command(
@@ -110,9 +110,12 @@ GROUPS: dict[str, dict[str, Command]] = {
             about="Run a command over a grid or a list of networks, sizes, algorithms and so on.",
             example="For example: hocket sweep sweep.yml -o results  ·  hocket sweep report results  ·  "
             "`hocket sweep FILE` is `hocket sweep run FILE`",
-            commands={"run": _at("sweep:run"), "report": _at("sweep:report")},
+            commands={
+                "run": _at("sweep:run"),
+                "report": _at("sweep:report"),
+                "design": _at("design:design"),
+            },
         ),
-        "design": _at("design:design"),
         "doctor": _at("doctor:doctor"),
         "testbed": Command(
             about="Build networks of Linux namespaces on this machine, and measure on them.",
@@ -126,3 +129,21 @@ GROUPS: dict[str, dict[str, Command]] = {
 }
 """By what they are for, in the order of the help."""
 COMMANDS = {name: each for commands in GROUPS.values() for name, each in commands.items()}
+GONE = {
+    "pareto": "compare --front",
+    "autotune": "compare --table, or run --tune to measure",
+    "schedule": "plan --dimension-only",
+    "view": "show",
+    "explore": "show -o FILE.html",
+    "serve": "show --live",
+    "verify": "check",
+    "predict-training": "predict --training",
+    "compare-training": "train --compare",
+    "advise dims": "topology advise",
+    "advise failures": "topology advise --failures",
+    "advise": "topology advise",
+    "design": "sweep design",
+    "launch": "agent launch",
+    "nccl predict": "predict --nccl",
+}
+"""What has another name now: the old words, and the new ones."""

@@ -1,4 +1,4 @@
-"""``hocket compare-training``: networks, parallelism and algorithms for a training, ranked."""
+"""``hocket train --compare``: networks, parallelism and algorithms for a training, ranked."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def compare_training(
 ) -> None:
     """Compare training on networks, with several ways to distribute the model and several algorithms.
 
-    For example: hocket compare-training resnet152 --topology themis-3d-homo  ·  hocket
+    For example: hocket train --compare resnet152 --topology themis-3d-homo  ·  hocket
     compare-training transformer -t themis-3d-homo -t themis-3d-hetero --search 4
     """
     built = networks.build()

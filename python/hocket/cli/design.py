@@ -1,4 +1,4 @@
-"""``hocket design``: the best network for a budget."""
+"""``hocket sweep design``: the best network for a budget."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def design(
 ) -> None:
     """Find the network for a budget on which a collective or a training iteration takes the least time.
 
-    For example: hocket design all-reduce --npus 16 --size 64MB --costs prices.yml --budget 9000
+    For example: hocket sweep design all-reduce --npus 16 --size 64MB --costs prices.yml --budget 9000
     -o best.yml
     """
     from hocket.sweeps.design import design_network

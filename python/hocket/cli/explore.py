@@ -1,4 +1,4 @@
-"""``hocket explore``: a page for any browser that shows plans move, sweeps, iterations or jobs."""
+"""``hocket show``: a page for any browser that shows plans move, sweeps, iterations or jobs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def explore(
 ) -> None:
     """Write a page for any browser: plans that move over networks, sweeps, iterations or jobs.
 
-    For example: hocket explore plan.parquet -o page.html  ·  hocket explore a.parquet b.parquet
+    For example: hocket show plan.parquet -o page.html  ·  hocket show a.parquet b.parquet
     -o both.html
     """
     target = Path(file)

@@ -21,7 +21,10 @@ from hocket.units import format_size, parse_size
 
 File = Annotated[
     str,
-    Argument(metavar="FILE", help="A file of a runtime; its kind is found by its contents."),
+    Argument(
+        metavar="FILE",
+        help="A plan (.parquet), or a file of a runtime, whose kind is found by its contents.",
+    ),
 ]
 PerMessage = Annotated[
     int | None,
@@ -167,10 +170,22 @@ def check(
     nodes: LikeNodes = None,
     json: options.Json = False,
 ) -> int | None:
-    """Judge a file of a runtime: its rules, deadlocks, races and results; exit code 1 if it is wrong.
+    """Judge a plan in every timing, or a file of a runtime by its rules; exit code 1 if it is wrong.
 
-    For example: hocket check plan.xml
+    For example: hocket check plan.parquet  ·  hocket check plan.xml
     """
+    if _is_plan(Path(file)):
+        given = {
+            "--run": run,
+            "-t": topology,
+            "--nodes": nodes,
+            "--chunks-per-message": chunks_per_message,
+        }
+        for name, value in given.items():
+            if value is not None:
+                raise SpecError(name, "is of files of runtimes, not of plans", "leave it out")
+        _prove(file, json=json)
+        return None
     found = _checked(file, CheckOptions(chunks_per_message, run, topology, nodes))
     if json:
         options.print_result("checked-file", found.to_dict())
@@ -186,6 +201,28 @@ def check(
         for warning in found.judgement.warnings:
             console.print(f"WARNING: {warning}")
     return None if found.is_right else 1
+
+
+def _is_plan(path: Path) -> bool:
+    """Whether a file is meant as a plan: by its name, or by how Parquet begins."""
+    if path.suffix == ".parquet" or not path.is_file():
+        return path.suffix == ".parquet"
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _prove(file: str, *, json: bool) -> None:
+    """Prove that a plan does what its collective requires in every timing."""
+    made = Plan.load(file)
+    with options.watching() as watch:
+        made.verify(progress=watch)
+    if json:
+        options.print_result("plan", made.to_dict())
+        return
+    console = options.output()
+    console.print(f"{describe(made)}: proved")
+    if made.transfers.op.any() and made.is_reproducible:
+        console.print("reproducible: sums have the same bits in every timing")
 
 
 def _print(found: CheckedFile) -> None:

@@ -1,4 +1,4 @@
-"""``hocket launch``: run a program whose connections the agent steers."""
+"""``hocket agent launch``: run a program whose connections the agent steers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def launch(
 ) -> int:
     """Run a program whose connections leave from the ports that the agent gives (Linux, root).
 
-    For example: hocket launch --to 10.1.0.1:5201 -- iperf3 -c 10.1.0.1
+    For example: hocket agent launch --to 10.1.0.1:5201 -- iperf3 -c 10.1.0.1
     """
     from hocket.steering.agent import Agent
     from hocket.steering.cgroup import launch as launched

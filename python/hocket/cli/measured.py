@@ -48,7 +48,9 @@ class Judging:
     ] = None
     gpu: Annotated[
         str | None,
-        Option("--gpu", help="GPU for which picks are shown, as for `hocket nccl predict --gpu`."),
+        Option(
+            "--gpu", help="GPU for which picks are shown, as for `hocket predict --nccl --gpu`."
+        ),
     ] = None
     in_place: Annotated[
         bool,

@@ -43,7 +43,7 @@ def predict(
 ) -> None:
     """Say which algorithm, protocol and channels NCCL or RCCL picks, and what its own model predicts.
 
-    For example: hocket nccl predict all-reduce --topology dgx_a100_2box --size 64MiB
+    For example: hocket predict --nccl all-reduce --topology dgx_a100_2box --size 64MiB
     """
     spec = network.spec()
     named = check_gpu(spec, gpu)

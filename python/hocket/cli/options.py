@@ -42,6 +42,9 @@ Kind = Annotated[
         "file (.yml, .json) with your own collective.",
     ),
 ]
+PlanFile = Annotated[
+    str, Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
+]
 MeasuredKind = Annotated[
     str,
     Argument(
@@ -87,6 +90,7 @@ Groups = Annotated[
     Option(
         "--groups",
         metavar="NODES",
+        rare=True,
         help='NPUs of each node: "0-3 4-7", "a=a0,a1;b=b0,b1", or a number of consecutive NPUs.',
     ),
 ]

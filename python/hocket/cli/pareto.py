@@ -1,4 +1,4 @@
-"""``hocket pareto``: the quickest plan of each size, as a table on which a runtime switches."""
+"""``hocket compare --front``: the quickest plan of each size, as a table on which a runtime switches."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class Exactly:
         float,
         Option(
             "--tolerance",
+            rare=True,
             help="By what share a plan may be slower than the quickest and still be kept.",
         ),
     ] = ParetoOptions.tolerance
@@ -47,6 +48,7 @@ class Exactly:
         str | None,
         Option(
             "--within",
+            rare=True,
             metavar="TIME",
             help='Time limit of all the work, such as "60 s"; what is measured by then is the result.',
         ),
@@ -95,7 +97,7 @@ def pareto(
 ) -> None:
     """Find the quickest plan of each size, and the sizes at which another becomes the quickest.
 
-    For example: hocket pareto all-reduce --topology dgx1_v100 -o table.csv --plot front.png
+    For example: hocket compare --front all-reduce --topology dgx1_v100 -o table.csv --plot front.png
     """
     fidelity = simulation.transfers()
     planning = search.planning(simulation.latency_model)

@@ -1,4 +1,4 @@
-"""``hocket predict-training``: what a training iteration takes on a real machine."""
+"""``hocket predict --training``: what a training iteration takes on a real machine."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def predict_training(
 ) -> None:
     """Say what a training iteration takes on a real machine, and the error to expect.
 
-    For example: hocket predict-training gpt3-175b --npu a100 --stack megatron-2021 --parallel
+    For example: hocket predict --training gpt3-175b --npu a100 --stack megatron-2021 --parallel
     dp=8,tp=8,pp=12,interleave=2 --batch 1536
     """
     found = predict_iteration(

@@ -1,4 +1,4 @@
-"""``hocket schedule``: which way each chunk goes through the dimensions, without a plan."""
+"""``hocket plan --dimension-only``: which way each chunk goes through the dimensions, without a plan."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def schedule(
 ) -> None:
     """Schedule a collective on a product topology, and run the schedule at dimension fidelity.
 
-    For example: hocket schedule all-reduce --topology themis-3d-homo --size 1GB --algorithm
+    For example: hocket plan --dimension-only all-reduce --topology themis-3d-homo --size 1GB --algorithm
     themis --save homo  ·  hocket plan all-reduce --topology themis-3d-homo --size 1GB --algorithm
     schedule:homo
     """
@@ -88,7 +88,7 @@ def schedule(
         raise SpecError(
             "schedule",
             "give a collective, --topology and --size, or --list",
-            "as `hocket schedule all-reduce -t themis-2d -s 1GB`",
+            "as `hocket plan --dimension-only all-reduce -t themis-2d -s 1GB`",
         )
     if not what.algorithm.startswith(PREFIX):
         check_name(what.algorithm)
@@ -149,7 +149,7 @@ def limited_by(topology: _core.Topology) -> str | None:
     if len(rails) > MAX_DIMENSIONS or any(rail[-1] for rail in rails):
         return None
     advice = advise_dimensions(topology)
-    return f"{advice.verdict} (hocket advise dims)" if advice.limiting else None
+    return f"{advice.verdict} (hocket topology advise)" if advice.limiting else None
 
 
 def _orders(schedule: Schedule, most: int = 6) -> list[str]:

@@ -1,4 +1,4 @@
-"""``hocket serve``: the explorer's page, live, with a form that plans anew."""
+"""``hocket show --live``: the explorer's page, live, with a form that plans anew."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def serve(
 ) -> None:
     """Show plans live in a browser: a form says what is planned; Ctrl-C ends it.
 
-    For example: hocket serve --topology torus:8x8@25GB/s,700ns
+    For example: hocket show --live --topology torus:8x8@25GB/s,700ns
     """
     from hocket.explorer.asked import Asked
     from hocket.explorer.serve import Server

@@ -12,7 +12,6 @@ from hocket.cli.groups import Output, Simulation
 from hocket.cli.numbers import share_of
 from hocket.cli.plan import describe
 from hocket.cli.table import Table
-from hocket.cli.verify import PlanFile
 from hocket.collectives.outcome import Outcome
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
@@ -76,7 +75,7 @@ class AsMeasured:
 
 
 def simulate(
-    plan: PlanFile,
+    plan: options.PlanFile,
     *,
     simulation: AnyFidelity,
     measured: AsMeasured,

@@ -35,6 +35,7 @@ class Report(Form):
         str | None,
         Option(
             "--chakra",
+            rare=True,
             metavar="FOLDER",
             help="Folder for a trace of each NPU, and the files that ASTRA-sim needs to run them.",
         ),
@@ -44,7 +45,7 @@ class Report(Form):
         Option(
             "--output",
             "-o",
-            help="Write the run with its timeline to this .json file, for `hocket explore`.",
+            help="Write the run with its timeline to this .json file, for `hocket show`.",
         ),
     ] = None
     layers: Annotated[
@@ -82,6 +83,7 @@ def train(
         str | None,
         Option(
             "--map",
+            rare=True,
             help="Dimensions of each kind of parallelism, numbered from 1, such as tp=1,dp=2+3.",
         ),
     ] = None,

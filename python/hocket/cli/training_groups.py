@@ -1,4 +1,4 @@
-"""Options of training that ``hocket train`` and ``hocket compare-training`` share."""
+"""Options of training that ``hocket train`` and ``hocket train --compare`` share."""
 
 from __future__ import annotations
 

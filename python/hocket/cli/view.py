@@ -1,4 +1,4 @@
-"""``hocket view``: look at a plan from a file."""
+"""``hocket show``: look at a plan from a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hocket.cli.command import Option
 from hocket.cli.groups import Simulation
 from hocket.cli.numbers import share_of
 from hocket.cli.plan import describe
-from hocket.cli.verify import PlanFile
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.simulation.options import LinkOptions, TransferOptions
@@ -57,11 +56,11 @@ class Picture:
     json: options.Json = False
 
 
-def view(plan: PlanFile, *, picture: Picture, simulation: Simulation) -> None:
+def view(plan: options.PlanFile, *, picture: Picture, simulation: Simulation) -> None:
     """Draw a plan on its network: its rings and trees, how busy links are, or its transfers over time.
 
-    For example: hocket view plan.parquet -o trees.png  ·  hocket view plan.parquet --heat -o
-    heat.png  ·  hocket view plan.parquet --ten --latency-model occupying -o ten.png
+    For example: hocket show plan.parquet -o trees.png  ·  hocket show plan.parquet --heat -o
+    heat.png  ·  hocket show plan.parquet --ten --latency-model occupying -o ten.png
     """
     fidelity = simulation.transfers()
     _check(picture, simulation, plan)

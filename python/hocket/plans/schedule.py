@@ -346,7 +346,7 @@ def check_fits(
         raise SpecError(
             None,
             f"it is for {_shown(dimensions)}; topology {topology.name!r} has {_shown(own)}",
-            "make one for it by `hocket schedule`",
+            "make one for it by `hocket plan --dimension-only`",
         )
 
 

@@ -197,7 +197,7 @@ def load_schedule(
             raise SpecError(
                 None,
                 f"there is none; saved ones are {known}",
-                "make one by `hocket schedule ... --save NAME`",
+                "make one by `hocket plan --dimension-only ... --save NAME`",
             )
         raw = read_bytes(path, "a schedule", most=_MAX_FILE)
         check_json(raw, None)

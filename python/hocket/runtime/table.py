@@ -280,7 +280,7 @@ def table_of(given: PlanTable | str | PathLike[str] | None) -> PlanTable | None:
         return PlanTable.load(chosen)
     path = tuned_path()
     if not path.exists():
-        raise SpecError("table", "none is kept yet", "make one by `hocket autotune`")
+        raise SpecError("table", "none is kept yet", "make one by `hocket compare --table`")
     return PlanTable.load(path)
 
 

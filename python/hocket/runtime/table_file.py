@@ -78,7 +78,7 @@ def read_rows(path: Path) -> list[PlanRow]:
             text = file.read(_MAX_FILE + 1)
     except FileNotFoundError:
         why = "there is no such file"
-        raise SpecError(None, why, "make one by `hocket autotune`", str(path)) from None
+        raise SpecError(None, why, "make one by `hocket compare --table`", str(path)) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "is not a name of a file"
         raise SpecError(None, f"cannot be read: {why}", origin=str(path)) from None

@@ -460,14 +460,14 @@ def _on_dimensions(plan: Plan, options: DimensionOptions) -> DimensionRun:
         raise SpecError(
             "fidelity",
             "switches sum (offload), which no plan makes use of",
-            "simulate a schedule, as by `hocket schedule`, or use link",
+            "simulate a schedule, as by `hocket plan --dimension-only`, or use link",
         )
     if plan.link_order != "plan":
         raise SpecError(
             "fidelity",
             f"the plan of {plan.algorithm} keeps to no schedule: chunks travel whole, and links serve what "
             "comes first",
-            f"use link, or `hocket schedule -a {plan.algorithm}`, which makes no plan",
+            f"use link, or `hocket plan --dimension-only -a {plan.algorithm}`, which makes no plan",
         )
     plan.verify()
     own = plan.own_schedule

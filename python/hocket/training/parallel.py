@@ -239,7 +239,7 @@ def groups(
         raise SpecError(
             "parallel",
             f"cp={parallel.cp}: iterations are not simulated with it",
-            "leave it out, or ask hocket predict-training",
+            "leave it out, or ask hocket predict --training",
         )
     if parallel.npus != topology.npu_count:
         sizes = " x ".join(f"{axis} {getattr(parallel, axis)}" for axis in ("dp", "tp", "pp"))
