@@ -86,8 +86,8 @@ class ConnectOptions:
         Whether this rank lets all meet at the address; by default rank 0 does if the address is given.
     table
         What calls run that name no plan: a table of plans or its file, or ``tuned`` for the one that
-        ``hocket compare --table`` keeps for this user. By default what ``$HOCKET_TABLE`` says, else none. All
-        ranks must have the same.
+        ``hocket compare --table`` keeps for this user. By default what ``$HOCKET_TABLE`` says, else
+        none. All ranks must have the same.
     """
 
     secret: str | bytes | None = None
