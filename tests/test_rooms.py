@@ -208,7 +208,7 @@ def test_nothing_is_imported_by_its_name_as_text() -> None:
 
 def test_the_documentation_lists_the_rooms_in_their_order() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    table = page.split("## The rooms of python/hocket")[1].split("\n## ")[0]
+    table = page.split("## The packages of python/hocket")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `?([\w.]+)`? \|", table, re.MULTILINE)
     assert tuple(rows[1:]) == ROOMS
 
@@ -266,6 +266,6 @@ def test_what_little_depends_on_is_what_the_page_says() -> None:
     assert into["plot"] == {"explorer", "cli"}
     page = " ".join((ROOT / "docs" / "architecture.md").read_text().split())
     assert (
-        "Only the face imports `cli`, and only `explorer`, `cli` and the methods `plot` of results "
-        "import `plot`."
+        "Only `hocket` itself imports `cli`, and only `explorer`, `cli` and the methods `plot` of "
+        "results import `plot`."
     ) in page
