@@ -13,7 +13,6 @@ _ELSEWHERE = (
     "hocket.from_torch",
     "hocket.workload.torch",
     "hocket.plot",
-    "hocket_studies",
     "hocket._core",
 )
 

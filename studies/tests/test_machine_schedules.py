@@ -10,9 +10,9 @@ import pytest
 
 from hocket.fitting.errors import spread_of
 from hocket.profiles.blocks import BLOCK_CONSTANTS
-from hocket.profiles.catalogue import load_schedule_sets
 from hocket.profiles.measurement import Measurement
 from hocket_studies.machine_schedules import NamedTime, Order, order_of, study_schedules
+from hocket_studies.machines_catalogue import load_schedule_sets
 
 MEASURED = os.environ.get("HOCKET_MEASURED")
 """A folder with the published sets that may not be shipped."""

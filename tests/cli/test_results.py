@@ -15,7 +15,10 @@ from hocket.cli import schema
 from hocket.cli.documents import DOCUMENTS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SWEEP = Path(__file__).parents[2] / "python/hocket/profiles/measured/p5_h100_awsbatch_8ranks.csv"
+SWEEP = (
+    Path(__file__).parents[2]
+    / "studies/src/hocket_studies/machines_measured/p5_h100_awsbatch_8ranks.csv"
+)
 CHAKRA = Path(__file__).parents[1] / "data" / "chakra"
 RAILS = ("-t", "Ring_SW:2x4", "--bandwidth", "10 GB/s", "--latency", "100 ns")
 LINE = ("-t", "line:4", "--bandwidth", "25 GB/s", "--latency", "21 ns")

@@ -9,7 +9,6 @@ from hocket.nccl.constants import GENERATIONS, TREE_CORRECTION
 from hocket.nccl.model import Channels, choices, search
 from hocket.nccl.rccl import MACHINES
 from hocket.profiles.hardware import Hardware
-from hocket_studies.machines import reproduce_machines
 
 A100 = Hardware(300e9)
 
@@ -120,13 +119,6 @@ def test_what_was_observed_on_eight_h200(size: str, pick: tuple[str, str]) -> No
     """Source: the logs of a PyTorch benchmark on 8 H200 (stas00/ml-engineering)."""
     found = hk.nccl.predict("all-reduce", "hgx_h200_8gpu", size=size)
     assert (found.algorithm, found.protocol) == pick
-
-
-@pytest.mark.slow
-def test_observed_picks_of_the_shipped_sets() -> None:
-    result = reproduce_machines()
-    assert len(result.picks) >= 18
-    assert result.right_picks >= 0.95 * len(result.picks)
 
 
 def test_a_prediction_is_data() -> None:

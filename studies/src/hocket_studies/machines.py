@@ -21,13 +21,13 @@ import numpy as np
 
 from hocket.fitting.errors import BANDS, Band, Spread, spread_of
 from hocket.nccl.model import choices, generation_of
-from hocket.profiles.blocks_fit import fit_blocks, schedule_times
-from hocket.profiles.catalogue import MeasuredSet, load_schedule_sets, load_sets
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.law import cells_of, times
 from hocket.profiles.measurement import Measurement, Sweeps
 from hocket.profiles.profile import Profile
 from hocket_studies.machine_schedules import Order, study_schedules
+from hocket_studies.machine_schedules_fit import fit_blocks, schedule_times
+from hocket_studies.machines_catalogue import MeasuredSet, load_schedule_sets, load_sets
 
 __all__ = ["Check", "MachinesResult", "Pick", "Predicted", "family_profiles", "reproduce_machines"]
 

@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from hocket.fitting.errors import Spread, rank_correlation, spread_of
-from hocket.throughput.catalogue import PublishedRun, load_runs
 from hocket.throughput.constants import (
     NONE,
     SOURCED,
@@ -28,8 +27,9 @@ from hocket.throughput.constants import (
     outside,
     owner_of,
 )
-from hocket.throughput.fit import FREE, fit_constants, folded, predicted_s
 from hocket.throughput.job import USUAL, Job
+from hocket_studies.training_catalogue import PublishedRun, load_runs
+from hocket_studies.training_fit import FREE, fit_constants, folded, predicted_s
 
 __all__ = ["PredictedRun", "RunCheck", "TrainingResult", "fitted_constants", "reproduce_training"]
 

@@ -108,7 +108,7 @@ def _orders(result: TrainingResult) -> list[str]:
 def as_json(result: TrainingResult) -> dict[str, Any]:
     """Return checks and predicted runs as a JSON value."""
     return {
-        "source": "Published training runs; throughput/measured/README.md says whose",
+        "source": "Published training runs; hocket_studies/training_measured/README.md says whose",
         "checks": [_check_value(check) for check in result.checks],
         "left_out": result.left_out,
     }

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from hocket.errors import SpecError
 from hocket.files.raw import read_bytes
-from hocket.throughput.catalogue import PublishedRun, run_of
 from hocket.throughput.stack import STACKS
+from hocket_studies.training_catalogue import PublishedRun, run_of
 
 __all__ = ["is_survey", "read_survey"]
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket.fitting.solve import solve
-from hocket.throughput.catalogue import PublishedRun
 from hocket.throughput.constants import NONE, Constants, owner_of
 from hocket.throughput.job import Job
 from hocket.throughput.law import CONSTANTS, iteration_s
+from hocket_studies.training_catalogue import PublishedRun
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

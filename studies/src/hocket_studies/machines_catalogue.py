@@ -13,7 +13,7 @@ from hocket.profiles.measurement import Measurement, Sweeps, read_sweeps
 
 __all__ = ["SCHEDULE_SETS", "SETS", "MeasuredSet", "load_schedule_sets", "load_sets"]
 
-_FOLDER = Path(__file__).parent / "measured"
+_FOLDER = Path(__file__).parent / "machines_measured"
 _G = 1e9
 _A100 = Hardware(300 * _G)
 _H100 = Hardware(450 * _G, sums=True)

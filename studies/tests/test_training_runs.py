@@ -10,12 +10,12 @@ import pytest
 
 from hocket.cli import run as command
 from hocket.errors import SpecError
-from hocket.throughput.catalogue import COLUMNS, load_runs, read_runs
 from hocket.throughput.constants import shipped
-from hocket.throughput.fit import fit_constants, predicted_s
 from hocket.throughput.law import iteration_s
-from hocket.throughput.published import read_survey
 from hocket_studies.training import reproduce_training
+from hocket_studies.training_catalogue import COLUMNS, load_runs, read_runs
+from hocket_studies.training_fit import fit_constants, predicted_s
+from hocket_studies.training_surveys import read_survey
 
 ROW = {
     "set": "mine",

@@ -22,7 +22,7 @@ from hocket.workload.transformers import Transformer
 
 __all__ = ["COLUMNS", "MACHINES", "PublishedRun", "load_runs", "read_runs", "run_of"]
 
-_SHIPPED = Path(__file__).parent / "measured" / "runs.csv"
+_SHIPPED = Path(__file__).parent / "training_measured" / "runs.csv"
 _G = 1e9
 _MESH = {2: 25 * _G, 4: 100 * _G}
 """Of the first two and the first four V100 of a hybrid cube mesh: one NVLink, and four."""
@@ -130,7 +130,7 @@ def load_runs(data: Path | None = None) -> tuple[list[PublishedRun], list[str]]:
     """Read the runs that are shipped, and those of a folder; and what of it could not be read, and why.
 
     A folder's tables (``.csv``) have the columns of :data:`COLUMNS`; surveys of what sources print, with a
-    column ``tflops_per_gpu``, are read as well (:mod:`hocket.throughput.published`).
+    column ``tflops_per_gpu``, are read as well (:mod:`hocket_studies.training_surveys`).
 
     Raises
     ------
@@ -142,7 +142,7 @@ def load_runs(data: Path | None = None) -> tuple[list[PublishedRun], list[str]]:
         return runs, []
     if not data.is_dir():
         raise SpecError("--data", f"{shown_path(data)} is not a folder", "name one with tables")
-    from hocket.throughput.published import is_survey, read_survey
+    from hocket_studies.training_surveys import is_survey, read_survey
 
     refused: list[str] = []
     found = False
