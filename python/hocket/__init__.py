@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 if not TYPE_CHECKING:  # which would take every name for one of the package
 
     def __getattr__(name: str) -> object:
-        """Give a module of the package, or a public name."""
+        """Return a module of the package, or a public name."""
         from importlib import import_module
         from importlib.util import find_spec
 

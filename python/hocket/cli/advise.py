@@ -34,7 +34,7 @@ def dims(
     latency: options.LatencyText = None,
     form: Form,
 ) -> None:
-    """Say which dimensions have just enough, too much or too little bandwidth for the others.
+    """Show which dimensions have just enough, too much or too little bandwidth.
 
     For example: hocket topology advise --topology themis-3d-fc-ring-sw
     """
@@ -79,7 +79,7 @@ class Planning:
     cache: options.Cache = True
 
     def value(self) -> PlanOptions:
-        """Give it as a value."""
+        """Return the options as one value."""
         return PlanOptions(chunks=self.chunks, routing=self.routing, cache=self.cache)
 
 
@@ -94,7 +94,7 @@ def failures(
         list[str] | None,
         Option(
             "--part",
-            help="Kind of part that may fail: link, switch or npu; may be repeated; default: all.",
+            help="Kind of part that may fail: link, switch or npu. Can be repeated. Default: all.",
         ),
     ] = None,
     form: Form,
@@ -127,7 +127,7 @@ def failures(
 def _data(
     found: list[FailureAdvice],
 ) -> tuple[str, Callable[[], Mapping[str, Any]], Callable[[], Rows]]:
-    """Give them as data: the format and the document of JSON, and the rows of a table."""
+    """Return the results as data: the format and the document of JSON, and the rows of a table."""
     if len(found) == 1:
         return "failure-advice", found[0].to_dict, lambda: found[0]
 

@@ -1,4 +1,4 @@
-"""What becomes of the words of a command line, and of errors."""
+"""The path of a command line's words and errors."""
 
 from __future__ import annotations
 

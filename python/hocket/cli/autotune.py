@@ -34,7 +34,7 @@ class Where:
 
     np: Annotated[
         int | None,
-        Option("--np", "-n", help="How many ranks; by default the NPUs of the topology."),
+        Option("--np", "-n", help="Number of ranks. Default: the NPUs of the topology."),
     ] = None
     topology: Annotated[
         str | None,
@@ -43,12 +43,13 @@ class Where:
             "-t",
             metavar="NETWORK",
             complete=complete.topologies,
-            help="Where plans are made and predicted; by default all ranks reach each other equally well.",
+            help="Network for plans and predictions. Default: all ranks reach each other equally "
+            "well.",
         ),
     ] = None
     sizes: Annotated[
         str,
-        Option("--sizes", metavar="SIZES", help="Bytes of the whole vector, as 1K:64M:x8."),
+        Option("--sizes", metavar="SIZES", help="Bytes of the whole vector, such as 1K:64M:x8."),
     ] = "1K:64M:x8"
 
 
@@ -56,7 +57,7 @@ Tolerance = Annotated[
     float,
     Option(
         "--tolerance",
-        help="By what share a plan must be quicker than what runs without a table to be picked.",
+        help="Share by which a plan must be faster than the default plan to be picked.",
     ),
 ]
 Output = Annotated[
@@ -64,8 +65,8 @@ Output = Annotated[
     Option(
         "--output",
         "-o",
-        help="Write the table to this .json file, beside what it has for other collectives and "
-        "numbers of ranks; by default to the one that is kept for you.",
+        help="Add the rows to the table in this .json file. Default: the table that hocket "
+        "keeps for you.",
     ),
 ]
 
@@ -77,11 +78,11 @@ class Measuring:
     panel: ClassVar[str] = "Measuring"
 
     rounds: Annotated[
-        int, Option("--rounds", help="How often each is timed; the median counts.")
+        int, Option("--rounds", help="Number of timed runs of each plan; the median counts.")
     ] = 7
     candidates: Annotated[
         int,
-        Option("--candidates", help="How many of the best predictions are measured."),
+        Option("--candidates", help="Number of best predictions that are measured."),
     ] = 4
     dtype: Annotated[str, Option("--dtype", help="Type of the numbers.")] = "float32"
     op: Annotated[str, Option("--op", help="sum, product, min or max.")] = "sum"

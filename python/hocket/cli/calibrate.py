@@ -63,7 +63,7 @@ def calibrate(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Fit what real runs cost on a machine to sweeps measured there, and write its topology with it.
+    """Fit a profile to measured times and write the topology with it.
 
     For example: hocket calibrate nccl-tests.txt --topology dgx_a100_1box -o mine.yml
     """

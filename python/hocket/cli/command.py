@@ -189,7 +189,7 @@ HELP_ALL = Param(
 )
 QUIET = Param(
     "quiet",
-    Option("--quiet", "-q", help="Print the result alone: no progress, no notes."),
+    Option("--quiet", "-q", help="Print only the result, without progress and notes."),
     bool,
     False,
     False,
@@ -229,7 +229,7 @@ class Command:
 
     @property
     def summary(self) -> str:
-        """What it does, in a sentence; read from its source, since an import would take longer."""
+        """A summary in one sentence; read from the source, since an import would take longer."""
         return self.about or next(iter(paragraphs(_docstring(self.place))))
 
     def under(self, name: str) -> Command:
@@ -311,7 +311,7 @@ class Call:
 
     @property
     def summary(self) -> str:
-        """What it does, in a sentence."""
+        """A summary in one sentence."""
         return paragraphs(self.function.__doc__ or "")[0]
 
     @property

@@ -47,13 +47,13 @@ GROUPS: dict[str, dict[str, Command]] = {
         "measured": _at("measured:measured"),
         "calibrate": _at("calibrate:calibrate"),
         "nccl": Command(
-            about="Say what NCCL would do and does, and write the files by which it does something else.",
+            about="Predict, audit and change what NCCL runs.",
             example="For example: hocket nccl audit topo.xml graph.xml",
             commands={
                 "audit": _at("nccl_audit:audit_files"),
                 "graph": _at("nccl_graph:graph"),
                 "tuner": Command(
-                    about="Write a table for tuners of NCCL, or say what a tuner plugin picks.",
+                    about="Write a table for NCCL tuner plugins, or ask a plugin what it picks.",
                     example="For example: hocket nccl tuner write --topology dgx_a100_2box -o tuner.csv",
                     commands={
                         "write": _at("nccl_tuner:write"),
@@ -122,7 +122,7 @@ GROUPS: dict[str, dict[str, Command]] = {
             package="hocket-testbed",
         ),
         "reproduce": Command(
-            about="Repeat a published evaluation: tables and pictures beside the published numbers.",
+            about="Repeat a published evaluation and print the published numbers next to it.",
             package="hocket-studies",
         ),
     },

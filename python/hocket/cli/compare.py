@@ -45,7 +45,7 @@ class Shown(Form):
             "--why",
             "--verbose",
             "-v",
-            help="Say why algorithms make no plan here.",
+            help="Explain why algorithms make no plan here.",
         ),
     ] = False
 

@@ -39,7 +39,7 @@ Topologies = Annotated[
         "--topology",
         "-t",
         complete=complete.topologies,
-        help="A network, as in `hocket compare`; may be repeated to compare several.",
+        help="A network, as in `hocket compare`. Can be repeated.",
     ),
 ]
 Algorithms = Annotated[
@@ -48,8 +48,8 @@ Algorithms = Annotated[
         "--algorithm",
         "-a",
         complete=complete.algorithms,
-        help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; may "
-        "be repeated; default: several that apply.",
+        help="Algorithm of the collectives (see `hocket algorithms`), ideal or none. Can be "
+        "repeated. Default: several that apply.",
     ),
 ]
 Parallels = Annotated[
@@ -57,8 +57,8 @@ Parallels = Annotated[
     Option(
         "--parallel",
         "-p",
-        help="How the model is distributed, such as dp=64,tp=16; may be repeated; default: a replica on "
-        "each NPU.",
+        help="Parallelism of the model, such as dp=64,tp=16. Can be repeated. Default: one "
+        "replica per NPU.",
     ),
 ]
 SearchFor = Annotated[
@@ -116,7 +116,7 @@ class Combinations:
 
 @dataclass(frozen=True)
 class Ranking(Form):
-    """What is shown of the comparison."""
+    """Options for the output of the comparison."""
 
     plot: options.Plot = None
     all_algorithms: Annotated[
@@ -125,7 +125,8 @@ class Ranking(Form):
             "--all-algorithms",
             "--verbose",
             "-v",
-            help="Show all algorithms; default: the best for each network, or for each split of one.",
+            help="Show all algorithms instead of the best for each network, or for each split of "
+            "one.",
         ),
     ] = False
     baseline: Annotated[
@@ -133,7 +134,7 @@ class Ranking(Form):
         Option(
             "--baseline",
             metavar="NETWORK",
-            help="Show how many times as fast the other networks are as this one, named as in the table.",
+            help="Network, named as in the table, with which the speed of the others is compared.",
         ),
     ] = None
 
@@ -146,7 +147,7 @@ def compare_training(
     given: Training,
     output: Ranking,
 ) -> None:
-    """Compare training on networks, with several ways to distribute the model and several algorithms.
+    """Compare training over networks, parallelism and algorithms.
 
     For example: hocket train --compare resnet152 --topology themis-3d-homo  ·  hocket
     compare-training transformer -t themis-3d-homo -t themis-3d-hetero --search 4
@@ -291,12 +292,12 @@ def _print(
 
 
 def _base(compared: TrainingComparison, baseline: str | None) -> TrainingRow | None:
-    """Give the best row of the network that the others are compared with."""
+    """Return the best row of the network that the others are compared with."""
     return next((row for row in best_rows(compared) if row.network == baseline), None)
 
 
 def best_rows(compared: TrainingComparison) -> list[TrainingRow]:
-    """Give the best row of each network; of one network, that of each split; of one split, all rows."""
+    """Return the best row of each network; for one network, of each split; for one split, all rows."""
     from hocket.training.network import IDEAL, NOTHING
 
     networks = {row.network for row in compared}
@@ -328,7 +329,7 @@ def _cells(row: TrainingRow) -> list[Cell]:
 
 
 def _left_out(compared: TrainingComparison) -> list[str]:
-    """Give a line for each reason on a network: which splits if not all, which algorithms if not all."""
+    """Return a line for each reason on a network: which splits if not all, which algorithms if not all."""
     by_split: dict[tuple[str, str, str], list[str]] = {}
     for each in compared.refused:
         remedy = pasted(each.instead)

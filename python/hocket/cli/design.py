@@ -36,8 +36,8 @@ class Candidates:
         Option(
             "--kinds",
             metavar="KIND,...",
-            help="Kinds of dimensions: Ring, FullyConnected, Switch; and clos, two or three levels of "
-            "switches; default: all of them.",
+            help="Kinds of dimensions: Ring, FullyConnected, Switch; and clos, two or three "
+            "levels of switches. Default: all.",
         ),
     ] = None
     dimensions: Annotated[
@@ -47,7 +47,7 @@ class Candidates:
         int,
         Option(
             "--steps",
-            help="Number of equal parts of the budget for bandwidth that are shared out among dimensions.",
+            help="How finely to split the bandwidth budget between dimensions: N equal steps.",
         ),
     ] = 4
     oversubscription: Annotated[
@@ -55,7 +55,8 @@ class Candidates:
         Option(
             "--oversubscription",
             metavar="RATIO,...",
-            help="Of a Clos: bandwidth below a ToR for that above it.",
+            help="Oversubscription of a Clos: bandwidth below a ToR divided by the bandwidth "
+            "above it.",
         ),
     ] = "1,2,4"
     link_latency: Annotated[
@@ -70,34 +71,35 @@ class Candidates:
         Option(
             "--levels",
             metavar="SHARE,...",
-            help="Shares of the budget that are searched too, for the front of time and cost.",
+            help="Shares of the budget that are also searched, for the Pareto front of time and "
+            "cost.",
         ),
     ] = "0.25,0.5"
     most_evaluated: Annotated[
         int,
-        Option("--most", help="Largest number of candidates that are planned for, at each level."),
+        Option("--most", help="Largest number of candidates that get plans, at each level."),
     ] = 400
 
 
 @dataclass(frozen=True)
 class Bought:
-    """What the network is to be, and what it may cost."""
+    """The wanted network and its budget."""
 
     panel: ClassVar[str] = "Network"
 
     npus: Annotated[int, Option("--npus", "-n", help="Number of NPUs that the network joins.")]
     budget: Annotated[
         float,
-        Option("--budget", "-b", help="What the network may cost, in the units of the prices."),
+        Option("--budget", "-b", help="Largest cost of the network, in the units of the prices."),
     ]
     costs: Annotated[
-        str, Option("--costs", help="A .yml file that says what links and switches cost.")
+        str, Option("--costs", help="A .yml file with the prices of links and switches.")
     ]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What is trained, instead of a collective."""
+    """The model that is trained, instead of a collective."""
 
     panel: ClassVar[str] = "Training"
 
@@ -107,7 +109,7 @@ class Trained:
             "--workload",
             metavar="MODEL",
             complete=complete.models,
-            help="A shipped workload or a file: the time is that of its training iteration.",
+            help="A shipped workload or a file; its training iteration is timed.",
         ),
     ] = None
     parallel: Annotated[
@@ -115,18 +117,18 @@ class Trained:
         Option(
             "--parallel",
             "-p",
-            help="How the model is distributed, such as dp=8,tp=2; default: a replica on each NPU.",
+            help="Parallelism of the model, such as dp=8,tp=2. Default: one replica per NPU.",
         ),
     ] = None
     samples: Annotated[
-        int | None, Option("--samples", help="Samples of each replica; default: 32.")
+        int | None, Option("--samples", help="Samples per replica. Default: 32.")
     ] = None
     npu: Annotated[
         str | None,
         Option(
             "--npu",
             complete=complete.devices,
-            help="Accelerator that computes, such as h100; default: a100.",
+            help="Accelerator that computes, such as h100. Default: a100.",
         ),
     ] = None
     recompute: Annotated[
@@ -139,7 +141,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Written(Form):
-    """Where the best network goes, and how results are shown; the rows of CSV are the networks."""
+    """The file of the best network, and options for the output; the rows of CSV are the networks."""
 
     output: Annotated[
         str | None,
@@ -164,7 +166,7 @@ def design(
     candidates: Candidates,
     workers: Annotated[
         int | None,
-        Option("--workers", "-w", help="Number of processes; default: one for each core."),
+        Option("--workers", "-w", help="Number of processes. Default: one per core."),
     ] = None,
     output: Written,
 ) -> None:

@@ -8,7 +8,7 @@ from hocket.installation.parts import examine
 
 
 def doctor(*, json: options.Json = False) -> None:
-    """Say what is installed here, what is missing of what hocket may use, and how to get it.
+    """Check which optional parts are installed and how to get the rest.
 
     For example: hocket doctor
     """

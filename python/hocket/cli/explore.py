@@ -23,14 +23,13 @@ Files = Annotated[
     list[str],
     Argument(
         metavar="FILE...",
-        help="A plan or a run, as `hocket plan -o` and `simulate -o` write them, or several, which are "
-        "shown beside one another on one clock; what `hocket compare --json`, `train --json` or "
-        "`route --json` printed, or `train -o` wrote; or the folder of a sweep.",
+        help="Plans or runs (several share one clock), JSON output of `hocket compare`, "
+        "`train` or `route`, or the folder of a sweep.",
     ),
 ]
 Titles = Annotated[
     list[str] | None,
-    Option("--title", help="What a file is called on the page; once for each."),
+    Option("--title", help="Title of a file on the page; one per file."),
 ]
 _SWEEPS = ("hocket.comparison", "hocket.comparisons")
 _LANES = ("hocket.training-run", "hocket.cluster-run", "hocket.cluster-runs")
@@ -43,7 +42,7 @@ def explore(
     file: Annotated[str, Option("--output", "-o", help="Write the page to this .html file.")],
     titles: Titles = None,
 ) -> None:
-    """Write a page for any browser: plans that move over networks, sweeps, iterations or jobs.
+    """Write a browser page of plans, sweeps, training iterations or jobs.
 
     For example: hocket show plan.parquet -o page.html  ·  hocket show a.parquet b.parquet
     -o both.html
@@ -112,7 +111,7 @@ def _from_plans(
 
 
 def told_apart(files: list[str], runs: list[Run]) -> list[str] | None:
-    """Give titles by algorithm, network or file, whichever tells the runs apart; None of one run."""
+    """Return titles by algorithm, network or file, whichever differs, or None for one run."""
     if len(runs) == 1:
         return None
     for names in (

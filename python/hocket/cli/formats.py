@@ -30,8 +30,8 @@ PerMessage = Annotated[
     int | None,
     Option(
         "--chunks-per-message",
-        help="Of programs: chunks that fit one message of a connection; with 1, the default, the check "
-        "holds for any message size.",
+        help="For programs: chunks that fit into one message of a connection. With 1, the "
+        "check holds for any message size. Default: 1.",
     ),
 ]
 Dump = Annotated[
@@ -39,12 +39,12 @@ Dump = Annotated[
     Option(
         "--topology",
         "-t",
-        help="Of nccl-graph: the dump of the machine (NCCL_TOPO_DUMP_FILE).",
+        help="For nccl-graph: the dump of the machine (NCCL_TOPO_DUMP_FILE).",
     ),
 ]
 LikeNodes = Annotated[
     int | None,
-    Option("--nodes", help="Of nccl-graph: how many nodes are like the one of the dump."),
+    Option("--nodes", help="For nccl-graph: number of nodes like the one of the dump."),
 ]
 _SHOWN = 10
 
@@ -57,34 +57,40 @@ class Lowering:
 
     protocol: Annotated[
         str | None,
-        Option("--protocol", help="Simple (the default), LL or, for msccl, LL128."),
+        Option("--protocol", help="Protocol: Simple, LL or, for msccl, LL128. Default: Simple."),
     ] = None
     channels: Annotated[
         int | None,
         Option(
             "--channels",
-            help="Channels over which chunks are spread; by default the fewest that a runtime loads.",
+            help="Number of channels for the chunks. Default: the fewest that a runtime loads.",
         ),
     ] = None
     instances: Annotated[
         int | None,
-        Option("--instances", help="Parts that each chunk is cut into, on channels of their own."),
+        Option(
+            "--instances", help="Number of equal shares of each chunk, each on channels of its own."
+        ),
     ] = None
     in_place: Annotated[
         bool | None,
-        Option("--in-place/--out-of-place", help="For which calls; in place, but for all-to-all."),
+        Option(
+            "--in-place/--out-of-place",
+            help="Export for in-place or out-of-place calls. Default: in place, except for "
+            "all-to-all.",
+        ),
     ] = None
     min_size: Annotated[
-        str | None, Option("--min-size", help="Smallest size for which it may be used.")
+        str | None, Option("--min-size", help="Smallest size for which the file may be used.")
     ] = None
     max_size: Annotated[
-        str | None, Option("--max-size", help="Largest size for which it may be used.")
+        str | None, Option("--max-size", help="Largest size for which the file may be used.")
     ] = None
 
 
 @dataclass(frozen=True)
 class OfNccl:
-    """What files of NCCL need beside the plan."""
+    """Options that files of NCCL need."""
 
     panel: ClassVar[str] = "Files of NCCL (nccl-graph, nccl-tuner)"
 
@@ -94,7 +100,7 @@ class OfNccl:
         str | None,
         Option(
             "--profile",
-            help="Of nccl-tuner: a profile by which sizes are predicted; by default NCCL's own model.",
+            help="For nccl-tuner: profile that predicts the sizes. Default: NCCL's own model.",
         ),
     ] = None
     measured: Annotated[
@@ -102,8 +108,8 @@ class OfNccl:
         Option(
             "--measured",
             metavar="FILE",
-            help="Of nccl-tuner: a table (.csv) of sweeps with the columns algo and proto, which say what "
-            "NCCL_ALGO and NCCL_PROTO were; may be repeated.",
+            help="For nccl-tuner: a table (.csv) of measured times with the columns algo and "
+            "proto (NCCL_ALGO and NCCL_PROTO). Can be repeated.",
         ),
     ] = None
 
@@ -162,7 +168,8 @@ def check(
         bool | None,
         Option(
             "--run",
-            help="Of programs: run it on integers, a small one in every order, and compare the results.",
+            help="For programs: run the program on integers, a small one in every order, and "
+            "compare the results.",
         ),
     ] = None,
     chunks_per_message: PerMessage = None,
@@ -248,31 +255,40 @@ class Reading:
             "--topology",
             "-t",
             complete=complete.topologies,
-            help="The network that the file is for; of graphs of NCCL the dump of the machine.",
+            help="The network of the file. For NCCL graphs: the dump of the machine.",
         ),
     ] = None
     size: Annotated[
         str | None,
-        Option("--size", "-s", help="Of the data; 64 MiB, or the nearest that the file is for."),
+        Option(
+            "--size",
+            "-s",
+            help="Size of the data. Default: 64 MiB, or the nearest size for which the file is.",
+        ),
     ] = None
     npus: Annotated[
         str | None,
-        Option("--npus", help="Of programs: the NPU of each rank, as 0-3,8-11; all, in order."),
+        Option(
+            "--npus",
+            help="For programs: the NPU of each rank, such as 0-3,8-11. Default: all, in order.",
+        ),
     ] = None
     through_npus: Annotated[
         bool | None,
         Option(
             "--through-npus",
-            help="Of programs: messages may pass other NPUs on their way, as on a torus.",
+            help="For programs: let messages pass other NPUs on their way, as on a torus.",
         ),
     ] = None
     collective: Annotated[
         str | None,
-        Option("--collective", help="Of graphs of NCCL: what is done; an all-reduce."),
+        Option("--collective", help="For NCCL graphs: the collective. Default: all-reduce."),
     ] = None
     graph: Annotated[
         str | None,
-        Option("--graph", help="Of graphs of NCCL: ring, tree or nvls; what NCCL picks."),
+        Option(
+            "--graph", help="For NCCL graphs: ring, tree or nvls. Default: the one that NCCL picks."
+        ),
     ] = None
     nodes: LikeNodes = None
 
@@ -289,7 +305,7 @@ class Reading:
 
 
 def import_(file: File, *, reading: Reading, json: options.Json = False) -> None:
-    """Read a file of a runtime as a plan, or say what it is.
+    """Read a runtime file as a plan, or describe it.
 
     For example: hocket import plan.xml -t dgx1_v100 -o plan.parquet
     """

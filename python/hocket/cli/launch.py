@@ -18,19 +18,19 @@ def launch(
         list[str] | None,
         Option(
             "--to",
-            help="Whereto it connects, as 10.1.0.1:5201, or 10.1.0.1:5201x4 for four connections; "
-            "may be repeated.",
+            help="Address to which the program connects, such as 10.1.0.1:5201, or "
+            "10.1.0.1:5201x4 for four connections. Can be repeated.",
         ),
     ] = None,
     agent: Annotated[
         str | None,
         Option(
             "--agent",
-            help="The agent's socket; default: HOCKET_AGENT_SOCKET, or /run/hocket/agent.sock.",
+            help="The agent's socket. Default: HOCKET_AGENT_SOCKET, or /run/hocket/agent.sock.",
         ),
     ] = None,
 ) -> int:
-    """Run a program whose connections leave from the ports that the agent gives (Linux, root).
+    """Run a program whose connections use the agent's ports (Linux, root).
 
     For example: hocket agent launch --to 10.1.0.1:5201 -- iperf3 -c 10.1.0.1
     """

@@ -98,7 +98,7 @@ def measured(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Set what real runs took beside prediction, bound and best plan, and say what is slow.
+    """Compare measured times with the prediction, the bound and the best plan.
 
     For example: hocket measured nccl-tests.txt --topology dgx_a100_1box  ·  hocket measured
     trace-*.json.gz --topology dgx_a100_1box -o measured.png

@@ -41,7 +41,7 @@ def predict(
     ] = USUAL_CPU,
     json: options.Json = False,
 ) -> None:
-    """Say which algorithm, protocol and channels NCCL or RCCL picks, and what its own model predicts.
+    """Predict which algorithm, protocol and channels NCCL or RCCL picks.
 
     For example: hocket predict --nccl all-reduce --topology dgx_a100_2box --size 64MiB
     """

@@ -37,7 +37,7 @@ def audit_files(
     time_limit: options.TimeLimit = None,
     json: options.Json = False,
 ) -> None:
-    """Say what NCCL runs here, by its dumps, how long that takes, and how far it is from the best plan.
+    """Compare what NCCL runs, by its dumps, with the best plan.
 
     For example: hocket nccl audit topo.xml graph.xml
     """

@@ -33,7 +33,7 @@ class Exactly:
         float,
         Option(
             "--precision",
-            help="Up to what share of a size the size is found at which another plan becomes the quickest.",
+            help="Precision, as a share, of the sizes at which another plan becomes the fastest.",
         ),
     ] = ParetoOptions.precision
     tolerance: Annotated[
@@ -41,7 +41,7 @@ class Exactly:
         Option(
             "--tolerance",
             rare=True,
-            help="By what share a plan may be slower than the quickest and still be kept.",
+            help="Share by which a plan may be slower than the fastest and still be kept.",
         ),
     ] = ParetoOptions.tolerance
     within: Annotated[
@@ -50,25 +50,26 @@ class Exactly:
             "--within",
             rare=True,
             metavar="TIME",
-            help='Time limit of all the work, such as "60 s"; what is measured by then is the result.',
+            help='Time limit of all the work, such as "60 s"; the result is based on the sizes '
+            "measured by then.",
         ),
     ] = None
 
     def value(self) -> ParetoOptions:
-        """Give it as a value."""
+        """Return the options as one value."""
         return ParetoOptions(precision=self.precision, tolerance=self.tolerance, within=self.within)
 
 
 @dataclass(frozen=True)
 class Shown(Form):
-    """What is shown of a front."""
+    """Options for the output of a size table."""
 
     output: Annotated[
         str | None, Option("--output", "-o", help="Write the table to this .csv file.")
     ] = None
     plot: options.Plot = None
     why: Annotated[
-        bool, Option("--why", "--verbose", "-v", help="Say why algorithms make no plan here.")
+        bool, Option("--why", "--verbose", "-v", help="Explain why algorithms make no plan here.")
     ] = False
 
     def check(self) -> None:

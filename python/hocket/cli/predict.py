@@ -43,7 +43,7 @@ def predict(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Say what a collective takes with NCCL or RCCL on a real machine, from its profile.
+    """Predict the time of a collective with NCCL or RCCL on a real machine.
 
     For example: hocket predict all-reduce --topology hgx_h200_8gpu --sizes 8K:4G:x8
     """

@@ -31,7 +31,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Setup:
-    """What computes, by which program, and how."""
+    """The accelerator, the program, and how it computes."""
 
     panel: ClassVar[str] = "Training"
 
@@ -56,43 +56,45 @@ class Setup:
     ] = 1
     sequence: Annotated[
         int | None,
-        Option("--sequence", help="Tokens of a sequence; default: the model's own."),
+        Option("--sequence", help="Tokens of a sequence. Default: the model's own."),
     ] = None
     recompute: Annotated[
         str | None,
         Option(
             "--recompute",
-            help="What the backward pass computes again: none, selective or full; "
-            "default: what the program usually does.",
+            help="Recomputation in the backward pass: none, selective or full. Default: as usual "
+            "for the program.",
         ),
     ] = None
     sequence_parallel: Annotated[
         bool | None,
         Option(
             "--sequence-parallel/--no-sequence-parallel",
-            help="Cut along the sequence what tensor parallelism does not cut; default: as is usual.",
+            help="Split along the sequence what tensor parallelism does not split. Default: as "
+            "usual for the program.",
         ),
     ] = None
     precision: Annotated[
-        str, Option("--precision", help="Of products: 16-bit, 8-bit or 4-bit.")
+        str, Option("--precision", help="Precision of products: 16-bit, 8-bit or 4-bit.")
     ] = "16-bit"
     nic_bandwidth: Annotated[
         str | None,
         Option(
             "--nic-bandwidth",
-            help='What a node sends over all its NICs, such as "200 GB/s"; default: as the network has it.',
+            help='Bandwidth of all NICs of a node, such as "200 GB/s". Default: as in the network.',
         ),
     ] = None
     efficiency: Annotated[
         float | None,
         Option(
             "--efficiency",
-            help="Share of the peak that large products reach, of an accelerator that was not fitted.",
+            help="Share of the peak that large products reach on an accelerator that was not "
+            "fitted.",
         ),
     ] = None
 
     def options(self) -> TrainingPredictionOptions:
-        """Give them as options of the prediction."""
+        """Return them as options of the prediction."""
         return TrainingPredictionOptions(**asdict(self))
 
 
@@ -111,7 +113,8 @@ def predict_training(
         Option(
             "--parallel",
             "-p",
-            help="How the model is distributed, such as dp=8,tp=8,pp=12,interleave=2; also cp and zero.",
+            help="Parallelism of the model, such as dp=8,tp=8,pp=12,interleave=2; also cp and "
+            "zero.",
         ),
     ],
     batch: Annotated[
@@ -124,14 +127,14 @@ def predict_training(
             "-t",
             metavar="NETWORK",
             complete=complete.topologies,
-            help="A network whose nodes are like those used, of which there may be more; "
-            "default: DGX nodes of the accelerator.",
+            help="A network whose nodes are like the used ones; it may have more of them. "
+            "Default: DGX nodes of the accelerator.",
         ),
     ] = None,
     given: Setup,
     json: options.Json = False,
 ) -> None:
-    """Say what a training iteration takes on a real machine, and the error to expect.
+    """Predict the time of a training iteration on a real machine.
 
     For example: hocket predict --training gpt3-175b --npu a100 --stack megatron-2021 --parallel
     dp=8,tp=8,pp=12,interleave=2 --batch 1536

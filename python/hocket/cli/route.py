@@ -224,7 +224,7 @@ class Shown(Form):
 
 
 def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
-    """Place jobs on a fabric, give their flows paths, and run them in simulated time.
+    """Place jobs on a fabric, route their flows, and simulate them.
 
     For example: hocket route examples/jobs.yml --fabric clos:32x64 --compare
     """

@@ -23,7 +23,7 @@ from hocket.units import counted
 
 @dataclass(frozen=True)
 class Scheduling:
-    """What is scheduled, on what, and how."""
+    """The schedule: collective, network and method."""
 
     panel: ClassVar[str] = "Schedule"
 
@@ -138,13 +138,13 @@ def schedule(
 
 
 def describe_schedule(schedule: Schedule) -> str:
-    """Say in a few words what a schedule is."""
+    """Describe in a few words what a schedule is."""
     what = options.title(schedule.collective, schedule.topology)
     return f"{schedule.algorithm} {what}: {counted(len(schedule), 'chunk')}, {schedule.policy}"
 
 
 def limited_by(topology: _core.Topology) -> str | None:
-    """Say which dimensions limit every order of the chunks; nothing where none does."""
+    """Print which dimensions limit every order of the chunks, if any does."""
     rails = multirail.rails(topology)
     if len(rails) > MAX_DIMENSIONS or any(rail[-1] for rail in rails):
         return None
@@ -153,7 +153,7 @@ def limited_by(topology: _core.Topology) -> str | None:
 
 
 def _orders(schedule: Schedule, most: int = 6) -> list[str]:
-    """Say which orders the chunks take, the most frequent first."""
+    """Return which orders the chunks take, the most frequent first."""
     total = sum(lane.bytes for lane in schedule.lanes)
     shares: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
     counts: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()

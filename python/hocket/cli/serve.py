@@ -22,14 +22,17 @@ def serve(
     ] = "dgx1_v100",
     host: Annotated[
         str,
-        Option("--host", help="Address to serve on; others than the loopback are open to all."),
+        Option(
+            "--host",
+            help="Address to serve on; addresses other than loopback are open to everyone.",
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, Option("--port", help="Port to serve on; 0 takes a free one.")] = 8422,
     seconds: Annotated[
-        float, Option("--time-limit", help="Seconds that a request may take in all.")
+        float, Option("--time-limit", help="Seconds that a request may take in total.")
     ] = 30.0,
 ) -> None:
-    """Show plans live in a browser: a form says what is planned; Ctrl-C ends it.
+    """Serve a page that plans and shows collectives in a browser.
 
     For example: hocket show --live --topology torus:8x8@25GB/s,700ns
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report(Form):
-    """What is shown of the run; the rows of CSV are its layers."""
+    """Options for the output of the run; the rows of CSV are its layers."""
 
     timeline: Annotated[
         str | None,

@@ -20,13 +20,13 @@ _ALL = "all"
 
 @dataclass(frozen=True)
 class Training:
-    """What computes, and how an iteration goes."""
+    """The accelerator and the course of an iteration."""
 
     panel: ClassVar[str] = "Training"
 
     samples: Annotated[
         int | None,
-        Option("--samples", help="Samples of each replica in an iteration; default: 32."),
+        Option("--samples", help="Samples per replica and iteration. Default: 32."),
     ] = None
     iterations: Annotated[int, Option("--iterations", help="Number of iterations to simulate.")] = 1
     npu: Annotated[
@@ -41,7 +41,8 @@ class Training:
         float | None,
         Option(
             "--efficiency",
-            help="Share of the accelerator's peak that is reached, such as 0.5; default: 1.",
+            help="Share of the accelerator's peak that computation reaches, such as 0.5. "
+            "Default: 1.",
         ),
     ] = None
     precision: Annotated[
@@ -92,7 +93,7 @@ class Training:
     cache: options.Cache = True
 
     def training(self, **more: Any) -> TrainingOptions:
-        """Give them as a value."""
+        """Return the options as one value."""
         from hocket.training import TrainingOptions
 
         if self.samples is not None:

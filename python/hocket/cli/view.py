@@ -57,7 +57,7 @@ class Picture:
 
 
 def view(plan: options.PlanFile, *, picture: Picture, simulation: Simulation) -> None:
-    """Draw a plan on its network: its rings and trees, how busy links are, or its transfers over time.
+    """Draw a plan's rings and trees, busy links, or transfers over time.
 
     For example: hocket show plan.parquet -o trees.png  ·  hocket show plan.parquet --heat -o
     heat.png  ·  hocket show plan.parquet --ten --latency-model occupying -o ten.png
@@ -244,7 +244,7 @@ def _ten(made: Plan, fidelity: TransferOptions, picture: Picture) -> None:
 
 
 def _ten_json(run: Run, arrows: Expanded, latency_model: str) -> dict[str, Any]:
-    """Give the arrows in order of start, times in picoseconds."""
+    """Return the arrows in order of start, times in picoseconds."""
     columns = {
         "transfer": arrows.transfer,
         "chunk": arrows.chunk,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hocket.comparison.compare import Keywords as CompareKeywords
 
     class Keywords(CompareKeywords, total=False):
-        """What a call of :func:`pareto` may say besides."""
+        """Further keywords of :func:`pareto`."""
 
         precision: float
         tolerance: float
@@ -95,7 +95,7 @@ class Pareto(TableResult):
 
     @property
     def crossovers(self) -> list[Crossover]:
-        """Where another algorithm becomes the quickest, from small sizes to large ones."""
+        """The sizes at which another algorithm becomes the fastest, in ascending order."""
         ranges = self.ranges
         return [
             Crossover(float(after.first.size), before.algorithm, after.algorithm)
@@ -121,7 +121,7 @@ class Pareto(TableResult):
         return not self.missing and not self.holes
 
     def at(self, size: Quantity) -> ParetoRange:
-        """Give the plan for a size: the last whose range begins no later, or the first.
+        """Return the plan for a size: the last whose range begins no later, or the first.
 
         Raises
         ------

@@ -47,7 +47,7 @@ class SizeComparison(TableResult):
 
     @property
     def title(self) -> str:
-        """What was compared where, in words."""
+        """A description of the comparison."""
         first, sizes = self.comparisons[0], self.sizes
         ends = f"{format_size(min(sizes))} to {format_size(max(sizes))}"
         span = f"{len(self)} sizes from {ends}"
@@ -66,7 +66,7 @@ class SizeComparison(TableResult):
 
     @cached_property
     def crossovers(self) -> list[Crossover]:
-        """Where another algorithm becomes the fastest, from small sizes to large ones."""
+        """The sizes at which another algorithm becomes the fastest, in ascending order."""
         return crossovers(self.size_rows)
 
     def plot(self, path: str | PathLike[str]) -> None:

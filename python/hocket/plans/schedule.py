@@ -367,7 +367,7 @@ def rebuilt(
     topology: _core.Topology,
     collective: _core.Collective,
 ) -> Schedule:
-    """Give the schedule of lanes, their bytes as shares of the collective's size.
+    """Return the schedule of lanes, their bytes as shares of the collective's size.
 
     Raises
     ------

@@ -58,7 +58,7 @@ class ScheduleFile(Strict):
 
 
 def schedule_folder() -> Path:
-    """Where schedules are kept by name: ``$HOCKET_DATA`` or the user's data folder."""
+    """Return the folder of saved schedules: ``$HOCKET_DATA`` or the user's data folder."""
     own = os.environ.get("HOCKET_DATA")
     if own:
         return Path(own) / "schedules"
@@ -104,7 +104,7 @@ def is_kept(name: str | PathLike[str]) -> bool:
 
 
 def schedule_to_json(schedule: Schedule) -> dict[str, Any]:
-    """Give a schedule as JSON values."""
+    """Return a schedule as JSON values."""
     shapes = rail_shapes(schedule.topology)
     return {
         "format": _FORMAT,
@@ -130,7 +130,7 @@ def schedule_from_json(
     collective: _core.Collective,
     switching: str | None = None,
 ) -> Schedule:
-    """Give back the schedule that :func:`schedule_to_json` was given, for a collective of any size.
+    """Return the schedule that :func:`schedule_to_json` was given, for a collective of any size.
 
     ``switching`` is what it is run for; by default what it was made for.
 

@@ -121,7 +121,7 @@ class ConnectOptions:
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """What processes of this machine do when a collective is measured.
+    """The work of this machine's processes when a collective is measured.
 
     Parameters
     ----------

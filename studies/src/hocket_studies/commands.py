@@ -5,7 +5,7 @@ from __future__ import annotations
 from hocket.cli.command import Command
 
 REPRODUCE = Command(
-    about="Repeat a published evaluation: tables and pictures beside the published numbers.",
+    about="Repeat a published evaluation and print the published numbers next to it.",
     example="For example: hocket reproduce themis --output themis",
     commands={
         name: Command(f"hocket_studies.{name}_tables:study")

@@ -302,7 +302,7 @@ _PRINTERS: dict[str, Callable[[Printer, MeshResult], None]] = {
 
 
 def as_json(result: MeshResult) -> dict[str, Any]:
-    """Give all that was computed as JSON values: times in picoseconds, sizes in bytes."""
+    """Return all that was computed as JSON values: times in picoseconds, sizes in bytes."""
     value: dict[str, Any] = {"source": published.SOURCE}
     if result.used_links is not None:
         value["table_1"] = {"used_links": result.used_links, "published": published.USED_LINKS}

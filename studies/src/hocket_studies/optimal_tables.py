@@ -82,7 +82,7 @@ def study(
 
 
 def summary(result: OptimalResult) -> list[str]:
-    """Say how many cells are as near as is wanted."""
+    """Return how many cells are as near as is wanted."""
     lines = []
     for is_large, gap in ((True, optimal.NARROW), (False, optimal.WIDE)):
         near, count = result.within(is_large)

@@ -150,7 +150,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _remarks(rows: list[Row]) -> list[str]:
-    """Say what the stars mean and why cells are empty, once each."""
+    """Describe what the stars mean and why cells are empty, once each."""
     lines: dict[str, None] = {}
     for row in rows:
         for cell in row.cells:

@@ -50,8 +50,9 @@ class Jobs:
         list[str] | None,
         Option(
             "--method",
-            help="How ports for assigned paths are found: model, route-get, probes, or controller, which "
-            "runs hocket-controller and its agents; may be repeated; default: the first three.",
+            help="Method that finds ports for assigned paths: model, route-get, probes, or "
+            "controller (runs hocket-controller and its agents). Can be repeated. Default: "
+            "the first three.",
         ),
     ] = None
 
@@ -152,8 +153,8 @@ def steer(
         list[str] | None,
         Option(
             "--method",
-            help="How flows are steered: by ports that the model, route-get or probes find, or over IPv6 "
-            "by ipv6-port, flow-label or segments; may be repeated; default: the first three.",
+            help="Method that steers flows: model, route-get or probes (ports), or ipv6-port, "
+            "flow-label or segments (IPv6). Can be repeated. Default: the first three.",
         ),
     ] = None,
     form: Form,
