@@ -170,7 +170,7 @@ def design(
     ] = None,
     output: Written,
 ) -> None:
-    """Find the network for a budget on which a collective or a training iteration takes the least time.
+    """Find the network within a budget on which a collective or training iteration is fastest.
 
     For example: hocket sweep design all-reduce --npus 16 --size 64MB --costs prices.yml --budget 9000
     -o best.yml

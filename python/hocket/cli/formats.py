@@ -177,7 +177,7 @@ def check(
     nodes: LikeNodes = None,
     json: options.Json = False,
 ) -> int | None:
-    """Judge a plan in every timing, or a file of a runtime by its rules; exit code 1 if it is wrong.
+    """Check a plan in every timing, or a runtime file by its rules; exit code 1 if wrong.
 
     For example: hocket check plan.parquet  ·  hocket check plan.xml
     """

@@ -27,8 +27,7 @@ def predict(
         Option(
             "--gpu",
             help="GPU: volta, ampere, hopper, blackwell or a compute capability such as sm86; "
-            "mi250 and mi300x ask RCCL. Default: that of the dump, the profile or the "
-            "NVLinks.",
+            "mi250 and mi300x ask RCCL. Default: from the dump, profile or NVLinks.",
         ),
     ] = None,
     cpu: Annotated[

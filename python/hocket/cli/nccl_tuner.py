@@ -50,7 +50,7 @@ def write(
     gpu: Gpu = None,
     json: options.Json = False,
 ) -> None:
-    """Write which algorithm, protocol and channels every size takes, for a tuner plugin of NCCL.
+    """Write the algorithm, protocol and channels of every size for an NCCL tuner plugin.
 
     For example: hocket nccl tuner write --topology dgx_a100_2box -o tuner.csv
     """
@@ -101,7 +101,7 @@ def show(
     gpu: Gpu = None,
     json: options.Json = False,
 ) -> None:
-    """Ask a tuner plugin what it picks, without a GPU, and draw it beside what NCCL picks by itself.
+    """Ask a tuner plugin for its picks, without a GPU, and compare them with those of NCCL.
 
     For example: hocket nccl tuner show libnccl-tuner-ofi.so --topology dgx_a100_2box
     """

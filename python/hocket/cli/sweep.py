@@ -140,7 +140,7 @@ def report(
     ] = None,
     form: Summed,
 ) -> None:
-    """Sum up a sweep: the quickest of each group, what failed, and time against cost.
+    """Summarise a sweep: the fastest of each group, the failed points, and time against cost.
 
     For example: hocket sweep report results --by topology --by size
     """

@@ -23,7 +23,7 @@ def show(
     dependencies: Dependencies = "all",
     form: Form,
 ) -> None:
-    """Show how many nodes of each kind a trace has, what is computed, and what is communicated.
+    """Show the nodes of a trace: their kinds, computation and communication.
 
     For example: hocket trace show traces/llama --groups groups.json --json
     """
