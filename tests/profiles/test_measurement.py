@@ -181,7 +181,7 @@ def test_times_that_stand_out_are_named(tmp_path: Path) -> None:
         f"all_reduce,8,1,{size},{time},,,\n" for size, time in ((8, 5), (16, 50), (32, 6))
     )
     assert list(oddities(read_sweeps(write(tmp_path, HEAD + rows)))) == [
-        "measured: all-reduce of 16 bytes takes 50 us, more than twice as long as the sizes beside it"
+        "measured: all-reduce of 16 bytes takes 50 us, more than twice as long as the sizes next to it"
     ]
 
 

@@ -147,7 +147,7 @@ def _print_failures(found: list[FailureAdvice]) -> None:
     several = len(found) > 1
     size = f"{len(found)} sizes" if several else None
     title = options.title(first.collective, first.topology, size=size)
-    table = Table(title=f"{title}: single failures, the dearest first", by_section=True)
+    table = Table(title=f"{title}: single failures, worst first", by_section=True)
     if several:
         table.add_column("size", justify="right", leaves=NEVER)
     table.add_column("failed", leaves=NEVER)

@@ -91,7 +91,7 @@ def _from_plans(
 
     if len(files) > MOST_RUNS:
         raise SpecError(
-            None, f"{len(files)} plans do not fit beside one another", f"give 1 to {MOST_RUNS}"
+            None, f"{len(files)} plans do not fit next to each other", f"give 1 to {MOST_RUNS}"
         )
     fidelity = simulation.transfers()
     runs: list[Run] = []

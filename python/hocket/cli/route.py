@@ -265,7 +265,7 @@ def _write_page(runs: Sequence[ClusterRun], page: str) -> None:
     ranked = sorted(runs, key=lambda run: run.time)
     if len(ranked) > MOST_RUNS:
         ranked = [*ranked[: MOST_RUNS - 1], ranked[-1]]
-        options.note(f"{page} has the quickest {MOST_RUNS - 1} schemes and the slowest")
+        options.note(f"{page} has the fastest {MOST_RUNS - 1} schemes and the slowest")
     write_cluster(ranked, Path(page))
 
 

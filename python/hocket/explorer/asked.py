@@ -90,7 +90,7 @@ class Asked:
         if not 1 <= len(algorithms) <= MOST_RUNS:
             raise SpecError(
                 "algorithm",
-                f"{len(algorithms)} do not fit beside one another",
+                f"{len(algorithms)} do not fit next to each other",
                 f"name 1 to {MOST_RUNS}, separated by commas",
             )
         network = self.network()

@@ -46,7 +46,7 @@ def encode_runs(
     """
     if not 1 <= len(runs) <= MOST_RUNS:
         raise SpecError(
-            None, f"{len(runs)} runs do not fit beside one another", f"give 1 to {MOST_RUNS}"
+            None, f"{len(runs)} runs do not fit next to each other", f"give 1 to {MOST_RUNS}"
         )
     networks: list[dict[str, Any]] = []
     scenes: list[dict[str, Any]] = []

@@ -188,7 +188,7 @@ def _read(file: pq.ParquetFile) -> Plan:
     if type(found) is int and found != _FORMAT:
         when = "a later" if found > _FORMAT else "an earlier"
         why = f"is of {when} version of hocket: format {shown(found)}, and this one reads {_FORMAT}"
-        raise SpecError(None, why, "use that version, or plan anew with `hocket plan -o`")
+        raise SpecError(None, why, "use that version, or plan again with `hocket plan -o`")
     if found != _FORMAT:
         raise ValueError(f"its format is {shown(found)}, this version reads {_FORMAT}")
     topology = topology_from_json(json.loads(metadata["hocket.topology"]))

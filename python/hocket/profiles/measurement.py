@@ -244,7 +244,7 @@ def oddities(sweep: Sweeps) -> Iterator[str]:
             if row.seconds > _ODD * max(before.seconds, after.seconds):
                 yield (
                     f"{sweep.name}: {row.kind} of {row.size} bytes takes {row.seconds * 1e6:.0f} us, "
-                    "more than twice as long as the sizes beside it"
+                    "more than twice as long as the sizes next to it"
                 )
 
 

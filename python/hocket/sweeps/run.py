@@ -393,7 +393,7 @@ def _damaged(files: list[Path], place: Path, error: Exception) -> SpecError:
 
     from hocket.files.columns import read_tables
 
-    right = "run the same sweep with the same folder again, which makes what is damaged anew"
+    right = "run the same sweep with the same folder again, which makes damaged files again"
     kinds: dict[str, list[Path]] = {}
     for each in files:
         try:

@@ -430,12 +430,12 @@ def _pick(
     if usual.time_ps <= enough:
         best, why = usual, f"none is {share} quicker than what runs without a table"
         if tried[0] is usual:
-            why = "the quickest is what runs without a table"
+            why = "the fastest is what runs without a table"
     elif kept is not None and kept.time_ps <= enough:
-        best, why = kept, f"within {share} of the quickest, and that of the size before"
+        best, why = kept, f"within {share} of the fastest, and that of the size before"
     elif others:
         ratio = others[0].time_ps / max(best.time_ps, 1)
-        why = f"the quickest: the next takes {ratio:.2f} times as long ({others[0].algorithm})"
+        why = f"the fastest: the next takes {ratio:.2f} times as long ({others[0].algorithm})"
     else:
         why = "the only one"
     return TunedSize(size, best, usual, why, tuple(tried))
