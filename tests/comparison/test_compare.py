@@ -133,3 +133,16 @@ def test_plans_are_timed_under_the_model_of_latency_that_they_are_made_for() -> 
         "broadcast", line, size=size, algorithms=["greedy"], parts=["npu"], latency="occupying"
     )
     assert failures.time_ps == took
+
+
+def test_half_of_the_links_are_busy_for_no_longer_than_the_median() -> None:
+    found = hk.compare(
+        "broadcast", "line:4@1GB/s,1us", size="1 MB", algorithms=["greedy"], chunks=1
+    )
+    run = found.best.run
+    busy = sorted(map(int, run.link_busy_ps))
+    assert busy[:3] == [0, 0, 0]
+    assert busy[3] > 0
+    assert run.median_busy_share == busy[3] / 2 / run.time_ps
+    assert found.to_frame()["median_busy_share"].to_pylist() == [run.median_busy_share]
+    assert found.to_dict()["algorithms"][0]["median_busy_share"] == run.median_busy_share

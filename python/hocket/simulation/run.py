@@ -234,6 +234,15 @@ class Run(Outcome):
         links = len(self.link_busy_ps)
         return float(self.link_busy_ps.sum()) / max(links * self.time_ps, 1)
 
+    @property
+    @figure()
+    def median_busy_share(self) -> float:
+        """Median over all directed links of the share of the time that each is occupied, 0 to 1."""
+        import numpy as np
+
+        busy = self.link_busy_ps
+        return float(np.median(busy)) / max(self.time_ps, 1) if len(busy) else 0.0
+
     def structures(
         self, phase: Literal["reduce", "copy"] | None = None, *, chunk: int | None = None
     ) -> list[Structure]:
