@@ -8,14 +8,14 @@ are those of the attribute.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from html import escape
 from inspect import get_annotations, ismethod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from typing_extensions import Self
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,8 +78,7 @@ def said(key: str = "", **how: Any) -> dict[str, Said]:
 
 _FOUND: dict[type, tuple[Field, ...]] = {}
 
-AS_CLASSES: ContextVar[bool] = ContextVar("AS_CLASSES", default=False)
-"""Whether Pydantic reads results as the classes that they are, and not as the data that they say."""
+
 HIDDEN: dict[str, Said | None] = {"said": None}
 """The metadata of a dataclass field that is not said."""
 
@@ -172,6 +171,12 @@ def columns_of(kind: type[Result]) -> Iterator[Field]:
 class Result:
     """Something that a call gives, as data: times in picoseconds, sizes in bytes, rates in bytes/s."""
 
+    @classmethod
+    def taken_from(cls, source: object, **rest: Any) -> Self:
+        """Make a dataclass of the attributes of the same names of something else."""
+        names = [each.name for each in fields(cls) if each.name not in rest]  # type: ignore[arg-type]
+        return cls(**{name: getattr(source, name) for name in names}, **rest)
+
     def to_dict(self) -> Mapping[str, Any]:
         """Return it as values of JSON, whose schema says what is in it."""
         seen: dict[tuple[str, ...], Any] = {(): self}
@@ -191,12 +196,6 @@ class Result:
             if not isinstance(value, list | dict)
         ]
         return html_table(("", ""), rows)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, kind: Any, handler: Callable[[Any], Any]) -> Any:
-        from hocket._schema import typed
-
-        return handler(kind if AS_CLASSES.get() else typed(cls))
 
 
 class TableResult(Result):
@@ -244,6 +243,11 @@ def _single(value: Any) -> Any:
 def name_of(thing: Any) -> str:
     """Return the name of a network, a machine or a workload."""
     return str(thing.name)
+
+
+def str_of(thing: object) -> str:
+    """Return the text of a path or the like."""
+    return str(thing)
 
 
 def picoseconds(seconds: float) -> int:

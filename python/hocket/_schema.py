@@ -8,45 +8,52 @@ import re
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
-from types import ModuleType
-from typing import Annotated, Any, Union, get_type_hints
+from types import ModuleType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import Field as Described
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, is_typeddict
 
 from hocket._results import Field, Result, fields_of
 
-_TYPED: dict[type, Any] = {}
+_TYPED: dict[Any, Any] = {}
 
 
-def typed(kind: type[Result]) -> Any:
-    """Return a class of results as a typed dictionary, which Pydantic knows."""
-    if kind not in _TYPED:
-        _TYPED[kind] = _typed(kind)
-    return _TYPED[kind]
+def typed(kind: Any) -> Any:
+    """Return a type as Pydantic knows it: results are typed dictionaries, wherever they stand in it."""
+    if is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Result)):
+        if kind not in _TYPED:
+            _TYPED[kind] = _dictionary(kind.__name__, _keys(kind), kind)
+        return _TYPED[kind]
+    inner, origin = get_args(kind), get_origin(kind)
+    if not inner or origin is Literal:
+        return kind
+    if origin is Annotated:
+        return Annotated.__class_getitem__((typed(inner[0]), *inner[1:]))  # type: ignore[attr-defined]
+    made = tuple(map(typed, inner))
+    if origin in (Union, UnionType):
+        return Union[made]  # noqa: UP007
+    return origin[made if made[1:] else made[0]]
 
 
-def _typed(kind: type[Result]) -> Any:
-    keys = {each.key: _type(each) for each in fields_of(kind)}
-    if kind.to_dict is not Result.to_dict:  # one that says it by itself
-        return _hints(kind.to_dict, kind)["return"]
-    made: Any = TypedDict(kind.__name__, keys)  # type: ignore[misc]
-    made.__module__ = kind.__module__
-    made.__doc__ = _first(kind.__doc__)
-    return made
-
-
-def also(kind: Any, more: type, /) -> Any:
+def also(kind: Any, more: Any, /) -> Any:
     """Return what a command prints: a result, and the keys of a typed dictionary."""
-    result = typed(kind) if isinstance(kind, type) and issubclass(kind, Result) else kind
-    keys = {**_keys(result), **_keys(more)}
-    made: Any = TypedDict(f"{kind.__name__}And{more.__name__}", keys)  # type: ignore[misc]
-    made.__doc__ = more.__doc__
+    name = f"{kind.__name__}And{more.__name__}"
+    return _dictionary(name, {**_keys(kind), **_keys(more)}, more)
+
+
+def _dictionary(name: str, keys: dict[str, Any], like: Any) -> Any:
+    made: Any = TypedDict(name, {key: typed(value) for key, value in keys.items()})  # type: ignore[misc]
+    made.__module__, made.__doc__ = like.__module__, _first(like.__doc__)
     return made
 
 
 def _keys(kind: Any) -> dict[str, Any]:
-    """Return the keys of a typed dictionary, with their types."""
+    """Return the keys of a result or a typed dictionary, with their types."""
+    if not is_typeddict(kind) and kind.to_dict is not Result.to_dict:  # one that says it by itself
+        return _keys(_hints(kind.to_dict, kind)["return"])
+    if not is_typeddict(kind):
+        return {each.key: _type(each) for each in fields_of(kind)}
     return get_type_hints(kind, _names(inspect.getmodule(kind)), include_extras=True)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from typing_extensions import NotRequired, TypedDict
 
-from hocket.topology.data import CostData
+from hocket.topology.costs import NetworkCost
 
 
 class NamedData(TypedDict):
@@ -94,7 +94,7 @@ class TopologyData(TypedDict):
     switching: str
     profile: str | None
     """What real runs cost there: a shipped profile, or the file's own."""
-    cost: CostData | None
+    cost: NetworkCost | None
     """By the prices of its file; None where it has none."""
     dimensions: list[DimensionData]
     links: list[LinkData]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from hocket._schema import also
+from hocket._schema import also, typed
 from hocket.cli.data import (
     AlgorithmsData,
     LinkHeatMore,
@@ -27,8 +27,9 @@ from hocket.cli.data import (
 from hocket.comparison.compare import Comparison
 from hocket.comparison.failures import FailureAdvice
 from hocket.comparison.pareto import Pareto
-from hocket.formats.data import CheckedFileData, ExportedFileData
-from hocket.installation.data import InstallationData
+from hocket.formats.checked import CheckedFile
+from hocket.formats.exported import ExportedFile
+from hocket.installation.parts import Installation
 from hocket.nccl.design import GraphDesign
 from hocket.nccl.plugin import AskedTuner
 from hocket.nccl.prediction import NcclPrediction
@@ -39,16 +40,22 @@ from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
 from hocket.plans.symmetric import SymmetricPlan
 from hocket.plans.synthesis.compact import CompactTimetable
-from hocket.profiles.data import FitData, PlanPredictionData, PredictionData
-from hocket.routing.data import ClusterRunData, ComparedSchemesData
-from hocket.runtime.data import TimedCallsData
+from hocket.profiles.data import FitData
+from hocket.profiles.plans import PlanPrediction
+from hocket.profiles.prediction import Prediction
+from hocket.routing.result import ClusterRun
+from hocket.runtime.launch import Measured as TimedCalls
 from hocket.simulation.run import Run
-from hocket.steering.data import CalibrationData, IdentifiedData
-from hocket.sweeps.data import DesignData, SweepReportData, SweepRunData
-from hocket.telemetry.data import MeasuredData
-from hocket.throughput.data import TrainingPredictionData
-from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
-from hocket.tuning.data import TuningData
+from hocket.steering.calibration import Calibration
+from hocket.sweeps.design import Design
+from hocket.sweeps.report import SweepReport
+from hocket.sweeps.run import SweepRun
+from hocket.telemetry.judge import Measured
+from hocket.throughput.prediction import TrainingPrediction
+from hocket.training.comparison import TrainingComparison
+from hocket.training.result import TrainingRun
+from hocket.training.search import Search as SplitSearch
+from hocket.tuning.tune import Tuning
 
 VERSION = 1
 """Raised where a key goes or means something else."""
@@ -75,7 +82,7 @@ class SymmetricPlanMore(TypedDict):
 class RunMore(TypedDict):
     """A plan in simulated time."""
 
-    measured: NotRequired[PlanPredictionData]
+    measured: NotRequired[PlanPrediction]
     """Of ``hocket simulate --profile``: what it takes on a real machine."""
 
 
@@ -92,6 +99,12 @@ class ComparisonsDocument(TypedDict):
     comparisons: list[Comparison]
 
 
+class ComparedSchemes(TypedDict):
+    """The same jobs by several schemes."""
+
+    schemes: list[ClusterRun]
+
+
 class FailureAdvicesDocument(TypedDict):
     """The cost of single failures, for each size."""
 
@@ -104,28 +117,38 @@ class SweepCountDocument(TypedDict):
     points: int
 
 
-class DesignDocument(DesignData):
+class DesignMore(TypedDict):
     """The best networks for a budget."""
 
     file: str | None
     """Where the best was written."""
 
 
-class TrainingComparisonDocument(TrainingComparisonData):
+class TrainingComparisonMore(TypedDict):
     """Combinations, the best first."""
 
-    searches: dict[str, SearchData]
+    searches: dict[str, SplitSearch]
     """By network, the splits that a search tried."""
 
 
-class TuningDocument(TuningData):
+class TuningMore(TypedDict):
     """A table of plans, and how each was picked."""
 
     file: str
     """Where the table was written."""
 
 
-class CalibrationDocument(CalibrationData):
+class IdentifiedData(TypedDict):
+    """A hash that explains all answers."""
+
+    algorithm: str
+    fields: int
+    seed: int
+    switches: list[str | None]
+    """The switch of each way, in the order of the next hops; null where no answer shows it."""
+
+
+class CalibrationMore(TypedDict):
     """Which switch each probe reached, and the hashes that explain it."""
 
     identified: list[IdentifiedData]
@@ -140,17 +163,17 @@ DOCUMENTS: dict[str, Any] = {
     "comparison": Comparison,
     "comparisons": ComparisonsDocument,
     "pareto": Pareto,
-    "sweep": SweepRunData,
+    "sweep": SweepRun,
     "sweep-count": SweepCountDocument,
-    "sweep-report": SweepReportData,
-    "design": DesignDocument,
+    "sweep-report": SweepReport,
+    "design": also(Design, DesignMore),
     "advice": Advice,
     "failure-advices": FailureAdvicesDocument,
     "failure-advice": FailureAdvice,
-    "training-run": TrainingRunData,
-    "training-comparison": TrainingComparisonDocument,
-    "cluster-run": ClusterRunData,
-    "cluster-runs": ComparedSchemesData,
+    "training-run": TrainingRun,
+    "training-comparison": also(TrainingComparison, TrainingComparisonMore),
+    "cluster-run": ClusterRun,
+    "cluster-runs": ComparedSchemes,
     "machines": MachinesData,
     "topology": TopologyData,
     "algorithms": AlgorithmsData,
@@ -164,21 +187,21 @@ DOCUMENTS: dict[str, Any] = {
     "structures": also(Plan, StructuresMore),
     "link-heat": also(Plan, LinkHeatMore),
     "time-expanded": also(Plan, TimeExpandedMore),
-    "calibration": CalibrationDocument,
+    "calibration": also(Calibration, CalibrationMore),
     "fitted-profile": FitData,
-    "prediction": PredictionData,
-    "timed-calls": TimedCallsData,
-    "tuning": TuningDocument,
-    "training-prediction": TrainingPredictionData,
+    "prediction": Prediction,
+    "timed-calls": TimedCalls,
+    "tuning": also(Tuning, TuningMore),
+    "training-prediction": TrainingPrediction,
     "nccl-prediction": NcclPrediction,
     "nccl-audit": Audit,
     "nccl-graph": also(GraphDesign, GraphDesignMore),
     "nccl-tuner": TunerTable,
     "nccl-asked-tuner": AskedTuner,
-    "checked-file": CheckedFileData,
-    "exported-file": ExportedFileData,
-    "measured": MeasuredData,
-    "installation": InstallationData,
+    "checked-file": CheckedFile,
+    "exported-file": ExportedFile,
+    "measured": Measured,
+    "installation": Installation,
 }
 """By what follows ``hocket.`` in ``format``."""
 
@@ -188,7 +211,7 @@ def json_schema() -> dict[str, Any]:
     others = sorted(entry_points(group="hocket.documents"))
     documents = DOCUMENTS | {point.name: point.load() for point in others}
     adapters: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
-        (name, "serialization", TypeAdapter(kind)) for name, kind in documents.items()
+        (name, "serialization", TypeAdapter(typed(kind))) for name, kind in documents.items()
     ]
     found, rest = TypeAdapter.json_schemas(adapters, ref_template="#/$defs/{model}")
     definitions = rest.get("$defs", {})

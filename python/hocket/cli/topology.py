@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from hocket import _core
 from hocket.cli import complete, options
@@ -237,7 +237,7 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> TopologyData:
         "bisection_is_exact": found.bisection_is_exact,
         "switching": network.switching,
         "profile": _profile_name(spec),
-        "cost": None if cost is None else cost.to_dict(),
+        "cost": None if cost is None else cast("Any", cost.to_dict()),
         "dimensions": [
             {
                 "kind": kind,

@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from hocket._checks import check_function, instance_of, path_of
 from hocket._core.chakra import Exported, export
-from hocket._results import Result
+from hocket._results import HIDDEN, Result, figure
 from hocket.errors import InfeasibleError
 from hocket.files.atomic import replacing_folder
-from hocket.formats.data import ExportedTraceData
 from hocket.formats.judgement import Written
 from hocket.plans.plan import Plan
 from hocket.topology.astra import astra_network
 from hocket.traces.folder import MEMORY, is_trace_file, json_text
 
 __all__ = ["ExportedTrace", "export_trace"]
+
+
+@dataclass(frozen=True)
+class TraceFigures(Result):
+    """What was written of which plan."""
+
+    kind: str
+    algorithm: str
+    collective: str
+    call: str
+    """What ASTRA-sim is told that the collective is."""
+    npus: int
+    ranks: int
+    size_bytes: int
+    transfers: int
+    nodes: int
+    """Of all ranks' plan files."""
 
 
 @dataclass(frozen=True)
@@ -41,28 +57,23 @@ class ExportedTrace(Result):
     """
 
     folder: str
-    plan: Plan
-    exported: Exported
+    plan: Plan = field(metadata=HIDDEN)
+    exported: Exported = field(metadata=HIDDEN)
     files: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def to_dict(self) -> ExportedTraceData:
-        """Return the result as JSON values; sizes in bytes."""
-        collective = self.plan.collective
-        return {
-            "folder": self.folder,
-            "kind": "chakra",
-            "algorithm": self.plan.algorithm,
-            "collective": collective.kind,
-            "call": self.exported.call,
-            "npus": self.plan.topology.npu_count,
-            "ranks": self.exported.ranks,
-            "size_bytes": collective.size,
-            "transfers": len(self.plan),
-            "nodes": self.exported.nodes,
-            "files": list(self.files),
-            "notes": list(self.notes),
-        }
+    @property
+    @figure(inline=TraceFigures)
+    def _figures(self) -> TraceFigures:
+        return TraceFigures.taken_from(
+            self.exported,
+            kind="chakra",
+            algorithm=self.plan.algorithm,
+            collective=self.plan.collective.kind,
+            npus=self.plan.topology.npu_count,
+            size_bytes=self.plan.collective.size,
+            transfers=len(self.plan),
+        )
 
 
 def export_trace(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
 from hocket._checks import path_of
 from hocket._memory import check_fits
 from hocket._options import options_of
-from hocket._results import Result
+from hocket._results import HIDDEN, Result, figure, name_of, said
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.files.raw import read_text
-from hocket.formats.data import CheckedFileData
-from hocket.formats.judgement import Judgement
+from hocket.formats.judgement import Fault, Judgement
 from hocket.formats.kinds import Kind, kind_of
 from hocket.formats.options import CheckOptions, heeded
 
@@ -23,6 +22,45 @@ MAX_BYTES = 1 << 30
 _COPIES = 16
 """How many times the bytes of a file its program takes in memory, about."""
 _HEAD = 1 << 16
+
+
+@dataclass(frozen=True)
+class CheckedProgram(Result):
+    """What a program is."""
+
+    name: str
+    collective: str
+    """As the file calls it."""
+    ranks: int
+    chunks: int
+    protocol: str
+    in_place: bool
+    out_of_place: bool
+    min_bytes: int
+    max_bytes: int | None
+    """None if there is no limit."""
+    blocks: int
+    """Most thread blocks of a rank."""
+    steps: int
+    scratch_chunks: int
+    chunks_per_message: int
+    contents_known: bool
+    """False if it is not known what the outputs must hold, so that only the rest was checked."""
+    run: bool
+    """Whether it was run on integers as well."""
+
+
+@dataclass(frozen=True)
+class Found(Result):
+    """What was found in a file."""
+
+    summary: str
+    fault_count: int
+    faults: tuple[Fault, ...]
+    """The first hundred."""
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    """What its user must know before using it."""
 
 
 @dataclass(frozen=True)
@@ -42,51 +80,31 @@ class CheckedFile(Result):
     """
 
     file: str
-    kind: Kind
-    judgement: Judgement
-    options: CheckOptions
+    kind: Kind = field(metadata=said(of=name_of))
+    judgement: Judgement = field(metadata=HIDDEN)
+    options: CheckOptions = field(metadata=HIDDEN)
 
     @property
+    @figure(inline=Found)
+    def _found(self) -> Found:
+        return Found.taken_from(self.judgement, fault_count=self.judgement.count)
+
+    @property
+    @figure()
+    def program(self) -> CheckedProgram | None:
+        """What the program is; None for files that are no programs."""
+        if self.judgement.program is None:
+            return None
+        a_message = self.options.chunks_per_message or 1
+        return CheckedProgram.taken_from(
+            self.judgement.program, chunks_per_message=a_message, run=bool(self.options.run)
+        )
+
+    @property
+    @figure("right")
     def is_right(self) -> bool:
         """Whether nothing is wrong with it."""
         return self.judgement.count == 0
-
-    def to_dict(self) -> CheckedFileData:
-        """Return the result as JSON values; sizes in bytes."""
-        found = self.judgement
-        program = found.program
-        return {
-            "file": self.file,
-            "kind": self.kind.name,
-            "summary": found.summary,
-            "right": self.is_right,
-            "fault_count": found.count,
-            "faults": [
-                {"code": each.code, "line": each.line, "place": each.place, "detail": each.detail}
-                for each in found.faults
-            ],
-            "notes": list(found.notes),
-            "warnings": list(found.warnings),
-            "program": None
-            if program is None
-            else {
-                "name": program.name,
-                "collective": program.collective,
-                "ranks": program.ranks,
-                "chunks": program.chunks,
-                "protocol": program.protocol,
-                "in_place": program.in_place,
-                "out_of_place": program.out_of_place,
-                "min_bytes": program.min_bytes,
-                "max_bytes": program.max_bytes,
-                "blocks": program.blocks,
-                "steps": program.steps,
-                "scratch_chunks": program.scratch_chunks,
-                "chunks_per_message": self.options.chunks_per_message or 1,
-                "contents_known": program.contents_known,
-                "run": bool(self.options.run),
-            },
-        }
 
 
 def check_file(

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
 from hocket._options import options_of
-from hocket._results import Result
+from hocket._results import HIDDEN, Result, figure, name_of, said
 from hocket.collectives.collective import Progress
 from hocket.files.atomic import check_target
-from hocket.formats.data import ExportedFileData
 from hocket.formats.judgement import Written
 from hocket.formats.kinds import Kind, kind_named
 from hocket.formats.options import ExportOptions, heeded
 from hocket.plans.plan import Plan
+
+
+@dataclass(frozen=True)
+class ExportedProgram(Result):
+    """What a written program is."""
+
+    chunks: int
+    channels: int
+    blocks: int
+    """Most thread blocks of a rank."""
+    steps: int
+    scratch_chunks: int
+    in_place: bool
+
+
+@dataclass(frozen=True)
+class WrittenFigures(Result):
+    """What was written of which plan."""
+
+    files: list[str]
+    algorithm: str
+    collective: str
+    npus: int
+    size_bytes: int
+    summary: str
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    program: ExportedProgram | None
+    """None for files that are no programs."""
 
 
 @dataclass(frozen=True)
@@ -34,36 +62,23 @@ class ExportedFile(Result):
     """
 
     file: str
-    kind: Kind
-    plan: Plan
-    written: Written
+    kind: Kind = field(metadata=said(of=name_of))
+    plan: Plan = field(metadata=HIDDEN)
+    written: Written = field(metadata=HIDDEN)
 
-    def to_dict(self) -> ExportedFileData:
-        """Return the result as JSON values; sizes in bytes."""
-        made, collective = self.written, self.plan.collective
-        program = made.program
-        return {
-            "file": self.file,
-            "files": [str(each) for each in made.files],
-            "kind": self.kind.name,
-            "algorithm": self.plan.algorithm,
-            "collective": collective.kind,
-            "npus": len(collective.npus),
-            "size_bytes": collective.size,
-            "summary": made.summary,
-            "notes": list(made.notes),
-            "warnings": list(made.warnings),
-            "program": None
-            if program is None
-            else {
-                "chunks": program.chunks,
-                "channels": program.channels,
-                "blocks": program.blocks,
-                "steps": program.steps,
-                "scratch_chunks": program.scratch_chunks,
-                "in_place": program.in_place,
-            },
-        }
+    @property
+    @figure(inline=WrittenFigures)
+    def _figures(self) -> WrittenFigures:
+        made, collective, program = self.written, self.plan.collective, self.written.program
+        return WrittenFigures.taken_from(
+            made,
+            files=[str(each) for each in made.files],
+            algorithm=self.plan.algorithm,
+            collective=collective.kind,
+            npus=len(collective.npus),
+            size_bytes=collective.size,
+            program=None if program is None else ExportedProgram.taken_from(program),
+        )
 
 
 def export_plan(

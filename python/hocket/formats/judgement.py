@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hocket._core.formats import Checked, Exported, Finding
+from hocket._results import Result
 
 
 @dataclass(frozen=True)
-class Fault:
+class Fault(Result):
     """One thing that is wrong with a file that could be read.
 
     Attributes

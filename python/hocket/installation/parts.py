@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from hocket import _core
 from hocket._moved import REMEDY
 from hocket._programs import path_of_program
+from hocket._results import Result
 from hocket.errors import SpecError
-from hocket.installation.data import InstallationData
 
 __all__ = ["Installation", "Part", "examine"]
 
@@ -39,7 +39,7 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox")
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(Result):
     """Something that may be installed.
 
     Attributes
@@ -59,7 +59,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Installation:
+class Installation(Result):
     """The installed parts.
 
     Attributes
@@ -77,24 +77,6 @@ class Installation:
     platform: str
     cores: int
     parts: tuple[Part, ...]
-
-    def to_dict(self) -> InstallationData:
-        """Return the result as JSON values."""
-        return {
-            "hocket": self.hocket,
-            "python": self.python,
-            "platform": self.platform,
-            "cores": self.cores,
-            "parts": [
-                {
-                    "name": part.name,
-                    "purpose": part.purpose,
-                    "found": part.found,
-                    "remedy": part.remedy,
-                }
-                for part in self.parts
-            ],
-        }
 
 
 def examine() -> Installation:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from contextvars import copy_context
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
@@ -21,7 +20,6 @@ import numpy as np
 from hocket import _core
 from hocket._core import synthesis as core_synthesis
 from hocket._memory import memory_limit
-from hocket._results import AS_CLASSES
 from hocket.collectives.timing import Latency
 from hocket.errors import Error, SpecError
 from hocket.plans.selection import Selection
@@ -80,16 +78,15 @@ def claims_from_json(text: str, core: _core.Plan, about: Sequence[str]) -> Claim
     SpecError
         If the text does not say what claims say, whether they hold or not.
     """
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
 
     try:
         known = json.loads(text)
         stated = known.pop("hash")
         kinds: dict[str, Any] = {"synthesis": Synthesis, "trees": Trees, "selection": Selection}
-        adapters = copy_context().run(_adapters, [kinds[name] for name in known])
         read = {
-            name: adapter.validate_json(json.dumps(value), strict=True)
-            for (name, value), adapter in zip(known.items(), adapters, strict=True)
+            name: TypeAdapter(kinds[name]).validate_json(json.dumps(value), strict=True)
+            for name, value in known.items()
         }
         if not all(0 <= number < _LARGEST for number in _numbers(known)):
             raise ValueError("a number is negative or too large")
@@ -100,14 +97,6 @@ def claims_from_json(text: str, core: _core.Plan, about: Sequence[str]) -> Claim
     if stated != _hash(core, about, known) or not _agree(made) or not _fit(made, core):
         return Claims()
     return made if len(core) > _CHECKED or _hold(made, core) else Claims()
-
-
-def _adapters(kinds: Sequence[type]) -> list[Any]:
-    """Return what reads JSON as classes of results; to be run in a context of its own."""
-    from pydantic import TypeAdapter
-
-    AS_CLASSES.set(True)
-    return [TypeAdapter(kind) for kind in kinds]
 
 
 def _hash(core: _core.Plan, about: Sequence[str], known: dict[str, Any]) -> str:

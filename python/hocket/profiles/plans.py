@@ -10,13 +10,13 @@ alone libraries do so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hocket._checks import instance_of, one_of
 from hocket._core import Topology
+from hocket._results import Result, name_of, said
 from hocket.collectives.bounds import bound
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
@@ -25,14 +25,11 @@ from hocket.profiles.law import PROTOCOLS, behind
 from hocket.profiles.profile import Profile, as_profile, why_below
 from hocket.simulation.run import simulate
 
-if TYPE_CHECKING:
-    from hocket.profiles.data import PlanPredictionData
-
 __all__ = ["PlanPrediction", "ends_at_switches", "measured_network", "predict_plan"]
 
 
 @dataclass(frozen=True)
-class PlanPrediction:
+class PlanPrediction(Result):
     """The time of a plan on a real machine.
 
     Attributes
@@ -51,25 +48,13 @@ class PlanPrediction:
         Why it stands below the bound on any plan; ``None`` where it does not.
     """
 
-    profile: Profile
+    profile: Profile = field(metadata=said(of=name_of))
     protocol: str
-    seconds: float
-    moving: float
-    fixed: float
-    launch: float
+    seconds: float = field(metadata=said("time_s"))
+    moving: float = field(metadata=said("moving_s"))
+    fixed: float = field(metadata=said("fixed_s"))
+    launch: float = field(metadata=said("launch_s"))
     below_bound: str | None = None
-
-    def to_dict(self) -> PlanPredictionData:
-        """Return the result as JSON values."""
-        return {
-            "profile": self.profile.name,
-            "protocol": self.protocol,
-            "time_s": self.seconds,
-            "moving_s": self.moving,
-            "fixed_s": self.fixed,
-            "launch_s": self.launch,
-            "below_bound": self.below_bound,
-        }
 
 
 def predict_plan(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hocket._checks import one_of
-from hocket._results import TableResult
+from hocket._results import Result, TableResult, name_of, said
 from hocket.collectives.bounds import bound
 from hocket.collectives.collective import KINDS as COLLECTIVES
 from hocket.collectives.collective import collective_on
@@ -23,14 +23,13 @@ from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.text import from_text
 
 if TYPE_CHECKING:
-    from hocket.profiles.data import PredictionData
     from hocket.units import Quantity
 
 __all__ = ["PredictedTime", "Prediction", "predict", "predict_on"]
 
 
 @dataclass(frozen=True)
-class PredictedTime:
+class PredictedTime(Result):
     """The time of one size.
 
     Attributes
@@ -49,12 +48,12 @@ class PredictedTime:
         Why it stands below the bound on any plan; ``None`` where it does not.
     """
 
-    size: int
-    seconds: float
+    size: int = field(metadata=said("size_bytes"))
+    seconds: float = field(metadata=said("time_s"))
     algorithm: str
     protocol: str
     launch_share: float
-    busbw: float
+    busbw: float = field(metadata=said("busbw_bytes_per_s"))
     below_bound: str | None = None
 
 
@@ -74,37 +73,14 @@ class Prediction(TableResult):
         One for each size.
     """
 
-    kind: str
+    _table = "times"
+
+    kind: str = field(metadata=said("collective"))
     npus: int
     nodes: int
-    profile: Profile
-    launch: float
+    profile: Profile = field(metadata=said(of=name_of))
+    launch: float = field(metadata=said("launch_us"))
     times: tuple[PredictedTime, ...]
-
-    def to_dict(self) -> PredictionData:
-        """Return the result as JSON values."""
-        return {
-            "collective": self.kind,
-            "npus": self.npus,
-            "nodes": self.nodes,
-            "profile": self.profile.name,
-            "launch_us": self.launch,
-            "times": [
-                {
-                    "size_bytes": each.size,
-                    "time_s": each.seconds,
-                    "algorithm": each.algorithm,
-                    "protocol": each.protocol,
-                    "launch_share": each.launch_share,
-                    "busbw_bytes_per_s": each.busbw,
-                    "below_bound": each.below_bound,
-                }
-                for each in self.times
-            ],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [dict(row) for row in self.to_dict()["times"]]
 
 
 def predict(

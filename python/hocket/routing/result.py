@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from hocket._core import cluster as core_cluster
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, TableResult, figure, picoseconds, said
 from hocket.cluster.hosts import Cluster
 from hocket.cluster.jobs import Job
 from hocket.cluster.placement import Placed
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from hocket.routing.data import ClusterRunData, DecisionData, IterationData, JobData
     from hocket.routing.options import ClusterOptions
 
 __all__ = ["ClusterRun", "Decision", "Iteration", "JobRun"]
@@ -29,25 +28,27 @@ __all__ = ["ClusterRun", "Decision", "Iteration", "JobRun"]
 _SECOND = 10**12
 
 
-class Iteration(NamedTuple):
+@dataclass(frozen=True)
+class Iteration(Result):
     """One iteration of a job; times in seconds."""
 
-    compute_start: float
+    compute_start: float = field(metadata=said("compute_start_ps", of=picoseconds))
     """When it began to compute."""
-    start: float
+    start: float = field(metadata=said("start_ps", of=picoseconds))
     """When its flows could start."""
-    end: float
+    end: float = field(metadata=said("end_ps", of=picoseconds))
     """When the last of them had arrived."""
     flows: int
     """Transfers over NICs."""
-    flow_completion: float
+    flow_completion: float = field(metadata=said("flow_completion_ps", of=picoseconds))
     """Their mean time from first byte sent to last byte received; 0 without any."""
-    throughput: float
+    throughput: float = field(metadata=said("throughput_bytes_per_s"))
     """Their mean rate, each its bytes over its own time [bytes/s]; 0 without any."""
-    slowest: float
+    slowest: float = field(metadata=said("slowest_ps", of=picoseconds))
     """The longest time of one."""
 
     @property
+    @figure("all_reduce_ps", of=picoseconds)
     def all_reduce(self) -> float:
         """From the start of communication to its end."""
         return self.end - self.start
@@ -58,10 +59,11 @@ class Iteration(NamedTuple):
         return self.end - self.compute_start
 
 
-class Decision(NamedTuple):
+@dataclass(frozen=True)
+class Decision(Result):
     """An action of the controller at a moment."""
 
-    time: float
+    time: float = field(metadata=said("time_ps", of=picoseconds))
     """When what it answers to happened [s]: a job started or stopped to communicate, or links failed."""
     flows: int
     """Flows between ToRs that were given a path."""
@@ -80,12 +82,12 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JobRun:
+class JobRun(Result):
     """The course of one job."""
 
-    placed: Placed
+    placed: Placed = field(metadata=HIDDEN)
     iterations: tuple[Iteration, ...]
-    ideal: float
+    ideal: float = field(metadata=said("ideal_ps", of=picoseconds))
     """Seconds in which no all-reduce by the same transfers ends sooner: the busiest NIC's bytes at its
     rate, or within a host those of the busiest pair of GPUs."""
 
@@ -95,26 +97,31 @@ class JobRun:
         return self.placed.job
 
     @property
+    @figure("all_reduce_ps", of=picoseconds)
     def all_reduce(self) -> float:
         """Mean all-reduce time [s]."""
         return _mean([each.all_reduce for each in self.iterations])
 
     @property
+    @figure("flow_completion_ps", of=picoseconds)
     def flow_completion(self) -> float:
         """Mean completion time of a flow, over all flows of all iterations [s]."""
         return self._by_flow([each.flow_completion for each in self.iterations])
 
     @property
+    @figure("throughput_bytes_per_s")
     def throughput(self) -> float:
         """Mean throughput of a flow, over all flows of all iterations [bytes/s]."""
         return self._by_flow([each.throughput for each in self.iterations])
 
     @property
+    @figure("iteration_ps", of=picoseconds)
     def iteration(self) -> float:
         """Mean time of an iteration [s]."""
         return _mean([each.time for each in self.iterations])
 
     @property
+    @figure()
     def slowdown(self) -> float:
         """Mean all-reduce time over the ideal; 1 where there is nothing to communicate."""
         return self.all_reduce / self.ideal if self.ideal else 1.0
@@ -128,6 +135,32 @@ class JobRun:
         flows = sum(each.flows for each in self.iterations)
         each = zip(values, self.iterations, strict=True)
         return sum(value * of.flows for value, of in each) / flows if flows else 0.0
+
+
+@dataclass(frozen=True)
+class _Simulated(Result):
+    """What was simulated."""
+
+    scheme: str
+    topology: str
+    hosts: int
+    time_ps: int
+    max_link_load: int | None
+    computed_ahead: int
+    routing_elapsed_ps: list[int]
+    """What each assignment that was waited for took on this machine."""
+
+
+@dataclass(frozen=True)
+class PlacedRun(Result):
+    """A job, and where it ran."""
+
+    name: str
+    model: str | None
+    workload: str | None
+    gpus: int
+    run: JobRun = field(metadata=said(inline=JobRun))
+    hosts: list[str]
 
 
 class ClusterRun(TableResult):
@@ -180,12 +213,40 @@ class ClusterRun(TableResult):
             JobRun(placed, tuple(rows[i]), ideal) for i, (placed, ideal) in enumerate(made)
         )
 
+    _table = "_placed_runs"
+
+    @property
+    @figure("jobs")
+    def _placed_runs(self) -> list[PlacedRun]:
+        made = []
+        for run in self.jobs:
+            job, hosts = run.job, map(self.cluster.host_of, run.placed.gpus)
+            workload = job.workload.name if isinstance(job.workload, Workload) else None
+            made.append(
+                PlacedRun.taken_from(
+                    job, workload=workload, run=run, hosts=list(dict.fromkeys(hosts))
+                )
+            )
+        return made
+
+    @property
+    @figure(inline=_Simulated)
+    def _simulated(self) -> _Simulated:
+        topology, loads = self.cluster.topology.name, self.decisions
+        return _Simulated(
+            *(self.scheme, topology, len(self.cluster.hosts), self.core.time_ps),
+            self.max_link_load if loads else None,
+            self.core.computed_ahead,
+            [picoseconds(each) for each in self.routing_seconds],
+        )
+
     @property
     def time(self) -> float:
         """When the last job ended."""
         return self.core.time_ps / _SECOND
 
     @cached_property
+    @figure()
     def decisions(self) -> tuple[Decision, ...]:
         """The actions of the controller, in order."""
         rows = self.core.decisions
@@ -205,12 +266,14 @@ class ClusterRun(TableResult):
         return self.core.routing_seconds[0]
 
     @property
+    @figure()
     def hit_rate(self) -> float | None:
         """Share of decisions that had been computed ahead; None without decisions."""
         made = self.decisions
         return sum(each.foreseen for each in made) / len(made) if made else None
 
     @property
+    @figure("time_saved_ps", of=picoseconds)
     def time_saved(self) -> float:
         """Seconds of waiting for the controller that looking ahead spared, by the time of an answer."""
         return sum(each.foreseen for each in self.decisions) * self._answer_ps / _SECOND
@@ -232,78 +295,9 @@ class ClusterRun(TableResult):
 
         write_timeline(Path(path), self)
 
-    def to_dict(self) -> ClusterRunData:
-        """Return the result as JSON values."""
-        return {
-            "scheme": self.scheme,
-            "topology": self.cluster.topology.name,
-            "hosts": len(self.cluster.hosts),
-            "time_ps": self.core.time_ps,
-            "max_link_load": self.max_link_load if self.decisions else None,
-            "hit_rate": self.hit_rate,
-            "time_saved_ps": _ps(self.time_saved),
-            "computed_ahead": self.core.computed_ahead,
-            "routing_elapsed_ps": [_ps(seconds) for seconds in self.routing_seconds],
-            "jobs": [_job_dict(job, self.cluster) for job in self.jobs],
-            "decisions": [_decision_dict(each) for each in self.decisions],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        rows = [_job_dict(job, self.cluster) for job in self.jobs]
-        whole = ("hosts", "iterations")
-        return [{key: value for key, value in row.items() if key not in whole} for row in rows]
-
     def __repr__(self) -> str:
         """Scheme, size and time."""
         return f"<ClusterRun by {self.scheme}: {len(self._placed)} jobs, {self.time:.6g} s>"
-
-
-def _ps(seconds: float) -> int:
-    return round(seconds * _SECOND)
-
-
-def _job_dict(run: JobRun, cluster: Cluster) -> JobData:
-    job = run.job
-    iterations: list[IterationData] = [
-        {
-            "compute_start_ps": _ps(each.compute_start),
-            "start_ps": _ps(each.start),
-            "end_ps": _ps(each.end),
-            "all_reduce_ps": _ps(each.all_reduce),
-            "flows": each.flows,
-            "flow_completion_ps": _ps(each.flow_completion),
-            "throughput_bytes_per_s": each.throughput,
-            "slowest_ps": _ps(each.slowest),
-        }
-        for each in run.iterations
-    ]
-    return {
-        "name": job.name,
-        "model": job.model,
-        "workload": job.workload.name if isinstance(job.workload, Workload) else None,
-        "gpus": job.gpus,
-        "hosts": list(dict.fromkeys(cluster.host_of(gpu) for gpu in run.placed.gpus)),
-        "all_reduce_ps": _ps(run.all_reduce),
-        "ideal_ps": _ps(run.ideal),
-        "slowdown": run.slowdown,
-        "flow_completion_ps": _ps(run.flow_completion),
-        "throughput_bytes_per_s": run.throughput,
-        "iteration_ps": _ps(run.iteration),
-        "iterations": iterations,
-    }
-
-
-def _decision_dict(decision: Decision) -> DecisionData:
-    return {
-        "time_ps": _ps(decision.time),
-        "flows": decision.flows,
-        "moved": decision.moved,
-        "max_link_load": decision.max_link_load,
-        "bound": decision.bound,
-        "foreseen": decision.foreseen,
-        "is_repair": decision.is_repair,
-        "witness": decision.witness,
-    }
 
 
 def _mean(values: Sequence[float]) -> float:

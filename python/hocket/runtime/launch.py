@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,10 @@ import numpy as np
 
 from hocket import _core
 from hocket._options import options_of, seconds
-from hocket._results import Result
+from hocket._results import Result, figure, said
 from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan as make_plan
-from hocket.runtime.data import TimedCallsData
 from hocket.runtime.options import MeasureOptions
 from hocket.runtime.processes import MAX_RANKS, run_processes
 from hocket.simulation.run import simulate
@@ -34,6 +33,10 @@ _ROOTED = ("broadcast", "reduce", "gather", "scatter")
 _SHARED = "shared-memory"
 _TCP = "tcp"
 _CHOSEN = "chosen by size"
+
+
+def _count(times: tuple[int, ...]) -> int:
+    return len(times)
 
 
 @dataclass(frozen=True)
@@ -56,56 +59,45 @@ class Measured(Result):
     algorithm: str
     ranks: int
     root: int
-    size: int
+    size: int = field(metadata=said("size_bytes"))
     dtype: str
     op: str
     transport: str
-    times_ps: tuple[int, ...]
+    times_ps: tuple[int, ...] = field(metadata=said("calls", of=_count))
     predicted_ps: int | None
     load_average: float
 
     @property
+    @figure()
+    def min_ps(self) -> int:
+        """The least time of a call."""
+        return min(self.times_ps)
+
+    @property
+    @figure()
     def median_ps(self) -> int:
         """The median time of a call."""
         return round(median(self.times_ps))
 
     @property
+    @figure()
     def p90_ps(self) -> int:
         """The time within which nine of ten calls ended."""
         return round(float(np.percentile(self.times_ps, 90)))
 
     @property
+    @figure()
     def algbw(self) -> float:
         """Bytes of the vector by the median time [bytes/s]."""
         return self.size * 1e12 / self.median_ps
 
     @property
+    @figure()
     def busbw(self) -> float:
         """The rate that each link must have carried, as nccl-tests counts it [bytes/s]."""
         root = self.root if self.collective in _ROOTED else None
         done = _core.Collective(self.collective, list(range(self.ranks)), self.size, root)
         return self.algbw * done.bus_factor
-
-    def to_dict(self) -> TimedCallsData:
-        """Return the result as JSON values."""
-        return {
-            "collective": self.collective,
-            "algorithm": self.algorithm,
-            "ranks": self.ranks,
-            "root": self.root,
-            "size_bytes": self.size,
-            "dtype": self.dtype,
-            "op": self.op,
-            "transport": self.transport,
-            "calls": len(self.times_ps),
-            "median_ps": self.median_ps,
-            "p90_ps": self.p90_ps,
-            "min_ps": min(self.times_ps),
-            "algbw": self.algbw,
-            "busbw": self.busbw,
-            "predicted_ps": self.predicted_ps,
-            "load_average": self.load_average,
-        }
 
 
 def run_plan(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from hocket import _core
 from hocket._core.runtime import Program
+from hocket._results import Result
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import write_text
 from hocket.files.cache import cache_folder
@@ -37,7 +38,7 @@ ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanRow:
+class PlanRow(Result):
     """What runs for one kind, number of ranks and range of sizes.
 
     Attributes

@@ -17,17 +17,14 @@ from typing import TYPE_CHECKING
 
 from hocket._checks import check_function, list_of, one_of, whole
 from hocket._core import steering as core
-from hocket._results import TableResult
+from hocket._results import Result, TableResult, figure
 from hocket.errors import InfeasibleError, SpecError
 from hocket.steering.hashes import ALGORITHMS, Header, SwitchHash
 from hocket.steering.probes import probe_each
 from hocket.units import shown
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from hocket.collectives.collective import Progress
-    from hocket.steering.data import CalibrationData
 
 __all__ = ["Calibration", "Identified", "calibrate", "probe_port"]
 
@@ -56,6 +53,35 @@ class Identified:
     switches: tuple[str | None, ...]
 
 
+@dataclass(frozen=True)
+class SwitchPorts(Result):
+    """Source ports that led to a switch."""
+
+    switch: str
+    protocol: str
+    ports: list[int]
+
+
+@dataclass(frozen=True)
+class _Probed(Result):
+    """How far the switches are, and how many probes were sent."""
+
+    hops: int
+    probes: int
+
+
+@dataclass(frozen=True)
+class Probe(Result):
+    """A probe, and the switch that it reached; None without an answer."""
+
+    protocol: str
+    src: str
+    dst: str
+    dport: int
+    sport: int
+    switch: str | None
+
+
 class Calibration(TableResult):
     """Which switch each probe reached; made by :func:`calibrate`."""
 
@@ -64,12 +90,35 @@ class Calibration(TableResult):
         self.headers = tuple(headers)
         self.answers = tuple(answers)
 
+    _table = "_probes"
+
+    @property
+    def _probes(self) -> list[Probe]:
+        each = zip(self.headers, self.answers, strict=True)
+        return [Probe.taken_from(header, switch=answer) for header, answer in each]
+
+    @property
+    @figure("switches")
+    def _switch_ports(self) -> list[SwitchPorts]:
+        protocols = sorted({each.protocol for each in self.headers})
+        return [
+            SwitchPorts(switch, protocol, list(self.ports.get((protocol, switch), ())))
+            for switch in self.switches
+            for protocol in protocols
+        ]
+
+    @property
+    @figure(inline=_Probed)
+    def _probed(self) -> _Probed:
+        return _Probed(self.hops, len(self.headers))
+
     @cached_property
     def switches(self) -> tuple[str, ...]:
         """Addresses of the switches that answered, sorted."""
         return tuple(sorted({each for each in self.answers if each is not None}))
 
     @property
+    @figure()
     def unanswered(self) -> int:
         """Probes without an answer."""
         return self.answers.count(None)
@@ -147,36 +196,6 @@ class Calibration(TableResult):
                 tuple(None if hop is None else self.switches[hop] for hop in hops),
             )
             for i, seed, hops in found
-        ]
-
-    def to_dict(self) -> CalibrationData:
-        """Return the result as JSON values."""
-        return {
-            "hops": self.hops,
-            "probes": len(self.headers),
-            "unanswered": self.unanswered,
-            "switches": [
-                {
-                    "switch": switch,
-                    "protocol": protocol,
-                    "ports": list(self.ports.get((protocol, switch), ())),
-                }
-                for switch in self.switches
-                for protocol in sorted({each.protocol for each in self.headers})
-            ],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "protocol": header.protocol,
-                "src": header.src,
-                "dst": header.dst,
-                "dport": header.dport,
-                "sport": header.sport,
-                "switch": answer,
-            }
-            for header, answer in zip(self.headers, self.answers, strict=True)
         ]
 
     def __repr__(self) -> str:

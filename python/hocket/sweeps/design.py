@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from math import ceil
 from os import PathLike
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hocket._checks import check_function, path_of, whole
 from hocket._options import options_of
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, TableResult, figure
 from hocket.collectives.collective import Progress, kind_of
 from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.files.atomic import write_text
@@ -46,7 +46,6 @@ from hocket.units import parse_size, shown
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from hocket.sweeps.data import DesignData, DesignedData
     from hocket.sweeps.design_options import DesignKeywords
 
 __all__ = ["Design", "Designed", "design_network"]
@@ -71,7 +70,7 @@ _SQUARE = ("direct", "pairwise", "ring", "bidirectional-ring", "double-binary-tr
 
 
 @dataclass(frozen=True)
-class Designed:
+class Designed(Result):
     """A network that was planned for.
 
     Attributes
@@ -91,24 +90,29 @@ class Designed:
     """
 
     network: str
-    candidate: Candidate
+    candidate: Candidate = field(metadata=HIDDEN)
     cost: float
     time_ps: float
     bound_ps: int | None
     algorithm: str
 
-    def to_dict(self) -> DesignedData:
-        """Return the result as JSON values."""
-        return {
-            "network": self.network,
-            "cost": self.cost,
-            "budget": self.candidate.budget,
-            "time_ps": self.time_ps,
-            "bound_ps": self.bound_ps,
-            "algorithm": self.algorithm,
-            "bandwidths_bytes_per_s": list(self.candidate.bandwidths),
-            "oversubscription": self.candidate.oversubscription,
-        }
+    @property
+    @figure()
+    def budget(self) -> float:
+        """The part of the budget that it was made for."""
+        return self.candidate.budget
+
+    @property
+    @figure("bandwidths_bytes_per_s")
+    def bandwidths(self) -> list[int]:
+        """Of the links of each dimension; of a Clos, of those of NPUs and of those of ToRs."""
+        return list(self.candidate.bandwidths)
+
+    @property
+    @figure()
+    def oversubscription(self) -> float | None:
+        """Of a Clos: bandwidth below a ToR for that above it."""
+        return self.candidate.oversubscription
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,6 +139,8 @@ class Design(TableResult):
         The prices.
     """
 
+    _table = "designs"
+
     task: str
     npus: int
     budget: float
@@ -144,34 +150,13 @@ class Design(TableResult):
     refused: dict[str, int]
     designs: tuple[Designed, ...]
     front: tuple[Designed, ...]
-    costs: CostsSpec
-    latency: str
+    costs: CostsSpec = field(metadata=HIDDEN)
+    latency: str = field(metadata=HIDDEN)
 
     @property
     def best(self) -> Designed:
         """The quickest."""
         return self.designs[0]
-
-    def to_dict(self) -> DesignData:
-        """Return the result as JSON values."""
-        return {
-            "task": self.task,
-            "npus": self.npus,
-            "budget": self.budget,
-            "candidates": self.candidates,
-            "evaluated": self.evaluated,
-            "is_exhausted": self.is_exhausted,
-            "refused": self.refused,
-            "designs": [each.to_dict() for each in self.designs],
-            "front": [each.to_dict() for each in self.front],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        lists = ("bandwidths_bytes_per_s",)
-        return [
-            {key: value for key, value in each.to_dict().items() if key not in lists}
-            for each in self.designs
-        ]
 
     def __repr__(self) -> str:
         return f"<Design for {self.budget:g}: {self.best.network} is best of {self.candidates}>"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hocket._checks import did_you_mean, list_of, path_of
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, TableResult, said
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.sweeps.run import MANIFEST, read_manifest, read_rows
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from hocket.sweeps.data import SweepReportData
 
 __all__ = ["SweepReport", "report_sweep"]
 
@@ -33,6 +32,25 @@ _TASKS = ("collective", "size", "workload", "jobs", "batch", "samples", "sequenc
 """Keys that say what is to be done: a front is of one of each."""
 _MEASURES = ("time_ps", "time_s")
 _MOST_ERRORS = 20
+
+
+Cell: TypeAlias = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class SweepError(Result):
+    """What went wrong."""
+
+    error: str
+    points: int
+
+
+def _told(errors: tuple[tuple[str, int], ...]) -> list[SweepError]:
+    return [SweepError(*each) for each in errors]
+
+
+def _cells(rows: tuple[dict[str, Any], ...]) -> list[dict[str, Cell]]:
+    return list(rows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,27 +86,12 @@ class SweepReport(TableResult):
     rows: int
     failed: int
     missing: int
-    errors: tuple[tuple[str, int], ...]
+    errors: tuple[tuple[str, int], ...] = field(metadata=said(of=_told))
     measure: str
     by: tuple[str, ...]
-    table: tuple[dict[str, Any], ...]
-    front: tuple[dict[str, Any], ...]
-    cloud: tuple[NDArray[np.float64], NDArray[np.float64]]
-
-    def to_dict(self) -> SweepReportData:
-        """Return the result as JSON values."""
-        return {
-            "command": self.command,
-            "points": self.points,
-            "rows": self.rows,
-            "failed": self.failed,
-            "missing": self.missing,
-            "errors": [{"error": text, "points": count} for text, count in self.errors],
-            "measure": self.measure,
-            "by": list(self.by),
-            "table": list(self.table),
-            "front": list(self.front),
-        }
+    table: tuple[dict[str, Any], ...] = field(metadata=said(of=_cells))
+    front: tuple[dict[str, Any], ...] = field(metadata=said(of=_cells))
+    cloud: tuple[NDArray[np.float64], NDArray[np.float64]] = field(metadata=HIDDEN)
 
     def _rows(self) -> list[dict[str, Any]]:
         return list(self.table)

@@ -6,14 +6,14 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket._checks import check_function, instance_of, path_of, whole
 from hocket._core import __version__
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, TableResult, figure, said, str_of
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing, write_text
@@ -25,7 +25,6 @@ from hocket.sweeps.sweep import Sweep
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hocket.sweeps.data import SweepRunData
 
 __all__ = ["MANIFEST", "SweepRun", "load_sweep", "run_sweep"]
 
@@ -36,6 +35,16 @@ ROWS = "rows"
 _FORMAT = 1
 _DEATHS = 2
 _MOST_WORKERS = 1024
+
+
+@dataclass(frozen=True)
+class _Swept(Result):
+    """What was swept."""
+
+    command: str
+    points: int
+    parts: int
+    """Files."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +63,15 @@ class SweepRun(TableResult):
         Points that were there already.
     """
 
-    sweep: Sweep
-    folder: Path
+    sweep: Sweep = field(metadata=HIDDEN)
+    folder: Path = field(metadata=said(of=str_of))
     failed: int
     resumed: int
 
-    def to_dict(self) -> SweepRunData:
-        """Return the result as JSON values."""
-        return {
-            "command": self.sweep.command,
-            "points": self.sweep.count,
-            "failed": self.failed,
-            "resumed": self.resumed,
-            "parts": self.sweep.parts,
-            "folder": str(self.folder),
-        }
+    @property
+    @figure(inline=_Swept)
+    def _swept(self) -> _Swept:
+        return _Swept(self.sweep.command, self.sweep.count, self.sweep.parts)
 
     def to_frame(self) -> pa.Table:
         """Return all rows as an Arrow table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import numpy as np
 from hocket import _core
 from hocket._checks import check_function, list_of, path_of
 from hocket._options import options_of
-from hocket._results import TableResult
+from hocket._results import Result, TableResult, figure, name_of, said
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.prediction import library_on, network_and_gpu
@@ -41,7 +41,6 @@ from hocket.topology.text import from_text
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from hocket.telemetry.data import MeasuredData, MeasuredRangeData
     from hocket.telemetry.options import MeasuredKeywords
 
 __all__ = ["Measured", "MeasuredRange", "measured"]
@@ -54,7 +53,7 @@ _WRITERS = {
 
 
 @dataclass(frozen=True)
-class MeasuredRange:
+class MeasuredRange(Result):
     """Sizes of one collective that have one verdict.
 
     Attributes
@@ -69,23 +68,12 @@ class MeasuredRange:
         The same in words, with the figures.
     """
 
-    kind: str
+    kind: str = field(metadata=said("collective"))
     timing: str
-    first: int
-    last: int
+    first: int = field(metadata=said("from_bytes"))
+    last: int = field(metadata=said("to_bytes"))
     verdict: Verdict
     sentence: str
-
-    def to_dict(self) -> MeasuredRangeData:
-        """Return the result as JSON values."""
-        return {
-            "collective": self.kind,
-            "timing": self.timing,
-            "from_bytes": self.first,
-            "to_bytes": self.last,
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,16 +98,31 @@ class Measured(TableResult):
         What was left out, and what was assumed.
     """
 
-    topology: _core.Topology
-    profile: Profile | None
+    _table = "sizes"
+
+    topology: _core.Topology = field(metadata=said(of=name_of))
+    profile: Profile | None = field(metadata=said(of=name_of))
     library: str | None
     library_version: str | None
-    launch: dict[str, float]
+    launch: dict[str, float] = field(metadata=said("launch_us"))
     tolerance: float | None
     sizes: tuple[MeasuredSize, ...]
     notes: tuple[str, ...]
 
     @property
+    @figure()
+    def npus(self) -> int:
+        """NPUs of the network."""
+        return self.topology.npu_count
+
+    @property
+    @figure()
+    def nodes(self) -> int:
+        """Nodes of the network."""
+        return max(len(self.topology.groups), 1)
+
+    @property
+    @figure()
     def ranges(self) -> list[MeasuredRange]:
         """The ranges of sizes that have one verdict, each with its sentence."""
         return [
@@ -145,25 +148,6 @@ class Measured(TableResult):
         from hocket.plot.measured import draw_measured
 
         draw_measured(self, path_of("path", path))
-
-    def to_dict(self) -> MeasuredData:
-        """Return the result as JSON values."""
-        return {
-            "topology": self.topology.name,
-            "npus": self.topology.npu_count,
-            "nodes": max(len(self.topology.groups), 1),
-            "profile": None if self.profile is None else self.profile.name,
-            "library": self.library,
-            "library_version": self.library_version,
-            "launch_us": self.launch,
-            "tolerance": self.tolerance,
-            "sizes": [each.to_dict() for each in self.sizes],
-            "ranges": [each.to_dict() for each in self.ranges],
-            "notes": list(self.notes),
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [dict(each.to_dict()) for each in self.sizes]
 
     def __iter__(self) -> Iterator[MeasuredSize]:
         return iter(self.sizes)

@@ -6,16 +6,14 @@ docs/measured.md states it, and where its numbers come from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import median_low
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from hocket._results import HIDDEN, Result, figure, picoseconds, said
 from hocket.fitting.errors import band_of
 from hocket.nccl.model import Choice
-
-if TYPE_CHECKING:
-    from hocket.telemetry.data import MeasuredSizeData
 
 __all__ = [
     "GAIN",
@@ -53,8 +51,12 @@ _START = 2.0
 """Up to how many times the prediction for the least size a prediction is mostly the start."""
 
 
+def _algorithm(pick: Choice) -> str:
+    return pick.algorithm
+
+
 @dataclass(frozen=True)
-class MeasuredSize:
+class MeasuredSize(Result):
     """How long one size of one collective took, and what was to be expected.
 
     Attributes
@@ -90,51 +92,40 @@ class MeasuredSize:
         Why the prediction stands below the bound; ``None`` where it does not.
     """
 
-    kind: str
+    kind: str = field(metadata=said("collective"))
     timing: str
-    size: int
-    seconds: float
+    size: int = field(metadata=said("size_bytes"))
+    seconds: float = field(metadata=said("time_ps", of=picoseconds))
     calls: int
-    algbw: float
-    busbw: float
-    bound: float | None
-    predicted: float | None
-    least: float | None
-    pick: Choice | None
-    best: float | None
-    algorithm: str | None
-    verdict: Verdict
+    algbw: float = field(metadata=said("algbw_bytes_per_s"))
+    busbw: float = field(metadata=said("busbw_bytes_per_s"))
+    bound: float | None = field(metadata=said("bound_ps", of=picoseconds))
+    predicted: float | None = field(metadata=said("predicted_ps", of=picoseconds))
+    least: float | None = field(metadata=HIDDEN)
+    pick: Choice | None = field(metadata=said(of=_algorithm))
+    best: float | None = field(metadata=said("best_ps", of=picoseconds))
+    algorithm: str | None = field(metadata=said("best_algorithm"))
+    verdict: Verdict = field(metadata=said(column=True))
     is_over: bool
     instead: str | None = None
     below_bound: str | None = None
 
     @property
+    @figure()
+    def pick_protocol(self) -> str | None:
+        """The protocol of the pick."""
+        return None if self.pick is None else self.pick.protocol
+
+    @property
+    @figure()
+    def pick_channels(self) -> int | None:
+        """The channels of the pick."""
+        return None if self.pick is None else self.pick.channels
+
+    @property
     def ratio(self) -> float | None:
         """Measured over predicted."""
         return None if self.predicted is None else self.seconds / self.predicted
-
-    def to_dict(self) -> MeasuredSizeData:
-        """Return the result as JSON values."""
-        return {
-            "collective": self.kind,
-            "timing": self.timing,
-            "size_bytes": self.size,
-            "time_ps": _picoseconds(self.seconds),
-            "calls": self.calls,
-            "algbw_bytes_per_s": self.algbw,
-            "busbw_bytes_per_s": self.busbw,
-            "bound_ps": None if self.bound is None else _picoseconds(self.bound),
-            "predicted_ps": None if self.predicted is None else _picoseconds(self.predicted),
-            "pick": None if self.pick is None else self.pick.algorithm,
-            "pick_protocol": None if self.pick is None else self.pick.protocol,
-            "pick_channels": None if self.pick is None else self.pick.channels,
-            "best_ps": None if self.best is None else _picoseconds(self.best),
-            "best_algorithm": self.algorithm,
-            "verdict": self.verdict,
-            "is_over": self.is_over,
-            "instead": self.instead,
-            "below_bound": self.below_bound,
-        }
 
 
 @dataclass(frozen=True)
@@ -260,7 +251,3 @@ def runs_of(sizes: Sequence[MeasuredSize]) -> list[tuple[MeasuredSize, ...]]:
 def _alike(each: MeasuredSize) -> tuple[object, ...]:
     """Return what sizes of a range have in common."""
     return each.kind, each.timing, each.verdict, each.is_over, each.instead is None
-
-
-def _picoseconds(seconds: float) -> int:
-    return round(seconds * 1e12)

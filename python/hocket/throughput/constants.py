@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from hocket._results import Result
 from hocket.fitting.constants import Fitted
 from hocket.throughput.job import USUAL
 from hocket.throughput.law import CONSTANTS
@@ -33,7 +34,7 @@ _FILE = Path(__file__).parent / "constants.yml"
 
 
 @dataclass(frozen=True)
-class ExpectedError:
+class ExpectedError(Result):
     """How far predictions were from runs that were not fitted, as shares of the measured time.
 
     Attributes

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
 from hocket._options import options_of
-from hocket._results import Result
+from hocket._results import HIDDEN, Result, figure, said
 from hocket.errors import SpecError
 from hocket.throughput.constants import (
     Constants,
@@ -31,10 +31,37 @@ from hocket.workload.transformers import Transformer
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from hocket.throughput.data import TrainingPredictionData
     from hocket.throughput.options import TrainingPredictionKeywords
 
 __all__ = ["TrainingPrediction", "predict_job", "predict_training"]
+
+
+@dataclass(frozen=True)
+class PredictedPart(Result):
+    """A part of an iteration: products of matrices, attention, the pipeline bubble, ..."""
+
+    part: str
+    time_s: float
+
+
+def _parts(parts: dict[str, float]) -> list[PredictedPart]:
+    return [PredictedPart(*each) for each in parts.items()]
+
+
+@dataclass(frozen=True)
+class Predicted(Result):
+    """What is trained, and on what."""
+
+    npu: str
+    npus: int
+    npus_per_node: int
+    stack: str
+    parallel: Parallel
+    batch: int
+    micro_batch: int
+    recompute: str
+    sequence_parallel: bool
+    precision: str
 
 
 @dataclass(frozen=True)
@@ -54,68 +81,55 @@ class TrainingPrediction(Result):
         Constants that were fitted for another program or accelerator, or not at all.
     """
 
-    job: Job
-    machine: Machine
-    stack: Stack
-    parts: dict[str, float]
-    error: ExpectedError | None
+    job: Job = field(metadata=HIDDEN)
+    machine: Machine = field(metadata=HIDDEN)
+    stack: Stack = field(metadata=HIDDEN)
+    parts: dict[str, float] = field(metadata=said(of=_parts))
+    error: ExpectedError | None = field(metadata=said("expected_error"))
     assumed: tuple[str, ...]
 
     @property
+    @figure(inline=Predicted)
+    def _predicted(self) -> Predicted:
+        job = self.job
+        return Predicted.taken_from(
+            job,
+            npu=self.machine.accelerator.name,
+            npus=job.parallel.npus,
+            npus_per_node=self.machine.hardware.npus,
+            stack=self.stack.name,
+            parallel=replace(job.parallel, micro_batches=job.micro_batches),
+        )
+
+    @property
+    @figure("time_s")
     def seconds(self) -> float:
         """Time of an iteration [s]."""
         return sum(self.parts.values())
 
     @property
+    @figure("tflops_per_npu")
     def tflops(self) -> float:
         """Teraflops of an NPU; recomputation is not counted, all scores of attention are."""
         return self.job.flops / (self.seconds * self.job.parallel.npus) * 1e-12
 
     @property
+    @figure("hardware_tflops_per_npu")
     def hardware_tflops(self) -> float:
         """Teraflops of an NPU with what is computed again."""
         return self.job.hardware_flops / (self.seconds * self.job.parallel.npus) * 1e-12
 
     @property
+    @figure()
     def share_of_peak(self) -> float:
         """Share of the accelerator's peak that `tflops` is (MFU)."""
         return self.tflops * 1e12 / (self.machine.peak * PRECISIONS[self.job.precision])
 
     @property
+    @figure("tokens_per_s_per_npu")
     def tokens_per_s(self) -> float:
         """Tokens a second of an NPU."""
         return self.job.tokens / (self.seconds * self.job.parallel.npus)
-
-    def to_dict(self) -> TrainingPredictionData:
-        """Return the result as JSON values."""
-        error = self.error
-        return {
-            "npu": self.machine.accelerator.name,
-            "npus": self.job.parallel.npus,
-            "npus_per_node": self.machine.hardware.npus,
-            "stack": self.stack.name,
-            "parallel": {**self.job.parallel.to_dict(), "micro_batches": self.job.micro_batches},
-            "batch": self.job.batch,
-            "micro_batch": self.job.micro_batch,
-            "recompute": self.job.recompute,
-            "sequence_parallel": self.job.sequence_parallel,
-            "precision": self.job.precision,
-            "time_s": self.seconds,
-            "tokens_per_s_per_npu": self.tokens_per_s,
-            "tflops_per_npu": self.tflops,
-            "hardware_tflops_per_npu": self.hardware_tflops,
-            "share_of_peak": self.share_of_peak,
-            "parts": [{"part": name, "time_s": took} for name, took in self.parts.items()],
-            "expected_error": None
-            if error is None
-            else {
-                "median": error.median,
-                "p90": error.p90,
-                "runs": error.runs,
-                "of": error.of,
-            },
-            "assumed": list(self.assumed),
-        }
 
 
 def predict_training(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hocket.topology.data import CostData
     from hocket.units import Duration, Quantity
 
 __all__ = ["NetworkCost", "cost_of", "costs_from_file", "price"]
@@ -56,17 +55,6 @@ class NetworkCost(Result):
         """Return what the parts cost, which are rounded each, and exactly what the whole does."""
         parts = (float(npus), float(links), float(switches))
         return cls(*parts, cables, switch_count, float(npus + links + switches))
-
-    def to_dict(self) -> CostData:
-        """Return the result as JSON values."""
-        return {
-            "total": self.total,
-            "npus": self.npus,
-            "links": self.links,
-            "switches": self.switches,
-            "cables": self.cables,
-            "switch_count": self.switch_count,
-        }
 
 
 def price(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket._checks import check_function, instance_of, list_of, whole
 from hocket._options import options_of
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, TableResult, figure, name_of, said
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, SpecError, VerificationError
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
@@ -28,12 +28,6 @@ from hocket.workload.layers import Workload
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from hocket.training.data import (
-        CombinationData,
-        RefusedData,
-        TrainingComparisonData,
-        TrainingRowData,
-    )
     from hocket.training.options import TrainingKeywords
 
 __all__ = [
@@ -53,7 +47,23 @@ MAX_SAMPLES = 1 << 40
 
 
 @dataclass(frozen=True)
-class TrainingRow:
+class Combination(Result):
+    """A network, a split and an algorithm."""
+
+    network: str
+    topology: _core.Topology = field(metadata=said(of=name_of))
+    parallel: Parallel
+    algorithm: str
+
+    @property
+    @figure()
+    def npu_count(self) -> int:
+        """NPUs of the network."""
+        return self.topology.npu_count
+
+
+@dataclass(frozen=True)
+class TrainingRow(Combination):
     """What a combination came to.
 
     Attributes
@@ -72,10 +82,6 @@ class TrainingRow:
         How many times as fast as the baseline of the same topology and parallelism; None without one.
     """
 
-    network: str
-    topology: _core.Topology
-    parallel: Parallel
-    algorithm: str
     time_ps: float
     batch: int
     breakdown: Breakdown
@@ -88,6 +94,7 @@ class TrainingRow:
         return self.time_ps * 1e-12
 
     @property
+    @figure("samples_per_s")
     def samples_per_second(self) -> float:
         """Over all replicas."""
         return self.batch / max(self.time, 1e-12)
@@ -98,65 +105,25 @@ class TrainingRow:
         return self.breakdown.communication
 
     @property
+    @figure()
     def exposed_share(self) -> float:
         """What part of an iteration that is, 0 to 1."""
         return self.exposed_ps / max(self.time_ps, 1.0)
 
-    def to_dict(self) -> TrainingRowData:
-        """Return the result as JSON values."""
-        return {
-            **_combination(self),
-            "time_ps": self.time_ps,
-            "batch": self.batch,
-            "samples_per_s": self.samples_per_second,
-            "speedup": self.speedup,
-            "breakdown": self.breakdown.to_dict(),
-            "exposed_share": self.exposed_share,
-            "memory": self.memory.to_dict(),
-        }
+    def _as_row(self) -> dict[str, Any]:
+        sums = {"communication_ps": self.exposed_ps, "memory_bytes": self.memory.total}
+        return {**super()._as_row(), **self.parallel.to_dict(), **sums}
 
 
 @dataclass(frozen=True)
-class Refused:
+class Refused(Combination):
     """A combination that cannot run, and why."""
 
-    network: str
-    topology: _core.Topology
-    parallel: Parallel
-    algorithm: str
     reason: str
-    why: str = ""
+    why: str = field(default="", metadata=HIDDEN)
     """The reason without what would be right."""
-    instead: tuple[Mapping[str, object], ...] = ()
+    instead: tuple[Mapping[str, object], ...] = field(default=(), metadata=HIDDEN)
     """Options that would do."""
-
-    def to_dict(self) -> RefusedData:
-        """Return the result as JSON values."""
-        return {**_combination(self), "reason": self.reason}
-
-
-def _combination(each: TrainingRow | Refused) -> CombinationData:
-    return {
-        "network": each.network,
-        "topology": each.topology.name,
-        "npu_count": each.topology.npu_count,
-        "parallel": each.parallel.to_dict(),
-        "algorithm": each.algorithm,
-    }
-
-
-def row_of(row: TrainingRow) -> dict[str, Any]:
-    """Return a row of a frame: single values only."""
-    data = row.to_dict()
-    plain = {name: data[name] for name in ("network", "topology", "npu_count")}
-    rest = ("algorithm", "time_ps", "batch", "samples_per_s", "speedup", "exposed_share")
-    return {
-        **plain,
-        **data["parallel"],
-        **{name: data[name] for name in rest},  # type: ignore[literal-required]
-        "communication_ps": row.exposed_ps,
-        "memory_bytes": row.memory.total,
-    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,7 +142,9 @@ class TrainingComparison(TableResult):
         Those that cannot.
     """
 
-    workload: Workload
+    _table = "rows"
+
+    workload: Workload = field(metadata=said(of=name_of))
     rows: tuple[TrainingRow, ...]
     refused: tuple[Refused, ...]
 
@@ -184,17 +153,6 @@ class TrainingComparison(TableResult):
         """The best by an algorithm, if there is one; ``ideal`` and ``none`` are none."""
         real = (row for row in self.rows if row.algorithm not in (IDEAL, NOTHING))
         return next(real, self.rows[0])
-
-    def to_dict(self) -> TrainingComparisonData:
-        """Return the result as JSON values."""
-        return {
-            "workload": self.workload.name,
-            "rows": [row.to_dict() for row in self],
-            "refused": [each.to_dict() for each in self.refused],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [row_of(row) for row in self]
 
     def __repr__(self) -> str:
         best = self.best

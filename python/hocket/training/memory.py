@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from hocket._results import Result, figure, said
 from hocket.errors import InfeasibleError
 from hocket.training.build import copies, held
 from hocket.training.options import TrainingOptions
@@ -16,9 +16,6 @@ from hocket.units import format_estimate, format_size
 from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block
 
-if TYPE_CHECKING:
-    from hocket.training.data import MemoryData
-
 __all__ = ["Memory", "check_memory", "memory_of"]
 
 _STATE_BYTES = 12
@@ -26,7 +23,7 @@ _STATE_BYTES = 12
 
 
 @dataclass(frozen=True)
-class Memory:
+class Memory(Result):
     """Bytes on the NPU that holds most.
 
     Attributes
@@ -39,25 +36,16 @@ class Memory:
         What forward passes keep for backward ones, over all micro-batches that are under way.
     """
 
-    weights: int
-    gradients: int
-    optimizer: int
-    activations: int
+    weights: int = field(metadata=said("weights_bytes"))
+    gradients: int = field(metadata=said("gradients_bytes"))
+    optimizer: int = field(metadata=said("optimizer_bytes"))
+    activations: int = field(metadata=said("activations_bytes"))
 
     @property
+    @figure("total_bytes")
     def total(self) -> int:
         """All of it."""
         return self.weights + self.gradients + self.optimizer + self.activations
-
-    def to_dict(self) -> MemoryData:
-        """Return the result as JSON values."""
-        return {
-            "weights_bytes": self.weights,
-            "gradients_bytes": self.gradients,
-            "optimizer_bytes": self.optimizer,
-            "activations_bytes": self.activations,
-            "total_bytes": self.total,
-        }
 
     def __str__(self) -> str:
         parts = ("weights", "gradients", "optimizer", "activations")

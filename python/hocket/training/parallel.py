@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd, prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hocket import _core
 from hocket._checks import did_you_mean, list_of, whole
+from hocket._results import HIDDEN, Result, figure
 from hocket.errors import SpecError
 from hocket.units import shown
-
-if TYPE_CHECKING:
-    from hocket.training.data import ParallelData
 
 __all__ = ["AXES", "CAUSES", "Group", "Parallel", "Portion", "groups"]
 
@@ -26,7 +24,7 @@ _MAX_NPUS = 1 << 24
 
 
 @dataclass(frozen=True)
-class Parallel:
+class Parallel(Result):
     """Sizes of parallelism. ``dp * tp * pp * cp`` NPUs take part; ``ep`` divides ``dp``.
 
     Attributes
@@ -66,9 +64,9 @@ class Parallel:
     pp: int = 1
     ep: int = 1
     zero: int = 0
-    micro_batches: int | None = None
-    order: tuple[str, ...] = AXES
-    dimensions: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    micro_batches: int | None = field(default=None, metadata=HIDDEN)
+    order: tuple[str, ...] = field(default=AXES, metadata=HIDDEN)
+    dimensions: Mapping[str, Sequence[int]] = field(default_factory=dict, metadata=HIDDEN)
     cp: int = 1
     interleave: int = 1
 
@@ -119,6 +117,7 @@ class Parallel:
         return self.dp * self.tp * self.pp * self.cp
 
     @property
+    @figure("micro_batches")
     def parts(self) -> int:
         """Micro-batches of a replica."""
         if self.micro_batches is not None:
@@ -161,19 +160,6 @@ class Parallel:
             cp=values.get("cp", 1),
             interleave=values.get("interleave", 1),
         )
-
-    def to_dict(self) -> ParallelData:
-        """Return the sizes as values of JSON."""
-        return {
-            "dp": self.dp,
-            "tp": self.tp,
-            "pp": self.pp,
-            "ep": self.ep,
-            "cp": self.cp,
-            "interleave": self.interleave,
-            "zero": self.zero,
-            "micro_batches": self.parts,
-        }
 
     def __str__(self) -> str:
         sizes = [f"{name}={getattr(self, name)}" for name in ("dp", "tp", "pp", "ep", "cp")]

@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._checks import path_of
 from hocket._core import iteration as core
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, TableResult, figure, name_of, said
 from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
 from hocket.training.network import Exchange, is_on_dimensions
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hocket.training.data import BreakdownData, GroupData, LayerData, TrainingRunData
     from hocket.training.timeline import Span
 
 __all__ = ["Breakdown", "Chosen", "LayerTime", "TrainingRun"]
 
 
 @dataclass(frozen=True)
-class Breakdown:
+class Breakdown(Result):
     """Where time went, of one pipeline stage or as a mean over all; in ps.
 
     All of it together is the time from the first start to the last end.
@@ -50,11 +49,11 @@ class Breakdown:
         Compute that waited for another stage, or at the end for the last one: the pipeline's bubble.
     """
 
-    forward: float
-    backward: float
-    update: float
-    exposed: dict[str, float]
-    waiting: float
+    forward: float = field(metadata=said("forward_ps"))
+    backward: float = field(metadata=said("backward_ps"))
+    update: float = field(metadata=said("update_ps"))
+    exposed: dict[str, float] = field(metadata=said("exposed_ps"))
+    waiting: float = field(metadata=said("waiting_ps"))
 
     @property
     def compute(self) -> float:
@@ -70,16 +69,6 @@ class Breakdown:
     def total(self) -> float:
         """All of it."""
         return self.compute + self.communication + self.waiting
-
-    def to_dict(self) -> BreakdownData:
-        """Return the result as JSON values."""
-        return {
-            "forward_ps": self.forward,
-            "backward_ps": self.backward,
-            "update_ps": self.update,
-            "exposed_ps": self.exposed,
-            "waiting_ps": self.waiting,
-        }
 
     def over(self, count: float) -> Breakdown:
         """Return a part of it, such as that of one of ``count`` iterations."""
@@ -140,6 +129,100 @@ class Chosen:
     time_ps: int
 
 
+@dataclass(frozen=True)
+class MeanChoice(Result):
+    """A collective of an iteration, and what auto chose for it."""
+
+    kind: str
+    npus: int
+    size_bytes: int
+    calls: float
+    """Of all stages, in an iteration."""
+    algorithm: str
+    time_ps: int
+    """That it takes alone, with the groups of its axis together."""
+
+
+@dataclass(frozen=True)
+class MeanLayer(Result):
+    """A layer's part of an iteration."""
+
+    name: str
+    stage: int
+    """From 1."""
+    forward_ps: float
+    backward_ps: float
+    communication_ps: float
+    exposed_ps: float
+
+
+@dataclass(frozen=True)
+class MeanStage(Result):
+    """A pipeline stage."""
+
+    layers: list[str]
+    breakdown: Breakdown
+
+
+@dataclass(frozen=True)
+class PortionFigures(Result):
+    """A dimension that a group lies on."""
+
+    dimension: int
+    """From 1."""
+    npus: int
+    apart: int
+
+
+@dataclass(frozen=True)
+class GroupFigures(Result):
+    """A group of a kind of parallelism."""
+
+    npus: int
+    count: int | None
+    """How many such groups there are; None on dimensions."""
+    dimensions: list[PortionFigures] | None
+    """None where groups are lists of NPUs."""
+
+
+@dataclass(frozen=True)
+class NpuFigures(Result):
+    """What computes."""
+
+    name: str
+    peak_flops_per_s: int
+    efficiency: float
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True)
+class OptionFigures(Result):
+    """How training goes."""
+
+    chunks: int | None
+    """Of each collective; None where the algorithm chose."""
+    order: str
+    samples: int
+    """Of each replica in an iteration."""
+    iterations: int
+    precision_bits: int
+    bucket_bytes: int | None
+    recompute: bool
+    overlap_tensor: bool
+    update: bool
+
+
+def _npu(npu: Accelerator) -> NpuFigures:
+    return NpuFigures.taken_from(npu, peak_flops_per_s=parse_operations(npu.peak, field="peak"))
+
+
+def _group(group: Group) -> GroupFigures:
+    if group.portions is None:
+        return GroupFigures(group.size, len(group.members), None)
+    places = [PortionFigures(number + 1, size, apart) for number, size, apart in group.portions]
+    return GroupFigures(group.size, None, places)
+
+
 @dataclass(frozen=True, repr=False)
 class TrainingRun(TableResult):
     """Training iterations in simulated time.
@@ -161,19 +244,77 @@ class TrainingRun(TableResult):
         where an algorithm was named.
     """
 
-    workload: Workload
-    topology: _core.Topology
+    _table = "_layers"
+
+    workload: Workload = field(metadata=said(of=name_of))
+    topology: _core.Topology = field(metadata=said(of=name_of))
     parallel: Parallel
     algorithm: str
-    npu: Accelerator
-    options: TrainingOptions
+    npu: Accelerator = field(metadata=said(of=_npu))
+    options: TrainingOptions = field(metadata=HIDDEN)
     memory: Memory
-    pieces: list[list[list[Block]]]
-    columns: Columns = field(repr=False)
-    shapes: list[core.Shape] = field(repr=False)
-    outcome: core.Outcome = field(repr=False)
-    exchanges: list[Exchange] = field(repr=False)
-    makers: dict[int, str] = field(default_factory=dict, repr=False)
+    pieces: list[list[list[Block]]] = field(metadata=HIDDEN)
+    columns: Columns = field(repr=False, metadata=HIDDEN)
+    shapes: list[core.Shape] = field(repr=False, metadata=HIDDEN)
+    outcome: core.Outcome = field(repr=False, metadata=HIDDEN)
+    exchanges: list[Exchange] = field(repr=False, metadata=HIDDEN)
+    makers: dict[int, str] = field(default_factory=dict, repr=False, metadata=HIDDEN)
+
+    @property
+    @figure()
+    def npu_count(self) -> int:
+        """NPUs of the network."""
+        return self.topology.npu_count
+
+    @property
+    @figure(inline=OptionFigures)
+    def _options(self) -> OptionFigures:
+        return OptionFigures.taken_from(self.options)
+
+    @property
+    @figure("choices")
+    def _choices(self) -> list[MeanChoice]:
+        count = self.options.iterations
+        return [
+            MeanChoice(e.kind, e.npus, e.size, e.calls / count, e.algorithm, e.time_ps)
+            for e in self.choices
+        ]
+
+    @property
+    @figure("breakdown")
+    def _breakdown(self) -> Breakdown:
+        return self.breakdown.over(self.options.iterations)
+
+    @property
+    @figure("communication_alone_ps")
+    def _communication_ps(self) -> float:
+        return self.communication_ps / self.options.iterations
+
+    @property
+    @figure("groups")
+    def _groups(self) -> dict[str, GroupFigures]:
+        return {name: _group(group) for name, group in self.used_groups.items()}
+
+    @property
+    @figure("stages")
+    def _stages(self) -> list[MeanStage]:
+        count = self.options.iterations
+        return [
+            MeanStage([block.name for block in blocks], mean.over(count))
+            for blocks, mean in zip(self.stages, self.stage_breakdowns, strict=True)
+        ]
+
+    @property
+    @figure("layers")
+    def _layers(self) -> list[MeanLayer]:
+        count = self.options.iterations
+        return [
+            MeanLayer(
+                *(each.name, each.stage + 1, each.forward / count, each.backward / count),
+                *(each.communication / count, each.exposed / count),
+            )
+            for each in self.layers
+        ]
 
     @cached_property
     def stages(self) -> list[list[Block]]:
@@ -181,6 +322,7 @@ class TrainingRun(TableResult):
         return [[block for piece in own for block in piece] for own in self.pieces]
 
     @property
+    @figure()
     def chosen(self) -> dict[str, int]:
         """How many different collectives ``auto`` left to each algorithm, the most first."""
         return dict(Counter(self.makers.values()).most_common())
@@ -196,11 +338,13 @@ class TrainingRun(TableResult):
         return sorted(found, key=lambda each: -each.calls * each.time_ps)
 
     @property
+    @figure()
     def total_ps(self) -> int:
         """All iterations [ps]."""
         return self.outcome.time_ps
 
     @property
+    @figure()
     def time_ps(self) -> float:
         """An iteration, the mean over all of them [ps]."""
         return self.total_ps / self.options.iterations
@@ -216,86 +360,12 @@ class TrainingRun(TableResult):
         names = ["tp", "dp", "pp"] + (["ep"] if self.parallel.ep > 1 else [])
         return {name: self.groups[name] for name in names if self.groups[name].size > 1}
 
-    def to_dict(self) -> TrainingRunData:
-        """Return the result as JSON values."""
-        options, count = self.options, self.options.iterations
-        stages = zip(self.stages, self.stage_breakdowns, strict=True)
-        return {
-            "workload": self.workload.name,
-            "topology": self.topology.name,
-            "npu_count": self.topology.npu_count,
-            "parallel": self.parallel.to_dict(),
-            "algorithm": self.algorithm,
-            "chosen": self.chosen,
-            "choices": [
-                {
-                    "kind": each.kind,
-                    "npus": each.npus,
-                    "size_bytes": each.size,
-                    "calls": each.calls / count,
-                    "algorithm": each.algorithm,
-                    "time_ps": each.time_ps,
-                }
-                for each in self.choices
-            ],
-            "chunks": options.chunks,
-            "order": options.order,
-            "npu": {
-                "name": self.npu.name,
-                "peak_flops_per_s": parse_operations(self.npu.peak, field="peak"),
-                "efficiency": self.npu.efficiency,
-                "memory_bytes": self.npu.memory_bytes,
-            },
-            "samples": options.samples,
-            "iterations": count,
-            "precision_bits": options.precision_bits,
-            "bucket_bytes": options.bucket_bytes,
-            "recompute": options.recompute,
-            "overlap_tensor": options.overlap_tensor,
-            "update": options.update,
-            "time_ps": self.time_ps,
-            "total_ps": self.total_ps,
-            "iteration_ends_ps": self.iteration_ps,
-            "samples_per_s": self.samples_per_second,
-            "flops_per_s_per_npu": self.operations_per_second,
-            "utilization": self.utilization,
-            "breakdown": self.breakdown.over(count).to_dict(),
-            "communication_alone_ps": self.communication_ps / count,
-            "hidden_share": self.hidden,
-            "memory": self.memory.to_dict(),
-            "groups": {name: _group_dict(group) for name, group in self.used_groups.items()},
-            "stages": [
-                {
-                    "layers": [block.name for block in blocks],
-                    "breakdown": mean.over(count).to_dict(),
-                }
-                for blocks, mean in stages
-            ],
-            "layers": self._layer_rows(),
-        }
-
-    def _layer_rows(self) -> list[LayerData]:
-        count = self.options.iterations
-        return [
-            {
-                "name": layer.name,
-                "stage": layer.stage + 1,
-                "forward_ps": layer.forward / count,
-                "backward_ps": layer.backward / count,
-                "communication_ps": layer.communication / count,
-                "exposed_ps": layer.exposed / count,
-            }
-            for layer in self.layers
-        ]
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [dict(row) for row in self._layer_rows()]
-
     def __repr__(self) -> str:
         what = f"{self.workload.name} on {self.topology.name!r}, {self.parallel}"
         return f"<TrainingRun of {what} by {self.algorithm}: {self.time * 1e3:.6g} ms an iteration>"
 
     @cached_property
+    @figure("iteration_ends_ps")
     def iteration_ps(self) -> list[int]:
         """When each iteration ended, its last collective included [ps]."""
         import numpy as np
@@ -305,11 +375,13 @@ class TrainingRun(TableResult):
         return [int(end) for end in found]
 
     @property
+    @figure("samples_per_s")
     def samples_per_second(self) -> float:
         """Over all replicas."""
         return self.options.samples * self.parallel.dp / max(self.time, 1e-12)
 
     @property
+    @figure("flops_per_s_per_npu")
     def operations_per_second(self) -> float | None:
         """Operations of the model that an NPU does a second; None where a layer's time was measured.
 
@@ -327,6 +399,7 @@ class TrainingRun(TableResult):
         return each * self.samples_per_second / self.parallel.npus
 
     @property
+    @figure()
     def utilization(self) -> float | None:
         """Share of its peak that an NPU does: what is known as MFU. None as `operations_per_second`.
 
@@ -442,6 +515,7 @@ class TrainingRun(TableResult):
         return sum(shapes) / len(self.stages)
 
     @property
+    @figure("hidden_share")
     def hidden(self) -> float:
         """Share of what all calls take alone that went on beside compute; 0 where there are none."""
         if not self.communication_ps:
@@ -486,16 +560,3 @@ class TrainingRun(TableResult):
         from hocket.plot.training import draw_training
 
         draw_training(self, Path(path))
-
-
-def _group_dict(group: Group) -> GroupData:
-    if group.portions is None:
-        return {"npus": group.size, "count": len(group.members), "dimensions": None}
-    return {
-        "npus": group.size,
-        "count": None,
-        "dimensions": [
-            {"dimension": dimension + 1, "npus": size, "apart": stride}
-            for dimension, size, stride in group.portions
-        ],
-    }

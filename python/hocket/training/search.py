@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hocket._checks import instance_of, whole
 from hocket._options import options_of
-from hocket._results import TableResult
+from hocket._results import HIDDEN, TableResult
 from hocket.collectives.collective import Progress
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.candidates import AUTO
@@ -17,7 +17,6 @@ from hocket.training.comparison import (
     TrainingRow,
     algorithms_on,
     compare_training,
-    row_of,
 )
 from hocket.training.network import IDEAL
 from hocket.training.options import TrainingOptions
@@ -28,7 +27,6 @@ from hocket.workload.layers import Workload
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from hocket.training.data import SearchData
     from hocket.training.options import TrainingKeywords
 
 __all__ = ["Search", "search_parallels", "splits"]
@@ -56,19 +54,11 @@ class Search(TableResult):
         How many are worth a comparison.
     """
 
+    _table = "rows"
+
     rows: tuple[TrainingRow, ...]
     refused: tuple[Refused, ...]
-    most: int = MAX_SPLITS
-
-    def to_dict(self) -> SearchData:
-        """Return the result as JSON values."""
-        return {
-            "rows": [row.to_dict() for row in self.rows],
-            "refused": [each.to_dict() for each in self.refused],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [row_of(row) for row in self.rows]
+    most: int = field(default=MAX_SPLITS, metadata=HIDDEN)
 
     def __repr__(self) -> str:
         best = f", {self.rows[0].parallel} is best" if self.rows else ""

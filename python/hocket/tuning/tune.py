@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket._options import options_of
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, TableResult, figure, said
 from hocket.collectives.collective import Progress
 from hocket.collectives.sweep import sizes_of
 from hocket.comparison.compare import compare
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from hocket.tuning.data import TunedSizeData, TunedWayData, TuningData
     from hocket.tuning.options import TuneKeywords
 
 SIZES = "1K:64M:x8"
@@ -40,7 +39,7 @@ SIZES = "1K:64M:x8"
 
 
 @dataclass(frozen=True)
-class TunedWay:
+class TunedWay(Result):
     """One way to do a collective of some size.
 
     Attributes
@@ -71,19 +70,9 @@ class TunedWay:
         """The parts that distinguish it from others."""
         return self.algorithm, self.chunks, self.transport
 
-    def to_dict(self) -> TunedWayData:
-        """Return the result as JSON values."""
-        return {
-            "algorithm": self.algorithm,
-            "chunks": self.chunks,
-            "transport": self.transport,
-            "predicted_ps": self.predicted_ps,
-            "measured_ps": self.measured_ps,
-        }
-
 
 @dataclass(frozen=True)
-class TunedSize:
+class TunedSize(Result):
     """The choice for a size.
 
     Attributes
@@ -98,27 +87,17 @@ class TunedSize:
         Every way, the quickest first.
     """
 
-    size: int
+    size: int = field(metadata=said("size_bytes"))
     picked: TunedWay
     usual: TunedWay
     why: str
     tried: tuple[TunedWay, ...]
 
     @property
+    @figure()
     def gain(self) -> float:
         """How many times as fast as the usual way."""
         return self.usual.time_ps / max(self.picked.time_ps, 1)
-
-    def to_dict(self) -> TunedSizeData:
-        """Return the result as JSON values."""
-        return {
-            "size_bytes": self.size,
-            "picked": self.picked.to_dict(),
-            "usual": self.usual.to_dict(),
-            "gain": self.gain,
-            "why": self.why,
-            "tried": [each.to_dict() for each in self.tried],
-        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,11 +122,24 @@ class Tuning(TableResult):
     ranks: int
     topology: str
     sizes: tuple[TunedSize, ...]
-    options: TuneOptions
+    options: TuneOptions = field(metadata=HIDDEN)
     refused: dict[str, str]
     load_average: float
 
     @property
+    @figure()
+    def is_measured(self) -> bool:
+        """Whether ways were run, not only simulated."""
+        return self.options.measure
+
+    @property
+    @figure()
+    def tolerance(self) -> float:
+        """By what share a way may be slower than the quickest and still be kept."""
+        return self.options.tolerance
+
+    @property
+    @figure()
     def rows(self) -> list[PlanRow]:
         """Rows of a table: where the pick changes between two sizes, half-way in logarithm.
 
@@ -210,20 +202,6 @@ class Tuning(TableResult):
     def table(self) -> PlanTable:
         """The rows as a table."""
         return PlanTable(self.rows)
-
-    def to_dict(self) -> TuningData:
-        """Return the result as JSON values."""
-        return {
-            "collective": self.collective,
-            "ranks": self.ranks,
-            "topology": self.topology,
-            "is_measured": self.options.measure,
-            "tolerance": self.options.tolerance,
-            "load_average": self.load_average,
-            "sizes": [each.to_dict() for each in self.sizes],
-            "rows": [each.to_dict() for each in self.rows],
-            "refused": self.refused,
-        }
 
     def _rows(self) -> list[dict[str, Any]]:
         return [
