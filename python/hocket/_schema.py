@@ -29,7 +29,7 @@ def typed(kind: Any) -> Any:
     if not inner or origin is Literal:
         return kind
     if origin is Annotated:
-        return Annotated.__class_getitem__((typed(inner[0]), *inner[1:]))  # type: ignore[attr-defined]
+        return Annotated.__class_getitem__((typed(inner[0]), *inner[1:]))
     made = tuple(map(typed, inner))
     if origin in (Union, UnionType):
         return Union[made]  # noqa: UP007
