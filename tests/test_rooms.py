@@ -183,7 +183,7 @@ def test_every_module_lies_in_a_room_and_every_room_has_one() -> None:
     }
 
 
-PLOTS = re.compile(r"\n    def plot\(self.*?(?=\n    def |\n    @|\n\n\n)", re.DOTALL)
+PLOTS = re.compile(r"\n    def plot\(self.*?(?=\n    def |\n    @|\n\n\n|\Z)", re.DOTALL)
 """Methods that draw a result. Pictures are below results, so these import upwards, and they alone."""
 
 
