@@ -47,7 +47,7 @@ def measure(name: str) -> dict[str, float]:
     model, options = CASES[name]
     topology = hk.topology.load(NETWORK)
     start = time.perf_counter()
-    run = hk.train(model, topology, fits=False, **options)
+    run = hk.train(model, topology, memory_check=False, **options)
     trained = time.perf_counter()
     assert run.breakdown.total > 0
     return {

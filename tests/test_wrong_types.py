@@ -163,7 +163,7 @@ def good(name: str) -> dict[str, Any]:
         "hocket.topology.export_topology": {"path": "written.yml", "to": "infragraph"},
         "hocket.traces.write": {"prefix": "written"},
         "hocket.traces.write_training": {
-            "run": hk.train("alexnet", "ring:4@25GB/s,1us", algorithm="none", fits=False),
+            "run": hk.train("alexnet", "ring:4@25GB/s,1us", algorithm="none", memory_check=False),
             "folder": "written",
         },
         "hocket.workload.save": {"path": "written.yml"},

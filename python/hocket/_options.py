@@ -12,6 +12,14 @@ from hocket.units import parse_time, shown
 
 T = TypeVar("T")
 
+_RENAMED = {
+    "rate": "flow_rate",
+    "packet": "packet_size",
+    "flit": "flit_size",
+    "fits": "memory_check",
+}
+"""What has another name now, that of the command line and of sweeps."""
+
 
 def names_of(kind: type) -> tuple[str, ...]:
     """Return the names of the options that a dataclass has."""
@@ -52,7 +60,8 @@ def check_keywords(
     """
     for name in keywords:
         if name not in known:
-            near = get_close_matches(name, (*known, *also), 1)
+            near = [each for each in (_RENAMED.get(name),) if each in known]
+            near = near or get_close_matches(name, (*known, *also), 1)
             right = f"did you mean {near[0]}?" if near else f"options are {', '.join(known)}"
             raise SpecError(name, "there is no such option", right)
 

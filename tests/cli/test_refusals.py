@@ -89,7 +89,7 @@ def test_memory_names_the_least_that_fits(hocket: Hocket) -> None:
 
 def test_python_names_arguments() -> None:
     with pytest.raises(
-        hk.errors.InfeasibleError, match=r"; give .*recompute=True.* or fits=False$"
+        hk.errors.InfeasibleError, match=r"; give .*recompute=True.* or memory_check=False$"
     ):
         hk.train("bert-large", "dgx1_v100", npu="v100", samples=128)
     with pytest.raises(hk.errors.SpecError, match=r"; give parallel='dp=8'$"):

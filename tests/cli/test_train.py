@@ -89,7 +89,7 @@ def test_every_option_reaches_the_run(hocket: Hocket) -> None:
         ("--npu", "h100"): {"npu": "h100"},
         ("--npu", "chiplet"): {"npu": hk.Chiplet()},
         ("--efficiency", "0.5"): {"efficiency": 0.5},
-        ("--precision", "32"): {"precision_bits": 32},
+        ("--precision-bits", "32"): {"precision_bits": 32},
         ("--bucket", "1 MiB"): {"bucket": "1 MiB"},
         ("--bucket", "all"): {"bucket": None},
         ("--recompute",): {"recompute": True},
@@ -261,7 +261,7 @@ BAD = {
     "train --compare ncf -t themis-2d --efficiency 50": ["efficiency: 50.0", "did you mean 0.5?"],
     "train ncf -t themis-2d --efficiency 1e-14": ["npu: a pass", "faster one, or fewer samples"],
     "train ncf -t themis-2d --efficiency x": ["--efficiency", "not a number"],
-    "train ncf -t themis-2d --precision 0": ["precision", "0 "],
+    "train ncf -t themis-2d --precision-bits 0": ["--precision-bits", "0 "],
     "train ncf -t themis-2d --bucket 25": ["--bucket", "'25' ", "or all"],
     "train ncf -t themis-2d --bucket 0MB": ["--bucket", "'0MB' "],
     "train resnet152 -t themis-2d --samples 16384": [

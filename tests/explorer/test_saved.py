@@ -35,7 +35,7 @@ def made(fidelity: str, **options: object) -> hk.Run:
     [
         ("link", {"switching": "cut-through", "latency": "occupying"}),
         ("flow", {"rate": "5 GB/s"}),
-        ("packet", {"flit": 256, "clock": "2 GHz"}),
+        ("packet", {"flit_size": 256, "clock": "2 GHz"}),
     ],
 )
 def test_a_saved_run_has_the_page_of_the_run(fidelity: str, options: dict, tmp_path: Path) -> None:

@@ -53,9 +53,9 @@ def test_messages_that_share_a_link_end_together() -> None:
 def test_no_flow_is_faster_than_the_rate() -> None:
     line = hk.topology.line(2, bandwidth="10 GB/s", latency="1 us")
     plan = made("direct", line, "2 MB")
-    flow = hk.simulate(plan, fidelity="flow", rate="4 GB/s")
+    flow = hk.simulate(plan, fidelity="flow", flow_rate="4 GB/s")
     assert flow.time_ps == 250_000_000 + 1_000_000
-    assert hk.simulate(plan, fidelity="flow", rate="40 GB/s").time_ps == 101_000_000
+    assert hk.simulate(plan, fidelity="flow", flow_rate="40 GB/s").time_ps == 101_000_000
 
 
 def test_heat_is_the_share_of_time_with_a_flow() -> None:
@@ -99,9 +99,9 @@ BAD: dict[str, tuple[str, dict[str, Any]]] = {
     "--latency-model occupying": (" flow fidelity ", {"latency": "occupying"}),
     "--preset mcm": ("flow", {"clock": "1 GHz"}),
     "--buffer-flits 64": ("flow", {"buffer_flits": 64}),
-    "--flow-rate 0GB/s": ("rate: '0GB/s' ", {"rate": "0GB/s"}),
-    "--flow-rate fast": ("rate: 'fast' ", {"rate": "fast"}),
-    "--flow-rate 1B/s": ("213 days", {"rate": "1 B/s"}),
+    "--flow-rate 0GB/s": ("rate: '0GB/s' ", {"flow_rate": "0GB/s"}),
+    "--flow-rate fast": ("rate: 'fast' ", {"flow_rate": "fast"}),
+    "--flow-rate 1B/s": ("213 days", {"flow_rate": "1 B/s"}),
 }
 
 
@@ -132,8 +132,8 @@ def test_a_flow_rate_is_of_flows(
     fidelity: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = made("ring", mesh(2), "4 kB")
-    with pytest.raises(hk.SpecError, match=f"rate: {fidelity} fidelity "):
-        hk.simulate(plan, fidelity=fidelity, rate="1 GB/s")
+    with pytest.raises(hk.SpecError, match=f"flow_rate: {fidelity} fidelity "):
+        hk.simulate(plan, fidelity=fidelity, flow_rate="1 GB/s")
     plan.save(tmp_path / "plan.parquet")
     argv = ["simulate", str(tmp_path / "plan.parquet"), "--fidelity", fidelity]
     assert run([*argv, "--flow-rate", "1GB/s"]) == 2
@@ -164,7 +164,7 @@ def test_a_run_says_how_links_were_shared(
     assert run([*argv, "--json", "--flow-rate", "10GB/s"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["fidelity"], found["order"], found["switching"]) == ("flow", None, "cut-through")
-    again = hk.simulate(hk.Plan.load(plan), fidelity="flow", rate="10 GB/s")
+    again = hk.simulate(hk.Plan.load(plan), fidelity="flow", flow_rate="10 GB/s")
     assert found["time_ps"] == again.time_ps
 
 

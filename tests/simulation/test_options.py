@@ -11,9 +11,9 @@ HEED = {
     "order": ("plan", ["link", "packet"]),
     "switching": ("cut-through", ["link", "dimension"]),
     "latency": ("occupying", ["link", "dimension"]),
-    "rate": ("1 GB/s", ["flow"]),
-    "packet": ("4 KiB", ["packet"]),
-    "flit": ("256 B", ["packet"]),
+    "flow_rate": ("1 GB/s", ["flow"]),
+    "packet_size": ("4 KiB", ["packet"]),
+    "flit_size": ("256 B", ["packet"]),
     "header_flits": (1, ["packet"]),
     "virtual_channels": (2, ["packet"]),
     "buffer_flits": (64, ["packet"]),
@@ -56,4 +56,4 @@ def test_a_keyword_goes_over_a_preset() -> None:
     mcm = fidelity_options("packet:mcm", {})
     assert mcm == PacketOptions(clock="1 GHz")
     assert fidelity_options("packet:mcm", {"clock": "2 GHz"}) == PacketOptions(clock="2 GHz")
-    assert fidelity_options(mcm, {"flit": None}) == mcm
+    assert fidelity_options(mcm, {"flit_size": None}) == mcm

@@ -83,7 +83,7 @@ def test_shared_links_differ(side: int, size: str) -> None:
 def test_the_same_again() -> None:
     plan = made("double-binary-tree", mesh(4), "300 kB")
     packets = hk.PacketOptions(
-        packet="100 B", flit="7 B", header_flits=1, buffer_flits=16, virtual_channels=64
+        packet_size="100 B", flit_size="7 B", header_flits=1, buffer_flits=16, virtual_channels=64
     )
     first, second = (hk.simulate(plan, fidelity=packets) for _ in range(2))
     assert first.core.end_ps.tolist() == second.core.end_ps.tolist()
@@ -143,9 +143,11 @@ def test_bad_options_leave_one_line(
 @pytest.mark.parametrize(
     "packets",
     [
-        hk.PacketOptions(packet="1 B", flit="1 B", buffer_flits=1),
-        hk.PacketOptions(packet="513 B", flit="512 B", buffer_flits=2, virtual_channels=64),
-        hk.PacketOptions(packet="1 TB", flit="1 TB", buffer_flits=1, virtual_channels=1),
+        hk.PacketOptions(packet_size="1 B", flit_size="1 B", buffer_flits=1),
+        hk.PacketOptions(
+            packet_size="513 B", flit_size="512 B", buffer_flits=2, virtual_channels=64
+        ),
+        hk.PacketOptions(packet_size="1 TB", flit_size="1 TB", buffer_flits=1, virtual_channels=1),
         hk.PacketOptions(header_flits=999_984, buffer_flits=1_000_000),
         hk.PacketOptions(clock="1 Hz"),
         hk.PacketOptions(clock="1000 GHz"),

@@ -298,7 +298,7 @@ def test_a_design_that_comes_to_nothing_says_what_its_plans_failed_by() -> None:
             wanted.value.why.split(" on ")[0],
         )
         assert error.value.field != "budget"
-        assert "fits" not in str(error.value)
+        assert "memory_check" not in str(error.value)
 
 
 def test_a_model_that_fits_by_recomputing_is_designed_for() -> None:

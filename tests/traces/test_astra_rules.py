@@ -21,5 +21,7 @@ ASTRA = {
 
 @pytest.mark.parametrize("parallel", ASTRA)
 def test_its_rules_give_its_times(parallel: str) -> None:
-    run = hk.train("alexnet", RING, parallel=parallel, algorithm="ring", samples=32, fits=False)
+    run = hk.train(
+        "alexnet", RING, parallel=parallel, algorithm="ring", samples=32, memory_check=False
+    )
     assert Replay(run).time_ps() / 1e6 == pytest.approx(ASTRA[parallel], rel=2e-4)

@@ -31,7 +31,7 @@ ASTRA = os.environ.get("HOCKET_ASTRA_SIM")
 
 def trained(topology: hk.Topology, parallel: str, algorithm: str) -> hk.TrainingRun:
     return hk.train(
-        "alexnet", topology, parallel=parallel, algorithm=algorithm, samples=32, fits=False
+        "alexnet", topology, parallel=parallel, algorithm=algorithm, samples=32, memory_check=False
     )
 
 

@@ -30,7 +30,7 @@ def train(blocks: list[Block], spread: hk.Parallel, **options: object) -> hk.Tra
         bandwidth=["1 GB/s"],
         latency=[options.pop("latency", "0 ns")],  # type: ignore[list-item]
     )
-    chosen: dict[str, object] = {"samples": spread.parts, "update": False, "fits": False}
+    chosen: dict[str, object] = {"samples": spread.parts, "update": False, "memory_check": False}
     chosen |= {"algorithm": "none", **options}
     return hk.train(Workload("mine", tuple(blocks)), network, parallel=spread, **chosen)  # type: ignore[arg-type]
 

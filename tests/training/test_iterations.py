@@ -39,7 +39,7 @@ def switch(*sizes: int, bandwidth: str = "100 GB/s", latency: str = NO_LATENCY) 
 
 
 def train(workload: Workload, topology: hk.Topology, **options: object) -> hk.TrainingRun:
-    chosen: dict[str, object] = {"samples": 1, "update": False, "fits": False, **options}
+    chosen: dict[str, object] = {"samples": 1, "update": False, "memory_check": False, **options}
     return hk.train(workload, topology, **chosen)  # type: ignore[arg-type]
 
 

@@ -106,26 +106,26 @@ def test_stages_are_cut_by_the_time_that_layers_take() -> None:
 def test_what_makes_no_sense(options: dict[str, Any], part: str) -> None:
     parallel = "dp=4,micro-batches=4096" if "iterations" in options else "dp=4"
     with pytest.raises(hk.SpecError, match=part):
-        trained(BIAS, network(4), parallel, fits=False, **options)
+        trained(BIAS, network(4), parallel, memory_check=False, **options)
 
 
 def test_times_and_sizes_that_cannot_be_counted() -> None:
     slow = Model("slow", (Block("a", Work(1 << 61)),))
     with pytest.raises(hk.SpecError, match="npu: a pass of a layer takes longer"):
-        trained(slow, network(4), "dp=4", samples=1 << 20, fits=False)
+        trained(slow, network(4), "dp=4", samples=1 << 20, memory_check=False)
     wide = Model("wide", (Block("a", Work(1), Work(1), inputs=1 << 61, split="columns"),))
     with pytest.raises(hk.SpecError, match=r"samples: with .* a collective is of"):
-        trained(wide, network(4), "tp=4", samples=1 << 20, fits=False)
+        trained(wide, network(4), "tp=4", samples=1 << 20, memory_check=False)
     heavy = Model("heavy", (Block("a", Work(1), parameters=10**9, outputs=1),))
     slow_links = hk.topology.product("Switch", [4], bandwidth=["1 B/s"], latency=["0 ns"])
     for algorithm in ("ideal", "themis"):
         with pytest.raises(hk.Error, match="longer than 46 days"):
-            trained(heavy, slow_links, "dp=4", algorithm=algorithm, fits=False)
+            trained(heavy, slow_links, "dp=4", algorithm=algorithm, memory_check=False)
     routed = Block("a", Work(1), parameters=4, outputs=10**12, experts=4, routed=10**17)
     layers = Model("layers", (routed, Block("b", Work(1), inputs=10**12, outputs=1)))
     for parallel in ("dp=4,ep=4", "pp=2,dp=2,micro-batches=1"):
         with pytest.raises(hk.Error, match="longer than 46 days"):
-            trained(layers, slow_links, parallel, samples=1, fits=False)
+            trained(layers, slow_links, parallel, samples=1, memory_check=False)
 
 
 @pytest.mark.parametrize(("bits", "moved"), [(1, 24.25), (7, 25.75), (16, 28), (32, 32)])

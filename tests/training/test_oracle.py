@@ -101,7 +101,7 @@ def both(seed: int) -> tuple[hk.TrainingRun, Slowly]:
         parallel=hk.Parallel(**sizes),
         algorithm="ideal",
         npu=hk.Accelerator("mine", "1 TFLOP/s", "1 TB/s"),
-        fits=False,
+        memory_check=False,
         **options,
     )
     job = Job(

@@ -227,9 +227,13 @@ def test_dimensions_are_lists() -> None:
 
 def test_what_does_not_fit_is_refused_with_an_estimate() -> None:
     topology = product("SW_SW", 8, 8)
-    with pytest.raises(InfeasibleError, match=r"an NPU needs about .* a100 has 80 GB.*fits=False$"):
+    with pytest.raises(
+        InfeasibleError, match=r"an NPU needs about .* a100 has 80 GB.*memory_check=False$"
+    ):
         hk.train("gpt3-175b", topology, parallel="dp=64", samples=1)
-    run = hk.train("gpt3-175b", topology, parallel="dp=64", samples=1, fits=False, bucket=None)
+    run = hk.train(
+        "gpt3-175b", topology, parallel="dp=64", samples=1, memory_check=False, bucket=None
+    )
     assert run.memory.weights == pytest.approx(2 * 174.6e9, rel=1e-3)
     small = hk.Accelerator("small", "1 TFLOP/s", memory="1 kB")
     with pytest.raises(InfeasibleError, match=r"small has 1 kB, too little even with recompute"):
@@ -239,7 +243,7 @@ def test_what_does_not_fit_is_refused_with_an_estimate() -> None:
 def test_tables_need_one_stage() -> None:
     topology = product("SW", 4)
     with pytest.raises(SpecError, match="use pp=1"):
-        hk.train("dlrm", topology, parallel="dp=2,pp=2", samples=8, fits=False)
+        hk.train("dlrm", topology, parallel="dp=2,pp=2", samples=8, memory_check=False)
 
 
 def test_samples_divide_into_micro_batches() -> None:

@@ -80,7 +80,7 @@ def test_what_cannot_run_is_listed() -> None:
     assert "make 16 NPUs" in reasons[PRODUCT.name, "dp=16", "ring"]
     assert "stages need a layer each" in reasons[PRODUCT.name, "pp=8", "themis"]
     huge = hk.Accelerator("tiny", "1 TFLOP/s", memory="1 MB")
-    kept = compare_training(MODEL, PRODUCT, ["none"], npu=huge, fits=False)
+    kept = compare_training(MODEL, PRODUCT, ["none"], npu=huge, memory_check=False)
     assert len(kept) == 1
     with pytest.raises(hk.InfeasibleError, match="tiny has 1 MB"):
         compare_training(MODEL, PRODUCT, ["none"], npu=huge)
@@ -212,7 +212,7 @@ def test_command_searches(capsys: pytest.CaptureFixture[str]) -> None:
         (["-p", "dp=9"], "dp 9 x tp 1 x pp 1 make 9 NPUs"),
         (["--npu", "a10"], "there is no 'a10'"),
         (["--bucket", "25"], "bucket: '25' "),
-        (["--precision", "0"], "--precision: 0 "),
+        (["--precision-bits", "0"], "--precision-bits: 0 "),
         (["--plot", "x.gif"], "x.gif: a picture ends in"),
         (["-t", "frob:3"], "'frob'"),
         (["-a", "frob", "--search", "1"], "no algorithm 'frob'"),

@@ -10,7 +10,7 @@ from hocket import _core
 from hocket._checks import did_you_mean
 from hocket.cli import INTERRUPTED
 from hocket.cli.command import Call, Command, UnknownOptionError, UsageError, at
-from hocket.cli.commands import COMMANDS, GONE
+from hocket.cli.commands import COMMANDS, GONE, RENAMED
 from hocket.cli.console import QUIET
 from hocket.cli.failure import print_error
 from hocket.cli.wording import COMMAND, of_options
@@ -76,6 +76,9 @@ def _run(words: list[str], path: list[str]) -> int:
     try:
         values = call.values(words)
     except UnknownOptionError as error:
+        if RENAMED.get(error.option) in call.options:
+            right = f"use {RENAMED[error.option]}"
+            raise SpecError(error.option, "is not its name any more", right) from None
         modes = [m for m, at in command.modes.items() if error.option in Call("", at).options]
         raise UsageError(f"{error}; it is of {modes[0]}" if modes else str(error)) from None
     if values.get("help") is True or values.get("help_all") is True:

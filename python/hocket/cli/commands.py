@@ -147,3 +147,5 @@ GONE = {
     "nccl predict": "predict --nccl",
 }
 """What has another name now: the old words, and the new ones."""
+RENAMED = {"--precision": "--precision-bits"}
+"""The same of options, for the commands that have the new one."""

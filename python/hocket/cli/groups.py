@@ -5,7 +5,7 @@ Help shows each group in a panel of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, ClassVar, cast
 
 from hocket import _core
@@ -17,7 +17,6 @@ from hocket.collectives.sweep import sizes_of
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions
-from hocket.plans.synthesis.options import TRIALS
 from hocket.simulation.options import (
     PRESETS,
     DimensionOptions,
@@ -30,6 +29,8 @@ from hocket.topology.spec import TopologySpec
 from hocket.units import shown
 
 _PACKETS = "Packet fidelity"
+_OF_FIDELITY = ("fidelity", "preset", "latency_model")
+"""What says which fidelity it is, and what has another name in Python."""
 
 
 @dataclass(frozen=True)
@@ -188,19 +189,9 @@ class Search:
 
     def planning(self, latency: str | None = None) -> PlanOptions:
         """Return the options as one value; `latency` is the model of latency."""
-        return PlanOptions(
-            chunks=self.chunks,
-            chunk_size=self.chunk_size,
-            routing=self.routing,
-            time_limit=self.time_limit,
-            seed=self.seed,
-            unwind=self.unwind,
-            window=self.window,
-            slot=self.slot,
-            latency=cast(Latency, latency or "overlapped"),
-            trials=TRIALS if self.trials is None else self.trials,
-            cache=self.cache,
-        )
+        values = {each.name: getattr(self, each.name) for each in fields(Search)}
+        given = {name: value for name, value in values.items() if value is not None}
+        return PlanOptions(latency=cast(Latency, latency or "overlapped"), **given)
 
 
 @dataclass(frozen=True)
@@ -291,20 +282,9 @@ class Simulation:
                     "leave it out, or use --fidelity packet",
                 )
             fidelity = f"packet:{self.preset}"
-        given = {
-            "order": self.order,
-            "switching": self.switching,
-            "latency": self.latency_model,
-            "rate": self.flow_rate,
-            "packet": self.packet_size,
-            "flit": self.flit_size,
-            "header_flits": self.header_flits,
-            "virtual_channels": self.virtual_channels,
-            "buffer_flits": self.buffer_flits,
-            "clock": self.clock,
-            "reduction_rate": self.reduction_rate,
-        }
-        return fidelity_options(fidelity, given)
+        names = [each.name for each in fields(Simulation) if each.name not in _OF_FIDELITY]
+        given = {name: getattr(self, name) for name in names}
+        return fidelity_options(fidelity, {**given, "latency": self.latency_model})
 
     def transfers(self) -> TransferOptions:
         """Return the fidelity with its options, one at which transfers are simulated."""

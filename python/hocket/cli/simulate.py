@@ -193,8 +193,8 @@ def _packets(run: Run) -> str:
         else ""
     )
     return (
-        f"{packets.packet} B in flits of {packets.flit} B{header}, {packets.virtual_channels} virtual "
-        f"channels of {packets.buffer_flits}{sums}"
+        f"{packets.packet_size} B in flits of {packets.flit_size} B{header}, "
+        f"{packets.virtual_channels} virtual channels of {packets.buffer_flits}{sums}"
     )
 
 

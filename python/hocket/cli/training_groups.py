@@ -45,8 +45,8 @@ class Training:
             "Default: 1.",
         ),
     ] = None
-    precision: Annotated[
-        int, Option("--precision", help="Bits of weights, gradients and activations.")
+    precision_bits: Annotated[
+        int, Option("--precision-bits", help="Bits of weights, gradients and activations.")
     ] = 16
     bucket: Annotated[
         str,
@@ -96,23 +96,13 @@ class Training:
         """Return the options as one value."""
         from hocket.training import TrainingOptions
 
-        if self.samples is not None:
-            more["samples"] = self.samples
-        return TrainingOptions(
-            npu=_npu(self.npu),
-            efficiency=self.efficiency,
-            iterations=self.iterations,
-            precision_bits=self.precision,
-            bucket=_bucket(self.bucket),
-            recompute=self.recompute,
-            overlap_tensor=self.overlap_tensor,
-            update=self.update,
-            order=self.order,
-            fits=self.memory_check,
-            chunks=self.chunks,
-            cache=self.cache,
-            **more,
-        )
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        read = {
+            "npu": _npu(self.npu),
+            "bucket": _bucket(self.bucket),
+            "efficiency": self.efficiency,
+        }
+        return TrainingOptions(**{**given, **read, **more})
 
 
 def _npu(name: str) -> Accelerator | Chiplet:

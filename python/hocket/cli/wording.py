@@ -13,12 +13,7 @@ from hocket.errors import Error, listed
 _OPTIONS = {
     "accelerator": "npu",
     "latency": "latency-model",
-    "rate": "flow-rate",
-    "packet": "packet-size",
-    "flit": "flit-size",
-    "precision_bits": "precision",
     "algorithms": "algorithm",
-    "fits": "memory-check",
     "outages": "outage",
     "most_dimensions": "dimensions",
     "most_evaluated": "most",

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
         order: LinkOrder | None
         switching: Switching | None
         latency: Latency
-        rate: float | str | None
-        packet: int | str
-        flit: int | str
+        flow_rate: float | str | None
+        packet_size: int | str
+        flit_size: int | str
         header_flits: int
         virtual_channels: int
         buffer_flits: int
@@ -91,7 +91,7 @@ class FlowOptions:
 
     Attributes
     ----------
-    rate
+    flow_rate
         No transfer is faster than this [bytes/s], such as ``"10 GB/s"``; by default as fast as its links.
 
     References
@@ -101,11 +101,13 @@ class FlowOptions:
 
     fidelity: ClassVar[Literal["flow"]] = "flow"
 
-    rate: float | str | None = None
+    flow_rate: float | str | None = None
 
     def __post_init__(self) -> None:
-        if self.rate is not None:
-            object.__setattr__(self, "rate", parse_bandwidth(self.rate, field="rate"))
+        if self.flow_rate is not None:
+            object.__setattr__(
+                self, "flow_rate", parse_bandwidth(self.flow_rate, field="flow_rate")
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +120,9 @@ class PacketOptions:
 
     Attributes
     ----------
-    packet
+    packet_size
         Bytes of a full packet; a message's last may be shorter.
-    flit
+    flit_size
         Bytes that are sent at a time, and that turns go round by.
     header_flits
         Flits that each packet has before its bytes.
@@ -151,8 +153,8 @@ class PacketOptions:
 
     fidelity: ClassVar[Literal["packet"]] = "packet"
 
-    packet: int | str = 8192
-    flit: int | str = 512
+    packet_size: int | str = 8192
+    flit_size: int | str = 512
     header_flits: int = 0
     virtual_channels: int = 4
     buffer_flits: int = 318
@@ -161,7 +163,7 @@ class PacketOptions:
     order: LinkOrder | None = None
 
     def __post_init__(self) -> None:
-        for name in ("packet", "flit"):
+        for name in ("packet_size", "flit_size"):
             object.__setattr__(self, name, parse_size(getattr(self, name), field=name))
         _count(self.header_flits, "header_flits", least=0)
         _count(self.virtual_channels, "virtual_channels", most=_MAX_CHANNELS)
@@ -183,8 +185,8 @@ class PacketOptions:
     def to_core(self) -> dict[str, int | None]:
         """Return the options in bytes, picoseconds and bytes per second, without the order."""
         return {
-            "packet_bytes": int(self.packet),
-            "flit_bytes": int(self.flit),
+            "packet_bytes": int(self.packet_size),
+            "flit_bytes": int(self.flit_size),
             "header_flits": self.header_flits,
             "virtual_channels": self.virtual_channels,
             "buffer_flits": self.buffer_flits,

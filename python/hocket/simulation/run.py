@@ -116,7 +116,7 @@ class Run(Outcome):
     def lower_bound(self) -> _core.Bound:
         """The lower bound on any plan's time at this fidelity, with its witness."""
         packets = self.options if isinstance(self.options, PacketOptions) else PacketOptions()
-        return _core.bound(self.topology, self.collective, self.fidelity, int(packets.flit))
+        return _core.bound(self.topology, self.collective, self.fidelity, int(packets.flit_size))
 
     @property
     @figure()
@@ -434,7 +434,7 @@ def _run(
     plan: _core.Plan, options: TransferOptions, keep_services: bool, progress: Progress | None
 ) -> _core.Run:
     if isinstance(options, FlowOptions):
-        rate = None if options.rate is None else int(options.rate)
+        rate = None if options.flow_rate is None else int(options.flow_rate)
         return _core.simulate_flows(
             plan, flow_rate=rate, keep_services=keep_services, progress=progress
         )

@@ -92,22 +92,6 @@ def _row(result: Result, fields: Iterable[Field]) -> Row:
     return {each.key: each.value(seen) for each in fields}
 
 
-_SIMULATED = {
-    "order": "order",
-    "switching": "switching",
-    "latency_model": "latency",
-    "flow_rate": "rate",
-    "packet_size": "packet",
-    "flit_size": "flit",
-    "header_flits": "header_flits",
-    "virtual_channels": "virtual_channels",
-    "buffer_flits": "buffer_flits",
-    "clock": "clock",
-    "reduction_rate": "reduction_rate",
-}
-"""Options of fidelities by their keys, which are those of the command line."""
-
-
 def _fidelity(name: str) -> None:
     fidelity_options(name, {})
 
@@ -122,7 +106,7 @@ def _simulation() -> dict[str, Key]:
         "fidelity": words(_fidelity),
         "order": words(of(LinkOptions, "order")),
         "switching": words(of(LinkOptions, "switching")),
-        "flow_rate": words(of(FlowOptions, "rate")),
+        "flow_rate": words(of(FlowOptions, "flow_rate")),
         "packet_size": SIZE,
         "flit_size": SIZE,
         "header_flits": wholes(of(PacketOptions, "header_flits")),
@@ -148,7 +132,11 @@ def _planning(point: Point) -> PlanOptions:
 
 
 def _transfers(point: Point) -> TransferOptions:
-    given = {field: point[key] for key, field in _SIMULATED.items() if key in point}
+    names = (*_simulation(), "latency_model")
+    given = {
+        name.replace("latency_model", "latency"): point[name] for name in names if name in point
+    }
+    given.pop("fidelity", None)
     found = fidelity_options(str(point.get("fidelity", "link")), given)
     if found.fidelity == "dimension":
         raise SpecError("fidelity", "dimension has no links", "use link, flow or packet")
@@ -234,10 +222,7 @@ def _train(point: Point, tools: Tools) -> list[Row]:
     from hocket.training.options import TrainingOptions
     from hocket.training.run import train
 
-    named = {"precision": "precision_bits", "memory_check": "fits"}
-    options: dict[str, Any] = {
-        named.get(name, name): point[name] for name in _training() if name in point
-    }
+    options: dict[str, Any] = {name: point[name] for name in _training() if name in point}
     if options.get("bucket") == "all":
         options["bucket"] = None
     run = train(
@@ -379,7 +364,7 @@ def _training() -> dict[str, Key]:
             TrainingOptions(bucket=value)
 
     made["bucket"] = words(bucket)
-    made["precision"] = wholes(lambda bits: TrainingOptions(precision_bits=bits), least=1)
+    made["precision_bits"] = wholes(lambda bits: TrainingOptions(precision_bits=bits), least=1)
     made["memory_check"] = flags()
     return made
 

@@ -76,7 +76,7 @@ def alone(
         npu=npu,
         efficiency=efficiency,
         precision_bits=precision_bits,
-        fits=False,
+        memory_check=False,
     )
     sums = [gradient_bytes(stage, spread, precision_bits) for stage in run.stages]
     return Alone(run.total_ps, max(sums))

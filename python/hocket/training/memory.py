@@ -167,4 +167,4 @@ def check_memory(
     found = [] if ways is None else ways(limit)
     if not found:
         why += ", too little even with recompute and zero=3: use more tp or pp, or fewer samples"
-    raise InfeasibleError("memory", why, instead=[*found, {"fits": False}])
+    raise InfeasibleError("memory", why, instead=[*found, {"memory_check": False}])

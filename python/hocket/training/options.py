@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         update: bool
         order: str
         chunks: int | None
-        fits: bool
+        memory_check: bool
         cache: bool
 
 
@@ -67,7 +67,7 @@ class TrainingOptions:
         Which of an NPU's collectives a dimension serves first: ``fifo``, ``lifo``.
     chunks
         Of each collective; 64 by default on dimensions, else the algorithm's own.
-    fits
+    memory_check
         Whether to refuse what does not fit the NPU's memory.
     cache
         Whether ``auto`` remembers what it chooses for each collective, and takes what it chose before.
@@ -93,7 +93,7 @@ class TrainingOptions:
     update: bool = True
     order: str = "fifo"
     chunks: int | None = None
-    fits: bool = True
+    memory_check: bool = True
     cache: bool = True
 
     def __post_init__(self) -> None:

@@ -106,7 +106,7 @@ def train(
     pieces = dealt(cut(blocks, spread.pp * spread.interleave, times), spread.pp)
     stages = [[block for piece in own for block in piece] for own in pieces]
     memory = memory_of(stages, spread, options)
-    if options.fits:
+    if options.memory_check:
         check_memory(memory, computes, lambda limit: lighter(stages, spread, options, limit))
     network = network_of(topology, algorithm, options.chunks, progress, cache=options.cache)
     _check_passes(stages, spread, options)

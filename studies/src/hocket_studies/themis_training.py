@@ -222,5 +222,5 @@ def trained(workload: str, on: _core.Topology, algorithm: str, peaks: float) -> 
         recompute=setup.recompute,
         overlap_tensor=False,
         update=False,
-        fits=False,
+        memory_check=False,
     )
