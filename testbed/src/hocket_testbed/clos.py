@@ -23,6 +23,7 @@ from operator import itemgetter
 
 from hocket._checks import instance_of, list_of, whole
 from hocket._core import steering as core_steering
+from hocket._results import TableResult, figure, picoseconds
 from hocket.cluster.hosts import MAX_SEED
 from hocket.errors import SpecError
 from hocket.steering.hashes import SwitchHash
@@ -247,6 +248,43 @@ class ClosSpec:
     def tor_address(self, spine: int, tor: int, link: int) -> str:
         """Address of a ToR on a cable."""
         return f"10.0.{spine}.{2 * (tor * self.links + link) + 1}"
+
+
+class OnClos(TableResult):
+    """Runs on a Clos, one row each."""
+
+    _table = "runs"
+
+    spec: ClosSpec
+
+    @property
+    @figure()
+    def spines(self) -> int:
+        """Spines of the Clos."""
+        return self.spec.spines
+
+    @property
+    @figure()
+    def tors(self) -> int:
+        """ToRs of the Clos."""
+        return self.spec.tors
+
+    @property
+    @figure()
+    def hosts(self) -> int:
+        """Hosts below all ToRs."""
+        return self.spec.host_count
+
+    @property
+    @figure("rate_bytes_per_s")
+    def rate(self) -> int | None:
+        """Bandwidth of each link; None if links have their own."""
+        return self.spec.rate_bytes
+
+
+def each_in_picoseconds(times: tuple[float, ...]) -> list[int]:
+    """Return times as results say them."""
+    return [picoseconds(each) for each in times]
 
 
 @contextmanager

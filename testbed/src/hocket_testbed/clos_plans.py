@@ -11,31 +11,28 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hocket._checks import check_function, list_of, whole
 from hocket._programs import path_of_library
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, figure, picoseconds, said
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan as make_plan
 from hocket.runtime.processes import Place, run_processes
 from hocket.runtime.store import serve as serve_store
 from hocket.simulation.run import simulate
-from hocket_testbed.clos import ClosSpec
+from hocket_testbed.clos import ClosSpec, OnClos, each_in_picoseconds
 from hocket_testbed.counters import sent_up
 from hocket_testbed.namespaces import inside
 from hocket_testbed.prediction import cluster_of
 from hocket_testbed.service import Service, serve
 from hocket_testbed.ways import check_same_network
-
-if TYPE_CHECKING:
-    from hocket_testbed.data import ClosPlanData, ClosPlansData
 
 __all__ = ["ClosPlan", "ClosPlans", "run_clos_plans"]
 
@@ -49,7 +46,7 @@ _MAX_CALLS = 1000
 
 
 @dataclass(frozen=True)
-class ClosPlan:
+class ClosPlan(Result):
     """A plan, run several times by one kind of paths.
 
     Attributes
@@ -72,23 +69,42 @@ class ClosPlan:
         Load average of the machine when it began.
     """
 
-    plan: Plan
+    plan: Plan = field(metadata=HIDDEN)
     paths: str
-    times: tuple[float, ...]
-    predicted: float
+    times: tuple[float, ...] = field(metadata=said("times_ps", of=each_in_picoseconds, column=True))
+    predicted: float = field(metadata=said("predicted_ps", of=picoseconds))
     steered: int
     connections: int
-    fullest: float
-    load: float
+    fullest: float = field(metadata=said("fullest_link_to_mean"))
+    load: float = field(metadata=said("load_average"))
 
     @property
+    @figure()
+    def algorithm(self) -> str:
+        """What made the plan."""
+        return self.plan.algorithm
+
+    @property
+    @figure()
+    def collective(self) -> str:
+        """What it does."""
+        return self.plan.collective.name
+
+    @property
+    @figure()
+    def size_bytes(self) -> int:
+        """Size of its data."""
+        return self.plan.collective.size
+
+    @property
+    @figure("measured_ps", of=picoseconds)
     def time(self) -> float:
         """The median [s]."""
         return median(self.times)
 
 
 @dataclass(frozen=True)
-class ClosPlans(TableResult):
+class ClosPlans(OnClos):
     """Plans on a Clos; made by :func:`run_clos_plans`.
 
     Attributes
@@ -99,7 +115,7 @@ class ClosPlans(TableResult):
         For each plan, in the order in which they were given: by ECMP, then by the controller.
     """
 
-    spec: ClosSpec
+    spec: ClosSpec = field(metadata=HIDDEN)
     runs: tuple[ClosPlan, ...]
 
     @property
@@ -110,39 +126,9 @@ class ClosPlans(TableResult):
         )
         return [one.time / other.time for one, other in zip(hashed, steered, strict=True)]
 
-    def to_dict(self) -> ClosPlansData:
-        """Return the result as JSON values."""
-        return {
-            "spines": self.spec.spines,
-            "tors": self.spec.tors,
-            "hosts": self.spec.host_count,
-            "rate_bytes_per_s": self.spec.rate_bytes or 0,
-            "runs": [_row(run) for run in self.runs],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        rows = self.to_dict()["runs"]
-        return [{**row, "times_ps": " ".join(map(str, row["times_ps"]))} for row in rows]
-
     def __repr__(self) -> str:
         """How many plans, and where."""
         return f"<ClosPlans: {len(self.runs) // 2} plans on {self.spec.host_count} hosts>"
-
-
-def _row(run: ClosPlan) -> ClosPlanData:
-    return {
-        "algorithm": run.plan.algorithm,
-        "collective": run.plan.collective.name,
-        "size_bytes": run.plan.collective.size,
-        "paths": run.paths,
-        "times_ps": [round(1e12 * each) for each in run.times],
-        "measured_ps": round(1e12 * run.time),
-        "predicted_ps": round(1e12 * run.predicted),
-        "steered": run.steered,
-        "connections": run.connections,
-        "fullest_link_to_mean": run.fullest,
-        "load_average": run.load,
-    }
 
 
 def run_clos_plans(

@@ -6,12 +6,12 @@ import socket
 import struct
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hocket._checks import check_function, list_of, one_of, whole
-from hocket._results import TableResult
+from hocket._results import Result, TableResult, figure, picoseconds, said
 from hocket.cluster.draw import Draw
 from hocket.cluster.hosts import MAX_SEED
 from hocket.errors import InfeasibleError
@@ -24,10 +24,7 @@ from hocket_testbed.namespaces import inside
 from hocket_testbed.ports import METHODS, PORTS, Wanted
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from hocket.collectives.collective import Progress
-    from hocket_testbed.data import SteeringData
 
 __all__ = ["Steered", "SteeredRow", "steer_flows"]
 
@@ -37,7 +34,8 @@ _RESET = struct.pack("ii", 1, 0)
 """For SO_LINGER: a connection ends at once and leaves its ports free."""
 
 
-class SteeredRow(NamedTuple):
+@dataclass(frozen=True)
+class SteeredRow(Result):
     """Flows of one kind."""
 
     method: str
@@ -50,7 +48,7 @@ class SteeredRow(NamedTuple):
     """How many there were."""
     right: int
     """How many went the wanted way and no other, as the kernel counted."""
-    port_seconds: float
+    port_seconds: float = field(metadata=said("port_elapsed_ps", of=picoseconds))
     """Mean time to find a port or a label [s]."""
 
 
@@ -58,38 +56,21 @@ class SteeredRow(NamedTuple):
 class Steered(TableResult):
     """What became of flows that were steered; made by :func:`steer_flows`."""
 
+    _table = "rows"
+
     rows: tuple[SteeredRow, ...]
 
     @property
+    @figure()
     def flows(self) -> int:
         """Flows of all kinds."""
         return sum(row.flows for row in self.rows)
 
     @property
+    @figure()
     def right(self) -> int:
         """How many of them went the wanted way."""
         return sum(row.right for row in self.rows)
-
-    def to_dict(self) -> SteeringData:
-        """Return the result as JSON values."""
-        return {
-            "flows": self.flows,
-            "right": self.right,
-            "rows": [
-                {
-                    "method": row.method,
-                    "protocol": row.protocol,
-                    "stages": row.stages,
-                    "flows": row.flows,
-                    "right": row.right,
-                    "port_elapsed_ps": round(row.port_seconds * 1e12),
-                }
-                for row in self.rows
-            ],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [{**row} for row in self.to_dict()["rows"]]
 
     def __repr__(self) -> str:
         """How many flows went right."""

@@ -7,19 +7,19 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import mean, median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hocket._checks import check_function, list_of, one_of, whole
-from hocket._results import TableResult
+from hocket._results import HIDDEN, Result, figure, picoseconds, said
 from hocket.cluster.draw import Draw
 from hocket.cluster.hosts import MAX_SEED
 from hocket.errors import SpecError
 from hocket.routing.assignment import assign
 from hocket.steering.hashes import Header
 from hocket.units import parse_size
-from hocket_testbed.clos import ClosSpec
+from hocket_testbed.clos import ClosSpec, OnClos, each_in_picoseconds
 from hocket_testbed.counters import sent_up
 from hocket_testbed.ports import METHODS, PORTS, Wanted, port_for
 from hocket_testbed.prediction import cluster_of, ideal_time, predict
@@ -27,10 +27,7 @@ from hocket_testbed.rings import Ring, all_reduce
 from hocket_testbed.service import Announced, Service, serve
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from hocket.collectives.collective import Progress
-    from hocket_testbed.data import StudyData, StudyRunData
 
 __all__ = ["Study", "StudyRun", "run_study"]
 
@@ -47,22 +44,27 @@ _LEAST, _MOST, _ACKS = 0.99, 1.06, 0.06
 flows of the other direction acknowledge."""
 
 
-class StudyRun(NamedTuple):
+@dataclass(frozen=True)
+class StudyRun(Result):
     """The jobs once, all together."""
 
     paths: str
     """``"assigned"`` or ``"ecmp"``."""
     how: str
     """How ports were found for assigned paths, or the seed that hashed ones were drawn by."""
-    measured: tuple[float, ...]
+    measured: tuple[float, ...] = field(
+        metadata=said("measured_ps", of=each_in_picoseconds, column=True)
+    )
     """What each job took [s]."""
-    predicted: tuple[float, ...]
+    predicted: tuple[float, ...] = field(
+        metadata=said("predicted_ps", of=each_in_picoseconds, column=True)
+    )
     """What it takes by the flow simulation [s]."""
-    fullest: int
+    fullest: int = field(metadata=said("max_link_load"))
     """The largest number of flows on a link up, by their headers."""
-    load: float
+    load: float = field(metadata=said("load_average"))
     """Load average of the machine when it began: above the number of cores, others kept it busy."""
-    counted: bool
+    counted: bool = field(metadata=said("counters_agree"))
     """Whether the kernel counted on each link up the bytes of these flows and no others."""
 
     @property
@@ -71,20 +73,21 @@ class StudyRun(NamedTuple):
         return max(self.measured)
 
     @property
+    @figure()
     def deviation(self) -> float:
         """By which share that is later than the simulation says."""
         return self.time / max(self.predicted) - 1
 
 
 @dataclass(frozen=True)
-class Study(TableResult):
+class Study(OnClos):
     """What came of it; made by :func:`run_study`."""
 
-    spec: ClosSpec
+    spec: ClosSpec = field(metadata=HIDDEN)
     jobs: int
-    size: int
+    size: int = field(metadata=said("size_bytes"))
     runs: tuple[StudyRun, ...]
-    ideal: float
+    ideal: float = field(metadata=said("ideal_ps", of=picoseconds))
     """What a job takes if no flow shares a link [s]."""
 
     @property
@@ -98,6 +101,7 @@ class Study(TableResult):
         return [run for run in self.runs if run.paths == "ecmp"]
 
     @property
+    @figure()
     def gain(self) -> float | None:
         """Mean time by hashed ports over that by assigned ones; None without either."""
         if not self.assigned or not self.hashed:
@@ -105,6 +109,7 @@ class Study(TableResult):
         return mean(run.time for run in self.hashed) / mean(run.time for run in self.assigned)
 
     @property
+    @figure()
     def predicted_gain(self) -> float | None:
         """The same by the simulation."""
         if not self.assigned or not self.hashed:
@@ -117,45 +122,10 @@ class Study(TableResult):
         """Median over seeds of how far measured times are from the simulation's; None without seeds."""
         return median(abs(run.deviation) for run in self.hashed) if self.hashed else None
 
-    def to_dict(self) -> StudyData:
-        """Return the result as JSON values."""
-        return {
-            "spines": self.spec.spines,
-            "tors": self.spec.tors,
-            "hosts": self.spec.host_count,
-            "rate_bytes_per_s": self.spec.rate_bytes,
-            "jobs": self.jobs,
-            "size_bytes": self.size,
-            "ideal_ps": _ps(self.ideal),
-            "gain": self.gain,
-            "predicted_gain": self.predicted_gain,
-            "runs": [_run_data(run) for run in self.runs],
-        }
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [{**row} for row in self.to_dict()["runs"]]
-
     def __repr__(self) -> str:
         """How many runs, and the gain."""
         gain = "" if self.gain is None else f", gain {self.gain:.2f}"
         return f"<Study: {len(self.runs)} runs of {self.jobs} jobs{gain}>"
-
-
-def _ps(seconds: float) -> int:
-    return round(seconds * 1e12)
-
-
-def _run_data(run: StudyRun) -> StudyRunData:
-    return {
-        "paths": run.paths,
-        "how": run.how,
-        "measured_ps": [_ps(each) for each in run.measured],
-        "predicted_ps": [_ps(each) for each in run.predicted],
-        "deviation": run.deviation,
-        "max_link_load": run.fullest,
-        "load_average": run.load,
-        "counters_agree": run.counted,
-    }
 
 
 def run_study(
