@@ -36,7 +36,8 @@ MODEL = """layers:
   - {name: fc, channels: 64, filters: 10}
 """
 
-_WORDS = """compare compare-training plan schedule verify simulate view route train algorithms advise dims
+_WORDS = """compare plan check simulate show route train algorithms advise run predict import export
+    --front --table --tune --live --training --nccl --failures --dimension-only --ten --help-all
     reproduce themis tacos mesh routing topology list show draw trace run workload
     --help -h --version --json --quiet --topology -t --size -s --algorithm -a --chunks -c --npus --root
     --failed --bandwidth --latency --output -o --order --switching --latency-model --fidelity --seed
