@@ -45,7 +45,7 @@ def test_where_the_data_does_not_divide_something_else_ran() -> None:
 
 
 def made(noise: float) -> tuple[list[Measurement], dict[str, float]]:
-    """Give times of schedules that follow from constants other than the priors, up to some noise."""
+    """Return times of schedules that follow from constants other than the priors, up to some noise."""
     draw = np.random.default_rng(11)
     truth = {name: value * float(np.exp(draw.normal(0, 0.2))) for name, value in VALUES.items()}
     names = [("all-gather", "msccl_ring_1x1"), ("all-gather", "msccl_ring_2x2")]

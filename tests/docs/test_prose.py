@@ -1,4 +1,4 @@
-"""Pages keep the style sheet of CONTRIBUTING.md, as far as a program can tell.
+"""Pages and help texts keep the style sheet of CONTRIBUTING.md, as far as a program can tell.
 
 ``python tests/docs/test_prose.py [PAGE...]`` lists what a page, or each page, still has to mend.
 """
@@ -27,6 +27,11 @@ BANNED = re.compile(
 )
 UNDONE = {"docs/architecture.md"}
 """Pages that have yet to be rewritten. This set only shrinks."""
+
+
+FIRST = re.compile(r"(Give|Say|Of|What|Whose|Whether|Where|As|By|None)\b")
+FORMS = re.compile(r"by default|may be repeated|; default|\b(\w+ \w+) \1\b", re.IGNORECASE)
+"""Help texts say "Default: X." and "Can be repeated.", last and once."""
 
 
 END = re.compile(
@@ -88,6 +93,19 @@ def test_few_sentences_are_long() -> None:
 
 def test_readme_fits_on_200_lines() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
+
+
+def test_help_texts() -> None:
+    page = (ROOT / "docs/command-line.md").read_text("utf-8").partition("<!-- commands: ")[2]
+    rows = re.findall(r"^\| `(.+?)` \| (.+?)(?: \[[^\]]+\])? \|$", page, re.MULTILINE)
+    assert len(rows) > 100
+    found = []
+    for option, text in rows:
+        if FIRST.match(text) or FORMS.search(text) or BANNED.search(text):
+            found.append(f"{option}: {text}")
+        elif len(text.split()) > LONG:
+            found.append(f"{option}: {len(text.split())} words: {text}")
+    assert not found
 
 
 def test_a_word_has_one_row_in_the_glossary() -> None:

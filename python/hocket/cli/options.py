@@ -69,20 +69,20 @@ Bandwidth = Annotated[
     list[str] | None,
     Option(
         "--bandwidth",
-        help='Bandwidth of a builder\'s links, such as "25 GB/s"; given once, or once for each dimension.',
+        help='Bandwidth of a builder\'s links, such as "25 GB/s": one value, or one per dimension.',
     ),
 ]
 LatencyText = Annotated[
     list[str] | None,
     Option(
         "--latency",
-        help='Latency of a builder\'s links, such as "700 ns"; given once, or once for each dimension.',
+        help='Latency of a builder\'s links, such as "700 ns": one value, or one per dimension.',
     ),
 ]
 Failed = Annotated[
     list[str] | None,
     Option(
-        "--failed", help="A failed NPU or switch, or a failed link written as A,B; may be repeated."
+        "--failed", help="A failed NPU or switch, or a failed link written as A,B. Can be repeated."
     ),
 ]
 Groups = Annotated[
@@ -106,7 +106,7 @@ Sizes = Annotated[
         "--size",
         "-s",
         metavar="SIZE,...",
-        help='Size in bytes, as nccl-tests defines it, such as "256 MB" or 8KB,1MB; may be repeated.',
+        help='Size in bytes, as nccl-tests defines it, such as "256 MB" or 8KB,1MB. Can be repeated.',
     ),
 ]
 Sweep = Annotated[
@@ -114,13 +114,14 @@ Sweep = Annotated[
     Option(
         "--sizes",
         metavar="BEGIN:END:STEP",
-        help="Sizes from BEGIN to END, in steps as in nccl-tests: 8K:1G:x4 or 1M:8M:+1M.",
+        help="Sizes from BEGIN to END, in steps as in nccl-tests, such as 8K:1G:x4 or 1M:8M:+1M.",
     ),
 ]
 Csv = Annotated[
     bool,
     Option(
-        "--csv", help="Print CSV instead of a table, in SI units and with the names of the JSON."
+        "--csv",
+        help="Print CSV instead of a table, in SI units and with the names of the JSON output.",
     ),
 ]
 Algorithms = Annotated[
@@ -130,14 +131,12 @@ Algorithms = Annotated[
         "-a",
         metavar="NAME",
         complete=complete.algorithms,
-        help="Compare only this algorithm (see `hocket algorithms`); may be repeated.",
+        help="Compare only this algorithm (see `hocket algorithms`). Can be repeated.",
     ),
 ]
 Chunks = Annotated[
     int | None,
-    Option(
-        "--chunks", "-c", help="Number of parts that the data is cut into; the parts are pipelined."
-    ),
+    Option("--chunks", "-c", help="Number of equal slices of the data, which are pipelined."),
 ]
 TimeLimit = Annotated[
     str | None,
@@ -154,27 +153,27 @@ Unwind = Annotated[
     Option(
         "--unwind",
         rare=True,
-        help="How a synthesizer replaces switches by edges: 1, 2, ... (degree), ring or max; "
-        "one value, or one for each dimension, separated by commas; default: the best of several.",
+        help="Edges that replace switches in synthesis: 1, 2, ... (degree), ring or max; one value, "
+        "or comma-separated values per dimension. Default: the best of several.",
     ),
 ]
 Npus = Annotated[
     str | None,
     Option(
         "--npus",
-        help="Participants in rank order, by name or number, such as 0-3,7; default: all NPUs.",
+        help="Participants in rank order, by name or number, such as 0-3,7. Default: all NPUs.",
     ),
 ]
 Root = Annotated[
     str | None,
-    Option("--root", help="Root of a rooted collective; default: the first participant."),
+    Option("--root", help="Root of a rooted collective. Default: the first participant."),
 ]
 Order = Annotated[
     str | None,
     Option(
         "--order",
         rare=True,
-        help="Order in which links serve messages: ready or plan; default: the plan's link order.",
+        help="Order in which links serve messages: ready or plan. Default: the plan's link order.",
     ),
 ]
 SwitchingText = Annotated[
@@ -182,14 +181,15 @@ SwitchingText = Annotated[
     Option(
         "--switching",
         rare=True,
-        help="How devices pass messages on: store-and-forward or cut-through; default: the topology's.",
+        help="Switching of devices: store-and-forward or cut-through. Default: the topology's.",
     ),
 ]
 LatencyModel = Annotated[
     str | None,
     Option(
         "--latency-model",
-        help="Whether a link is free (overlapped, the default) or held (occupying) during its latency.",
+        help="State of a link during its latency: free (overlapped) or busy (occupying). "
+        "Default: overlapped.",
     ),
 ]
 LinkFidelity = Annotated[
@@ -197,8 +197,8 @@ LinkFidelity = Annotated[
     Option(
         "--fidelity",
         complete=complete.fidelities,
-        help="How exactly plans are simulated. link: whole messages; flow: fluids that share links fairly; "
-        "packet: flits in routers with buffers.",
+        help="Fidelity of the simulation. link: whole messages; flow: fluids that share "
+        "links fairly; packet: flits in routers with buffers.",
     ),
 ]
 FlowRate = Annotated[
@@ -212,8 +212,8 @@ Routing = Annotated[
     Option(
         "--routing",
         complete=complete.routings,
-        help="How transfers are spread over equal paths: balanced, ecmp, ecmp:SEED, spray "
-        "(at flow and packet fidelity) or single.",
+        help="Choice among equal paths: balanced, ecmp, ecmp:SEED, spray (at flow and packet "
+        "fidelity) or single.",
     ),
 ]
 OwnRouting = Annotated[
@@ -221,7 +221,7 @@ OwnRouting = Annotated[
     Option(
         "--routing",
         complete=complete.routings,
-        help="Spread transfers over equal paths in another way (see `hocket plan --routing`).",
+        help="Another choice among equal paths (see `hocket plan --routing`).",
     ),
 ]
 Cache = Annotated[
@@ -229,7 +229,7 @@ Cache = Annotated[
     Option(
         "--cache/--no-cache",
         rare=True,
-        help="For auto: take what it chose before for the same, and remember what it chooses.",
+        help="For auto: reuse its earlier choice for the same question, and remember the new one.",
     ),
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
@@ -241,7 +241,7 @@ Perfetto = Annotated[
 ]
 Page = Annotated[
     str | None,
-    Option("--page", help="Write a page that shows it in any browser to this .html file."),
+    Option("--page", help="Write a page for any browser to this .html file."),
 ]
 Plot = Annotated[
     str | None, Option("--plot", help="Also draw a picture to this .png, .svg or .pdf file.")

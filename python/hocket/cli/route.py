@@ -157,7 +157,7 @@ class Paths:
         int,
         Option(
             "--max-moves",
-            help="For controller: number of flows that may move so that one more finds room.",
+            help="For controller: number of flows that may move to make a path for one more.",
         ),
     ] = 8
     outage: Annotated[

@@ -52,16 +52,19 @@ class AsMeasured:
         Option(
             "--profile",
             metavar="PROFILE",
-            help="Also say what it takes on a real machine, by this profile or topology file.",
+            help="Also predict the time on a real machine, by this profile or topology file.",
         ),
     ] = None
     protocol: Annotated[
         str | None,
-        Option("--protocol", help="ll, ll128 or simple; by default the quickest of them."),
+        Option("--protocol", help="Protocol: ll, ll128 or simple. Default: the fastest of them."),
     ] = None
     launch: Annotated[
         str | None,
-        Option("--launch", help="Kind of program that launches it, of those in the profile."),
+        Option(
+            "--launch",
+            help="How the program launches the collective: a launch kind of the profile.",
+        ),
     ] = None
 
     def of(self, plan: Plan) -> PlanPrediction | None:

@@ -62,7 +62,7 @@ def show(
         str | None,
         Option(
             "--costs",
-            help="A .yml file that says what links and switches cost, for a network that does not.",
+            help="A .yml file with prices of links and switches, for a network without prices.",
         ),
     ] = None,
     links: Annotated[bool, Option("--links", "--verbose", "-v", help="List every link.")] = False,
@@ -269,15 +269,15 @@ def draw(
         bool | None,
         Option(
             "--schematic/--full",
-            help="Draw groups with their numbers, or every device; default: groups above "
-            "64 devices.",
+            help="Draw groups with their numbers, or every device. Default: groups above 64 "
+            "devices.",
         ),
     ] = None,
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
     failed: options.Failed = None,
 ) -> None:
-    """Draw a network: every device of a small one, the groups that a large one is made of.
+    """Draw a network: all devices of a small one, the groups of a large one.
 
     For example: hocket topology draw dgx1_v100 -o dgx1.svg
     """

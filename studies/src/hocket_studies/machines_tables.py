@@ -110,7 +110,7 @@ def _cell(spread: Spread) -> str:
 
 
 def as_json(result: MachinesResult) -> dict[str, Any]:
-    """Give checks and predicted times as a JSON value."""
+    """Return checks and predicted times as a JSON value."""
     return {
         "source": "Published sweeps; hocket_studies/machines_measured/README.md says whose",
         "checks": [_check_value(check) for check in result.checks],

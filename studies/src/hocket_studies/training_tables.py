@@ -97,7 +97,7 @@ def _show(result: TrainingResult, console: Printer) -> None:
 
 
 def _orders(result: TrainingResult) -> list[str]:
-    """Say how right the order of different splits on one machine is."""
+    """Describe how right the order of different splits on one machine is."""
     return [
         f"order of {check.what}'s {check.spread.rows} splits by TFLOP/s: Kendall's tau {check.tau:.2f}"
         for check in result.checks
