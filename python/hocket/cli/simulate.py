@@ -43,7 +43,7 @@ class AnyFidelity(Simulation):
 
 @dataclass(frozen=True)
 class AsMeasured:
-    """What the plan takes on a real machine."""
+    """The time of the plan on a real machine."""
 
     panel: ClassVar[str] = "Real machine"
 
@@ -179,14 +179,14 @@ def _print(run: Run, found: PlanPrediction | None) -> None:
 
 
 def _links(run: Run) -> str:
-    """Say how links serve."""
+    """Describe how links serve."""
     if run.order is None:
         return f"{run.switching}, shared max-min fairly"
     return f"{run.switching}, serve in {run.order} order"
 
 
 def _packets(run: Run) -> str:
-    """Say what packets and buffers are, and what an NPU takes to sum."""
+    """Describe what packets and buffers are, and what an NPU takes to sum."""
     packets = run.options
     assert isinstance(packets, PacketOptions)
     header = f" after {packets.header_flits} of a header" if packets.header_flits else ""

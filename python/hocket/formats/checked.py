@@ -26,7 +26,7 @@ _HEAD = 1 << 16
 
 @dataclass(frozen=True)
 class CheckedProgram(Result):
-    """What a program is."""
+    """The description of a program."""
 
     name: str
     collective: str

@@ -18,7 +18,7 @@ from hocket.plans.plan import Plan
 
 @dataclass(frozen=True)
 class ExportedProgram(Result):
-    """What a written program is."""
+    """The description of a written program."""
 
     chunks: int
     channels: int

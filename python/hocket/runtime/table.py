@@ -39,7 +39,7 @@ ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRow(Result):
-    """What runs for one kind, number of ranks and range of sizes.
+    """The choice for one kind, number of ranks and range of sizes.
 
     Attributes
     ----------
@@ -81,14 +81,14 @@ class PlanRow(Result):
 
 @dataclass(frozen=True)
 class Choice:
-    """What a call runs: a program, or an exchange through the window where it is none."""
+    """The choice for a call: a program, or an exchange through the window if there is none."""
 
     program: Program | None
     transport: str
 
 
 class PlanTable:
-    """What is run for each kind, number of ranks and size; other calls choose for themselves.
+    """The choice for each kind, number of ranks and size; other calls choose for themselves.
 
     Parameters
     ----------

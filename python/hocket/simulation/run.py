@@ -79,7 +79,7 @@ def _equal(found: tuple[int, int]) -> EqualLinks:
 
 
 class Run(Outcome):
-    """What a simulation returns.
+    """The result of a simulation.
 
     Times are seconds (``float``) unless the name ends in ``_ps`` (whole picoseconds); rates are
     bytes per second.
@@ -178,7 +178,7 @@ class Run(Outcome):
     @property
     @figure(column=False)
     def latency_model(self) -> str:
-        """What the latency of a link does to what follows: overlapped or occupying."""
+        """The effect of a link's latency on the next message: overlapped or occupying."""
         return self.options.latency if isinstance(self.options, LinkOptions) else "overlapped"
 
     @property

@@ -1,4 +1,4 @@
-"""What a sweep came to: the quickest of each group, how many failed and why, and time against cost."""
+"""The result of a sweep: the fastest of each group, the failed ones and why, and time against cost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Cell: TypeAlias = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class SweepError(Result):
-    """What went wrong."""
+    """The fault."""
 
     error: str
     points: int
@@ -55,7 +55,7 @@ def _cells(rows: tuple[dict[str, Any], ...]) -> list[dict[str, Cell]]:
 
 @dataclass(frozen=True, repr=False)
 class SweepReport(TableResult):
-    """What a sweep came to.
+    """The result of a sweep.
 
     Attributes
     ----------

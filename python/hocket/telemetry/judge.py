@@ -78,7 +78,7 @@ class MeasuredRange(Result):
 
 @dataclass(frozen=True, repr=False)
 class Measured(TableResult):
-    """What was measured, beside what was to be expected.
+    """The measured times next to the expected ones.
 
     Attributes
     ----------

@@ -64,7 +64,7 @@ class Combination(Result):
 
 @dataclass(frozen=True)
 class TrainingRow(Combination):
-    """What a combination came to.
+    """The outcome of a combination.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class TrainingRow(Combination):
     @property
     @figure()
     def exposed_share(self) -> float:
-        """What part of an iteration that is, 0 to 1."""
+        """The share of an iteration, 0 to 1."""
         return self.exposed_ps / max(self.time_ps, 1.0)
 
     def _as_row(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a simulated training came to."""
+"""The outcome of a simulated training."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["Breakdown", "Chosen", "LayerTime", "TrainingRun"]
 
 @dataclass(frozen=True)
 class Breakdown(Result):
-    """Where time went, of one pipeline stage or as a mean over all; in ps.
+    """The use of time, of one pipeline stage or as a mean over all; in ps.
 
     All of it together is the time from the first start to the last end.
 
@@ -429,7 +429,7 @@ class TrainingRun(TableResult):
 
     @cached_property
     def breakdown(self) -> Breakdown:
-        """Where the time of all iterations went: a mean over stages."""
+        """The use of the time of all iterations: a mean over stages."""
         each = self.stage_breakdowns
 
         def mean(times: list[float]) -> float:
@@ -445,7 +445,7 @@ class TrainingRun(TableResult):
 
     @cached_property
     def stage_breakdowns(self) -> list[Breakdown]:
-        """Where the time of all iterations went in each pipeline stage."""
+        """The use of the time of all iterations in each pipeline stage."""
         import numpy as np
 
         rows = self._arrays
@@ -510,7 +510,7 @@ class TrainingRun(TableResult):
 
     @cached_property
     def communication_ps(self) -> float:
-        """What all calls of a stage take one after the other, alone; a mean over stages."""
+        """The total time of a stage's calls, each alone; a mean over stages."""
         shapes = [self.shapes[shape].lone_ps for shape in self.columns.shape]
         return sum(shapes) / len(self.stages)
 
