@@ -196,8 +196,9 @@ def test_sizes_come_back_as_they_are_asked_for(hocket: Any) -> None:
     predicted = hocket("predict", "all-reduce", *ring, "--json").json()
     assert [each["size_bytes"] for each in predicted["times"]] == asked
     advised = hocket(
+        "topology",
         "advise",
-        "failures",
+        "--failures",
         "all-reduce",
         *ring[2:],
         "-t",

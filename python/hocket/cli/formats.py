@@ -212,10 +212,10 @@ def check(
 
 def _is_plan(path: Path) -> bool:
     """Whether a file is meant as a plan: by its name, or by how Parquet begins."""
-    if path.suffix == ".parquet" or not path.is_file():
-        return path.suffix == ".parquet"
+    if not path.is_file():
+        return path.suffix == ".parquet" or path.is_dir()
     with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
+        return path.suffix == ".parquet" or file.read(4) == b"PAR1"
 
 
 def _prove(file: str, *, json: bool) -> None:
