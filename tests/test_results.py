@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 import hocket as hk
+from hocket._results import HIDDEN, Result, TableResult, figure, picoseconds, said
+from hocket._schema import typed
 
 
 def product() -> hk.Topology:
@@ -115,3 +119,55 @@ def test_figures_of_a_run_are_those_of_its_properties() -> None:
     assert value["dimensions"][1]["utilization"] == run.dimensions[1].utilization
     assert value["transfers"] == len(run.plan)
     assert value["npus"] == list(range(8))
+
+
+@dataclass(frozen=True)
+class Place(Result):
+    """A place."""
+
+    name: str
+    height: float = field(metadata=said("height_m"))
+
+
+@dataclass(frozen=True)
+class Trip(Result):
+    """A trip, told as results are."""
+
+    seconds: float | None = field(metadata=said("time_ps", of=picoseconds))
+    top: Place | None = field(metadata=said(parts=Place))
+    start: Place = field(metadata=said(inline=Place, but=("height",)))
+    notes: list[str]
+    secret: str = field(default="", metadata=HIDDEN)
+
+    @figure("note_count")
+    def __len__(self) -> int:
+        """How many notes there are."""
+        return len(self.notes)
+
+
+@dataclass(frozen=True)
+class Trips(TableResult):
+    """Several."""
+
+    _table = "trips"
+
+    trips: tuple[Trip, ...]
+
+
+def test_all_that_a_result_is_made_into_follows_from_its_fields() -> None:
+    far = Trip(1.5, Place("peak", 8.0), Place("home", 1.0), ["a", "b"])
+    assert far.to_dict() == {
+        "time_ps": 1_500_000_000_000,
+        "top": {"name": "peak", "height_m": 8.0},
+        "name": "home",
+        "notes": ["a", "b"],
+        "note_count": 2,
+    }
+    near = Trip(None, None, Place("home", 1.0), [])
+    rows = Trips((far, near)).to_frame().to_pylist()
+    assert [each["top_height_m"] for each in rows] == [8.0, None]
+    assert list(rows[0]) == ["time_ps", "top_name", "top_height_m", "name", "note_count"]
+    schema = TypeAdapter(typed(Trips)).json_schema()["$defs"]["Trip"]
+    assert set(schema["properties"]) == set(far.to_dict())
+    assert schema["properties"]["note_count"]["description"] == "How many notes there are."
+    assert schema["properties"]["time_ps"]["anyOf"] == [{"type": "integer"}, {"type": "null"}]
