@@ -32,17 +32,20 @@ class Column:
     title
         What stands above the column; its unit is that of the field.
     leaves
-        When it leaves where a terminal is too narrow: the highest first, 0 never.
+        When it leaves where a terminal is too narrow: the highest first, 0 never; by default the last.
     after
         The field behind which it stands, where that is not the one declared before it.
     decimals
         Of a share, in per cent.
+    is_given
+        Whether it is a size as users give sizes, each with a unit of its own.
     """
 
     title: str
-    leaves: int = 0
+    leaves: int | None = None
     after: str = ""
     decimals: int = 1
+    is_given: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Annotated
 from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.groups import Nodes
-from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import Table
 from hocket.errors import listed
 from hocket.nccl.gpus import check_gpu
@@ -54,21 +53,7 @@ def predict(
     on = "" if found.nodes == 1 else f" on {found.nodes} nodes"
     what = f"{found.kind} of {format_size(found.size)} among {found.npus} GPUs{on}"
     table = Table(title=f"{what}, as {found.library} {found.version} weighs it ({found.gpu})")
-    table.add_column("algorithm")
-    table.add_column("protocol")
-    table.add_column("channels", justify="right")
-    table.add_column("latency", justify="right", units=TIMES)
-    table.add_column("bandwidth", justify="right", units=RATES)
-    table.add_column("predicted", justify="right", units=TIMES)
-    for each in found.choices:
-        table.add_row(
-            each.algorithm,
-            each.protocol,
-            str(each.channels),
-            each.latency * 1e6,
-            each.bandwidth * 1e9,
-            each.seconds * 1e12,
-        )
+    table.add_rows(found.choices)
     console.print(table)
     console.print(f"{found.library} picks {found.algorithm} with {found.protocol}")
     below: dict[str, list[str]] = {}

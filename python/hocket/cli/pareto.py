@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.compare import FIDELITY_NOTES, print_refused
 from hocket.cli.form import Form, csv_text
 from hocket.cli.groups import Nodes, Search, Simulation, Tasks
-from hocket.cli.numbers import RATES, TIMES, UNIT, common, percent, share_of
-from hocket.cli.table import NEVER, Table
+from hocket.cli.numbers import RATES, UNIT, common, share_of
+from hocket.cli.table import Table
 from hocket.collectives.custom import is_file
 from hocket.comparison.front import ParetoOptions
 from hocket.comparison.pareto import SIZES, Pareto
@@ -160,19 +160,5 @@ def _table(found: Pareto) -> Table:
         [rate for each in found for rate in (each.last.algbw, each.last.busbw)], RATES, UNIT
     )
     table = Table(by_row=True)
-    table.add_column("from", justify="right")
-    table.add_column("to", justify="right", leaves=NEVER)
-    table.add_column("algorithm", leaves=NEVER)
-    table.add_column("chunks", justify="right", leaves=NEVER)
-    for name, leaves in (("time from", 4), ("time to", NEVER)):
-        table.add_column(name, leaves=leaves, units=TIMES)
-    for name, leaves in (("algbw to", 2), ("busbw to", 3)):
-        table.add_column(name, leaves=leaves, units=rates)
-    for name, leaves in (("gap from", 5), ("gap to", NEVER)):
-        table.add_column(name, justify="right", leaves=leaves, unit="%")
-    for each in found:
-        first, last = each.first, each.last
-        cells: list[Any] = [format_size(first.size), format_size(last.size), each.algorithm]
-        cells += [str(each.chunks), first.time_ps, last.time_ps, last.algbw, last.busbw]
-        table.add_row(*cells, percent(first.gap), percent(last.gap))
+    table.add_rows(found, rates=rates)
     return table

@@ -7,8 +7,7 @@ from typing import Annotated
 from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.groups import Nodes
-from hocket.cli.numbers import RATES, TIMES, percent
-from hocket.cli.table import NEVER, Table
+from hocket.cli.table import Table
 from hocket.collectives.sweep import sizes_of
 from hocket.errors import listed
 from hocket.profiles.prediction import Prediction
@@ -65,21 +64,7 @@ def _print(found: Prediction, name: str) -> None:
         title=f"{found.kind} among {found.npus} NPUs{nodes} of {name}, as it is measured",
         by_row=True,
     )
-    table.add_column("size", justify="right", leaves=NEVER)
-    table.add_column("time", justify="right", leaves=NEVER, units=TIMES)
-    table.add_column("busbw", justify="right", units=RATES)
-    table.add_column("algorithm")
-    table.add_column("protocol")
-    table.add_column("launch", justify="right", unit="%")
-    for each in found.times:
-        table.add_row(
-            format_size(each.size),
-            each.seconds * 1e12,
-            each.busbw,
-            each.algorithm,
-            each.protocol,
-            percent(each.launch_share),
-        )
+    table.add_rows(found.times)
     console.print(table)
     console.print(f"profile {found.profile.name}, launched in {found.launch:.3g} us")
     below: dict[str, list[str]] = {}

@@ -15,7 +15,7 @@ from typing import Any, SupportsFloat, TypeAlias
 
 from hocket._results import Column, Field, Result, columns_of
 from hocket.cli.numbers import FAR, RATES, SIZES, TIMES, UNIT, Units, in_one_unit, percent, spread
-from hocket.units import printable
+from hocket.units import format_size, printable
 
 Cell: TypeAlias = str | SupportsFloat | None
 """Text; or, in a column with units, a number, or None where there is none."""
@@ -30,8 +30,14 @@ _PIPE = 100
 """How wide a table with prose is where no terminal is."""
 
 
-_UNITS: tuple[tuple[str, Units], ...] = (("_ps", TIMES), ("_per_s", RATES), ("_bytes", SIZES))
-"""Units of fields by how their names end."""
+_UNITS: tuple[tuple[str, Units, float], ...] = (
+    ("_ps", TIMES, 1),
+    ("_us", TIMES, 1e6),
+    ("_per_s", RATES, 1),
+    ("_s", TIMES, 1e12),
+    ("_bytes", SIZES, 1),
+)
+"""Units of fields by how their names end, and what one of the field is in the least of them."""
 
 
 @dataclass
@@ -143,7 +149,7 @@ class Table:
         for each in shown:
             how = each.said.column
             assert isinstance(how, Column)
-            units = _units(each)
+            units, _ = _units(each)
             self.add_column(
                 how.title,
                 justify="left" if each.kind in (None, "text") else "right",
@@ -151,6 +157,14 @@ class Table:
                 unit="%" if each.kind == "number" and not units else "",
                 units=rates if units == RATES else units,
             )
+
+    def add_rows(self, results: Iterable[Result], *but: str, rates: Units = RATES) -> None:
+        """Add the columns of results and a row for each, without some of their fields."""
+        rows = list(results)
+        shown = shown_of(type(rows[0]), *but) if rows else []
+        self.add_columns(shown, rates)
+        for each in rows:
+            self.add_row(*row_of(shown, each))
 
     def add_section(self) -> None:
         """Draw a line below what has been added, unless nothing follows."""
@@ -248,8 +262,11 @@ def shown_of(kind: type[Result], *but: str) -> list[Field]:
 def cell_of(each: Field, value: Any) -> Cell:
     """Return what a table has of the value of a field: shares in per cent, None where there is none."""
     how = each.said.column
-    if value is None or _units(each):
-        return value  # type: ignore[no-any-return]
+    units, factor = _units(each)
+    if value is None or units:
+        return value if value is None or factor == 1 else value * factor  # type: ignore[no-any-return]
+    if isinstance(how, Column) and how.is_given:
+        return format_size(value)
     if each.kind == "number" and isinstance(how, Column):
         return percent(value, how.decimals)
     return str(value)
@@ -261,8 +278,12 @@ def row_of(shown: Iterable[Field], result: Result) -> list[Cell]:
     return [cell_of(each, each.value(seen)) for each in shown]
 
 
-def _units(each: Field) -> Units:
-    return next((units for end, units in _UNITS if each.key.endswith(end)), ())
+def _units(each: Field) -> tuple[Units, float]:
+    """Return the units of a field's numbers, none of what is text, and their factor."""
+    if isinstance(each.said.column, Column) and each.said.column.is_given:
+        return (), 1
+    found = ((units, factor) for end, units, factor in _UNITS if each.key.endswith(end))
+    return next(found, ((), 1))
 
 
 def _shrink(columns: list[_Column], widths: list[int], width: int) -> None:

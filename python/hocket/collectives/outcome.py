@@ -109,7 +109,7 @@ class Outcome(Result, ABC):
 
     @property
     @abstractmethod
-    @figure(column=Column("time"))
+    @figure(column=Column("time", leaves=0))
     def time_ps(self) -> int:
         """Collective time [ps]."""
 
@@ -166,7 +166,7 @@ class Outcome(Result, ABC):
         return self.lower_bound.time_ps * 1e-12
 
     @property
-    @figure(column=Column("gap"))
+    @figure(column=Column("gap", leaves=0))
     def gap(self) -> float:
         """How far above the bound: time / bound - 1, where 0 ps count as 1 ps."""
         return _core.gap(self.time_ps, self.lower_bound.time_ps)

@@ -68,7 +68,7 @@ class Entry(Result):
         The verified and simulated plan.
     """
 
-    algorithm: str = field(metadata=said(column=Column("algorithm")))
+    algorithm: str = field(metadata=said(column=Column("algorithm", leaves=0)))
     chunks: int = field(metadata=said(column=Column("chunks", leaves=4, after="gap")))
     run: Run = field(metadata=said(inline=Run, but=("_plan",)))
 

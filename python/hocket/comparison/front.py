@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hocket import _core
 from hocket._options import seconds
-from hocket._results import HIDDEN, Result, figure, said
+from hocket._results import HIDDEN, Column, Result, figure, said
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -98,18 +98,18 @@ class ParetoPoint(Result):
 class RangeFigures(Result):
     """Figures at both ends of a range."""
 
-    from_bytes: int
+    from_bytes: int = field(metadata=said(column=Column("from", is_given=True)))
     """At which a runtime switches to it."""
-    to_bytes: int
+    to_bytes: int = field(metadata=said(column=Column("to", leaves=0, is_given=True)))
     """The largest size that was measured of these; up to the next range, its precision decides."""
-    from_time_ps: int
-    to_time_ps: int
+    from_time_ps: int = field(metadata=said(column=Column("time from", leaves=4)))
+    to_time_ps: int = field(metadata=said(column=Column("time to", leaves=0)))
     from_algbw_bytes_per_s: float
-    to_algbw_bytes_per_s: float
+    to_algbw_bytes_per_s: float = field(metadata=said(column=Column("algbw to", leaves=2)))
     from_busbw_bytes_per_s: float
-    to_busbw_bytes_per_s: float
-    from_gap: float
-    to_gap: float
+    to_busbw_bytes_per_s: float = field(metadata=said(column=Column("busbw to", leaves=3)))
+    from_gap: float = field(metadata=said(column=Column("gap from", leaves=5)))
+    to_gap: float = field(metadata=said(column=Column("gap to", leaves=0)))
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,13 @@ class ParetoRange(Result):
     last: ParetoPoint = field(metadata=HIDDEN)
 
     @property
-    @figure()
+    @figure(column=Column("algorithm", leaves=0, after="to_bytes"))
     def algorithm(self) -> str:
         """What plans it."""
         return self.first.algorithm
 
     @property
-    @figure()
+    @figure(column=Column("chunks", leaves=0, after="algorithm"))
     def chunks(self) -> int:
         """The number of chunks."""
         return self.first.chunks

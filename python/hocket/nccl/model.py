@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hocket._results import Result, said
+from hocket._results import Column, Result, said
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.constants import (
     BASE,
@@ -129,12 +129,14 @@ class Choice(Result):
         Latency, and bytes over bandwidth.
     """
 
-    algorithm: str
-    protocol: str
-    channels: int
-    latency: float = field(metadata=said("latency_us"))
-    bandwidth: float = field(metadata=said("bandwidth_bytes_per_s", of=giga))
-    seconds: float = field(metadata=said("time_s"))
+    algorithm: str = field(metadata=said(column=Column("algorithm")))
+    protocol: str = field(metadata=said(column=Column("protocol")))
+    channels: int = field(metadata=said(column=Column("channels")))
+    latency: float = field(metadata=said("latency_us", column=Column("latency")))
+    bandwidth: float = field(
+        metadata=said("bandwidth_bytes_per_s", of=giga, column=Column("bandwidth"))
+    )
+    seconds: float = field(metadata=said("time_s", column=Column("predicted")))
 
 
 def generation_of(hardware: Hardware) -> Generation:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket._checks import one_of
-from hocket._results import Result, TableResult, name_of, said
+from hocket._results import Column, Result, TableResult, name_of, said
 from hocket.collectives.bounds import bound
 from hocket.collectives.collective import KINDS as COLLECTIVES
 from hocket.collectives.collective import collective_on
@@ -48,12 +48,12 @@ class PredictedTime(Result):
         Why it stands below the bound on any plan; ``None`` where it does not.
     """
 
-    size: int = field(metadata=said("size_bytes"))
-    seconds: float = field(metadata=said("time_s"))
-    algorithm: str
-    protocol: str
-    launch_share: float
-    busbw: float = field(metadata=said("busbw_bytes_per_s"))
+    size: int = field(metadata=said("size_bytes", column=Column("size", leaves=0, is_given=True)))
+    seconds: float = field(metadata=said("time_s", column=Column("time", leaves=0)))
+    algorithm: str = field(metadata=said(column=Column("algorithm")))
+    protocol: str = field(metadata=said(column=Column("protocol")))
+    launch_share: float = field(metadata=said(column=Column("launch")))
+    busbw: float = field(metadata=said("busbw_bytes_per_s", column=Column("busbw", after="time_s")))
     below_bound: str | None = None
 
 
