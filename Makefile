@@ -152,6 +152,7 @@ test-slow: .venv/build.stamp ## the tests that take more than a few seconds each
 
 test-long: .venv/build.stamp ## the tests that take minutes: whole studies, every machine, every command
 	cargo test $(CARGO_FLAGS) --quiet $(CRATES) --lib -- --ignored
+	PROPTEST_CASES=256 cargo test $(CARGO_FLAGS) --quiet $(CRATES) --test properties
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m long
 
 examples: .venv/build.stamp ## run the examples only and compare what they print

@@ -7,9 +7,9 @@ use hocket_core::units::{Bandwidth, Seed, Time};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// 64 cases of each property, the same on every run; `PROPTEST_CASES` asks for that many new ones.
+/// 32 cases of each property, the same on every run; `PROPTEST_CASES` asks for that many new ones.
 pub fn config() -> ProptestConfig {
-    let mut config = ProptestConfig::with_cases(64);
+    let mut config = ProptestConfig::with_cases(32);
     match std::env::var("PROPTEST_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())

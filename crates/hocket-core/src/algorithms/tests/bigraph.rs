@@ -8,7 +8,7 @@ use crate::topology::build::{self, Clos};
 use crate::topology::shortest::RouteTree;
 
 /// Powers of two, no fewer switches per side than NPUs per switch.
-const SIZES: [(u32, u32); 11] = [
+const SIZES: [(u32, u32); 10] = [
     (1, 1),
     (2, 1),
     (8, 1),
@@ -19,7 +19,6 @@ const SIZES: [(u32, u32); 11] = [
     (8, 4),
     (16, 4),
     (8, 8),
-    (16, 8),
 ];
 
 fn bigraph(switches: u32, npus: u32) -> Topology {

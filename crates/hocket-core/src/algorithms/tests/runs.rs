@@ -52,10 +52,10 @@ fn every_recipe_kind_root_and_size() {
 
 #[test]
 fn every_search_kind_and_size() {
-    for n in 2..=6 {
+    for n in 2..=5 {
         on_full_mesh(n, 3, &searches, |_| true);
     }
-    for n in [7, 8, 9, 12, 16] {
+    for n in [8, 12] {
         on_full_mesh(n, 1, &searches, |root| root == 0 || root == n - 1);
     }
 }
@@ -128,11 +128,13 @@ fn hierarchical_on_every_pair_and_some_triples_of_dimensions() {
 
 #[test]
 fn defaults_and_ladders_always_run() {
-    for n in 2..=6 {
+    for n in [2, 3, 6] {
         let topology = fully_connected(n);
         for algorithm in flat_algorithms(n) {
+            // Searches take long, and sizes change only which of their plans is taken.
+            let most = if searches(algorithm) { 2 } else { 3 };
             for &kind in algorithm.kinds() {
-                for size in [2 * n as u64, 100, 1 << 20] {
+                for size in [2 * n as u64, 100, 1 << 20].into_iter().take(most) {
                     let collective = among_all(kind, &topology, size);
                     let made = plan(
                         &topology,

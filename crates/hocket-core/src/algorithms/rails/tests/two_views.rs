@@ -80,7 +80,7 @@ fn awkward_shape() -> impl Strategy<Value = (DimensionKind, u32)> {
 }
 
 proptest! {
-    #![proptest_config(config(200))]
+    #![proptest_config(config(80))]
 
     #[test]
     fn both_views_tell_the_same_time(
