@@ -13,8 +13,7 @@ from hocket.formats import ExportOptions, export_plan
 from hocket.plans.algorithms import BUILTIN, quick
 from hocket.topology.machines import names
 
-SAMPLE = ("amd4_sccl",)
-SLOW = ("dgx1_v100", "dgx_a100_2box")
+SLOW = ("amd4_sccl", "dgx_a100_2box")
 """A mesh in a node, and switches with NICs between nodes."""
 FORMATS = (("msccl", "Simple"), ("msccl", "LL"), ("mscclpp", "Simple"), ("mscclpp", "LL"))
 KINDS_OF_COLLECTIVES = sorted({kind for each in BUILTIN.values() for kind in each.kinds})
@@ -28,10 +27,9 @@ REFUSALS = re.compile(
 
 
 def machines() -> list[object]:
-    """Return the sample, one machine of each kind as slow tests, and all others as long ones."""
+    """Return a machine of each kind as slow tests, and all others as long ones."""
     small = [name for name in names() if hk.topology.load(name).npu_count <= MOST_NPUS]
-    slow, long = (pytest.mark.slow,), (pytest.mark.long,)
-    marks = {name: () if name in SAMPLE else slow if name in SLOW else long for name in small}
+    marks = {name: pytest.mark.slow if name in SLOW else pytest.mark.long for name in small}
     return [pytest.param(name, marks=each) for name, each in marks.items()]
 
 
@@ -63,7 +61,7 @@ def test_what_every_algorithm_plans_is_right_in_every_format(machine: str, tmp_p
                 check = check_msccl if to == "msccl" else check_mscclpp
                 # Packets go where messages go, and both formats are of one program: it is enough to run
                 # the plans of other machines once.
-                runs = protocol == "Simple" and (machine in SAMPLE or to == "mscclpp")
+                runs = protocol == "Simple" and (machine == SLOW[0] or to == "mscclpp")
                 found = check(path.read_text(), runs=runs)
                 assert not found.count, f"{name}: {found.findings[0].text}"
                 assert not runs or "every output is right" in found.notes[-1], name
