@@ -35,7 +35,7 @@ class Writer:
 
 @final
 class Exported:
-    """What was written of a plan."""
+    """The files written for a plan."""
 
     @property
     def call(self) -> str:

@@ -26,7 +26,7 @@ class Pattern:
 
 @final
 class Outcome(_Immutable):
-    """What jobs did."""
+    """The course of jobs."""
 
     @staticmethod
     def of_rows(
@@ -54,7 +54,7 @@ class Outcome(_Immutable):
         """
     @property
     def decisions(self) -> list[tuple[int, int, int, int, int, bool, bool, str]]:
-        """What the controller did.
+        """The actions of the controller.
 
         When [ps], flows, moved, largest load, its bound, whether foreseen, whether after a failure, and
         the argument for the bound.

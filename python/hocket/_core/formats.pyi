@@ -73,7 +73,7 @@ class Checked:
 
 @final
 class Exported:
-    """What was written."""
+    """The written file."""
 
     @property
     def chunks(self) -> int: ...
@@ -198,7 +198,7 @@ def raise_msccl(text: str) -> Raised:
     """
 
 def raise_mscclpp(text: str) -> Raised:
-    """As :func:`raise_msccl`, of a file of MSCCL++.
+    """Like :func:`raise_msccl`, for a file of MSCCL++.
 
     Raises
     ------

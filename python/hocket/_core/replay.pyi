@@ -25,7 +25,7 @@ class Replay(_Immutable):
 
     @property
     def engine(self) -> npt.NDArray[np.uint8]:
-        """What each node keeps busy: 0 the NPU, 1 what is beside it, 2 nothing."""
+        """The part that each node keeps busy: 0 the NPU, 1 its CPU or memory, 2 nothing."""
 
     @property
     def calls_what(self) -> npt.NDArray[np.uint32]:

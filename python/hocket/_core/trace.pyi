@@ -77,7 +77,7 @@ class Trace(_Immutable):
         """The node's number in its file."""
     @property
     def kind(self) -> npt.NDArray[np.uint8]:
-        """What it is, numbered as ``hocket.traces.KINDS``."""
+        """The kind of each node, numbered as ``hocket.traces.KINDS``."""
     @property
     def duration_ps(self) -> npt.NDArray[np.uint64]:
         """How long it took, where the trace says so."""
@@ -92,7 +92,7 @@ class Trace(_Immutable):
         """1 for what a CPU does, else 0."""
     @property
     def call_kind(self) -> npt.NDArray[np.uint8]:
-        """What a collective node does, numbered as ``hocket.traces.CALLS``.
+        """The collective of a node, numbered as ``hocket.traces.CALLS``.
 
         254 is one that does not say it, 255 no collective.
         """
@@ -137,7 +137,7 @@ class Trace(_Immutable):
         """Ranks of the groups."""
     @property
     def calls_kind(self) -> npt.NDArray[np.uint8]:
-        """What each call does, as ``call_kind``."""
+        """The collective of each call, as ``call_kind``."""
     @property
     def calls_group(self) -> npt.NDArray[np.uint32]:
         """Among whom, a row of the groups."""

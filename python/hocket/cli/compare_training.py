@@ -104,7 +104,7 @@ class Networks:
 
 @dataclass(frozen=True)
 class Combinations:
-    """What is combined."""
+    """The combinations."""
 
     panel: ClassVar[str] = "Combinations"
 

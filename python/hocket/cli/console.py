@@ -1,4 +1,4 @@
-"""Where tables and lines are printed: names stand there as they are, and steer nothing."""
+"""The output of tables and lines, in which names cannot steer the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only commands print with ``--json``: networks, workloads, traces and pictures."""
+"""JSON that only commands print: networks, workloads, traces and pictures."""
 
 from __future__ import annotations
 

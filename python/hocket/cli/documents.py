@@ -1,4 +1,4 @@
-"""What commands print with ``--json``: results, and what the command line adds to them."""
+"""The JSON of commands: results, and the additions of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``--help`` shows, and docs/command-line.md: both are made of the commands themselves."""
+"""The help and docs/command-line.md: both are made of the commands themselves."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked, and of whom."""
+    """The question to probes, and their target."""
 
     panel: ClassVar[str] = "Probes"
 

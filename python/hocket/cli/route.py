@@ -207,7 +207,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class Shown(Form):
-    """What is shown."""
+    """Options for the output."""
 
     timeline: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""What ``hocket plan --algorithm symmetric`` does and prints."""
+"""The command ``hocket plan --algorithm symmetric``."""
 
 from __future__ import annotations
 

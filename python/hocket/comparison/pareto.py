@@ -106,7 +106,7 @@ class Pareto(TableResult):
     @property
     @figure("holes_bytes")
     def holes(self) -> list[tuple[int, int]]:
-        """Where it was not found in time at which size another plan becomes the quickest.
+        """The ranges in which the size of a crossover was not found in time.
 
         Between the two sizes of each, the end of a range and the beginning of the next, nothing was
         measured; :meth:`at` gives the plan of the smaller there.

@@ -1,4 +1,4 @@
-"""Where a network is drawn: places of devices, ways of links, boxes, and bundles of links.
+"""The layout of a network: places of devices, paths of links, boxes, and bundles of links.
 
 A unit is the distance between neighbours. Products of dimensions are drawn by :mod:`.product`, everything
 else by :mod:`.tiers`; neither has a line that leads across the picture only because a ring closes.

@@ -47,7 +47,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it is found."""
+        """Its address."""
         host, port = self.server_address[:2]
         return f"http://{host!s}:{port}/"
 

@@ -69,7 +69,7 @@ def _form(value: object) -> str | None:
 
 
 def one_of(*forms: str, right: str) -> Discriminator:
-    """Tell the forms of a value apart by its type, so that an error is about the form meant."""
+    """Distinguish the forms of a value by its type, so that an error is about the form meant."""
 
     def tag(value: object) -> str | None:
         if isinstance(value, BaseModel):

@@ -29,7 +29,7 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class FileKind:
-    """What messages say of a kind of file.
+    """The words of messages about a kind of file.
 
     Attributes
     ----------

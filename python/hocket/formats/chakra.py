@@ -23,7 +23,7 @@ __all__ = ["ExportedTrace", "export_trace"]
 
 @dataclass(frozen=True)
 class TraceFigures(Result):
-    """What was written of which plan."""
+    """The written files and their plan."""
 
     kind: str
     algorithm: str

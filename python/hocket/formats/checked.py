@@ -52,7 +52,7 @@ class CheckedProgram(Result):
 
 @dataclass(frozen=True)
 class Found(Result):
-    """What was found in a file."""
+    """The findings in a file."""
 
     summary: str
     fault_count: int
@@ -92,7 +92,7 @@ class CheckedFile(Result):
     @property
     @figure()
     def program(self) -> CheckedProgram | None:
-        """What the program is; None for files that are no programs."""
+        """The description of the program, or None if the file is no program."""
         if self.judgement.program is None:
             return None
         a_message = self.options.chunks_per_message or 1

@@ -31,7 +31,7 @@ class ExportedProgram(Result):
 
 @dataclass(frozen=True)
 class WrittenFigures(Result):
-    """What was written of which plan."""
+    """The written file and its plan."""
 
     files: list[str]
     algorithm: str
@@ -47,7 +47,7 @@ class WrittenFigures(Result):
 
 @dataclass(frozen=True)
 class ExportedFile(Result):
-    """What was written.
+    """The written file.
 
     Attributes
     ----------

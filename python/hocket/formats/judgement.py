@@ -1,4 +1,4 @@
-"""What a kind of file says of a file, and of what it wrote."""
+"""The report of a kind of file about a file, and about its own output."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Written:
-    """What was written.
+    """The written file.
 
     Attributes
     ----------

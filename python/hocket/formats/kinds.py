@@ -65,7 +65,7 @@ class Kind:
 
 
 def _begins_as(tag: str) -> Callable[[str], bool]:
-    """Tell files of XML by their outermost element, which a document type may name as well."""
+    """Recognise XML files by their outermost element, which a document type may name as well."""
     element = re.compile(rf"<(?:!DOCTYPE\s+)?{tag}\b")
     return lambda head: head.startswith("<") and element.search(head) is not None
 

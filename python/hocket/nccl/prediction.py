@@ -93,7 +93,7 @@ class NcclPrediction(TableResult):
     @property
     @figure()
     def channels(self) -> int:
-        """Of the graph of its pick."""
+        """The number of channels of the graph of its pick."""
         return self.choices[0].channels
 
     @property

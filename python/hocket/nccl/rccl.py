@@ -1,4 +1,4 @@
-"""What RCCL predicts where its cost model differs from NCCL's: other constants, and shares of bandwidth.
+"""RCCL's predictions where its cost model differs from NCCL's: constants and shares of bandwidth.
 
 RCCL knows its machines: the channels of each are listed, and what they carry together is stated or is
 what the links of a GPU carry. Each machine names one of six tables of constants. Rings and trees reach a

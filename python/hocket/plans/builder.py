@@ -113,7 +113,7 @@ class PlanBuilder:
 
     @property
     def collective(self) -> _core.Collective:
-        """What the plan has to do."""
+        """The collective of the plan."""
         return self._collective
 
     @property

@@ -34,7 +34,7 @@ class DimensionRun(Outcome):
 
     @property
     def collective(self) -> _core.Collective:
-        """What was done."""
+        """The collective."""
         return self.schedule.collective
 
     @property

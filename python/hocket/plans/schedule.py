@@ -51,7 +51,7 @@ class Schedule(OnCollective, TableResult):
     @property
     @figure()
     def algorithm(self) -> str:
-        """What made it."""
+        """The algorithm that made it."""
         return self.core.algorithm
 
     @property
@@ -61,7 +61,7 @@ class Schedule(OnCollective, TableResult):
 
     @property
     def collective(self) -> _core.Collective:
-        """What it implements."""
+        """The collective that it implements."""
         return self.core.collective
 
     @property

@@ -1,4 +1,4 @@
-"""Where names of devices go, so that none lies on another or on a device."""
+"""The places of device names, so that none lies on another or on a device."""
 
 from __future__ import annotations
 

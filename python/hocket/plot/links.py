@@ -46,7 +46,7 @@ def check_devices(topology: _core.Topology) -> None:
 
 @dataclass(frozen=True)
 class Scene:
-    """Where everything is."""
+    """The places of all parts."""
 
     topology: _core.Topology
     points: Points

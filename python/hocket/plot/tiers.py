@@ -68,7 +68,7 @@ class _Box:
 
 @dataclass
 class Drawing:
-    """Where everything is [inches at full size]; y grows upwards."""
+    """The places of all parts [inches at full size]; y grows upwards."""
 
     boxes: list[_Box] = field(default_factory=list)
     width: float = 0.0

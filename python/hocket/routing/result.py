@@ -139,7 +139,7 @@ class JobRun(Result):
 
 @dataclass(frozen=True)
 class _Simulated(Result):
-    """What was simulated."""
+    """The simulated scheme and jobs."""
 
     scheme: str
     topology: str

@@ -104,7 +104,7 @@ class Communicator:
 
     @property
     def table(self) -> PlanTable | None:
-        """What plans are chosen by in calls that name none."""
+        """The plan table for calls that name no plan."""
         return self._table
 
     @property

@@ -1,4 +1,4 @@
-"""Where ranks meet."""
+"""The store where ranks meet."""
 
 from __future__ import annotations
 

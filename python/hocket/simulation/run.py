@@ -136,7 +136,7 @@ class Run(Outcome):
 
     @property
     def collective(self) -> _core.Collective:
-        """What was done."""
+        """The collective."""
         return self.plan.collective
 
     @property

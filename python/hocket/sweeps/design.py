@@ -105,13 +105,13 @@ class Designed(Result):
     @property
     @figure("bandwidths_bytes_per_s")
     def bandwidths(self) -> list[int]:
-        """Of the links of each dimension; of a Clos, of those of NPUs and of those of ToRs."""
+        """Bandwidth of the links of each dimension; in a Clos, of NPUs' links and of ToRs' links."""
         return list(self.candidate.bandwidths)
 
     @property
     @figure()
     def oversubscription(self) -> float | None:
-        """Of a Clos: bandwidth below a ToR for that above it."""
+        """Oversubscription of a Clos: bandwidth below a ToR divided by the bandwidth above it."""
         return self.candidate.oversubscription
 
 

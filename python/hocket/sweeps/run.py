@@ -39,7 +39,7 @@ _MOST_WORKERS = 1024
 
 @dataclass(frozen=True)
 class _Swept(Result):
-    """What was swept."""
+    """The sweep that ran."""
 
     command: str
     points: int

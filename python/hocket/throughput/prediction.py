@@ -50,7 +50,7 @@ def _parts(parts: dict[str, float]) -> list[PredictedPart]:
 
 @dataclass(frozen=True)
 class Predicted(Result):
-    """What is trained, and on what."""
+    """The model and its machine."""
 
     npu: str
     npus: int

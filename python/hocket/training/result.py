@@ -187,7 +187,7 @@ class GroupFigures(Result):
 
 @dataclass(frozen=True)
 class NpuFigures(Result):
-    """What computes."""
+    """The accelerator."""
 
     name: str
     peak_flops_per_s: int
@@ -424,7 +424,7 @@ class TrainingRun(TableResult):
 
     @cached_property
     def exposed_ps(self) -> NDArray[np.uint64]:
-        """Of each node of the graph: how long compute waited for its call, the last part of it [ps]."""
+        """Time that compute waited for the call of each node of the graph, at its end [ps]."""
         return self.outcome.exposed().exposed_ps
 
     @cached_property

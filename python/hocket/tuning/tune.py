@@ -135,7 +135,7 @@ class Tuning(TableResult):
     @property
     @figure()
     def tolerance(self) -> float:
-        """By what share a way may be slower than the quickest and still be kept."""
+        """The share by which a way may be slower than the fastest and still be kept."""
         return self.options.tolerance
 
     @property

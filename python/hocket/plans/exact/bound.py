@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Tables:
-    """What every count needs, in arrays."""
+    """The common input of all counts, in arrays."""
 
     problem: SlotProblem
     known: Distances

@@ -26,7 +26,7 @@ _WORK = 8_000_000
 
 @dataclass(frozen=True)
 class Taste:
-    """What decides where urgency does not.
+    """The tie-breaks of equal urgency.
 
     Attributes
     ----------
