@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from hocket.cli.command import Call, Option
 from hocket.cli.commands import COMMANDS, GONE, GROUPS
 from hocket.cli.manual import BEGIN, END, leaves, reference
+from hocket.comparison.front import ParetoOptions
 
 from .conftest import Hocket
 
@@ -50,3 +52,12 @@ def test_an_old_name_says_the_new_one(hocket: Hocket, old: str) -> None:
     assert (result.code, result.out, result.err) == (2, "", said)
     words = GONE[old].partition(",")[0].replace("FILE", "a").split()
     assert hocket(*words, "--help").out.startswith("Usage: hocket ")
+
+
+def test_a_class_of_options_says_all_that_help_says() -> None:
+    call = Call("hocket compare", "hocket.cli.pareto:pareto")
+    found = call.options["--within"]
+    assert isinstance(found.told, Option)
+    assert found.told.help.startswith('Time limit of all the work, such as "60 s"; the result')
+    assert (found.kind, found.default, found.told.rare) == (str, None, True)
+    assert call.options["--tolerance"].default == ParetoOptions.tolerance

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from inspect import Parameter, cleandoc, signature
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hin
 
 from hocket._checks import did_you_mean
 from hocket._moved import REMEDY
+from hocket.cli import complete
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -97,6 +98,17 @@ class Option:
             object.__setattr__(self, each.name, value)
 
 
+@dataclass(frozen=True)
+class Panel:
+    """How help shows options that are the fields of a class of the library.
+
+    The class says all else of them: their names, types and defaults, and, in its docstring, what each is.
+    """
+
+    title: str = ""
+    rare: bool = False
+
+
 _READERS: dict[type, tuple[Callable[[str], Any], str, str]] = {
     str: (str, "text", "TEXT"),
     int: (int, "a whole number", "N"),
@@ -167,7 +179,7 @@ _METAVARS = {
     name: word
     for word, names in {
         "RATE": ("bandwidth", "host_bandwidth", "flow_rate", "reduction_rate", "clock"),
-        "TIME": ("latency", "time_limit", "slot", "answer"),
+        "TIME": ("latency", "within", "time_limit", "slot", "answer"),
         "SIZE": ("size", "chunk_size", "packet_size", "flit_size", "bucket"),
         "NAME": ("algorithm", "scheme", "preset", "fidelity", "npu", "phase", "part"),
         "HOW": ("routing", "unwind", "order", "switching", "latency_model", "hash", "weights"),
@@ -301,10 +313,12 @@ class Call:
         self.params: list[Param] = []
         hints = get_type_hints(self.function, include_extras=True)
         for each in signature(self.function).parameters.values():
-            hint = hints[each.name]
+            hint, panel = hints[each.name], Panel()
+            if get_origin(hint) is Annotated and is_dataclass(get_args(hint)[0]):
+                hint, panel = get_args(hint)
             if is_dataclass(hint):
                 self._groups[each.name] = hint  # type: ignore[assignment]
-                self.params += _of_group(hint)  # type: ignore[arg-type]
+                self.params += _of_group(hint, panel)  # type: ignore[arg-type]
             else:
                 self.params.append(_param(each.name, hint, each.default, OTHERS))
         self.params += _OF_ALL
@@ -415,18 +429,43 @@ def _missing(param: Param) -> str:
     return f"Missing option {' / '.join(map(repr, param.words))}"
 
 
-def _of_group(group: type) -> list[Param]:
+def _of_group(group: type, panel: Panel) -> list[Param]:
     hints = get_type_hints(group, include_extras=True)
-    panel = getattr(group, "panel", OTHERS)
-    return [
-        _param(
-            each.name,
-            hints[each.name],
-            REQUIRED if each.default is MISSING else each.default,
-            panel,
-        )
-        for each in fields(group)
-    ]
+    title = panel.title or getattr(group, "panel", OTHERS)
+    found = []
+    for each in fields(group):
+        hint = hints[each.name]
+        if get_origin(hint) is not Annotated:
+            told, completer = _attributes(group)[each.name], _COMPLETERS.get(each.name)
+            option = Option(help=told, complete=completer, rare=panel.rare)
+            hint = Annotated[_typed(hint), option]
+        default = REQUIRED if each.default is MISSING else each.default
+        found.append(_param(each.name, hint, default, title))
+    return found
+
+
+_COMPLETERS: dict[str, Completer] = {"npu": complete.devices}
+"""What completes the fields of classes of the library."""
+
+
+def _typed(hint: Any) -> Any:
+    """Return the type of an option of the library: text where that is one of several."""
+    kinds = get_args(hint) or (hint,)
+    return next(each for each in (str, float, int, bool) if each in kinds)
+
+
+@cache
+def _attributes(group: type) -> dict[str, str]:
+    """Return what the docstring of a class says of each of its attributes, in the words of help."""
+    told = cleandoc(group.__doc__ or "").partition("\nAttributes\n----------\n")[2]
+    found = {}
+    for names, text in re.findall(
+        r"^(\w[\w, ]*)\n((?:    .*\n|\n(?=    ))+)", told + "\n", re.MULTILINE
+    ):
+        for name in names.split(", "):
+            words = " ".join(re.sub(r"``(\"?)(.*?)\1``", r"\1\2\1", text).split())
+            found[name] = re.sub(r" \[[^]]*\]", "", words)  # units of Python's values
+    return found
 
 
 def _param(name: str, hint: Any, default: Any, panel: str) -> Param:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from hocket.cli import options
-from hocket.cli.command import Option
+from hocket.cli.command import Option, Panel
 from hocket.cli.compare import FIDELITY_NOTES, print_refused
 from hocket.cli.form import Form, csv_text
 from hocket.cli.groups import Nodes, Search, Simulation, Tasks
@@ -21,43 +21,6 @@ from hocket.errors import SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.topology.build import build_topology
 from hocket.units import format_size, shown
-
-
-@dataclass(frozen=True)
-class Exactly:
-    """How exactly the front is found."""
-
-    panel: ClassVar[str] = "Front"
-
-    precision: Annotated[
-        float,
-        Option(
-            "--precision",
-            help="Precision, as a share, of the sizes at which another plan becomes the fastest.",
-        ),
-    ] = ParetoOptions.precision
-    tolerance: Annotated[
-        float,
-        Option(
-            "--tolerance",
-            rare=True,
-            help="Share by which a plan may be slower than the fastest and still be kept.",
-        ),
-    ] = ParetoOptions.tolerance
-    within: Annotated[
-        str | None,
-        Option(
-            "--within",
-            rare=True,
-            metavar="TIME",
-            help='Time limit of all the work, such as "60 s"; the result is based on the sizes '
-            "measured by then.",
-        ),
-    ] = None
-
-    def value(self) -> ParetoOptions:
-        """Return the options as one value."""
-        return ParetoOptions(precision=self.precision, tolerance=self.tolerance, within=self.within)
 
 
 @dataclass(frozen=True)
@@ -91,7 +54,7 @@ def pareto(
     network: Nodes,
     task: Tasks,
     algorithm: options.Algorithms = None,
-    exactly: Exactly,
+    front: Annotated[ParetoOptions, Panel("Front", rare=True)],
     search: Search,
     simulation: Simulation,
     output: Shown,
@@ -102,7 +65,6 @@ def pareto(
     """
     fidelity = simulation.transfers()
     planning = search.planning(simulation.latency_model)
-    front = exactly.value()
     output.check()
     if is_file(kind):
         raise SpecError("COLLECTIVE", f"{shown(kind)} has a size of its own", "use hocket compare")

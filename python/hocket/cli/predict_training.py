@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from hocket.cli import complete, options
-from hocket.cli.command import Argument, Option
+from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.numbers import percent
 from hocket.cli.table import Table
 from hocket.throughput.options import TrainingPredictionOptions
@@ -27,75 +26,6 @@ _NAMES = {
     "data": "gradients and gathered weights",
     "update": "update of weights",
 }
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The accelerator, the program, and how it computes."""
-
-    panel: ClassVar[str] = "Training"
-
-    npu: Annotated[
-        str,
-        Option(
-            "--npu",
-            complete=complete.devices,
-            help="Accelerator that computes, such as v100, a100, h100 or b200.",
-        ),
-    ] = "h100"
-    stack: Annotated[
-        str,
-        Option(
-            "--stack",
-            help="Program: megatron-core, megatron-2022, megatron-2021, megatron-2020, megatron-bridge, "
-            "megatron-deepspeed, llm-foundry, torchtitan, oneflow-2021 or deepspeed-2021.",
-        ),
-    ] = "megatron-core"
-    micro_batch: Annotated[
-        int, Option("--micro-batch", help="Sequences that a replica computes at a time.")
-    ] = 1
-    sequence: Annotated[
-        int | None,
-        Option("--sequence", help="Tokens of a sequence. Default: the model's own."),
-    ] = None
-    recompute: Annotated[
-        str | None,
-        Option(
-            "--recompute",
-            help="Recomputation in the backward pass: none, selective or full. Default: as usual "
-            "for the program.",
-        ),
-    ] = None
-    sequence_parallel: Annotated[
-        bool | None,
-        Option(
-            "--sequence-parallel/--no-sequence-parallel",
-            help="Split along the sequence what tensor parallelism does not split. Default: as "
-            "usual for the program.",
-        ),
-    ] = None
-    precision: Annotated[
-        str, Option("--precision", help="Precision of products: 16-bit, 8-bit or 4-bit.")
-    ] = "16-bit"
-    nic_bandwidth: Annotated[
-        str | None,
-        Option(
-            "--nic-bandwidth",
-            help='Bandwidth of all NICs of a node, such as "200 GB/s". Default: as in the network.',
-        ),
-    ] = None
-    efficiency: Annotated[
-        float | None,
-        Option(
-            "--efficiency",
-            help="Share of the peak that large products reach on an accelerator that was not "
-            "fitted.",
-        ),
-    ] = None
-
-    def options(self) -> TrainingPredictionOptions:
-        """Return them as options of the prediction."""
-        return TrainingPredictionOptions(**asdict(self))
 
 
 def predict_training(
@@ -131,7 +61,7 @@ def predict_training(
             "Default: DGX nodes of the accelerator.",
         ),
     ] = None,
-    given: Setup,
+    given: Annotated[TrainingPredictionOptions, Panel("Training")],
     json: options.Json = False,
 ) -> None:
     """Predict the time of a training iteration on a real machine.
@@ -139,9 +69,7 @@ def predict_training(
     For example: hocket predict --training gpt3-175b --npu a100 --stack megatron-2021 --parallel
     dp=8,tp=8,pp=12,interleave=2 --batch 1536
     """
-    found = predict_iteration(
-        model, topology, parallel=parallel, batch=batch, options=given.options()
-    )
+    found = predict_iteration(model, topology, parallel=parallel, batch=batch, options=given)
     if json:
         options.print_result("training-prediction", found.to_dict())
         return

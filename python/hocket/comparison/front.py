@@ -22,13 +22,12 @@ class ParetoOptions(Result):
     Attributes
     ----------
     precision
-        Up to what share of a size the size is found at which another plan becomes the quickest.
+        Precision, as a share, of the sizes at which another plan becomes the fastest.
     tolerance
-        By what share a plan may be slower than the quickest and still be kept, so that a table does not
-        switch for next to nothing.
+        Share by which a plan may be slower than the fastest and still be kept.
     within
-        How long all the work may take [s]: what is measured by then is the front; ``None`` for no limit.
-        The first size is always measured.
+        Time limit of all the work [s], such as ``"60 s"``; the result is based on the sizes measured by
+        then. The first size is always measured.
 
     Raises
     ------

@@ -40,23 +40,25 @@ class TrainingPredictionOptions:
     Attributes
     ----------
     npu
-        What computes; runs of V100, A100, H100 and H200 were fitted, of B200 with products of fewer bits.
+        Accelerator that computes, such as v100, a100, h100 or b200. Runs of V100, A100, H100 and H200 were
+        fitted, of B200 with products of fewer bits.
     stack
-        The program: a name in :data:`hocket.throughput.stack.STACKS`.
+        Program: megatron-core, megatron-2022, megatron-2021, megatron-2020, megatron-bridge,
+        megatron-deepspeed, llm-foundry, torchtitan, oneflow-2021 or deepspeed-2021.
     micro_batch
-        Sequences that a replica computes at a time. Whether they fit into memory is not asked.
+        Sequences that a replica computes at a time. Whether they fit into memory is not checked.
     sequence
-        Tokens of a sequence; None: the model's own.
+        Tokens of a sequence. Default: the model's own.
     recompute
-        ``"none"``, ``"selective"`` or ``"full"``; None: what the program usually does.
+        Recomputation in the backward pass: none, selective or full. Default: as usual for the program.
     sequence_parallel
-        Whether along the sequence is cut what tensor parallelism does not cut; None: as is usual.
+        Split along the sequence what tensor parallelism does not split. Default: as usual for the program.
     precision
-        Of products: ``"16-bit"``, ``"8-bit"`` or ``"4-bit"``.
+        Precision of products: 16-bit, 8-bit or 4-bit.
     nic_bandwidth
-        What a node sends over all its NICs, such as ``"200 GB/s"``; None: as the network has it.
+        Bandwidth of all NICs of a node, such as ``"200 GB/s"``. Default: as in the network.
     efficiency
-        Share of the peak that large products reach, of an accelerator that was not fitted.
+        Share of the peak that large products reach on an accelerator that was not fitted.
 
     Raises
     ------
