@@ -98,7 +98,7 @@ def figure(key: str = "", **how: Any) -> Callable[[F], F]:
 
 @dataclass(frozen=True)
 class Field:
-    """What a result says: where it comes from, and as what."""
+    """A field of a result: its origin and its type."""
 
     key: str
     said: Said
@@ -211,7 +211,7 @@ class TableResult(Result):
         return [each._as_row() for each in getattr(self, self._table)]
 
     def to_frame(self) -> pa.Table:
-        """Give it as an Arrow table, which polars, pandas and DuckDB take.
+        """Return the rows as an Arrow table, which polars, pandas and DuckDB can read.
 
         ``polars.DataFrame(result)`` does so by itself; ``result.to_frame().to_pandas()`` is pandas'.
         """
@@ -259,7 +259,7 @@ def picoseconds(seconds: float) -> int:
 
 
 def html_table(names: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Give a table in HTML."""
+    """Return a table in HTML."""
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(_text(value))}</td>" for value in row) + "</tr>"
