@@ -40,8 +40,8 @@ class TrainingPredictionOptions:
     Attributes
     ----------
     npu
-        Accelerator that computes, such as v100, a100, h100 or b200. Runs of V100, A100, H100 and H200 were
-        fitted, of B200 with products of fewer bits.
+        Accelerator that computes, such as v100, a100, h100 or b200. Fitted: V100, A100, H100 and H200;
+        B200 with products of fewer bits.
     stack
         Program: megatron-core, megatron-2022, megatron-2021, megatron-2020, megatron-bridge,
         megatron-deepspeed, llm-foundry, torchtitan, oneflow-2021 or deepspeed-2021.
