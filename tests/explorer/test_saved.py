@@ -34,7 +34,7 @@ def made(fidelity: str, **options: object) -> hk.Run:
     ("fidelity", "options"),
     [
         ("link", {"switching": "cut-through", "latency": "occupying"}),
-        ("flow", {"rate": "5 GB/s"}),
+        ("flow", {"flow_rate": "5 GB/s"}),
         ("packet", {"flit_size": 256, "clock": "2 GHz"}),
     ],
 )

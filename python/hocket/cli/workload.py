@@ -81,7 +81,7 @@ class OnChiplet:
     clock: Annotated[str, Option("--clock", help='Clock of the chiplet, such as "1 GHz".')] = (
         "1 GHz"
     )
-    precision: Annotated[int, Option("--precision", help="Bits of each number.")] = 32
+    precision_bits: Annotated[int, Option("--precision-bits", help="Bits of each number.")] = 32
     folds: Annotated[
         str,
         Option("--folds", help="Sequence of the folds of a product: drained or overlapped."),
@@ -114,7 +114,7 @@ class OnChiplet:
             _pair("--pes", self.pes),
             _pair("--array", self.array),
             self.clock,
-            self.precision,
+            self.precision_bits,
             cast(Literal["drained", "overlapped"], self.folds),
             cast(Literal["samples", "folds"], self.distribution),
             cast(Literal["convolution", "columns"], self.input_gradient),
