@@ -415,7 +415,7 @@ def test_ctrl_c_stops_the_call() -> None:
 
 
 def test_ctrl_c_stops_planning_that_reports_nothing() -> None:
-    topology = _core.build_mesh([32, 32], 10**9, 0)
+    topology = _core.families.build("mesh", {"size": [32, 32], "bandwidth": GB, "latency": 0})
     collective = _core.Collective("all-reduce", list(range(1024)), 1 << 30)
 
     def plan(chunks: int) -> _core.Plan:
@@ -429,7 +429,7 @@ def test_ctrl_c_stops_planning_that_reports_nothing() -> None:
 
 
 def test_ctrl_c_stops_waiting_for_a_bound() -> None:
-    topology = _core.build_mesh([60, 60], 10**9, 0)
+    topology = _core.families.build("mesh", {"size": [60, 60], "bandwidth": GB, "latency": 0})
     collective = _core.Collective("all-reduce", list(range(3600)), 1 << 30)
     timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
     timer.start()
@@ -474,7 +474,7 @@ def test_errors_of_the_core_keep_their_parts() -> None:
         ),
         (
             lambda: _core.build_product([("Rung", 4, GB, 0)]),
-            ("dimension 1", None, "kinds are Ring, Line, FullyConnected, Switch"),
+            ("dimension 1", None, "kinds are Ring, Line, Switch, FullyConnected"),
         ),
         (
             lambda: _core.build_product([("Ring", 4, 0, 0)]),

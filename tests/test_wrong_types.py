@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.topology.declared import FAMILIES
 
 ROOMS = (hk, hk.topology, hk.workload, hk.training, hk.traces, hk.routing, hk.nccl)
 CHAKRA = Path(__file__).parent / "data" / "chakra"
@@ -126,14 +127,6 @@ def good(name: str) -> dict[str, Any]:
         "name_or_path": "ring:4",
         "value": "ring:4",
         "nodes": 2,
-        "switches_per_side": 2,
-        "npus_per_switch": 2,
-        "spines": 2,
-        "tors": 2,
-        "k": 4,
-        "log2_npus": 2,
-        "planes": 2,
-        "group_size": 2,
         "folder": "no/such",
         "sweep": "no/such.yml",
         "budget": 1000.0,
@@ -144,7 +137,12 @@ def good(name: str) -> dict[str, Any]:
         "hocket.nccl.load_machine": {"files": [("no/such.xml", None)]},
         "hocket.nccl.write_graph": {"path": "written.xml", "graphs": ()},
         "hocket.training.epoch": {"all_reduce": 1000},
-        "hocket.topology.dragonfly": {"groups": 3},
+        **{
+            f"hocket.topology.{name}": {
+                each.name: 2 for each in family.parameters if each.unit == "count"
+            }
+            for name, family in FAMILIES.items()
+        },
         "hocket.topology.product": {
             "kinds": "Ring_Switch",
             "sizes": [2, 2],

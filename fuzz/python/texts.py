@@ -23,7 +23,7 @@ from hocket.profiles.measurement import oddities, read_sweeps
 from hocket.profiles.profile import profile_of
 from hocket.telemetry.files import read_recording
 from hocket.topology import text
-from hocket.topology.build import build_topology
+from hocket.topology.build import build_topology, counts_of
 from hocket.topology.spec import TopologySpec
 from hocket.workload import text as workload_text
 from hocket.workload import yaml as workload_file
@@ -63,21 +63,9 @@ def built(spec: TopologySpec) -> _core.Topology | None:
 
 def is_tried(spec: TopologySpec) -> bool:
     """Whether a network is small, or so large that it must be refused at once."""
-    numbers = [each.size for each in spec.dimensions]
-    family = ""
-    if spec.builder is not None:
-        family = spec.builder.family
-        first = spec.builder.arguments[0]
-        given = first if isinstance(first, list) else spec.builder.arguments[:3]
-        numbers = [number for number in given if isinstance(number, int) and number < 1 << 32]
-    size = 1
-    for number in numbers:
-        size *= max(number, 1)
-    if family == "hypercube":
-        size = 2 ** min(numbers[0], 64)
-    if family == "fat_tree":
-        size = numbers[0] ** 3
-    return size <= 40 or size > REFUSED or (size <= MAX_NPUS and not family)
+    counts = counts_of(spec)
+    size = max(counts.npus, counts.switches, counts.links)
+    return size <= 2000 or size > REFUSED
 
 
 def jobs(data: bytes) -> None:

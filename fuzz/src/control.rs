@@ -12,7 +12,7 @@ use hocket_control::stages::Stages;
 use hocket_control::store::Saved;
 use hocket_core::id::NpuId;
 use hocket_core::routing::Fabric;
-use hocket_core::topology::build::{self, Clos};
+use hocket_core::topology::build::Clos;
 use hocket_core::units::{Bandwidth, Time};
 
 use super::draw::Draw;
@@ -34,14 +34,15 @@ const HOSTS: usize = 4;
 
 fn stages() -> Stages {
     let bandwidth = Bandwidth::from_bytes_per_second(1_000_000_000).expect("not 0");
-    let clos = build::clos(&Clos {
+    let clos = Clos {
         spines: 2,
         tors: 2,
         hosts_per_tor: 2,
         host_bandwidth: bandwidth,
-        fabric_bandwidth: bandwidth,
+        bandwidth,
         latency: Time::ZERO,
-    });
+    }
+    .build();
     let clos = clos.expect("a small network");
     let fabric = Fabric::new(&clos).expect("a Clos");
     Stages::new(fabric, &clos, |_| HASH, true)

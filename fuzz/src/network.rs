@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hocket_core::collective::{Collective, CollectiveKind, Demand, NpuSet};
 use hocket_core::id::{DeviceId, LinkId, NpuId, Rank};
-use hocket_core::topology::build::{self, Clos, Dragonfly, RingWays};
+use hocket_core::topology::build::{self, FAMILIES, Family, Otherwise, Unit, Value};
 use hocket_core::topology::{
     Dimension, DimensionKind, Switching, Topology, TopologyBuilder, TopologyError,
 };
@@ -18,7 +18,8 @@ const MAX_NPUS: usize = 24;
 pub fn topology(draw: &mut Draw<'_>) -> Option<Arc<Topology>> {
     let topology = match draw.below(8) {
         0..3 => links(draw).ok()?,
-        kind => family(draw, kind).ok()?,
+        3 => build::product(&tried(draw)).ok()?,
+        _ => family(draw)?,
     };
     if topology.npu_count() > MAX_NPUS {
         return None;
@@ -55,49 +56,36 @@ pub fn links(draw: &mut Draw<'_>) -> Result<Topology, TopologyError> {
     builder.finish()
 }
 
-/// A network of one of the builders, small.
-fn family(draw: &mut Draw<'_>, kind: usize) -> Result<Topology, TopologyError> {
-    let small = |draw: &mut Draw<'_>| draw.below(6) as u32;
-    let (rate, latency) = (draw.rate(), draw.latency());
-    match kind {
-        3 => build::product(&tried(draw)),
-        4 => {
-            let sizes: Vec<u32> = (0..draw.below(4)).map(|_| draw.below(5) as u32).collect();
-            match draw.yes() {
-                true => build::mesh(&sizes, rate, latency),
-                false => build::torus(&sizes, rate, latency),
-            }
+/// A network of one of the families, small.
+fn family(draw: &mut Draw<'_>) -> Option<Topology> {
+    let family = &FAMILIES[draw.below(FAMILIES.len())];
+    let given = parameters(draw, family, |draw| draw.below(6) as u32);
+    let counts = family.counts(&given).expect("complete");
+    let is_small = counts.npus <= MAX_NPUS as u128;
+    is_small.then(|| family.build(&given).ok())?
+}
+
+/// Parameters of a family; those that may be are left out one time in two.
+pub fn parameters(
+    draw: &mut Draw<'_>,
+    family: &Family,
+    count: impl Fn(&mut Draw<'_>) -> u32,
+) -> Vec<(&'static str, Value)> {
+    let mut given = Vec::new();
+    for one in family.parameters {
+        if one.otherwise != Otherwise::Required && draw.yes() {
+            continue;
         }
-        5 => build::clos(&Clos {
-            spines: small(draw),
-            tors: small(draw),
-            hosts_per_tor: small(draw),
-            host_bandwidth: rate,
-            fabric_bandwidth: draw.rate(),
-            latency,
-        }),
-        6 => build::fat_tree(draw.below(5) as u32, rate, latency),
-        _ => match draw.below(7) {
-            0 => build::line(small(draw), rate, latency),
-            1 => build::ring(small(draw), rate, latency, RingWays::One),
-            2 => build::fully_connected(small(draw), rate, latency),
-            3 => {
-                let limit = draw.yes().then(|| draw.rate());
-                build::switch(small(draw), rate, latency, limit)
-            }
-            4 => build::hypercube(small(draw).min(4), rate, latency),
-            5 => build::bigraph(draw.below(4) as u32, draw.below(4) as u32, rate, latency),
-            _ => build::dragonfly(&Dragonfly {
-                groups: small(draw),
-                group_size: small(draw),
-                npus_per_router: None,
-                local_bandwidth: rate,
-                local_latency: latency,
-                global_bandwidth: draw.rate(),
-                global_latency: draw.latency(),
-            }),
-        },
+        let value = match one.unit {
+            Unit::Count => Value::Count(count(draw)),
+            Unit::Counts => Value::Counts((0..draw.below(4)).map(|_| count(draw)).collect()),
+            Unit::Bandwidth => Value::Bandwidth(draw.rate()),
+            Unit::Latency => Value::Latency(draw.latency()),
+            Unit::Flag => Value::Flag(draw.yes()),
+        };
+        given.push((one.name, value));
     }
+    given
 }
 
 /// Up to three dimensions, of few NPUs or of so many that they must be refused.

@@ -45,14 +45,15 @@ pub fn topology(draw: &mut Draw<'_>) -> Option<Topology> {
     let made = match draw.below(4) {
         0 => named(draw),
         1 => build::fat_tree(draw.below(5) as u32, rate, latency),
-        _ => build::clos(&Clos {
+        _ => Clos {
             spines: draw.below(6) as u32,
             tors: draw.below(6) as u32,
             hosts_per_tor: draw.below(4) as u32,
             host_bandwidth: rate,
-            fabric_bandwidth: draw.rate(),
+            bandwidth: draw.rate(),
             latency,
-        }),
+        }
+        .build(),
     };
     let whole = made.ok()?;
     match draw.below(3) {

@@ -1,7 +1,7 @@
 //! Builders with any sizes, links with any ends, and everything that is asked of a network.
 
 use hocket_core::id::{DeviceId, NpuId};
-use hocket_core::topology::build::{self, Clos, Dragonfly, MEMORY_LIMIT, RingWays};
+use hocket_core::topology::build::{FAMILIES, MEMORY_LIMIT};
 use hocket_core::topology::embedding::{chain_order, ring_order};
 use hocket_core::topology::shortest::RouteTree;
 use hocket_core::topology::{Topology, TopologyError};
@@ -11,7 +11,7 @@ use super::network;
 use super::runs::one_line;
 
 /// Devices and links up to which a network is made; above, only what must be refused is asked for.
-const MAX_NPUS: u128 = 100;
+const MOST: u128 = 1000;
 
 /// Makes a network and asks it everything.
 pub fn run(bytes: &[u8]) {
@@ -29,65 +29,18 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A size: mostly small, now and then any.
-fn size(draw: &mut Draw<'_>) -> u32 {
-    draw.near(9)
-}
-
-/// One of the builders, unless it would make a network that is neither small nor refused.
+/// One of the families, unless it would make a network that is neither small nor refused.
 fn family(draw: &mut Draw<'_>) -> Option<Result<Topology, TopologyError>> {
-    let (rate, latency) = (draw.rate(), draw.latency());
-    let kind = draw.below(9);
-    let sizes: Vec<u32> = (0..draw.below(6)).map(|_| size(draw)).collect();
-    let wide: Vec<u128> = sizes.iter().copied().map(u128::from).collect();
-    let at = |i: usize| wide.get(i).copied().unwrap_or(0);
-    let get = |i: usize| sizes.get(i).copied().unwrap_or(0);
-    let product = wide.iter().fold(1u128, |all, &one| all.saturating_mul(one));
-    let (a, b, c) = (at(0), at(1), at(2));
-    // At least what is made, and within a factor that does not matter here.
-    let about = match kind {
-        0 | 1 => product.saturating_mul(1 + 2 * wide.len() as u128),
-        2 => 1 << a.min(100),
-        3 | 4 => a * a,
-        5 => a * b + b * c,
-        6 => a.saturating_mul(a).saturating_mul(a),
-        7 => (a * b) * (a + b).min(1 << 32),
-        _ => a * a + a * b,
-    };
-    if about > MAX_NPUS && about < u128::from(MEMORY_LIMIT) {
-        return None;
-    }
-    Some(match kind {
-        0 => build::mesh(&sizes, rate, latency),
-        1 => build::torus(&sizes, rate, latency),
-        2 => build::hypercube(get(0), rate, latency),
-        3 => build::fully_connected(get(0), rate, latency),
-        4 => match draw.below(4) {
-            0 => build::line(get(0).min(40), rate, latency),
-            1 => build::ring(get(0).min(40), rate, latency, RingWays::One),
-            2 => build::ring(get(0).min(40), rate, latency, RingWays::Both),
-            _ => build::switch(get(0).min(40), rate, latency, Some(rate)),
-        },
-        5 => build::clos(&Clos {
-            spines: get(0),
-            tors: get(1),
-            hosts_per_tor: get(2),
-            host_bandwidth: rate,
-            fabric_bandwidth: draw.rate(),
-            latency,
-        }),
-        6 => build::fat_tree(get(0), rate, latency),
-        7 => build::dragonfly(&Dragonfly {
-            groups: get(0),
-            group_size: get(1),
-            npus_per_router: None,
-            local_bandwidth: rate,
-            local_latency: latency,
-            global_bandwidth: draw.rate(),
-            global_latency: draw.latency(),
-        }),
-        _ => build::bigraph(get(0), get(1), rate, latency),
-    })
+    let family = &FAMILIES[draw.below(FAMILIES.len())];
+    // Sizes are mostly small, now and then any.
+    let given = network::parameters(draw, family, |draw| draw.near(9));
+    let counts = family.counts(&given).expect("complete");
+    let all = counts
+        .npus
+        .saturating_add(counts.switches)
+        .saturating_add(counts.links);
+    let is_tried = all <= MOST || all >= u128::from(MEMORY_LIMIT);
+    is_tried.then(|| family.build(&given))
 }
 
 fn ask(topology: &Topology, draw: &mut Draw<'_>) {

@@ -65,11 +65,11 @@ def test_planes_and_routers(tmp_path: Path) -> None:
         (lambda: tp.planes(1, 4, **FAR), "NPUs of the planes: is 1; give it at least 2"),
         (
             lambda: text("rail:4"),
-            "has 1 size; write it as rail:NODESxNPUS or rail:NODESxNPUSxSPINES",
+            "has 1 size; write it as rail:NODESxNPUS[xSPINES]",
         ),
         (
             lambda: text("box:4x2", bandwidth=["1 GB/s", "2 GB/s", "3 GB/s"]),
-            "3 given for box:4x2; give one, or one for each of 2 kinds of links, those within nodes",
+            "3 given for box:4x2; give one, or one for each of 2 kinds of links: node_bandwidth, band",
         ),
         (lambda: text("box:4x2", latency=["1 ns", "2"]), "--latency, kind 2: '2' "),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 import hocket as hk
 from hocket import topology as tp
-from hocket.topology.text import KINDS
+from hocket.topology.declared import KINDS
 
 from .small_networks import GB, product
 

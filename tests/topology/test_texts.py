@@ -65,7 +65,7 @@ def test_a_bandwidth_for_each_dimension(rates: list[str]) -> None:
         ("dragonfly:4", "--topology: 'dragonfly:4' has 1 size; write it as dragonfly:GROUPS"),
         (
             "clos:4",
-            "--topology: 'clos:4' has 1 size; write it as clos:SPINESxTORS or clos:SPINESxTORSx",
+            "--topology: 'clos:4' has 1 size; write it as clos:SPINESxTORS[xHOSTS_PER_TOR]",
         ),
         (
             "bigraph:4",

@@ -40,7 +40,7 @@ from .topology_files import (
     [
         ("builder: line\nnpus: 4\n", 4, 0, 6),
         ("builder: ring\nnpus: 4\n", 4, 0, 8),
-        ("builder: ring\nnpus: 4\nways: one\n", 4, 0, 4),
+        ("builder: ring\nnpus: 4\nboth_ways: false\n", 4, 0, 4),
         ("builder: fully_connected\nnpus: 4\n", 4, 0, 12),
         ("builder: switch\nnpus: 4\n", 4, 1, 8),
         ("builder: switch\nnpus: 4\nlimit: 3 GB/s\n", 4, 1, 8),
@@ -263,7 +263,8 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         (RING.replace("4", "four"), "line 2: npus: 'four' "),
         (RING.replace("4", "[a, b]"), "line 2: npus: ['a', 'b'] "),
         (RING.replace("4", "1"), "size of the ring: is 1; give it at least 2"),
-        (RING + "ways: two\n", "line 5: ways: there is no 'two'; use both or one"),
+        (RING + "ways: one\n", "line 5: there is no key 'ways'; did you mean 'both_ways'?"),
+        (RING + "both_ways: two\n", "line 5: both_ways: 'two' "),
         (MESH.replace("[3, 3]", "3x3"), "line 2: size: '3x3' "),
         (MESH.replace("[3, 3]", "[3, 0]"), "line 2: size[1]: 0 "),
         (MESH.replace("[3, 3]", "[-3]"), "line 2: size[0]: -3 "),

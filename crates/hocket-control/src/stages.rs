@@ -231,12 +231,12 @@ mod tests {
             tors: 8,
             hosts_per_tor: 2,
             host_bandwidth: bandwidth,
-            fabric_bandwidth: bandwidth,
+            bandwidth,
             latency: Time::from_ns(1),
         };
         let topology = match is_tree {
             true => build::fat_tree(4, bandwidth, Time::from_ns(1)).unwrap(),
-            false => build::clos(&clos).unwrap(),
+            false => clos.build().unwrap(),
         };
         let hash = |switch: DeviceId| SwitchHash {
             algorithm: Algorithm::Toeplitz(Fields::FIVE),

@@ -14,7 +14,7 @@ use hocket_core::id::NpuId;
 use hocket_core::progress::Silent;
 use hocket_core::routing::{Ecmp, Fabric, Scheme};
 use hocket_core::topology::Topology;
-use hocket_core::topology::build::{self, Clos};
+use hocket_core::topology::build::Clos;
 use hocket_core::units::{Bandwidth, Seed, Time};
 
 const GPUS: u32 = 8;
@@ -22,14 +22,15 @@ const GPUS: u32 = 8;
 /// As many NICs below each ToR as it has spines, 100 Gb/s each.
 fn clos(spines: u32, tors: u32) -> Topology {
     let rate = Bandwidth::from_bytes_per_second(12_500_000_000).expect("a rate");
-    let topology = build::clos(&Clos {
+    let topology = Clos {
         spines,
         tors,
         hosts_per_tor: spines,
         host_bandwidth: rate,
-        fabric_bandwidth: rate,
+        bandwidth: rate,
         latency: Time::ZERO,
-    });
+    }
+    .build();
     topology.expect("a Clos")
 }
 

@@ -10,7 +10,7 @@ use hocket_core::routing::Fabric;
 use hocket_core::routing::controller::{
     Announced, Command, Controller, Event, FlowId, JobId, Options, Policy,
 };
-use hocket_core::topology::build::{self, Clos};
+use hocket_core::topology::build::Clos;
 use hocket_core::units::{Seed, Time};
 
 fn fabric(spines: u32, tors: u32, hosts: u32) -> Fabric {
@@ -19,10 +19,10 @@ fn fabric(spines: u32, tors: u32, hosts: u32) -> Fabric {
         tors,
         hosts_per_tor: hosts,
         host_bandwidth: common::gigabytes(12),
-        fabric_bandwidth: common::gigabytes(12),
+        bandwidth: common::gigabytes(12),
         latency: Time::from_ns(500),
     };
-    Fabric::new(&build::clos(&parameters).expect("a Clos")).expect("a Clos")
+    Fabric::new(&parameters.build().expect("a Clos")).expect("a Clos")
 }
 
 fn announced(id: u64, job: u32, src: u32, dst: u32) -> Announced {

@@ -33,14 +33,15 @@ fn all_to_all(topology: &Arc<Topology>, size: u64) -> Verified {
 /// spines, all at once: each shares links with dozens, and ends at a time of its own.
 fn between_random(count: u32) -> Verified {
     let (spines, hosts) = (64, 4096);
-    let topology = build::clos(&Clos {
+    let topology = Clos {
         spines,
         tors: 128,
         hosts_per_tor: 32,
         host_bandwidth: common::gigabytes(25),
-        fabric_bandwidth: common::gigabytes(25),
+        bandwidth: common::gigabytes(25),
         latency: Time::from_ns(500),
-    });
+    }
+    .build();
     let topology = Arc::new(topology.expect("a Clos"));
     let mut seed = Seed(1);
     let draw = |_| {

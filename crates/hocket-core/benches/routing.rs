@@ -17,10 +17,10 @@ fn clos(spines: u32, tors: u32) -> Topology {
         tors,
         hosts_per_tor: 1,
         host_bandwidth: common::gigabytes(12),
-        fabric_bandwidth: common::gigabytes(12),
+        bandwidth: common::gigabytes(12),
         latency: Time::from_ns(500),
     };
-    build::clos(&parameters).expect("a Clos")
+    parameters.build().expect("a Clos")
 }
 
 fn random(flows: usize, tors: u32) -> Vec<Flow> {

@@ -10,7 +10,7 @@ mod error;
 mod progress;
 mod interrupt;
 mod topology;
-mod build;
+mod families;
 mod routing;
 mod steering;
 mod collective;
@@ -54,13 +54,9 @@ mod _core {
     #[pymodule_export]
     use crate::bound::{Bound, bound};
     #[pymodule_export]
-    use crate::build::{
-        build_bigraph, build_boxes, build_clos, build_dragonfly, build_fat_tree,
-        build_fully_connected, build_hypercube, build_line, build_mesh, build_planes,
-        build_product, build_rail, build_ring, build_switch, build_torus,
-    };
-    #[pymodule_export]
     use crate::collective::PyCollective;
+    #[pymodule_export]
+    use crate::families::build_product;
     #[pymodule_export]
     use crate::multirail::{DimensionRun, PySchedule, carries_out, plan_of, schedule};
     /// `hocket._core.chakra`: execution traces as ASTRA-sim runs them.
@@ -68,6 +64,13 @@ mod _core {
     mod chakra {
         #[pymodule_export]
         use crate::chakra::{ChakraExported, PyWriter, export};
+    }
+
+    /// `hocket._core.families`: networks by their families.
+    #[pymodule]
+    mod families {
+        #[pymodule_export]
+        use crate::families::{PyFamily, PyParameter, build, counts, families, product_counts};
     }
 
     /// `hocket._core.formats`: files of other runtimes.
@@ -229,6 +232,7 @@ mod _core {
         for name in [
             "chakra",
             "cluster",
+            "families",
             "formats",
             "interrupt",
             "iteration",

@@ -17,7 +17,7 @@ use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 use crate::progress;
 use crate::report::DimensionReport;
-use crate::topology::{PyTopology, kind_name};
+use crate::topology::PyTopology;
 
 /// Bytes, order of the reduce-scatter, order of the all-gather.
 type LaneTuple = (u64, Vec<u8>, Vec<u8>);
@@ -355,7 +355,7 @@ pub(crate) fn rails(topology: &PyTopology) -> Vec<RailTuple> {
     let tuple = |rail: Rail| {
         (
             rail.dimension,
-            kind_name(rail.kind),
+            rail.kind.name(),
             rail.size,
             rail.bandwidth,
             rail.step_latency.as_ps(),

@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use crate::collective::PyCollective;
 use crate::error::{CoreError, Parts};
 use crate::simulate::PyRun;
-use crate::topology::kind_name;
 
 /// The figures of one run.
 #[pyclass(module = "hocket._core", frozen, get_all)]
@@ -72,7 +71,7 @@ pub(crate) fn dimension_report(run: &PyRun) -> Result<DimensionReport, CoreError
 impl DimensionReport {
     pub(crate) fn from_core(report: &core::DimensionReport) -> Self {
         let row = |each: &core::DimensionUse| {
-            let kind = kind_name(each.kind);
+            let kind = each.kind.name();
             let core::DimensionUse {
                 size,
                 bandwidth,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hocket_core::id::{DeviceId, NpuId};
+use hocket_core::topology::build::{Along, FAMILIES};
 use hocket_core::topology::equal::EqualPaths;
 use hocket_core::topology::{self as core, DimensionKind, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Time};
@@ -17,7 +18,7 @@ use crate::pickle::{Reduced, attributes, reduced};
 use crate::progress;
 
 /// Kind, size, bandwidth [bytes/s], latency [ps] and offload of one dimension.
-type DimensionTuple = (String, u32, u64, u64, bool);
+pub(crate) type DimensionTuple = (&'static str, u32, u64, u64, bool);
 
 /// Operations, rate [bytes/s] and trees of a switch that sums or multicasts.
 type OffloadTuple = (Vec<String>, Option<u64>, Option<u32>);
@@ -25,7 +26,7 @@ type OffloadTuple = (Vec<String>, Option<u64>, Option<u32>);
 /// One dimension as given; without offload where that is left out.
 #[derive(FromPyObject)]
 pub(crate) enum GivenDimension {
-    Whole(DimensionTuple),
+    Whole((String, u32, u64, u64, bool)),
     NoOffload((String, u32, u64, u64)),
 }
 
@@ -86,16 +87,14 @@ fn listed<'py, T>(
         .collect()
 }
 
-const KINDS: [(&str, DimensionKind); 4] = [
-    ("Ring", DimensionKind::Ring),
-    ("Line", DimensionKind::Line),
-    ("FullyConnected", DimensionKind::FullyConnected),
-    ("Switch", DimensionKind::Switch),
-];
-
-/// A kind of dimension by its name in Python.
-pub(crate) fn kind_name(kind: DimensionKind) -> &'static str {
-    name_of(&kind, &KINDS)
+pub(crate) fn dimension_tuple(dimension: &core::Dimension) -> DimensionTuple {
+    (
+        dimension.kind.name(),
+        dimension.size,
+        dimension.bandwidth.bytes_per_second(),
+        dimension.latency.as_ps(),
+        dimension.offload,
+    )
 }
 
 /// A directed multigraph of NPUs and switches.
@@ -326,16 +325,7 @@ impl PyTopology {
 
     #[getter]
     fn dimensions(&self) -> Vec<DimensionTuple> {
-        let tuple = |dimension: &core::Dimension| {
-            (
-                kind_name(dimension.kind).to_owned(),
-                dimension.size,
-                dimension.bandwidth.bytes_per_second(),
-                dimension.latency.as_ps(),
-                dimension.offload,
-            )
-        };
-        self.core.dimensions().iter().map(tuple).collect()
+        self.core.dimensions().iter().map(dimension_tuple).collect()
     }
 
     #[getter]
@@ -526,19 +516,21 @@ fn to_dimension(given: &GivenDimension, number: usize) -> Result<core::Dimension
             (name, *size, *bandwidth, *latency, false)
         }
     };
-    let Some((_, kind)) = KINDS.iter().find(|(known, _)| known == name) else {
-        let known = KINDS.map(|(known, _)| known).join(", ");
+    let known = || FAMILIES.iter().filter_map(|family| family.along);
+    let Some(Along { kind, .. }) = known().find(|along| along.name == name) else {
+        let known: Vec<&str> = known().map(|along| along.name).collect();
+        let known = known.join(", ");
         return Err(Parts::new(format!("there is no kind {name:?}"))
             .origin(format!("dimension {number}"))
             .remedy(format!("kinds are {known}"))
             .into());
     };
-    if offload && *kind != DimensionKind::Switch {
+    if offload && kind != DimensionKind::Switch {
         let wrong = format!("dimension {number} ({name}) has no switches that could sum");
         return Err(Parts::new(wrong).remedy("leave offload to Switch").into());
     }
     Ok(core::Dimension {
-        kind: *kind,
+        kind,
         size,
         bandwidth: positive(bandwidth, || format!("dimension {number} ({name})"))?,
         latency: Time::from_ps(latency),

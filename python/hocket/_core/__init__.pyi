@@ -14,6 +14,7 @@ from typing_extensions import Self
 
 from hocket._core import chakra as chakra
 from hocket._core import cluster as cluster
+from hocket._core import families as families
 from hocket._core import formats as formats
 from hocket._core import interrupt as interrupt
 from hocket._core import iteration as iteration
@@ -47,27 +48,14 @@ __all__ = [
     "__version__",
     "activity",
     "bound",
-    "build_bigraph",
-    "build_boxes",
-    "build_clos",
-    "build_dragonfly",
-    "build_fat_tree",
-    "build_fully_connected",
-    "build_hypercube",
-    "build_line",
-    "build_mesh",
-    "build_planes",
     "build_product",
-    "build_rail",
-    "build_ring",
-    "build_switch",
-    "build_torus",
     "carries_out",
     "chakra",
     "checked_routing",
     "cluster",
     "dimension_report",
     "equal_links",
+    "families",
     "formats",
     "gap",
     "heat",
@@ -283,70 +271,8 @@ class Inspection:
     @property
     def bisection_is_exact(self) -> bool: ...
 
-def build_line(n: int, bandwidth: int, latency_ps: int) -> Topology:
-    """NPUs in a row, links both ways."""
-
-def build_ring(n: int, bandwidth: int, latency_ps: int, both_ways: bool) -> Topology:
-    """NPUs in a cycle, links one way or both."""
-
-def build_fully_connected(n: int, bandwidth: int, latency_ps: int) -> Topology:
-    """A link each way between every pair."""
-
-def build_switch(n: int, bandwidth: int, latency_ps: int, limit: int | None) -> Topology:
-    """NPUs around one switch, which may have a bandwidth limit of its own."""
-
-def build_mesh(sizes: Sequence[int], bandwidth: int, latency_ps: int) -> Topology:
-    """A product of lines."""
-
-def build_torus(sizes: Sequence[int], bandwidth: int, latency_ps: int) -> Topology:
-    """A product of rings."""
-
-def build_hypercube(log2_n: int, bandwidth: int, latency_ps: int) -> Topology:
-    """2^log2_n NPUs, joined where their numbers differ in one bit."""
-
 def build_product(dimensions: Sequence[_GivenDimension]) -> Topology:
     """A product of dimensions; NPU numbers vary fastest in the first."""
-
-def build_dragonfly(
-    groups: int,
-    group_size: int,
-    local_bandwidth: int,
-    local_latency_ps: int,
-    global_bandwidth: int,
-    global_latency_ps: int,
-    npus_per_router: int | None = None,
-) -> Topology:
-    """Fully connected groups of NPUs or of routers with NPUs, and a link between every two groups."""
-
-def build_rail(nodes: int, npus: int, spines: int, links: tuple[int, int, int, int]) -> Topology:
-    """Nodes whose NPU i is linked to rail switch i, those to every spine.
-
-    Links: bandwidth [bytes/s] and latency [ps] within nodes, then of the others.
-    """
-
-def build_boxes(nodes: int, npus: int, nics: int, links: tuple[int, int, int, int]) -> Topology:
-    """Nodes with network interfaces that a switch joins; links as those of ``build_rail``."""
-
-def build_planes(npus: int, planes: int, bandwidth: int, latency_ps: int) -> Topology:
-    """Every NPU linked to every switch."""
-
-def build_clos(
-    spines: int,
-    tors: int,
-    hosts_per_tor: int,
-    host_bandwidth: int,
-    fabric_bandwidth: int,
-    latency_ps: int,
-) -> Topology:
-    """NPUs below ToR switches, every ToR joined to every spine."""
-
-def build_bigraph(
-    switches_per_side: int, npus_per_switch: int, bandwidth: int, latency_ps: int
-) -> Topology:
-    """Two sides of switches, every one joined to every one across, NPUs at all of them."""
-
-def build_fat_tree(k: int, bandwidth: int, latency_ps: int) -> Topology:
-    """A three-level fat tree of k-port switches, k^3 / 4 NPUs."""
 
 @final
 class Collective(_Immutable):

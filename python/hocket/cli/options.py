@@ -22,8 +22,7 @@ from hocket.collectives.custom import is_file
 from hocket.comparison.sizes import check_any
 from hocket.errors import Error
 from hocket.plans.sizes import check_timetable
-from hocket.topology.build import build_topology
-from hocket.topology.outline import outline_of
+from hocket.topology.build import build_topology, counts_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import from_text, read_failures
 from hocket.units import format_size, printable
@@ -287,13 +286,13 @@ def check_size(
         return
     check_chunks(chunks)
     kind = kind if is_file(kind) else kind_of(kind)
-    outline = outline_of(spec)
-    count = outline.npus - len(spec.failed_nodes)
+    counts = counts_of(spec)
+    count = counts.npus - len(spec.failed_nodes)
     try:
         if is_timetable:
             check_timetable(kind, count, chunks, memory_limit())
         else:
-            check_any(kind, count, outline.dimensions, algorithms, chunks)
+            check_any(kind, count, counts.dimensions, algorithms, chunks)
     except Error as error:
         raise error.within(f"{spec.origin}, {count} NPUs") from None
 

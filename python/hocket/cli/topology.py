@@ -15,9 +15,8 @@ from hocket.cli.form import Form
 from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.topology import machines
-from hocket.topology.build import build_topology
+from hocket.topology.build import build_topology, counts_of
 from hocket.topology.costs import cost_of, costs_from_file
-from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.warnings import warnings_of
 from hocket.units import counted, format_bandwidth, format_time_ps
@@ -287,7 +286,7 @@ def draw(
 
     check_picture(Path(output))
     spec = options.read_spec(topology, bandwidth, latency, failed)
-    npus = outline_of(spec).npus - len(spec.failed_nodes)
+    npus = counts_of(spec).npus - len(spec.failed_nodes)
     if schematic is False:
         check_count(spec.origin, npus)
     check_schematic(spec.origin, npus)

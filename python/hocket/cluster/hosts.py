@@ -275,14 +275,16 @@ def _spec(text: str, shape: HostOptions) -> TopologySpec:
     if spec.builder is None or spec.builder.family != "clos" or not builder:
         shape.check_unused(text)
         return spec
-    spines, tors, hosts, host_rate, *link = spec.builder.arguments
-    if text.lower().count("x") == 1:  # no third size
-        hosts = shape.ports(whole("spines", spines, 1, (1 << 32) - 1))
-    else:
+    arguments = dict(spec.builder.arguments)
+    if "hosts_per_tor" in arguments:
         shape.check_unused(text, but=["host_bandwidth"])
+    else:
+        spines = whole("spines", arguments["spines"], 1, (1 << 32) - 1)
+        arguments["hosts_per_tor"] = shape.ports(spines)
     if shape.host_bandwidth is not None:
-        host_rate = parse_bandwidth(shape.host_bandwidth, field="host_bandwidth")
-    return replace(spec, builder=BuilderSpec("clos", (spines, tors, hosts, host_rate, *link)))
+        rate = parse_bandwidth(shape.host_bandwidth, field="host_bandwidth")
+        arguments["host_bandwidth"] = rate
+    return replace(spec, builder=BuilderSpec("clos", arguments))
 
 
 def _without(topology: Topology, nodes: list[str], links: list[tuple[str, str]]) -> Topology:

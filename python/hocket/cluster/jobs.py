@@ -49,10 +49,11 @@ class _Way(NamedTuple):
 
 _RATE, _DELAY = 12_500_000_000, 0
 """Of the links between ranks: alike, so that the plan is that of equal ranks."""
+_LINK = {"bandwidth": _RATE, "latency": _DELAY}
 
 
 def _all_to_all(ranks: int, _: Sequence[int]) -> Topology:
-    return _core.build_fully_connected(ranks, _RATE, _DELAY)
+    return _core.families.build("fully_connected", {"npus": ranks, **_LINK})
 
 
 def _rings(_: int, grid: Sequence[int]) -> Topology:
@@ -64,7 +65,7 @@ def _groups(_: int, grid: Sequence[int]) -> Topology:
 
 
 def _torus(_: int, grid: Sequence[int]) -> Topology:
-    return _core.build_torus(list(grid), _RATE, _DELAY)
+    return _core.families.build("torus", {"size": list(grid), **_LINK})
 
 
 _WAYS = {

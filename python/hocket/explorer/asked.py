@@ -22,8 +22,7 @@ from hocket.plans.planner import plan
 from hocket.plans.synthesis.options import PlanOptions
 from hocket.simulation.run import Run, simulate
 from hocket.topology import machines
-from hocket.topology.build import build_topology
-from hocket.topology.outline import outline_of
+from hocket.topology.build import build_topology, counts_of
 from hocket.topology.text import from_text, is_builder
 from hocket.units import shown
 
@@ -116,7 +115,7 @@ class Asked:
             raise SpecError("topology", why, did_you_mean(self.topology, machines.names(), right))
         try:
             spec = from_text(self.topology, bandwidth=None, latency=None, option="topology")
-            count = outline_of(spec).npus
+            count = counts_of(spec).npus
             if count > MOST_NPUS:
                 right = f"the most that a page is made of is {MOST_NPUS:,}"
                 raise SpecError("topology", f"{shown(self.topology)} has {count:,} NPUs", right)

@@ -6,56 +6,31 @@ function raises :class:`hocket.SpecError` for input that makes no sense.
 """
 
 from hocket._core import Topology
+from hocket.topology import families
 from hocket.topology.costs import NetworkCost, price
 from hocket.topology.export import export_topology
-from hocket.topology.families import (
-    bigraph,
-    clos,
-    dragonfly,
-    fat_tree,
-    fully_connected,
-    hypercube,
-    line,
-    mesh,
-    product,
-    ring,
-    switch,
-    torus,
-)
+from hocket.topology.families import *  # noqa: F403
 from hocket.topology.groups import grouped
 from hocket.topology.networkx import from_networkx, to_networkx
-from hocket.topology.nodes import box, planes, rail
 from hocket.topology.offload import offloaded
+from hocket.topology.products import product
 from hocket.topology.sources import as_topology, load, names
 
 __all__ = [
     "NetworkCost",
     "Topology",
     "as_topology",
-    "bigraph",
-    "box",
-    "clos",
-    "dragonfly",
     "export_topology",
-    "fat_tree",
     "from_networkx",
-    "fully_connected",
     "grouped",
-    "hypercube",
-    "line",
     "load",
-    "mesh",
     "names",
     "offloaded",
-    "planes",
     "price",
     "product",
-    "rail",
-    "ring",
-    "switch",
     "to_networkx",
-    "torus",
 ]
+__all__ += families.__all__
 
 
 def __dir__() -> list[str]:

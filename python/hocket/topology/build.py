@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from hocket import _core
+from hocket._core import families
 from hocket.errors import SpecError
 from hocket.topology.groups import grouped
 from hocket.topology.offload import offloaded
 from hocket.topology.spec import OffloadSpec, TopologySpec
 
-_BUILDERS: dict[str, Callable[..., _core.Topology]] = {
-    "line": _core.build_line,
-    "ring": _core.build_ring,
-    "fully_connected": _core.build_fully_connected,
-    "switch": _core.build_switch,
-    "mesh": _core.build_mesh,
-    "torus": _core.build_torus,
-    "hypercube": _core.build_hypercube,
-    "dragonfly": _core.build_dragonfly,
-    "clos": _core.build_clos,
-    "bigraph": _core.build_bigraph,
-    "fat_tree": _core.build_fat_tree,
-    "rail": _core.build_rail,
-    "box": _core.build_boxes,
-    "planes": _core.build_planes,
-}
+
+class Counts(NamedTuple):
+    """What a network has before any fails: NPUs, switches, links, and its dimensions."""
+
+    npus: int
+    switches: int
+    links: int
+    dimensions: Sequence[tuple[str, int, int, int, bool]] = ()
+
+
+def counts_of(spec: TopologySpec) -> Counts:
+    """Count what a network has that may be far too large to build."""
+    if spec.builder is not None:
+        return Counts(*families.counts(spec.builder.family, spec.builder.arguments))
+    if spec.dimensions:
+        return Counts(*families.product_counts(_dimensions(spec)))
+    return Counts(len(spec.npus), len(spec.switches), len(spec.links))
+
+
+def _dimensions(spec: TopologySpec) -> list[tuple[str, int, int, int, bool]]:
+    return [
+        (each.kind, each.size, each.bandwidth, each.latency_ps, each.offload)
+        for each in spec.dimensions
+    ]
 
 
 def build_topology(spec: TopologySpec) -> _core.Topology:
@@ -46,14 +56,9 @@ def build_topology(spec: TopologySpec) -> _core.Topology:
 
 def _build(spec: TopologySpec) -> _core.Topology:
     if spec.builder is not None:
-        topology = _BUILDERS[spec.builder.family](*spec.builder.arguments)
+        topology = families.build(spec.builder.family, spec.builder.arguments)
     elif spec.dimensions:
-        topology = _core.build_product(
-            [
-                (each.kind, each.size, each.bandwidth, each.latency_ps, each.offload)
-                for each in spec.dimensions
-            ]
-        )
+        topology = _core.build_product(_dimensions(spec))
     else:
         topology = _from_links(spec)
     if spec.named:

@@ -1,19 +1,16 @@
-"""Families of networks: a builder for each."""
+"""Families of networks, a function each: written by ``make accept`` from the core's list."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 
-from hocket import _core
-from hocket._checks import one_of, truth
 from hocket._core import Topology
-from hocket.errors import SpecError
-from hocket.topology.text import KINDS
-from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
+from hocket.topology.declared import build
+from hocket.units import Duration, Quantity
 
 __all__ = [
     "bigraph",
+    "box",
     "clos",
     "dragonfly",
     "fat_tree",
@@ -21,117 +18,158 @@ __all__ = [
     "hypercube",
     "line",
     "mesh",
-    "product",
+    "planes",
+    "rail",
     "ring",
     "switch",
     "torus",
 ]
 
 
-def line(npus: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
-    """NPUs in a row: 0 - 1 - 2 - 3."""
-    return _core.build_line(count_of("npus", npus), *link_of(bandwidth, latency))
-
-
-def ring(npus: int, *, bandwidth: Quantity, latency: Duration, both_ways: bool = True) -> Topology:
-    """NPUs in a cycle, with links one way or both."""
-    truth("both_ways", both_ways)
-    return _core.build_ring(count_of("npus", npus), *link_of(bandwidth, latency), both_ways)
-
-
-def fully_connected(npus: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
-    """A link each way between every pair of NPUs."""
-    return _core.build_fully_connected(count_of("npus", npus), *link_of(bandwidth, latency))
-
-
-def switch(
-    npus: int, *, bandwidth: Quantity, latency: Duration, limit: Quantity | None = None
-) -> Topology:
-    """NPUs around one switch; ``limit`` is the switch's own bandwidth, all ports together."""
-    rate = None if limit is None else parse_bandwidth(limit, field="limit")
-    return _core.build_switch(count_of("npus", npus), *link_of(bandwidth, latency), rate)
-
-
-def mesh(*sizes: int | Sequence[int], bandwidth: Quantity, latency: Duration) -> Topology:
-    """Give a mesh of any number of axes, as ``mesh(4, 4, ...)`` or ``mesh((4, 4), ...)``.
-
-    NPU numbers vary fastest along the first.
-    """
-    return _core.build_mesh(_counts(sizes), *link_of(bandwidth, latency))
-
-
-def torus(*sizes: int | Sequence[int], bandwidth: Quantity, latency: Duration) -> Topology:
-    """Give a mesh whose axes close, as :func:`mesh`; an axis of 2 has one link each way."""
-    return _core.build_torus(_counts(sizes), *link_of(bandwidth, latency))
-
-
-def hypercube(log2_npus: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
-    """``2 ** log2_npus`` NPUs, joined where their numbers differ in one bit."""
-    return _core.build_hypercube(count_of("log2_npus", log2_npus), *link_of(bandwidth, latency))
-
-
-def product(
-    kinds: str,
-    sizes: Sequence[int],
+def ring(
+    npus: int,
     *,
-    bandwidth: Sequence[Quantity],
-    latency: Sequence[Duration],
-    offload: Sequence[bool] | None = None,
-    switching: str | None = None,
+    bandwidth: Quantity,
+    latency: Duration,
+    both_ways: bool = True,
 ) -> Topology:
-    """Give a product of dimensions, named as ASTRA-sim names them.
+    """NPUs in a cycle, with links one way or both. Two NPUs are joined by one link each way.
 
     Parameters
     ----------
-    kinds
-        ``Ring``, ``FullyConnected`` (``FC``), ``Switch`` (``SW``) and ``Line``, joined by ``_``, such
-        as ``"Ring_FC_SW"``; NPU numbers vary fastest in the first dimension.
-    sizes, bandwidth, latency
-        Of each dimension: NPUs, and its links'; one of 1 NPU is skipped.
-    offload
-        Whether each dimension's switches sum and multicast; only those of a ``Switch`` can.
-    switching
-        ``"store-and-forward"`` or ``"cut-through"``: how devices pass messages on; by default the
-        latter where there is a ``Switch``, so that from NPU to NPU is one step.
+    npus
+        NPUs in the cycle.
+    bandwidth
+        Of each link, one direction.
+    latency
+        Of each link.
+    both_ways
+        Whether links go both ways, not only from each NPU to the next.
     """
-    if not isinstance(kinds, str):
-        raise SpecError("kinds", f"{shown(kinds)} is not text", "give it as 'Ring_FC_SW'")
-    names = kinds.split("_")
-    sums = [False] * len(names) if offload is None else offload
-    columns: dict[str, object]
-    columns = {"sizes": sizes, "bandwidth": bandwidth, "latency": latency, "offload": sums}
-    for field, given in columns.items():
-        is_text = isinstance(given, str)
-        many = len(given) if isinstance(given, Sequence) and not is_text else None
-        if many != len(names):
-            count = f"only {shown(given)}" if many is None else str(many)
-            raise SpecError(
-                field,
-                f"{count} given for the {len(names)} dimensions of {kinds!r}",
-                "give a list with one for each",
-            )
-    dimensions = []
-    for i, name in enumerate(names):
-        kind = KINDS.get(name.lower())
-        if kind is None:
-            raise SpecError(
-                "kinds",
-                f"{name!r} is not a dimension",
-                "use Ring, FullyConnected (FC), Switch (SW) or Line",
-            )
-        rate = parse_bandwidth(bandwidth[i], field=f"bandwidth[{i}]")
-        delay = parse_time(latency[i], field=f"latency[{i}]")
-        truth(f"offload[{i}]", sums[i])
-        if sums[i] and kind != "Switch":
-            raise SpecError(
-                f"offload[{i}]", f"a {kind} has no switches that could sum", "leave it to a Switch"
-            )
-        dimensions.append((kind, count_of(f"sizes[{i}]", sizes[i]), rate, delay, sums[i]))
-    made = _core.build_product(dimensions)
-    if switching is None:
-        return made
-    one_of("switching", switching, ("store-and-forward", "cut-through"))
-    return made.with_switching(switching)
+    return build("ring", npus=npus, bandwidth=bandwidth, latency=latency, both_ways=both_ways)
+
+
+def line(
+    npus: int,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
+) -> Topology:
+    """NPUs in a row, a link each way between neighbours: 0 - 1 - 2 - 3.
+
+    Parameters
+    ----------
+    npus
+        NPUs in the row.
+    bandwidth
+        Of each link, one direction.
+    latency
+        Of each link.
+    """
+    return build("line", npus=npus, bandwidth=bandwidth, latency=latency)
+
+
+def switch(
+    npus: int,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
+    limit: Quantity | None = None,
+) -> Topology:
+    """NPUs around one switch. From NPU to NPU there are two links.
+
+    Parameters
+    ----------
+    npus
+        NPUs at the switch.
+    bandwidth
+        Of each link, one direction.
+    latency
+        Of each link.
+    limit
+        Of the switch itself, all ports together; none by default.
+    """
+    return build("switch", npus=npus, bandwidth=bandwidth, latency=latency, limit=limit)
+
+
+def fully_connected(
+    npus: int,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
+) -> Topology:
+    """A link each way between every two NPUs.
+
+    Parameters
+    ----------
+    npus
+        NPUs in all.
+    bandwidth
+        Of each link, one direction.
+    latency
+        Of each link.
+    """
+    return build("fully_connected", npus=npus, bandwidth=bandwidth, latency=latency)
+
+
+def mesh(
+    *size: int | Sequence[int],
+    bandwidth: Quantity,
+    latency: Duration,
+) -> Topology:
+    """A mesh of any number of axes. NPU numbers vary fastest along the first.
+
+    Parameters
+    ----------
+    size
+        NPUs along each axis.
+    bandwidth
+        Of each link, one direction.
+    latency
+        Of each link.
+    """
+    return build("mesh", size=size, bandwidth=bandwidth, latency=latency)
+
+
+def torus(
+    *size: int | Sequence[int],
+    bandwidth: Quantity,
+    latency: Duration,
+) -> Topology:
+    """A mesh whose axes close. An axis of 2 has one link each way, not two.
+
+    NPU numbers vary fastest along the first axis.
+
+    Parameters
+    ----------
+    size
+        NPUs along each axis.
+    bandwidth
+        Of each link, one direction.
+    latency
+        Of each link.
+    """
+    return build("torus", size=size, bandwidth=bandwidth, latency=latency)
+
+
+def hypercube(
+    log2_npus: int,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
+) -> Topology:
+    """NPUs that are joined where their numbers differ in one bit.
+
+    Parameters
+    ----------
+    log2_npus
+        Dimensions: there are `2 ** log2_npus` NPUs.
+    bandwidth
+        Of each link, one direction.
+    latency
+        Of each link.
+    """
+    return build("hypercube", log2_npus=log2_npus, bandwidth=bandwidth, latency=latency)
 
 
 def dragonfly(
@@ -146,19 +184,45 @@ def dragonfly(
 ) -> Topology:
     """Fully connected groups of routers, and a link each way between every two groups.
 
-    Routers are the NPUs themselves, or switches with `npus_per_router` NPUs each, whose links are local
-    ones. The global links are like the local ones where nothing else is said.
+    The k-th group after group g (k from 0) is reached from member `k mod group_size` of g, so that
+    the long links are spread evenly over the members. Router `g * group_size + i` is member i of group
+    g: an NPU itself, or a switch `router0`, ... with NPUs that follow one another, which are stated as
+    groups.
+
+    Parameters
+    ----------
+    groups
+        Groups of routers.
+    group_size
+        Routers in each group.
+    npus_per_router
+        NPUs at each router, a switch; by default NPUs are their own routers.
+    bandwidth
+        Of each link inside a group, those of NPUs among them, one direction.
+    latency
+        Of each link inside a group.
+    global_bandwidth
+        Of each link between groups.
+        As `bandwidth` where it is left out.
+    global_latency
+        Of each link between groups.
+        As `latency` where it is left out.
+
+    References
+    ----------
+    Kim, Dally, Scott, Abts: Technology-driven, highly-scalable dragonfly topology, ISCA 2008; the
+    relative arrangement of global links.
     """
-    rate, delay = link_of(bandwidth, latency)
-    far = (
-        rate
-        if global_bandwidth is None
-        else parse_bandwidth(global_bandwidth, field="global_bandwidth")
+    return build(
+        "dragonfly",
+        groups=groups,
+        group_size=group_size,
+        npus_per_router=npus_per_router,
+        bandwidth=bandwidth,
+        latency=latency,
+        global_bandwidth=global_bandwidth,
+        global_latency=global_latency,
     )
-    late = delay if global_latency is None else parse_time(global_latency, field="global_latency")
-    members = count_of("group_size", group_size)
-    each = None if npus_per_router is None else count_of("npus_per_router", npus_per_router)
-    return _core.build_dragonfly(count_of("groups", groups), members, rate, delay, far, late, each)
 
 
 def clos(
@@ -170,70 +234,251 @@ def clos(
     latency: Duration,
     host_bandwidth: Quantity | None = None,
 ) -> Topology:
-    """Give a two-level Clos: NPUs below ToR switches, every ToR joined to every spine.
+    r"""A two-level Clos: NPUs below ToR switches, every ToR joined to every spine.
 
-    ``bandwidth`` is that of the fabric's links, and of the hosts' where ``host_bandwidth`` is left out.
+    ::
+
+        spine0   spine1          NPU h of ToR t is npu(t * hosts_per_tor + h)
+          |  \ /  |
+          |  / \  |
+        tor0     tor1
+
+    Switches are named `tor0`, ... and `spine0`, ..., ToRs first.
+
+    Parameters
+    ----------
+    spines
+        Switches of the upper level.
+    tors
+        Switches of the lower level.
+    hosts_per_tor
+        NPUs below each ToR switch.
+    bandwidth
+        Of each link between a ToR and a spine, one direction.
+    latency
+        Of every link.
+    host_bandwidth
+        Of each link between an NPU and its ToR.
+        As `bandwidth` where it is left out.
     """
-    rate, delay = link_of(bandwidth, latency)
-    host = (
-        rate if host_bandwidth is None else parse_bandwidth(host_bandwidth, field="host_bandwidth")
+    return build(
+        "clos",
+        spines=spines,
+        tors=tors,
+        hosts_per_tor=hosts_per_tor,
+        bandwidth=bandwidth,
+        latency=latency,
+        host_bandwidth=host_bandwidth,
     )
-    counts = (
-        count_of("spines", spines),
-        count_of("tors", tors),
-        count_of("hosts_per_tor", hosts_per_tor),
-    )
-    return _core.build_clos(*counts, host, rate, delay)
 
 
 def bigraph(
-    switches_per_side: int, npus_per_switch: int, *, bandwidth: Quantity, latency: Duration
+    switches_per_side: int,
+    npus_per_switch: int,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
 ) -> Topology:
-    """Give two sides of switches, every one joined to every one across, and NPUs at all of them.
+    r"""Two sides of switches, every one joined to every one across, and NPUs at all of them.
 
-    There are ``2 * switches_per_side * npus_per_switch`` NPUs, those at the upper switches first.
+    ::
+
+        npu0 npu1   npu2 npu3         NPU h of switch s is npu(s * npus_per_switch + h),
+           \ /         \ /            the upper switches' first
+         upper0      upper1
+           |    \  /    |             two NPUs on different sides are joined by one shortest route
+           |    /  \    |
+         lower0      lower1
+           / \         / \
+        npu4 npu5   npu6 npu7
+
+    Parameters
+    ----------
+    switches_per_side
+        Switches on each of the two sides.
+    npus_per_switch
+        NPUs at each switch.
+    bandwidth
+        Of each link, one direction.
+    latency
+        Of each link.
 
     References
     ----------
     Dong et al.: EFLOPS, algorithm and system co-design for a high performance distributed training
-    platform, 2020.
+    platform, HPCA 2020.
     """
-    counts = (
-        count_of("switches_per_side", switches_per_side),
-        count_of("npus_per_switch", npus_per_switch),
+    return build(
+        "bigraph",
+        switches_per_side=switches_per_side,
+        npus_per_switch=npus_per_switch,
+        bandwidth=bandwidth,
+        latency=latency,
     )
-    return _core.build_bigraph(*counts, *link_of(bandwidth, latency))
 
 
-def fat_tree(k: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
-    """Give a three-level fat tree of k-port switches with ``k**3 / 4`` NPUs.
+def fat_tree(
+    k: int,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
+) -> Topology:
+    """A three-level fat tree of switches with `k` ports: `k**3 / 4` NPUs, full bisection bandwidth.
+
+    `k` pods of `k / 2` edge and `k / 2` agg switches; every edge switch has `k / 2` NPUs; agg switch `j` of
+    each pod is linked to core switches `j * k / 2` to `(j + 1) * k / 2 - 1`. Switches are named `edge0`,
+    ..., `agg0`, ..., `core0`, ..., pod by pod.
+
+    Parameters
+    ----------
+    k
+        Ports of each switch, an even number.
+    bandwidth
+        Of each link, one direction.
+    latency
+        Of each link.
 
     References
     ----------
-    Al-Fares, Loukissas, Vahdat: A scalable, commodity data center network architecture, 2008.
+    Al-Fares, Loukissas, Vahdat: A scalable, commodity data center network architecture, SIGCOMM 2008.
     """
-    return _core.build_fat_tree(count_of("k", k), *link_of(bandwidth, latency))
+    return build("fat_tree", k=k, bandwidth=bandwidth, latency=latency)
 
 
-def link_of(bandwidth: Quantity, latency: Duration) -> tuple[int, int]:
-    """Give a link's bandwidth [bytes/s] and latency [ps]."""
-    return parse_bandwidth(bandwidth, field="bandwidth"), parse_time(latency, field="latency")
+def rail(
+    nodes: int,
+    npus: int,
+    spines: int = 0,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
+    node_bandwidth: Quantity | None = None,
+    node_latency: Duration | None = None,
+) -> Topology:
+    r"""A rail-optimised pod: NPU i of every node is linked to rail switch i, and rails to every spine.
+
+    ::
+
+          rail0     rail1          NPU i of node n is npu(n * npus + i)
+          |    \   /    |
+          |     \ /     |          npu2 - rail0, npu3 - rail1
+        npu0    npu1   npu2 ...
+           \    /
+          switch0 (of node 0)
+
+    The NPUs of a node are joined by a switch, as of NVLink. The nodes are its groups. Switches are named
+    `switch0`, ..., `rail0`, ..., `spine0`, ...
+
+    Parameters
+    ----------
+    nodes
+        Nodes of the pod.
+    npus
+        NPUs in each node, which is the number of rails.
+    spines
+        Switches to each of which every rail switch is linked. Without any, NPUs of unlike places reach
+        each other through their nodes.
+    bandwidth
+        Of each link to a rail switch or a spine, one direction.
+    latency
+        Of each link to a rail switch or a spine.
+    node_bandwidth
+        Of each link between an NPU and its node's switch.
+        As `bandwidth` where it is left out.
+    node_latency
+        Of each link between an NPU and its node's switch.
+        As `latency` where it is left out.
+
+    References
+    ----------
+    Wang et al.: Rail-only, a low-cost high-performance network for training LLMs with trillion
+    parameters, Hot Interconnects 2024, section II (the rail-optimised network it starts from).
+    """
+    return build(
+        "rail",
+        nodes=nodes,
+        npus=npus,
+        spines=spines,
+        bandwidth=bandwidth,
+        latency=latency,
+        node_bandwidth=node_bandwidth,
+        node_latency=node_latency,
+    )
 
 
-def _counts(sizes: Sequence[int | Sequence[int]]) -> list[int]:
-    """Give sizes that stand by themselves, or in one sequence."""
-    values: Sequence[object] = sizes
-    if len(sizes) == 1 and isinstance(sizes[0], Sequence) and not isinstance(sizes[0], str):
-        values = sizes[0]
-    return [count_of(f"size {i}", value) for i, value in enumerate(values)]
+def box(
+    nodes: int,
+    npus: int,
+    nics: int | None = None,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
+    node_bandwidth: Quantity | None = None,
+    node_latency: Duration | None = None,
+) -> Topology:
+    """Nodes of NPUs with network interfaces (NICs), all of which one switch joins.
+
+    The NPUs of a node are joined by a switch of their own. The nodes are its groups. NPUs share the
+    interfaces evenly, neighbours the same one: NPU i of a node is linked to interface `i * nics / npus`.
+    From NPU to NPU of another node there are four links. Switches are named `switch0`, ... (of the nodes),
+    `nic0_0`, ... (node, interface) and `net`.
+
+    Parameters
+    ----------
+    nodes
+        Nodes in all.
+    npus
+        NPUs in each node.
+    nics
+        Network interfaces of each node, which divide its NPUs.
+        As `npus` where it is left out.
+    bandwidth
+        Of each link to and from a NIC, one direction.
+    latency
+        Of each link to and from a NIC.
+    node_bandwidth
+        Of each link between an NPU and its node's switch.
+        As `bandwidth` where it is left out.
+    node_latency
+        Of each link between an NPU and its node's switch.
+        As `latency` where it is left out.
+    """
+    return build(
+        "box",
+        nodes=nodes,
+        npus=npus,
+        nics=nics,
+        bandwidth=bandwidth,
+        latency=latency,
+        node_bandwidth=node_bandwidth,
+        node_latency=node_latency,
+    )
 
 
-def count_of(field: str, value: object) -> int:
-    """Give a count that the core takes, or SpecError."""
-    try:
-        count = -1 if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
-    except TypeError:
-        count = -1
-    if not 1 <= count < 1 << 32:
-        raise SpecError(field, f"{shown(value)} is not a whole number from 1 to 2^32 - 1")
-    return count
+def planes(
+    npus: int,
+    planes: int,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
+) -> Topology:
+    """NPUs, each linked to every one of some switches, as the chips of an NVLink switch system.
+
+    The switches are named `plane0`, ...
+
+    Parameters
+    ----------
+    npus
+        NPUs in all.
+    planes
+        Switches, to each of which every NPU is linked.
+    bandwidth
+        Of each link, one direction.
+    latency
+        Of each link.
+
+    References
+    ----------
+    NVIDIA GB200 NVL72: 72 GPUs with 18 links of NVLink 5 each, one to each of 18 switch chips.
+    """
+    return build("planes", npus=npus, planes=planes, bandwidth=bandwidth, latency=latency)

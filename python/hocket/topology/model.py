@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import (
     BeforeValidator,
     Field,
     Tag,
     WithJsonSchema,
+    create_model,
     model_validator,
 )
 
+from hocket._core.families import Family
 from hocket.files.model import (
     RATE_TEXT,
     TIME_TEXT,
@@ -25,6 +27,7 @@ from hocket.files.model import (
     one_of,
 )
 from hocket.topology.cost_model import Costs
+from hocket.topology.declared import FAMILIES, described, is_left_out
 from hocket.topology.defaults import Default, default
 from hocket.topology.offload import Operation
 from hocket.units import parse_bandwidth, parse_time, parse_written
@@ -251,207 +254,44 @@ class DimsFile(Common):
     dims: Annotated[list[Dimension], Field(min_length=1, max_length=32)]
 
 
-class Linked(Common):
-    """Keys of every builder: bandwidth and latency of its links."""
+class FamilyFile(Common):
+    """A network of a family, by its parameters."""
 
-    bandwidth: Rate
-    latency: Delay
+    builder: str
 
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        raise TypeError
-
-
-class LineFile(Linked):
-    """NPUs in a row."""
-
-    builder: Literal["line"]
-    npus: Count
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.npus, self.bandwidth, self.latency)
+    def arguments(self) -> dict[str, object]:
+        """Return the parameters; None where one is left out that has no default of its own."""
+        return {each.name: getattr(self, each.name) for each in FAMILIES[self.builder].parameters}
 
 
-class RingFile(Linked):
-    """NPUs in a cycle."""
-
-    builder: Literal["ring"]
-    npus: Count
-    ways: Literal["both", "one"] = "both"
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.npus, self.bandwidth, self.latency, self.ways == "both")
-
-
-class FullyConnectedFile(Linked):
-    """A link each way between every pair of NPUs."""
-
-    builder: Literal["fully_connected"]
-    npus: Count
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.npus, self.bandwidth, self.latency)
-
-
-class SwitchFile(Linked):
-    """NPUs around one switch."""
-
-    builder: Literal["switch"]
-    npus: Count
-    limit: Rate | None = None
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.npus, self.bandwidth, self.latency, self.limit)
-
-
-class GridFile(Linked):
-    """A mesh or torus of any number of axes."""
-
-    builder: Literal["mesh", "torus"]
-    size: Annotated[list[Count], Field(min_length=1, max_length=32)]
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.size, self.bandwidth, self.latency)
-
-
-class HypercubeFile(Linked):
-    """``2 ** log2_npus`` NPUs."""
-
-    builder: Literal["hypercube"]
-    log2_npus: Annotated[int, Field(ge=1, le=1000)]
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.log2_npus, self.bandwidth, self.latency)
-
-
-class DragonflyFile(Linked):
-    """Fully connected groups, a link between every two."""
-
-    builder: Literal["dragonfly"]
-    groups: Count
-    group_size: Count
-    npus_per_router: Count | None = None
-    global_bandwidth: Rate | None = None
-    global_latency: Delay | None = None
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        far = self.bandwidth if self.global_bandwidth is None else self.global_bandwidth
-        late = self.latency if self.global_latency is None else self.global_latency
-        link = (self.bandwidth, self.latency)
-        each = () if self.npus_per_router is None else (self.npus_per_router,)
-        return (self.groups, self.group_size, *link, far, late, *each)
-
-
-class ClosFile(Linked):
-    """NPUs below ToR switches, every ToR joined to every spine."""
-
-    builder: Literal["clos"]
-    spines: Count
-    tors: Count
-    hosts_per_tor: Count
-    host_bandwidth: Rate | None = None
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        host = self.bandwidth if self.host_bandwidth is None else self.host_bandwidth
-        counts = (self.spines, self.tors, self.hosts_per_tor)
-        return (*counts, host, self.bandwidth, self.latency)
-
-
-class BiGraphFile(Linked):
-    """Two sides of switches, every one joined to every one across, NPUs at all of them."""
-
-    builder: Literal["bigraph"]
-    switches_per_side: Count
-    npus_per_switch: Count
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.switches_per_side, self.npus_per_switch, self.bandwidth, self.latency)
-
-
-class FatTreeFile(Linked):
-    """A three-level fat tree of k-port switches."""
-
-    builder: Literal["fat_tree"]
-    k: Count
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.k, self.bandwidth, self.latency)
-
-
-class _NodesFile(Linked):
-    """Keys of the builders of nodes: links inside them may be others."""
-
-    nodes: Count
-    npus: Count
-    node_bandwidth: Rate | None = None
-    node_latency: Delay | None = None
-
-    def _links(self) -> tuple[int, int, int, int]:
-        near = self.bandwidth if self.node_bandwidth is None else self.node_bandwidth
-        soon = self.latency if self.node_latency is None else self.node_latency
-        return (near, soon, self.bandwidth, self.latency)
-
-
-class RailFile(_NodesFile):
-    """Nodes whose NPU i is linked to rail switch i, and those to every spine."""
-
-    builder: Literal["rail"]
-    spines: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.nodes, self.npus, self.spines, self._links())
-
-
-class BoxFile(_NodesFile):
-    """Nodes with network interfaces, all of which one switch joins."""
-
-    builder: Literal["box"]
-    nics: Count | None = None
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.nodes, self.npus, self.nics or self.npus, self._links())
-
-
-class PlanesFile(Linked):
-    """NPUs, each linked to every one of some switches."""
-
-    builder: Literal["planes"]
-    npus: Count
-    planes: Count
-
-    def arguments(self) -> tuple[object, ...]:
-        """Give what the builder of the core takes."""
-        return (self.npus, self.planes, self.bandwidth, self.latency)
-
-
-BUILDERS: dict[str, type[Linked]] = {
-    "line": LineFile,
-    "ring": RingFile,
-    "fully_connected": FullyConnectedFile,
-    "switch": SwitchFile,
-    "mesh": GridFile,
-    "torus": GridFile,
-    "hypercube": HypercubeFile,
-    "dragonfly": DragonflyFile,
-    "clos": ClosFile,
-    "bigraph": BiGraphFile,
-    "fat_tree": FatTreeFile,
-    "rail": RailFile,
-    "box": BoxFile,
-    "planes": PlanesFile,
+_TYPES: dict[str, Any] = {
+    "count": Count,
+    "counts": Annotated[list[Count], Field(min_length=1, max_length=32)],
+    "bandwidth": Rate,
+    "latency": Delay,
+    "flag": bool,
 }
+
+
+def _model(family: Family) -> type[FamilyFile]:
+    """Make the keys of a family from its parameters."""
+    fields: dict[str, Any] = {"builder": (cast("Any", Literal)[family.name], ...)}
+    for each in family.parameters:
+        kind, about = _TYPES[each.unit], " ".join(described(each).split())
+        if each.unit == "count" and each.default == 0:
+            kind = Annotated[int, Field(ge=0, lt=1 << 32)]
+        if each.required:
+            fields[each.name] = (kind, Field(description=about))
+        elif is_left_out(each):
+            fields[each.name] = (kind | None, Field(default=None, description=about))
+        else:
+            fields[each.name] = (kind, Field(default=each.default, description=about))
+    name = "".join(word.capitalize() for word in family.name.split("_"))
+    about = family.about.partition("\n")[0]
+    return create_model(f"{name}File", __base__=FamilyFile, __doc__=about, **fields)
+
+
+BUILDERS = {name: _model(family) for name, family in FAMILIES.items()}
 
 
 def json_schema() -> dict[str, Any]:

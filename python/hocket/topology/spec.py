@@ -47,10 +47,10 @@ class OffloadSpec:
 
 @dataclass(frozen=True)
 class BuilderSpec:
-    """A family of networks and the builder's arguments: sizes, bytes/s and ps."""
+    """A family of networks and its parameters by name: sizes, bytes/s and ps."""
 
     family: str
-    arguments: tuple[object, ...]
+    arguments: dict[str, object]
 
 
 @dataclass(frozen=True)

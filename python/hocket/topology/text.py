@@ -9,24 +9,13 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hocket._checks import did_you_mean, list_of, nearest
+from hocket._core.families import Family
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.topology import machines
+from hocket.topology.declared import FAMILIES, KINDS, NAMES
 from hocket.topology.spec import BuilderSpec, DimensionSpec, TopologySpec, skipped
 from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
-
-KINDS = {
-    "ring": "Ring",
-    "r": "Ring",
-    "fullyconnected": "FullyConnected",
-    "fc": "FullyConnected",
-    "switch": "Switch",
-    "sw": "Switch",
-    "line": "Line",
-    "mesh": "Line",
-    "l": "Line",
-}
-"""Names of dimensions, in small letters."""
 
 UNWRITABLE = re.compile("[\ud800-\udfff]")
 """What arguments hold for bytes that are no text."""
@@ -35,38 +24,35 @@ _DUMPS = (".xml", ".txt")
 """Of what NCCL and nvidia-smi write, as :mod:`hocket.topology.dump` reads it."""
 _LABEL = re.compile(r"\w[\w .+-]{0,59}")
 
-# Family: how many sizes it takes at least and at most, and how it is written.
-_FAMILIES = {
-    "line": (1, 1, "line:4"),
-    "ring": (1, 1, "ring:16"),
-    "fully_connected": (1, 1, "fully_connected:8"),
-    "fc": (1, 1, "fc:8"),
-    "switch": (1, 1, "switch:8"),
-    "mesh": (1, 32, "mesh:9x9, 1 to 32 sizes"),
-    "torus": (1, 32, "torus:4x4x4, 1 to 32 sizes"),
-    "hypercube": (1, 1, "hypercube:4, that is 2^4 NPUs"),
-    "dragonfly": (2, 3, "dragonfly:GROUPSxGROUP_SIZE or dragonfly:GROUPSxROUTERSxNPUS_PER_ROUTER"),
-    "clos": (2, 3, "clos:SPINESxTORS or clos:SPINESxTORSxHOSTS_PER_TOR"),
-    "bigraph": (2, 2, "bigraph:SWITCHES_PER_SIDExNPUS_PER_SWITCH"),
-    "fat_tree": (1, 1, "fat_tree:4"),
-    "rail": (2, 3, "rail:NODESxNPUS or rail:NODESxNPUSxSPINES"),
-    "box": (2, 3, "box:NODESxNPUS or box:NODESxNPUSxNICS"),
-    "planes": (2, 2, "planes:NPUSxPLANES"),
-}
-_OF_NODES = ("rail", "box")
-_KINDS_OF_LINKS = {
-    "rail": "those within nodes first",
-    "box": "those within nodes first",
-    "dragonfly": "those within groups first",
-    "clos": "those of hosts first",
-}
-"""Families that have two kinds of links, and which is given first."""
 _EXAMPLE = "mesh:4x4@25GB/s,700ns"
+_MOST_SIZES = 32
+
+
+def _form(family: Family) -> str:
+    """Say how a family is written: an example, or the names of its sizes where some may be left out."""
+    sizes = [each for each in family.parameters if each.unit == "count"]
+    if all(each.required for each in sizes):
+        is_named = len(sizes) == 1 and sizes[0].name != "npus"
+        name = f" ({sizes[0].name.upper()})" if is_named else ""
+        return f"{family.name}:{family.example}{name}"
+    return named_form(family)
+
+
+def named_form(family: Family) -> str:
+    """Say how a family is written, by the names of its sizes: ``clos:SPINESxTORS[xHOSTS_PER_TOR]``."""
+    sizes = [each for each in family.parameters if each.unit == "count"]
+    if len(sizes) < 2:
+        more = "" if sizes else f", 1 to {_MOST_SIZES} sizes"
+        return _form(family) + more
+    must = "x".join(each.name.upper() for each in sizes if each.required)
+    may = "".join(f"[x{each.name.upper()}]" for each in sizes if not each.required)
+    return f"{family.name}:{must}{may}"
+
+
 FORMS = (
-    "a shipped machine (`hocket topology list`), a .yml file, ring:16, line:4, switch:8, fc:8, "
-    "mesh:9x9, torus:4x4x4, hypercube:4 (2^4 NPUs), dragonfly:4x5[xNPUS_PER_ROUTER], "
-    "clos:SPINESxTORS[xHOSTS_PER_TOR], bigraph:4x4, fat_tree:4, rail:NODESxNPUS[xSPINES], "
-    "box:NODESxNPUS[xNICS], planes:72x18 or a product such as Ring_FC_SW:2x8x4"
+    "a shipped machine (`hocket topology list`), a .yml file, "
+    + ", ".join(map(_form, FAMILIES.values()))
+    + " or a product such as Ring_FC_SW:2x8x4"
 )
 
 
@@ -246,8 +232,8 @@ def _is(what: Callable[[Path], bool], path: Path) -> bool:
 def _near(name: str, otherwise: str = "") -> str:
     """Name what was meant, or every form."""
     name = name[:100].lower()
-    if name in _FAMILIES and not otherwise:
-        return f"write it with its size, as {_FAMILIES[name][2]}"
+    if name in NAMES and not otherwise:
+        return f"write it with its size, as {named_form(NAMES[name])}"
     known = machines.names()
     begin = [each for each in known if name and each.startswith(name)]
     close = [each for each in get_close_matches(name, known, 3, 0.5) if each not in begin]
@@ -289,64 +275,75 @@ def _built(
     bandwidth: Sequence[Quantity] | None,
     latency: Sequence[Duration] | None,
 ) -> TopologySpec:
-    if family.replace("-", "_") in _FAMILIES:
-        family = family.replace("-", "_")
+    declared = NAMES.get(family.replace("-", "_"))
+    if declared is not None:
+        arguments = _arguments(option, text, declared, sizes, bandwidth, latency)
+        return TopologySpec(text, builder=BuilderSpec(declared.name, arguments))
     names = family.split("_")
     kinds = [KINDS.get(name.lower()) for name in names]
-    is_product = family not in _FAMILIES
-    if is_product and None in kinds:
-        hint = _near_product(names) or did_you_mean(family, _FAMILIES, f"give {FORMS}")
+    if None in kinds:
+        hint = _near_product(names) or did_you_mean(family, NAMES, f"give {FORMS}")
         raise SpecError(option, f"there is no {shown(family)} to build", hint)
-    least, most, form = (len(names), len(names), "") if is_product else _FAMILIES[family]
-    if not least <= len(sizes) <= most:
-        count = f"{len(sizes)} size{'s'[: len(sizes) != 1]}"
-        right = f"write it as {form}" if form else f"give one for each of {len(names)} dimensions"
-        raise SpecError(option, f"{shown(text)} has {count}", right)
-    wanted, of = (len(names), "dimensions") if is_product else (1, "")
-    if family in _KINDS_OF_LINKS:
-        wanted, of = 2, f"kinds of links, {_KINDS_OF_LINKS[family]}"
-    late = 1 if family == "clos" else wanted
-    mark = _mark(option)
-    rates = [
-        parse_bandwidth(each, field=field)
-        for field, each in _each(mark + "bandwidth", "25 GB/s", text, bandwidth, wanted, of)
-    ]
-    delays = [
-        parse_time(each, field=field)
-        for field, each in _each(mark + "latency", "700 ns", text, latency, late, of)
-    ]
-    if is_product:
-        dimensions = tuple(
-            DimensionSpec(str(kind), size, rate, delay)
-            for kind, size, rate, delay in zip(kinds, sizes, rates, delays, strict=True)
-        )
-        return TopologySpec(text, dimensions=dimensions, notes=skipped(dimensions))
-    if family in _OF_NODES:
-        nodes, npus, third = (*sizes, 0 if family == "rail" else sizes[1])[:3]
-        links = (rates[0], delays[0], rates[1], delays[1])
-        return TopologySpec(text, builder=BuilderSpec(family, (nodes, npus, third, links)))
-    return TopologySpec(text, builder=_builder(family, sizes, rates, delays))
+    wanted = len(names)
+    if len(sizes) != wanted:
+        right = f"give one for each of {wanted} dimensions"
+        raise _wrong_count(option, text, sizes, right)
+    rates = _rates(option, text, bandwidth, wanted, "dimensions")
+    delays = _delays(option, text, latency, wanted, "dimensions")
+    dimensions = tuple(
+        DimensionSpec(str(kind), size, rate, delay)
+        for kind, size, rate, delay in zip(kinds, sizes, rates, delays, strict=True)
+    )
+    return TopologySpec(text, dimensions=dimensions, notes=skipped(dimensions))
 
 
-def _builder(family: str, sizes: list[int], rates: list[int], delays: list[int]) -> BuilderSpec:
-    link = (rates[0], delays[0])
-    first = sizes[0]
-    if family in ("fc", "fully_connected"):
-        return BuilderSpec("fully_connected", (first, *link))
-    if family in ("mesh", "torus"):
-        return BuilderSpec(family, (sizes, *link))
-    if family == "ring":
-        return BuilderSpec(family, (first, *link, True))
-    if family == "switch":
-        return BuilderSpec(family, (first, *link, None))
-    if family == "dragonfly":
-        return BuilderSpec(family, (*sizes[:2], *link, rates[1], delays[1], *sizes[2:]))
-    if family == "clos":
-        spines, tors, hosts = (*sizes, 1)[:3]
-        return BuilderSpec(family, (spines, tors, hosts, rates[0], rates[1], delays[0]))
-    if family in ("bigraph", "planes"):
-        return BuilderSpec(family, (*sizes, *link))
-    return BuilderSpec(family, (first, *link))
+def _wrong_count(option: str, text: str, sizes: list[int], right: str) -> SpecError:
+    count = f"{len(sizes)} size{'s'[: len(sizes) != 1]}"
+    return SpecError(option, f"{shown(text)} has {count}", right)
+
+
+def _arguments(
+    option: str,
+    text: str,
+    family: Family,
+    sizes: list[int],
+    bandwidth: Sequence[Quantity] | None,
+    latency: Sequence[Duration] | None,
+) -> dict[str, object]:
+    """Return parameters by name: sizes, then bandwidth and latency of each kind of links."""
+    named: dict[str, list[str]] = {unit: [] for unit in ("count", "counts", "bandwidth", "latency")}
+    least = 0
+    for each in family.parameters:
+        is_of_links = each.required or isinstance(each.default, str)
+        if each.unit == "count" or (each.unit in named and is_of_links):
+            named[each.unit].append(each.name)
+            least += each.unit == "count" and each.required
+    counts = named["count"]
+    if not (least <= len(sizes) <= len(counts) if counts else len(sizes) <= _MOST_SIZES):
+        raise _wrong_count(option, text, sizes, f"write it as {named_form(family)}")
+    kinds = named["bandwidth"]
+    of = f"kinds of links: {', '.join(kinds)}"
+    rates = _rates(option, text, bandwidth, len(kinds), of)
+    delays = _delays(option, text, latency, len(named["latency"]), of)
+    arguments: dict[str, object] = dict.fromkeys(named["counts"], sizes)
+    arguments.update(zip(counts, sizes, strict=False))
+    arguments.update(zip(kinds, rates, strict=True))
+    arguments.update(zip(named["latency"], delays, strict=True))
+    return arguments
+
+
+def _rates(
+    option: str, text: str, given: Sequence[Quantity] | None, wanted: int, of: str
+) -> list[int]:
+    each = _each(_mark(option) + "bandwidth", "25 GB/s", text, given, wanted, of)
+    return [parse_bandwidth(rate, field=field) for field, rate in each]
+
+
+def _delays(
+    option: str, text: str, given: Sequence[Duration] | None, wanted: int, of: str
+) -> list[int]:
+    each = _each(_mark(option) + "latency", "700 ns", text, given, wanted, of)
+    return [parse_time(delay, field=field) for field, delay in each]
 
 
 def _each(

@@ -24,10 +24,9 @@ from hocket.topology.model import (
     Common,
     Dimension,
     DimsFile,
-    DragonflyFile,
     Failures,
+    FamilyFile,
     Link,
-    Linked,
     LinkKind,
     LinksFile,
     Offload,
@@ -91,9 +90,9 @@ def spec_from_values(
         reader.check_costs(file, kinds=tuple(file.link_kinds))
         return _common(file, reader.links_file(file, title), lines)
     reader.check_costs(file)
-    if not isinstance(file, Linked):
+    if not isinstance(file, FamilyFile):
         raise TypeError("a form is a builder, dims or links")
-    builder = BuilderSpec(values["builder"], file.arguments())
+    builder = BuilderSpec(file.builder, file.arguments())
     return _common(file, TopologySpec(title, builder=builder), lines)
 
 
@@ -191,8 +190,9 @@ def _profile(given: Profile | str | None) -> ProfileSpec | None:
 
 
 def _groups(file: Common) -> Groups:
-    """Give the nodes that a file states; a dragonfly's groups are its own."""
-    if file.groups is None or isinstance(file, DragonflyFile):
+    """Give the nodes that a file states; groups that are a parameter of a family are its own."""
+    is_own = isinstance(file, FamilyFile) and "groups" in file.arguments()
+    if file.groups is None or is_own:
         return ()
     if isinstance(file.groups, int):
         return file.groups

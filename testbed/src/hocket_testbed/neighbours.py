@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hocket.errors import InfeasibleError
 from hocket.topology.build import build_topology
-from hocket.topology.families import link_of
 from hocket.topology.spec import LinkSpec, TopologySpec
+from hocket.units import parse_bandwidth, parse_time
 from hocket_testbed.namespaces import inside, names_of
 from hocket_testbed.shaping import GOODPUT
 
@@ -132,7 +132,8 @@ def fabric_spec(spec: ClosSpec) -> TopologySpec:
         if ends[src, dst] != ends[dst, src]:
             why = f"{dst} hears {src}, but {src} does not hear {dst} as often"
             raise InfeasibleError(None, why, "see whether interfaces are down")
-    bandwidth, latency = link_of(_RATE, LATENCY)
+    bandwidth = parse_bandwidth(_RATE, field="bandwidth")
+    latency = parse_time(LATENCY, field="latency")
     if spec.rate_bytes is not None:
         bandwidth = int(spec.rate_bytes * GOODPUT)
     named = sorted(forwards, key=_natural)

@@ -12,7 +12,7 @@ use hocket_core::id::{DeviceId, NpuId};
 use hocket_core::routing::Fabric;
 use hocket_core::routing::steering::{Algorithm, Fields, Policy, SwitchHash};
 use hocket_core::topology::Topology;
-use hocket_core::topology::build::{self, Clos};
+use hocket_core::topology::build::Clos;
 use hocket_core::units::{Bandwidth, Time};
 
 use super::disk::Random;
@@ -61,14 +61,15 @@ pub fn agent_options(seed: u64) -> agent::Options {
 /// Four spines, four ToRs, two hosts at each.
 fn topology() -> Topology {
     let bandwidth = Bandwidth::from_bytes_per_second(12_500_000_000).unwrap();
-    let topology = build::clos(&Clos {
+    let topology = Clos {
         spines: 4,
         tors: 4,
         hosts_per_tor: 2,
         host_bandwidth: bandwidth,
-        fabric_bandwidth: bandwidth,
+        bandwidth,
         latency: Time::ZERO,
-    });
+    }
+    .build();
     topology.unwrap()
 }
 

@@ -236,18 +236,18 @@ impl Explain for ClusterError {
 /// use hocket_core::id::NpuId;
 /// use hocket_core::progress::Silent;
 /// use hocket_core::routing::{Fabric, Scheme};
-/// use hocket_core::topology::build::{self, Clos};
+/// use hocket_core::topology::build::Clos;
 /// use hocket_core::units::{Bandwidth, Seed, Time};
 ///
 /// let bandwidth = Bandwidth::from_bytes_per_second(12_500_000_000).unwrap();
-/// let clos = build::clos(&Clos {
+/// let clos = Clos {
 ///     spines: 1,
 ///     tors: 2,
 ///     hosts_per_tor: 1,
 ///     host_bandwidth: bandwidth,
-///     fabric_bandwidth: bandwidth,
+///     bandwidth,
 ///     latency: Time::ZERO,
-/// })?;
+/// }.build()?;
 /// let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &clos, 25_000_000)?;
 /// let ring = PlanOptions { chunks: Some(1), ..PlanOptions::new(Algorithm::Ring) };
 /// let ring = plan(&clos, &all_reduce, &ring, &mut Silent)?;

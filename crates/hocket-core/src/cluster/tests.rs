@@ -27,14 +27,15 @@ fn ring(ranks: u32, bytes: u64, rounds: Rounds) -> Arc<Pattern> {
 /// 12.5 GB/s everywhere.
 fn clos(spines: u32, tors: u32, nics: u32, latency: Time) -> Topology {
     let rate = Bandwidth::from_bytes_per_second(12_500_000_000).unwrap();
-    build::clos(&Clos {
+    Clos {
         spines,
         tors,
         hosts_per_tor: nics,
         host_bandwidth: rate,
-        fabric_bandwidth: rate,
+        bandwidth: rate,
         latency,
-    })
+    }
+    .build()
     .unwrap()
 }
 

@@ -116,18 +116,18 @@ pub enum Scheme {
 /// # Examples
 /// ```
 /// use hocket_core::routing::{Fabric, Flow, Scheme, assign};
-/// use hocket_core::topology::build::{self, Clos};
+/// use hocket_core::topology::build::Clos;
 /// use hocket_core::units::{Bandwidth, Seed, Time};
 ///
 /// let bandwidth = Bandwidth::from_bytes_per_second(50_000_000_000).unwrap();
-/// let clos = build::clos(&Clos {
+/// let clos = Clos {
 ///     spines: 2,
 ///     tors: 3,
 ///     hosts_per_tor: 2,
 ///     host_bandwidth: bandwidth,
-///     fabric_bandwidth: bandwidth,
+///     bandwidth,
 ///     latency: Time::from_ns(500),
-/// })?;
+/// }.build()?;
 /// let fabric = Fabric::new(&clos)?;
 /// // Each ToR sends to both others: a flow for every one of its two uplinks.
 /// let pairs = [(0, 1), (1, 2), (2, 0), (0, 2), (2, 1), (1, 0)];

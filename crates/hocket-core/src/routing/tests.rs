@@ -11,10 +11,10 @@ fn clos(spines: u32, tors: u32) -> Topology {
         tors,
         hosts_per_tor: 2,
         host_bandwidth: bandwidth,
-        fabric_bandwidth: bandwidth,
+        bandwidth,
         latency: Time::from_ns(500),
     };
-    build::clos(&parameters).expect("a Clos")
+    parameters.build().expect("a Clos")
 }
 
 fn fabric(spines: u32, tors: u32) -> Fabric {

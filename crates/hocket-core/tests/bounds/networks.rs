@@ -240,14 +240,15 @@ fn star(seed: &mut Seed) -> Topology {
 }
 
 fn clos(seed: &mut Seed) -> Topology {
-    let made = build::clos(&Clos {
+    let made = Clos {
         spines: 1 + seed.below(3) as u32,
         tors: 2 + seed.below(2) as u32,
         hosts_per_tor: 1 + seed.below(3) as u32,
         host_bandwidth: rate(seed),
-        fabric_bandwidth: rate(seed),
+        bandwidth: rate(seed),
         latency: latency(seed),
-    });
+    }
+    .build();
     made.expect("a Clos")
 }
 

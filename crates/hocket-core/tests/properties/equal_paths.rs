@@ -101,15 +101,16 @@ fn pairs(topology: &Topology) -> Vec<(NpuId, NpuId)> {
 }
 
 fn clos(spines: u32, tors: u32, hosts: u32) -> Topology {
-    use hocket_core::topology::build::{Clos, clos};
-    clos(&Clos {
+    use hocket_core::topology::build::Clos;
+    Clos {
         spines,
         tors,
         hosts_per_tor: hosts,
         host_bandwidth: rate(1),
-        fabric_bandwidth: rate(1),
+        bandwidth: rate(1),
         latency: Time::from_ns(100),
-    })
+    }
+    .build()
     .expect("a Clos")
 }
 

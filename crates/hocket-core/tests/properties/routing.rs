@@ -42,10 +42,10 @@ fn clos(spines: u32, tors: u32) -> Topology {
         tors,
         hosts_per_tor: 2,
         host_bandwidth: bandwidth,
-        fabric_bandwidth: bandwidth,
+        bandwidth,
         latency: Time::from_ns(1),
     };
-    build::clos(&parameters).expect("a Clos")
+    parameters.build().expect("a Clos")
 }
 
 /// A fabric's sizes and flows on it.

@@ -108,15 +108,16 @@ fn planes_share_data_as_their_bandwidths_are() {
 #[test]
 fn every_kind_comes_near_its_bound_on_rails_of_switches_that_sum() {
     const SIZE: u64 = 1 << 28;
-    let node = build::Nodes {
+    let rails = build::Rail {
         nodes: 3,
         npus: 4,
+        spines: 0,
         node_bandwidth: giga(300),
         node_latency: Time::from_ns(350),
         bandwidth: giga(50),
         latency: Time::from_ns(1_300),
     };
-    let mut rails = build::rail(&node, 0).unwrap();
+    let mut rails = rails.build().unwrap();
     for switch in rails.npu_count()..rails.device_count() {
         let name = &rails.device(DeviceId::from(switch)).name;
         let offload = if name.starts_with("rail") {

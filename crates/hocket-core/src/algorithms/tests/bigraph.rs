@@ -130,10 +130,10 @@ fn what_is_no_bigraph_is_refused_with_what_works_instead() {
             tors: 2,
             hosts_per_tor,
             host_bandwidth: gigabyte(),
-            fabric_bandwidth: gigabyte(),
+            bandwidth: gigabyte(),
             latency: latency(),
         };
-        build::clos(&parameters).unwrap()
+        parameters.build().unwrap()
     };
     let fat = build::fat_tree(4, gigabyte(), latency()).unwrap();
     let full = fully_connected(4);

@@ -4,7 +4,7 @@ use super::*;
 use crate::id::DeviceId;
 use crate::simulate::{SimulateOptions, simulate};
 use crate::topology::Offload;
-use crate::topology::build::{self, Nodes};
+use crate::topology::build::{self, Rail};
 use crate::units::Seed;
 use crate::verify::verify;
 
@@ -59,15 +59,16 @@ fn time(topology: &Arc<Topology>, collective: &Collective, given: &PlanOptions) 
 
 #[test]
 fn rings_over_rails_take_each_nic_once() {
-    let nodes = Nodes {
+    let rail = Rail {
         nodes: 3,
         npus: 4,
+        spines: 0,
         node_bandwidth: Bandwidth::from_bytes_per_second(100_000_000_000).unwrap(),
         node_latency: latency(),
         bandwidth: gigabyte(),
         latency: latency(),
     };
-    let rail = Arc::new(build::rail(&nodes, 0).unwrap());
+    let rail = Arc::new(rail.build().unwrap());
     let size = 48_000_000;
     for kind in [AllReduce, ReduceScatter, AllGather] {
         let collective = among_all(kind, &rail, size);

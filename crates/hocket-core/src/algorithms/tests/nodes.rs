@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::simulate::{SimulateOptions, simulate};
-use crate::topology::build::{self, Nodes};
+use crate::topology::build::{self, Boxes, Rail};
 use crate::units::Seed;
 use crate::verify::verify;
 
@@ -91,22 +91,32 @@ fn nodes_of_npus_that_are_linked_directly() {
 
 #[test]
 fn a_ring_for_each_way_out_of_a_node() {
-    let nodes = Nodes {
+    let rail = Rail {
         nodes: 4,
         npus: 4,
+        spines: 0,
         node_bandwidth: gigabyte(),
         node_latency: latency(),
         bandwidth: gigabyte(),
         latency: latency(),
     };
     let lanes = |topology: &Topology| multi_ring::lanes(topology);
-    assert_eq!(lanes(&build::rail(&nodes, 0).unwrap()), 2 * 4);
-    assert_eq!(lanes(&build::boxes(&nodes, 2).unwrap()), 2 * 2);
-    let broken = build::boxes(&nodes, 2).unwrap();
+    assert_eq!(lanes(&rail.build().unwrap()), 2 * 4);
+    let boxes = Boxes {
+        nodes: 4,
+        npus: 4,
+        nics: 2,
+        node_bandwidth: gigabyte(),
+        node_latency: latency(),
+        bandwidth: gigabyte(),
+        latency: latency(),
+    };
+    let broken = boxes.build().unwrap();
+    assert_eq!(lanes(&broken), 2 * 2);
     let gone = broken.device_by_name("nic1_0").unwrap();
     assert_eq!(lanes(&broken.without(&[gone], &[]).unwrap()), 2 * 2);
-    let many = Nodes { npus: 40, ..nodes };
-    assert_eq!(lanes(&build::rail(&many, 0).unwrap()), 2 * 16);
+    let many = Rail { npus: 40, ..rail };
+    assert_eq!(lanes(&many.build().unwrap()), 2 * 16);
 }
 
 #[test]
@@ -169,15 +179,16 @@ fn parts_over_all_nics_from_any_root_among_any_npus() {
 
 #[test]
 fn a_reduce_takes_as_long_as_the_broadcast_where_links_are_alike_both_ways() {
-    let nodes = Nodes {
+    let rail = Rail {
         nodes: 4,
         npus: 4,
+        spines: 0,
         node_bandwidth: gigabyte(),
         node_latency: latency(),
         bandwidth: gigabyte(),
         latency: latency(),
     };
-    let rail = Arc::new(build::rail(&nodes, 0).unwrap());
+    let rail = Arc::new(rail.build().unwrap());
     for chunks in [1, 4, 16] {
         let times = [Broadcast, Reduce].map(|kind| {
             let collective = among_all(kind, &rail, 1_000_000);

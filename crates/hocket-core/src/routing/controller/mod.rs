@@ -77,18 +77,18 @@ impl Tally {
 /// use hocket_core::routing::controller::{
 ///     Announced, Command, Controller, Event, FlowId, JobId, Options, Reason,
 /// };
-/// use hocket_core::topology::build::{self, Clos};
+/// use hocket_core::topology::build::Clos;
 /// use hocket_core::units::{Bandwidth, Time};
 ///
 /// let bandwidth = Bandwidth::from_bytes_per_second(12_500_000_000).unwrap();
-/// let clos = build::clos(&Clos {
+/// let clos = Clos {
 ///     spines: 2,
 ///     tors: 2,
 ///     hosts_per_tor: 2,
 ///     host_bandwidth: bandwidth,
-///     fabric_bandwidth: bandwidth,
+///     bandwidth,
 ///     latency: Time::ZERO,
-/// })?;
+/// }.build()?;
 /// let mut controller = Controller::new(Fabric::new(&clos)?, Options::default());
 /// let flow = |id: u32| Announced {
 ///     id: FlowId(id.into()),

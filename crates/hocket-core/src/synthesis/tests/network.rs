@@ -118,10 +118,10 @@ fn edges_share_the_links_between_switches() {
         tors: 2,
         hosts_per_tor: 2,
         host_bandwidth: gb_per_s(100),
-        fabric_bandwidth: gb_per_s(100),
+        bandwidth: gb_per_s(100),
         latency: Time::ZERO,
     };
-    let topology = build::clos(&clos).expect("a Clos");
+    let topology = clos.build().expect("a Clos");
     // All to all: each host's link carries 3, each uplink 2 hosts x 2 others.
     let (network, found) = timings(&topology, Unwinding::Max, 100_000);
     for (edge, timing) in (0..).zip(&found) {

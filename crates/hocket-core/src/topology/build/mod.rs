@@ -1,16 +1,7 @@
 //! Builders of the usual networks, a file per family.
 //!
-//! ```text
-//! line      0 - 1 - 2 - 3           ring      0 - 1 - 2 - 3 - 0
-//! switch    every NPU - sw0         fully_connected   every NPU - every NPU
-//! mesh      line x line x ...       torus     ring x ring x ...      hypercube  2 x 2 x ...
-//! product   any of ring, line, fully connected and switch, in any order and number
-//! dragonfly fully connected groups, a link between each two groups
-//! clos      NPUs - ToR switches - spines       fat_tree   NPUs - edge - agg - core
-//! bigraph   NPUs - upper switches - lower switches - NPUs
-//! rail      nodes of NPUs, NPU i of each - rail switch i - spines
-//! boxes     nodes of NPUs - their NICs - a switch      planes   every NPU - every switch
-//! ```
+//! Each file declares a family by `family!`. Its functions, text, files, counts and documentation follow from
+//! [`FAMILIES`].
 //!
 //! # Examples
 //! ```
@@ -22,14 +13,15 @@
 //! let torus = build::torus(&[4, 4, 2], bandwidth, latency)?;
 //! assert_eq!(torus.npu_count(), 32);
 //!
-//! let clos = build::clos(&Clos {
+//! let clos = Clos {
 //!     spines: 2,
 //!     tors: 4,
 //!     hosts_per_tor: 8,
 //!     host_bandwidth: bandwidth,
-//!     fabric_bandwidth: bandwidth,
+//!     bandwidth,
 //!     latency,
-//! })?;
+//! }
+//! .build()?;
 //! assert_eq!(clos.npu_count(), 32);
 //! assert_eq!(clos.device_count(), 32 + 4 + 2);
 //! assert_eq!(clos.links().len(), 2 * (32 + 4 * 2));
@@ -38,23 +30,34 @@
 //!
 //! NPUs are named `npu0`, `npu1`, ... Sizes are checked before anything is allocated.
 
-mod bigraph;
-mod clos;
-mod dragonfly;
+#[macro_use]
+mod family;
 mod nodes;
 mod product;
-mod simple;
 
-pub use bigraph::bigraph;
-pub use clos::{Clos, clos, fat_tree};
-pub use dragonfly::{Dragonfly, dragonfly};
-pub use nodes::{Nodes, boxes, planes, rail};
+pub use family::{Along, Counts, Family, Otherwise, Parameter, Unit, Value};
+pub use product::product;
 pub(crate) use product::product_counts;
-pub use product::{hypercube, mesh, product, torus};
-pub use simple::{RingWays, fully_connected, line, ring, switch};
 
 use super::{TopologyBuilder, TopologyError};
 use crate::id::DeviceId;
+
+families! {
+    ring::Ring,
+    line::Line,
+    switch::Switch,
+    fully_connected::FullyConnected,
+    mesh::Mesh,
+    torus::Torus,
+    hypercube::Hypercube,
+    dragonfly::Dragonfly,
+    clos::Clos,
+    bigraph::BiGraph,
+    fat_tree::FatTree,
+    rail::Rail,
+    boxes::Boxes,
+    planes::Planes,
+}
 
 /// Memory that a built topology may take, in bytes.
 pub const MEMORY_LIMIT: u64 = 16 << 30;
@@ -64,14 +67,11 @@ const DEVICE_BYTES: u128 = 80;
 const LINK_BYTES: u128 = 40;
 
 /// Refuses what would not fit [`MEMORY_LIMIT`]; whatever fits has ids of 32 bits.
-fn check_memory(
-    what: impl FnOnce() -> String,
-    devices: u128,
-    links: u128,
-) -> Result<(), TopologyError> {
+fn check_memory(what: impl FnOnce() -> String, counts: &Counts) -> Result<(), TopologyError> {
+    let devices = counts.npus.saturating_add(counts.switches);
     let bytes = devices
         .saturating_mul(DEVICE_BYTES)
-        .saturating_add(links.saturating_mul(LINK_BYTES));
+        .saturating_add(counts.links.saturating_mul(LINK_BYTES));
     if bytes <= u128::from(MEMORY_LIMIT) {
         return Ok(());
     }

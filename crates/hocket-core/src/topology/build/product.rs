@@ -1,61 +1,11 @@
-//! Products of dimensions, and the meshes, tori and hypercubes among them.
+//! Products of dimensions.
 
 use super::super::{
     Dimension, DimensionKind, Offload, Switching, Topology, TopologyBuilder, TopologyError,
 };
-use super::check_memory;
+use super::{Counts, check_least, check_memory};
 use crate::id::DeviceId;
 use crate::units::{Bandwidth, Time};
-
-/// A mesh of any number of axes: a product of lines. NPU ids vary fastest along the first.
-///
-/// # Errors
-/// [`TopologyError::BadParameter`] for no axis, an axis of 0 or fewer than two NPUs in all;
-/// [`TopologyError::TooLarge`].
-pub fn mesh(sizes: &[u32], bandwidth: Bandwidth, latency: Time) -> Result<Topology, TopologyError> {
-    same_kind("mesh", DimensionKind::Line, sizes, bandwidth, latency)
-}
-
-/// A torus of any number of axes: a product of rings. NPU ids vary fastest along the first.
-///
-/// An axis of 2 has one link each way, not two.
-///
-/// # Errors
-/// As [`mesh`].
-pub fn torus(
-    sizes: &[u32],
-    bandwidth: Bandwidth,
-    latency: Time,
-) -> Result<Topology, TopologyError> {
-    same_kind("torus", DimensionKind::Ring, sizes, bandwidth, latency)
-}
-
-/// `2^log2_n` NPUs; those whose ids differ in one bit are joined, each way.
-///
-/// # Errors
-/// [`TopologyError::BadParameter`] for `log2_n` of 0, [`TopologyError::TooLarge`].
-pub fn hypercube(
-    log2_n: u32,
-    bandwidth: Bandwidth,
-    latency: Time,
-) -> Result<Topology, TopologyError> {
-    super::check_least("dimensions of the hypercube", log2_n, 1)?;
-    if log2_n >= 64 {
-        let what = || format!("a hypercube of 2^{log2_n} NPUs");
-        check_memory(what, u128::MAX, 0)?;
-    }
-    let dimension = Dimension {
-        kind: DimensionKind::FullyConnected,
-        size: 2,
-        bandwidth,
-        latency,
-        offload: false,
-    };
-    let dimensions = vec![dimension; log2_n as usize];
-    let name = format!("hypercube 2^{log2_n}");
-    check_product(&name, &dimensions)?;
-    build(name, &dimensions, None)
-}
 
 /// A product of any number of dimensions, in any order. NPU ids vary fastest in the first.
 ///
@@ -72,43 +22,52 @@ pub fn hypercube(
 /// Dimensions as ASTRA-sim's analytical network names them (Ring, FullyConnected, Switch).
 pub fn product(dimensions: &[Dimension]) -> Result<Topology, TopologyError> {
     let name = product_name(dimensions);
-    check_product(&name, dimensions)?;
+    check_product(&name, &Counts::of_dimensions(dimensions.to_vec()))?;
     build(name, dimensions, None)
 }
 
-fn same_kind(
-    what: &str,
+/// Alike dimensions of these sizes.
+pub(super) fn sides(
     kind: DimensionKind,
     sizes: &[u32],
     bandwidth: Bandwidth,
     latency: Time,
+) -> Vec<Dimension> {
+    let side = |&size| Dimension {
+        kind,
+        size,
+        bandwidth,
+        latency,
+        offload: false,
+    };
+    sizes.iter().map(side).collect()
+}
+
+/// A network of one dimension; its switch gets `limit`.
+pub(super) fn one(
+    what: &str,
+    counts: &Counts,
+    limit: Option<Bandwidth>,
 ) -> Result<Topology, TopologyError> {
-    let dimensions: Vec<Dimension> = sizes
-        .iter()
-        .map(|&size| Dimension {
-            kind,
-            size,
-            bandwidth,
-            latency,
-            offload: false,
-        })
-        .collect();
-    let name = format!("{what} {}", joined(sizes.iter().copied()));
-    check_product(&name, &dimensions)?;
-    build(name, &dimensions, None)
+    let size = counts.dimensions.first().map_or(0, |one| one.size);
+    check_least(&format!("size of the {what}"), size, 2)?;
+    let name = format!("{what} {size}");
+    check_product(&name, counts)?;
+    build(name, &counts.dimensions, limit)
+}
+
+/// A network of any number of dimensions.
+pub(super) fn grid(what: &str, counts: &Counts) -> Result<Topology, TopologyError> {
+    let sizes = joined(counts.dimensions.iter().map(|one| one.size));
+    let name = format!("{what} {sizes}");
+    check_product(&name, counts)?;
+    build(name, &counts.dimensions, None)
 }
 
 /// As `Ring_Switch 4x8`.
 fn product_name(dimensions: &[Dimension]) -> String {
-    let kinds: Vec<&str> = dimensions
-        .iter()
-        .map(|dimension| match dimension.kind {
-            DimensionKind::Ring => "Ring",
-            DimensionKind::Line => "Line",
-            DimensionKind::FullyConnected => "FullyConnected",
-            DimensionKind::Switch => "Switch",
-        })
-        .collect();
+    let kinds = dimensions.iter().map(|dimension| dimension.kind.name());
+    let kinds: Vec<&str> = kinds.collect();
     let sizes = joined(dimensions.iter().map(|dimension| dimension.size));
     format!("{} {sizes}", kinds.join("_"))
 }
@@ -118,8 +77,9 @@ fn joined(sizes: impl Iterator<Item = u32>) -> String {
     sizes.join("x")
 }
 
-/// Refuses dimensions that make no network or too large a one. Allocates nothing.
-pub(super) fn check_product(name: &str, dimensions: &[Dimension]) -> Result<(), TopologyError> {
+/// Refuses dimensions that make no network or too large a one.
+pub(super) fn check_product(name: &str, counts: &Counts) -> Result<(), TopologyError> {
+    let dimensions = &counts.dimensions;
     let bad = |why: String| {
         Err(TopologyError::BadParameter {
             what: format!("dimensions of {name:?}"),
@@ -144,15 +104,11 @@ pub(super) fn check_product(name: &str, dimensions: &[Dimension]) -> Result<(), 
             i + 1
         ));
     }
-    let (npus, switches, links) = product_counts(dimensions);
+    let (npus, links) = (counts.npus, counts.links);
     if npus < 2 {
         return bad("they make one NPU; make one of them 2 or more".to_owned());
     }
-    check_memory(
-        || format!("{name} ({npus} NPUs, {links} links)"),
-        npus.saturating_add(switches),
-        links,
-    )
+    check_memory(|| format!("{name} ({npus} NPUs, {links} links)"), counts)
 }
 
 /// NPUs, switches and links of a product, saturating. No size is 0.

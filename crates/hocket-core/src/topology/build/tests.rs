@@ -116,12 +116,12 @@ fn dragonflies() {
         groups: 4,
         group_size: 5,
         npus_per_router: None,
-        local_bandwidth: bw(400),
-        local_latency: LATENCY,
+        bandwidth: bw(400),
+        latency: LATENCY,
         global_bandwidth: bw(100),
         global_latency: Time::from_ns(500),
     };
-    let topology = dragonfly(&parameters).unwrap();
+    let topology = parameters.build().unwrap();
     assert_eq!(counts(&topology), (20, 0, 4 * 20 + 12));
     // Three members of each group carry one long link, two carry none.
     let mut sorted = degrees(&topology);
@@ -137,11 +137,7 @@ fn dragonflies() {
         npus_per_router: None,
         ..parameters
     };
-    assert!(
-        degrees(&dragonfly(&many).unwrap())
-            .iter()
-            .all(|&d| d == 1 + 4)
-    );
+    assert!(degrees(&many.build().unwrap()).iter().all(|&d| d == 1 + 4));
 }
 
 #[test]
@@ -151,10 +147,10 @@ fn closes_and_fat_trees() {
         tors: 4,
         hosts_per_tor: 2,
         host_bandwidth: bw(10),
-        fabric_bandwidth: bw(20),
+        bandwidth: bw(20),
         latency: LATENCY,
     };
-    let topology = clos(&parameters).unwrap();
+    let topology = parameters.build().unwrap();
     assert_eq!(counts(&topology), (8, 7, 16 + 24));
     let tor1 = topology.device_by_name("tor1").unwrap();
     assert_eq!(topology.out_links(tor1).len(), 5);
@@ -263,40 +259,61 @@ fn huge_sizes_are_refused_at_once() {
     large(bigraph(u32::MAX, u32::MAX, bw(5), LATENCY));
     large(bigraph(1, u32::MAX, bw(5), LATENCY));
     large(bigraph(100_000, 1, bw(5), LATENCY));
-    large(clos(&Clos {
-        spines: u32::MAX,
-        tors: u32::MAX,
-        hosts_per_tor: u32::MAX,
-        host_bandwidth: bw(1),
-        fabric_bandwidth: bw(1),
-        latency: LATENCY,
-    }));
-    large(dragonfly(&Dragonfly {
-        groups: u32::MAX,
-        group_size: u32::MAX,
-        npus_per_router: None,
-        local_bandwidth: bw(1),
-        local_latency: LATENCY,
-        global_bandwidth: bw(1),
-        global_latency: LATENCY,
-    }));
+    large(
+        Clos {
+            spines: u32::MAX,
+            tors: u32::MAX,
+            hosts_per_tor: u32::MAX,
+            host_bandwidth: bw(1),
+            bandwidth: bw(1),
+            latency: LATENCY,
+        }
+        .build(),
+    );
+    large(
+        Dragonfly {
+            groups: u32::MAX,
+            group_size: u32::MAX,
+            npus_per_router: None,
+            bandwidth: bw(1),
+            latency: LATENCY,
+            global_bandwidth: bw(1),
+            global_latency: LATENCY,
+        }
+        .build(),
+    );
 }
 
-fn nodes(nodes: u32, npus: u32) -> Nodes {
-    Nodes {
+fn rail(nodes: u32, npus: u32, spines: u32) -> Result<Topology, TopologyError> {
+    Rail {
         nodes,
         npus,
+        spines,
         node_bandwidth: bw(90),
         node_latency: LATENCY,
         bandwidth: bw(10),
         latency: LATENCY,
     }
+    .build()
+}
+
+fn boxes(nodes: u32, npus: u32, nics: u32) -> Result<Topology, TopologyError> {
+    Boxes {
+        nodes,
+        npus,
+        nics,
+        node_bandwidth: bw(90),
+        node_latency: LATENCY,
+        bandwidth: bw(10),
+        latency: LATENCY,
+    }
+    .build()
 }
 
 #[test]
 fn rails() {
     for (n, g, s) in [(2, 4, 0), (4, 2, 3), (3, 1, 0), (1, 4, 0), (5, 3, 1)] {
-        let made = rail(&nodes(n, g), s).expect("a pod");
+        let made = rail(n, g, s).expect("a pod");
         let (m, k, t) = (n as usize, g as usize, s as usize);
         let within = if g > 1 { m } else { 0 };
         let links = 2 * (m * k + within * k + k * t);
@@ -313,14 +330,14 @@ fn rails() {
         assert_eq!(facts.diameter_hops, Some(far));
     }
     // Half of the nodes to the other half, each NPU over its rail.
-    let bisection = rail(&nodes(4, 4), 0).expect("a pod").inspect().bisection;
+    let bisection = rail(4, 4, 0).expect("a pod").inspect().bisection;
     assert_eq!(bisection.map(|cut| cut.bytes_per_second), Some(2 * 4 * 10));
 }
 
 #[test]
 fn nodes_in_boxes() {
     for (n, g, k) in [(2, 4, 2), (3, 4, 4), (4, 8, 1), (2, 1, 1)] {
-        let made = boxes(&nodes(n, g), k).expect("boxes");
+        let made = boxes(n, g, k).expect("boxes");
         let (m, p, nics) = (n as usize, g as usize, k as usize);
         let within = if g > 1 { m } else { 0 };
         let links = 2 * (m * p + within * p + m * nics);
@@ -331,17 +348,17 @@ fn nodes_in_boxes() {
         let half = n as u128 / 2 * u128::from(k) * 10;
         assert!(n % 2 == 1 || cut.bytes_per_second == half);
     }
-    let error = boxes(&nodes(2, 4), 3).expect_err("uneven").to_string();
+    let error = boxes(2, 4, 3).expect_err("uneven").to_string();
     assert!(error.contains("3 do not divide 4 NPUs"), "{error}");
     for (n, g) in [(0, 4), (4, 0), (1, 1)] {
-        assert!(boxes(&nodes(n, g), 1).is_err() && rail(&nodes(n, g), 0).is_err());
+        assert!(boxes(n, g, 1).is_err() && rail(n, g, 0).is_err());
     }
     assert!(matches!(
-        rail(&nodes(u32::MAX, u32::MAX), u32::MAX),
+        rail(u32::MAX, u32::MAX, u32::MAX),
         Err(TopologyError::TooLarge { .. })
     ));
     assert!(matches!(
-        boxes(&nodes(u32::MAX, u32::MAX), 1),
+        boxes(u32::MAX, u32::MAX, 1),
         Err(TopologyError::TooLarge { .. })
     ));
     assert!(matches!(
@@ -365,16 +382,77 @@ fn routers_of_a_dragonfly() {
         groups: 5,
         group_size: 4,
         npus_per_router: Some(3),
-        local_bandwidth: bw(400),
-        local_latency: LATENCY,
+        bandwidth: bw(400),
+        latency: LATENCY,
         global_bandwidth: bw(100),
         global_latency: LATENCY,
     };
-    let made = dragonfly(&parameters).expect("a dragonfly");
+    let made = parameters.build().expect("a dragonfly");
     let links = 2 * 60 + 5 * 4 * 3 + 5 * 4;
     assert_eq!(counts(&made), (60, 20, links));
     // NPU, router, router, router of another group, router, NPU.
     assert_eq!(made.inspect().diameter_hops, Some(5));
     assert_eq!(made.groups().len(), 20);
     assert_eq!(made.name(), "dragonfly 5x4x3");
+}
+
+/// Every family with every count 2, or 3, and everything else left out that may be.
+#[test]
+fn counts_are_of_what_is_built() {
+    for family in FAMILIES {
+        for count in [2u32, 3] {
+            for is_whole in [true, false] {
+                let given: Vec<(&str, Value)> = family
+                    .parameters
+                    .iter()
+                    .filter(|one| is_whole || one.otherwise == Otherwise::Required)
+                    .map(|one| (one.name, sample(one.unit, count)))
+                    .collect();
+                let counted = family.counts(&given).expect("complete");
+                let Ok(built) = family.build(&given) else {
+                    assert_eq!((family.name, count), ("fat_tree", 3));
+                    continue;
+                };
+                let (npus, switches, links) = counts(&built);
+                let found = [npus as u128, switches as u128, links as u128];
+                assert_eq!(found, [counted.npus, counted.switches, counted.links]);
+                assert_eq!(built.dimensions(), counted.dimensions);
+                assert!(built.inspect().connected);
+            }
+        }
+    }
+}
+
+fn sample(unit: Unit, count: u32) -> Value {
+    match unit {
+        Unit::Count => Value::Count(count),
+        Unit::Counts => Value::Counts(vec![count; 3]),
+        Unit::Bandwidth => Value::Bandwidth(bw(100)),
+        Unit::Latency => Value::Latency(LATENCY),
+        Unit::Flag => Value::Flag(false),
+    }
+}
+
+#[test]
+fn parameters_are_read_by_name() {
+    let clos = FAMILIES
+        .iter()
+        .find(|family| family.name == "clos")
+        .expect("listed");
+    let given = |name| (name, Value::Count(2));
+    let link = [
+        ("bandwidth", sample(Unit::Bandwidth, 0)),
+        ("latency", sample(Unit::Latency, 0)),
+    ];
+    let counts = [given("spines"), given("tors")];
+    let made = clos.build(&[&counts[..], &link].concat()).expect("a Clos");
+    assert_eq!(made.name(), "clos 2x2x1");
+    let missing = clos.build(&counts).unwrap_err().to_string();
+    assert_eq!(missing, "bandwidth: is missing; give it");
+    let odd = [&counts[..], &link, &[("host_bandwidth", Value::Flag(true))]].concat();
+    let wrong = clos.build(&odd).unwrap_err().to_string();
+    assert_eq!(
+        wrong,
+        "host_bandwidth: is of another unit; give a bandwidth"
+    );
 }

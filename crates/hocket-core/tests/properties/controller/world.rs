@@ -21,10 +21,10 @@ pub(super) fn clos(spines: u32, tors: u32) -> Topology {
         tors,
         hosts_per_tor: HOSTS,
         host_bandwidth: bandwidth,
-        fabric_bandwidth: bandwidth,
+        bandwidth,
         latency: Time::from_ns(1),
     };
-    build::clos(&parameters).expect("a Clos")
+    parameters.build().expect("a Clos")
 }
 
 /// What may happen; numbers are taken modulo what there is.
