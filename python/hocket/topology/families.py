@@ -16,6 +16,7 @@ __all__ = [
     "fat_tree",
     "fully_connected",
     "hypercube",
+    "hyperx_2d",
     "line",
     "mesh",
     "planes",
@@ -314,6 +315,65 @@ def bigraph(
         npus_per_switch=npus_per_switch,
         bandwidth=bandwidth,
         latency=latency,
+    )
+
+
+def hyperx_2d(
+    rows: int,
+    columns: int,
+    npus_per_switch: int,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
+    npu_bandwidth: Quantity | None = None,
+    column_bandwidth: Quantity | None = None,
+) -> Topology:
+    r"""A grid of switches with NPUs, each joined to all others of its row and of its column.
+
+    ::
+
+        switch0_0 - switch0_1 - switch0_2     NPU h of the switch in row r and column c is
+            |    \_________________/ |        npu((r * columns + c) * npus_per_switch + h)
+        switch1_0 - switch1_1 - switch1_2
+                 \_________________/
+
+    From switch to switch there are two links at most: along the row, and along the column. NPUs at one
+    switch are a group.
+
+    Parameters
+    ----------
+    rows
+        Rows of switches.
+    columns
+        Columns of switches, which is how many there are in a row.
+    npus_per_switch
+        NPUs at each switch.
+    bandwidth
+        Of each link along a row, one direction.
+    latency
+        Of every link.
+    npu_bandwidth
+        Of each link between an NPU and its switch; as `bandwidth` by default.
+        As `bandwidth` where it is left out.
+    column_bandwidth
+        Of each link along a column; as `bandwidth` by default.
+        As `bandwidth` where it is left out.
+
+    References
+    ----------
+    Ahn, Binkert, Davis, McLaren, Schreiber: HyperX, topology, routing, and packaging of efficient
+    large-scale networks, SC 2009: L = 2, S = (columns, rows), T = npus_per_switch, and K the bandwidths
+    of rows and columns relative to that of NPUs.
+    """
+    return build(
+        "hyperx_2d",
+        rows=rows,
+        columns=columns,
+        npus_per_switch=npus_per_switch,
+        bandwidth=bandwidth,
+        latency=latency,
+        npu_bandwidth=npu_bandwidth,
+        column_bandwidth=column_bandwidth,
     )
 
 

@@ -53,6 +53,7 @@ families! {
     dragonfly::Dragonfly,
     clos::Clos,
     bigraph::BiGraph,
+    hyperx_2d::HyperX2d,
     fat_tree::FatTree,
     rail::Rail,
     boxes::Boxes,
