@@ -79,8 +79,8 @@ impl Inbox {
             }
         }
         let receives = ends(part, rank, true);
-        let connections = receives.chunk_by(|a, b| a.0 == b.0);
-        let count = connections.clone().count();
+        let connections = || receives.chunk_by(|a, b| a.0 == b.0);
+        let count = connections().count();
         let mut inbox = Self {
             connections: Vec::with_capacity(count),
             starts: Vec::with_capacity(count + 1),
@@ -90,7 +90,7 @@ impl Inbox {
         };
         let written = write_counts(part, rank);
         inbox.starts.push(0);
-        for messages in connections {
+        for messages in connections() {
             inbox.connections.push(messages[0].0);
             inbox.connect(part, rank, how.protocol, messages, &written);
             inbox.starts.push(inbox.to.len() as u32);
