@@ -300,7 +300,7 @@ def check_size(
 def title(
     collective: _core.Collective, topology: _core.Topology, *, size: str | None = None
 ) -> str:
-    """Say what is done among whom: ``broadcast of 1 MB from gpu2 among 4 NPUs of dgx1_v100``.
+    """Describe a collective: ``broadcast of 1 MB from gpu2 among 4 NPUs of dgx1_v100``.
 
     `size` is said instead of the size where there are several.
     """
@@ -319,7 +319,7 @@ def title(
 
 
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:
-    """Give ``value`` back if it is allowed."""
+    """Return ``value`` if it is allowed."""
     one_of(option, value, allowed)
     return value
 
@@ -333,7 +333,7 @@ def numbers(option: str, words: Sequence[str] | None, known: Sequence[str]) -> l
 
 
 def idle_links(run: Run) -> str:
-    """Say how many of the links among which equal paths differ carried nothing."""
+    """Return how many of the links among which equal paths differ carried nothing."""
     links, idle = run.equal_links
     return f"{idle} of {links}"
 
@@ -349,7 +349,7 @@ def print_json(value: Any) -> None:
 
 
 def output() -> Printer:
-    """Give what prints tables and lines."""
+    """Return what prints tables and lines."""
     return Printer()
 
 
@@ -364,13 +364,13 @@ def note(line: str) -> None:
 
 
 def aside(line: str) -> None:
-    """Say on standard error how a result came about, unless only that is wanted."""
+    """Print on standard error how a result came about, unless only that is wanted."""
     if not QUIET.get():
         print(f"hocket: {line}", file=sys.stderr)
 
 
 def starting(line: str) -> None:
-    """Say on standard error what takes long, where no terminal shows how far it is."""
+    """Print on standard error what takes long, where no terminal shows how far it is."""
     if not QUIET.get() and not sys.stderr.isatty():
         print(f"hocket: {line}", file=sys.stderr)
 
@@ -415,7 +415,7 @@ class Watch:
         self.note(stage)
 
     def note(self, text: str) -> None:
-        """Say what is being worked on."""
+        """Report what is being worked on."""
         self._text = text
         now = monotonic()
         if self._is_shown and now >= self._next:
@@ -437,7 +437,7 @@ class Watch:
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """Give a :class:`Watch` whose line goes away in the end."""
+    """Return a :class:`Watch` whose line goes away in the end."""
     watch = Watch()
     try:
         yield watch

@@ -111,7 +111,7 @@ def show_network(spec: TopologySpec, form: Form, *, links: bool = False) -> None
 
 
 def _profile_name(spec: TopologySpec) -> str | None:
-    """Give what is said of what real runs cost: a shipped profile, or the file's own."""
+    """Return what is said of what real runs cost: a shipped profile, or the file's own."""
     return None if spec.profile is None else spec.profile.name or spec.name
 
 
@@ -152,7 +152,7 @@ def _facts(network: _core.Topology, found: _core.Inspection) -> list[tuple[str, 
 
 
 def _offloads(network: _core.Topology) -> list[OffloadData]:
-    """Give what each switch can do that does more than forward."""
+    """Return what each switch can do that does more than forward."""
     names = network.device_names[network.npu_count :]
     return [
         {
@@ -167,7 +167,7 @@ def _offloads(network: _core.Topology) -> list[OffloadData]:
 
 
 def _offload_facts(network: _core.Topology) -> list[tuple[str, str]]:
-    """Say how many switches can do what."""
+    """Return how many switches can do what."""
     alike: Counter[str] = Counter()
     for each in _offloads(network):
         text = ", ".join(each["operations"])
@@ -187,7 +187,7 @@ def _span(least: object, most: object) -> str:
 
 
 def _each_link(network: _core.Topology) -> Iterator[tuple[str, str, int, int]]:
-    """Give source, destination, bandwidth [bytes/s] and latency [ps] of each link."""
+    """Return source, destination, bandwidth [bytes/s] and latency [ps] of each link."""
     names = network.device_names
     columns = (
         network.link_src,

@@ -1,4 +1,4 @@
-"""What the form of the live page asks for, and the page that answers it.
+"""The request of the live page's form, and the page that answers it.
 
 Only networks and algorithms by name are taken, never files: a form that any web page could send must not
 read, or run, what lies on the disk. What is asked for has a limit of size.
@@ -41,7 +41,7 @@ _MOST_FIELDS = 20
 
 @dataclass(frozen=True)
 class Asked:
-    """What a form asks for, as texts."""
+    """The request of a form, as texts."""
 
     topology: str = "dgx1_v100"
     collective: str = "all-reduce"

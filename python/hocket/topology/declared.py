@@ -35,7 +35,7 @@ def build(family: str, /, **given: object) -> Topology:
 
 
 def is_left_out(parameter: families.Parameter) -> bool:
-    """Say whether a parameter may be None: it is then like another, or not there."""
+    """Return whether a parameter may be None: it is then like another, or not there."""
     is_given = isinstance(parameter.default, int)
     return not parameter.required and not is_given
 

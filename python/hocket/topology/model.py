@@ -58,7 +58,7 @@ DelayOrDefault: TypeAlias = Annotated[
 
 
 class Failures(Strict):
-    """What has failed, by name."""
+    """The failed parts, by name."""
 
     nodes: list[Name] = Field(default=[], description="NPUs and switches.")
     links: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = Field(
@@ -97,7 +97,7 @@ PositiveNumber: TypeAlias = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=
 
 
 class Profile(Strict):
-    """What a machine costs beside latency and bandwidth of its links: constants of the law of times."""
+    """The costs of a machine other than its links: constants of the model of times."""
 
     source: list[Source] = Field(default=[])
     notes: list[Words] = Field(default=[])
@@ -295,7 +295,7 @@ BUILDERS = {name: _model(family) for name, family in FAMILIES.items()}
 
 
 def json_schema() -> dict[str, Any]:
-    """Give the JSON Schema of topology files, for editors."""
+    """Return the JSON Schema of topology files, for editors."""
     from pydantic import TypeAdapter
 
     forms: Any = LinksFile | DimsFile

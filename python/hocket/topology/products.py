@@ -23,7 +23,7 @@ def product(
     offload: Sequence[bool] | None = None,
     switching: str | None = None,
 ) -> Topology:
-    """Give a product of dimensions, named as ASTRA-sim names them.
+    """Return a product of dimensions, named as ASTRA-sim names them.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class DimensionSpec:
 
 
 def skipped(dimensions: Sequence[DimensionSpec]) -> tuple[str, ...]:
-    """Give a note about each dimension that joins nothing, having one NPU."""
+    """Return a note about each dimension that joins nothing, having one NPU."""
     return tuple(
         f"dimension {i} ({each.kind}) has size 1 and is skipped"
         for i, each in enumerate(dimensions, 1)
@@ -66,7 +66,7 @@ class LinkSpec:
 
 @dataclass(frozen=True)
 class ProfileSpec:
-    """What a machine costs beside latency and bandwidth, as a file says it.
+    """The costs of a machine other than latency and bandwidth, as in a file.
 
     Attributes
     ----------
@@ -97,19 +97,19 @@ class ProfileSpec:
 
 @dataclass(frozen=True)
 class PriceSpec:
-    """What one link or switch costs: units for each, and for each byte/s of its bandwidth."""
+    """The cost of one link or switch: units for each, and for each byte/s of its bandwidth."""
 
     each: float = 0.0
     per_byte_per_s: Fraction = Fraction(0)
 
     def of(self, bandwidth: int) -> Fraction:
-        """Give exactly what one of this bandwidth costs [bytes/s]."""
+        """Return exactly what one of this bandwidth costs [bytes/s]."""
         return Fraction(self.each) + self.per_byte_per_s * bandwidth
 
 
 @dataclass(frozen=True)
 class CostsSpec:
-    """What the parts of a network cost.
+    """The costs of the parts of a network.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class TopologySpec:
     )
 
     def with_failures(self, nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> TopologySpec:
-        """Give the same network with these failures instead, those of ``--failed`` among them."""
+        """Return the same network with these failures instead, those of ``--failed`` among them."""
         same = (tuple(nodes), tuple(links)) == (self.failed_nodes, self.failed_links)
         source = self.failed_from if same else "--failed"
         return replace(

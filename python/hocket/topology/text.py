@@ -1,4 +1,4 @@
-"""What ``--topology`` may be: a file, a shipped machine, or a builder such as ``mesh:9x9``."""
+"""The values of ``--topology``: a file, a shipped machine, or a builder such as ``mesh:9x9``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_SIZES = 32
 
 
 def _form(family: Family) -> str:
-    """Say how a family is written: an example, or the names of its sizes where some may be left out."""
+    """Return how a family is written: an example, or the names of its sizes if some are optional."""
     sizes = [each for each in family.parameters if each.unit == "count"]
     if all(each.required for each in sizes):
         is_named = len(sizes) == 1 and sizes[0].name != "npus"
@@ -39,7 +39,7 @@ def _form(family: Family) -> str:
 
 
 def named_form(family: Family) -> str:
-    """Say how a family is written, by the names of its sizes: ``clos:SPINESxTORS[xHOSTS_PER_TOR]``."""
+    """Return how a family is written, by the names of its sizes: ``clos:SPINESxTORS[xHOSTS_PER_TOR]``."""
     sizes = [each for each in family.parameters if each.unit == "count"]
     if len(sizes) < 2:
         more = "" if sizes else f", 1 to {_MOST_SIZES} sizes"
@@ -57,7 +57,7 @@ FORMS = (
 
 
 def is_machine_file(path: Path) -> bool:
-    """Say whether a file is read as a dump of NCCL, or as text of nvidia-smi."""
+    """Return whether a file is read as a dump of NCCL, or as text of nvidia-smi."""
     from hocket.topology.dump import is_dump
 
     return path.suffix in _DUMPS or (path.suffix not in _YAML and is_dump(path))
@@ -171,7 +171,7 @@ def _links_in(option: str, text: str, links: str) -> tuple[list[Quantity], list[
 
 
 def label_of(text: str) -> str | None:
-    """Give the name that stands before a network, as in ``pod=mesh:4x4@25GB/s,700ns``; None without."""
+    """Return the name that stands before a network, as in ``pod=mesh:4x4@25GB/s,700ns``; None without."""
     label, equals, _ = text.partition("=")
     return label if equals and _LABEL.fullmatch(label) else None
 
@@ -217,7 +217,7 @@ def read_failures(
 
 
 def _mark(option: str) -> str:
-    """Give what the names of other options begin with, where this one is called so."""
+    """Return what the names of other options begin with, where this one is called so."""
     return "--" if option.startswith("--") else ""
 
 
@@ -242,7 +242,7 @@ def _near(name: str, otherwise: str = "") -> str:
 
 
 def _near_product(names: Sequence[str]) -> str:
-    """Say which kinds are meant of a product that has one at least; nothing of what is not a product."""
+    """Return which kinds are meant of a product with at least one, or nothing if it is no product."""
     kinds = list(dict.fromkeys(KINDS.values()))
     wrong = [name for name in names if name.lower() not in KINDS]
     if len(wrong) == len(names):
@@ -349,7 +349,7 @@ def _delays(
 def _each(
     option: str, example: str, text: str, values: Sequence[Duration] | None, wanted: int, of: str
 ) -> list[tuple[str, Duration]]:
-    """Give one value a dimension, and where it stood for messages."""
+    """Return one value a dimension, and where it stood for messages."""
     values = None if values is None else list_of(option, values)
     if not values:
         name = option.partition(",")[0]

@@ -128,7 +128,7 @@ def costs_from_values(values: dict[str, Any], lines: dict[Place, int], name: str
 
 
 def costs_spec(given: Costs) -> CostsSpec:
-    """Give what a section ``costs:`` says."""
+    """Return what a section ``costs:`` says."""
 
     def price(each: Price) -> PriceSpec:
         return PriceSpec(each.each, each.bandwidth)
@@ -190,7 +190,7 @@ def _profile(given: Profile | str | None) -> ProfileSpec | None:
 
 
 def _groups(file: Common) -> Groups:
-    """Give the nodes that a file states; groups that are a parameter of a family are its own."""
+    """Return the nodes that a file states; groups that are a parameter of a family are its own."""
     is_own = isinstance(file, FamilyFile) and "groups" in file.arguments()
     if file.groups is None or is_own:
         return ()
@@ -268,7 +268,7 @@ class _Reader(Located):
             raise self.wrong(("costs", "dimensions"), why, right)
 
     def links_file(self, file: LinksFile, title: str) -> TopologySpec:
-        """Give devices and links, checked against each other."""
+        """Return devices and links, checked against each other."""
         if isinstance(file.npus, int) and file.npus * _NPU_BYTES > _MEMORY:
             raise self.wrong(
                 ("npus",),
@@ -336,7 +336,7 @@ class _Reader(Located):
     def _expand(
         self, link: Link, file: LinksFile, i: int, defaults: Counter[Default]
     ) -> list[LinkSpec]:
-        """Give the directed links of an entry, parallel ones too."""
+        """Return the directed links of an entry, parallel ones too."""
         place: Place = ("links", i)
         if link.reverse is not None and link.ways == "one":
             raise self.wrong(place, "has reverse: but ways: one", "keep one of them")

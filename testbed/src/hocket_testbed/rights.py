@@ -31,7 +31,7 @@ def check_rights() -> None:
 
 
 def part() -> Part:
-    """Say for ``hocket doctor`` whether a testbed can be built here."""
+    """Report for ``hocket doctor`` whether a testbed can be built here."""
     purpose, missing = "`testbed`: networks of Linux namespaces", what_is_missing()
     if missing is None:
         return Part("namespaces", purpose, "can be built")

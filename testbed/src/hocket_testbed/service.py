@@ -111,7 +111,7 @@ class Service:
         return self._operate("GET", "/state")
 
     def say_of_links(self, fail: Sequence[str] = (), back: Sequence[str] = ()) -> dict[str, Any]:
-        """Say as an operator that links have failed or returned: switches, or ends as ``"tor0,spine1"``."""
+        """Report failed or returned links as an operator: switches, or ends as ``"tor0,spine1"``."""
         return self._operate("POST", "/links", {"fail": [*fail], "return": [*back]})
 
     def forget(self) -> None:
