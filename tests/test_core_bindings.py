@@ -255,7 +255,7 @@ def test_every_algorithm_makes_plans_that_verify() -> None:
             continue
         for kind in algorithm.kinds:
             collective = _core.Collective(kind, list(range(n)), 4096)
-            plan = _core.plan(both_ways, collective, name, None, LIMIT)
+            plan = _core.plan(both_ways, collective, name, None, LIMIT).plan
             _core.verify(plan)
             assert len(plan) > 0
             ladder = _core.registry.chunk_ladder(both_ways, collective, name)
@@ -419,7 +419,7 @@ def test_ctrl_c_stops_planning_that_reports_nothing() -> None:
     collective = _core.Collective("all-reduce", list(range(1024)), 1 << 30)
 
     def plan(chunks: int) -> _core.Plan:
-        return _core.plan(topology, collective, "multitree", chunks, 1 << 40)
+        return _core.plan(topology, collective, "multitree", chunks, 1 << 40).plan
 
     timer = threading.Timer(0.02, signal.raise_signal, [signal.SIGINT])
     timer.start()
@@ -465,7 +465,7 @@ def test_errors_of_the_core_keep_their_parts() -> None:
     collective = _core.Collective("all-gather", [0, 1, 2], 300)
     calls: list[tuple[Callable[[], object], tuple[str | None, str | None, str | None]]] = [
         (
-            lambda: _core.plan(ring(), collective, "chain", None, LIMIT),
+            lambda: _core.plan(ring(), collective, "chain", None, LIMIT).plan,
             ("chain", None, None),
         ),
         (

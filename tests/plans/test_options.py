@@ -10,8 +10,8 @@ from hocket import PlanOptions, SpecError
 from hocket.plans.algorithms import algorithms, check_name, check_options, heeded
 
 HEED: dict[str, tuple[Any, set[str], str]] = {
-    "seed": (3, {"greedy", "exact", "blind", "auto"}, "greedy, exact, blind and auto"),
-    "unwind": ("max", {"greedy", "exact", "blind", "auto"}, "greedy, exact, blind and auto"),
+    "seed": (3, {"greedy", "exact", "blind", "auto"}, "greedy, blind, exact and auto"),
+    "unwind": ("max", {"greedy", "exact", "blind", "auto"}, "greedy, blind, exact and auto"),
     "trials": (3, {"greedy", "exact", "auto"}, "greedy, exact and auto"),
     "slot": ("1 us", {"exact", "auto"}, "exact and auto"),
     "window": (3, {"exact", "auto"}, "exact and auto"),

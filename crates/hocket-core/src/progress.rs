@@ -28,6 +28,10 @@ pub trait Progress {
     /// Takes note that `done` of `total` units of `stage` are done. `false` asks the work to stop: it returns
     /// [`Interrupted`], or the best result so far where its documentation says so.
     fn report(&mut self, stage: &'static str, done: u64, total: u64) -> bool;
+
+    /// Takes note that a search has ended, and what it found is proved and simulated, which takes a moment: an
+    /// observer whose limit is for searches no longer stops the work.
+    fn searched(&mut self) {}
 }
 
 /// An observer that ignores every report and never stops the work.

@@ -1,14 +1,22 @@
-//! `plan`, and `hocket._core.registry`: `algorithms`, `chunk_ladder`, `default_chunks`, `check_size`.
+//! `plan` and `Made`, and `hocket._core.registry`: `algorithms`, `chunk_ladder`, `default_chunks`, `check_size`.
 
-use hocket_core::algorithms::registry::{ENTRIES, Entry, Making, entry};
-use hocket_core::algorithms::{self as core, Algorithm, Outline, PlanOptions};
+use std::sync::Arc;
+
+use hocket_core::algorithms::registry::{Entry, Making, entries as all, entry};
+use hocket_core::algorithms::{self as core, Algorithm, Certificate, Outline, PlanOptions};
+use hocket_core::collective::Collective;
 use hocket_core::plan::PlanError;
+use hocket_core::topology::Topology;
 use pyo3::prelude::*;
 
+use crate::choice::{LATENCIES, choose};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
+use crate::multirail::{PySchedule, effort_in};
+use crate::packing::PyPacking;
 use crate::plan::PyPlan;
 use crate::progress;
+use crate::select::{PyCandidate, to_unwindings};
 use crate::topology::{GivenDimension, PyTopology, to_dimensions};
 
 /// What is known of an algorithm before there is a network.
@@ -19,27 +27,34 @@ pub(crate) struct PyEntry {
     kinds: Vec<&'static str>,
     uses: Vec<&'static str>,
     making: &'static str,
+    promise: u8,
     has_schedule: bool,
     is_compared: bool,
+    is_general: bool,
     in_core: bool,
 }
 
-impl From<&Entry> for PyEntry {
-    fn from(entry: &Entry) -> Self {
+impl From<Entry> for PyEntry {
+    fn from(entry: Entry) -> Self {
+        let (about, algorithm) = (entry.about, entry.algorithm);
         Self {
-            name: entry.name,
-            summary: entry.summary,
-            kinds: entry.kinds.iter().map(|kind| kind.name()).collect(),
-            uses: entry.uses.iter().map(|option| option.name()).collect(),
-            making: match entry.making {
-                Making::Recipe => "recipe",
+            name: about.name,
+            summary: about.summary,
+            kinds: about.kinds.iter().map(|kind| kind.name()).collect(),
+            uses: about.uses.iter().map(|option| option.name()).collect(),
+            making: match about.making {
+                Making::Rule => "rule",
                 Making::Schedule => "schedule",
                 Making::Routes => "routes",
-                _ => "synthesis",
+                Making::Synthesis => "synthesis",
+                Making::Solver => "solver",
+                _ => "choice",
             },
-            has_schedule: entry.has_schedule,
-            is_compared: entry.is_compared,
-            in_core: entry.algorithm.is_some(),
+            promise: about.promise,
+            has_schedule: algorithm.is_some_and(Algorithm::has_schedule),
+            is_compared: about.is_compared,
+            is_general: about.is_general,
+            in_core: algorithm.is_some(),
         }
     }
 }
@@ -47,7 +62,7 @@ impl From<&Entry> for PyEntry {
 /// Gives the table of the algorithms.
 #[pyfunction]
 pub(crate) fn entries() -> Vec<PyEntry> {
-    ENTRIES.iter().map(PyEntry::from).collect()
+    all().map(PyEntry::from).collect()
 }
 
 /// The algorithm whose transfers and numbers of chunks another one's are; `None` where that is any.
@@ -55,10 +70,18 @@ fn counted_as(name: &str) -> Result<Option<Algorithm>, PlanError> {
     Ok(entry(name)?.counts_as)
 }
 
+/// A plan as its algorithm made it, with what is known of it.
+#[pyclass(name = "Made", module = "hocket._core", frozen)]
+pub(crate) struct PyMade {
+    core: core::Made,
+    topology: Arc<Topology>,
+    collective: Collective,
+}
+
 #[pyfunction]
 #[pyo3(signature = (
-    topology, collective, algorithm, chunks, memory_limit, routing="balanced", *, time_limit=None,
-    progress=None
+    topology, collective, algorithm, chunks, memory_limit, routing="balanced", *, latency="overlapped",
+    seed=None, trials=None, unwinding=Vec::new(), time_limit=None, progress=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
 pub(crate) fn plan(
@@ -69,21 +92,93 @@ pub(crate) fn plan(
     chunks: Option<usize>,
     memory_limit: u64,
     routing: &str,
+    latency: &str,
+    seed: Option<u64>,
+    trials: Option<u64>,
+    unwinding: Vec<String>,
     time_limit: Option<f64>,
     progress: Option<Py<PyAny>>,
-) -> Result<PyPlan, CoreError> {
+) -> Result<PyMade, CoreError> {
+    let algorithm: Algorithm = algorithm.parse()?;
+    let usual = PlanOptions::new(algorithm);
     let options = PlanOptions {
         chunks,
         memory_limit,
         routing: routing.parse()?,
-        ..PlanOptions::new(algorithm.parse()?)
+        latency: choose("latency", latency, LATENCIES)?,
+        seed: seed.unwrap_or(usual.seed),
+        trials: trials.unwrap_or(usual.trials),
+        unwinding: to_unwindings(&unwinding)?,
+        effort: effort_in(time_limit),
+        ..usual
     };
-    let (network, collective) = (topology.core().clone(), collective.core().clone());
-    let on = network.clone();
-    let plan = progress::attended_until(py, progress, time_limit, move |watch| {
-        core::plan(&on, &collective, &options, watch)
+    // A rule has nothing to leave out when time is short.
+    let time_limit = time_limit.filter(|_| algorithm.about().making != Making::Rule);
+    let (topology, collective) = (topology.core().clone(), collective.core().clone());
+    let (on, what) = (Arc::clone(&topology), collective.clone());
+    let core = progress::attended_until(py, progress, time_limit, move |watch| {
+        core::make(&on, &what, &options, watch)
     })??;
-    Ok(PyPlan::new(plan, network))
+    Ok(PyMade {
+        core,
+        topology,
+        collective,
+    })
+}
+
+#[pymethods]
+impl PyMade {
+    #[getter]
+    fn plan(&self) -> PyPlan {
+        let (plan, topology) = (Arc::clone(&self.core.plan), Arc::clone(&self.topology));
+        PyPlan::proved(plan, topology, self.core.proof.as_ref())
+    }
+
+    #[getter]
+    fn time_ps(&self) -> Option<u64> {
+        self.core.time.map(|time| time.as_ps())
+    }
+
+    #[getter]
+    fn pieces(&self) -> Option<usize> {
+        self.core.pieces()
+    }
+
+    #[getter]
+    fn schedule(&self) -> Option<PySchedule> {
+        let Some(Certificate::Schedule(schedule)) = &self.core.certificate else {
+            return None;
+        };
+        let (topology, collective) = (Arc::clone(&self.topology), self.collective.clone());
+        Some(PySchedule::of(schedule, topology, collective))
+    }
+
+    /// Pieces of each tree, when the plan ends at the latest [ps], and the trees.
+    #[getter]
+    fn trees(&self) -> Option<(usize, u64, Vec<PyPacking>)> {
+        match &self.core.certificate {
+            Some(Certificate::Trees {
+                passes,
+                pieces,
+                time,
+            }) => Some((
+                *pieces,
+                time.as_ps(),
+                PyPacking::all(passes, &self.topology),
+            )),
+            _ => None,
+        }
+    }
+
+    /// What was found, and the same spread over equal paths, where there are any.
+    #[getter]
+    fn candidates(&self) -> Option<(PyCandidate, Option<PyCandidate>)> {
+        let Some(Certificate::Synthesis { found, spread }) = &self.core.certificate else {
+            return None;
+        };
+        let spread = spread.as_ref().map(|each| PyCandidate::of(each));
+        Some((PyCandidate::of(found), spread))
+    }
 }
 
 /// Refuses a plan that is too large whatever its network, of which the dimensions are enough to know.
@@ -131,22 +226,18 @@ pub(crate) fn chunk_ladder(
     collective: &PyCollective,
     algorithm: &str,
 ) -> Result<Vec<usize>, CoreError> {
-    let entry = entry(algorithm)?;
-    let Some(counted) = entry.counts_as else {
+    let Entry {
+        about, counts_as, ..
+    } = entry(algorithm)?;
+    let Some(counted) = counts_as else {
         return Ok(Vec::new());
     };
-    core::check_applicable(topology.core(), collective.core(), counted)
-        .map_err(|error| error.named(entry.name))?;
-    if entry.making == Making::Routes {
-        return Ok(Vec::new());
-    }
-    if !entry.tries_chunks {
-        let own = core::default_chunks(counted, topology.core(), collective.core());
-        return Ok(vec![own]);
-    }
-    Ok(core::chunk_ladder(
-        topology.core(),
-        collective.core(),
-        counted,
-    ))
+    let (topology, collective) = (topology.core(), collective.core());
+    core::check_applicable(topology, collective, counted)
+        .map_err(|error| error.named(about.name))?;
+    Ok(match about.making {
+        Making::Routes => Vec::new(),
+        Making::Solver => vec![core::default_chunks(counted, topology, collective)],
+        _ => core::chunk_ladder(topology, collective, counted),
+    })
 }

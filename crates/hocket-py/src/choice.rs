@@ -1,7 +1,6 @@
 //! Choices of the core by their names in Python.
 
 use hocket_core::multirail::Policy;
-use hocket_core::select::Method;
 use hocket_core::simulate::{LatencyModel, LinkOrder, Switching};
 
 use crate::error::{CoreError, Parts};
@@ -18,8 +17,6 @@ pub(crate) const LATENCIES: &Names<LatencyModel> = &[
     ("overlapped", LatencyModel::Overlapped),
     ("occupying", LatencyModel::Occupying),
 ];
-
-pub(crate) const METHODS: &Names<Method> = &[("greedy", Method::Greedy), ("blind", Method::Blind)];
 
 pub(crate) const FIDELITIES: &Names<&str> =
     &[("link", "link"), ("flow", "flow"), ("packet", "packet")];

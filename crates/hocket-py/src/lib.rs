@@ -50,7 +50,7 @@ mod _core {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use crate::algorithms::plan;
+    use crate::algorithms::{PyMade, plan};
     #[pymodule_export]
     use crate::bound::{Bound, bound};
     #[pymodule_export]
@@ -127,7 +127,7 @@ mod _core {
     #[pymodule]
     mod packing {
         #[pymodule_export]
-        use crate::packing::{PyPacking, PyTreePlan, plan_trees};
+        use crate::packing::PyPacking;
     }
 
     /// `hocket._core.perfetto`: spans of time as Perfetto shows them.
@@ -201,7 +201,7 @@ mod _core {
     #[pymodule]
     mod synthesis {
         #[pymodule_export]
-        use crate::select::{PyCandidate, synthesize};
+        use crate::select::PyCandidate;
         #[pymodule_export]
         use crate::synthesis::{PyProblem, PyTimetables, unwindings};
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hocket_core::algorithms::{self, Algorithm, PlanOptions};
+use hocket_core::collective::Collective;
 use hocket_core::multirail::{self as core, Lane, Model, PARTS, Rail, Timeline};
 use hocket_core::report::{Bins, schedule_activity, schedule_report};
 use hocket_core::topology::Topology;
@@ -27,7 +28,7 @@ type LaneTuple = (u64, Vec<u8>, Vec<u8>);
 pub(crate) struct PySchedule {
     core: Arc<core::Schedule>,
     topology: Arc<Topology>,
-    collective: hocket_core::collective::Collective,
+    collective: Collective,
 }
 
 #[pyfunction]
@@ -51,8 +52,7 @@ pub(crate) fn schedule(
     let options = PlanOptions {
         chunks,
         memory_limit,
-        // A second is about the default effort: more time is for more of it.
-        effort: effort.unwrap_or((core::EFFORT as f64 * time_limit.unwrap_or(1.0).max(1.0)) as u64),
+        effort: effort.unwrap_or(effort_in(time_limit)),
         ..PlanOptions::new(algorithm)
     };
     let (network, collective) = (topology.core(), collective.core());
@@ -64,6 +64,11 @@ pub(crate) fn schedule(
         topology: Arc::clone(network),
         collective: collective.clone(),
     })
+}
+
+/// The effort of a search for so many seconds: a second is about the default, and more time is for more of it.
+pub(crate) fn effort_in(seconds: Option<f64>) -> u64 {
+    (core::EFFORT as f64 * seconds.unwrap_or(1.0).max(1.0)) as u64
 }
 
 #[pyfunction]
@@ -82,6 +87,19 @@ pub(crate) fn plan_of(
 }
 
 impl PySchedule {
+    pub(crate) fn of(
+        core: &core::Schedule,
+        topology: Arc<Topology>,
+        collective: Collective,
+    ) -> Self {
+        let core = Arc::new(core.clone());
+        Self {
+            core,
+            topology,
+            collective,
+        }
+    }
+
     pub(crate) fn core(&self) -> &core::Schedule {
         &self.core
     }

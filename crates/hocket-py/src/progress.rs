@@ -68,6 +68,10 @@ impl Progress for Timed<'_> {
         self.told = now;
         self.watch.report(stage, done, total)
     }
+
+    fn searched(&mut self) {
+        self.end = None;
+    }
 }
 
 /// Runs `work` with the interpreter released.

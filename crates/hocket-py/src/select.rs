@@ -1,19 +1,16 @@
-//! `synthesize` and `Candidate`: the quickest of the plans of all unwindings.
+//! `Candidate`: a synthesized plan.
 
 use std::sync::Arc;
 
-use hocket_core::progress::Progress;
-use hocket_core::select::{self as core, Method};
-use hocket_core::synthesis::{Options, Unwinding};
+use hocket_core::select as core;
+use hocket_core::synthesis::Unwinding;
 use pyo3::prelude::*;
 
-use crate::choice::{LATENCIES, METHODS, choose};
-use crate::collective::PyCollective;
+use crate::choice::{LATENCIES, choose};
 use crate::error::CoreError;
 use crate::plan::PyPlan;
 use crate::progress;
 use crate::synthesis::{PyProblem, PyTimetables, to_unwinding};
-use crate::topology::PyTopology;
 
 /// A synthesized plan, proved and simulated when somebody asks when it ends.
 #[pyclass(name = "Candidate", module = "hocket._core.synthesis", frozen)]
@@ -21,42 +18,11 @@ pub(crate) struct PyCandidate {
     core: core::Candidate,
 }
 
-#[pyfunction]
-#[pyo3(signature = (
-    topology, collective, *, method, pieces, unwinding, latency, seed, trials, memory_limit,
-    time_limit=None, progress=None
-))]
-#[expect(clippy::too_many_arguments, reason = "options, named in Python")]
-pub(crate) fn synthesize(
-    py: Python<'_>,
-    topology: &PyTopology,
-    collective: &PyCollective,
-    method: &str,
-    pieces: usize,
-    unwinding: Vec<String>,
-    latency: &str,
-    seed: u64,
-    trials: u64,
-    memory_limit: u64,
-    time_limit: Option<f64>,
-    progress: Option<Py<PyAny>>,
-) -> Result<PyCandidate, CoreError> {
-    let method: Method = choose("method", method, METHODS)?;
-    let options = Options {
-        unwinding: to_unwindings(&unwinding)?,
-        latency: choose("latency", latency, LATENCIES)?,
-        seed,
-        trials,
-        memory_limit,
-    };
-    let (on, collective) = (Arc::clone(topology.core()), collective.core().clone());
-    let find = move |watch: &mut dyn Progress| {
-        core::Candidates::find(&on, &collective, pieces, method, &options, watch)
-    };
-    let found = progress::attended_until(py, progress, time_limit, find)??;
-    // What was found in time is simulated, which takes a moment.
-    let core = progress::watched(py, None, |watch| found.quickest(watch))?;
-    Ok(PyCandidate { core })
+impl PyCandidate {
+    pub(crate) fn of(core: &core::Candidate) -> Self {
+        let core = core.clone();
+        Self { core }
+    }
 }
 
 #[pymethods]
@@ -128,6 +94,6 @@ impl PyCandidate {
     }
 }
 
-fn to_unwindings(names: &[String]) -> Result<Vec<Unwinding>, CoreError> {
+pub(crate) fn to_unwindings(names: &[String]) -> Result<Vec<Unwinding>, CoreError> {
     names.iter().map(|name| to_unwinding(name)).collect()
 }

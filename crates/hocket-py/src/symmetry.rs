@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use hocket_core::packing::Passes;
 use hocket_core::progress::Progress;
 use hocket_core::symmetry::{self as core, SymmetricOptions, lower_bound};
 use hocket_core::topology::Topology;
@@ -102,13 +101,7 @@ impl PySymmetricPlan {
 
     #[getter]
     fn packings(&self) -> Vec<PyPacking> {
-        let Passes::Apart { sums, copies } = &self.core.passes else {
-            return Vec::new();
-        };
-        let packings = sums.iter().chain(copies);
-        packings
-            .map(|packing| PyPacking::of(packing, self.topology()))
-            .collect()
+        PyPacking::all(&self.core.passes, self.topology())
     }
 
     fn bound(&self, py: Python<'_>) -> Result<Bound, CoreError> {

@@ -39,6 +39,7 @@ __all__ = [
     "DimensionReport",
     "DimensionRun",
     "Inspection",
+    "Made",
     "Plan",
     "Report",
     "Run",
@@ -572,6 +573,34 @@ def bound(
 def verify(plan: Plan, progress: _Progress | None = None) -> None:
     """Prove a plan right, once, or VerificationError; later calls return at once."""
 
+@final
+class Made:
+    """A plan as its algorithm made it, with what is known of it."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, verified where it was proved on the way."""
+
+    @property
+    def time_ps(self) -> int | None:
+        """When it ends at link fidelity [ps], where it was simulated on the way."""
+
+    @property
+    def pieces(self) -> int | None:
+        """Into how many pieces its blocks are cut, or each tree's share, where the algorithm chose that."""
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The schedule of dimensions that it carries out."""
+
+    @property
+    def trees(self) -> tuple[int, int, list[packing.Packing]] | None:
+        """Pieces of each tree, when it ends at the latest [ps], and its trees: of sums, then of copies."""
+
+    @property
+    def candidates(self) -> tuple[synthesis.Candidate, synthesis.Candidate | None] | None:
+        """What a search found, and the same spread over equal paths, where there are any."""
+
 def plan(
     topology: Topology,
     collective: Collective,
@@ -580,12 +609,17 @@ def plan(
     memory_limit: int,
     routing: str = "balanced",
     *,
+    latency: str = "overlapped",
+    seed: int | None = None,
+    trials: int | None = None,
+    unwinding: list[str] = ...,
     time_limit: float | None = None,
     progress: _Progress | None = None,
-) -> Plan:
+) -> Made:
     """Make a plan by one algorithm, with ``chunks`` slices that are pipelined or its default.
 
     After ``time_limit`` seconds a search gives its best so far; what has none by then is refused.
+    ``unwinding`` has an entry for all switches, or one for each dimension; empty tries several.
 
     ``memory_limit`` is for planning, verifying and simulating [bytes]. InfeasibleError where the
     algorithm cannot run here, SpecError for one that is unknown or a plan that is too large.

@@ -1,11 +1,8 @@
 """Plans of packed trees, and what proves how good the trees are."""
 
-from collections.abc import Callable
 from typing import Literal, final
 
-from hocket._core import Collective, Plan, Topology
-
-__all__ = ["Packing", "TreePlan", "plan_trees"]
+__all__ = ["Packing"]
 
 @final
 class Packing:
@@ -46,33 +43,3 @@ class Packing:
     @property
     def text(self) -> str:
         """All of it in a line."""
-
-@final
-class TreePlan:
-    """A plan of packed trees, proved and simulated."""
-
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def time_ps(self) -> int:
-        """When it ends at link fidelity [ps]."""
-
-    @property
-    def pieces(self) -> int:
-        """Pieces that every tree carries."""
-
-    @property
-    def packings(self) -> list[Packing]:
-        """Of sums, then of copies; or one of both."""
-
-def plan_trees(
-    topology: Topology,
-    collective: Collective,
-    *,
-    pieces: int | None,
-    latency: str,
-    memory_limit: int,
-    time_limit: float | None = None,
-    progress: Callable[[str, int, int], object] | None = None,
-) -> TreePlan:
-    """Pack trees and make the quickest plan of them; InfeasibleError and SpecError as ``plan``."""

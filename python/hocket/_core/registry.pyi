@@ -28,8 +28,15 @@ class Entry:
         """Options of planning that it uses, of those that not all algorithms do."""
 
     @property
-    def making(self) -> Literal["recipe", "schedule", "routes", "synthesis"]:
-        """What its plan is made of: a rule, a schedule of dimensions, trees or flows, or a search."""
+    def making(self) -> Literal["rule", "schedule", "routes", "synthesis", "solver", "choice"]:
+        """What its plan is made of: a rule, a schedule of dimensions, trees or flows, or a search.
+
+        The core plans by these; ``solver`` and ``choice`` take more than that.
+        """
+
+    @property
+    def promise(self) -> int:
+        """What it promises where it can run: ``auto`` tries those first that promise more; 0 to 100."""
 
     @property
     def has_schedule(self) -> bool:
@@ -38,6 +45,10 @@ class Entry:
     @property
     def is_compared(self) -> bool:
         """Whether it plans in no more than a few seconds, so that comparisons have it unasked."""
+
+    @property
+    def is_general(self) -> bool:
+        """Whether any network will do for it, so that its refusal says what is wrong with one."""
 
     @property
     def in_core(self) -> bool:

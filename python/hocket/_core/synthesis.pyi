@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hocket._core import Collective, Plan, Topology
 
-__all__ = ["Candidate", "Problem", "Timetables", "synthesize", "unwindings"]
+__all__ = ["Candidate", "Problem", "Timetables", "unwindings"]
 
 _U32: TypeAlias = npt.NDArray[np.uint32]
 _U64: TypeAlias = npt.NDArray[np.uint64]
@@ -148,25 +148,6 @@ class Candidate:
 
     def routed(self, routing: str) -> Candidate:
         """Spread the plan over equal paths; balanced only where that is no slower."""
-
-def synthesize(
-    topology: Topology,
-    collective: Collective,
-    *,
-    method: str,
-    pieces: int,
-    unwinding: list[str],
-    latency: str,
-    seed: int,
-    trials: int,
-    memory_limit: int,
-    time_limit: float | None = None,
-    progress: Callable[[str, int, int], object] | None = None,
-) -> Candidate:
-    """Give the quickest of the plans of an unwinding, or of all that are worth trying for ``[]``.
-
-    By ``greedy`` or ``blind``; what is found when the time limit [s] ends counts.
-    """
 
 def unwindings(topology: Topology) -> list[list[str]]:
     """Unwindings worth trying: each one entry for all switches, or one for each dimension."""

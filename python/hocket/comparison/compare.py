@@ -20,12 +20,12 @@ from hocket.nccl.prediction import NcclPrediction, library_on, network_and_gpu, 
 from hocket.plans.algorithms import (
     PREFIX,
     algorithms,
+    by_promise,
     check_any_uses,
     check_name,
     compared,
     heeded,
 )
-from hocket.plans.auto import by_promise
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.registry import find
@@ -291,11 +291,8 @@ def _fastest(
     entries: dict[int | None, Entry] = {}
 
     def time(plan: Plan, slices: int | None) -> int:
-        chosen = plan.trees.pieces if plan.trees is not None else 1
-        if name == "flows":
-            moved = [who != wants for _, _, who, wants in plan.collective.demands()]
-            chosen = max(1, plan.chunks // max(1, sum(moved)))
-        used = slices or (len(plan.schedule) if plan.schedule is not None else chosen)
+        lanes = 1 if plan.schedule is None else len(plan.schedule)
+        used = slices or plan.pieces or lanes
         entries[slices] = Entry(name, used, _run(plan, options[1], progress))
         if on_result is not None:
             on_result(name, used, entries[slices].run)

@@ -30,7 +30,7 @@ from hocket.units import Quantity, counted
 __all__ = ["Audit", "AuditEntry", "audit"]
 
 _NEAR = ("NVL", "NVB", "LOC")
-_PLANS = {"ring": "nccl-ring", "tree": "nccl-tree", "nvls": "nccl-nvls"}
+_GRAPHS = ("ring", "tree", "nvls")
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def audit_machine(
     predicted = _predicted(machine, kind, collective.size)
     entries = [
         entry
-        for algorithm in _PLANS
+        for algorithm in _GRAPHS
         if (entry := _entry(machine, algorithm, predicted, collective, options, progress))
         is not None
     ]
@@ -305,7 +305,7 @@ def choices_of(machine: Machine, kind: str, size: int) -> list[Choice]:
     if machine.arch is not None:
         tuning = machine.tuning
         return [] if tuning is None else list(rccl_choices(kind, size, npus, nodes, tuning))
-    graphs = {name: _speed(machine, name) for name in _PLANS}
+    graphs = {name: _speed(machine, name) for name in _GRAPHS}
     known = {name: graph for name, graph in graphs.items() if graph is not None}
     ring = machine.nodes[0].graph("ring")
     is_on_pci = ring is not None and ring.type_intra not in _NEAR
@@ -326,7 +326,7 @@ def _predicted(machine: Machine, kind: str, size: int) -> dict[str, Choice]:
 
 def pick_graph(machine: Machine, kind: str, size: int) -> str | None:
     """Name the algorithm that the library picks among a machine's graphs; ``None`` where it has none."""
-    known = [name for name in _PLANS if _speed(machine, name) is not None]
+    known = [name for name in _GRAPHS if _speed(machine, name) is not None]
     predicted = _predicted(machine, kind, size)
     return min(known, key=lambda name: _seconds(predicted.get(name)), default=None)
 
@@ -389,6 +389,6 @@ def plan_graph(
 
     given = planning or PlanOptions()
     options = PlanOptions(latency=given.latency, memory_limit=given.memory_limit, cache=False)
-    name = _PLANS[algorithm]
+    name = f"nccl-{algorithm}"
     found = fastest(along, collective, machine.topology, name, options, progress=progress)
     return found.plan

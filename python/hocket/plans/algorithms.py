@@ -53,8 +53,18 @@ def compared() -> list[str]:
 
 
 def is_synthesized(algorithm: str) -> bool:
-    """Whether an algorithm's plan is searched for."""
-    return algorithm in BUILTIN and BUILTIN[algorithm].making == "synthesis"
+    """Whether an algorithm's plan is searched for, transfer by transfer."""
+    return algorithm in BUILTIN and BUILTIN[algorithm].making in ("synthesis", "solver", "choice")
+
+
+def promise(name: str) -> int:
+    """Give what an algorithm promises: ``auto`` tries those first that promise more, those of 0 last."""
+    return BUILTIN[name].promise if name in BUILTIN else 50
+
+
+def by_promise(names: Sequence[str]) -> list[str]:
+    """Give names of algorithms in the order in which they are tried; the first of equals is chosen."""
+    return sorted(names, key=promise, reverse=True)
 
 
 def is_scheduled(algorithm: str) -> bool:

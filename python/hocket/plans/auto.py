@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hocket import _core
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
 from hocket.plans import remembered
-from hocket.plans.algorithms import BUILTIN, chunk_ladder, compared, heeded, is_scheduled
+from hocket.plans.algorithms import (
+    BUILTIN,
+    by_promise,
+    chunk_ladder,
+    compared,
+    heeded,
+    is_scheduled,
+)
 from hocket.plans.choice import SHORTEST, Choice, Planner, fastest, link_time
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find, own_algorithms
@@ -21,12 +27,6 @@ from hocket.units import format_time_ps
 TIME_LIMIT = 10.0
 """Seconds where none are given."""
 
-_FIRST = ("in-network", "symmetric", "trees", "flows", "node-groups", "greedy")
-"""What is fastest most often on the networks of tests/golden, where it can run: tried first."""
-LAST = ("multirail-optimal",)
-"""What searches for longest and gains least over another (themis): it has the time that is left."""
-_TELLING = ("trees", "flows", "greedy")
-"""Any network will do for them: their reason says what is wrong with one."""
 _CLOSE = 1000
 """Further trials end where the time exceeds the bound by no more than one part in so many."""
 _PATIENCE = 4
@@ -88,12 +88,6 @@ def best_plan(
     if question is not None and made.plan.selection is not None:
         remembered.keep_answer(question, made.plan.selection)
     return made
-
-
-def by_promise(names: Sequence[str]) -> list[str]:
-    """Give names of algorithms in the order in which they are tried; the first of equals is chosen."""
-    middle = [name for name in names if name not in (*_FIRST, *LAST)]
-    return [name for name in (*_FIRST, *middle, *LAST) if name in names]
 
 
 def _repeated(
@@ -179,7 +173,11 @@ class _Search:
             ended = "time"
         best = self.best
         if best is None:
-            told = [self.refused[name] for name in _TELLING if name in self.refused]
+            told = [
+                error
+                for name, error in self.refused.items()
+                if name in BUILTIN and BUILTIN[name].is_general
+            ]
             nothing = InfeasibleError(None, "no method applies", origin="auto")
             raise next(iter([*told, *self.refused.values()]), nothing)
         if best.time_ps is None:

@@ -88,9 +88,8 @@ def link_time(plan: Plan, options: PlanOptions, progress: Progress | None = None
     SpecError
         For a sprayed plan, of which nobody can tell at link fidelity.
     """
-    known = _known_time(plan)
-    if known is not None:
-        return known
+    if plan.known_ps is not None:
+        return plan.known_ps
     try:
         return _core.simulate(plan.core, latency=options.latency, progress=progress).time_ps
     except SimulationError:
@@ -150,7 +149,7 @@ def fastest(
             plan = plan.verify(progress=progress)
             if timer is not None:
                 time_ps = timer(plan, slices)
-            elif is_lone and len(plan) > _SIMULATED and _known_time(plan) is None:
+            elif is_lone and len(plan) > _SIMULATED and plan.known_ps is None:
                 time_ps = None
             else:
                 time_ps = link_time(plan, options)
@@ -163,12 +162,3 @@ def fastest(
             best = made
     assert best is not None, "there is a number to try"
     return best
-
-
-def _known_time(plan: Plan) -> int | None:
-    """Give the time of a plan that was simulated when it was made [ps]."""
-    if plan.synthesis is not None and plan.synthesis.simulated:
-        return plan.synthesis.time_ps
-    if plan.trees is not None and plan.algorithm == "trees":
-        return plan.trees.time_ps
-    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,8 +92,11 @@ class Plan(OnCollective):
         The trees that it was made of, and how good they are; ``None`` likewise.
     selection
         How ``auto`` chose it, and why; ``None`` if an algorithm was named.
+    pieces, known_ps
+        Into how many pieces its algorithm cut blocks, or each tree's share, where it chose that itself;
+        and when it ends at link fidelity [ps], where that was simulated as it was made.
 
-    A file keeps all three; :meth:`load` reads those that hold of the plan.
+    A file keeps the first three; :meth:`load` reads those that hold of the plan.
     """
 
     NO_WAIT = _core.Plan.NO_WAIT
@@ -105,6 +109,9 @@ class Plan(OnCollective):
         synthesis: Synthesis | None = None,
         trees: Trees | None = None,
         selection: Selection | None = None,
+        *,
+        pieces: int | None = None,
+        known_ps: int | None = None,
     ) -> None:
         if not isinstance(core, _core.Plan):
             right = "plans are made by hk.plan, hk.PlanBuilder, hk.Plan.from_frame and hk.Plan.load"
@@ -114,6 +121,8 @@ class Plan(OnCollective):
         self.synthesis = synthesis
         self.trees = trees
         self.selection = selection
+        self.pieces = pieces
+        self.known_ps = known_ps
 
     @property
     @figure(inline=_Made)
@@ -172,7 +181,9 @@ class Plan(OnCollective):
 
     def selected(self, selection: Selection) -> Plan:
         """Give the same plan as chosen by ``auto``."""
-        return Plan(self.core, self.own_schedule, self.synthesis, self.trees, selection)
+        same = copy(self)
+        same.selection = selection
+        return same
 
     @property
     def schedule(self) -> Schedule | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,8 @@ from hocket._checks import check_function
 from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of, joined
-from hocket.errors import InfeasibleError, SpecError
-from hocket.plans.algorithms import check_name, check_options, is_scheduled, is_synthesized
+from hocket.errors import SpecError
+from hocket.plans.algorithms import BUILTIN, check_name, check_options, is_scheduled
 from hocket.plans.auto import best_plan
 from hocket.plans.choice import Choice, Timer, fastest
 from hocket.plans.own import own_plan
@@ -21,10 +21,9 @@ from hocket.plans.plan import Plan
 from hocket.plans.registry import find
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
-from hocket.plans.symmetric import shifted
-from hocket.plans.synthesis import PlanOptions, synthesize
-from hocket.plans.synthesis.make import Deadline, too_late
-from hocket.plans.trees import pack_trees
+from hocket.plans.synthesis import PlanOptions
+from hocket.plans.synthesis.make import limited, searched, solve, synthesis_of
+from hocket.plans.trees import trees_of
 from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
@@ -169,66 +168,58 @@ def make(
 ) -> Plan:
     """Plan as :func:`plan`, with the chunks that are given or else the algorithm's default."""
     _check(collective, topology, algorithm, options)
-    chunks, limit = options.slices(collective.size), options.limit_bytes
+    chunks = options.slices(collective.size)
     own = find(algorithm)
     if own is not None:
         return own_plan(own, collective, topology, options)
-    if algorithm == "auto":
+    if not isinstance(algorithm, str) or algorithm not in BUILTIN:
+        return _carried_out(collective, topology, algorithm, chunks, options)
+    making = BUILTIN[algorithm].making
+    if making == "choice":
         return best_plan(make, collective, topology, options, progress).plan
-    if isinstance(algorithm, str) and is_synthesized(algorithm):
-        core, synthesis = synthesize(
-            collective,
-            topology,
-            algorithm=algorithm,
-            pieces=chunks or _core.registry.default_chunks(topology, collective, algorithm),
-            options=options,
-            memory_limit=limit,
-            progress=progress,
+    if making == "solver":
+        pieces = chunks or _core.registry.default_chunks(topology, collective, algorithm)
+        solved, synthesis = solve(
+            collective, topology, pieces=pieces, options=options, progress=progress
         )
-        return Plan(core, synthesis=synthesis)
-    if algorithm == "trees":
-        with _limited(algorithm, options):
-            core, trees = pack_trees(
-                collective,
-                topology,
-                pieces=chunks,
-                options=options,
-                memory_limit=limit,
-                progress=progress,
-            )
-        routed = core.routed(options.routing) if topology.may_have_equal_paths else core
-        return Plan(routed, trees=trees)
-    if algorithm == "symmetric":
-        with _limited(algorithm, options):
-            return shifted(collective, topology, chunks, options, progress)
-    if isinstance(algorithm, str) and not is_scheduled(algorithm):
-        given = (topology, collective, algorithm, chunks, limit, options.routing)
-        if algorithm == "flows":
-            with _limited(algorithm, options):
-                return Plan(_core.plan(*given, time_limit=options.seconds, progress=progress))
-        return Plan(_core.plan(*given))
-    schedule = schedule_collective(
+        return Plan(solved, synthesis=synthesis)
+    began = time.perf_counter()
+    with limited(algorithm, options):
+        made = searched(collective, topology, algorithm, chunks, options, progress)
+    seconds = time.perf_counter() - began
+    if made.candidates is not None:
+        found, spread = made.candidates
+        last = spread or found
+        least = found.problem.least_ps
+        synthesis = synthesis_of(algorithm, found, last, options, seconds, least)
+        known_ps = synthesis.time_ps if synthesis.simulated else None
+        return Plan(last.plan, synthesis=synthesis, known_ps=known_ps)
+    return Plan(
+        made.plan,
+        None if made.schedule is None else Schedule(made.schedule),
+        trees=None if made.trees is None else trees_of(*made.trees),
+        pieces=made.pieces,
+        known_ps=made.time_ps,
+    )
+
+
+def _carried_out(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    schedule: str | Schedule,
+    chunks: int | None,
+    options: PlanOptions,
+) -> Plan:
+    """Plan by a schedule that is made."""
+    made = schedule_collective(
         collective,
         topology,
-        algorithm=algorithm,
+        algorithm=schedule,
         chunks=chunks,
         time_limit=options.time_limit,
-        progress=progress,
     )
-    core = _core.plan_of(schedule.core, limit)
-    return Plan(core.routed(options.routing) if topology.may_have_equal_paths else core, schedule)
-
-
-@contextmanager
-def _limited(algorithm: str, options: PlanOptions) -> Iterator[None]:
-    """Name the time limit where it has ended a search; refusals, which name an algorithm, are left."""
-    deadline = Deadline(options.seconds)
-    try:
-        yield
-    except InfeasibleError as error:
-        if error.origin is not None or not deadline.is_over():
-            raise
-        raise too_late(algorithm, options) from error
+    core = _core.plan_of(made.core, options.limit_bytes)
+    return Plan(core.routed(options.routing) if topology.may_have_equal_paths else core, made)
 
 
 def _check(

@@ -206,32 +206,3 @@ def shift(
         collective=collective,
         _core_plan=made,
     )
-
-
-def shifted(
-    collective: _core.Collective,
-    topology: _core.Topology,
-    pieces: int | None,
-    options: PlanOptions,
-    progress: Progress | None = None,
-) -> Plan:
-    """Make a whole plan by symmetry, not yet proved, with its trees.
-
-    Raises
-    ------
-    SpecError, InfeasibleError
-        As :func:`plan_symmetric`.
-    """
-    made = core_plan(
-        topology,
-        collective,
-        pieces=pieces,
-        latency=options.latency,
-        memory_limit=options.limit_bytes,
-        most_transfers=None,
-        time_limit=options.seconds,
-        progress=progress,
-    )
-    packings = tuple(packing_of(each) for each in made.packings)
-    trees = Trees(made.time_ps, made.pieces, packings)
-    return Plan(made.expand(options.limit_bytes), trees=trees)

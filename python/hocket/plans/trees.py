@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hocket import _core
 from hocket._core.packing import Packing as CorePacking
-from hocket._core.packing import plan_trees
 from hocket._results import Result, said
-from hocket.collectives.collective import Progress
-from hocket.plans.synthesis.options import PlanOptions
 
 
 @dataclass(frozen=True)
@@ -74,35 +71,9 @@ class Trees(Result):
         return self.time_ps * 1e-12
 
 
-def pack_trees(
-    collective: _core.Collective,
-    topology: _core.Topology,
-    *,
-    pieces: int | None,
-    options: PlanOptions,
-    memory_limit: int,
-    progress: Progress | None = None,
-) -> tuple[_core.Plan, Trees]:
-    """Plan by packed trees, with so many pieces a tree, or the best number of them.
-
-    Raises
-    ------
-    SpecError
-        For more than fits in memory, or fewer bytes than pieces.
-    InfeasibleError
-        If somebody cannot be reached, or it does not do this collective.
-    """
-    made = plan_trees(
-        topology,
-        collective,
-        pieces=pieces,
-        latency=options.latency,
-        memory_limit=memory_limit,
-        time_limit=options.seconds,
-        progress=progress,
-    )
-    packings = tuple(packing_of(each) for each in made.packings)
-    return made.plan, Trees(made.time_ps, made.pieces, packings)
+def trees_of(pieces: int, time_ps: int, packings: Sequence[CorePacking]) -> Trees:
+    """Give what the core says of the trees of a plan."""
+    return Trees(time_ps, pieces, tuple(packing_of(each) for each in packings))
 
 
 def packing_of(core: CorePacking) -> Packing:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from hocket import _core
 from hocket.files.cache import keep, recall
-from hocket.plans.algorithms import BUILTIN, compared
-from hocket.plans.auto import LAST, by_promise
+from hocket.plans.algorithms import BUILTIN, by_promise, compared, promise
 from hocket.plans.registry import own_algorithms
 from hocket.plans.remembered import hashed
 from hocket.training.parallel import Group
@@ -51,7 +50,7 @@ def candidates(kind: str, topology: _core.Topology, group: Group) -> list[str]:
         if kind in (own[name] if name in own else BUILTIN[name].kinds)
         and (name not in _MOST_WORK or (is_all and work <= _MOST_WORK[name]))
     ]
-    return [GREEDY, *(name for name in by_promise(names) if name not in (GREEDY, *LAST))]
+    return [GREEDY, *(name for name in by_promise(names) if name != GREEDY and promise(name) > 0)]
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,56 @@
 //! Binomial tree: the ranks are cut into halves again and again; whoever holds the data for a part
 //! serves the half it is not in. ceil(log2 n) steps.
 
-use super::Job;
+use super::ladder::Ladder;
+use super::recipe::{About, Made, On, Recipe};
+use super::{Job, Outline};
 use crate::collective::CollectiveKind;
-use crate::plan::{Chunks, Op, Plan, PlanBuilder, PlanError, Wait};
+use crate::plan::{Chunks, Op, PlanBuilder, PlanError, Wait};
+use crate::progress::Progress;
 
 /// From the root down (broadcast, scatter) or up to it (reduce, gather).
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let demands = job.collective.demands();
-    let chunks = Chunks::split_part_major(&demands, job.chunks)?;
-    let tree = Tree {
-        levels: levels(job.collective.npus().len(), job.root()),
-        per_part: demands.len(),
-    };
-    let mut plan = job.builder(chunks);
-    match job.collective.kind() {
-        CollectiveKind::Broadcast | CollectiveKind::Scatter => tree.down(job, &mut plan),
-        _ => tree.up(job, &mut plan),
+pub(super) struct Binomial;
+
+impl Recipe for Binomial {
+    fn about(&self) -> About {
+        About::rule(
+            "binomial",
+            &[
+                CollectiveKind::Broadcast,
+                CollectiveKind::Reduce,
+                CollectiveKind::Gather,
+                CollectiveKind::Scatter,
+            ],
+            "the holders double in number each step: log2(n) steps",
+        )
     }
-    Ok(plan.finish())
+
+    fn refusal(&self, _: &On<'_>) -> Option<String> {
+        None
+    }
+
+    fn ladder(&self, _: &On<'_>) -> Ladder {
+        Ladder::short(1)
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        outline.others(chunks)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let demands = job.collective.demands();
+        let chunks = Chunks::split_part_major(&demands, job.chunks)?;
+        let tree = Tree {
+            levels: levels(job.collective.npus().len(), job.root()),
+            per_part: demands.len(),
+        };
+        let mut plan = job.builder(chunks);
+        match job.collective.kind() {
+            CollectiveKind::Broadcast | CollectiveKind::Scatter => tree.down(job, &mut plan),
+            _ => tree.up(job, &mut plan),
+        }
+        Ok(plan.finish().into())
+    }
 }
 
 /// `holder` serves ranks `lo..hi` through `partner`, one of them.

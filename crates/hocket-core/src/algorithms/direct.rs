@@ -1,21 +1,57 @@
 //! Direct: every NPU sends to every other (or the root to all, or all to the root) at once.
 
-use super::Job;
 use super::dimensional::{self, Along};
-use crate::collective::CollectiveKind;
-use crate::collective::pattern::Pattern;
+use super::ladder::Ladder;
+use super::recipe::{About, Made, Need, On, Recipe};
+use super::{Job, Outline};
+use crate::collective::pattern::{Pattern, Shape};
+use crate::collective::{Collective, CollectiveKind};
 use crate::plan::{Chunks, Op, Plan, PlanError, Wait};
+use crate::progress::Progress;
 
 /// All-reduce, reduce-scatter and all-gather in one step a pass; the other kinds in one step.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    match job.collective.kind() {
-        CollectiveKind::AllToAll => all_to_all(job),
-        kind if kind.is_rooted() => rooted(job),
-        _ => {
-            let npus = job.collective.npus();
-            let side = Along::new(npus.len(), vec![Pattern::direct()]);
-            dimensional::build(job, npus, &[side], job.chunks)
+pub(super) struct Direct;
+
+impl Recipe for Direct {
+    fn about(&self) -> About {
+        About::rule(
+            "direct",
+            &CollectiveKind::NAMED,
+            "every NPU sends to every other (or root to all) at once: one step a pass",
+        )
+    }
+
+    fn refusal(&self, _: &On<'_>) -> Option<String> {
+        None
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::short(on.blocks())
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        match outline.kind {
+            CollectiveKind::AllToAll => outline.least(chunks),
+            kind if kind.is_rooted() => outline.others(chunks),
+            _ => outline.flat(chunks, Shape::Direct),
         }
+    }
+
+    fn need(&self, collective: &Collective) -> Need {
+        Need::of_data(collective)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        match job.collective.kind() {
+            CollectiveKind::AllToAll => all_to_all(job),
+            kind if kind.is_rooted() => rooted(job),
+            _ => {
+                let npus = job.collective.npus();
+                let side = Along::new(npus.len(), vec![Pattern::direct()]);
+                dimensional::build(job, npus, &[side], job.chunks)
+            }
+        }
+        .map(Made::from)
     }
 }
 

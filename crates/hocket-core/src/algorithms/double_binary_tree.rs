@@ -6,42 +6,70 @@
 //! Parallel Computing 35, 2009. Both trees are searched in order here (no processor stands apart as
 //! the root), and no colouring of edges in two is kept: an NPU may get from both trees at once.
 
-use super::Job;
+use super::ladder::Ladder;
+use super::recipe::{About, Made, On, Recipe};
+use super::{Job, Outline};
+use crate::collective::CollectiveKind;
 use crate::id::NpuId;
-use crate::plan::{Chunks, Op, Plan, PlanBuilder, PlanError, Wait};
+use crate::plan::{Chunks, Op, PlanBuilder, PlanError, Wait};
+use crate::progress::Progress;
 use crate::topology::embedding::ring_order;
 
 /// Every chunk goes up its tree, then down again.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let npus = job.collective.npus();
-    let n = npus.len();
-    let chunks = Chunks::split(&job.collective.demands(), 2 * job.chunks)?;
-    let mut plan = job.builder(chunks);
-    let order = ring_order(job.topology, npus);
-    let other = (0..n).map(|position| match n % 2 {
-        0 => order[n - 1 - position],
-        _ => order[(position + n - 1) % n],
-    });
-    let other: Vec<NpuId> = other.collect();
-    let families = families(n);
-    let mut trees = [(order, 0), (other, job.chunks)].map(|(npus, first)| Tree {
-        npus,
-        first,
-        families: &families,
-        up: vec![Wait::NOTHING; n],
-        down: vec![Wait::NOTHING; n],
-    });
-    let steps = 2 * families.len();
-    for tick in 0..steps + job.chunks - 1 {
-        // The last step first, so that each finds what the step before it did in the last tick.
-        let steps_now = tick.saturating_sub(job.chunks - 1)..(tick + 1).min(steps);
-        for step in steps_now.rev() {
-            for tree in &mut trees {
-                tree.step(&mut plan, step, tick - step);
+pub(super) struct DoubleBinaryTree;
+
+impl Recipe for DoubleBinaryTree {
+    fn about(&self) -> About {
+        About::rule(
+            "double-binary-tree",
+            &[CollectiveKind::AllReduce],
+            "half of the data up and down each of two binary trees, pipelined: few steps",
+        )
+    }
+
+    fn refusal(&self, _: &On<'_>) -> Option<String> {
+        None
+    }
+
+    fn ladder(&self, _: &On<'_>) -> Ladder {
+        Ladder::pipelined(2)
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        outline.others(chunks.saturating_mul(4))
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let npus = job.collective.npus();
+        let n = npus.len();
+        let chunks = Chunks::split(&job.collective.demands(), 2 * job.chunks)?;
+        let mut plan = job.builder(chunks);
+        let order = ring_order(job.topology, npus);
+        let other = (0..n).map(|position| match n % 2 {
+            0 => order[n - 1 - position],
+            _ => order[(position + n - 1) % n],
+        });
+        let other: Vec<NpuId> = other.collect();
+        let families = families(n);
+        let mut trees = [(order, 0), (other, job.chunks)].map(|(npus, first)| Tree {
+            npus,
+            first,
+            families: &families,
+            up: vec![Wait::NOTHING; n],
+            down: vec![Wait::NOTHING; n],
+        });
+        let steps = 2 * families.len();
+        for tick in 0..steps + job.chunks - 1 {
+            // The last step first, so that each finds what the step before it did in the last tick.
+            let steps_now = tick.saturating_sub(job.chunks - 1)..(tick + 1).min(steps);
+            for step in steps_now.rev() {
+                for tree in &mut trees {
+                    tree.step(&mut plan, step, tick - step);
+                }
             }
         }
+        Ok(plan.finish().into())
     }
-    Ok(plan.finish())
 }
 
 /// A parent's position in the order, and its children's.

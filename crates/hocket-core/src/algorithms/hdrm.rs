@@ -19,19 +19,72 @@
 //! algorithm-architecture co-design for distributed deep learning, ISCA 2021) has it; which of the switches a rank
 //! is at is derived here.
 
-use super::Job;
 use super::bigraph::BiGraph;
 use super::halving_doubling;
+use super::ladder::Ladder;
 use super::mesh::is_of_all;
-use crate::collective::Collective;
+use super::recipe::{About, Made, On, PASSES, Recipe};
+use super::{Job, Outline};
+use crate::collective::pattern::Shape;
 use crate::id::NpuId;
-use crate::plan::{Plan, PlanError};
-use crate::topology::Topology;
+use crate::plan::PlanError;
+use crate::progress::Progress;
 
 /// Halving-doubling among NPUs in the order of their ranks.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let graph = BiGraph::of(job.topology).expect("refused otherwise");
-    halving_doubling::among(job, &placed(&graph))
+pub(super) struct Hdrm;
+
+impl Recipe for Hdrm {
+    fn about(&self) -> About {
+        About::rule(
+            "hdrm",
+            PASSES,
+            "halving-doubling on a BiGraph, ranks placed so that no two messages of a step share a link",
+        )
+    }
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        let On {
+            topology,
+            collective,
+        } = *on;
+        let graph = match BiGraph::of(topology) {
+            Ok(graph) => graph,
+            Err(why) => return Some(why),
+        };
+        let (switches, ports) = (graph.switches(), graph.npus_per_switch());
+        if !is_of_all(collective, topology) {
+            return Some(
+                "all NPUs of the BiGraph must take part; leave the participants out or use \
+                 halving-doubling"
+                    .to_owned(),
+            );
+        }
+        if !switches.is_power_of_two() || !ports.is_power_of_two() {
+            return Some(format!(
+                "switches per side and NPUs per switch must be powers of two, and they are {switches} and {ports}; use \
+                 halving-doubling"
+            ));
+        }
+        (ports > switches).then(|| {
+            format!(
+                "{ports} NPUs at a switch would share its {switches} links across; it needs no fewer switches per side than \
+                 NPUs per switch; use halving-doubling"
+            )
+        })
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::short(on.blocks())
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        outline.flat(chunks, Shape::HalvingDoubling)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let graph = BiGraph::of(job.topology).expect("refused otherwise");
+        halving_doubling::among(job, &placed(&graph)).map(Made::from)
+    }
 }
 
 /// The NPU of each rank.
@@ -44,32 +97,4 @@ fn placed(graph: &BiGraph) -> Vec<NpuId> {
             _ => graph.npu(1, (rank >> p) % switches, rank % ports),
         })
         .collect()
-}
-
-/// Why it cannot run, if it cannot.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    let graph = match BiGraph::of(topology) {
-        Ok(graph) => graph,
-        Err(why) => return Some(why),
-    };
-    let (switches, ports) = (graph.switches(), graph.npus_per_switch());
-    if !is_of_all(collective, topology) {
-        return Some(
-            "all NPUs of the BiGraph must take part; leave the participants out or use \
-             halving-doubling"
-                .to_owned(),
-        );
-    }
-    if !switches.is_power_of_two() || !ports.is_power_of_two() {
-        return Some(format!(
-            "switches per side and NPUs per switch must be powers of two, and they are {switches} and {ports}; use \
-             halving-doubling"
-        ));
-    }
-    (ports > switches).then(|| {
-        format!(
-            "{ports} NPUs at a switch would share its {switches} links across; it needs no fewer switches per side than \
-             NPUs per switch; use halving-doubling"
-        )
-    })
 }

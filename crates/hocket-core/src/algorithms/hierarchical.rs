@@ -12,24 +12,79 @@
 //! Cho et al.: BlueConnect, MLSys 2019; ASTRA-sim's multi-rail all-reduce, as in Rashidi et al.:
 //! Themis, ISCA 2022.
 
-use super::Job;
 use super::dimensional::{self, Along};
+use super::ladder::Ladder;
+use super::recipe::{About, Made, On, PASSES, Recipe, Scheduler};
+use super::{Job, Outline, schedule};
 use crate::collective::pattern::{Pattern, Shape};
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
-use crate::plan::{Plan, PlanError};
+use crate::multirail::{Policy, fixed_order};
+use crate::plan::PlanError;
+use crate::progress::Progress;
 use crate::routing::Fabric;
 use crate::topology::{Dimension, DimensionKind, Topology};
 
 /// Reduce-scatter up the dimensions, all-gather down.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let sides: Vec<Along> = grid(job.topology).into_iter().map(along).collect();
-    let nodes = job.topology.groups().concat();
-    let npus = match nodes.is_empty() {
-        true => job.collective.npus(),
-        false => &nodes,
-    };
-    dimensional::build(job, npus, &sides, job.chunks)
+pub(super) struct Hierarchical;
+
+impl Recipe for Hierarchical {
+    fn about(&self) -> About {
+        About::rule(
+            "hierarchical",
+            PASSES,
+            "dimension by dimension of a product topology, each with the algorithm that suits it",
+        )
+    }
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        let On {
+            topology,
+            collective,
+        } = *on;
+        if let (false, Some((odd, npus))) = (topology.groups().is_empty(), uneven(topology)) {
+            return Some(format!(
+                "nodes of topology {:?} are unlike: the first has {} NPUs, node {odd} {npus}; give all as \
+                 many (--groups), or use multi-ring or greedy",
+                topology.name(),
+                topology.groups()[0].len(),
+            ));
+        }
+        let by_dimensions = topology.groups().is_empty() && !topology.dimensions().is_empty();
+        if !by_dimensions && !grid(topology).is_empty() {
+            return refusal_of_some(topology, collective);
+        }
+        match topology.dimensions().is_empty() {
+            true => Some(no_nodes(topology)),
+            false => product_refusal(topology, collective),
+        }
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::short(on.blocks()).usually(4)
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        transfers(&sides(outline.dimensions), outline.kind, chunks)
+    }
+
+    fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
+        transfers(&grid(on.topology), on.collective.kind(), chunks)
+    }
+
+    fn scheduler(&self) -> Option<Scheduler> {
+        Some(|problem, _, _| schedule::of_lanes(problem, fixed_order, Policy::Fifo))
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let sides: Vec<Along> = grid(job.topology).into_iter().map(along).collect();
+        let nodes = job.topology.groups().concat();
+        let npus = match nodes.is_empty() {
+            true => job.collective.npus(),
+            false => &nodes,
+        };
+        dimensional::build(job, npus, &sides, job.chunks).map(Made::from)
+    }
 }
 
 /// Transfers over a grid, exactly.
@@ -114,26 +169,6 @@ fn by_tors(topology: &Topology) -> Option<Vec<Side>> {
     let kind = DimensionKind::Switch;
     let both = [each as u32, count].map(|size| Side { size, kind });
     is_grid.then(|| both.into_iter().filter(|side| side.size > 1).collect())
-}
-
-/// Why it cannot run, if it cannot.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    if let (false, Some((odd, npus))) = (topology.groups().is_empty(), uneven(topology)) {
-        return Some(format!(
-            "nodes of topology {:?} are unlike: the first has {} NPUs, node {odd} {npus}; give all as \
-             many (--groups), or use multi-ring or greedy",
-            topology.name(),
-            topology.groups()[0].len(),
-        ));
-    }
-    let by_dimensions = topology.groups().is_empty() && !topology.dimensions().is_empty();
-    if !by_dimensions && !grid(topology).is_empty() {
-        return refusal_of_some(topology, collective);
-    }
-    match topology.dimensions().is_empty() {
-        true => Some(no_nodes(topology)),
-        false => product_refusal(topology, collective),
-    }
 }
 
 /// The first node of another size than node 0, and its NPUs.

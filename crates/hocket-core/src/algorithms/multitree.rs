@@ -11,76 +11,92 @@
 //! descending; and the first turn goes round with the steps. On a 3 x 3 mesh that takes the 6 steps that
 //! Laskar et al. count.
 
-use super::Job;
 use super::follow::{Follow, only};
-use crate::collective::{Collective, CollectiveKind};
+use super::ladder::Ladder;
+use super::recipe::{About, Made, On, PASSES, Recipe};
+use super::{Job, Outline};
+use crate::collective::CollectiveKind;
 use crate::id::NpuId;
-use crate::plan::{Chunks, Plan, PlanError, Wait};
+use crate::plan::{Chunks, PlanError, Wait};
+use crate::progress::Progress;
 use crate::topology::Topology;
 
 /// Blocks up their trees, then down.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let npus = job.collective.npus();
-    let demands = job.collective.demands();
-    let kind = job.collective.kind();
-    let chunks = match kind {
-        CollectiveKind::AllReduce => Chunks::split(&demands, job.chunks * npus.len()),
-        _ => Chunks::split_part_major(&demands, job.chunks),
-    }?;
-    let steps = grow(&neighbours(job.topology, npus));
-    let mut plan = Follow::new(job, chunks).in_order();
-    for slice in 0..job.chunks {
-        let block = |edge: &Edge| only((slice * npus.len() + edge.tree) as u32);
-        if kind != CollectiveKind::AllGather {
-            for edge in steps.iter().rev().flatten() {
-                plan.reduce(block(edge), npus[edge.child], npus[edge.parent]);
-            }
-        }
-        if kind != CollectiveKind::ReduceScatter {
-            for edge in steps.iter().flatten() {
-                plan.copy(
-                    block(edge),
-                    npus[edge.parent],
-                    npus[edge.child],
-                    Wait::NOTHING,
-                );
-            }
-        }
-    }
-    Ok(plan.finish())
-}
+pub(super) struct MultiTree;
 
-/// Transfers, exactly.
-pub(super) fn transfers(kind: CollectiveKind, npus: u128, chunks: u128) -> u128 {
-    let passes = if kind == CollectiveKind::AllReduce {
-        2
-    } else {
-        1
-    };
-    chunks.saturating_mul(passes * npus * (npus - 1))
-}
+impl Recipe for MultiTree {
+    fn about(&self) -> About {
+        About::rule(
+            "multitree",
+            PASSES,
+            "a tree from every NPU over direct links, no two trees on a link in a step",
+        )
+    }
 
-/// Why it cannot run, if it cannot.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    let npus = collective.npus();
-    let neighbours = neighbours(topology, npus);
-    let mut seen = vec![false; npus.len()];
-    seen[0] = true;
-    let mut stack = vec![0];
-    while let Some(npu) = stack.pop() {
-        for &next in &neighbours[npu] {
-            if !std::mem::replace(&mut seen[next], true) {
-                stack.push(next);
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        let On {
+            topology,
+            collective,
+        } = *on;
+        let npus = collective.npus();
+        let neighbours = neighbours(topology, npus);
+        let mut seen = vec![false; npus.len()];
+        seen[0] = true;
+        let mut stack = vec![0];
+        while let Some(npu) = stack.pop() {
+            for &next in &neighbours[npu] {
+                if !std::mem::replace(&mut seen[next], true) {
+                    stack.push(next);
+                }
             }
         }
+        let lost = seen.iter().position(|seen| !seen)?;
+        Some(format!(
+            "its trees are of links from NPU to NPU, both ways, and no such links join {} and {}; use greedy, \
+             which goes through switches and others",
+            topology.device(npus[0].device()).name,
+            topology.device(npus[lost].device()).name,
+        ))
     }
-    let lost = seen.iter().position(|seen| !seen)?;
-    Some(format!(
-        "its trees are of links from NPU to NPU, both ways, and no such links join {} and {}; use greedy, \
-         which goes through switches and others",
-        topology.device(npus[0].device()).name,
-        topology.device(npus[lost].device()).name,
-    ))
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::short(on.blocks())
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        outline.least(chunks)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let npus = job.collective.npus();
+        let demands = job.collective.demands();
+        let kind = job.collective.kind();
+        let chunks = match kind {
+            CollectiveKind::AllReduce => Chunks::split(&demands, job.chunks * npus.len()),
+            _ => Chunks::split_part_major(&demands, job.chunks),
+        }?;
+        let steps = grow(&neighbours(job.topology, npus));
+        let mut plan = Follow::new(job, chunks).in_order();
+        for slice in 0..job.chunks {
+            let block = |edge: &Edge| only((slice * npus.len() + edge.tree) as u32);
+            if kind != CollectiveKind::AllGather {
+                for edge in steps.iter().rev().flatten() {
+                    plan.reduce(block(edge), npus[edge.child], npus[edge.parent]);
+                }
+            }
+            if kind != CollectiveKind::ReduceScatter {
+                for edge in steps.iter().flatten() {
+                    plan.copy(
+                        block(edge),
+                        npus[edge.parent],
+                        npus[edge.child],
+                        Wait::NOTHING,
+                    );
+                }
+            }
+        }
+        Ok(plan.finish().into())
+    }
 }
 
 /// For each rank the ranks that it is linked with both ways, in the order in which they are tried.

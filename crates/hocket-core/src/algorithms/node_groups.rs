@@ -10,7 +10,9 @@
 //! which everybody sends as much as it gets; the split over the NICs of a node is that of BlueConnect (Cho et al., MLSys
 //! 2019). How many pieces go to all at once follows from the bound `nodes` ([`crate::bound`]).
 
-use super::Job;
+use super::ladder::Ladder;
+use super::recipe::{About, Made, On, Recipe};
+use super::{Job, Outline};
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
 use crate::plan::{Chunks, Op, Plan, PlanError, Wait};
@@ -21,18 +23,65 @@ use crate::topology::shortest::RouteTree;
 use crate::units::Time;
 
 /// A broadcast step by step; a reduce is one turned round.
-pub(super) fn build(job: &Job<'_>, progress: &mut dyn Progress) -> Result<Plan, PlanError> {
-    let asked = job.collective;
-    if asked.kind() == CollectiveKind::Broadcast {
-        return broadcast(job);
+pub(super) struct NodeGroups;
+
+impl Recipe for NodeGroups {
+    fn about(&self) -> About {
+        About::rule("node-groups", &[CollectiveKind::Broadcast, CollectiveKind::Reduce], "parts of the data over all NICs of a node at once, passed on by every node: for small data").promises(80)
     }
-    let npus = asked.npus().to_vec();
-    let copies = Collective::new(CollectiveKind::Broadcast, npus, asked.size(), asked.root())?;
-    let copies = broadcast(&Job {
-        collective: &copies,
-        ..*job
-    })?;
-    turned(copies, asked, job.topology, progress)
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        let On {
+            topology,
+            collective,
+        } = *on;
+        let nodes = nodes(topology, collective);
+        if topology.groups().is_empty() {
+            return Some(format!(
+                "topology {:?} states no nodes; say by groups which NPUs form one (--groups \"0-3 4-7\"), or use another \
+                 algorithm",
+                topology.name()
+            ));
+        }
+        if nodes.len() < 2 {
+            return Some("all participants are in one node; use another algorithm".to_owned());
+        }
+        let size = nodes[0].len();
+        nodes.iter().any(|node| node.len() != size).then(|| {
+            let sizes: Vec<String> = nodes.iter().map(|node| node.len().to_string()).collect();
+            format!(
+                "the nodes have {} participants; it needs as many in each",
+                sizes.join(", ")
+            )
+        })
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::pipelined(parts(on))
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        outline.others(chunks)
+    }
+
+    fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
+        on.outline()
+            .others(chunks.saturating_mul(parts(on) as u128))
+    }
+
+    fn plan(&self, job: &Job<'_>, progress: &mut dyn Progress) -> Result<Made, PlanError> {
+        let asked = job.collective;
+        if asked.kind() == CollectiveKind::Broadcast {
+            return broadcast(job).map(Made::from);
+        }
+        let npus = asked.npus().to_vec();
+        let copies = Collective::new(CollectiveKind::Broadcast, npus, asked.size(), asked.root())?;
+        let copies = broadcast(&Job {
+            collective: &copies,
+            ..*job
+        })?;
+        turned(copies, asked, job.topology, progress).map(Made::from)
+    }
 }
 
 /// Pieces of all parts, in the order of the steps that they take.
@@ -53,39 +102,11 @@ fn broadcast(job: &Job<'_>) -> Result<Plan, PlanError> {
     Ok(plan.finish())
 }
 
-/// Transfers, exactly: each piece of a part gets to every NPU but the root.
-pub(super) fn transfers(topology: &Topology, collective: &Collective, chunks: u128) -> u128 {
-    let parts = parts(topology, collective) as u128;
-    let others = collective.npus().len() as u128 - 1;
-    chunks.saturating_mul(parts * others)
-}
-
 /// Into how many parts the data is cut: one for each NPU of a node.
-pub(super) fn parts(topology: &Topology, collective: &Collective) -> usize {
-    nodes(topology, collective).first().map_or(1, Vec::len)
-}
-
-/// Why it cannot run, if it cannot.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    let nodes = nodes(topology, collective);
-    if topology.groups().is_empty() {
-        return Some(format!(
-            "topology {:?} states no nodes; say by groups which NPUs form one (--groups \"0-3 4-7\"), or use another \
-             algorithm",
-            topology.name()
-        ));
-    }
-    if nodes.len() < 2 {
-        return Some("all participants are in one node; use another algorithm".to_owned());
-    }
-    let size = nodes[0].len();
-    nodes.iter().any(|node| node.len() != size).then(|| {
-        let sizes: Vec<String> = nodes.iter().map(|node| node.len().to_string()).collect();
-        format!(
-            "the nodes have {} participants; it needs as many in each",
-            sizes.join(", ")
-        )
-    })
+fn parts(on: &On<'_>) -> usize {
+    nodes(on.topology, on.collective)
+        .first()
+        .map_or(1, Vec::len)
 }
 
 /// The participants of each node, the root's node first.

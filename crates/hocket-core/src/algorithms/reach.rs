@@ -1,18 +1,8 @@
 //! Whether the participants can reach one another.
 
+use super::recipe::Need;
 use crate::id::{DeviceId, NpuId};
 use crate::topology::Topology;
-
-/// Which participants must be able to send to which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    /// Every one to every other.
-    Mutual,
-    /// One to every other.
-    From(NpuId),
-    /// Every one to one.
-    To(NpuId),
-}
 
 /// Why the need is not met, if it is not.
 ///

@@ -8,21 +8,73 @@
 
 use std::collections::HashMap;
 
-use super::Job;
 use super::dimensional::{self, Along};
-use crate::collective::pattern::Pattern;
+use super::ladder::Ladder;
+use super::recipe::{About, Made, On, PASSES, Recipe};
+use super::{Job, Outline};
+use crate::collective::pattern::{Pattern, Shape};
 use crate::id::NpuId;
 use crate::plan::{Plan, PlanError};
+use crate::progress::Progress;
 use crate::topology::embedding::ring_order;
 
 /// One way round.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    build_ways(job, 1)
+pub(super) struct Ring;
+
+impl Recipe for Ring {
+    fn about(&self) -> About {
+        About::rule(
+            "ring",
+            PASSES,
+            "blocks go round one cycle of the NPUs: least traffic, n-1 steps a pass",
+        )
+    }
+
+    fn refusal(&self, _: &On<'_>) -> Option<String> {
+        None
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::short(on.blocks())
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        outline.flat(chunks, Shape::Ring)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        build_ways(job, 1).map(Made::from)
+    }
 }
 
 /// Half of every block one way round, half the other.
-pub(super) fn build_bidirectional(job: &Job<'_>) -> Result<Plan, PlanError> {
-    build_ways(job, 2)
+pub(super) struct BidirectionalRing;
+
+impl Recipe for BidirectionalRing {
+    fn about(&self) -> About {
+        About::rule(
+            "bidirectional-ring",
+            PASSES,
+            "a ring each way, half of every block on each: both directions of its links at work",
+        )
+    }
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        (on.npus() == 2)
+            .then(|| "on 2 NPUs both directions are the same links; use ring".to_owned())
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::short(2 * on.blocks())
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        outline.flat(2 * chunks, Shape::Ring)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        build_ways(job, 2).map(Made::from)
+    }
 }
 
 fn build_ways(job: &Job<'_>, ways: usize) -> Result<Plan, PlanError> {

@@ -7,83 +7,104 @@
 //! Ying et al.: Image classification at supercomputer scale, 2018; on a mesh as in Laskar et al.: Enhancing
 //! collective communication in MCM accelerators for deep learning training, section II-B.
 
-use super::Job;
 use super::follow::Follow;
+use super::ladder::Ladder;
 use super::mesh::is_of_all;
-use crate::collective::Collective;
+use super::recipe::{About, Made, On, Recipe};
+use super::{Job, Outline};
+use crate::collective::CollectiveKind;
 use crate::id::NpuId;
-use crate::plan::{Chunks, Plan, PlanError, Wait};
-use crate::topology::{Dimension, DimensionKind, Topology};
+use crate::plan::{Chunks, PlanError, Wait};
+use crate::progress::Progress;
+use crate::topology::{Dimension, DimensionKind};
 
 /// Both halves abreast.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let (columns, rows) = sides(job.topology.dimensions()).expect("refused otherwise");
-    let halves = [true, false].map(|rows_first| Half {
-        columns,
-        rows,
-        rows_first,
-    });
-    let parts = columns * rows;
-    let chunks = Chunks::split(&job.collective.demands(), 2 * parts * job.chunks)?;
-    let mut plan = Follow::new(job, chunks);
-    for slice in 0..job.chunks {
-        for (pass, dimension) in [
-            (Pass::Sum, 0),
-            (Pass::Sum, 1),
-            (Pass::Copy, 1),
-            (Pass::Copy, 0),
-        ] {
-            for step in 0..columns.max(rows) - 1 {
-                for (half, first) in halves.iter().zip([2 * slice, 2 * slice + 1]) {
-                    half.step(&mut plan, (first * parts) as u32, (pass, dimension), step);
+pub(super) struct Ring2d;
+
+impl Recipe for Ring2d {
+    fn about(&self) -> About {
+        About::rule(
+            "ring-2d",
+            &[CollectiveKind::AllReduce],
+            "rings in the rows, then the columns of a mesh or torus, and the other way about",
+        )
+    }
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        let On {
+            topology,
+            collective,
+        } = *on;
+        let name = topology.name();
+        let Some((columns, rows)) = sides(topology.dimensions()) else {
+            return Some(format!(
+                "it needs a mesh or torus of two dimensions, and {name:?} is not one; use ring or greedy"
+            ));
+        };
+        if columns * rows != topology.npu_count() || !is_of_all(collective, topology) {
+            return Some(format!(
+                "all NPUs of a whole {name:?} take part in it; use ring or greedy"
+            ));
+        }
+        let linked = |a: usize, b: usize| {
+            let (a, b) = (NpuId::from(a).device(), NpuId::from(b).device());
+            !topology.links_from_to(a, b).is_empty() && !topology.links_from_to(b, a).is_empty()
+        };
+        let dimensions = topology.dimensions().iter().filter(|side| side.size > 1);
+        let mut stride = 1;
+        for side in dimensions {
+            let size = side.size as usize;
+            for npu in 0..columns * rows {
+                let position = npu / stride % size;
+                let next = npu - position * stride + (position + 1) % size * stride;
+                let ends = position + 1 == size && side.kind == DimensionKind::Line;
+                if !ends && !linked(npu, next) {
+                    return Some(format!(
+                        "it needs all links of {name:?}, and npu{npu} and npu{next} have none; use greedy"
+                    ));
+                }
+            }
+            stride *= size;
+        }
+        None
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::short(2 * on.blocks())
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        let (columns, rows) = sides(outline.dimensions).unwrap_or((1, 1));
+        let (columns, rows) = (columns as u128, rows as u128);
+        chunks.saturating_mul(4 * columns * rows * (columns + rows - 2))
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let (columns, rows) = sides(job.topology.dimensions()).expect("refused otherwise");
+        let halves = [true, false].map(|rows_first| Half {
+            columns,
+            rows,
+            rows_first,
+        });
+        let parts = columns * rows;
+        let chunks = Chunks::split(&job.collective.demands(), 2 * parts * job.chunks)?;
+        let mut plan = Follow::new(job, chunks);
+        for slice in 0..job.chunks {
+            for (pass, dimension) in [
+                (Pass::Sum, 0),
+                (Pass::Sum, 1),
+                (Pass::Copy, 1),
+                (Pass::Copy, 0),
+            ] {
+                for step in 0..columns.max(rows) - 1 {
+                    for (half, first) in halves.iter().zip([2 * slice, 2 * slice + 1]) {
+                        half.step(&mut plan, (first * parts) as u32, (pass, dimension), step);
+                    }
                 }
             }
         }
+        Ok(plan.finish().into())
     }
-    Ok(plan.finish())
-}
-
-/// Transfers, exactly.
-pub(super) fn transfers(dimensions: &[Dimension], chunks: u128) -> u128 {
-    let (columns, rows) = sides(dimensions).unwrap_or((1, 1));
-    let (columns, rows) = (columns as u128, rows as u128);
-    chunks.saturating_mul(4 * columns * rows * (columns + rows - 2))
-}
-
-/// Why it cannot run, if it cannot.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    let name = topology.name();
-    let Some((columns, rows)) = sides(topology.dimensions()) else {
-        return Some(format!(
-            "it needs a mesh or torus of two dimensions, and {name:?} is not one; use ring or greedy"
-        ));
-    };
-    if columns * rows != topology.npu_count() || !is_of_all(collective, topology) {
-        return Some(format!(
-            "all NPUs of a whole {name:?} take part in it; use ring or greedy"
-        ));
-    }
-    let linked = |a: usize, b: usize| {
-        let (a, b) = (NpuId::from(a).device(), NpuId::from(b).device());
-        !topology.links_from_to(a, b).is_empty() && !topology.links_from_to(b, a).is_empty()
-    };
-    let dimensions = topology.dimensions().iter().filter(|side| side.size > 1);
-    let mut stride = 1;
-    for side in dimensions {
-        let size = side.size as usize;
-        for npu in 0..columns * rows {
-            let position = npu / stride % size;
-            let next = npu - position * stride + (position + 1) % size * stride;
-            let ends = position + 1 == size && side.kind == DimensionKind::Line;
-            if !ends && !linked(npu, next) {
-                return Some(format!(
-                    "it needs all links of {name:?}, and npu{npu} and npu{next} have none; use greedy"
-                ));
-            }
-        }
-        stride *= size;
-    }
-    None
 }
 
 /// Columns and rows.

@@ -8,69 +8,86 @@
 //! Laskar et al.: Enhancing collective communication in MCM accelerators for deep learning training,
 //! Algorithm 1 and section IV.
 
-use super::Job;
 use super::follow::{Follow, only};
+use super::ladder::Ladder;
 use super::mesh::{Mesh, is_of_all};
-use crate::collective::Collective;
+use super::recipe::{About, Made, On, Recipe};
+use super::{Job, Outline};
+use crate::collective::CollectiveKind;
 use crate::id::NpuId;
-use crate::plan::{Chunks, Plan, PlanError, Wait};
-use crate::topology::Topology;
+use crate::plan::{Chunks, PlanError, Wait};
+use crate::progress::Progress;
 
 /// Half of the data each way round.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let mesh = Mesh::of(job.topology).expect("refused otherwise");
-    let forward = cycle(&mesh);
-    let parts = forward.len();
-    let backward: Vec<NpuId> = forward.iter().rev().copied().collect();
-    let corner = mesh.at(mesh.columns - 1, mesh.rows - 1);
-    let below = mesh.at(mesh.columns - 2, mesh.rows - 1);
-    let beside = mesh.at(mesh.columns - 1, mesh.rows - 2);
-    let chunks = Chunks::split(&job.collective.demands(), 2 * parts * job.chunks)?;
-    let mut plan = Follow::new(job, chunks).in_order();
-    let rings = [
-        Ring::new(forward, corner, below),
-        Ring::new(backward, corner, beside),
-    ];
-    for slice in 0..job.chunks {
-        let lanes = || (0..).zip(&rings);
-        let first = |lane: usize| ((2 * slice + lane) * parts) as u32;
-        for step in 0..=parts - 1 {
-            lanes().for_each(|(lane, ring)| ring.sum(&mut plan, first(lane), step));
+pub(super) struct RingBiOdd;
+
+impl Recipe for RingBiOdd {
+    fn about(&self) -> About {
+        About::rule(
+            "ring-bi-odd",
+            &[CollectiveKind::AllReduce],
+            "a ring each way on a mesh of odd sides, one corner in and out through its neighbours",
+        )
+    }
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        let On {
+            topology,
+            collective,
+        } = *on;
+        let mesh = match Mesh::of(topology) {
+            Ok(mesh) => mesh,
+            Err(why) => return Some(why),
+        };
+        let Mesh { columns, rows } = mesh;
+        if columns % 2 == 0 || rows % 2 == 0 {
+            return Some(format!(
+                "{columns} x {rows} has a cycle through all its NPUs; use bidirectional-ring"
+            ));
         }
-        for step in 0..=parts - 1 {
-            lanes().for_each(|(lane, ring)| ring.copy(&mut plan, first(lane), step));
+        if !is_of_all(collective, topology) {
+            return Some(
+                "all NPUs of the mesh take part in it; name none, or use greedy".to_owned(),
+            );
         }
+        None
     }
-    Ok(plan.finish())
-}
 
-/// Transfers, exactly.
-pub(super) fn transfers(npus: u128, chunks: u128) -> u128 {
-    let parts = npus - 1;
-    chunks.saturating_mul(4 * parts * parts)
-}
-
-/// Pieces that a chunk is cut into.
-pub(super) fn pieces(npus: usize) -> usize {
-    2 * (npus - 1)
-}
-
-/// Why it cannot run, if it cannot.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    let mesh = match Mesh::of(topology) {
-        Ok(mesh) => mesh,
-        Err(why) => return Some(why),
-    };
-    let Mesh { columns, rows } = mesh;
-    if columns % 2 == 0 || rows % 2 == 0 {
-        return Some(format!(
-            "{columns} x {rows} has a cycle through all its NPUs; use bidirectional-ring"
-        ));
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::short(2 * (on.npus() - 1))
     }
-    if !is_of_all(collective, topology) {
-        return Some("all NPUs of the mesh take part in it; name none, or use greedy".to_owned());
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        let parts = u128::from(outline.npus) - 1;
+        chunks.saturating_mul(4 * parts * parts)
     }
-    None
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let mesh = Mesh::of(job.topology).expect("refused otherwise");
+        let forward = cycle(&mesh);
+        let parts = forward.len();
+        let backward: Vec<NpuId> = forward.iter().rev().copied().collect();
+        let corner = mesh.at(mesh.columns - 1, mesh.rows - 1);
+        let below = mesh.at(mesh.columns - 2, mesh.rows - 1);
+        let beside = mesh.at(mesh.columns - 1, mesh.rows - 2);
+        let chunks = Chunks::split(&job.collective.demands(), 2 * parts * job.chunks)?;
+        let mut plan = Follow::new(job, chunks).in_order();
+        let rings = [
+            Ring::new(forward, corner, below),
+            Ring::new(backward, corner, beside),
+        ];
+        for slice in 0..job.chunks {
+            let lanes = || (0..).zip(&rings);
+            let first = |lane: usize| ((2 * slice + lane) * parts) as u32;
+            for step in 0..=parts - 1 {
+                lanes().for_each(|(lane, ring)| ring.sum(&mut plan, first(lane), step));
+            }
+            for step in 0..=parts - 1 {
+                lanes().for_each(|(lane, ring)| ring.copy(&mut plan, first(lane), step));
+            }
+        }
+        Ok(plan.finish().into())
+    }
 }
 
 /// A cycle through all NPUs of a mesh of odd sides but the corner furthest from (0, 0): along the first row,

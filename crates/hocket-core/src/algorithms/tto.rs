@@ -10,19 +10,80 @@
 
 use std::collections::VecDeque;
 
-use super::Job;
+use super::ladder::Ladder;
 use super::mesh::Mesh;
-use super::trees::{self, Down, Edge, Tree, Trees};
-use crate::collective::Collective;
+use super::mesh_trees::{self, Down, Edge, Tree, Trees};
+use super::recipe::{About, Made, On, Recipe};
+use super::{Job, Outline};
+use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
 use crate::plan::{Plan, PlanError};
+use crate::progress::Progress;
 use crate::topology::Topology;
 
 /// Trees.
-pub(super) const TREES: usize = 3;
+const TREES: usize = 3;
+
+/// A chunk on its way down when all of its tree's are summed.
+pub(super) struct Tto;
+
+impl Recipe for Tto {
+    fn about(&self) -> About {
+        About::rule(
+            "tto",
+            &[CollectiveKind::AllReduce],
+            "chunks up, then down three trees of a mesh that share no link; one corner has no data",
+        )
+    }
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        refusal(on.topology, on.collective)
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        mesh_trees::ladder(on, TREES, |on| best_chunks(on, 1))
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        transfers(outline, chunks)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        build(job, Down::AfterAll).map(Made::from)
+    }
+}
+
+/// A chunk on its way down when it is summed itself.
+pub(super) struct TtoOverlapped;
+
+impl Recipe for TtoOverlapped {
+    fn about(&self) -> About {
+        About {
+            name: "tto-overlapped",
+            summary: "as tto, each chunk down as soon as it is summed",
+            ..Tto.about()
+        }
+    }
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        refusal(on.topology, on.collective)
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        mesh_trees::ladder(on, TREES, |on| best_chunks(on, 2))
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        transfers(outline, chunks)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        build(job, Down::AtOnce).map(Made::from)
+    }
+}
 
 /// A third of every chunk up and down each tree.
-pub(super) fn build(job: &Job<'_>, down: Down) -> Result<Plan, PlanError> {
+fn build(job: &Job<'_>, down: Down) -> Result<Plan, PlanError> {
     let mesh = Mesh::of(job.topology).expect("refused otherwise");
     let excluded = excluded(&mesh, job.collective).expect("refused otherwise");
     let trees = Trees {
@@ -30,7 +91,7 @@ pub(super) fn build(job: &Job<'_>, down: Down) -> Result<Plan, PlanError> {
         height: height(&mesh),
         without_data: Some(excluded),
     };
-    trees::build(job, &trees, down)
+    mesh_trees::build(job, &trees, down)
 }
 
 /// The height of all trees.
@@ -39,24 +100,19 @@ fn height(mesh: &Mesh) -> usize {
 }
 
 /// Transfers, exactly: two of the trees go through the corner without data.
-pub(super) fn transfers(participants: u128, chunks: u128) -> u128 {
-    chunks.saturating_mul(2 * (2 * participants + participants - 1))
+fn transfers(outline: &Outline<'_>, chunks: u128) -> u128 {
+    chunks.saturating_mul(2 * (3 * u128::from(outline.npus) - 1))
 }
 
-/// The number of chunks that takes least time: the way down of one begins when it is summed, or when all are.
-pub(super) fn best_chunks(topology: &Topology, collective: &Collective, down: Down) -> usize {
-    let Ok(mesh) = Mesh::of(topology) else {
-        return 1;
-    };
-    let steps = match down {
-        Down::AfterAll => height(&mesh),
-        Down::AtOnce => 2 * height(&mesh),
-    };
-    trees::best_chunks(topology, collective, TREES, steps)
+/// The number of chunks that takes least time, where each takes so many heights before the next way begins.
+fn best_chunks(on: &On<'_>, heights: usize) -> usize {
+    Mesh::of(on.topology).map_or(1, |mesh| {
+        mesh_trees::best_chunks(on, TREES, heights * height(&mesh))
+    })
 }
 
 /// Why it cannot run, if it cannot.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
+fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     let mesh = match Mesh::of(topology) {
         Ok(mesh) => mesh,
         Err(why) => return Some(why),

@@ -12,20 +12,61 @@
 //! Laskar et al.: Enhancing collective communication in MCM accelerators for deep learning training,
 //! section V-A and figure 5.
 
-use super::Job;
+use super::ladder::Ladder;
 use super::mesh::{Mesh, is_of_all};
-use super::trees::{self, Down, Edge, Tree, Trees};
-use crate::collective::Collective;
-use crate::plan::{Plan, PlanError};
-use crate::topology::Topology;
+use super::mesh_trees::{self, Down, Edge, Tree, Trees};
+use super::recipe::{About, Made, On, Recipe};
+use super::{Job, Outline};
+use crate::collective::CollectiveKind;
+use crate::plan::PlanError;
+use crate::progress::Progress;
 
 /// Trees.
-pub(super) const TREES: usize = 2;
+const TREES: usize = 2;
 
 /// Half of every chunk up and down each tree.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let line = Mesh::line_of(job.topology).expect("refused otherwise");
-    trees::build(job, &chains(&line), Down::AfterAll)
+pub(super) struct TwoTreeOverlap;
+
+impl Recipe for TwoTreeOverlap {
+    fn about(&self) -> About {
+        About::rule(
+            "two-tree-overlap",
+            &[CollectiveKind::AllReduce],
+            "halves of chunks up, then down two chains from the ends of a line, one after the other",
+        )
+    }
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        let On {
+            topology,
+            collective,
+        } = *on;
+        match Mesh::line_of(topology) {
+            Err(why) => Some(why),
+            Ok(_) if is_of_all(collective, topology) => None,
+            Ok(_) => Some(
+                "all NPUs of the line must take part; leave the participants out or use greedy"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        mesh_trees::ladder(on, TREES, |on| {
+            Mesh::line_of(on.topology).map_or(1, |line| {
+                mesh_trees::best_chunks(on, TREES, line.columns - 1)
+            })
+        })
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        outline.others(chunks.saturating_mul(4))
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let line = Mesh::line_of(job.topology).expect("refused otherwise");
+        mesh_trees::build(job, &chains(&line), Down::AfterAll).map(Made::from)
+    }
 }
 
 /// Chains from both ends.
@@ -47,29 +88,5 @@ fn chains(line: &Mesh) -> Trees {
         trees: vec![chain(&from_left), chain(&from_right)],
         height: last,
         without_data: None,
-    }
-}
-
-/// Transfers, exactly.
-pub(super) fn transfers(participants: u128, chunks: u128) -> u128 {
-    chunks.saturating_mul(4 * (participants - 1))
-}
-
-/// The number of chunks that takes least time: a pass begins when the other has ended.
-pub(super) fn best_chunks(topology: &Topology, collective: &Collective) -> usize {
-    Mesh::line_of(topology).map_or(1, |line| {
-        trees::best_chunks(topology, collective, TREES, line.columns - 1)
-    })
-}
-
-/// Why it cannot run, if it cannot.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    match Mesh::line_of(topology) {
-        Err(why) => Some(why),
-        Ok(_) if is_of_all(collective, topology) => None,
-        Ok(_) => Some(
-            "all NPUs of the line must take part; leave the participants out or use greedy"
-                .to_owned(),
-        ),
     }
 }

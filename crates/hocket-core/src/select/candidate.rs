@@ -122,6 +122,11 @@ impl Candidate {
         }
     }
 
+    /// When the plan ends, where [`ending`](Self::ending) has found that out.
+    pub fn known_ending(&self) -> Option<Ending> {
+        self.ending.get().copied()
+    }
+
     /// When the plan ends on the network itself, proved and simulated; of a large one, when its timetable does.
     ///
     /// # Errors

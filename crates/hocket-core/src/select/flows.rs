@@ -9,10 +9,11 @@ use crate::bound::network::Network;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, NpuId};
 use crate::multiflow::{Flow, Legs, Parts, Routing, Unroutable, flows as flows_of, plan};
-use crate::plan::{Plan, PlanBuilder, PlanError};
+use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
 use crate::topology::{LatencyModel, Topology};
 use crate::units::Time;
+use crate::verify::Verified;
 
 /// The name of the algorithm.
 pub const FLOWS: &str = "flows";
@@ -28,6 +29,17 @@ const SPARES: [f64; 2] = [0.08, 0.25];
 const NEARLY: f64 = 1.03;
 /// A plan is good enough that takes this much longer than the busiest link at least sends.
 const CLOSE: f64 = 1.01;
+
+/// A plan of routed flows.
+#[derive(Clone, Debug)]
+pub struct FlowPlan {
+    /// The plan, proved.
+    pub proof: Arc<Verified>,
+    /// When it ends, simulated at link fidelity with overlapped latency.
+    pub time: Time,
+    /// Pieces of the largest block.
+    pub pieces: usize,
+}
 
 /// Routes what goes from one NPU to one other so that the busiest link has least to do, and makes the quickest plan of
 /// it, over numbers of pieces and orders of links: all-to-all, scatter, gather, and custom collectives alike.
@@ -45,7 +57,7 @@ pub fn flows(
     pieces: Option<usize>,
     memory_limit: u64,
     progress: &mut dyn Progress,
-) -> Result<Plan, PlanError> {
+) -> Result<FlowPlan, PlanError> {
     collective.check_on(topology)?;
     let n = collective.npus().len() as u128;
     if collective.kind() == CollectiveKind::AllToAll {
@@ -82,7 +94,7 @@ pub fn flows(
             found => found?,
         };
         most = pieces;
-        let transfers = found.plan.len() as u64;
+        let transfers = found.proof.plan().len() as u64;
         let close = found.time.as_seconds() <= CLOSE * found.least;
         if best.as_ref().is_none_or(|best| found.time < best.time) {
             best = Some(found);
@@ -106,7 +118,11 @@ pub fn flows(
             }
         }
     }
-    Ok(Plan::clone(&best.plan))
+    Ok(FlowPlan {
+        proof: best.proof,
+        time: best.time,
+        pieces: best.pieces as usize,
+    })
 }
 
 /// What is to be planned.
@@ -121,7 +137,8 @@ struct On<'a> {
 /// A plan as simulated.
 struct Found {
     time: Time,
-    plan: Arc<Plan>,
+    proof: Arc<Verified>,
+    pieces: u64,
     /// How long the busiest link sends at least [s].
     least: f64,
 }
@@ -160,7 +177,8 @@ impl On<'_> {
         let (proof, time) = in_best_order(plan, self.topology, latency, progress)?;
         Ok(Found {
             time,
-            plan: Arc::clone(proof.plan()),
+            proof: Arc::new(proof),
+            pieces,
             least: routing.least,
         })
     }
@@ -223,9 +241,11 @@ mod tests {
 
     /// How much of the bound a plan reaches.
     fn share(topology: &Arc<Topology>, collective: &Collective) -> f64 {
-        let plan = flows(topology, collective, None, MEMORY, &mut Silent).expect("a plan");
-        let proof = verify(Arc::new(plan), Arc::clone(topology), &mut Silent).expect("a proof");
+        let made = flows(topology, collective, None, MEMORY, &mut Silent).expect("a plan");
+        let plan = Arc::clone(made.proof.plan());
+        let proof = verify(plan, Arc::clone(topology), &mut Silent).expect("a proof");
         let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("a run");
+        assert_eq!(run.time, made.time);
         let least = bound(topology, collective, &BoundOptions::default(), &mut Silent);
         least.expect("a bound").time.as_ps() as f64 / run.time.as_ps() as f64
     }
@@ -288,8 +308,8 @@ mod tests {
             };
             let demands = (0..60).map(|_| demand(&mut seed)).collect();
             let collective = Collective::custom(npus.clone(), demands).expect("a collective");
-            let plan = flows(&network, &collective, None, MEMORY, &mut Silent).expect("a plan");
-            let proof = verify(Arc::new(plan), Arc::clone(&network), &mut Silent).expect("a proof");
+            let made = flows(&network, &collective, None, MEMORY, &mut Silent).expect("a plan");
+            let proof = made.proof;
             let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("a run");
             let all = flows_of(&collective).expect("of one for one");
             let links = Network::new(&network, Fidelity::Link);

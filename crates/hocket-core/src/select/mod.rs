@@ -3,8 +3,8 @@
 //! Switches can be unwound into edges in several ways, and transfers spread over equal paths or not. Which way
 //! is best cannot be told from a timetable: through switches a plan may be slower than its timetable, or
 //! faster. So plans are made, proved and simulated here, and the quickest is kept. `greedy` means this choice
-//! wherever it is asked for by name: [`crate::algorithms::plan`] calls [`synthesize`], and Python's `plan` makes the
-//! same choice by [`Candidates`], within a limit of time.
+//! wherever it is asked for by name: [`crate::algorithms::make`], by which Rust and Python plan, makes it of
+//! [`Candidates`].
 
 mod candidate;
 mod flows;
@@ -17,7 +17,7 @@ mod turned;
 
 pub use candidate::{Candidate, Ending};
 pub(crate) use flows::refusal as flows_refusal;
-pub use flows::{FLOWS, flows};
+pub use flows::{FLOWS, FlowPlan, flows};
 pub use trees::{TREES, TreeOptions, TreePlan, trees};
 pub(crate) use turned::turned;
 

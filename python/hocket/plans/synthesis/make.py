@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hocket import _core
@@ -80,12 +82,6 @@ class Synthesis(Result):
         return _core.gap(self.time_ps, self.least_ps)
 
 
-def too_late(algorithm: str, options: PlanOptions) -> InfeasibleError:
-    """Give the error of a search that had no plan when its time limit passed."""
-    why = f"{algorithm} found no plan within {options.seconds:g} s"
-    return InfeasibleError(None, why, "give more time")
-
-
 class Deadline:
     """What is left of a time limit."""
 
@@ -101,17 +97,15 @@ class Deadline:
         return None if self._ends is None else max(0.001, self._ends - time.monotonic())
 
 
-def synthesize(
+def solve(
     collective: _core.Collective,
     topology: _core.Topology,
     *,
-    algorithm: str,
     pieces: int,
     options: PlanOptions,
-    memory_limit: int,
     progress: Progress | None = None,
 ) -> tuple[_core.Plan, Synthesis]:
-    """Synthesize a plan by ``greedy``, ``exact`` or ``blind``.
+    """Plan by ``exact``: a solver, which begins with what ``greedy`` finds.
 
     Parameters
     ----------
@@ -127,76 +121,103 @@ def synthesize(
     InfeasibleError
         If somebody who wants a chunk cannot be reached.
     """
+    from hocket.plans.synthesis.exact import solve_exactly
+
     started = time.perf_counter()
     deadline = Deadline(options.seconds)
-    best = _quickest(
-        collective, topology, algorithm, pieces, options, memory_limit, deadline, progress
+    with limited("exact", options):
+        lone = replace(options, routing="single")
+        made = searched(collective, topology, "greedy", pieces, lone, progress)
+    assert made.candidates is not None, "greedy has found one"
+    best = made.candidates[0]
+    rest = replace(options, time_limit=deadline.left())
+    solved = solve_exactly(best.problem, rest, options.limit_bytes, progress)
+    own = core.Candidate(
+        solved.problem, solved.timetables, best.unwinding, options.latency, "exact"
     )
-    least_ps = best.problem.least_ps
-    solved = own = None
-    if algorithm == "exact":
-        from hocket.plans.synthesis.exact import solve_exactly
-
-        rest = replace(options, time_limit=deadline.left())
-        solved = solve_exactly(best.problem, rest, memory_limit, progress)
-        own = core.Candidate(
-            solved.problem, solved.timetables, best.unwinding, options.latency, algorithm
-        )
     seconds = time.perf_counter() - started
-    if own is not None:
-        # Slots round up and hold links during their latency: greedy, which does neither, may be faster.
-        best = min(own, best, key=lambda each: each.time_ps)
-    time_ps = best.time_ps
+    # Slots round up and hold links during their latency: greedy, which does neither, may be faster.
+    chosen = min(own, best, key=lambda each: each.time_ps)
+    spread = chosen.routed(options.routing)
+    synthesis = synthesis_of("exact", chosen, spread, options, seconds, best.problem.least_ps)
+    is_own = chosen is own
+    if is_own:
+        is_least = solved.slots == solved.least and _keeps_time(chosen, spread)
+        synthesis = replace(synthesis, status="optimal" if is_least else "feasible")
+    slots = {"slots": solved.slots, "least_slots": solved.least, "slot_ps": solved.length}
+    return spread.plan, replace(synthesis, **slots)
+
+
+def searched(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    algorithm: str,
+    chunks: int | None,
+    options: PlanOptions,
+    progress: Progress | None = None,
+) -> _core.Made:
+    """Plan by an algorithm of the core, with the options that it uses."""
+    unwinding = options.unwindings(topology)[0] if options.names_unwinding else []
+    return _core.plan(
+        topology,
+        collective,
+        algorithm,
+        chunks,
+        options.limit_bytes,
+        options.routing,
+        latency=options.latency,
+        seed=options.seed,
+        trials=options.trials,
+        unwinding=unwinding,
+        time_limit=options.seconds,
+        progress=progress,
+    )
+
+
+def synthesis_of(
+    method: str,
+    found: core.Candidate,
+    spread: core.Candidate,
+    options: PlanOptions,
+    seconds: float,
+    least_ps: int,
+) -> Synthesis:
+    """Say of what a search found, and of the same spread over equal paths, how good it is."""
+    time_ps = found.time_ps
     is_least = time_ps <= min(least_ps, time_ps) * (1 + ROUNDING)
-    if solved is not None and best is own:
-        is_least = solved.slots == solved.least
-    is_plain = len(topology.device_names) == topology.npu_count == len(collective.npus)
-    keeps_time = best.end_ps is not None and time_ps <= best.end_ps
-    spread = best.routed(options.routing)
-    keeps_time &= (best.is_simulated or is_plain) and spread.time_ps == time_ps
-    keeps_time &= spread.is_simulated or not best.is_simulated
-    return spread.plan, Synthesis(
-        method=algorithm,
-        status="optimal" if is_least and keeps_time else "feasible",
+    return Synthesis(
+        method=method,
+        status="optimal" if is_least and _keeps_time(found, spread) else "feasible",
         time_ps=spread.time_ps,
         simulated=spread.is_simulated,
         least_ps=min(least_ps, time_ps, spread.time_ps),
-        slots=None if solved is None else solved.slots,
-        least_slots=None if solved is None else solved.least,
-        slot_ps=None if solved is None else solved.length,
-        unwind=",".join(best.unwinding),
+        slots=None,
+        least_slots=None,
+        slot_ps=None,
+        unwind=",".join(found.unwinding),
         seed=options.seed,
         seconds=seconds,
     )
 
 
-def _quickest(
-    collective: _core.Collective,
-    topology: _core.Topology,
-    algorithm: str,
-    pieces: int,
-    options: PlanOptions,
-    memory_limit: int,
-    deadline: Deadline,
-    progress: Progress | None,
-) -> core.Candidate:
-    """Give the quickest of the plans of all unwindings that there is time for."""
-    tried = options.unwindings(topology)
+def _keeps_time(found: core.Candidate, spread: core.Candidate) -> bool:
+    """Whether a plan takes the time that its timetable says."""
+    plan, time_ps = found.plan, found.time_ps
+    topology = plan.topology
+    is_plain = len(topology.device_names) == topology.npu_count == len(plan.collective.npus)
+    keeps_time = found.end_ps is not None and time_ps <= found.end_ps
+    keeps_time &= (found.is_simulated or is_plain) and spread.time_ps == time_ps
+    return keeps_time and (spread.is_simulated or not found.is_simulated)
+
+
+@contextmanager
+def limited(algorithm: str, options: PlanOptions) -> Iterator[None]:
+    """Name the time limit where it has ended a search; refusals, which name an algorithm, are left."""
+    deadline = Deadline(options.seconds)
     try:
-        return core.synthesize(
-            topology,
-            collective,
-            method="blind" if algorithm == "blind" else "greedy",
-            pieces=pieces,
-            unwinding=tried[0] if options.names_unwinding else [],
-            latency=options.latency,
-            seed=options.seed,
-            trials=options.trials,
-            memory_limit=memory_limit,
-            time_limit=options.seconds,
-            progress=progress,
-        )
+        yield
     except InfeasibleError as error:
-        if not deadline.is_over():
+        if error.origin is not None or not deadline.is_over():
             raise
-        raise too_late(algorithm, options) from error
+        why = f"{algorithm} found no plan within {options.seconds:g} s"
+        raise InfeasibleError(None, why, "give more time") from error

@@ -13,33 +13,89 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-use super::Job;
+use super::direct::Direct;
+use super::ladder::Ladder;
+use super::recipe::{About, Made, On, Recipe, TREE_KINDS};
+use super::{Job, Outline};
 use crate::collective::{Collective, CollectiveKind, block_start};
 use crate::id::NpuId;
 use crate::plan::{Chunks, Plan, PlanError};
-use crate::topology::{Offload, Topology};
+use crate::progress::Progress;
+use crate::topology::{DimensionKind, Offload};
 use layout::Layout;
 pub(super) use tree::{Edge, Tree};
 
-/// Why there is no such plan, if there is none.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    let kind = collective.kind();
-    let mut devices = topology.devices().iter();
-    if devices.any(|device| device.offload.is_some_and(|can| serves(&can, kind))) {
-        let found = grow::tree(topology, collective);
-        return found.is_none().then(|| {
-            "the NPUs are not all joined by links both ways; join them, or use greedy".to_owned()
-        });
+/// Up and down trees whose inner nodes are switches.
+pub(super) struct InNetwork;
+
+impl Recipe for InNetwork {
+    fn about(&self) -> About {
+        About::rule(
+            "in-network",
+            TREE_KINDS,
+            "summed and copied by the switches that can, up and down trees, pipelined: every NPU sends once",
+        )
+        .promises(100)
     }
-    let needed = match kind {
-        CollectiveKind::AllReduce => "sums and multicasts",
-        CollectiveKind::Broadcast | CollectiveKind::AllGather => "multicasts",
-        _ => "sums",
-    };
-    Some(format!(
-        "no switch of {:?} {needed}; say in the topology which do (offload), or use an algorithm that needs none",
-        topology.name()
-    ))
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        let On {
+            topology,
+            collective,
+        } = *on;
+        let kind = collective.kind();
+        let mut devices = topology.devices().iter();
+        if devices.any(|device| device.offload.is_some_and(|can| serves(&can, kind))) {
+            let found = grow::tree(topology, collective);
+            return found.is_none().then(|| {
+                "the NPUs are not all joined by links both ways; join them, or use greedy"
+                    .to_owned()
+            });
+        }
+        let needed = match kind {
+            CollectiveKind::AllReduce => "sums and multicasts",
+            CollectiveKind::Broadcast | CollectiveKind::AllGather => "multicasts",
+            _ => "sums",
+        };
+        Some(format!(
+            "no switch of {:?} {needed}; say in the topology which do (offload), or use an algorithm that needs none",
+            topology.name()
+        ))
+    }
+
+    fn ladder(&self, _: &On<'_>) -> Ladder {
+        // Trees over slow links are under way for many slices.
+        Ladder::short(1)
+            .usually_best(best_chunks)
+            .trying([1, 4, 16, 64, 256, 1_024, 4_096])
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        let mut dimensions = outline.dimensions.iter();
+        let has_switch = dimensions.any(|it| it.kind == DimensionKind::Switch);
+        match outline.dimensions.is_empty() || has_switch {
+            // At least: from every NPU but one, or to it.
+            true => outline.others(chunks),
+            // Refused, once there is a network; till then as large as direct.
+            false => Direct.outlined(outline, chunks),
+        }
+    }
+
+    fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
+        let slices = usize::try_from(chunks).unwrap_or(usize::MAX);
+        let trees = share::trees(on.topology, on.collective, slices).list;
+        let edges = trees.iter().map(|tree| tree.edges.len() as u128).sum();
+        transfers_of(on.collective, edges, chunks)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let (topology, collective) = (job.topology, job.collective);
+        let trees = share::trees(topology, collective, job.chunks);
+        let chunks = cut(collective, &trees.list, job.chunks)?;
+        let plan = job.builder(chunks);
+        let plan = Layout::new(topology, collective, &trees, job.chunks).write(plan);
+        Ok(plan.into())
+    }
 }
 
 /// Whether a switch can be an inner node of trees for a kind of collective.
@@ -49,14 +105,6 @@ fn serves(can: &Offload, kind: CollectiveKind) -> bool {
         CollectiveKind::Broadcast | CollectiveKind::AllGather => can.all_reduces || can.multicasts,
         _ => can.all_reduces || can.sums,
     }
-}
-
-/// How many transfers a plan has.
-pub(super) fn transfers(topology: &Topology, collective: &Collective, chunks: u128) -> u128 {
-    let slices = usize::try_from(chunks).unwrap_or(usize::MAX);
-    let trees = share::trees(topology, collective, slices).list;
-    let edges = trees.iter().map(|tree| tree.edges.len() as u128).sum();
-    transfers_of(collective, edges, chunks)
 }
 
 /// Whether a kind has a pass up, in which it sums, and one down, in which it copies.
@@ -72,15 +120,6 @@ fn owners(collective: &Collective) -> Vec<Option<NpuId>> {
         (Some(root), _) => vec![Some(collective.npus()[root.index()])],
         (None, _) => collective.npus().iter().copied().map(Some).collect(),
     }
-}
-
-/// Every slice of every tree's share goes up, is summed, and goes down again.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let (topology, collective) = (job.topology, job.collective);
-    let trees = share::trees(topology, collective, job.chunks);
-    let chunks = cut(collective, &trees.list, job.chunks)?;
-    let plan = job.builder(chunks);
-    Ok(Layout::new(topology, collective, &trees, job.chunks).write(plan))
 }
 
 /// The plan of trees that are given, each with an equal share of the data.
@@ -130,10 +169,10 @@ fn cut(collective: &Collective, trees: &[Tree], slices: usize) -> Result<Chunks,
 const MOST_CHUNKS: usize = 64;
 
 /// The slices by default: none of a tree's share smaller than a packet.
-pub(super) fn best_chunks(topology: &Topology, collective: &Collective) -> usize {
+fn best_chunks(on: &On<'_>) -> usize {
     const PACKET: u64 = 4 << 10;
-    let trees = share::trees(topology, collective, MOST_CHUNKS).list;
-    let demands = collective.demands();
+    let trees = share::trees(on.topology, on.collective, MOST_CHUNKS).list;
+    let demands = on.collective.demands();
     let least = demands
         .iter()
         .flat_map(|demand| share::bytes(&trees, demand.bytes))

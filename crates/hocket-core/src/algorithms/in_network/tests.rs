@@ -8,6 +8,7 @@ use crate::bound::{BoundOptions, bound};
 use crate::id::DeviceId;
 use crate::progress::Silent;
 use crate::simulate::{FlowOptions, SimulateOptions, simulate, simulate_flows};
+use crate::topology::Topology;
 use crate::topology::{TopologyBuilder, build};
 use crate::units::{Bandwidth, Time};
 use crate::verify::{Verified, verify};

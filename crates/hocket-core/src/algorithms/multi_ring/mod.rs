@@ -14,13 +14,15 @@ mod ways;
 
 use std::collections::HashMap;
 
-use super::Job;
 use super::dimensional::{self, Along, PathOf};
 use super::hierarchical;
-use crate::collective::pattern::Pattern;
-use crate::collective::{Collective, CollectiveKind};
+use super::ladder::Ladder;
+use super::recipe::{About, Made, On, PASSES, Recipe};
+use super::{Job, Outline};
+use crate::collective::pattern::{Pattern, Shape};
 use crate::id::{DeviceId, LinkId, NpuId};
-use crate::plan::{Plan, PlanError};
+use crate::plan::PlanError;
+use crate::progress::Progress;
 use crate::topology::Topology;
 use inside::Inside;
 use ways::Ways;
@@ -29,19 +31,58 @@ use ways::Ways;
 const MAX_RINGS: usize = 16;
 
 /// All rings abreast, each way.
-pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let npus = job.collective.npus();
-    let rings = Nodes::new(job.topology, job.collective.size()).rings();
-    let mut patterns = Vec::new();
-    let mut paths = Vec::new();
-    for ring in rings {
-        let pattern = Pattern::ring(ranks(job, &ring.order()));
-        patterns.extend([pattern.clone(), pattern.reversed()]);
-        paths.extend([ring.there, ring.back]);
+pub(super) struct MultiRing;
+
+impl Recipe for MultiRing {
+    fn about(&self) -> About {
+        About::rule(
+            "multi-ring",
+            PASSES,
+            "rings over the nodes, one for each way out of a node and both ways round, as NCCL's channels",
+        )
     }
-    let lanes = patterns.len() * job.chunks;
-    let side = Along::new(npus.len(), patterns).on_paths(paths);
-    dimensional::build(job, npus, &[side], lanes)
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        let On {
+            topology,
+            collective,
+        } = *on;
+        if topology.groups().is_empty() {
+            return Some(format!(
+                "topology {:?} states no nodes; say by groups which NPUs form one (--groups \"0-3 4-7\"), or use another algorithm",
+                topology.name()
+            ));
+        }
+        hierarchical::refusal_of_some(topology, collective)
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::short(lanes(on.topology) * on.blocks())
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        outline.flat(chunks.saturating_mul(2), Shape::Ring) // or several times that
+    }
+
+    fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
+        let lanes = (lanes(on.topology) as u128).saturating_mul(chunks);
+        on.outline().flat(lanes, Shape::Ring)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let npus = job.collective.npus();
+        let rings = Nodes::new(job.topology, job.collective.size()).rings();
+        let mut patterns = Vec::new();
+        let mut paths = Vec::new();
+        for ring in rings {
+            let pattern = Pattern::ring(ranks(job, &ring.order()));
+            patterns.extend([pattern.clone(), pattern.reversed()]);
+            paths.extend([ring.there, ring.back]);
+        }
+        let lanes = patterns.len() * job.chunks;
+        let side = Along::new(npus.len(), patterns).on_paths(paths);
+        dimensional::build(job, npus, &[side], lanes).map(Made::from)
+    }
 }
 
 /// The ranks of NPUs in a collective.
@@ -61,23 +102,6 @@ pub(super) fn lanes(topology: &Topology) -> usize {
         .max()
         .unwrap_or(0)
         .clamp(1, MAX_RINGS)
-}
-
-/// Transfers, exactly.
-pub(super) fn transfers(kind: CollectiveKind, npus: usize, lanes: u128) -> u128 {
-    let shape = crate::collective::pattern::Shape::Ring;
-    dimensional::transfers(kind, lanes, [(npus, shape)].into_iter())
-}
-
-/// Why it cannot run, if it cannot.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    if topology.groups().is_empty() {
-        return Some(format!(
-            "topology {:?} states no nodes; say by groups which NPUs form one (--groups \"0-3 4-7\"), or use another algorithm",
-            topology.name()
-        ));
-    }
-    hierarchical::refusal_of_some(topology, collective)
 }
 
 /// A cycle over all NPUs, and the links that it takes between nodes, each way.

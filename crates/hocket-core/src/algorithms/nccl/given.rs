@@ -14,7 +14,7 @@ use crate::algorithms::dimensional::{self, Along, PathOf};
 use crate::algorithms::hierarchical::refusal_of_some;
 use crate::algorithms::in_network::{self, Edge, Tree};
 use crate::algorithms::multi_ring::ranks;
-use crate::algorithms::{Algorithm, Job};
+use crate::algorithms::{Algorithm, Job, PlanOptions};
 use crate::collective::Collective;
 use crate::collective::pattern::{Pattern, Shape};
 use crate::id::{DeviceId, LinkId, NpuId};
@@ -89,7 +89,7 @@ pub fn plan_channels(
     let job = Job {
         topology,
         collective,
-        algorithm,
+        options: &PlanOptions::new(algorithm),
         chunks,
         transfers: transfers as usize,
     };
@@ -117,8 +117,7 @@ pub fn plan_heads(
         heads.len() == nodes.len() && heads.iter().zip(&nodes).all(|(it, node)| node.contains(it))
     };
     if heads.is_empty() || !heads.iter().all(are_of_nodes) {
-        return Err(refused(
-            algorithm,
+        return Err(algorithm.refused(
             "a head is not an NPU of its node; give one of each node in the order of nodes",
         ));
     }
@@ -129,18 +128,11 @@ pub fn plan_heads(
     let job = Job {
         topology,
         collective,
-        algorithm,
+        options: &PlanOptions::new(algorithm),
         chunks,
         transfers: transfers as usize,
     };
     in_network::along(&job, trees)
-}
-
-fn refused(algorithm: Algorithm, why: impl Into<String>) -> PlanError {
-    PlanError::NotApplicable {
-        algorithm: algorithm.name(),
-        why: why.into(),
-    }
 }
 
 /// Whether every channel passes each NPU once, and the collective is one that they do.
@@ -152,16 +144,13 @@ fn check(
 ) -> Result<(), PlanError> {
     collective.check_on(topology)?;
     if !algorithm.supports(collective.kind()) {
-        return Err(refused(algorithm, algorithm.unsupported(collective.kind())));
+        return Err(algorithm.refused(algorithm.unsupported(collective.kind())));
     }
     if let Some(why) = refusal_of_some(topology, collective) {
-        return Err(refused(algorithm, why));
+        return Err(algorithm.refused(why));
     }
     if channels.is_empty() {
-        return Err(refused(
-            algorithm,
-            "there are no channels; give one or more",
-        ));
+        return Err(algorithm.refused("there are no channels; give one or more"));
     }
     for (number, channel) in channels.iter().enumerate() {
         let mut is_passed = vec![false; topology.npu_count()];
@@ -170,20 +159,20 @@ fn check(
             if slot.is_none_or(|passed| std::mem::replace(passed, true)) {
                 let why =
                     format!("channel {number} passes NPU {npu} twice, or there is no such NPU");
-                return Err(refused(algorithm, why));
+                return Err(algorithm.refused(why));
             }
         }
         let nodes = channel.iter();
         let is_empty = nodes.clone().any(|leg| leg.npus.is_empty());
         if is_empty || !is_passed.iter().all(|&it| it) || channel.len() != channels[0].len() {
             let why = format!("channel {number} does not pass every NPU of every node");
-            return Err(refused(algorithm, why));
+            return Err(algorithm.refused(why));
         }
         let nics = nodes.flat_map(|leg| leg.nics.into_iter().flatten());
         for nic in nics {
             if nic.index() >= topology.device_count() || topology.is_npu(nic) {
                 let why = format!("channel {number}: device {nic} is no NIC");
-                return Err(refused(algorithm, why));
+                return Err(algorithm.refused(why));
             }
         }
     }
@@ -240,7 +229,7 @@ fn rings(job: &Job<'_>, channels: &[GivenChannel]) -> Result<Plan, PlanError> {
             let (here, next) = (&channel[node], &channel[(node + 1) % count]);
             let ends = (here.npus[here.npus.len() - 1], next.npus[0]);
             let links = between(&mut roads, (here, ends.0), (next, ends.1));
-            path.insert(ends, links.map_err(|why| refused(job.algorithm, why))?);
+            path.insert(ends, links.map_err(|why| job.algorithm().refused(why))?);
         }
         orders.push(channel.iter().flat_map(|leg| leg.npus.clone()).collect());
         paths.push(path);
@@ -287,7 +276,7 @@ fn trees(job: &Job<'_>, joint: Joint, channels: &[GivenChannel]) -> Result<Plan,
                 edges.push(Edge {
                     ends: [head.device(), end.device()],
                     ways: [up, down]
-                        .map(|way| way.map_err(|why| refused(job.algorithm, why)))
+                        .map(|way| way.map_err(|why| job.algorithm().refused(why)))
                         .into_iter()
                         .collect::<Result<Vec<_>, _>>()?
                         .try_into()

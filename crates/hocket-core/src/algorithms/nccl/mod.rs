@@ -19,14 +19,13 @@ mod tree;
 
 pub use design::{Nic, design_channels};
 pub use given::{GivenChannel, Joint, Leg, plan_channels, plan_heads};
-pub(super) use nvls::build as nvls;
-pub(super) use ring::build as ring;
-pub(super) use tree::build as tree;
+pub(super) use nvls::NcclNvls;
+pub(super) use ring::NcclRing;
+pub(super) use tree::NcclTree;
 
-use super::in_network::{self, Edge, Tree};
-use super::{Algorithm, dimensional, hierarchical};
-use crate::collective::pattern::Shape;
-use crate::collective::{Collective, CollectiveKind};
+use super::hierarchical;
+use super::in_network::{Edge, Tree};
+use super::recipe::On;
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::topology::Topology;
 use crate::topology::shortest::RouteTree;
@@ -36,17 +35,9 @@ use channels::Channel;
 pub(super) const LARGEST_NODE: usize = 640;
 
 /// Why an algorithm of NCCL cannot run, if it cannot.
-pub(super) fn refusal(
-    topology: &Topology,
-    collective: &Collective,
-    algorithm: Algorithm,
-) -> Option<String> {
-    let some = hierarchical::refusal_of_some(topology, collective);
-    some.or_else(|| too_large(topology))
-        .or_else(|| match algorithm {
-            Algorithm::NcclNvls => nvls::refusal(topology, collective),
-            _ => None,
-        })
+fn refusal(on: &On<'_>) -> Option<String> {
+    let some = hierarchical::refusal_of_some(on.topology, on.collective);
+    some.or_else(|| too_large(on.topology))
 }
 
 /// Why a node is too large for NCCL, if one is.
@@ -59,35 +50,6 @@ fn too_large(topology: &Topology) -> Option<String> {
              another algorithm"
         )
     })
-}
-
-/// Into how many parts the data is cut.
-pub(super) fn lanes(topology: &Topology, kind: CollectiveKind, algorithm: Algorithm) -> usize {
-    match algorithm {
-        Algorithm::NcclRing => channels::count(topology),
-        Algorithm::NcclTree => tree::count(topology),
-        _ => nvls::count(topology, kind),
-    }
-}
-
-/// Transfers, exactly.
-pub(super) fn transfers(
-    topology: &Topology,
-    collective: &Collective,
-    algorithm: Algorithm,
-    chunks: u128,
-) -> u128 {
-    let kind = collective.kind();
-    let (npus, others) = (collective.npus().len(), collective.npus().len() as u128 - 1);
-    let parts = chunks.saturating_mul(lanes(topology, kind, algorithm) as u128);
-    match algorithm {
-        Algorithm::NcclRing if kind.is_rooted() => parts.saturating_mul(others),
-        Algorithm::NcclRing => {
-            dimensional::transfers(kind, parts, [(npus, Shape::Ring)].into_iter())
-        }
-        Algorithm::NcclTree => parts.saturating_mul(2 * others),
-        _ => in_network::transfers_of(collective, nvls::edges(topology, kind, None), chunks),
-    }
 }
 
 /// The edge of a tree between two NPUs, by the ways that single messages take.

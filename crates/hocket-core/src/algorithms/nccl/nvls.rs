@@ -9,24 +9,58 @@ use std::collections::BTreeMap;
 
 use super::channels::is_spread;
 use super::tree::doubled;
-use super::{Roads, rooted};
-use crate::algorithms::Job;
+use super::{LARGEST_NODE, Roads, rooted};
 use crate::algorithms::in_network::{self, Edge, Tree};
+use crate::algorithms::ladder::Ladder;
+use crate::algorithms::recipe::{About, Made, On, PASSES, Recipe};
+use crate::algorithms::{Job, Outline};
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, NpuId};
-use crate::plan::{Plan, PlanError};
+use crate::plan::PlanError;
+use crate::progress::Progress;
 use crate::topology::Topology;
 
 /// Trees at most in a node.
 const MOST: usize = 512;
 
 /// Up and down all trees, piece by piece.
-pub(in crate::algorithms) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    in_network::along(job, trees(job.topology, job.collective.kind()))
+pub(in crate::algorithms) struct NcclNvls;
+
+impl Recipe for NcclNvls {
+    fn about(&self) -> About {
+        About::rule(
+            "nccl-nvls",
+            PASSES,
+            "NCCL's NVLS: summed and multicast by the switches of each node, trees between nodes",
+        )
+    }
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        super::refusal(on).or_else(|| refusal(on.topology, on.collective))
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::pipelined(count(on.topology, on.collective.kind()))
+    }
+
+    // One tree in a lone node, two trees at least over several.
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        let is_spread = outline.npus as usize > LARGEST_NODE;
+        outline.others(chunks.saturating_mul(if is_spread { 4 } else { 1 }))
+    }
+
+    fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
+        let edges = edges(on.topology, on.collective.kind(), None);
+        in_network::transfers_of(on.collective, edges, chunks)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        in_network::along(job, trees(job.topology, job.collective.kind())).map(Made::from)
+    }
 }
 
 /// Why it cannot run, if it cannot.
-pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
+fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     let kind = collective.kind();
     if is_spread(topology) && kind != CollectiveKind::AllReduce {
         return Some(format!(
@@ -76,7 +110,7 @@ fn shared(switches: &[Vec<DeviceId>]) -> Option<(DeviceId, [usize; 2])> {
 }
 
 /// How many trees there are.
-pub(super) fn count(topology: &Topology, kind: CollectiveKind) -> usize {
+fn count(topology: &Topology, kind: CollectiveKind) -> usize {
     let node = &nodes(topology)[0];
     let switches = switches(topology, node).len().max(1);
     if kind != CollectiveKind::AllReduce {
@@ -143,7 +177,7 @@ fn switches(topology: &Topology, node: &[NpuId]) -> Vec<DeviceId> {
 }
 
 /// All trees: every NPU is a head, as often as every switch.
-pub(super) fn trees(topology: &Topology, kind: CollectiveKind) -> Vec<Tree> {
+fn trees(topology: &Topology, kind: CollectiveKind) -> Vec<Tree> {
     let nodes = nodes(topology);
     let count = heads(nodes[0].len(), switches(topology, &nodes[0]).len());
     let heads = (0..count).map(|k| nodes.iter().map(|node| node[k % node.len()]).collect());

@@ -4,61 +4,96 @@
 //! NCCL spreads what a node gets from its parent and its children over two NPUs; here all of it comes to the first.
 
 use super::channels::{Channel, channels, is_spread};
-use super::{Roads, rooted};
-use crate::algorithms::Job;
+use super::{LARGEST_NODE, Roads, rooted};
 use crate::algorithms::dimensional::PathOf;
 use crate::algorithms::in_network::{self, Edge, Tree};
+use crate::algorithms::ladder::Ladder;
 use crate::algorithms::multi_ring::{self, Nodes};
-use crate::plan::{Plan, PlanError};
+use crate::algorithms::recipe::{About, Made, On, Recipe};
+use crate::algorithms::{Job, Outline};
+use crate::collective::CollectiveKind;
+use crate::plan::PlanError;
+use crate::progress::Progress;
 use crate::topology::Topology;
 
 /// Up and down all trees, piece by piece.
-pub(in crate::algorithms) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let (topology, size) = (job.topology, job.collective.size());
-    let mut roads = Roads::new(topology, size);
-    if !is_spread(topology) {
-        let orders = channels(topology, size);
-        let chains = orders
-            .iter()
-            .map(|it| rooted(roads.chain(it), it.order[0].device()));
-        return in_network::along(job, chains.collect());
+pub(in crate::algorithms) struct NcclTree;
+
+impl Recipe for NcclTree {
+    fn about(&self) -> About {
+        About::rule(
+            "nccl-tree",
+            &[CollectiveKind::AllReduce],
+            "NCCL's trees: a chain in each node, two binary trees between nodes, pipelined",
+        )
     }
-    let mut nodes = Nodes::new(topology, size);
-    let mut trees: Vec<Tree> = Vec::new();
-    for (k, ring) in nodes.rings().iter().enumerate() {
-        let chains = (0..ring.nodes.len()).map(|node| Channel {
-            order: ring.inward(node),
-            paths: PathOf::new(),
-        });
-        let chains: Vec<Channel> = chains.collect();
-        for family in doubled(chains.len()) {
-            let inside = chains.iter().flat_map(|chain| roads.chain(chain));
-            let mut edges: Vec<Edge> = inside.collect();
-            let mut root = chains[0].order[0];
-            for (node, parent) in family.into_iter().enumerate() {
-                let head = chains[node].order[0];
-                let Some(parent) = parent else {
-                    root = head;
-                    continue;
-                };
-                let above = chains[parent].order[0];
-                let mut edge = roads.edge(head, above);
-                let ends = [(node, head), (parent, above)];
-                for (way, [from, to]) in [ends, [ends[1], ends[0]]].into_iter().enumerate() {
-                    if let Some(links) = nodes.between(k, from, to) {
-                        edge.ways[way] = links;
-                    }
-                }
-                edges.push(edge);
-            }
-            trees.push(rooted(edges, root.device()));
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        super::refusal(on)
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        Ladder::pipelined(count(on.topology))
+    }
+
+    // One tree in a lone node, two trees at least over several.
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        let is_spread = outline.npus as usize > LARGEST_NODE;
+        outline.others(chunks.saturating_mul(if is_spread { 4 } else { 2 }))
+    }
+
+    fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
+        let trees = count(on.topology) as u128;
+        on.outline().others(chunks.saturating_mul(2 * trees))
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let (topology, size) = (job.topology, job.collective.size());
+        let mut roads = Roads::new(topology, size);
+        if !is_spread(topology) {
+            let orders = channels(topology, size);
+            let chains = orders
+                .iter()
+                .map(|it| rooted(roads.chain(it), it.order[0].device()));
+            return in_network::along(job, chains.collect()).map(Made::from);
         }
+        let mut nodes = Nodes::new(topology, size);
+        let mut trees: Vec<Tree> = Vec::new();
+        for (k, ring) in nodes.rings().iter().enumerate() {
+            let chains = (0..ring.nodes.len()).map(|node| Channel {
+                order: ring.inward(node),
+                paths: PathOf::new(),
+            });
+            let chains: Vec<Channel> = chains.collect();
+            for family in doubled(chains.len()) {
+                let inside = chains.iter().flat_map(|chain| roads.chain(chain));
+                let mut edges: Vec<Edge> = inside.collect();
+                let mut root = chains[0].order[0];
+                for (node, parent) in family.into_iter().enumerate() {
+                    let head = chains[node].order[0];
+                    let Some(parent) = parent else {
+                        root = head;
+                        continue;
+                    };
+                    let above = chains[parent].order[0];
+                    let mut edge = roads.edge(head, above);
+                    let ends = [(node, head), (parent, above)];
+                    for (way, [from, to]) in [ends, [ends[1], ends[0]]].into_iter().enumerate() {
+                        if let Some(links) = nodes.between(k, from, to) {
+                            edge.ways[way] = links;
+                        }
+                    }
+                    edges.push(edge);
+                }
+                trees.push(rooted(edges, root.device()));
+            }
+        }
+        in_network::along(job, trees).map(Made::from)
     }
-    in_network::along(job, trees)
 }
 
 /// How many trees there are.
-pub(super) fn count(topology: &Topology) -> usize {
+fn count(topology: &Topology) -> usize {
     match is_spread(topology) {
         true => multi_ring::lanes(topology),
         false => super::channels::count(topology),

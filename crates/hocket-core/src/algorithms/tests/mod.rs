@@ -9,6 +9,7 @@ mod registry;
 mod runs;
 
 use super::*;
+use crate::collective::CollectiveKind;
 use crate::id::{NpuId, Rank};
 use crate::progress::Silent;
 use crate::topology::{Dimension, DimensionKind, TopologyBuilder};
@@ -124,7 +125,7 @@ fn judged(
     let made = plan.len() as u128;
     match algorithm {
         // Some may pass on what they do not want.
-        Algorithm::Greedy => assert!(made >= expected, "{made} of {expected}"),
+        Algorithm::Greedy | Algorithm::Blind => assert!(made >= expected, "{made} of {expected}"),
         // Smaller blocks are cut into fewer pieces.
         Algorithm::Flows => {
             let least = transfer_count(topology, collective, algorithm, 1);

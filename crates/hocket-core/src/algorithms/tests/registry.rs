@@ -1,40 +1,40 @@
-//! The table has every algorithm once, in the order of the enum, and says what is so.
+//! The table has every algorithm once, and says what is so.
 
 use super::*;
-use crate::algorithms::registry::{ENTRIES, Heed, Making, entry};
+use crate::algorithms::registry::{Heed, Making, entries, entry};
 use crate::topology::build;
 
 #[test]
-fn the_table_has_every_algorithm_in_the_order_of_the_enum() {
-    let planned: Vec<Algorithm> = ENTRIES.iter().filter_map(|each| each.algorithm).collect();
+fn the_table_has_every_algorithm_once() {
+    let planned: Vec<Algorithm> = entries().filter_map(|each| each.algorithm).collect();
     assert_eq!(planned, Algorithm::ALL);
-    for algorithm in Algorithm::ALL {
-        assert_eq!(algorithm.entry().algorithm, Some(algorithm));
-        assert_eq!(algorithm.entry().counts_as, Some(algorithm));
-        assert!(algorithm.entry().is_compared, "{algorithm}");
-    }
-    for each in &ENTRIES {
-        assert_eq!(entry(each.name).unwrap().name, each.name);
-        assert_eq!(ENTRIES.iter().filter(|it| it.name == each.name).count(), 1);
-        assert!(!each.summary.is_empty() && !each.kinds.is_empty());
-        assert_eq!(each.uses.is_empty(), each.making != Making::Synthesis);
+    for each in entries() {
+        let about = each.about;
+        assert_eq!(entry(about.name).unwrap().about.name, about.name);
+        assert_eq!(
+            entries().filter(|it| it.about.name == about.name).count(),
+            1
+        );
+        assert!(!about.summary.is_empty() && !about.kinds.is_empty());
+        let searches = !matches!(
+            about.making,
+            Making::Rule | Making::Schedule | Making::Routes
+        );
+        assert_eq!(about.uses.is_empty(), !searches, "{}", about.name);
     }
     let error = entry("rign").unwrap_err().to_string();
-    assert!(error.contains("\"rign\"") && error.ends_with("greedy, exact, blind, auto"));
+    assert!(error.contains("\"rign\"") && error.ends_with("greedy, blind, exact, auto"));
 }
 
 #[test]
-fn those_that_the_core_does_not_plan_are_sized_as_greedy() {
-    let names: Vec<&str> = ENTRIES
-        .iter()
-        .filter(|each| each.algorithm.is_none())
-        .map(|each| each.name)
+fn those_that_the_core_does_not_plan_alone_are_sized_as_greedy_or_not_at_all() {
+    let others = entries().filter(|each| each.algorithm.is_none());
+    let others: Vec<_> = others
+        .map(|each| (each.about.name, each.counts_as))
         .collect();
-    assert_eq!(names, ["exact", "blind", "auto"]);
-    assert_eq!(entry("exact").unwrap().counts_as, Some(Algorithm::Greedy));
-    assert_eq!(entry("auto").unwrap().counts_as, None);
-    assert!(entry("exact").unwrap().uses.contains(&Heed::Slot));
-    assert!(!entry("blind").unwrap().uses.contains(&Heed::Trials));
+    assert_eq!(others, [("exact", Some(Algorithm::Greedy)), ("auto", None)]);
+    assert!(entry("exact").unwrap().about.uses.contains(&Heed::Slot));
+    assert!(!Algorithm::Blind.about().uses.contains(&Heed::Trials));
 }
 
 #[test]
@@ -59,6 +59,6 @@ fn what_is_said_to_have_a_schedule_makes_one() {
             &PlanOptions::new(algorithm),
             &mut Silent,
         );
-        assert_eq!(made.is_ok(), algorithm.entry().has_schedule, "{algorithm}");
+        assert_eq!(made.is_ok(), algorithm.has_schedule(), "{algorithm}");
     }
 }

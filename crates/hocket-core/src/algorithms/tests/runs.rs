@@ -38,8 +38,8 @@ fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
 
 /// Algorithms that search: what they do depends on the network more than on the root.
 fn searches(algorithm: Algorithm) -> bool {
-    use Algorithm::{Flows, Greedy, Symmetric, Trees};
-    matches!(algorithm, Flows | Greedy | Symmetric | Trees)
+    let making = algorithm.about().making;
+    matches!(making, Making::Routes | Making::Synthesis)
 }
 
 #[test]
