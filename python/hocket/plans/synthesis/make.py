@@ -140,12 +140,11 @@ def solve(
     chosen = min(own, best, key=lambda each: each.time_ps)
     spread = chosen.routed(options.routing)
     synthesis = synthesis_of("exact", chosen, spread, options, seconds, best.problem.least_ps)
-    is_own = chosen is own
-    if is_own:
+    if chosen is own:
         is_least = solved.slots == solved.least and _keeps_time(chosen, spread)
         synthesis = replace(synthesis, status="optimal" if is_least else "feasible")
-    slots = {"slots": solved.slots, "least_slots": solved.least, "slot_ps": solved.length}
-    return spread.plan, replace(synthesis, **slots)
+    slots, least, length = solved.slots, solved.least, solved.length
+    return spread.plan, replace(synthesis, slots=slots, least_slots=least, slot_ps=length)
 
 
 def searched(
