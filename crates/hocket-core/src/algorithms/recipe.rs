@@ -10,7 +10,7 @@ use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
 use crate::multirail::{Problem, Schedule};
 use crate::packing::Passes;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Plan, PlanError, Routing};
 use crate::progress::Progress;
 use crate::select::Candidate;
 use crate::topology::Topology;
@@ -291,9 +291,11 @@ impl Made {
         if !EqualPaths::may_exist(topology) && self.plan.routing() == routing {
             return self;
         }
-        let plan = Arc::unwrap_or_clone(self.plan).routed(topology, routing);
+        let plan = Plan::clone(&self.plan).routed(topology, routing);
+        let is_same = plan.path() == self.plan.path() && routing != Routing::Spray;
         Self {
             certificate: self.certificate,
+            time: self.time.filter(|_| is_same),
             ..plan.into()
         }
     }
