@@ -19,8 +19,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 # One choice of crates everywhere: with another, cargo joins other features and builds all anew.
-CRATES := $(addprefix -p ,hocket-core hocket-formats hocket-runtime hocket-control hocket-wire hocket-agent \
-  hocket-controller hocket-preload hocket-nccl-tuner)
+LIBRARIES := $(addprefix -p ,hocket-base hocket-topology hocket-fabric hocket-plan hocket-synth hocket-program \
+  hocket-train hocket-core hocket-formats hocket-runtime hocket-control hocket-wire hocket-agent hocket-controller)
+CRATES := $(LIBRARIES) -p hocket-preload -p hocket-nccl-tuner
 # Two of these go on at once: cargo builds for release and for tests beside each other, and what a test waits
 # for is another's time. Nothing runs before all that it may start is built.
 BUILDS := build compile fmt ruff clippy
@@ -129,8 +130,7 @@ cargo-test: | tools ## tests of the Rust core, and of the routing controller and
 	cargo test $(CARGO_FLAGS) --quiet $(CRATES)
 
 doc: | tools ## documentation of the Rust crates, warnings are errors
-	RUSTDOCFLAGS='-D warnings' cargo doc $(CARGO_FLAGS) --quiet --no-deps --lib \
-	  -p hocket-core -p hocket-formats -p hocket-runtime -p hocket-control -p hocket-wire -p hocket-agent -p hocket-controller
+	RUSTDOCFLAGS='-D warnings' cargo doc $(CARGO_FLAGS) --quiet --no-deps --lib $(LIBRARIES)
 
 ruff: .venv/deps.stamp ## ruff: lint and format of the Python code
 	$(BIN)/ruff check --quiet .

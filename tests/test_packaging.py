@@ -90,7 +90,7 @@ def test_the_source_distribution_has_what_builds_it(built: Path) -> None:
     (sdist,) = built.glob("hocket-*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"Cargo.lock", "Cargo.toml", "pyproject.toml", "crates/hocket-core/src/lib.rs"} <= names
+    assert {"Cargo.lock", "Cargo.toml", "pyproject.toml", "crates/hocket-plan/src/lib.rs"} <= names
     assert "python/hocket/py.typed" in names
 
 

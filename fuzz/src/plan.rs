@@ -6,7 +6,7 @@ use hocket_core::algorithms::{self, Algorithm, PlanOptions};
 use hocket_core::bound::{BoundOptions, bound};
 use hocket_core::collective::Collective;
 use hocket_core::id::LinkId;
-use hocket_core::plan::{Chunks, Columns, LinkOrder, Lists, Plan};
+use hocket_core::plan::{Chunks, Columns, LinkOrder, Lists, Plan, lists};
 use hocket_core::progress::Silent;
 use hocket_core::topology::Topology;
 use hocket_core::verify::{VerifyError, verify};
@@ -203,8 +203,8 @@ impl Parts {
 
     fn plan(self, collective: Collective) -> Result<Plan, String> {
         let chunks = Chunks::from_columns(self.offsets, self.demand).map_err(|e| e.to_string())?;
-        let groups = Lists::from_columns("groups", self.groups.0, self.groups.1);
-        let paths = Lists::from_columns("paths", self.paths.0, self.paths.1);
+        let groups = lists("groups", self.groups.0, self.groups.1);
+        let paths = lists("paths", self.paths.0, self.paths.1);
         let groups = groups.map_err(|e| e.to_string())?;
         let paths = paths.map_err(|e| e.to_string())?;
         let plan = Plan::from_columns("drawn", collective, chunks, self.columns, groups, paths);

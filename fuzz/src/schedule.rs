@@ -3,7 +3,8 @@
 use hocket_core::algorithms::{self, Algorithm, PlanOptions, plan_of};
 use hocket_core::collective::{Collective, CollectiveKind};
 use hocket_core::multirail::{Lane, Model, Policy, Rail, Schedule, balance};
-use hocket_core::report::{Bins, schedule_activity, schedule_report};
+use hocket_core::multirail::{schedule_activity, schedule_report};
+use hocket_core::report::Bins;
 use hocket_core::topology::{LatencyModel, Switching, Topology, build};
 
 use super::draw::{Draw, Patience};

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 
 use hocket_control::message::Path;
-use hocket_core::routing::steering::{Header, SourcePort, Stages, Unreachable};
+use hocket_fabric::steering::{Header, SourcePort, Stages, Unreachable};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 
 use crate::line::Protocol;
@@ -177,7 +177,7 @@ pub fn source(dst: IpAddr, dport: u16) -> std::io::Result<IpAddr> {
 mod tests {
     use std::net::TcpListener;
 
-    use hocket_core::routing::steering::{Algorithm, Fields, Policy, Stage, SwitchHash};
+    use hocket_fabric::steering::{Algorithm, Fields, Policy, Stage, SwitchHash};
 
     use super::*;
 

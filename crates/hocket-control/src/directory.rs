@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
-use hocket_core::id::NpuId;
+use hocket_base::id::NpuId;
 
 use crate::message::{JOB_IDS, MOST_NAME_BYTES};
 

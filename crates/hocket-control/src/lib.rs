@@ -2,7 +2,7 @@
 //! told what happened and when, and say what is to be done.
 //!
 //! ```text
-//! programs -> agent::Agent <- message -> server::Server -> hocket_core::routing::controller
+//! programs -> agent::Agent <- message -> server::Server -> hocket_fabric::controller
 //!                                          |
 //!                                        store (what outlives a restart)
 //! ```

@@ -19,8 +19,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use hocket_core::routing::controller::Reason;
-pub use hocket_core::routing::steering::Stage;
+pub use hocket_fabric::controller::Reason;
+pub use hocket_fabric::steering::Stage;
 
 /// The version of these messages.
 pub const VERSION: u32 = 1;

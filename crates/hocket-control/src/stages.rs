@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use hocket_core::id::{DeviceId, LinkId};
-use hocket_core::routing::Fabric;
-use hocket_core::routing::steering::{Header, Stage, SwitchHash};
-use hocket_core::topology::Topology;
+use hocket_base::id::{DeviceId, LinkId};
+use hocket_fabric::Fabric;
+use hocket_fabric::steering::{Header, Stage, SwitchHash};
+use hocket_topology::Topology;
 
 use crate::message::Path;
 
@@ -216,9 +216,9 @@ impl Stages {
 
 #[cfg(test)]
 mod tests {
-    use hocket_core::routing::steering::{self, Algorithm, Fields, SourcePort};
-    use hocket_core::topology::build;
-    use hocket_core::units::{Bandwidth, Time};
+    use hocket_base::units::{Bandwidth, Time};
+    use hocket_fabric::steering::{self, Algorithm, Fields, SourcePort};
+    use hocket_topology::build;
     use proptest::prelude::*;
 
     use super::*;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hocket_control::directory::{Directory, HostEntry, read_address};
 use hocket_control::message::Terms;
 use hocket_control::server::Options as ServerOptions;
-use hocket_core::routing::controller::{self, Policy};
+use hocket_fabric::controller::{self, Policy};
 use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 use hocket_wire::tls::{Files, is_host};

@@ -13,7 +13,7 @@ use hocket_control::directory::HostId;
 use hocket_control::message::{FromHost, ToHost};
 use hocket_control::server::{Close, Input, Output, Server, SessionId};
 use hocket_control::store::Record;
-use hocket_core::routing::controller::Log;
+use hocket_fabric::controller::Log;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::{error, warn};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! "hocket controller events 1\n", the fabric's digest (4 bytes)
-//! for each piece: its length and its CRC-32 (4 bytes each), then a log as hocket_core::routing::controller writes it
+//! for each piece: its length and its CRC-32 (4 bytes each), then a log as hocket_fabric::controller writes it
 //! ```
 //!
 //! Numbers have their lowest byte first.
@@ -10,8 +10,8 @@
 use std::fmt::{self, Write};
 use std::path::Path;
 
-use hocket_core::routing::Fabric;
-use hocket_core::routing::controller::{Command, Controller, Log, Options, Reason, replay};
+use hocket_fabric::Fabric;
+use hocket_fabric::controller::{Command, Controller, Log, Options, Reason, replay};
 use hocket_wire::setup::SetupError;
 
 use crate::fabric::Network;

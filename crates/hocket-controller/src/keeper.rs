@@ -149,7 +149,7 @@ mod tests {
     use std::sync::mpsc;
 
     use hocket_control::store::{DiskError, OnDamage, Record};
-    use hocket_core::routing::controller::Log;
+    use hocket_fabric::controller::Log;
 
     use super::*;
 

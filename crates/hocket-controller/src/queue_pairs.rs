@@ -6,13 +6,13 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::Path;
 
+use hocket_base::explain::Explain;
+use hocket_base::id::LinkId;
+use hocket_base::units::Seed;
 use hocket_control::directory::{Directory, read_address};
 use hocket_control::stages::Stages;
-use hocket_core::explain::Explain;
-use hocket_core::id::LinkId;
-use hocket_core::routing::steering::{self, Header, ROCE_PORT, SourcePort, queue_pair_port};
-use hocket_core::routing::{Flow, Scheme, assign};
-use hocket_core::units::Seed;
+use hocket_fabric::steering::{self, Header, ROCE_PORT, SourcePort, queue_pair_port};
+use hocket_fabric::{Flow, Scheme, assign};
 use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 use serde::Serialize;

@@ -56,41 +56,13 @@
 
 #![forbid(unsafe_code)]
 
-// Ground.
-pub mod units;
-pub mod id;
-pub mod explain;
-pub mod progress;
-pub mod graph;
-
-// Network.
-pub mod topology;
-pub mod routing;
-
-// Plans.
-pub mod collective;
-pub mod plan;
-pub mod bound;
-pub mod packing;
-pub mod multiflow;
-pub mod verify;
-pub mod simulate;
-pub mod symmetry;
-pub mod multirail;
-pub mod synthesis;
-pub mod select;
-pub mod algorithms;
-pub mod program;
-pub mod report;
-pub mod kernel;
-
-// Fabric.
-pub mod cluster;
-
-// Training.
-pub mod trace;
-pub mod iteration;
-pub mod replay;
+pub use hocket_base::{explain, graph, id, progress, units};
+pub use hocket_fabric as routing;
+pub use hocket_plan::{bound, collective, plan, report, simulate, verify};
+pub use hocket_program::{kernel, program};
+pub use hocket_synth::{algorithms, multiflow, multirail, packing, select, symmetry, synthesis};
+pub use hocket_topology as topology;
+pub use hocket_train::{cluster, iteration, replay, trace};
 
 /// The example of `README.md`, run as a test.
 #[cfg(doctest)]

@@ -66,7 +66,7 @@ fn in_a_line(text: &str) -> String {
 }
 
 #[cfg(feature = "core")]
-impl hocket_core::explain::Explain for FormatError {
+impl hocket_base::explain::Explain for FormatError {
     fn origin(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.line.map(|line| format!("line {line}").into())
     }

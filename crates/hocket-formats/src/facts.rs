@@ -1,6 +1,6 @@
 //! What a file says of its program.
 
-use hocket_core::program::{Mode, SizeLimits};
+use hocket_program::program::{Mode, SizeLimits};
 
 use crate::msccl_xml::Algo;
 use crate::mscclpp_json::ExecutionPlan;

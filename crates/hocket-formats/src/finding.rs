@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use hocket_core::program::check::{Checked, Fault};
+use hocket_program::program::check::{Checked, Fault};
 
 /// One thing that is wrong with a file that could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its kind, a stable name: those of [`hocket_core::program::check::Code`], and of the format's own rules.
+    /// Its kind, a stable name: those of [`hocket_program::program::check::Code`], and of the format's own rules.
     pub code: &'static str,
     /// Line, from 1; 0 if no line is to blame.
     pub line: u64,

@@ -1,8 +1,8 @@
 //! Runs of a file's program on integers.
 
-use hocket_core::program::Program;
-use hocket_core::program::check::CheckOptions;
-use hocket_core::program::interpret::{Explored, InterpretOptions, Schedule, computes, explore};
+use hocket_program::program::Program;
+use hocket_program::program::check::CheckOptions;
+use hocket_program::program::interpret::{Explored, InterpretOptions, Schedule, computes, explore};
 
 use crate::{Finding, Verdict};
 

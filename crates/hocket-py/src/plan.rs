@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use hocket_core::id::{LinkId, TransferId};
-use hocket_core::plan::{self as core, Chunks, Columns, Lists, Routes, Wait};
+use hocket_core::plan::{self as core, Chunks, Columns, Routes, Wait, lists};
 use hocket_core::topology::Topology;
 use hocket_core::verify::Verified;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -124,9 +124,9 @@ impl PyPlan {
         let link_order = choose("link_order", link_order, ORDERS)?;
         let routing = routing.parse()?;
         let chunks = Chunks::from_columns(to_vec(&chunk_offsets), to_vec(&chunk_demand))?;
-        let groups = Lists::from_columns("groups", to_vec(&group_offsets), to_vec(&group_items))?;
+        let groups = lists("groups", to_vec(&group_offsets), to_vec(&group_items))?;
         let links = to_vec(&path_items).into_iter().map(LinkId).collect();
-        let paths = Lists::from_columns("paths", to_vec(&path_offsets), links)?;
+        let paths = lists("paths", to_vec(&path_offsets), links)?;
         let columns = Columns {
             chunk: to_vec(&chunk),
             chunk_count: to_vec(&chunk_count),

@@ -1,6 +1,6 @@
 //! What all ranks must agree on before a byte of a call is used.
 
-use hocket_core::collective::CollectiveKind;
+use hocket_plan::collective::CollectiveKind;
 
 use crate::number::{Dtype, Reduction};
 

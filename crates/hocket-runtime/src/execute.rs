@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::time::{Duration, Instant};
 
-use hocket_core::program::{Buffer, Op};
+use hocket_program::program::{Buffer, Op};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::agreement::Agreement;

@@ -4,7 +4,7 @@ mod join;
 #[cfg(target_os = "linux")]
 mod shared;
 
-use hocket_core::collective::CollectiveKind;
+use hocket_plan::collective::CollectiveKind;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::agreement::{Agreement, Way};

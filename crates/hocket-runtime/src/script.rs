@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hocket_core::collective::CollectiveKind;
-use hocket_core::program::{Buffer, LowerError, LowerOptions, Mode, Op, Program, Span, lower};
-use hocket_core::verify::Verified;
+use hocket_plan::collective::CollectiveKind;
+use hocket_plan::verify::Verified;
+use hocket_program::program::{Buffer, LowerError, LowerOptions, Mode, Op, Program, Span, lower};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Code, Failure};
@@ -20,7 +20,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Takes a program that is right: lowered from a proved plan, or judged by [`check`](hocket_core::program::check::check).
+    /// Takes a program that is right: lowered from a proved plan, or judged by [`check`](hocket_program::program::check::check).
     ///
     /// # Errors
     /// [`Code::Invalid`] if it has steps that reach into the memory of other ranks, or does nothing that has a name.

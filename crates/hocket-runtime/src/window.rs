@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
-use hocket_core::collective::CollectiveKind;
+use hocket_plan::collective::CollectiveKind;
 
 use crate::agreement::Agreement;
 use crate::control::Control;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use hocket_control::message::{
     FLOW_IDS, FlowName, JOB_IDS, MOST_STAGES, Path, PatternFlow, Reason, Refusal, Resync, Stage,
 };
-use hocket_core::routing::steering::{Algorithm, Fields, Policy, SwitchHash};
+use hocket_fabric::steering::{Algorithm, Fields, Policy, SwitchHash};
 
 use crate::v1;
 
@@ -55,7 +55,7 @@ pub enum BadMessage {
     },
 }
 
-impl hocket_core::explain::Explain for BadMessage {}
+impl hocket_base::explain::Explain for BadMessage {}
 
 pub(crate) fn at_most(count: usize, most: usize, what: &'static str) -> Result<(), BadMessage> {
     match count <= most {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use hocket_core::explain::Explain;
+use hocket_base::explain::Explain;
 
 /// Why a service cannot start: `where: what is wrong; what would be right`, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

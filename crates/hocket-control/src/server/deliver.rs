@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hocket_core::id::NpuId;
-use hocket_core::routing::controller::{Command, Event, FlowId, Reason};
-use hocket_core::units::Time;
+use hocket_base::id::NpuId;
+use hocket_base::units::Time;
+use hocket_fabric::controller::{Command, Event, FlowId, Reason};
 
 use super::Server;
 use super::host::Sent;

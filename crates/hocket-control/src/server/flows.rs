@@ -1,7 +1,7 @@
 //! Flows of hosts: which are taken, which are refused, and which have ended.
 
-use hocket_core::id::NpuId;
-use hocket_core::routing::controller::{Announced, Event, FlowId};
+use hocket_base::id::NpuId;
+use hocket_fabric::controller::{Announced, Event, FlowId};
 
 use super::Server;
 use super::host::Flow;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hocket_core::id::NpuId;
+use hocket_base::id::NpuId;
 
 use super::options::{Allowance, Options};
 use super::output::SessionId;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hocket_core::id::NpuId;
-use hocket_core::routing::controller::{Announced, Event, JobId};
+use hocket_base::id::NpuId;
+use hocket_fabric::controller::{Announced, Event, JobId};
 
 use super::Server;
 use super::host::Presence;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hocket_core::id::LinkId;
+use hocket_base::id::LinkId;
 
 use crate::directory::HostId;
 

@@ -31,7 +31,7 @@ pub use output::{Audit, Close, Input, Metrics, Output, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use hocket_core::routing::controller::{Controller, Event, FlowId, Log};
+use hocket_fabric::controller::{Controller, Event, FlowId, Log};
 
 use crate::directory::{Directory, HostId};
 use crate::message::{Change, FlowName, HostFlow};

@@ -1,6 +1,6 @@
 //! One space of flow numbers for the policy: those of hosts, by host, and those of patterns, by job.
 
-use hocket_core::routing::controller::{FlowId, JobId};
+use hocket_fabric::controller::{FlowId, JobId};
 
 use crate::directory::HostId;
 use crate::message::{FLOW_IDS, FlowName};

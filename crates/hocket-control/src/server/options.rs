@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hocket_core::routing::controller;
+use hocket_fabric::controller;
 
 use crate::message::{MOST_FLOWS, Terms};
 

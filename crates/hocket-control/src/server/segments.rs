@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hocket_core::id::NpuId;
-use hocket_core::routing::controller::{Command, Reason};
+use hocket_base::id::NpuId;
+use hocket_fabric::controller::{Command, Reason};
 
 use super::Server;
 use super::names;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use hocket_core::id::NpuId;
-use hocket_core::routing::controller::Event;
+use hocket_base::id::NpuId;
+use hocket_fabric::controller::Event;
 
 use super::Server;
 use super::host::Presence;

@@ -1,6 +1,6 @@
 //! What hosts and operators say, in order and once; what time brings.
 
-use hocket_core::routing::controller::Event;
+use hocket_fabric::controller::Event;
 
 use super::Server;
 use super::host::{Presence, Session};
@@ -221,7 +221,7 @@ impl Server {
         let before = self.stages.set_failed(self.links.has_failed());
         self.before.push_back(before);
         self.stamp = self.stamp.wrapping_add(1);
-        let number = |links: &[hocket_core::id::LinkId]| links.iter().map(|link| link.0).collect();
+        let number = |links: &[hocket_base::id::LinkId]| links.iter().map(|link| link.0).collect();
         if !failed.is_empty() {
             self.audit(Audit::LinksFailed(number(&failed)));
             self.tell(Event::LinksFail(failed));

@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use hocket_base::id::NpuId;
 use hocket_control::directory::{BadDirectory, Directory, HostEntry, HostId, read_address};
 use hocket_control::message::{
     Change, FLOW_IDS, FromHost, Hello, HostFlow, JOB_IDS, MOST_FLOWS, Refusal, ToHost,
 };
 use hocket_control::server::{self, Close};
-use hocket_core::id::NpuId;
 use proptest::prelude::*;
 
 use super::desk::{Desk, flow, hello, options};

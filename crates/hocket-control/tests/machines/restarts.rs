@@ -6,7 +6,7 @@ use hocket_control::agent::Input;
 use hocket_control::directory::HostId;
 use hocket_control::message::{Change, PatternFlow, ToHost};
 use hocket_control::store::Saved;
-use hocket_core::routing::controller::{Controller, Log, replay};
+use hocket_fabric::controller::{Controller, Log, replay};
 
 use super::desk::{Desk, SECOND, options, server};
 use super::disk::Random;

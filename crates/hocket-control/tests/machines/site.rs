@@ -3,17 +3,17 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
+use hocket_base::id::{DeviceId, NpuId};
+use hocket_base::units::{Bandwidth, Time};
 use hocket_control::agent;
 use hocket_control::directory::{Directory, HostEntry};
 use hocket_control::message::Terms;
 use hocket_control::server;
 use hocket_control::stages::Stages;
-use hocket_core::id::{DeviceId, NpuId};
-use hocket_core::routing::Fabric;
-use hocket_core::routing::steering::{Algorithm, Fields, Policy, SwitchHash};
-use hocket_core::topology::Topology;
-use hocket_core::topology::build::Clos;
-use hocket_core::units::{Bandwidth, Time};
+use hocket_fabric::Fabric;
+use hocket_fabric::steering::{Algorithm, Fields, Policy, SwitchHash};
+use hocket_topology::Topology;
+use hocket_topology::build::Clos;
 
 use super::disk::Random;
 use super::faults::HOSTS;

@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use hocket_core::id::{DeviceId, LinkId, NpuId};
-use hocket_core::routing::Fabric;
-use hocket_core::topology::{Topology, TopologyBuilder};
-use hocket_core::units::{Bandwidth, Time};
+use hocket_base::id::{DeviceId, LinkId, NpuId};
+use hocket_base::units::{Bandwidth, Time};
+use hocket_fabric::Fabric;
+use hocket_topology::{Topology, TopologyBuilder};
 use hocket_wire::setup::SetupError;
 use serde::Deserialize;
 
@@ -89,7 +89,7 @@ impl Network {
             .finish()
             .map_err(|error| wrong(error.to_string(), REMEDY))?;
         let fabric = Fabric::new(&topology).map_err(|error| {
-            use hocket_core::explain::Explain;
+            use hocket_base::explain::Explain;
             wrong(
                 error.why(),
                 "give a two-level Clos or a three-level fat tree",

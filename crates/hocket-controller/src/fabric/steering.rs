@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hocket_core::id::DeviceId;
-use hocket_core::routing::steering::{Algorithm, Fields, Header, Policy, SwitchHash};
+use hocket_base::id::DeviceId;
+use hocket_fabric::steering::{Algorithm, Fields, Header, Policy, SwitchHash};
 use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 

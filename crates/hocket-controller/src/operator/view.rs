@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hocket_base::id::LinkId;
 use hocket_control::message::Refusal;
 use hocket_control::server::{Close, Metrics as Counts, Server};
-use hocket_core::id::LinkId;
-use hocket_core::routing::controller::Reason;
+use hocket_fabric::controller::Reason;
 use serde_json::{Value, json};
 
 use super::expected;

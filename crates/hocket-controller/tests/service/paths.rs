@@ -76,9 +76,8 @@ async fn a_spine_that_fails_is_left_and_the_recorded_events_replay() {
     })
     .await;
 
-    let choices = |policy: &hocket_core::routing::controller::Controller| {
-        policy.choices().collect::<BTreeSet<_>>()
-    };
+    let choices =
+        |policy: &hocket_fabric::controller::Controller| policy.choices().collect::<BTreeSet<_>>();
     let live = service.desk.view(|server| choices(server.policy()));
     let mut file = events::header(network);
     for keep in service.kept.try_iter() {

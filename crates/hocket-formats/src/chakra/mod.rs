@@ -1,7 +1,7 @@
 //! Execution traces of MLCommons Chakra as ASTRA-sim runs them: node by node, and those of a plan.
 //!
 //! A file belongs to one rank. It is a sequence of messages, each after its length: what version it has, then the
-//! nodes. `hocket_core::trace` reads them.
+//! nodes. `hocket_train::trace` reads them.
 //!
 //! # Source
 //! MLCommons Chakra, `schema/protobuf/et_def.proto`: field numbers and kinds of values. ASTRA-sim,
@@ -11,7 +11,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use hocket_core::collective::CollectiveKind;
+use hocket_plan::collective::CollectiveKind;
 use prost::encoding::{WireType, encode_key, encode_varint, uint64};
 
 pub use plan::{PlanFiles, Refused};

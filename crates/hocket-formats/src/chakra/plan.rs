@@ -7,10 +7,10 @@
 
 use std::collections::HashSet;
 
-use hocket_core::collective::CollectiveKind;
-use hocket_core::id::TransferId;
-use hocket_core::plan::{LinkOrder, Op, Plan, Wait, WaitOn};
-use hocket_core::topology::Topology;
+use hocket_base::id::TransferId;
+use hocket_plan::collective::CollectiveKind;
+use hocket_plan::plan::{LinkOrder, Op, Plan, Wait, WaitOn};
+use hocket_topology::Topology;
 
 use super::{Does, Writer, comm_type};
 

@@ -1,9 +1,9 @@
-use hocket_core::collective::{Collective, CollectiveKind};
-use hocket_core::id::NpuId;
-use hocket_core::plan::{Chunks, Op, Plan, PlanBuilder, Wait};
-use hocket_core::topology::Topology;
-use hocket_core::topology::build::{RingWays, ring};
-use hocket_core::units::{Bandwidth, Time};
+use hocket_base::id::NpuId;
+use hocket_base::units::{Bandwidth, Time};
+use hocket_plan::collective::{Collective, CollectiveKind};
+use hocket_plan::plan::{Chunks, Op, Plan, PlanBuilder, Wait};
+use hocket_topology::Topology;
+use hocket_topology::build::{RingWays, ring};
 use proptest::prelude::*;
 
 use super::{Does, PlanFiles, Refused, Writer};
@@ -125,7 +125,7 @@ fn plan_of(npus: u32, sends: &[(u32, u32, u32, bool, Vec<u32>)]) -> Plan {
     for (chunk, src, dst, sums, waits) in sends {
         let waits: Vec<Wait> = waits
             .iter()
-            .map(|&each| Wait::on(hocket_core::id::TransferId(each)))
+            .map(|&each| Wait::on(hocket_base::id::TransferId(each)))
             .collect();
         let wait = builder.all_of(&waits);
         let op = if *sums { Op::Reduce } else { Op::Copy };

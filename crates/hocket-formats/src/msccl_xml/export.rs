@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use hocket_core::collective::CollectiveKind;
-use hocket_core::program::{Buffer, Mode, Op, Program, Span, awaited};
+use hocket_plan::collective::CollectiveKind;
+use hocket_program::program::{Buffer, Mode, Op, Program, Span, awaited};
 
 use super::{
     Algo, At, COLLECTIVES, Gpu, LineNumber, Protocol, Runtime, Step, StepType, Tb, rules, write,
@@ -127,7 +127,7 @@ fn words(program: &Program, step: u32) -> Result<(StepType, At, At, u32), Refuse
     let src = view.sources().next().map(at);
     let dst = view.targets().next().map(at);
     let inexpressible = || {
-        let name = hocket_core::program::check::step_name(program, step);
+        let name = hocket_program::program::check::step_name(program, step);
         Refused::Inexpressible(format!(
             "{name} is a {} that it has no type for",
             view.op.name()

@@ -22,7 +22,7 @@ pub use rules::{MAX_COUNT, MAX_DEPENDED_BLOCK, MAX_FUSED, MAX_OFFSET, MAX_STEPS,
 pub use to_program::{check, program};
 pub use write::write;
 
-use hocket_core::collective::CollectiveKind;
+use hocket_plan::collective::CollectiveKind;
 
 /// NCCL's protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +192,7 @@ impl StepType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct At {
     /// The buffer.
-    pub buffer: hocket_core::program::Buffer,
+    pub buffer: hocket_program::program::Buffer,
     /// The chunk.
     pub offset: i32,
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hocket_core::program::{Buffer, Span};
+use hocket_program::program::{Buffer, Span};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use hocket_core::program::Buffer;
-use hocket_core::program::check::CheckOptions;
-use hocket_core::progress::Silent;
+use hocket_base::progress::Silent;
+use hocket_program::program::Buffer;
+use hocket_program::program::check::CheckOptions;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

@@ -1,11 +1,11 @@
 //! [`Algo`] to [`Program`], and its check.
 
-use hocket_core::collective::CollectiveKind;
-use hocket_core::program::check::{CheckOptions, Fault, Place, check as check_program};
-use hocket_core::program::{
+use hocket_base::progress::{Interrupted, Progress};
+use hocket_plan::collective::CollectiveKind;
+use hocket_program::program::check::{CheckOptions, Fault, Place, check as check_program};
+use hocket_program::program::{
     Block, Buffer, Mode, NewStep, Op, Program, ProgramBuilder, SizeLimits, Span, Task,
 };
-use hocket_core::progress::{Interrupted, Progress};
 
 use super::{Algo, At, Runtime, Step, StepType, rules};
 use crate::{FormatError, Verdict};

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use hocket_core::program::Buffer;
+use hocket_program::program::Buffer;
 
 use super::{Algo, Gpu, Step, Tb};
 

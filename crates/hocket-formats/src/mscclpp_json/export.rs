@@ -12,8 +12,8 @@
 
 use std::fmt::{self, Write};
 
-use hocket_core::collective::CollectiveKind;
-use hocket_core::program::{Buffer as Memory, Mode, Program, Ranks, Task};
+use hocket_plan::collective::CollectiveKind;
+use hocket_program::program::{Buffer as Memory, Mode, Program, Ranks, Task};
 
 use super::inbox::{How, Inbox};
 use super::rank::RankWriter;

@@ -1,7 +1,7 @@
 //! How each message that a rank receives is passed on, which the receiver decides.
 
-use hocket_core::collective::CollectiveKind;
-use hocket_core::program::{Buffer as Memory, Mode, Op as StepOp, Program, Span};
+use hocket_plan::collective::CollectiveKind;
+use hocket_program::program::{Buffer as Memory, Mode, Op as StepOp, Program, Span};
 
 use super::ChannelType;
 use super::export::{Protocol, Refused};

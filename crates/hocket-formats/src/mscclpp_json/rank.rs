@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write};
 
-use hocket_core::program::{Buffer as Memory, Op as StepOp, Program};
+use hocket_program::program::{Buffer as Memory, Op as StepOp, Program};
 
 use super::export::{Protocol, Refused, buffer_type};
 use super::inbox::{How, Inbox, Pass, ends};

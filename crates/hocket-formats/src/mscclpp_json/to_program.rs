@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
-use hocket_core::collective::CollectiveKind;
-use hocket_core::program::check::{CheckOptions, Fault, Place, check as check_program};
-use hocket_core::program::{
+use hocket_base::progress::{Interrupted, Progress};
+use hocket_plan::collective::CollectiveKind;
+use hocket_program::program::check::{CheckOptions, Fault, Place, check as check_program};
+use hocket_program::program::{
     Block, Buffer as Memory, Line, Mode, NewStep, Op as StepOp, Program, ProgramBuilder, Semaphore,
     SizeLimits, Span, Task,
 };
-use hocket_core::progress::{Interrupted, Progress};
 
 use super::export::plain_name;
 use super::{Buffer, BufferType, ChannelType, ExecutionPlan, Gpu, Op, Threadblock, rules};

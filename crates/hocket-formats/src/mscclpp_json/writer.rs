@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use hocket_core::program::Span;
+use hocket_program::program::Span;
 
 use super::export::buffer_type;
 use super::{ChannelType, rules};

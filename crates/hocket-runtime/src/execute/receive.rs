@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hocket_core::program::Op;
+use hocket_program::program::Op;
 
 use super::{Execution, Phase};
 use crate::agreement::Agreement;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hocket_core::collective::CollectiveKind;
+use hocket_plan::collective::CollectiveKind;
 
 use super::{Board, Group, NO_MEMORY, Request};
 use crate::agreement::{Agreement, Way};

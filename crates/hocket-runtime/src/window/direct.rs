@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Weak};
 
-use hocket_core::collective::CollectiveKind;
+use hocket_plan::collective::CollectiveKind;
 
 use super::{Exchange, Meeting, SMALL, Window};
 use crate::error::Failure;

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
-use hocket_core::collective::{Collective, CollectiveKind};
-use hocket_core::id::Rank;
-use hocket_core::progress::Silent;
-use hocket_core::topology::{Topology, build};
-use hocket_core::units::{Bandwidth, Time};
-use hocket_core::verify::verify;
+use hocket_base::id::Rank;
+use hocket_base::progress::Silent;
+use hocket_base::units::{Bandwidth, Time};
+use hocket_plan::collective::{Collective, CollectiveKind};
+use hocket_plan::verify::verify;
 use hocket_runtime::error::{Code, Failure};
 use hocket_runtime::group::{Area, Board, Group, Request};
 use hocket_runtime::number::{Dtype, Reduction};
@@ -17,6 +15,8 @@ use hocket_runtime::options::GroupOptions;
 use hocket_runtime::pace::{Pace, Pacer};
 use hocket_runtime::script::Loaded;
 use hocket_runtime::store::Store;
+use hocket_synth::algorithms::{Algorithm, PlanOptions, plan};
+use hocket_topology::{Topology, build};
 
 mod faults;
 mod verdicts;
@@ -42,7 +42,7 @@ fn network(ranks: u32) -> Topology {
 /// The program of an algorithm; `None` where it does not apply.
 fn load(kind: CollectiveKind, root: u32, ranks: u32, algorithm: Algorithm) -> Option<Loaded> {
     let topology = Arc::new(network(ranks));
-    let npus = (0..ranks).map(hocket_core::id::NpuId).collect();
+    let npus = (0..ranks).map(hocket_base::id::NpuId).collect();
     let root = kind.is_rooted().then_some(Rank(root));
     let collective = Collective::new(kind, npus, 720_720, root).expect("a collective");
     let options = PlanOptions {

@@ -1,8 +1,8 @@
 //! Files as the executor takes them: keys that it does not read, and one call after the other.
 
-use hocket_core::algorithms::Algorithm;
-use hocket_core::collective::CollectiveKind;
-use hocket_core::program::SizeLimits;
+use hocket_plan::collective::CollectiveKind;
+use hocket_program::program::SizeLimits;
+use hocket_synth::algorithms::Algorithm;
 
 use super::{codes, exported, judged, verified_if_any, verified_plan};
 use crate::mscclpp_json::{BufferType, ChannelType, ExecutionPlan, Op, Protocol, read};

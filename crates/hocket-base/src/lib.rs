@@ -1,0 +1,9 @@
+//! Units, identifiers, parts of errors, progress and graph tools of hocket.
+
+#![forbid(unsafe_code)]
+
+pub mod units;
+pub mod id;
+pub mod explain;
+pub mod progress;
+pub mod graph;

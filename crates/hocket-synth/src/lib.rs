@@ -1,0 +1,17 @@
+//! Algorithms and searches that make plans for collectives.
+
+#![forbid(unsafe_code)]
+
+// Of the crates below: `crate::id` and so on.
+use hocket_base::{explain, graph, id, progress, units};
+use hocket_fabric as routing;
+use hocket_plan::{bound, collective, plan, report, simulate, verify};
+use hocket_topology as topology;
+
+pub mod packing;
+pub mod multiflow;
+pub mod symmetry;
+pub mod multirail;
+pub mod synthesis;
+pub mod select;
+pub mod algorithms;

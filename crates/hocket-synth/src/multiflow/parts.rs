@@ -1,0 +1,50 @@
+//! Flows cut into parts that each take one way.
+
+use std::ops::Range;
+
+use super::Flow;
+use crate::collective::block_start;
+
+/// Flows cut into parts of about the same size.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Where the parts of each flow begin.
+    first: Vec<u32>,
+    /// The flow of each part.
+    pub flow: Vec<u32>,
+    /// The bytes of each part.
+    pub bytes: Vec<u64>,
+}
+
+impl Parts {
+    /// The largest flow has so many parts (one for each byte, where it has fewer), smaller ones fewer.
+    pub fn new(flows: &[Flow], most: u64) -> Self {
+        let largest = flows.iter().map(|flow| flow.bytes).max().unwrap_or(1);
+        let grain = largest.div_ceil(most.max(1));
+        let mut parts = Self {
+            first: vec![0],
+            flow: Vec::new(),
+            bytes: Vec::new(),
+        };
+        for (f, flow) in (0..).zip(flows) {
+            let count = flow.bytes.div_ceil(grain) as usize;
+            for i in 0..count {
+                let start = |i| block_start(flow.bytes, i, count);
+                parts.flow.push(f);
+                parts.bytes.push(start(i + 1) - start(i));
+            }
+            parts.first.push(parts.flow.len() as u32);
+        }
+        parts
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.flow.len()
+    }
+
+    /// The parts of a flow.
+    pub fn of(&self, flow: usize) -> Range<usize> {
+        self.first[flow] as usize..self.first[flow + 1] as usize
+    }
+}

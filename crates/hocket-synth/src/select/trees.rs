@@ -1,0 +1,389 @@
+//! Plans of packed trees: of which packing, by what comes out of simulation.
+
+use std::sync::Arc;
+
+use super::mirrored;
+use super::packings::{faulty, passes, rerouted};
+use super::pieces::{Found, MOST_TRANSFERS, Search};
+use super::turned::turned_proof;
+use crate::collective::{Collective, CollectiveKind};
+use crate::id::{LinkId, NpuId};
+use crate::packing::Passes;
+use crate::plan::PlanError;
+use crate::progress::{Interrupted, Progress};
+use crate::topology::{LatencyModel, Topology};
+use crate::units::Time;
+use crate::verify::Verified;
+
+/// The name of the algorithm.
+pub const TREES: &str = "trees";
+
+/// NPUs from which on a reduce is a broadcast turned round, if links are alike both ways.
+const FROM_TURNED: usize = 256;
+/// One over the share by which it may take longer than the broadcast before a reduce of its own is looked for.
+const NEAR: u64 = 32;
+/// How many more plans are tried of several packings.
+const MOST_FINER: usize = 2;
+/// One over the share of a timetable by which plans end before it at most.
+const EARLY: u64 = 40;
+
+/// How plans of trees are made.
+#[derive(Clone, Debug)]
+pub struct TreeOptions {
+    /// Pieces that every tree carries; by default those of the quickest plan.
+    pub pieces: Option<usize>,
+    /// Bytes that a plan may take; 16 GiB by default.
+    pub memory_limit: u64,
+    /// What latency does to links in the simulations.
+    pub latency: LatencyModel,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self {
+            pieces: None,
+            memory_limit: 16 << 30,
+            latency: LatencyModel::default(),
+        }
+    }
+}
+
+/// A plan of packed trees, and what proves how good they are.
+#[derive(Clone, Debug)]
+pub struct TreePlan {
+    /// The plan, proved.
+    pub proof: Arc<Verified>,
+    /// When it ends, simulated at link fidelity.
+    pub time: Time,
+    /// Pieces that every tree carries.
+    pub pieces: usize,
+    /// The trees, checked against the network.
+    pub passes: Passes,
+}
+
+/// Packs trees for a collective and makes the quickest plan of them, over numbers of pieces and orders of links.
+///
+/// The timetable tells which number of pieces ends first; its plan is simulated, and those of half and twice as
+/// many as long as that is better. `progress` may stop it: the best so far is then the result.
+///
+/// # Errors
+/// As [`synthesize`](super::synthesize).
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+///
+/// use hocket_plan::collective::{Collective, CollectiveKind};
+/// use hocket_synth::packing::Passes;
+/// use hocket_base::progress::Silent;
+/// use hocket_synth::select::{TreeOptions, trees};
+/// use hocket_topology::build;
+/// use hocket_base::units::{Bandwidth, Time};
+///
+/// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+/// let mesh = Arc::new(build::mesh(&[3, 3], gigabyte, Time::ZERO)?);
+/// let all_gather = Collective::among_all(CollectiveKind::AllGather, &mesh, 900_000_000)?;
+/// let made = trees(&mesh, &all_gather, &TreeOptions::default(), &mut Silent)?;
+/// // Eight blocks of 100 MB enter a corner over two links.
+/// let Passes::Apart { copies: Some(copies), .. } = &made.passes else { unreachable!() };
+/// assert_eq!((copies.rate.bandwidth, copies.rate.weight), (2_000_000_000, 8));
+/// assert!(made.time < Time::from_ns(410_000_000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn trees(
+    topology: &Arc<Topology>,
+    collective: &Collective,
+    options: &TreeOptions,
+    progress: &mut dyn Progress,
+) -> Result<TreePlan, PlanError> {
+    collective.check_on(topology)?;
+    let turned = match twins_of(topology, collective) {
+        Some(twins) => Some(as_turned(topology, collective, &twins, options, progress)?),
+        None => None,
+    };
+    match turned {
+        Some((plan, true)) => Ok(plan),
+        Some((plan, false)) => match searched(topology, collective, options, progress) {
+            Ok(other) if other.time < plan.time => Ok(other),
+            Ok(_) | Err(PlanError::Interrupted(_)) => Ok(plan),
+            Err(error) => Err(error),
+        },
+        None => searched(topology, collective, options, progress),
+    }
+}
+
+/// Packs trees for a collective itself, and makes the quickest plan of them: of several packings, those that promise most
+/// first, as long as one promises more than the best plan came to.
+fn searched(
+    topology: &Arc<Topology>,
+    collective: &Collective,
+    options: &TreeOptions,
+    progress: &mut dyn Progress,
+) -> Result<TreePlan, PlanError> {
+    let of = |passes: Passes| Search {
+        topology,
+        collective,
+        options,
+        passes,
+        tried: Vec::new(),
+        best: None,
+    };
+    let first = of(passes(
+        topology,
+        collective,
+        options.pieces.unwrap_or(1),
+        progress,
+    )?);
+    let others = rerouted(topology, collective, options, &first.passes, progress)?;
+    let is_alone = others.is_empty();
+    let mut searches: Vec<(u64, Search)> = Vec::with_capacity(1 + others.len());
+    for search in std::iter::once(first).chain(others.into_iter().map(of)) {
+        let promised = match is_alone {
+            true => 0,
+            false => search.promised()?,
+        };
+        searches.push((promised, search));
+    }
+    searches.sort_by_key(|(promised, _)| *promised);
+    let mut best = Best(None);
+    for (number, (promised, search)) in searches.iter_mut().enumerate() {
+        if !best.is_worth(*promised) {
+            break;
+        }
+        let ended = search.run(progress);
+        best.see(number, search);
+        best.unless_interrupted(ended)?;
+    }
+    let mut searches: Vec<Search> = searches.into_iter().map(|(_, search)| search).collect();
+    if !is_alone && options.pieces.is_none() {
+        let ended = finer(&mut searches, &mut best, progress);
+        best.unless_interrupted(ended)?;
+    }
+    let (number, found) = best.0.ok_or(PlanError::Interrupted(Interrupted))?;
+    Ok(TreePlan {
+        proof: Arc::new(found.proof),
+        time: found.time,
+        pieces: found.pieces as usize,
+        passes: searches.swap_remove(number).passes,
+    })
+}
+
+/// Numbers of pieces that were not tried, of all packings: those that promise most first. A plan may end a little before
+/// its timetable, as a piece goes on as soon as it is there; so those that promise a little less are tried too.
+fn finer(
+    searches: &mut [Search],
+    best: &mut Best,
+    progress: &mut dyn Progress,
+) -> Result<(), PlanError> {
+    let mut pairs = Vec::new();
+    for (number, search) in searches.iter().enumerate() {
+        let most = search.most(MOST_TRANSFERS);
+        let powers = search.ladder().into_iter();
+        let all = powers.flat_map(|power| [power, power * 3]);
+        for pieces in all.filter(|pieces| *pieces <= most && !search.tried.contains(pieces)) {
+            pairs.push((search.end(pieces)?, number, pieces));
+        }
+    }
+    pairs.sort_unstable();
+    for (promised, number, pieces) in pairs.into_iter().take(MOST_FINER) {
+        if !best.is_worth(promised - promised / EARLY) {
+            break;
+        }
+        searches[number].attempt(pieces, progress)?;
+        best.see(number, &mut searches[number]);
+    }
+    Ok(())
+}
+
+/// The quickest plan of all searches, and the number of its search.
+struct Best(Option<(usize, Found)>);
+
+impl Best {
+    /// Whether a plan that ends then would be quicker.
+    fn is_worth(&self, promised: u64) -> bool {
+        let found = self.0.as_ref();
+        found.is_none_or(|(_, found)| promised < found.time.as_ps())
+    }
+
+    /// Takes what a search has found.
+    fn see(&mut self, number: usize, search: &mut Search) {
+        if let Some(found) = search.best.take()
+            && self.is_worth(found.time.as_ps())
+        {
+            self.0 = Some((number, found));
+        }
+    }
+
+    /// Passes errors on, but for an interruption where there is a plan.
+    fn unless_interrupted(&self, ended: Result<(), PlanError>) -> Result<(), PlanError> {
+        match ended {
+            Err(PlanError::Interrupted(_)) if self.0.is_some() => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// For each link the one that leads back, where a reduce is made as a broadcast.
+fn twins_of(topology: &Topology, collective: &Collective) -> Option<Vec<LinkId>> {
+    let is_large = collective.npus().len() > FROM_TURNED;
+    match collective.kind() == CollectiveKind::Reduce && is_large {
+        true => mirrored::twins(topology),
+        false => None,
+    }
+}
+
+/// A reduce that is the best broadcast over the same trees, turned round in time; and whether it takes about as long.
+/// It may take longer where messages pass several links: see [`turned_proof`].
+fn as_turned(
+    topology: &Arc<Topology>,
+    collective: &Collective,
+    twins: &[LinkId],
+    options: &TreeOptions,
+    progress: &mut dyn Progress,
+) -> Result<(TreePlan, bool), PlanError> {
+    let npus = collective.npus().to_vec();
+    let copies = Collective::new(
+        CollectiveKind::Broadcast,
+        npus.clone(),
+        collective.size(),
+        collective.root(),
+    )?;
+    let made = searched(topology, &copies, options, progress)?;
+    let (proof, time) = turned_proof(&made.proof, collective, options.latency, progress)?;
+    let Passes::Apart {
+        copies: Some(packing),
+        ..
+    } = &made.passes
+    else {
+        unreachable!("a broadcast only copies");
+    };
+    let sums = mirrored::mirrored(packing, twins);
+    let weights: Vec<(NpuId, u64)> = collective
+        .root()
+        .map(|root| (npus[root.index()], 1))
+        .into_iter()
+        .collect();
+    sums.check(topology, &npus, &weights).map_err(faulty)?;
+    let is_near = time.as_ps() <= made.time.as_ps() + made.time.as_ps() / NEAR;
+    let plan = TreePlan {
+        proof: Arc::new(proof),
+        time,
+        pieces: made.pieces,
+        passes: Passes::Apart {
+            sums: Some(sums),
+            copies: None,
+        },
+    };
+    Ok((plan, is_near))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bound::{BoundOptions, bound};
+    use crate::progress::Silent;
+    use crate::simulate::{SimulateOptions, simulate};
+    use crate::topology::build;
+    use crate::units::Bandwidth;
+
+    fn gb_per_s(giga: u64) -> Bandwidth {
+        Bandwidth::from_bytes_per_second(giga * 1_000_000_000).expect("positive")
+    }
+
+    /// How much of the bound a plan reaches.
+    fn share(topology: &Arc<Topology>, kind: CollectiveKind, bytes: u64) -> f64 {
+        let collective = Collective::among_all(kind, topology, bytes).expect("a collective");
+        let made = trees(topology, &collective, &TreeOptions::default(), &mut Silent);
+        let made = made.expect("a plan");
+        let proof = &made.proof;
+        let run = simulate(proof, &SimulateOptions::default(), &mut Silent).expect("a run");
+        let least = bound(topology, &collective, &BoundOptions::default(), &mut Silent);
+        least.expect("a bound").time.as_ps() as f64 / run.time.as_ps() as f64
+    }
+
+    #[test]
+    fn large_data_comes_near_the_bound() {
+        use CollectiveKind::{AllGather, AllReduce, Broadcast, Reduce, ReduceScatter};
+        let latency = Time::from_ns(700);
+        let torus = build::torus(&[4, 4], gb_per_s(25), latency).expect("a torus");
+        let mesh = build::mesh(&[4, 4], gb_per_s(25), latency).expect("a mesh");
+        let star = build::switch(8, gb_per_s(25), latency, None).expect("a switch");
+        for (name, network) in [("torus", torus), ("mesh", mesh), ("star", star)] {
+            let network = Arc::new(network);
+            for kind in [AllGather, ReduceScatter, AllReduce, Broadcast, Reduce] {
+                let share = share(&network, kind, 1 << 30);
+                assert!(share > 0.94, "{name}, {kind}: {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_reduce_is_a_broadcast_turned_round() {
+        let torus = build::torus(&[17, 16], gb_per_s(25), Time::from_ns(700)).expect("a torus");
+        let torus = Arc::new(torus);
+        let made = |kind| {
+            let collective = Collective::among_all(kind, &torus, 1 << 28).expect("a collective");
+            trees(&torus, &collective, &TreeOptions::default(), &mut Silent).expect("a plan")
+        };
+        let (copies, sums) = (
+            made(CollectiveKind::Broadcast),
+            made(CollectiveKind::Reduce),
+        );
+        assert_eq!(sums.pieces, copies.pieces);
+        let (copied, summed) = (copies.time.as_ps() as f64, sums.time.as_ps() as f64);
+        assert!(summed < 1.05 * copied, "{summed} and {copied}");
+        let Passes::Apart {
+            sums: Some(packing),
+            copies: None,
+        } = &sums.passes
+        else {
+            panic!("a reduce only sums");
+        };
+        assert!(packing.turned);
+        assert_eq!(sums.proof.plan().algorithm(), TREES);
+    }
+
+    #[test]
+    fn more_roots_than_bytes_are_refused_before_trees_are_packed() {
+        use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
+        let ways = build::RingWays::Both;
+        let ring = build::ring(1_100, gb_per_s(25), Time::from_ns(700), ways).expect("a ring");
+        let ring = Arc::new(ring);
+        for (kind, size, parts) in [
+            (AllGather, 0, 1),
+            (ReduceScatter, 0, 1),
+            (AllReduce, 1_000, 1_100),
+        ] {
+            let collective = Collective::among_all(kind, &ring, 1_000).expect("a collective");
+            let why = trees(&ring, &collective, &TreeOptions::default(), &mut Silent);
+            match why.expect_err("refused") {
+                PlanError::TooManyChunks { bytes, chunks, .. } => {
+                    assert_eq!((bytes, chunks), (size, parts), "{kind}");
+                }
+                why => panic!("{kind}: {why}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_it_does_not_do_is_refused() {
+        let torus = build::torus(&[3, 3], gb_per_s(25), Time::ZERO).expect("a torus");
+        let torus = Arc::new(torus);
+        let kind = CollectiveKind::AllToAll;
+        let collective = Collective::among_all(kind, &torus, 900).expect("a collective");
+        let why = trees(&torus, &collective, &TreeOptions::default(), &mut Silent);
+        let why = why.expect_err("refused");
+        assert!(
+            why.to_string().contains("not all-to-all; use greedy"),
+            "{why}"
+        );
+        let kind = CollectiveKind::AllGather;
+        let options = TreeOptions {
+            pieces: Some(200),
+            ..TreeOptions::default()
+        };
+        let collective = Collective::among_all(kind, &torus, 900).expect("a collective");
+        let why = trees(&torus, &collective, &options, &mut Silent).expect_err("refused");
+        assert!(matches!(why, PlanError::TooManyChunks { .. }), "{why}");
+    }
+}
