@@ -256,7 +256,7 @@ def compare(
 def _nccl(
     collective: _core.Collective, topology: _core.Topology, bound: _core.Bound, gpu: str | None
 ) -> NcclPrediction | None:
-    """Say what NCCL picks, where its model has the collective and the GPUs."""
+    """Return what NCCL picks, where its model has the collective and the GPUs."""
     if len(collective.npus) != topology.npu_count or collective.kind not in KINDS:
         return None
     try:
@@ -267,7 +267,7 @@ def _nccl(
 
 
 def _reason(name: str, error: Error) -> str:
-    """Say why an algorithm is refused, without its name."""
+    """Return why an algorithm is refused, without its name."""
     return str(error.but(origin=None) if error.origin == name else error)
 
 
@@ -287,7 +287,7 @@ def _fastest(
     on_result: Callable[[str, int, Run], None] | None,
     progress: Progress | None,
 ) -> Entry:
-    """Give what an algorithm comes to with the best number of chunks."""
+    """Return what an algorithm comes to with the best number of chunks."""
     entries: dict[int | None, Entry] = {}
 
     def time(plan: Plan, slices: int | None) -> int:
@@ -324,7 +324,7 @@ def named(algorithms: Sequence[str] | None) -> list[str]:
 
 
 def _first(kind: str, refused: Mapping[str, Error]) -> InfeasibleError:
-    """Say why none runs: what stops the first that does this kind, where there is one."""
+    """Return why none runs: what stops the first that does this kind, where there is one."""
     able = {each.name for each in algorithms() if kind in each.kinds}
     error = next((refused[name] for name in refused if name in able), next(iter(refused.values())))
     return InfeasibleError(error.field, error.why, error.remedy, error.origin)

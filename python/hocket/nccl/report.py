@@ -246,7 +246,7 @@ def audit_machine(
 
 
 def _below(entries: Sequence[AuditEntry], bound: _core.Bound) -> Iterator[str]:
-    """Give a sentence for each prediction that stands below the bound on any plan, which says why."""
+    """Return a sentence for each prediction that stands below the bound on any plan, which says why."""
     for each in entries:
         if each.predicted is not None and each.predicted.seconds * 1e12 < bound.time_ps:
             why = by_latency("the model", each.predicted, bound) or (
@@ -257,7 +257,7 @@ def _below(entries: Sequence[AuditEntry], bound: _core.Bound) -> Iterator[str]:
 
 
 def _pairs(topology: Any, graph: Any) -> list[tuple[Path, Path | None]]:
-    """Give the files of each node."""
+    """Return the files of each node."""
     of = [[each] if isinstance(each, (str, PathLike)) else each for each in (topology, graph)]
     for name, files in zip(("topology", "graph"), of, strict=True):
         if not isinstance(files, Sequence) or not files:
@@ -283,7 +283,7 @@ def _seconds(choice: Choice | None) -> float:
 
 
 def _speed(machine: Machine, algorithm: str) -> Channels | None:
-    """Give the channels of a graph as NCCL's model counts them: as slow as the slowest node's."""
+    """Return the channels of a graph as NCCL's model counts them: as slow as the slowest node's."""
     graphs, _ = machine.channels(algorithm)
     if len(graphs) < len(machine.nodes):
         return None
@@ -300,7 +300,7 @@ def _speed(machine: Machine, algorithm: str) -> Channels | None:
 
 
 def choices_of(machine: Machine, kind: str, size: int) -> list[Choice]:
-    """Give every algorithm and protocol that the library weighs along a machine's graphs."""
+    """Return every algorithm and protocol that the library weighs along a machine's graphs."""
     npus, nodes = machine.topology.npu_count, len(machine.nodes)
     if machine.arch is not None:
         tuning = machine.tuning
@@ -315,7 +315,7 @@ def choices_of(machine: Machine, kind: str, size: int) -> list[Choice]:
 
 
 def _predicted(machine: Machine, kind: str, size: int) -> dict[str, Choice]:
-    """Give what the library's model says of each graph: the quickest protocol."""
+    """Return what the library's model says of each graph: the quickest protocol."""
     best: dict[str, Choice] = {}
     for choice in choices_of(machine, kind, size):
         name = choice.algorithm.removesuffix("-tree")

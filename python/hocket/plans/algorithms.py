@@ -58,12 +58,12 @@ def is_synthesized(algorithm: str) -> bool:
 
 
 def promise(name: str) -> int:
-    """Give what an algorithm promises: ``auto`` tries those first that promise more, those of 0 last."""
+    """Return what an algorithm promises: ``auto`` tries those first that promise more, those of 0 last."""
     return BUILTIN[name].promise if name in BUILTIN else 50
 
 
 def by_promise(names: Sequence[str]) -> list[str]:
-    """Give names of algorithms in the order in which they are tried; the first of equals is chosen."""
+    """Return names of algorithms in the order in which they are tried; the first of equals is chosen."""
     return sorted(names, key=promise, reverse=True)
 
 
@@ -177,7 +177,7 @@ def heeded_by_any(names: Sequence[str], options: PlanOptions) -> PlanOptions:
 
 
 def heeded(algorithm: str, options: PlanOptions) -> PlanOptions:
-    """Give the options without those that an algorithm does not use, as a saved schedule its chunks."""
+    """Return the options without those that an algorithm does not use, as a saved schedule its chunks."""
     if find(algorithm) is not None:
         return options
     if algorithm.startswith(PREFIX):

@@ -338,5 +338,5 @@ class _Search:
 
 
 def _reason(name: str, error: Error) -> str:
-    """Say why an algorithm made no plan, without its name."""
+    """Return why an algorithm made no plan, without its name."""
     return str(error.but(origin=None) if error.origin == name else error)

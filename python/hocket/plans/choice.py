@@ -67,7 +67,7 @@ def numbers_of_chunks(
     algorithm: str | Schedule,
     options: PlanOptions,
 ) -> list[int | None]:
-    """Give the numbers of slices to try: the one that is asked for, or those worth trying.
+    """Return the numbers of slices to try: the one that is asked for, or those worth trying.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def numbers_of_chunks(
 
 
 def link_time(plan: Plan, options: PlanOptions, progress: Progress | None = None) -> int | None:
-    """Give how long a proved plan takes at link fidelity [ps]; ``None`` where that comes to nothing.
+    """Return how long a proved plan takes at link fidelity [ps]; ``None`` where that comes to nothing.
 
     Raises
     ------

@@ -180,7 +180,7 @@ class Plan(OnCollective):
         return Plan(self.core.routed(routing, release=release), self.own_schedule)
 
     def selected(self, selection: Selection) -> Plan:
-        """Give the same plan as chosen by ``auto``."""
+        """Return the same plan as chosen by ``auto``."""
         same = copy(self)
         same.selection = selection
         return same
@@ -275,7 +275,7 @@ class Plan(OnCollective):
         return load_plan(Path(path))
 
     def to_frame(self) -> pyarrow.Table:
-        """Give the plan as an Arrow table, a transfer a row, for polars, pandas and DuckDB.
+        """Return the plan as an Arrow table, a transfer a row, for polars, pandas and DuckDB.
 
         docs/own-plans.md says what its columns hold.
         """

@@ -118,7 +118,7 @@ class SymmetricPlan(OnCollective):
         return self.block.topology
 
     def expand(self, memory_limit: int | None = None) -> Plan:
-        """Give the whole plan; :meth:`hocket.Plan.verify` proves it without the group.
+        """Return the whole plan; :meth:`hocket.Plan.verify` proves it without the group.
 
         Raises
         ------

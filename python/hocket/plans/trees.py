@@ -72,12 +72,12 @@ class Trees(Result):
 
 
 def trees_of(pieces: int, time_ps: int, packings: Sequence[CorePacking]) -> Trees:
-    """Give what the core says of the trees of a plan."""
+    """Return what the core says of the trees of a plan."""
     return Trees(time_ps, pieces, tuple(packing_of(each) for each in packings))
 
 
 def packing_of(core: CorePacking) -> Packing:
-    """Give trees as the core has them as a value."""
+    """Return trees as the core has them as a value."""
     return Packing(
         carries=core.carries,
         trees=core.trees,

@@ -93,7 +93,7 @@ class Deadline:
         return self._ends is not None and time.monotonic() >= self._ends
 
     def left(self) -> float | None:
-        """Give the seconds left, a little at least; ``None`` for no limit."""
+        """Return the seconds left, a little at least; ``None`` for no limit."""
         return None if self._ends is None else max(0.001, self._ends - time.monotonic())
 
 
@@ -181,7 +181,7 @@ def synthesis_of(
     seconds: float,
     least_ps: int,
 ) -> Synthesis:
-    """Say of what a search found, and of the same spread over equal paths, how good it is."""
+    """Judge what a search found, and the same spread over equal paths."""
     time_ps = found.time_ps
     is_least = time_ps <= min(least_ps, time_ps) * (1 + ROUNDING)
     return Synthesis(
