@@ -118,7 +118,7 @@ test: .venv/deps.stamp ## every check below but the slow tests
 
 fmt: | tools ## rustfmt: is the Rust code formatted?
 	@# Not `cargo fmt`, which does not see the modules that a macro declares.
-	rustfmt --check --edition 2024 $(filter %.rs,$(RUST_SOURCES))
+	@rustfmt --check --edition 2024 $(filter %.rs,$(RUST_SOURCES))
 
 clippy: .venv/deps.stamp ## clippy on everything, warnings are errors
 	cargo clippy $(CARGO_FLAGS) --quiet --workspace --all-targets -- -D warnings
