@@ -37,7 +37,7 @@ pub struct FlowPlan {
     pub proof: Arc<Verified>,
     /// When it ends, simulated at link fidelity with overlapped latency.
     pub time: Time,
-    /// Pieces of the largest block.
+    /// Pieces of a block, on average: fewer than were tried where it has fewer bytes.
     pub pieces: usize,
 }
 
@@ -121,7 +121,7 @@ pub fn flows(
     Ok(FlowPlan {
         proof: best.proof,
         time: best.time,
-        pieces: best.pieces as usize,
+        pieces: best.pieces,
     })
 }
 
@@ -138,7 +138,7 @@ struct On<'a> {
 struct Found {
     time: Time,
     proof: Arc<Verified>,
-    pieces: u64,
+    pieces: usize,
     /// How long the busiest link sends at least [s].
     least: f64,
 }
@@ -178,7 +178,7 @@ impl On<'_> {
         Ok(Found {
             time,
             proof: Arc::new(proof),
-            pieces,
+            pieces: parts.len().div_ceil(self.flows.len().max(1)),
             least: routing.least,
         })
     }
