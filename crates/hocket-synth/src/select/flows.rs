@@ -177,8 +177,8 @@ impl On<'_> {
         let (proof, time) = in_best_order(plan, self.topology, latency, progress)?;
         Ok(Found {
             time,
+            pieces: (proof.plan().chunks().len() / self.flows.len().max(1)).max(1),
             proof: Arc::new(proof),
-            pieces: parts.len().div_ceil(self.flows.len().max(1)),
             least: routing.least,
         })
     }
