@@ -13,7 +13,10 @@ use proptest::prelude::*;
 
 static XML: LazyLock<Vec<u8>> = LazyLock::new(|| pair("msccl"));
 static JSON: LazyLock<Vec<u8>> = LazyLock::new(|| pair("mscclpp"));
-static NCCL: LazyLock<Vec<Vec<(String, Vec<u8>)>>> =
+/// The inputs of a target, each with its name.
+type Kept = Vec<(String, Vec<u8>)>;
+
+static NCCL: LazyLock<Vec<Kept>> =
     LazyLock::new(|| nccl::TARGETS.map(|(name, _)| kept::inputs(name)).into());
 
 #[test]

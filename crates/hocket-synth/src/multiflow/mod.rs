@@ -30,7 +30,7 @@ mod route;
 mod timetable;
 mod walk;
 
-pub use demand::{Flow, flows};
-pub use parts::Parts;
-pub use plan::{Legs, plan};
-pub use route::{Routing, Unroutable};
+pub(crate) use demand::{Flow, flows};
+pub(crate) use parts::Parts;
+pub(crate) use plan::{Legs, plan};
+pub(crate) use route::{Routing, Unroutable};

@@ -7,7 +7,7 @@ use crate::collective::block_start;
 
 /// Flows cut into parts of about the same size.
 #[derive(Clone, Debug)]
-pub struct Parts {
+pub(crate) struct Parts {
     /// Where the parts of each flow begin.
     first: Vec<u32>,
     /// The flow of each part.

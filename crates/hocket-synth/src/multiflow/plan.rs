@@ -14,7 +14,7 @@ use crate::topology::Topology;
 
 /// The ways of parts, cut where they meet an NPU.
 #[derive(Clone, Debug)]
-pub struct Legs {
+pub(crate) struct Legs {
     /// The legs of each part, by position in `links`.
     pub of: Lists<u32>,
     /// The links of each leg: one from NPU to NPU, or several through switches.
@@ -72,7 +72,7 @@ impl Legs {
 ///
 /// # Errors
 /// [`PlanError::TooManyChunks`] for a demand without bytes; [`PlanError::TooLong`]; [`PlanError::Interrupted`].
-pub fn plan(
+pub(crate) fn plan(
     name: &str,
     topology: &Topology,
     collective: &Collective,

@@ -13,7 +13,7 @@ use crate::progress::{Interrupted, Progress};
 
 /// Why some flows have no way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unroutable {
+pub(crate) enum Unroutable {
     /// No way leads from the first to the second.
     Unreachable(NpuId, NpuId),
     /// Planning was asked to stop.
@@ -28,7 +28,7 @@ impl From<Interrupted> for Unroutable {
 
 /// A way for each part.
 #[derive(Clone, Debug)]
-pub struct Routing {
+pub(crate) struct Routing {
     /// The arcs that each part takes, in order.
     pub ways: Lists<u32>,
     /// How long the busiest arc sends, with what it is left free, in seconds.

@@ -210,6 +210,11 @@ impl Tasks {
         self.server.len()
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.server.is_empty()
+    }
+
     /// Number of steps of a task.
     pub fn steps(&self, task: usize) -> u32 {
         self.first[task + 1] - self.first[task]

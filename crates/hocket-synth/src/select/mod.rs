@@ -19,7 +19,7 @@ pub use candidate::{Candidate, Ending};
 pub(crate) use flows::refusal as flows_refusal;
 pub use flows::{FLOWS, FlowPlan, flows};
 pub use trees::{TREES, TreeOptions, TreePlan, trees};
-pub use turned::turned;
+pub(crate) use turned::turned;
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ use crate::verify::{Verified, verify};
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].
-pub fn turned(
+pub(crate) fn turned(
     copies: Plan,
     sums: &Collective,
     topology: &Topology,

@@ -131,7 +131,7 @@ impl Shape {
         servers: Vec<u16>,
         model: Model,
     ) -> Result<Self, GraphError> {
-        if tasks.len() == 0 {
+        if tasks.is_empty() {
             return Err(GraphError::Column {
                 column: "rails",
                 entries: 0,
