@@ -48,6 +48,7 @@ recipes! {
     binomial::{Binomial},
     chain::{Chain},
     pairwise::{Pairwise},
+    bruck::{Bruck},
     ring_bi_odd::{RingBiOdd},
     tto::{Tto, TtoOverlapped},
     two_tree_overlap::{TwoTreeOverlap},

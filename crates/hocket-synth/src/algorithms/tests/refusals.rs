@@ -42,7 +42,7 @@ fn a_kind_that_is_not_supported_names_those_who_do_it() {
     assert_eq!(
         why,
         "it does all-reduce, reduce-scatter, all-gather, not all-to-all; for all-to-all use \
-         direct, pairwise, flows, greedy"
+         direct, pairwise, bruck, flows, greedy"
     );
     for kind in CollectiveKind::NAMED {
         assert!(Algorithm::Direct.supports(kind), "{kind}");
