@@ -193,6 +193,10 @@ impl Given<'_> {
     /// What a parameter is, or what holds where it is left out.
     pub(super) fn get<T: Field>(&self, name: &str) -> Result<T, TopologyError> {
         let value = self.value(name);
+        let parameter = self.parameters.iter().find(|one| one.name == name);
+        if let (None, Some(Otherwise::Like(other))) = (&value, parameter.map(|one| one.otherwise)) {
+            return self.get(other);
+        }
         let why = match &value {
             None => "is missing; give it".to_owned(),
             Some(_) => format!("is of another unit; give a {}", T::UNIT.name()),
