@@ -161,7 +161,7 @@ CASES = {
     f"plan all-reduce -t fc:1000000000 {FAR}": ["1000000000 NPUs", "B of memory"],
     f"plan all-reduce -t switch:1000000000 {FAR}": ["1000000000 NPUs", "B of memory"],
     f"plan all-reduce -t mesh:32000x32000 {FAR}": ["1024000000 NPUs", "B of memory"],
-    f"plan all-reduce -t hypercube:30 {FAR}": ["1073741824 NPUs", "B of memory"],
+    f"plan all-reduce -t hypercube:30 {FAR}": ["2^30 NPUs", "B of memory"],
     f"plan all-reduce -t hypercube:4000000000 {FAR}": ["hypercube"],
     f"plan all-reduce -t ring:99999999999 {FAR}": ["2^32", "smaller"],
     f"plan all-reduce -t Ring_FC:100000x10000 {FAR}": ["1000000000 NPUs", "B of memory"],

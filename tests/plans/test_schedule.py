@@ -584,3 +584,10 @@ def test_a_plan_must_carry_its_schedule_out() -> None:
     strange = hk.Plan(few.core, many.schedule)
     with pytest.raises(hk.SpecError, match="does not carry its schedule out"):
         hk.simulate(strange, fidelity="dimension")
+
+
+def test_without_all_links_a_plan_has_no_schedule() -> None:
+    whole = hk.topology.mesh(3, 3, bandwidth="1 GB/s", latency="1 us")
+    less = whole.without(links=[("npu0", "npu1")])
+    assert hk.plan("all-reduce", whole, size="1 MB", algorithm="hierarchical").schedule is not None
+    assert hk.plan("all-reduce", less, size="1 MB", algorithm="hierarchical").schedule is None

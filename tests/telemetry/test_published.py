@@ -9,7 +9,7 @@ import pytest
 
 import hocket as hk
 
-SHIPPED = Path(__file__).parents[2] / "python" / "hocket" / "profiles" / "measured"
+SHIPPED = Path(__file__).parents[2] / "studies" / "src" / "hocket_studies" / "machines_measured"
 SETS = {
     "azure_a100_1x8_superbench": "dgx_a100_1box",
     "h100_xxrjun_1x8_node002": "hgx_h200_8gpu",

@@ -291,7 +291,7 @@ def _fastest(
     entries: dict[int | None, Entry] = {}
 
     def time(plan: Plan, slices: int | None) -> int:
-        lanes = 1 if plan.schedule is None else len(plan.schedule)
+        lanes = 1 if plan.own_schedule is None else len(plan.own_schedule)
         used = slices or plan.pieces or lanes
         entries[slices] = Entry(name, used, _run(plan, options[1], progress))
         if on_result is not None:

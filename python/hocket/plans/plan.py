@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from hocket._memory import checked_limit
 from hocket._results import Result, figure
 from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import OnCollective
-from hocket.errors import SpecError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.algorithms import is_synthesized
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.selection import Selection
@@ -187,13 +188,14 @@ class Plan(OnCollective):
 
     @property
     def schedule(self) -> Schedule | None:
-        """The schedule of dimensions that it carries out; ``None`` for other algorithms."""
+        """The schedule of dimensions that it carries out, or ``None`` if there is none."""
         on_dimensions = self.topology.dimensions and not self.topology.groups
         if self.own_schedule is None and self.algorithm == "hierarchical" and on_dimensions:
             lanes = self.chunks // len(self.collective.npus)
-            return schedule_collective(
-                self.collective, self.topology, algorithm="hierarchical", chunks=lanes
-            )
+            with suppress(InfeasibleError):
+                return schedule_collective(
+                    self.collective, self.topology, algorithm="hierarchical", chunks=lanes
+                )
         return self.own_schedule
 
     @property
