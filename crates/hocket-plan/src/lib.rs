@@ -13,3 +13,4 @@ pub mod verify;
 pub mod bound;
 pub mod simulate;
 pub mod report;
+pub mod multirail;

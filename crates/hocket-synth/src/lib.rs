@@ -5,13 +5,12 @@
 // Of the crates below: `crate::id` and so on.
 use hocket_base::{explain, graph, id, progress, units};
 use hocket_fabric as routing;
-use hocket_plan::{bound, collective, plan, report, simulate, verify};
+use hocket_plan::{bound, collective, multirail, plan, simulate, verify};
 use hocket_topology as topology;
 
 pub mod packing;
 pub mod multiflow;
 pub mod symmetry;
-pub mod multirail;
 pub mod synthesis;
 pub mod select;
 pub mod algorithms;

@@ -5,10 +5,9 @@
 // Of the crates below: `crate::id` and so on.
 use hocket_base::{explain, graph, id, progress, units};
 use hocket_fabric as routing;
-use hocket_plan::{collective, plan, simulate};
+use hocket_plan::{collective, multirail, plan, simulate};
 #[cfg(test)]
 use hocket_synth::algorithms;
-use hocket_synth::multirail;
 use hocket_topology as topology;
 
 pub mod trace;

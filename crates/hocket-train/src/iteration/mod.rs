@@ -10,7 +10,7 @@
 //! ```
 //! use hocket_plan::collective::CollectiveKind;
 //! use hocket_train::iteration::{Calls, Deps, Graph, Nodes, Order, Shape, exposed, run};
-//! use hocket_synth::multirail::{Model, Policy, Rail, Schedule, themis};
+//! use hocket_plan::multirail::{Model, Policy, Rail, Schedule, themis};
 //! use hocket_base::progress::Silent;
 //! use hocket_topology::build::{self, RingWays};
 //! use hocket_base::units::{Bandwidth, Time};

@@ -1,7 +1,7 @@
 //! A schedule at dimension fidelity and its plan at link fidelity tell the same time.
 
 use super::*;
-use crate::multirail::{fixed_order, tests::table_2};
+use crate::multirail::{fixed_order, networks::table_2};
 use crate::simulate::{SimulateOptions, simulate};
 use crate::topology::{LatencyModel, Switching};
 use crate::verify::verify;

@@ -4,12 +4,12 @@
 //! A [`Rail`] is a dimension as a scheduler sees it, a [`Lane`] is a chunk with an order of rails.
 //! [`fixed_order`], [`themis()`] and [`optimal()`] choose orders; [`simulate`] runs them at dimension
 //! fidelity, which fixes the order in which each rail serves them: a [`Schedule`].
-//! [`crate::algorithms`] makes plans of schedules, see [`crate::algorithms::schedule`].
+//! `algorithms::schedule` of hocket-synth makes schedules by name, and plans of them.
 //!
 //! # Examples
 //! ```
 //! use hocket_plan::collective::CollectiveKind;
-//! use hocket_synth::multirail::{Model, Policy, Rail, Schedule, themis};
+//! use hocket_plan::multirail::{Model, Policy, Rail, Schedule, themis};
 //! use hocket_topology::build::{self, RingWays};
 //! use hocket_base::units::{Bandwidth, Time};
 //!
@@ -30,6 +30,7 @@ mod balance;
 mod dimension;
 mod dispatch;
 mod lane;
+pub mod networks;
 mod optimal;
 mod rail;
 mod report;
