@@ -29,13 +29,13 @@ where other work makes times longer. `python bench/record.py TOPIC WHAT MEASURED
 
 
 def records(topic: Path) -> list[Record]:
-    """Give the records of a topic, the first first."""
+    """Return the records of a topic, the first first."""
     with topic.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def page() -> str:
-    """Give the page."""
+    """Return the page."""
     parts = [HEAD]
     for topic in sorted((HERE / "records").glob("*.csv")):
         last = {record["what"]: record for record in records(topic) if record["asked"]}
