@@ -17,7 +17,7 @@ from hocket.files.raw import read_bytes, read_text
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.sweeps.commands import NAMES, SweptCommand, command_named
 from hocket.sweeps.keys import Key, Value
-from hocket.sweeps.sweep import MOST_POINTS, Axis, Sweep
+from hocket.sweeps.sweep import Axis, Sweep
 from hocket.sweeps.tools import Loaded, names_file
 from hocket.topology.costs import costs_from_file
 from hocket.topology.spec import CostsSpec
@@ -29,7 +29,6 @@ __all__ = ["from_file", "from_text"]
 
 KIND = FileKind("sweep", "command: and grid: or list:", "use grid: instead of a long list")
 _KEYS = ("command", "set", "grid", "list", "costs")
-_MOST_ENTRIES = MOST_POINTS
 
 
 def from_file(path: Path) -> Sweep:

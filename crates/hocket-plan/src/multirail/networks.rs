@@ -30,9 +30,6 @@ fn per_npu((kind, size, gbit, ns): (DimensionKind, u32, u64, u64)) -> Dimension 
 
 /// The six networks of 1,024 NPUs.
 ///
-/// # Panics
-/// Never.
-///
 /// # Source
 /// Themis, table 2.
 #[must_use]
