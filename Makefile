@@ -150,8 +150,8 @@ pytest: .venv/build.stamp ## tests of the Python package, examples included
 	cargo test $(CARGO_FLAGS) --quiet $(CRATES) --lib
 	@touch $@
 
-unit: .venv/build.stamp .venv/unit.stamp ## unit tests: of the core, of values and of rooms
-	$(BIN)/python -m pytest -q -n $(JOBS) tests/test_units.py tests/test_api.py tests/test_rooms.py tests/test_house.py tests/files
+unit: .venv/build.stamp .venv/unit.stamp ## unit tests: of the core, of values and of packages
+	$(BIN)/python -m pytest -q -n $(JOBS) tests/test_units.py tests/test_api.py tests/test_packages.py tests/test_project_rules.py tests/files
 
 test-slow: .venv/build.stamp ## the tests that take more than a few seconds each
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m slow
@@ -177,7 +177,7 @@ oracle: | tools ## 5,000,000 random plans: verify against every interleaving (do
 	$(BIN)/python -m pip install --group fuzz
 	@touch $@
 
-fuzz: .venv/fuzz.stamp ## fuzz every door for SECONDS (60) each; TARGETS names some (docs/fuzzing.md)
+fuzz: .venv/fuzz.stamp ## fuzz every entry point for SECONDS (60) each; TARGETS names some (docs/fuzzing.md)
 	$(BIN)/python fuzz/run.py --seconds $(SECONDS) $(TARGETS)
 
 corpus: .venv/fuzz.stamp ## write the archives of the fuzz corpus anew, with what fuzzing found

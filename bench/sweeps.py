@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 import hocket as hk
 from hocket.sweeps import run
-from hocket.sweeps.work import schema_of
+from hocket.sweeps.batch import schema_of
 from hocket.sweeps.yaml import from_text
 
 SWEEP = """

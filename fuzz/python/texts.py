@@ -19,7 +19,7 @@ from hocket.errors import Error, SpecError
 from hocket.plans import schedule_file
 from hocket.profiles.fit import fit
 from hocket.profiles.hardware import Hardware
-from hocket.profiles.measurement import oddities, read_sweeps
+from hocket.profiles.measurement import oddities, read_measurements
 from hocket.profiles.profile import profile_of
 from hocket.telemetry.files import read_recording
 from hocket.topology import text
@@ -115,7 +115,7 @@ _BOX = Hardware(300e9, 100e9, sums=True)
 
 def sweep(data: bytes) -> None:
     """A table or log of measurements; what is not large is fitted, and predicted in finite time."""
-    found = read_sweeps(written(data, "sweep.csv"))
+    found = read_measurements(written(data, "sweep.csv"))
     assert all(row.seconds > 0 and row.npus >= 2 for row in found)
     list(oddities(found))
     if len(found) <= 24:

@@ -15,9 +15,9 @@ from hocket.collectives.custom import (
 from hocket.collectives.outcome import DimensionUse, Outcome
 from hocket.comparison.compare import Comparison, compare
 from hocket.comparison.failures import Failure, FailureAdvice, advise_failures
-from hocket.comparison.front import ParetoOptions, ParetoPoint, ParetoRange
 from hocket.comparison.pareto import Pareto, pareto
-from hocket.comparison.sweep import SizeComparison, compare_sizes
+from hocket.comparison.size_table import ParetoOptions, ParetoPoint, ParetoRange
+from hocket.comparison.sizes import SizeComparison, compare_sizes
 from hocket.errors import (
     Error,
     InfeasibleError,

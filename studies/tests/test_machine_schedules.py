@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hocket.fitting.errors import spread_of
+from hocket.fitting.errors import summary_of
 from hocket.profiles.blocks import BLOCK_CONSTANTS
 from hocket.profiles.measurement import Measurement
 from hocket_studies.machine_schedules import NamedTime, Order, order_of, study_schedules
@@ -56,12 +56,12 @@ def test_published_schedules_are_predicted_as_the_documentation_says() -> None:
     assert study is not None
     assert len(study.rows) > 1100
     assert len(BLOCK_CONSTANTS) <= 12
-    held = spread_of(errors(study.held, from_mib=True))
+    held = summary_of(errors(study.held, from_mib=True))
     assert held.rows > 100
     assert held.median <= 0.06
     assert held.p90 <= 0.16
-    assert spread_of(errors(study.held, from_mib=False)).median <= 0.06
-    other = spread_of(errors(study.other, from_mib=True))
+    assert summary_of(errors(study.held, from_mib=False)).median <= 0.06
+    other = summary_of(errors(study.other, from_mib=True))
     assert other.rows > 350
     assert other.median <= 0.06
     assert study.order.pairs > 15_000

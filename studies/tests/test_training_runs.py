@@ -11,7 +11,7 @@ import pytest
 from hocket.cli import run as command
 from hocket.errors import SpecError
 from hocket.throughput.constants import shipped
-from hocket.throughput.law import iteration_s
+from hocket.throughput.cost_model import iteration_s
 from hocket_studies.training import reproduce_training
 from hocket_studies.training_catalogue import COLUMNS, load_runs, read_runs
 from hocket_studies.training_fit import fit_constants, predicted_s

@@ -12,11 +12,11 @@ import hocket as hk
 import hocket_testbed
 from hocket import _core
 from hocket._core.runtime import relay
-from hocket_testbed import delayed, gang
+from hocket_testbed import delayed, rank_threads
 from hocket_testbed.calibrated import Calibration, calibrate_network, model_of, predicted
 from hocket_testbed.namespaces import batch, inside
 from hocket_testbed.network import NetworkSpec
-from hocket_testbed.ways import on_network
+from hocket_testbed.plan_connections import on_network
 
 MESH = hk.topology.mesh(2, 2, bandwidth="1 GB/s", latency="1 us")
 
@@ -103,7 +103,7 @@ def test_dropped_frames_are_sent_again(relayed: str) -> None:
     with hocket_testbed.build_network(spec):
         for algorithm in ("ring", "greedy"):
             plan = on_network(planned(MESH, algorithm), model).verify()
-            with gang.gathered(spec, plan) as ranks:
+            with rank_threads.gathered(spec, plan) as ranks:
                 before = resent(spec)
                 for _ in range(3):
                     # Each checks all results.
@@ -127,9 +127,9 @@ def test_a_cable_that_is_cut_is_an_error_of_all(
 ) -> None:
     """Nothing is reset: packets are gone, as when a host loses its power; a ring then waits all around."""
     spec = NetworkSpec(topology=MESH, prefix=prefix, rate="400 Mb/s")
-    monkeypatch.setattr(gang, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(rank_threads, "_TIMEOUT", 0.5)
     plan = planned(MESH).verify()
-    with hocket_testbed.build_network(spec), gang.gathered(spec, plan) as ranks:
+    with hocket_testbed.build_network(spec), rank_threads.gathered(spec, plan) as ranks:
         ranks.run()
         near, far = spec.ends(0)
         # From now on its frames are for a card that is not there.

@@ -14,10 +14,10 @@ from hocket import _core
 from hocket._core.runtime import Pacer
 from hocket.cli import run
 from hocket.cli.documents import json_schema
-from hocket_testbed import gang
+from hocket_testbed import rank_threads
 from hocket_testbed.calibrated import Calibration, model_of
 from hocket_testbed.network import NetworkSpec
-from hocket_testbed.ways import load_of, on_network
+from hocket_testbed.plan_connections import load_of, on_network
 
 T = hk.topology
 NETWORKS = {
@@ -37,7 +37,7 @@ def test_each_link_carries_the_bytes_of_the_plan(name: str) -> None:
         for algorithm in ("ring", "greedy", "direct"):
             made = hk.plan("all-reduce", topology, size="400 kB", algorithm=algorithm, chunks=1)
             plan = on_network(made, model).verify()
-            with gang.gathered(spec, plan) as ranks:
+            with rank_threads.gathered(spec, plan) as ranks:
                 ranks.run()
                 before = ranks.carried()
                 took = ranks.run()
@@ -83,7 +83,7 @@ def slow(topology: _core.Topology, rate: str) -> float:
     spec = NetworkSpec(topology=topology, rate=rate, loopback=True)
     model = model_of(spec, Calibration(1.0, (), 0.0))
     made = hk.plan("all-reduce", topology, size="400 kB", algorithm="ring", chunks=1)
-    with gang.gathered(spec, on_network(made, model).verify()) as ranks:
+    with rank_threads.gathered(spec, on_network(made, model).verify()) as ranks:
         ranks.run()
         return min(ranks.run() for _ in range(3))
 

@@ -20,12 +20,11 @@ import hocket_testbed
 from hocket import _core
 from hocket.cli import run
 from hocket.cli.documents import json_schema
-from hocket_testbed import gang, network, rights
+from hocket_testbed import network, rank_threads, rights
 from hocket_testbed.calibrated import Calibration, model_of
 from hocket_testbed.namespaces import names_of
 from hocket_testbed.network import carried
-from hocket_testbed.plan_runs import LEAST_MESSAGE
-from hocket_testbed.ways import (
+from hocket_testbed.plan_connections import (
     Connection,
     check_same_network,
     load_of,
@@ -34,6 +33,7 @@ from hocket_testbed.ways import (
     routes_of,
     ways_of,
 )
+from hocket_testbed.plan_runs import LEAST_MESSAGE
 
 T = hk.topology
 
@@ -293,7 +293,7 @@ def test_plans_run_and_each_link_carries_their_bytes(name: str, prefix: str) -> 
     with hocket_testbed.build_network(spec):
         for algorithm in ("ring", "greedy", "direct"):
             plan = on_network(plan_on(topology, algorithm, chunks=1), model).verify()
-            with gang.gathered(spec, plan) as ranks:
+            with rank_threads.gathered(spec, plan) as ranks:
                 runs = []
                 for _ in range(5):
                     before = carried(spec)
@@ -322,7 +322,7 @@ def test_every_kind_runs_and_what_is_wrong_is_noticed(prefix: str) -> None:
         for kind in ("all-gather", "reduce-scatter", "all-to-all", *rooted):
             root = 2 if kind in rooted else None
             plan = hk.plan(kind, topology, size=400_000, algorithm="greedy", root=root).verify()
-            with gang.gathered(spec, plan) as ranks:
+            with rank_threads.gathered(spec, plan) as ranks:
                 assert ranks.run() > 0
                 right = ranks._right
                 assert right is not None
@@ -365,9 +365,9 @@ def test_plans_are_set_beside_their_simulation(prefix: str, tmp_path: Path) -> N
 def test_a_rank_that_fails_ends_all(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = hocket_testbed.NetworkSpec(topology=ODD["one-way ring"], prefix=prefix)
     plan = plan_on(ODD["one-way ring"], "ring").verify()
-    with hocket_testbed.build_network(spec), gang.gathered(spec, plan) as ranks:
+    with hocket_testbed.build_network(spec), rank_threads.gathered(spec, plan) as ranks:
         ranks.run()
-        monkeypatch.setattr(gang, "_SETTLES", 0)
+        monkeypatch.setattr(rank_threads, "_SETTLES", 0)
         ranks.ranks[2].group.abort("it was asked to")
         with pytest.raises(hk.TransportError, match="rank 2 gave up"):
             ranks.run()

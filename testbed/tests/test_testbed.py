@@ -98,7 +98,7 @@ def test_flows_over_ipv6_are_steered_by_port_label_and_segment(prefix: str) -> N
 
 def test_a_label_and_a_segment_can_be_wrong(prefix: str) -> None:
     """The counters tell labels and segments for one way from those for another."""
-    from hocket_testbed.marks import mark
+    from hocket_testbed.packet_marks import mark
     from hocket_testbed.steered import _went
 
     spec = hocket_testbed.ClosSpec(prefix=prefix, rate=None, hosts=1, tors=2, ipv6=True)
@@ -120,7 +120,7 @@ def test_ipv6_must_be_there_to_steer_by_it(prefix: str) -> None:
 
 def test_flows_that_go_elsewhere_are_seen(prefix: str) -> None:
     """The counters are no foregone conclusion: a port for one way is wrong for another."""
-    from hocket_testbed.marks import Marked
+    from hocket_testbed.packet_marks import Marked
     from hocket_testbed.steered import _went
 
     spec = hocket_testbed.ClosSpec(prefix=prefix, rate=None, hosts=1)

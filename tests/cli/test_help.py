@@ -9,7 +9,7 @@ import pytest
 from hocket.cli.command import Call, Option
 from hocket.cli.commands import COMMANDS, GONE, GROUPS
 from hocket.cli.manual import BEGIN, END, leaves, reference
-from hocket.comparison.front import ParetoOptions
+from hocket.comparison.size_table import ParetoOptions
 
 from .conftest import Hocket
 

@@ -14,7 +14,7 @@ import hocket as hk
 from hocket.cli.compare import _table, crossover
 from hocket.cli.numbers import RATES, TIMES, in_one_unit
 from hocket.cli.table import NEVER, Table, cell_width
-from hocket.collectives.sweep import sizes_of
+from hocket.collectives.sizes import sizes_of
 from hocket.errors import SpecError
 
 WIDTHS = (60, 80, 100, 120, 140)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.plot.ten import _hops, expand
+from hocket.plot.time_expanded import _hops, expand
 
 PNG = b"\x89PNG\r\n\x1a\n"
 MAGIC = {".png": PNG, ".svg": b"<?xml", ".pdf": b"%PDF"}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.cluster.draw import Draw
+from hocket.cluster.seeded_random import SeededRandom
 from hocket.routing import Cluster, Job, JobList, Placed, cluster, place
 
 STUDY = cluster("clos:32x64")
@@ -371,11 +371,11 @@ def test_best_fit_takes_the_least_room_that_is_enough(
 
 
 def test_draws_stay_what_they_are() -> None:
-    draw = Draw(7)
+    draw = SeededRandom(7)
     assert [draw.below(100) for _ in range(8)] == [32, 15, 65, 7, 53, 36, 5, 50]
-    assert Draw(1).some("abcdefgh", 8) == list("bgaefchd")
-    assert sorted(Draw(2).some(range(50), 50)) == list(range(50))
-    assert Draw(3).some("abc", 0) == []
+    assert SeededRandom(1).some("abcdefgh", 8) == list("bgaefchd")
+    assert sorted(SeededRandom(2).some(range(50), 50)) == list(range(50))
+    assert SeededRandom(3).some("abc", 0) == []
 
 
 def test_a_list_has_a_seed() -> None:

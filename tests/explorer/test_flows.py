@@ -12,7 +12,7 @@ import pytest
 import hocket as hk
 from hocket import routing
 from hocket.explorer.flows import collisions
-from hocket.explorer.lanes import write_cluster
+from hocket.explorer.tracks import write_cluster
 from hocket.routing.paths import paths_of
 
 from .asked_again import asked_again

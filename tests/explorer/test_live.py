@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from hocket.errors import SpecError
-from hocket.explorer import answers, asked, serve
+from hocket.explorer import answers, request, serve
 from hocket.explorer.answers import Answers, GoneError
-from hocket.explorer.asked import Asked, answer
+from hocket.explorer.request import PageRequest, answer
 from hocket.explorer.serve import Server
 
 WORKER = """
@@ -77,7 +77,7 @@ class Asker:
 
         def work() -> None:
             try:
-                self.found = pages.page(Asked(algorithm=what), seconds, self.near)
+                self.found = pages.page(PageRequest(algorithm=what), seconds, self.near)
             except GoneError as error:
                 self.found = error
 
@@ -125,8 +125,8 @@ def test_no_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: 
     monkeypatch.chdir(tmp_path)
     Path(name).write_text("builder: {family: ring, npus: 3, bandwidth: 1 GB/s, latency: 1 us}\n")
     with pytest.raises(SpecError, match="neither a shipped machine nor a builder"):
-        Asked(topology=name).network()
-    status, page = answer(Asked(topology=name), 10)
+        PageRequest(topology=name).network()
+    status, page = answer(PageRequest(topology=name), 10)
     assert status == HTTPStatus.BAD_REQUEST
     assert "neither a shipped machine nor a builder" in page
 
@@ -190,7 +190,7 @@ def test_a_process_that_dies_is_replaced(
 def test_what_is_asked_for_has_a_limit_of_size(
     topology: str, collective: str, algorithm: str, says: str
 ) -> None:
-    wanted = Asked(topology, collective, "1GB", algorithm)
+    wanted = PageRequest(topology, collective, "1GB", algorithm)
     status, page = answer(wanted, 10.0)
     assert status == HTTPStatus.BAD_REQUEST
     assert says in page
@@ -198,21 +198,23 @@ def test_what_is_asked_for_has_a_limit_of_size(
 
 def test_searches_have_half_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
-    plan = asked._plan
+    plan = request._plan
 
     def noted(*arguments: object) -> object:
         given.append(arguments[-1])  # type: ignore[arg-type]
         return plan(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(asked, "_plan", noted)
-    assert answer(Asked("ring:4@1GB/s,1us", size="1MB", algorithm="ring,direct"), 12.0)[0] == 200
+    monkeypatch.setattr(request, "_plan", noted)
+    assert (
+        answer(PageRequest("ring:4@1GB/s,1us", size="1MB", algorithm="ring,direct"), 12.0)[0] == 200
+    )
     assert given == [3.0, 3.0]
 
 
 @pytest.fixture
 def server(pages: Answers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(serve, "Answers", lambda: pages)
-    with Server("127.0.0.1", 0, Asked(algorithm="ring"), 600.0) as served:
+    with Server("127.0.0.1", 0, PageRequest(algorithm="ring"), 600.0) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield served

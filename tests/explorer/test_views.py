@@ -20,11 +20,11 @@ from tests.profiles.test_logs import FORMS, PREFIXES, Run, read, with_prefix
 import hocket as hk
 from hocket import routing, training
 from hocket.cli import run as command
-from hocket.explorer.asked import Asked
-from hocket.explorer.lanes import write_cluster, write_training
 from hocket.explorer.page import fill
+from hocket.explorer.request import PageRequest
 from hocket.explorer.serve import Server
-from hocket.explorer.sweep import sweep_page
+from hocket.explorer.sizes import sweep_page
+from hocket.explorer.tracks import write_cluster, write_training
 
 LOG = """# nThread 1 nGpus 8 minBytes 65536 maxBytes 16777216
 #                                                              out-of-place                       in-place
@@ -273,7 +273,9 @@ def test_other_documents_are_refused_in_one_line(
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with Server("127.0.0.1", 0, Asked(topology="ring:4@25GB/s,700ns", size="1MB"), 300.0) as served:
+    with Server(
+        "127.0.0.1", 0, PageRequest(topology="ring:4@25GB/s,700ns", size="1MB"), 300.0
+    ) as served:
         thread = threading.Thread(target=served.serve_forever, daemon=True)
         thread.start()
         yield served

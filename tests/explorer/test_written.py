@@ -10,8 +10,8 @@ import pytest
 
 import hocket as hk
 from hocket.explorer import write_page
-from hocket.explorer.lanes import _Sheet, _Span
 from hocket.explorer.page import fill
+from hocket.explorer.tracks import _Sheet, _Span
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
 pytestmark = pytest.mark.parametrize("browser", ["cpu"], indirect=True)

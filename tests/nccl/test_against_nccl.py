@@ -11,7 +11,7 @@ import pytest
 
 import hocket as hk
 from hocket.nccl.machine import Machine
-from hocket.nccl.model import Choice
+from hocket.nccl.model import NcclChoice
 from hocket.nccl.report import choices_of
 
 from . import dumps
@@ -63,7 +63,7 @@ def rows_of(name: str) -> list[tuple[str, int, str, dict[str, float]]]:
         ]
 
 
-def times(choices: Sequence[Choice]) -> dict[str, float]:
+def times(choices: Sequence[NcclChoice]) -> dict[str, float]:
     return {f"{each.algorithm} {each.protocol}": each.seconds * 1e6 for each in choices}
 
 

@@ -19,7 +19,7 @@ from hocket._core import Topology
 from hocket.cli import run
 from hocket.collectives.bounds import bound
 from hocket.collectives.collective import collective_on
-from hocket.explorer.sweep import sweep_page
+from hocket.explorer.sizes import sweep_page
 from hocket.nccl.machine import load_machine
 from hocket.nccl.model import KINDS
 from hocket.nccl.prediction import NcclPrediction, library_on, network_and_gpu, prediction_on

@@ -6,7 +6,7 @@ import pytest
 
 import hocket as hk
 from hocket.nccl.constants import GENERATIONS, TREE_CORRECTION
-from hocket.nccl.model import Channels, choices, search
+from hocket.nccl.model import NcclChannels, choices, search
 from hocket.nccl.rccl import MACHINES
 from hocket.profiles.hardware import Hardware
 
@@ -24,23 +24,23 @@ def choice(
 
 def test_channels_of_a_box() -> None:
     """12 NVLinks of 20 GB/s: 6 channels of 40 GB/s, each split into two."""
-    assert search(GENERATIONS["ampere"], A100, 1) == Channels(12, 20.0, 20.0)
+    assert search(GENERATIONS["ampere"], A100, 1) == NcclChannels(12, 20.0, 20.0)
 
 
 def test_channels_are_held_to_the_nics() -> None:
     """8 NICs of 200 Gb/s count 24 GB/s each: a channel of 24 each, that are not alike."""
     two = Hardware(300e9, 200e9, nics=8)
-    assert search(GENERATIONS["ampere"], two, 2) == Channels(8, 24.0, 24.0, False)
+    assert search(GENERATIONS["ampere"], two, 2) == NcclChannels(8, 24.0, 24.0, False)
     # Of Hopper's, as many of 48 are not split; all pass 7 of 8 GPUs' links, 18 of 20.6 GB/s.
     four = Hardware(450e9, 400e9, nics=8)
-    assert search(GENERATIONS["hopper"], four, 2) == Channels(8, 48.0, 48.0, False)
+    assert search(GENERATIONS["hopper"], four, 2) == NcclChannels(8, 48.0, 48.0, False)
     # Of four NICs of 100 Gb/s none has a channel of more than 12.
     old = Hardware(150e9, 50e9, nics=4, is_switched=False)
-    assert search(GENERATIONS["volta"], old, 2) == Channels(4, 12.0, 12.0, False)
-    assert search(GENERATIONS["volta"], old, 1) == Channels(6, 20.0, 20.0, False)
+    assert search(GENERATIONS["volta"], old, 2) == NcclChannels(4, 12.0, 12.0, False)
+    assert search(GENERATIONS["volta"], old, 1) == NcclChannels(6, 20.0, 20.0, False)
     # NICs of 400 Gb/s: five channels of 48 are all 240 GB/s of a GPU, so that eleven of 24 are not tried.
     wide = Hardware(300e9, 400e9, nics=8)
-    assert search(GENERATIONS["ampere"], wide, 2) == Channels(10, 24.0, 24.0, False)
+    assert search(GENERATIONS["ampere"], wide, 2) == NcclChannels(10, 24.0, 24.0, False)
 
 
 @pytest.mark.parametrize(

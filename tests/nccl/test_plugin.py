@@ -17,7 +17,7 @@ from tests.built import built_library
 import hocket as hk
 from hocket.cli import run
 from hocket.cli.documents import json_schema
-from hocket.nccl import asking, plugin
+from hocket.nccl import plugin, plugin_process
 
 ROOT = Path(__file__).parents[2]
 TABLE = f"""# by hand
@@ -46,16 +46,16 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def costs(**given: float) -> list[float]:
     """What NCCL hands in: -1 for what is not to be used."""
-    made = [asking.IGNORED] * 21
+    made = [plugin_process.IGNORED] * 21
     for name, cost in given.items():
         algorithm, protocol = name.split("_")
-        place = asking.ALGORITHMS.index(algorithm.replace("0", "-"))
+        place = plugin_process.ALGORITHMS.index(algorithm.replace("0", "-"))
         made[place * 3 + ["ll", "ll128", "simple"].index(protocol)] = cost
     return made
 
 
 def test_it_follows_its_table(library: Path, table: Path) -> None:
-    plugin = asking.Plugin(str(library), 8, 1)
+    plugin = plugin_process.Plugin(str(library), 8, 1)
     assert (plugin.name, plugin.version) == ("hocket", 6)
     given = costs(ring_simple=9.0, tree_ll=20.0)
     result, channels, after = plugin.ask(4, 1000, given)
@@ -69,7 +69,7 @@ def test_it_follows_its_table(library: Path, table: Path) -> None:
     assert plugin.ask(2, 1000, given) == (0, 0, given)
     assert plugin.ask(14, 1000, given) == (0, 0, given)
     plugin.close()
-    other = asking.Plugin(str(library), 16, 2)
+    other = plugin_process.Plugin(str(library), 16, 2)
     assert other.ask(4, 1 << 40, given) == (0, 0, given)
     other.close()
 
@@ -78,8 +78,8 @@ def test_it_follows_its_table(library: Path, table: Path) -> None:
 def test_every_version_of_the_api(
     library: Path, table: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    monkeypatch.setattr(asking, "VERSIONS", (version,))
-    plugin = asking.Plugin(str(library), 8, 1)
+    monkeypatch.setattr(plugin_process, "VERSIONS", (version,))
+    plugin = plugin_process.Plugin(str(library), 8, 1)
     assert plugin.version == version
     assert plugin.ask(4, 0, costs(tree_ll=5.0))[:2] == (0, 3)
     plugin.close()
@@ -95,7 +95,7 @@ def test_without_a_table_nothing_is_changed(
     table.unlink()
     if content is not None:
         table.write_text(content)
-    plugin = asking.Plugin(str(library), 8, 1)
+    plugin = plugin_process.Plugin(str(library), 8, 1)
     given = costs(ring_simple=9.0, tree_ll=20.0)
     assert plugin.ask(4, 1000, given) == (0, 0, given)
     assert plugin.log == ["%s"]  # a format, as loggers get it

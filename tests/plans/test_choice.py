@@ -11,7 +11,7 @@ import pytest
 import hocket as hk
 from hocket import _core
 from hocket.cli import run
-from hocket.plans.choice import Choice, numbers_of_chunks
+from hocket.plans.choice import ChunkChoice, numbers_of_chunks
 from hocket.plans.planner import choose, make
 
 NETWORKS = {
@@ -131,8 +131,8 @@ def test_a_known_time_is_preferred() -> None:
         "all-gather", hk.topology.load("dgx1_v100"), size=4096, algorithm="ring", chunks=1
     )
 
-    def took(time: int | None) -> Choice:
-        return Choice(plan, time, 1, (1,))
+    def took(time: int | None) -> ChunkChoice:
+        return ChunkChoice(plan, time, 1, (1,))
 
     assert took(None).is_faster_than(None)
     assert took(5).is_faster_than(took(None))

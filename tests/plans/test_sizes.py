@@ -75,7 +75,7 @@ def test_refused_at_once(
 
     monkeypatch.chdir(tmp_path)
     memory = 16 << 30  # whatever the machine has
-    for module in ("hocket.comparison.sizes", "hocket.cli.options"):
+    for module in ("hocket.comparison.limits", "hocket.cli.options"):
         monkeypatch.setattr(f"{module}.memory_limit", lambda: memory)
     for command in ("plan", "compare"):
         monkeypatch.setattr(f"hocket.cli.{command}.build_topology", built)
@@ -110,7 +110,7 @@ def test_what_is_refused_early_is_refused_anyway(
 
 
 def test_a_comparison_leaves_out_what_nobody_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocket.comparison.sizes._MAX_COMPARED", 100)
+    monkeypatch.setattr("hocket.comparison.limits._MAX_COMPARED", 100)
     ring = hk.topology.ring(8, bandwidth="1 GB/s", latency="1 us")
     found = hk.compare("all-reduce", ring, size="1 MB")
     assert "name it with --algorithm" in found.refused["ring"]

@@ -19,7 +19,7 @@ from hocket.plot.link_heat import draw_link_heat
 from hocket.plot.network import draw_network
 from hocket.plot.shape import draw_structures, ranges
 from hocket.plot.style import picture
-from hocket.plot.ten import draw_ten
+from hocket.plot.time_expanded import draw_time_expanded
 from hocket.plot.timing import time_unit
 from hocket.plot.training import draw_training
 from hocket.simulation.run import Run
@@ -153,7 +153,7 @@ def test_chunks_as_ranges() -> None:
 
 def test_transfers_of_one_chunk(drawn: Any, tmp_path: Path) -> None:
     run = run_on(T.mesh(3, 3, **ON))
-    every, one = (draw_ten(run, tmp_path / "a.png", chunk) for chunk in (None, 2))
+    every, one = (draw_time_expanded(run, tmp_path / "a.png", chunk) for chunk in (None, 2))
     assert 0 < len(one) < len(every)
     assert (one.chunk <= 2).all()
     assert (one.chunk + one.chunk_count > 2).all()

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.profiles.cost_model import CONSTANTS, cells_of, times
 from hocket.profiles.fit import FitOptions, fit
 from hocket.profiles.hardware import Hardware
-from hocket.profiles.law import CONSTANTS, cells_of, times
-from hocket.profiles.measurement import Measurement, Sweeps
+from hocket.profiles.measurement import MeasuredSeries, Measurement
 from hocket.profiles.profile import Profile, load_profile, profile_names, profile_of
 from hocket.profiles.section import with_profile
 from hocket.topology import machines
@@ -26,7 +26,7 @@ def made(
     launch: float,
     npus: tuple[int, ...] = (2, 4, 8),
     noise: float = 0.0,
-) -> Sweeps:
+) -> MeasuredSeries:
     """Give times that follow the law exactly, or up to some noise."""
     draw = np.random.default_rng(7)
     rows = [
@@ -37,7 +37,7 @@ def made(
     ]
     took = times(cells_of(rows, BOX), constants, np.full(len(rows), launch)) * 1e-6
     took *= np.exp(draw.normal(0, noise, len(rows)))
-    return Sweeps(
+    return MeasuredSeries(
         "made",
         tuple(
             Measurement(row.kind, row.npus, 1, row.size, float(time))
@@ -80,7 +80,7 @@ def test_what_no_time_tells_stays_at_its_prior() -> None:
 def test_one_count_of_npus_does_not_tell_steps_from_fixed_costs() -> None:
     truth = {name: each.prior for name, each in CONSTANTS.items()}
     rows = [row for row in made(truth, 1.0, npus=(8,)) if row.kind == "all-reduce"]
-    found = fit([(Sweeps("made", tuple(rows)), BOX)], FitOptions(width=4.0))
+    found = fit([(MeasuredSeries("made", tuple(rows)), BOX)], FitOptions(width=4.0))
     pairs = {frozenset(pair) for pair in found.alike}
     unseen = {name for name, each in found.constants.items() if not each.is_seen}
     assert frozenset(("simple.fixed", "simple.step")) in pairs or "simple.step" in unseen
@@ -92,7 +92,7 @@ def test_one_spike_moves_nothing() -> None:
     rows = list(clean.rows)
     at = next(i for i, row in enumerate(rows) if row.size == 1 << 28)
     rows[at] = Measurement(rows[at].kind, rows[at].npus, 1, rows[at].size, rows[at].seconds * 5)
-    one, other = fit([(clean, BOX)]), fit([(Sweeps("made", tuple(rows)), BOX)])
+    one, other = fit([(clean, BOX)]), fit([(MeasuredSeries("made", tuple(rows)), BOX)])
     share = other.values["simple.efficiency"] / one.values["simple.efficiency"]
     assert share == pytest.approx(1, abs=0.03)
 
@@ -102,7 +102,7 @@ def test_too_few_sizes_are_refused() -> None:
     with pytest.raises(
         hk.SpecError, match="few: has 3 sizes, too few to fit the law; measure 4 to 8"
     ):
-        fit([(Sweeps("few", rows), BOX)])
+        fit([(MeasuredSeries("few", rows), BOX)])
 
 
 def test_a_profile_comes_back_from_its_text(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.profiles.measurement import Sweeps, read_sweeps, sweeps_in
+from hocket.profiles.measurement import MeasuredSeries, measurements_in, read_measurements
 from hocket.telemetry.files import read_recording
 
 MIB = 1 << 20
@@ -124,13 +124,13 @@ class Run:
         return text + ("  2026-03-04 05:06:07" if self.form == "stamped" else "")
 
 
-def read(text: str | Sequence[str]) -> Sweeps:
+def read(text: str | Sequence[str]) -> MeasuredSeries:
     """Read lines as a file."""
     whole = text if isinstance(text, str) else "\n".join(text) + "\n"
-    return sweeps_in(whole.encode(), "run.txt", "run")
+    return measurements_in(whole.encode(), "run.txt", "run")
 
 
-def got(sweeps: Sweeps) -> list[tuple[object, ...]]:
+def got(sweeps: MeasuredSeries) -> list[tuple[object, ...]]:
     return [(row.kind, row.npus, row.nodes, row.size, row.seconds, row.in_place) for row in sweeps]
 
 
@@ -376,7 +376,7 @@ def test_all_readers_agree(tmp_path: Path, prefix: str) -> None:
     path.write_bytes("\n".join(with_prefix(lines, prefix)).encode())
     told = [
         (row.kind, row.size, row.seconds, row.npus)
-        for row in read_sweeps(path).only(in_place=False)
+        for row in read_measurements(path).only(in_place=False)
     ]
     recorded = [
         (call.kind, call.size, call.seconds, call.npus) for call in read_recording(path).calls
@@ -453,12 +453,12 @@ def test_a_line_that_was_cut_between_values_is_told(form: str, is_named: bool) -
 def test_a_compressed_log_is_read_for_a_fit_too(tmp_path: Path) -> None:
     path = tmp_path / "run.txt.gz"
     path.write_bytes(gzip.compress("\n".join(GOOD).encode()))
-    found = read_sweeps(path)
+    found = read_measurements(path)
     assert got(found) == Run("all_reduce").wanted()
     assert found.name == "run"
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(hk.SpecError, match="is no whole gzip file"):
-        read_sweeps(path)
+        read_measurements(path)
 
 
 def test_times_that_are_no_numbers_are_counted(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.profiles.measurement import Measurement, oddities, read_sweeps
+from hocket.profiles.measurement import Measurement, oddities, read_measurements
 
 HEAD = "collective,gpus,nodes,bytes,time_us,algo,proto,inplace\n"
 RANKS = "".join(
@@ -48,7 +48,7 @@ def test_a_table_is_read(tmp_path: Path) -> None:
         + HEAD
         + "all_reduce,8,1,1024,12.5,RING,LL,1\nbroadcast,4,2,8,3,,,\n"
     )
-    sweeps = read_sweeps(write(tmp_path, text))
+    sweeps = read_measurements(write(tmp_path, text))
     assert sweeps.name == "measured"
     assert sweeps.facts == {"hardware": "eight of them"}
     assert sweeps.rows == (
@@ -60,7 +60,7 @@ def test_a_table_is_read(tmp_path: Path) -> None:
 def test_rows_of_collectives_without_a_model_are_left_out(tmp_path: Path) -> None:
     """By the same words as runs of their programs in logs."""
     rows = HEAD + "gather,8,1,8,3,,,\nall_reduce,8,1,8,3,,,\nalltoallv_perf,8,1,8,3,,,\n"
-    sweeps = read_sweeps(write(tmp_path, rows))
+    sweeps = read_measurements(write(tmp_path, rows))
     assert [row.kind for row in sweeps] == ["all-reduce"]
     assert sweeps.others == {
         "of gather_perf, whose collective has no model here": 1,
@@ -69,7 +69,7 @@ def test_rows_of_collectives_without_a_model_are_left_out(tmp_path: Path) -> Non
     with pytest.raises(
         hk.SpecError, match="has only times of scatter_perf, whose collective has no"
     ):
-        read_sweeps(write(tmp_path, HEAD + "scatter,8,1,8,3,,,\n"))
+        read_measurements(write(tmp_path, HEAD + "scatter,8,1,8,3,,,\n"))
 
 
 def test_times_of_wrong_results_are_left_out(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_times_of_wrong_results_are_left_out(tmp_path: Path) -> None:
     lines = LOG.replace("17.77      0", "17.77      5").replace(
         "0.00  0.00  0\n", "0.00  0.00  3\n"
     )
-    sweeps = read_sweeps(
+    sweeps = read_measurements(
         write(tmp_path, lines.replace("0.00    0.00      0", "0.00    0.00    N/A"))
     )
     assert [(row.size, row.in_place) for row in sweeps] == [(8, False), (1 << 20, True)]
@@ -92,7 +92,7 @@ def test_a_log_of_wrong_results_alone_is_refused(tmp_path: Path) -> None:
     lines = LOG.replace("      0    ", "      1    ").replace("0.00  0\n", "0.00  2\n")
     lines = lines.replace("18.06  0\n", "18.06  9\n")
     with pytest.raises(hk.SpecError, match="results were wrong at all 4 times; mend"):
-        read_sweeps(write(tmp_path, lines))
+        read_measurements(write(tmp_path, lines))
 
 
 @pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
@@ -101,11 +101,11 @@ def test_tables_of_other_separators_are_refused(tmp_path: Path, mark: str, name:
         "# source: us\n" + HEAD.replace(",", mark) + f"all_reduce{mark}8{mark}1{mark}8{mark}3,5\n"
     )
     with pytest.raises(hk.SpecError, match=f"line 2: columns are separated by {name}; separate"):
-        read_sweeps(write(tmp_path, text))
+        read_measurements(write(tmp_path, text))
 
 
 def test_a_log_is_read(tmp_path: Path) -> None:
-    rows = read_sweeps(write(tmp_path, LOG, "run.txt")).rows
+    rows = read_measurements(write(tmp_path, LOG, "run.txt")).rows
     assert [(row.kind, row.npus, row.nodes) for row in rows] == [("all-reduce", 4, 2)] * 4
     assert [row.size for row in rows] == [8, 8, 1 << 20, 1 << 20]
     assert [row.seconds for row in rows] == pytest.approx([26.1e-6, 25.9e-6, 88.5e-6, 87.1e-6])
@@ -113,7 +113,7 @@ def test_a_log_is_read(tmp_path: Path) -> None:
 
 
 def test_logs_of_several_runs_in_one_file(tmp_path: Path) -> None:
-    rows = read_sweeps(write(tmp_path, LOG + OLD, "run.txt")).rows
+    rows = read_measurements(write(tmp_path, LOG + OLD, "run.txt")).rows
     assert [row.kind for row in rows] == ["all-reduce"] * 4 + ["all-gather"] * 2
     assert {row.npus for row in rows} == {4}
     assert [row.seconds for row in rows[4:]] == pytest.approx([19.5e-6, 19.1e-6])
@@ -155,17 +155,17 @@ def test_logs_of_several_runs_in_one_file(tmp_path: Path) -> None:
 )
 def test_what_is_refused(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(hk.SpecError) as caught:
-        read_sweeps(write(tmp_path, text))
+        read_measurements(write(tmp_path, text))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(hk.SpecError, match="cannot be read"):
-        read_sweeps(tmp_path / "none.csv")
+        read_measurements(tmp_path / "none.csv")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(hk.SpecError, match="is not text in UTF-8"):
-        read_sweeps(tmp_path / "binary.csv")
+        read_measurements(tmp_path / "binary.csv")
 
 
 @given(st.text(max_size=300) | st.lists(st.sampled_from(LINES)).map("\n".join))
@@ -173,14 +173,14 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_text(text, encoding="utf-8", errors="replace")
     with suppress(hk.SpecError):
-        assert all(row.seconds > 0 and row.npus >= 2 for row in read_sweeps(path))
+        assert all(row.seconds > 0 and row.npus >= 2 for row in read_measurements(path))
 
 
 def test_times_that_stand_out_are_named(tmp_path: Path) -> None:
     rows = "".join(
         f"all_reduce,8,1,{size},{time},,,\n" for size, time in ((8, 5), (16, 50), (32, 6))
     )
-    assert list(oddities(read_sweeps(write(tmp_path, HEAD + rows)))) == [
+    assert list(oddities(read_measurements(write(tmp_path, HEAD + rows)))) == [
         "measured: all-reduce of 16 bytes takes 50 us, more than twice as long as the sizes next to it"
     ]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.profiles.cost_model import PROTOCOLS, cells_of, ways_of
 from hocket.profiles.hardware import hardware_of
-from hocket.profiles.law import PROTOCOLS, cells_of, ways_of
 from hocket.profiles.measurement import Measurement
 from hocket.profiles.plans import measured_network
 from hocket.profiles.profile import load_profile

@@ -137,7 +137,7 @@ def test_where_nothing_answers_one_line_says_so(address: str, message: str) -> N
 
 def test_a_node_with_another_version_is_refused() -> None:
     sweep = from_text(SWEEP.replace(", net.yml", ""), "s.yml")
-    task = on_ray.Task("part", 0)
+    task = on_ray.BatchTask("part", 0)
     with pytest.raises(
         hk.SpecError, match=r"a node has hocket .*, and this is 9\.9; install the same"
     ):
@@ -145,12 +145,12 @@ def test_a_node_with_another_version_is_refused() -> None:
 
 
 def test_a_task_gives_what_a_process_here_does() -> None:
-    from hocket.sweeps.tools import Tools
-    from hocket.sweeps.work import run_part
+    from hocket.sweeps.batch import run_batch
+    from hocket.sweeps.inputs import SweepInputs
 
     sweep = from_text(SWEEP.replace(", net.yml", ""), "s.yml")
-    made = on_ray._work(sweep, sweep.hash, hk.__version__, on_ray.Task("part", 1))
-    assert made == run_part(sweep, 1, Tools(sweep.loaded))
+    made = on_ray._work(sweep, sweep.hash, hk.__version__, on_ray.BatchTask("part", 1))
+    assert made == run_batch(sweep, 1, SweepInputs(sweep.loaded))
 
 
 @pytest.mark.slow

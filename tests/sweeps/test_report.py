@@ -18,7 +18,7 @@ import pytest
 import hocket as hk
 from hocket.cli import run as run_hocket
 from hocket.sweeps import run
-from hocket.sweeps.work import schema_of
+from hocket.sweeps.batch import schema_of
 from hocket.sweeps.yaml import from_text
 
 SWEEP = """

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket.sweeps import run, worker
-from hocket.sweeps.pool import Local, Outcome, Task
+from hocket.sweeps.batch import KILLED, run_batch, schema_of
+from hocket.sweeps.inputs import SweepInputs
+from hocket.sweeps.pool import BatchOutcome, BatchTask, Local
 from hocket.sweeps.sweep import Axis, Sweep
-from hocket.sweeps.tools import Tools
-from hocket.sweeps.work import KILLED, run_part, schema_of
 from hocket.sweeps.yaml import from_text
 
 PLAIN = """
@@ -126,8 +126,8 @@ def test_the_number_of_processes_does_not_change_a_byte(tmp_path: Path) -> None:
     sweep = read(PLAIN)
     for workers in (1, 3):
         hk.run_sweep(sweep, tmp_path / str(workers), workers=workers)
-    tools = Tools(sweep.loaded)
-    serial = {f"part-{i:05d}.parquet": run_part(sweep, i, tools)[0] for i in range(sweep.parts)}
+    tools = SweepInputs(sweep.loaded)
+    serial = {f"part-{i:05d}.parquet": run_batch(sweep, i, tools)[0] for i in range(sweep.parts)}
     assert files_of(tmp_path / "1") == files_of(tmp_path / "3") == serial
 
 
@@ -223,8 +223,8 @@ def test_a_process_may_be_started_early(monkeypatch: pytest.MonkeyPatch) -> None
         executor = Local(read(PLAIN), 2)
         assert len(made) == 2
         assert set(executor.pids) == {each.pid for each in made}
-        executor.submit(Task("point", 0))
-        executor.submit(Task("point", 1))
+        executor.submit(BatchTask("point", 0))
+        executor.submit(BatchTask("point", 1))
         assert not any(outcome.is_dead for outcome in executor.wait())
         executor.close()
     with pytest.raises(ZeroDivisionError), worker.early_process():
@@ -246,7 +246,7 @@ def test_answers_that_come_together_are_all_heard() -> None:
     executor = Local(read(PLAIN.replace("1:4:x2", "1")), 1)
     try:
         for point in range(2):
-            executor.submit(Task("point", point))
+            executor.submit(BatchTask("point", point))
         for _ in range(200):  # until both lie in the pipe
             sizes = fcntl.ioctl(executor._workers[0].process.stdout, termios.FIONREAD, b"\0" * 4)
             if int.from_bytes(sizes, sys.byteorder) >= 2 * 12:
@@ -337,7 +337,7 @@ def test_a_worker_that_is_killed_loses_no_point(
     waits = itertools.count(1)
 
     class Killing(Local):
-        def wait(self) -> list[Outcome]:
+        def wait(self) -> list[BatchOutcome]:
             # So far apart that no point is at work in two that are killed: such a point would be given up.
             if len(killed) < 4 and next(waits) % 12 == 0:
                 pid = draw.choice(self.pids)
@@ -357,18 +357,18 @@ class Scripted:
     def __init__(self, sweep: Sweep, killers: set[int]) -> None:
         self.sweep = sweep
         self.killers = killers
-        self.tasks: list[Task] = []
-        self.done: list[Task] = []
-        self.tools = Tools(sweep.loaded)
+        self.tasks: list[BatchTask] = []
+        self.done: list[BatchTask] = []
+        self.tools = SweepInputs(sweep.loaded)
 
     @property
     def room(self) -> int:
         return 3 - len(self.tasks)
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: BatchTask) -> None:
         self.tasks.append(task)
 
-    def wait(self) -> list[Outcome]:
+    def wait(self) -> list[BatchOutcome]:
         task = self.tasks.pop(0)
         self.done.append(task)
         numbers = (
@@ -377,10 +377,10 @@ class Scripted:
             else {task.number}
         )
         if numbers & self.killers:
-            return [Outcome(task, None, is_dead=True)]
+            return [BatchOutcome(task, None, is_dead=True)]
         if task.kind == "point":
-            return [Outcome(task, None)]
-        return [Outcome(task, run_part(self.sweep, task.number, self.tools, task.killers))]
+            return [BatchOutcome(task, None)]
+        return [BatchOutcome(task, run_batch(self.sweep, task.number, self.tools, task.killers))]
 
     def close(self) -> None:
         self.tasks.clear()

@@ -9,7 +9,7 @@ import pytest
 
 import hocket as hk
 from hocket.throughput.constants import shipped
-from hocket.throughput.law import CONSTANTS
+from hocket.throughput.cost_model import CONSTANTS
 from hocket.throughput.machine import machine_of
 from hocket.workload.accelerators import accelerator
 

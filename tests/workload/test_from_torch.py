@@ -368,7 +368,7 @@ def test_what_does_not_grow_with_the_batch_is_said() -> None:
 
 
 def test_frozen_and_unused_numbers_are_left_out() -> None:
-    class Part(nn.Module):
+    class Operations(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 5)
@@ -377,7 +377,7 @@ def test_frozen_and_unused_numbers_are_left_out() -> None:
         def forward(self, x: Any) -> Any:
             return self.b(self.a(x))
 
-    traced = from_torch(Part(), "4")
+    traced = from_torch(Operations(), "4")
     assert traced.parameters == 20
     assert traced.notes[1:] == (
         "20 numbers are frozen and no parameters here.",
@@ -390,7 +390,7 @@ def test_frozen_and_unused_numbers_are_left_out() -> None:
 def test_recomputed_layers_keep_less_and_compute_more() -> None:
     from torch.utils.checkpoint import checkpoint
 
-    class Part(nn.Module):
+    class Operations(nn.Module):
         def __init__(self, again: bool) -> None:
             super().__init__()
             self.again = again
@@ -399,7 +399,7 @@ def test_recomputed_layers_keep_less_and_compute_more() -> None:
         def forward(self, x: Any) -> Any:
             return checkpoint(self.a, x, use_reentrant=False) if self.again else self.a(x)
 
-    plain, again = (from_torch(Part(each), "4") for each in (False, True))
+    plain, again = (from_torch(Operations(each), "4") for each in (False, True))
     assert total(plain) == total(again) == 2 * 2 * 64
     backward = [
         total(each, "input_gradient") + total(each, "weight_gradient") for each in (plain, again)

@@ -13,7 +13,7 @@ from hocket.cli.command import Option
 from hocket.cli.numbers import TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.collectives.custom import is_file
-from hocket.collectives.sweep import sizes_of
+from hocket.collectives.sizes import sizes_of
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.runtime.options import MeasureOptions

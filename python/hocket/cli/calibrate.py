@@ -18,11 +18,11 @@ from hocket.files.atomic import check_target, write_text
 from hocket.files.complaint import shown_path
 from hocket.files.raw import read_text
 from hocket.files.yaml_tree import parse_yaml
-from hocket.fitting.errors import spread_of, spreads
+from hocket.fitting.errors import summaries, summary_of
+from hocket.profiles.cost_model import CONSTANTS
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.hardware import hardware_of
-from hocket.profiles.law import CONSTANTS
-from hocket.profiles.measurement import Sweeps, oddities, read_sweeps
+from hocket.profiles.measurement import MeasuredSeries, oddities, read_measurements
 from hocket.profiles.profile import Profile, load_profile
 from hocket.profiles.section import with_profile
 from hocket.topology import machines
@@ -78,7 +78,7 @@ def calibrate(
         source = _text_of(topology, spec)
     network = build_topology(spec)
     hardware = hardware_of(network)
-    sweeps = [_usable(read_sweeps(each), each, in_place=in_place) for each in measured]
+    sweeps = [_usable(read_measurements(each), each, in_place=in_place) for each in measured]
     _check(sweeps, network.npu_count, max(len(network.groups), 1))
     priors = None if prior is None else load_profile(prior).values
     # A machine's own data weighs more than the family that priors were taken from.
@@ -93,7 +93,7 @@ def calibrate(
     _print(found, sweeps, profile, output)
 
 
-def _usable(sweep: Sweeps, path: str, *, in_place: bool) -> Sweeps:
+def _usable(sweep: MeasuredSeries, path: str, *, in_place: bool) -> MeasuredSeries:
     rows = tuple(row for row in sweep if row.in_place == in_place and row.is_aligned)
     if not rows:
         which, other = (
@@ -108,7 +108,7 @@ def _usable(sweep: Sweeps, path: str, *, in_place: bool) -> Sweeps:
     return replace(sweep, rows=rows)
 
 
-def _check(sweeps: list[Sweeps], npus: int, nodes: int) -> None:
+def _check(sweeps: list[MeasuredSeries], npus: int, nodes: int) -> None:
     names: set[str] = set()
     for sweep in sweeps:
         if sweep.name in names:
@@ -123,7 +123,7 @@ def _check(sweeps: list[Sweeps], npus: int, nodes: int) -> None:
                 raise SpecError(None, why, right, origin=sweep.name)
 
 
-def _sources(sweeps: list[Sweeps]) -> tuple[str, ...]:
+def _sources(sweeps: list[MeasuredSeries]) -> tuple[str, ...]:
     return tuple(
         f"Fitted to {sweep.name}: {sweep.facts.get('source', 'measured by the user')}"
         for sweep in sweeps
@@ -151,7 +151,7 @@ def _text_of(topology: str, spec: TopologySpec) -> str:
     return text
 
 
-def _as_data(found: Fit, sweeps: list[Sweeps]) -> dict[str, Any]:
+def _as_data(found: Fit, sweeps: list[MeasuredSeries]) -> dict[str, Any]:
     return {
         "constants": {
             name: {
@@ -170,7 +170,7 @@ def _as_data(found: Fit, sweeps: list[Sweeps]) -> dict[str, Any]:
     }
 
 
-def _others(sweep: Sweeps) -> list[str]:
+def _others(sweep: MeasuredSeries) -> list[str]:
     """Return what is left out of programs without a model."""
     return [f"{sweep.name}: {count:,} {reason}" for reason, count in sweep.others.items()]
 
@@ -181,7 +181,7 @@ def _errors(found: Fit) -> Iterator[dict[str, Any]]:
     for kind in dict.fromkeys(kinds.tolist()):
         for is_held in (True, False):
             which = (kinds == kind) & (found.held == is_held)
-            for band, spread in spreads(found.errors[which], sizes[which]):
+            for band, spread in summaries(found.errors[which], sizes[which]):
                 yield {
                     "collective": kind,
                     "band": band.name,
@@ -192,7 +192,7 @@ def _errors(found: Fit) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _print(found: Fit, sweeps: list[Sweeps], profile: Profile, output: str | None) -> None:
+def _print(found: Fit, sweeps: list[MeasuredSeries], profile: Profile, output: str | None) -> None:
     console = options.output()
     table = Table(
         title="error of the sizes kept back, and of those fitted: median / 90th percentile"
@@ -230,7 +230,7 @@ def _print(found: Fit, sweeps: list[Sweeps], profile: Profile, output: str | Non
             console.note(f"left out, as results were wrong: {line}")
         for line in _others(sweep):
             console.note(f"left out: {line}")
-    held = spread_of(found.errors[found.held])
+    held = summary_of(found.errors[found.held])
     console.print(
         f"{len(found.rows)} times, {held.rows} of them kept back: "
         f"median error there {percent(held.median)} %, 90th percentile {percent(held.p90)} %"

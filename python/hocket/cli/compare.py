@@ -16,7 +16,7 @@ from hocket.cli.numbers import RATES, common, share_of
 from hocket.cli.table import NEVER, Table, cell_of, row_of, shown_of
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
-from hocket.comparison.sweep import SizeComparison
+from hocket.comparison.sizes import SizeComparison
 from hocket.nccl.gpus import check_gpu
 from hocket.nccl.prediction import NcclPrediction
 from hocket.plans.algorithms import algorithms as known_algorithms

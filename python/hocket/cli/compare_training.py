@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hocket._core import Topology
     from hocket.training import TrainingOptions
     from hocket.training.comparison import TrainingComparison, TrainingRow
-    from hocket.training.search import Search
+    from hocket.training.search import ParallelSearch
 
 Model = Annotated[
     str,
@@ -187,7 +187,7 @@ def _run(
     networks: dict[str, Topology],
     combinations: Combinations,
     given: TrainingOptions,
-) -> tuple[TrainingComparison, list[Search]]:
+) -> tuple[TrainingComparison, list[ParallelSearch]]:
     """Compare; with a search, on each network the splits that were found best there."""
     from hocket.training.comparison import (
         check_algorithms,
@@ -245,7 +245,7 @@ def _run(
 
 def _print(
     compared: TrainingComparison,
-    searches: list[Search],
+    searches: list[ParallelSearch],
     baseline: str | None,
     *,
     is_brief: bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hocket.cli import options
 from hocket.cli.table import NEVER, Table
-from hocket.installation.parts import examine
+from hocket.installation.components import examine
 
 
 def doctor(*, json: options.Json = False) -> None:

@@ -29,7 +29,7 @@ from hocket.comparison.failures import FailureAdvice
 from hocket.comparison.pareto import Pareto
 from hocket.formats.checked import CheckedFile
 from hocket.formats.exported import ExportedFile
-from hocket.installation.parts import Installation
+from hocket.installation.components import Installation
 from hocket.nccl.design import GraphDesign
 from hocket.nccl.plugin import AskedTuner
 from hocket.nccl.prediction import NcclPrediction
@@ -44,7 +44,7 @@ from hocket.profiles.data import FitData
 from hocket.profiles.plans import PlanPrediction
 from hocket.profiles.prediction import Prediction
 from hocket.routing.result import ClusterRun
-from hocket.runtime.launch import Measured as TimedCalls
+from hocket.runtime.launch import TimedCalls
 from hocket.simulation.run import Run
 from hocket.steering.calibration import Calibration
 from hocket.sweeps.design import Design
@@ -54,7 +54,7 @@ from hocket.telemetry.judge import Measured
 from hocket.throughput.prediction import TrainingPrediction
 from hocket.training.comparison import TrainingComparison
 from hocket.training.result import TrainingRun
-from hocket.training.search import Search as SplitSearch
+from hocket.training.search import ParallelSearch
 from hocket.tuning.tune import Tuning
 
 VERSION = 1
@@ -127,7 +127,7 @@ class DesignMore(TypedDict):
 class TrainingComparisonMore(TypedDict):
     """Combinations, the best first."""
 
-    searches: dict[str, SplitSearch]
+    searches: dict[str, ParallelSearch]
     """By network, the splits that a search tried."""
 
 

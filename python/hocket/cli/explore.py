@@ -127,9 +127,9 @@ def told_apart(files: list[str], runs: list[Run]) -> list[str] | None:
 
 def _from_documents(files: list[str], titles: list[str] | None, target: Path) -> str:
     """Write a page of JSON that other commands printed; say what is on it."""
-    from hocket.explorer.lanes import document_page
     from hocket.explorer.page import fill
-    from hocket.explorer.sweep import sweep_page
+    from hocket.explorer.sizes import sweep_page
+    from hocket.explorer.tracks import document_page
 
     documents = [_document(Path(each)) for each in files]
     names = titles or [Path(each).stem for each in files]

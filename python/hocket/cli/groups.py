@@ -13,7 +13,7 @@ from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_file, load_collective
-from hocket.collectives.sweep import sizes_of
+from hocket.collectives.sizes import sizes_of
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions

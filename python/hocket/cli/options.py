@@ -19,7 +19,7 @@ from hocket.cli.command import Argument, Option
 from hocket.cli.console import QUIET, Printer
 from hocket.collectives.collective import check_chunks, kind_of
 from hocket.collectives.custom import is_file
-from hocket.comparison.sizes import check_any
+from hocket.comparison.limits import check_any
 from hocket.errors import Error
 from hocket.plans.sizes import check_timetable
 from hocket.topology.build import build_topology, counts_of

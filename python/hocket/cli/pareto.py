@@ -14,9 +14,9 @@ from hocket.cli.groups import Nodes, Search, Simulation, Tasks
 from hocket.cli.numbers import RATES, UNIT, common, share_of
 from hocket.cli.table import Table
 from hocket.collectives.custom import is_file
-from hocket.comparison.front import ParetoOptions
 from hocket.comparison.pareto import SIZES, Pareto
 from hocket.comparison.pareto import pareto as find_front
+from hocket.comparison.size_table import ParetoOptions
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.topology.build import build_topology

@@ -23,7 +23,7 @@ from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.plans.algorithms import heeded
 from hocket.plans.auto import TIME_LIMIT
-from hocket.plans.choice import SHORTEST, Choice
+from hocket.plans.choice import SHORTEST, ChunkChoice
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
@@ -177,7 +177,7 @@ def _by_greedy(
     exact: PlanOptions,
     spent: float,
     progress: Progress,
-) -> Choice | None:
+) -> ChunkChoice | None:
     """Plan by greedy under the options of exact but its number of chunks, in what is left of the limit.
 
     Return None if greedy makes no plan: that of exact stands.
@@ -240,7 +240,7 @@ def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
     options.say(f"timetable: {format_time_ps(end)}, {best}; no plan is made of it")
 
 
-def time_line(made: Choice, bound_ps: int) -> str:
+def time_line(made: ChunkChoice, bound_ps: int) -> str:
     """Describe when a plan ends, and how far that is from the bound."""
     bound = format_time_ps(bound_ps)
     if made.time_ps is not None:

@@ -8,7 +8,7 @@ from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.groups import Nodes
 from hocket.cli.table import Table
-from hocket.collectives.sweep import sizes_of
+from hocket.collectives.sizes import sizes_of
 from hocket.errors import listed
 from hocket.profiles.prediction import Prediction
 from hocket.profiles.prediction import predict as predict_times

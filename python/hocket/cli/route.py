@@ -259,8 +259,8 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
 
 def _write_page(runs: Sequence[ClusterRun], page: str) -> None:
     """Write a page of runs; of many, those of the quickest schemes and the slowest."""
-    from hocket.explorer.lanes import write_cluster
     from hocket.explorer.page import MOST_RUNS
+    from hocket.explorer.tracks import write_cluster
 
     ranked = sorted(runs, key=lambda run: run.time)
     if len(ranked) > MOST_RUNS:
@@ -390,7 +390,7 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, form: Shown) 
     console = options.output()
     _print_comparison(console, cluster, runs)
     if not has_solver:
-        from hocket.plans.exact.model import MISSING
+        from hocket.plans.slots.model import MISSING
 
         _say(console, f"ilp is left out: it {MISSING}")
 

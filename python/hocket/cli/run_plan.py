@@ -13,7 +13,7 @@ from hocket.plans.plan import Plan
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
 if TYPE_CHECKING:
-    from hocket.runtime import Measured
+    from hocket.runtime import TimedCalls
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ _OPTIONS = {
 """What the arguments are called here."""
 
 
-def _table(found: Measured) -> Table:
+def _table(found: TimedCalls) -> Table:
     what = f"{found.collective} of {format_size(found.size)} {found.dtype}"
     table = Table(title=f"{what} between {found.ranks} processes", show_header=False)
     table.add_row("algorithm", found.algorithm)

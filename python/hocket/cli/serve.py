@@ -36,16 +36,16 @@ def serve(
 
     For example: hocket show --live --topology torus:8x8@25GB/s,700ns
     """
-    from hocket.explorer.asked import Asked
+    from hocket.explorer.request import PageRequest
     from hocket.explorer.serve import Server
 
     if not 0 <= port < 1 << 16:
         raise SpecError("--port", f"{port} is no port", "give 0 to 65535")
     if not seconds > 0:
         raise SpecError("--time-limit", f"{seconds:g} s is no time", "give more than 0")
-    Asked(topology=topology).network()
+    PageRequest(topology=topology).network()
     try:
-        server = Server(host, port, Asked(topology=topology), seconds)
+        server = Server(host, port, PageRequest(topology=topology), seconds)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SpecError(

@@ -153,7 +153,7 @@ def _write(run: TrainingRun, report: Report, watch: options.Watch) -> None:
     if report.file is not None:
         run.save(report.file)
     if report.page is not None:
-        from hocket.explorer.lanes import write_training
+        from hocket.explorer.tracks import write_training
 
         watch.note("writing")
         write_training([run], Path(report.page))

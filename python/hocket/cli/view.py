@@ -18,7 +18,7 @@ from hocket.simulation.run import Run, simulate
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
-    from hocket.plot.ten import Expanded
+    from hocket.plot.time_expanded import Expanded
 
 
 @dataclass(frozen=True)
@@ -220,12 +220,12 @@ def _link(made: Plan, link: int) -> dict[str, Any]:
 
 
 def _ten(made: Plan, fidelity: TransferOptions, picture: Picture) -> None:
-    from hocket.plot.ten import CROWDED, check_readable, draw_ten, expand
+    from hocket.plot.time_expanded import CROWDED, check_readable, draw_time_expanded, expand
 
     chunk, output = picture.chunk, picture.file
     check_readable(made, chunk)
     run = _run(made, fidelity, keep_services=output is not None)
-    arrows = expand(run, chunk) if output is None else draw_ten(run, Path(output), chunk)
+    arrows = expand(run, chunk) if output is None else draw_time_expanded(run, Path(output), chunk)
     if picture.json:
         options.print_result(
             "time-expanded",

@@ -15,7 +15,7 @@ from hocket._checks import list_of, whole
 from hocket._core import Topology
 from hocket._core import routing as core_routing
 from hocket._options import options_of
-from hocket.cluster.draw import Draw
+from hocket.cluster.seeded_random import SeededRandom
 from hocket.errors import SpecError
 from hocket.topology.build import build_topology
 from hocket.topology.spec import BuilderSpec, TopologySpec
@@ -303,7 +303,7 @@ def _lost_spines(topology: Topology, but: Sequence[str], count: int, seed: int |
     lost = whole("failed_spines", count, 0, max(0, len(spines) - 1))
     if seed is None:
         return spines[len(spines) - lost :]
-    return Draw(whole("seed", seed, 0, MAX_SEED)).some(spines, lost)
+    return SeededRandom(whole("seed", seed, 0, MAX_SEED)).some(spines, lost)
 
 
 def _cluster(before: Topology, after: Topology, shape: HostOptions, where: str) -> Cluster:

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from hocket import _checks as checks
 from hocket._checks import instance_of, whole
-from hocket.cluster.draw import Draw
 from hocket.cluster.hosts import MAX_SEED, Cluster
 from hocket.cluster.jobs import Job, JobList
+from hocket.cluster.seeded_random import SeededRandom
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -76,7 +76,7 @@ def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> lis
     Takes O(replicas * ToRs + hosts) for each job.
     """
     given = jobs.seed if seed is None and isinstance(jobs, JobList) else seed
-    draw = Draw(whole("seed", 0 if given is None else given, 0, MAX_SEED))
+    draw = SeededRandom(whole("seed", 0 if given is None else given, 0, MAX_SEED))
     instance_of(Cluster, "cluster", cluster, "make one by hk.routing.cluster(...)")
     listed = _checked(jobs)
     room = _Room(cluster)
@@ -202,15 +202,15 @@ class _Room:
         return self.tors(max(len(hosts) for hosts in self.below.values()))
 
 
-def _random(room: _Room, wanted: Sequence[int], draw: Draw) -> list[int]:
+def _random(room: _Room, wanted: Sequence[int], draw: SeededRandom) -> list[int]:
     return room.take(draw.some(room.hosts, sum(wanted)))
 
 
-def _packed(room: _Room, wanted: Sequence[int], _: Draw) -> list[int]:
+def _packed(room: _Room, wanted: Sequence[int], _: SeededRandom) -> list[int]:
     return room.take(room.hosts[: sum(wanted)])
 
 
-def _random_tors(room: _Room, wanted: Sequence[int], draw: Draw) -> list[int]:
+def _random_tors(room: _Room, wanted: Sequence[int], draw: SeededRandom) -> list[int]:
     """Place each replica below whole ToRs, and what is left of it below one more.
 
     Where no ToR is wholly free, or none has room for what is left, one of those with the most room
@@ -231,7 +231,7 @@ def _random_tors(room: _Room, wanted: Sequence[int], draw: Draw) -> list[int]:
     return hosts
 
 
-def _best_fit(room: _Room, wanted: Sequence[int], _: Draw) -> list[int]:
+def _best_fit(room: _Room, wanted: Sequence[int], _: SeededRandom) -> list[int]:
     """Place each replica below the ToR with the least room that is enough, or below as few as can be."""
     hosts: list[int] = []
     for left in wanted:
@@ -244,7 +244,7 @@ def _best_fit(room: _Room, wanted: Sequence[int], _: Draw) -> list[int]:
     return hosts
 
 
-_POLICIES: dict[str, Callable[[_Room, Sequence[int], Draw], list[int]]] = {
+_POLICIES: dict[str, Callable[[_Room, Sequence[int], SeededRandom], list[int]]] = {
     "random": _random,
     "random-tors": _random_tors,
     "packed": _packed,

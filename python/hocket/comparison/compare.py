@@ -13,7 +13,7 @@ from hocket._results import HIDDEN, Column, Result, TableResult, figure, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of
 from hocket.collectives.outcome import OnCollective, bound_parts
-from hocket.comparison.sizes import check_large
+from hocket.comparison.limits import check_large
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
 from hocket.nccl.model import KINDS
 from hocket.nccl.prediction import NcclPrediction, library_on, network_and_gpu, prediction_on

@@ -11,11 +11,11 @@ from itertools import pairwise
 
 from hocket import _core
 from hocket.collectives.collective import Progress
-from hocket.comparison.front import ParetoOptions, ParetoPoint, is_open
+from hocket.comparison.size_table import ParetoOptions, ParetoPoint, is_open
 from hocket.errors import InfeasibleError, SpecError
 from hocket.units import format_size
 
-__all__ = ["Measured", "Search", "Way"]
+__all__ = ["SizeMeasurement", "SizeSearch", "Way"]
 
 Way = tuple[str, int]
 """An algorithm and its number of chunks."""
@@ -24,7 +24,7 @@ _NEAR = 1.5
 
 
 @dataclass(frozen=True)
-class Measured:
+class SizeMeasurement:
     """All that was simulated at one size: the quickest of each way, with its bandwidths."""
 
     size: int
@@ -41,7 +41,7 @@ class Measured:
             return before
         return quickest
 
-    def add(self, again: Measured) -> None:
+    def add(self, again: SizeMeasurement) -> None:
         """Take over what was simulated besides at this size."""
         for way, figures in again.times.items():
             self.times.setdefault(way, figures)
@@ -52,17 +52,17 @@ class Measured:
         return {name for (name, _), (time, _, _) in self.times.items() if time <= least * _NEAR}
 
 
-class Search:
+class SizeSearch:
     """Measures sizes: those asked for, coarsely first, then between those whose quickest plans differ."""
 
     def __init__(
         self,
         sizes: list[int],
-        measure: Callable[[int, Sequence[str] | None, int | None, float], Measured],
+        measure: Callable[[int, Sequence[str] | None, int | None, float], SizeMeasurement],
         options: ParetoOptions,
         progress: Progress | None,
     ) -> None:
-        self.sizes, self.found = sizes, dict[int, Measured]()
+        self.sizes, self.found = sizes, dict[int, SizeMeasurement]()
         self._measure, self._options, self._progress = measure, options, progress
         self._ends = options.ends
         self._again: set[tuple[int, Way]] = set()
@@ -105,7 +105,7 @@ class Search:
         self.found[size] = self._measure(size, names, None, left)
         return True
 
-    def _try_again(self, found: Measured, way: Way) -> None:
+    def _try_again(self, found: SizeMeasurement, way: Way) -> None:
         """Try the way before with as many chunks, where an algorithm has chosen another number itself."""
         name, chunks = way
         left = self._ends - time.monotonic()

@@ -16,11 +16,11 @@ from hocket._results import HIDDEN, TableResult, figure, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_on
 from hocket.collectives.outcome import Task, task_of
-from hocket.collectives.sweep import sizes_of
+from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare, named
 from hocket.comparison.crossovers import Crossover
-from hocket.comparison.front import ParetoOptions, ParetoPoint, ParetoRange, is_open
-from hocket.comparison.halving import Measured, Search, Way
+from hocket.comparison.halving import SizeMeasurement, SizeSearch, Way
+from hocket.comparison.size_table import ParetoOptions, ParetoPoint, ParetoRange, is_open
 from hocket.plans.algorithms import check_any_uses, heeded_by_any
 from hocket.plans.choice import SHORTEST
 from hocket.plans.synthesis import PlanOptions
@@ -220,7 +220,7 @@ def pareto(
 
     def measure(
         size: int, names: Sequence[str] | None, chunks: int | None, left: float
-    ) -> Measured:
+    ) -> SizeMeasurement:
         limits = [each for each in (plans.seconds, left) if each is not None and each < math.inf]
         given = replace(plans, time_limit=max(min(limits), SHORTEST)) if limits else plans
         if chunks is not None:
@@ -230,7 +230,7 @@ def pareto(
             given = heeded_by_any(wanted, given)
         return _measured((kind, network), size, wanted, fidelity, given, progress, rest)
 
-    search = Search(sorted(sizes_of(sizes)), measure, exactly, progress)
+    search = SizeSearch(sorted(sizes_of(sizes)), measure, exactly, progress)
     search.run()
     least = search.found[min(search.found)]
     about: dict[str, Any] = {k: v for k, v in rest.items() if k in COLLECTIVE_KEYWORDS}
@@ -253,7 +253,7 @@ def _measured(
     options: PlanOptions,
     progress: Progress | None,
     keywords: dict[str, Any],
-) -> Measured:
+) -> SizeMeasurement:
     """Compare algorithms at one size, and keep what each number of chunks came to."""
     times: dict[Way, tuple[int, float, float]] = {}
 
@@ -274,7 +274,7 @@ def _measured(
         **keywords,
     )
     kept = {entry.algorithm for entry in found}
-    return Measured(
+    return SizeMeasurement(
         size,
         found.best.run.fidelity,
         found.bound,

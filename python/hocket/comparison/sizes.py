@@ -1,76 +1,147 @@
-"""Which plans are too large to compare, as soon as the number of NPUs is known."""
+"""A collective by every algorithm at several sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._memory import memory_limit
-from hocket.errors import InfeasibleError, SpecError
-from hocket.plans.algorithms import quick
-from hocket.plans.sizes import Sides, check_plan
+from hocket._checks import path_of
+from hocket._results import TableResult
+from hocket.collectives.collective import Progress
+from hocket.collectives.sizes import sizes_of
+from hocket.comparison.compare import Comparison, compare
+from hocket.comparison.crossovers import Crossover, SizeRow, crossovers
+from hocket.nccl.prediction import network_and_gpu
 from hocket.plans.synthesis import PlanOptions
+from hocket.simulation.options import TransferOptions
+from hocket.simulation.run import Run
+from hocket.topology.sources import TopologyLike
+from hocket.units import Quantity, format_size
 
-_MAX_COMPARED = 32_000_000
-"""Transfers of what is worth comparing where nobody asked for it by name: more take minutes."""
-_BYTES = 100
-"""That a transfer takes."""
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.comparison.compare import Keywords
 
 
-def check_any(
-    kind: str, npus: int, sides: Sides, names: Iterable[str] | None, chunks: int | None
-) -> None:
-    """Refuse where every algorithm makes too large a plan; see :func:`check_large`.
+@dataclass(frozen=True, repr=False)
+class SizeComparison(TableResult):
+    """Comparisons of a collective at several sizes.
 
-    Raises
-    ------
-    InfeasibleError
-        With how large the plan of the first is that does this kind.
+    Attributes
+    ----------
+    comparisons
+        One for each size, in the order in which they were asked for.
     """
-    wanted = quick(kind) if names is None else list(names)
-    first: SpecError | None = None
-    for each in wanted:
-        try:
-            _check((kind, npus, sides, each, chunks), names is not None, memory_limit())
-        except SpecError as error:
-            first = first or error
-        else:
-            return
-    if first is not None:
-        raise InfeasibleError(first.field, first.why, first.remedy)
+
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes [bytes]."""
+        return [each.collective.size for each in self]
+
+    @property
+    def title(self) -> str:
+        """A description of the comparison."""
+        first, sizes = self.comparisons[0], self.sizes
+        ends = f"{format_size(min(sizes))} to {format_size(max(sizes))}"
+        span = f"{len(self)} sizes from {ends}"
+        who = f"{len(first.collective.npus)} NPUs of {first.topology.name}"
+        return f"{first.collective.name}, {span}, among {who}"
+
+    @property
+    def size_rows(self) -> list[SizeRow]:
+        """Algorithm, size [bytes], algbw and the bound of algbw [bytes/s] of each result."""
+        rows = []
+        for each in self:
+            bound, _ = _core.rates(each.collective, each.bound.time_ps)
+            size = each.collective.size
+            rows += [(entry.algorithm, size, entry.run.algbw, bound) for entry in each]
+        return rows
+
+    @cached_property
+    def crossovers(self) -> list[Crossover]:
+        """The sizes at which another algorithm becomes the fastest, in ascending order."""
+        return crossovers(self.size_rows)
+
+    def plot(self, path: str | PathLike[str]) -> None:
+        """Draw algbw over size into a .png, .svg or .pdf file, crossovers numbered.
+
+        Raises
+        ------
+        SpecError
+            If the file can be no picture, or cannot be written.
+        """
+        from hocket.plot.sizes import draw_sizes
+
+        draw_sizes(self.size_rows, path_of("path", path), title=self.title)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {"size_bytes": each.collective.size, **row} for each in self for row in each._rows()
+        ]
+
+    def __repr__(self) -> str:
+        return f"<SizeComparison: {self.title}>"
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self.comparisons)
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
 
 
-def check_large(
-    collective: _core.Collective,
-    topology: _core.Topology,
-    name: str,
-    options: PlanOptions,
+def compare_sizes(
+    kind: str,
+    topology: TopologyLike,
+    sizes: Quantity | Iterable[Quantity],
     *,
-    is_named: bool,
-) -> None:
-    """Refuse an algorithm whose plan is too large to compare.
+    algorithms: Sequence[str] | None = None,
+    fidelity: str | TransferOptions = "link",
+    options: PlanOptions | None = None,
+    on_result: Callable[[str, int, Run], None] | None = None,
+    progress: Progress | None = None,
+    **keywords: Unpack[Keywords],
+) -> SizeComparison:
+    """Compare every algorithm that applies at several sizes; each size as :func:`hocket.compare` does.
 
-    What nobody asked for by name may have 32 million transfers.
+    Parameters
+    ----------
+    sizes
+        Sizes in bytes or as text: a list, ``"8KB,1MB,256MB"``, or a sweep ``"8K:1G:x4"`` (``"1M:8M:+1M"``).
+    kind, topology, algorithms, fidelity, options, on_result, progress, keywords
+        As of :func:`hocket.compare`.
 
     Raises
     ------
-    SpecError
-        With how large it is.
+    SpecError, InfeasibleError, VerificationError
+        As :func:`hocket.compare`; for sizes that are none, and more than 1,000.
+
+    Examples
+    --------
+    >>> import hocket as hk
+    >>> found = hk.compare_sizes("all-reduce", "ring:4@25GB/s,1us", "1K:1M:x32")
+    >>> [format(each.size, ",.0f") for each in found.crossovers]
+    []
     """
-    chunks = options.slices(collective.size)
-    plan = (collective.kind, len(collective.npus), topology.dimensions, name, chunks)
-    _check(plan, is_named, options.limit_bytes)
-
-
-def _check(plan: tuple[str, int, Sides, str, int | None], is_named: bool, limit: int) -> None:
-    check_plan(*plan, limit)
-    if is_named:
-        return
-    try:
-        check_plan(*plan, min(limit, _MAX_COMPARED * _BYTES))
-    except SpecError:
-        raise SpecError(
-            None,
-            f"its plan has more than {_MAX_COMPARED:,} transfers, which takes minutes",
-            "name it with --algorithm to have it",
-        ) from None
+    network, keywords["gpu"] = network_and_gpu(topology, keywords.get("gpu"))
+    made = [
+        compare(
+            kind,
+            network,
+            size=size,
+            algorithms=algorithms,
+            fidelity=fidelity,
+            options=options,
+            on_result=on_result,
+            progress=progress,
+            **keywords,
+        )
+        for size in sizes_of(sizes)
+    ]
+    return SizeComparison(tuple(made))

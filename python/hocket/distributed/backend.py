@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Work
 
-from hocket.distributed.promise import Promise
+from hocket.distributed.future import FailingFuture
 from hocket.distributed.tensors import array_of, plain
 from hocket.errors import InfeasibleError, SpecError
 from hocket.runtime import Communicator, connect, serve
@@ -36,7 +36,7 @@ Bytes = npt.NDArray[np.uint8]
 class Call(Work):  # type: ignore[misc,unused-ignore]
     """A call that was started. Who waits for it, or for its future, gets its error."""
 
-    def __init__(self, promise: Promise, pending: Pending) -> None:
+    def __init__(self, promise: FailingFuture, pending: Pending) -> None:
         super().__init__()
         self._promise = promise
         self._pending = pending
@@ -386,7 +386,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
     def _start(self, work: Callable[[], None], tensors: list[torch.Tensor]) -> Any:
         """Start a call; its work ends when the call has."""
-        promise = Promise(tensors)
+        promise = FailingFuture(tensors)
 
         def call() -> None:
             failed: BaseException | None = None

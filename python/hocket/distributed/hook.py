@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from hocket.distributed.backend import HocketProcessGroup, join
-from hocket.distributed.promise import Promise
+from hocket.distributed.future import FailingFuture
 from hocket.distributed.tensors import array_of
 from hocket.errors import SpecError
 from hocket.runtime import Communicator
@@ -69,7 +69,7 @@ class Gradients:
 
     def average(self, tensor: torch.Tensor) -> "torch.futures.Future[torch.Tensor]":
         """Average a tensor among all ranks, in place; the future holds it."""
-        promise = Promise(tensor)
+        promise = FailingFuture(tensor)
 
         def call() -> None:
             failed: BaseException | None = None

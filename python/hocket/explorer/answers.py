@@ -22,7 +22,7 @@ from dataclasses import asdict
 from http import HTTPStatus
 
 from hocket._children import end, end_with, limit_to
-from hocket.explorer.asked import Asked, answer, refusal
+from hocket.explorer.request import PageRequest, answer, refusal
 from hocket.units import format_estimate
 
 __all__ = ["Answers", "GoneError"]
@@ -54,7 +54,9 @@ class Answers:
         # A process ends with the thread that started it, so that one starts them all.
         self._starter = ThreadPoolExecutor(1)
 
-    def page(self, asked: Asked, seconds: float, asker: socket.socket) -> tuple[HTTPStatus, str]:
+    def page(
+        self, asked: PageRequest, seconds: float, asker: socket.socket
+    ) -> tuple[HTTPStatus, str]:
         """Return the page that answers a question, or says in a sentence why there is none.
 
         Raises
@@ -144,7 +146,10 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _ask(
-    process: subprocess.Popen[bytes], asked: Asked, limit: tuple[float, float], asker: socket.socket
+    process: subprocess.Popen[bytes],
+    asked: PageRequest,
+    limit: tuple[float, float],
+    asker: socket.socket,
 ) -> tuple[HTTPStatus, str]:
     """Ask a process, and wait for its answer until the limit of seconds is over.
 
@@ -197,7 +202,7 @@ def _has_gone(asker: socket.socket) -> bool:
         return True
 
 
-def main(answers: Callable[[Asked, float], tuple[HTTPStatus, str]] = answer) -> None:
+def main(answers: Callable[[PageRequest, float], tuple[HTTPStatus, str]] = answer) -> None:
     """Answer what is asked until standard input ends."""
     end_with(int(sys.argv[1]))
     source = os.fdopen(os.dup(0), "rb")
@@ -209,7 +214,7 @@ def main(answers: Callable[[Asked, float], tuple[HTTPStatus, str]] = answer) -> 
     limit_to(MEMORY)
     for line in source:
         fields, seconds = json.loads(line)
-        status, page = answers(Asked(**fields), seconds)
+        status, page = answers(PageRequest(**fields), seconds)
         raw = page.encode()
         target.write(_HEAD.pack(status, len(raw)) + raw)
         target.flush()

@@ -1,7 +1,7 @@
 """The page, live: a form says what is to be planned, and a server on this machine has it planned anew.
 
 What another site has a browser send is refused. What is asked for has limits, and the server itself plans
-nothing: :mod:`hocket.explorer.asked` and :mod:`hocket.explorer.answers` do.
+nothing: :mod:`hocket.explorer.request` and :mod:`hocket.explorer.answers` do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from hocket.errors import SpecError
 from hocket.explorer.answers import Answers, GoneError
-from hocket.explorer.asked import Asked, refusal
+from hocket.explorer.request import PageRequest, refusal
 
 __all__ = ["Server"]
 
@@ -35,7 +35,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, host: str, port: int, start: Asked, time_limit: float) -> None:
+    def __init__(self, host: str, port: int, start: PageRequest, time_limit: float) -> None:
         self.start, self.time_limit = start, time_limit
         self.answers = Answers()
         self._room = threading.BoundedSemaphore(_MOST)
@@ -151,9 +151,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.NOT_FOUND, "There is only /.\n", "text/plain")
         else:
             try:
-                asked = Asked.of(path.query, self.server.start)
+                asked = PageRequest.of(path.query, self.server.start)
             except SpecError as error:
-                status, page = HTTPStatus.BAD_REQUEST, refusal(Asked(), str(error))
+                status, page = HTTPStatus.BAD_REQUEST, refusal(PageRequest(), str(error))
             else:
                 limit = self.server.time_limit
                 try:

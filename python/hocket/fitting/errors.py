@@ -11,7 +11,15 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BANDS", "Band", "Spread", "band_of", "rank_correlation", "spread_of", "spreads"]
+__all__ = [
+    "BANDS",
+    "Band",
+    "ErrorSummary",
+    "band_of",
+    "rank_correlation",
+    "summaries",
+    "summary_of",
+]
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ BANDS = (
 
 
 @dataclass(frozen=True)
-class Spread:
+class ErrorSummary:
     """Median and 90th percentile of absolute errors, and of how many."""
 
     rows: int
@@ -45,20 +53,22 @@ def band_of(size: int) -> Band:
     return next(band for band in BANDS if size < band.high)
 
 
-def spread_of(errors: NDArray[np.float64]) -> Spread:
+def summary_of(errors: NDArray[np.float64]) -> ErrorSummary:
     """Return median and 90th percentile of absolute errors; of none, nothing."""
     if len(errors) == 0:
-        return Spread(0, float("nan"), float("nan"))
+        return ErrorSummary(0, float("nan"), float("nan"))
     sizes = np.abs(errors)
-    return Spread(len(sizes), float(np.median(sizes)), float(np.percentile(sizes, 90)))
+    return ErrorSummary(len(sizes), float(np.median(sizes)), float(np.percentile(sizes, 90)))
 
 
-def spreads(errors: NDArray[np.float64], sizes: NDArray[np.int64]) -> Iterator[tuple[Band, Spread]]:
+def summaries(
+    errors: NDArray[np.float64], sizes: NDArray[np.int64]
+) -> Iterator[tuple[Band, ErrorSummary]]:
     """Return the errors of each band that has any."""
     for band in BANDS:
         within = (sizes >= band.low) & (sizes < band.high)
         if within.any():
-            yield band, spread_of(errors[within])
+            yield band, summary_of(errors[within])
 
 
 def rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:

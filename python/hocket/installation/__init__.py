@@ -1,5 +1,5 @@
 """The installed parts: the package and its optional parts, with their purpose."""
 
-from hocket.installation.parts import Installation, Part, examine
+from hocket.installation.components import Installation, Part, examine
 
 __all__ = ["Installation", "Part", "examine"]

@@ -47,9 +47,9 @@ from hocket.units import shown
 __all__ = [
     "KINDS",
     "USUAL_CPU",
-    "Channels",
-    "Choice",
     "Host",
+    "NcclChannels",
+    "NcclChoice",
     "check_kind",
     "choices",
     "generation_of",
@@ -69,7 +69,7 @@ _FEWEST_NVLS = 4
 
 
 @dataclass(frozen=True)
-class Channels:
+class NcclChannels:
     """How many channels a graph has, and what each carries [GB/s].
 
     Attributes
@@ -114,7 +114,7 @@ def giga(count: float) -> float:
 
 
 @dataclass(frozen=True)
-class Choice(Result):
+class NcclChoice(Result):
     """An algorithm with a protocol, and how long NCCL thinks that it takes.
 
     Attributes
@@ -158,7 +158,7 @@ def generation_of(hardware: Hardware) -> Generation:
     )
 
 
-def search(generation: Generation, hardware: Hardware, nodes: int) -> Channels:
+def search(generation: Generation, hardware: Hardware, nodes: int) -> NcclChannels:
     """Find the channels of a ring: their speed, and as many as links and NICs carry."""
     inside, nics = _carried(generation, hardware, nodes), max(hardware.nics, 1)
     each = hardware.nic_bandwidth / (12.5 * _G) * generation.net_per_100g / nics
@@ -185,7 +185,7 @@ def search(generation: Generation, hardware: Hardware, nodes: int) -> Channels:
     if speed >= 25.0 and not (is_recent and speed < 50.0 and count > 4):
         parts = min(2 * count, _MOST_CHANNELS)
         count, speed = parts, speed / math.ceil(parts / count)
-    return Channels(count, speed, speed, are_alike)
+    return NcclChannels(count, speed, speed, are_alike)
 
 
 def _links(generation: Generation, hardware: Hardware) -> float:
@@ -211,7 +211,9 @@ def _carried(generation: Generation, hardware: Hardware, nodes: int) -> float:
     return links * hardware.npus / (hardware.npus - 1)
 
 
-def _tree(generation: Generation, hardware: Hardware, nodes: int, ring: Channels) -> Channels:
+def _tree(
+    generation: Generation, hardware: Hardware, nodes: int, ring: NcclChannels
+) -> NcclChannels:
     """Find the channels of trees: as many as of the ring, and faster inside nodes if links allow it."""
     inside, last = ring.inside, ring.inside
     for speed in reversed(generation.speeds_between if nodes > 1 else ()):
@@ -220,7 +222,7 @@ def _tree(generation: Generation, hardware: Hardware, nodes: int, ring: Channels
         if speed > inside:
             inside = last = speed
     is_plain = nodes > 1 and generation.name in _RECENT
-    return Channels(ring.count, inside, ring.between, ring.are_alike, is_plain)
+    return NcclChannels(ring.count, inside, ring.between, ring.are_alike, is_plain)
 
 
 def choices(
@@ -230,9 +232,9 @@ def choices(
     nodes: int,
     hardware: Hardware,
     generation: Generation,
-    graphs: Mapping[str, Channels] | None = None,
+    graphs: Mapping[str, NcclChannels] | None = None,
     host: Host | None = None,
-) -> Iterator[Choice]:
+) -> Iterator[NcclChoice]:
     """Return every algorithm and protocol that NCCL weighs for a collective, with its prediction.
 
     Parameters
@@ -263,7 +265,7 @@ def choices(
 
 def _searched(
     npus: int, nodes: int, hardware: Hardware, generation: Generation
-) -> dict[str, Channels]:
+) -> dict[str, NcclChannels]:
     """Find the channels of all algorithms."""
     ring = search(generation, hardware, nodes)
     found = {"ring": ring, "tree": _tree(generation, hardware, nodes, ring)}
@@ -273,7 +275,7 @@ def _searched(
         heads = min(near, NVLS_MOST_HEADS)
         speed = _speed_of_sums(generation, hardware, heads)
         if speed > 0:
-            found["nvls"] = Channels(heads, speed, ring.rate(3) / heads if nodes > 1 else 0.0)
+            found["nvls"] = NcclChannels(heads, speed, ring.rate(3) / heads if nodes > 1 else 0.0)
     return found
 
 
@@ -327,7 +329,9 @@ class _Asked:
         return min(self.nodes, 3) - 1
 
 
-def _choice(asked: _Asked, algorithm: str, graph: Channels, number: int, protocol: str) -> Choice:
+def _choice(
+    asked: _Asked, algorithm: str, graph: NcclChannels, number: int, protocol: str
+) -> NcclChoice:
     bandwidth = _bandwidth(asked, algorithm, graph, number)
     latency = _latency(asked, algorithm, graph, number)
     if algorithm == "tree" and asked.size < TREE_CORRECTED:
@@ -342,10 +346,10 @@ def _choice(asked: _Asked, algorithm: str, graph: Channels, number: int, protoco
     ):
         latency *= RING_PLATEAU_OLD if asked.generation.name == "volta" else RING_PLATEAU
     seconds = (latency + asked.size / (1000 * bandwidth)) * 1e-6
-    return Choice(algorithm, protocol, graph.count, latency, bandwidth, seconds)
+    return NcclChoice(algorithm, protocol, graph.count, latency, bandwidth, seconds)
 
 
-def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> float:
+def _bandwidth(asked: _Asked, algorithm: str, graph: NcclChannels, number: int) -> float:
     """Return what an algorithm reaches [GB/s of algbw]."""
     gpu, at, count = asked.generation, asked.at, graph.count
     bus = graph.rate(asked.nodes)
@@ -382,7 +386,7 @@ def _hop(asked: _Asked) -> Mapping[str, tuple[float, float, float]]:
     return NET if asked.nodes > 1 else PCI if asked.host.is_on_pci else NVLINK
 
 
-def _latency(asked: _Asked, algorithm: str, graph: Channels, number: int) -> float:
+def _latency(asked: _Asked, algorithm: str, graph: NcclChannels, number: int) -> float:
     inside = (PCI if asked.host.is_on_pci else NVLINK)[algorithm][number]
     net = NET[algorithm][number]
     near = asked.npus // asked.nodes

@@ -20,8 +20,8 @@ from hocket._checks import list_of, path_of, whole
 from hocket._children import started
 from hocket._results import HIDDEN, Result, TableResult, figure, said
 from hocket.errors import InfeasibleError, SpecError
-from hocket.nccl.asking import ALGORITHMS, COLLECTIVES, IGNORED, PROTOCOLS
 from hocket.nccl.model import KINDS
+from hocket.nccl.plugin_process import ALGORITHMS, COLLECTIVES, IGNORED, PROTOCOLS
 from hocket.nccl.prediction import Library, library_on, network_and_gpu
 from hocket.topology.sources import TopologyLike
 from hocket.units import format_size
@@ -208,7 +208,7 @@ def _pick(costs: Sequence[float]) -> tuple[str, str] | None:
 def _answers(path: Path, question: dict[str, Any]) -> _Answered:
     """Have a process of its own ask the plugin; neither it nor its session outlives the answer."""
     told = {"library": str(path.resolve()), "parent": os.getpid(), **_LIMITS, **question}
-    command = [sys.executable, "-m", "hocket.nccl.asking"]
+    command = [sys.executable, "-m", "hocket.nccl.plugin_process"]
     begun = time.monotonic()
     with started(command, _SECONDS) as process:
         assert process.stdin is not None

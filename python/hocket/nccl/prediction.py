@@ -15,7 +15,7 @@ from hocket.collectives.outcome import bound_ps
 from hocket.errors import SpecError
 from hocket.nccl.constants import POSTING, VERSION, Generation
 from hocket.nccl.gpus import check_gpu, gpu_named
-from hocket.nccl.model import USUAL_CPU, Choice, Host, check_kind, choices, generation_of
+from hocket.nccl.model import USUAL_CPU, Host, NcclChoice, check_kind, choices, generation_of
 from hocket.nccl.rccl import VERSION as RCCL_VERSION
 from hocket.nccl.rccl import Tuning, rccl_choices
 from hocket.profiles.flows import Flows
@@ -35,7 +35,7 @@ __all__ = ["Library", "NcclPrediction", "library_on", "network_and_gpu", "predic
 class WeighedChoice(Result):
     """An algorithm with a protocol."""
 
-    choice: Choice = field(metadata=said(inline=Choice))
+    choice: NcclChoice = field(metadata=said(inline=NcclChoice))
     below_bound: str | None
     """Why it stands below the bound on any plan; None where it does not."""
 
@@ -69,7 +69,7 @@ class NcclPrediction(TableResult):
     gpu: str
     library: str
     version: str = field(metadata=said("library_version"))
-    choices: tuple[Choice, ...] = field(metadata=HIDDEN)
+    choices: tuple[NcclChoice, ...] = field(metadata=HIDDEN)
     bound: Bound = field(metadata=said("bound_ps", of=bound_ps))
     reasons: tuple[str | None, ...] = field(metadata=HIDDEN)
 
@@ -222,7 +222,7 @@ class Library:
         """Architecture whose constants are used."""
         return self.known.name
 
-    def choices(self, kind: str, size: int) -> list[Choice]:
+    def choices(self, kind: str, size: int) -> list[NcclChoice]:
         """Return every algorithm and protocol that it weighs for a size [bytes], the fastest first.
 
         Raises
@@ -238,7 +238,7 @@ class Library:
             found = list(choices(*asked, self.hardware, self.known, host=host))
         return sorted(found, key=lambda each: each.seconds)
 
-    def why_below(self, choice: Choice, bound: Bound) -> str | None:
+    def why_below(self, choice: NcclChoice, bound: Bound) -> str | None:
         """Explain why a prediction is below the bound of any plan, or return ``None`` if it is not."""
         if choice.seconds * 1e12 >= bound.time_ps:
             return None
@@ -252,7 +252,7 @@ class Library:
         return f"{self.name}'s search is idealised: so many channels do not fit side by side here"
 
 
-def by_latency(who: str, choice: Choice, bound: Bound) -> str | None:
+def by_latency(who: str, choice: NcclChoice, bound: Bound) -> str | None:
     """Explain that a prediction below a bound counts too little latency, or return None.
 
     It is why if the latencies that the network states are longer by half of what is missing, or more.

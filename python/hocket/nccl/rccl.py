@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hocket.nccl.constants import PROTOCOLS, SIMPLE
-from hocket.nccl.model import Choice, check_kind
+from hocket.nccl.model import NcclChoice, check_kind
 
 __all__ = ["MACHINES", "VERSION", "Tuning", "rccl_choices"]
 
@@ -125,7 +125,9 @@ MACHINES = {
 """By name of the GPU."""
 
 
-def rccl_choices(kind: str, size: int, npus: int, nodes: int, machine: Tuning) -> Iterator[Choice]:
+def rccl_choices(
+    kind: str, size: int, npus: int, nodes: int, machine: Tuning
+) -> Iterator[NcclChoice]:
     """Return every algorithm and protocol that RCCL weighs for a collective, with its prediction.
 
     Parameters
@@ -146,7 +148,7 @@ def rccl_choices(kind: str, size: int, npus: int, nodes: int, machine: Tuning) -
             if bandwidth > 0:
                 latency = _latency(kind, (npus, nodes), algorithm, number, machine)
                 seconds = (latency + size / (1000 * bandwidth)) * 1e-6
-                yield Choice(algorithm, protocol, machine.channels, latency, bandwidth, seconds)
+                yield NcclChoice(algorithm, protocol, machine.channels, latency, bandwidth, seconds)
 
 
 def _bandwidth(

@@ -16,7 +16,7 @@ from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.nccl.findings import findings_of
 from hocket.nccl.graphs import JOINTS, PLAIN_TREE
 from hocket.nccl.machine import Machine, load_machine
-from hocket.nccl.model import KINDS, USUAL_CPU, Channels, Choice, Host, choices
+from hocket.nccl.model import KINDS, USUAL_CPU, Host, NcclChannels, NcclChoice, choices
 from hocket.nccl.prediction import by_latency
 from hocket.nccl.rccl import rccl_choices
 from hocket.plans.choice import fastest
@@ -56,7 +56,7 @@ class AuditEntry(Result):
     algorithm: str
     channels: int
     speed: float = field(metadata=said("speed_bytes_per_s"))
-    predicted: Choice | None = field(metadata=HIDDEN)
+    predicted: NcclChoice | None = field(metadata=HIDDEN)
     run: Run | None = field(metadata=HIDDEN)
     why: str | None = None
 
@@ -278,11 +278,11 @@ def _count(nodes: object) -> int:
     return nodes
 
 
-def _seconds(choice: Choice | None) -> float:
+def _seconds(choice: NcclChoice | None) -> float:
     return float("inf") if choice is None else choice.seconds
 
 
-def _speed(machine: Machine, algorithm: str) -> Channels | None:
+def _speed(machine: Machine, algorithm: str) -> NcclChannels | None:
     """Return the channels of a graph as NCCL's model counts them: as slow as the slowest node's."""
     graphs, _ = machine.channels(algorithm)
     if len(graphs) < len(machine.nodes):
@@ -290,7 +290,7 @@ def _speed(machine: Machine, algorithm: str) -> Channels | None:
     count = min(len(graph.channels) for graph in graphs)
     if algorithm != "nvls":
         count = min(count, machine.count)
-    return Channels(
+    return NcclChannels(
         count,
         min(graph.speed_intra for graph in graphs),
         min(graph.speed_inter for graph in graphs),
@@ -299,7 +299,7 @@ def _speed(machine: Machine, algorithm: str) -> Channels | None:
     )
 
 
-def choices_of(machine: Machine, kind: str, size: int) -> list[Choice]:
+def choices_of(machine: Machine, kind: str, size: int) -> list[NcclChoice]:
     """Return every algorithm and protocol that the library weighs along a machine's graphs."""
     npus, nodes = machine.topology.npu_count, len(machine.nodes)
     if machine.arch is not None:
@@ -314,9 +314,9 @@ def choices_of(machine: Machine, kind: str, size: int) -> list[Choice]:
     return list(choices(*asked, host=Host(machine.cpu or USUAL_CPU, is_on_pci)))
 
 
-def _predicted(machine: Machine, kind: str, size: int) -> dict[str, Choice]:
+def _predicted(machine: Machine, kind: str, size: int) -> dict[str, NcclChoice]:
     """Return what the library's model says of each graph: the quickest protocol."""
-    best: dict[str, Choice] = {}
+    best: dict[str, NcclChoice] = {}
     for choice in choices_of(machine, kind, size):
         name = choice.algorithm.removesuffix("-tree")
         if _seconds(choice) < _seconds(best.get(name)):
@@ -334,7 +334,7 @@ def pick_graph(machine: Machine, kind: str, size: int) -> str | None:
 def _entry(
     machine: Machine,
     algorithm: str,
-    predicted: dict[str, Choice],
+    predicted: dict[str, NcclChoice],
     collective: _core.Collective,
     options: PlanOptions,
     progress: Progress | None,

@@ -27,7 +27,7 @@ from hocket.files.raw import read_bytes
 from hocket.nccl.constants import MOST_CHANNELS, THREADS, THRESHOLDS
 from hocket.nccl.model import KINDS
 from hocket.nccl.prediction import Library, library_on, network_and_gpu
-from hocket.profiles.measurement import Measurement, read_sweeps
+from hocket.profiles.measurement import Measurement, read_measurements
 from hocket.profiles.prediction import predict_on
 from hocket.profiles.profile import as_profile
 from hocket.topology.dump import place_in
@@ -326,7 +326,7 @@ def _sweeps(
     found: dict[str, list[Measurement]] = {}
     for file in files:
         told = 0
-        for row in read_sweeps(file).rows:
+        for row in read_measurements(file).rows:
             if row.kind not in KINDS or not _is_told(row, str(file)):
                 continue
             if (row.npus, row.nodes) != (npus, nodes):

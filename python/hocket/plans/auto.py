@@ -17,7 +17,7 @@ from hocket.plans.algorithms import (
     heeded,
     is_scheduled,
 )
-from hocket.plans.choice import SHORTEST, Choice, Planner, fastest, link_time
+from hocket.plans.choice import SHORTEST, ChunkChoice, Planner, fastest, link_time
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find, own_algorithms
 from hocket.plans.selection import Ended, Selection
@@ -44,7 +44,7 @@ def best_plan(
     topology: _core.Topology,
     options: PlanOptions,
     progress: Progress | None,
-) -> Choice:
+) -> ChunkChoice:
     """Try every method, likely winners first, and keep the plan that is simulated to be the fastest.
 
     First each algorithm that comparisons have, with the numbers of chunks that they try: where the limit
@@ -96,7 +96,7 @@ def _repeated(
     topology: _core.Topology,
     options: PlanOptions,
     known: Selection,
-) -> Choice | None:
+) -> ChunkChoice | None:
     """Make the plan of an earlier choice; ``None`` where that fails, or others were faster."""
     given = replace(options, chunks=known.chunks, chunk_size=None, seed=known.seed)
     try:
@@ -111,7 +111,7 @@ def _repeated(
         return None
     times = {**known.times_ps, known.algorithm: time_ps}
     chosen = replace(known, time_ps=time_ps, times_ps=times)
-    return Choice(plan.selected(chosen), time_ps, known.chunks, (None,))
+    return ChunkChoice(plan.selected(chosen), time_ps, known.chunks, (None,))
 
 
 class _LimitPassedError(Exception):
@@ -142,7 +142,7 @@ class _Search:
     options: PlanOptions
     progress: Progress | None
     is_patient: bool
-    best: Choice | None = None
+    best: ChunkChoice | None = None
     winner: str = ""
     seed: int = 0
     times: dict[str, int] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class _Search:
         self.ends = time.monotonic() + self.limit
         self.bound = _core.bound(self.topology, self.collective).time_ps
 
-    def run(self) -> Choice:
+    def run(self) -> ChunkChoice:
         """Try all there is time for, and give the best with how it was chosen.
 
         Raises
@@ -283,7 +283,7 @@ class _Search:
 
         def timed(plan: Plan, slices: int | None) -> int | None:
             took = link_time(plan, self.options, self._watch)
-            self._found(name, options.seed, Choice(plan, took, slices, (None,)))
+            self._found(name, options.seed, ChunkChoice(plan, took, slices, (None,)))
             return took
 
         # A schedule is searched for by work done, of which a limit gives more: only where it was asked for.
@@ -299,7 +299,7 @@ class _Search:
         except (InfeasibleError, SimulationError, SpecError) as error:
             self.refused.setdefault(name, error)
 
-    def _found(self, name: str, seed: int, found: Choice) -> None:
+    def _found(self, name: str, seed: int, found: ChunkChoice) -> None:
         """Take a plan into account."""
         self.plans += 1
         took, made = found.time_ps, found.plan.synthesis

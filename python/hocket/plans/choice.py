@@ -33,7 +33,7 @@ _SIMULATED = 300_000
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChunkChoice:
     """A plan, and how it was chosen.
 
     Attributes
@@ -52,7 +52,7 @@ class Choice:
     slices: int | None
     tried: tuple[int | None, ...]
 
-    def is_faster_than(self, other: Choice | None) -> bool:
+    def is_faster_than(self, other: ChunkChoice | None) -> bool:
         """Whether it is to be preferred: it takes less time, or is the first to have any."""
         if other is None:
             return True
@@ -106,7 +106,7 @@ def fastest(
     progress: Progress | None = None,
     timer: Timer | None = None,
     is_timed: bool = True,
-) -> Choice:
+) -> ChunkChoice:
     """Plan with each number of chunks worth trying, and keep the fastest plan, the first of equals.
 
     Where a number is asked for, that one alone is planned. Each plan is proved and timed. Numbers grow:
@@ -135,7 +135,7 @@ def fastest(
         counts = counts[:1] if len(counts) == 1 else [None]
     is_lone = len(counts) == 1
     ends = None if options.seconds is None else time.monotonic() + options.seconds
-    best: Choice | None = None
+    best: ChunkChoice | None = None
     for slices in counts:
         left = None if ends is None else ends - time.monotonic()
         if best is not None and left is not None and left <= 0:
@@ -145,7 +145,7 @@ def fastest(
         try:
             plan = planner(collective, topology, algorithm, given, progress)
             if is_lone and timer is None and not is_timed:
-                return Choice(plan, None, slices, (slices,))
+                return ChunkChoice(plan, None, slices, (slices,))
             plan = plan.verify(progress=progress)
             if timer is not None:
                 time_ps = timer(plan, slices)
@@ -157,7 +157,7 @@ def fastest(
             if best is None:
                 raise
             break
-        made = Choice(plan, time_ps, slices, tuple(counts))
+        made = ChunkChoice(plan, time_ps, slices, tuple(counts))
         if made.is_faster_than(best):
             best = made
     assert best is not None, "there is a number to try"

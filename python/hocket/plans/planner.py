@@ -15,8 +15,7 @@ from hocket.collectives.collective import Progress, collective_of, joined
 from hocket.errors import SpecError
 from hocket.plans.algorithms import BUILTIN, check_name, check_options, is_scheduled
 from hocket.plans.auto import best_plan
-from hocket.plans.choice import Choice, Timer, fastest
-from hocket.plans.own import own_plan
+from hocket.plans.choice import ChunkChoice, Timer, fastest
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find
 from hocket.plans.schedule import Schedule, schedule_collective
@@ -24,6 +23,7 @@ from hocket.plans.sizes import check_plan
 from hocket.plans.synthesis import PlanOptions
 from hocket.plans.synthesis.make import limited, searched, solve, synthesis_of
 from hocket.plans.trees import trees_of
+from hocket.plans.user_plans import user_plan
 from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def choose(
     progress: Progress | None = None,
     timer: Timer | None = None,
     is_timed: bool = True,
-) -> Choice:
+) -> ChunkChoice:
     """Plan a collective that is made, with the best number of chunks where none is given.
 
     Everybody who plans by name comes here: :func:`plan`, comparisons and the command line.
@@ -171,7 +171,7 @@ def make(
     chunks = options.slices(collective.size)
     own = find(algorithm)
     if own is not None:
-        return own_plan(own, collective, topology, options)
+        return user_plan(own, collective, topology, options)
     if not isinstance(algorithm, str) or algorithm not in BUILTIN:
         return _carried_out(collective, topology, algorithm, chunks, options)
     making = BUILTIN[algorithm].making

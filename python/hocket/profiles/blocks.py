@@ -20,7 +20,7 @@ import numpy as np
 from hocket._checks import one_of
 from hocket._core import kernel
 from hocket.fitting.constants import Constant
-from hocket.profiles.law import PROTOCOLS
+from hocket.profiles.cost_model import PROTOCOLS
 from hocket.profiles.schedules import BlockSchedule
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import numpy as np
 from hocket.errors import SpecError
 from hocket.fitting.constants import Fitted
 from hocket.fitting.solve import kept_back, solve
+from hocket.profiles.cost_model import CONSTANTS, Cells, cells_of, joined, times
 from hocket.profiles.hardware import Hardware
-from hocket.profiles.law import CONSTANTS, Cells, cells_of, joined, times
-from hocket.profiles.measurement import Measurement, Sweeps
+from hocket.profiles.measurement import MeasuredSeries, Measurement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class FitOptions:
         Whether every fifth size of each sweep is kept back.
     priors
         Values of constants from which to start, and to which the data is weighed; those of
-        :data:`~hocket.profiles.law.CONSTANTS` where they are missing.
+        :data:`~hocket.profiles.cost_model.CONSTANTS` where they are missing.
     """
 
     width: float = 1.0
@@ -100,9 +100,9 @@ class Fit:
 
 
 def fit(
-    sweeps: Sequence[tuple[Sweeps, Hardware]],
+    sweeps: Sequence[tuple[MeasuredSeries, Hardware]],
     options: FitOptions = FitOptions(),
-    few: Sequence[tuple[Sweeps, Hardware]] = (),
+    few: Sequence[tuple[MeasuredSeries, Hardware]] = (),
 ) -> Fit:
     """Fit one set of constants to sweeps of one family of machines.
 
@@ -133,7 +133,9 @@ def fit(
 
 
 class _Problem:
-    def __init__(self, sweeps: Sequence[tuple[Sweeps, Hardware]], options: FitOptions) -> None:
+    def __init__(
+        self, sweeps: Sequence[tuple[MeasuredSeries, Hardware]], options: FitOptions
+    ) -> None:
         self.rows = [row for sweep, _ in sweeps for row in sweep]
         self.cells: Cells = joined([cells_of(sweep.rows, on) for sweep, on in sweeps])
         self.measured = np.array([row.seconds for row in self.rows]) * 1e6

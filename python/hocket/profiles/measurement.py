@@ -21,7 +21,14 @@ from hocket.profiles.logs import is_log, read_log
 from hocket.profiles.programs import COLLECTIVES, left_out, microseconds
 from hocket.units import shown
 
-__all__ = ["COLLECTIVES", "Measurement", "Sweeps", "oddities", "read_sweeps", "sweeps_in"]
+__all__ = [
+    "COLLECTIVES",
+    "MeasuredSeries",
+    "Measurement",
+    "measurements_in",
+    "oddities",
+    "read_measurements",
+]
 
 COLUMNS = ("collective", "gpus", "nodes", "bytes", "time_us")
 """Columns that a table must have; ``algo``, ``proto`` and ``inplace`` may be there too."""
@@ -88,7 +95,7 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Sweeps:
+class MeasuredSeries:
     """All that a file says.
 
     Attributes
@@ -117,7 +124,9 @@ class Sweeps:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def only(self, kinds: Iterable[str] | None = None, *, in_place: bool | None = None) -> Sweeps:
+    def only(
+        self, kinds: Iterable[str] | None = None, *, in_place: bool | None = None
+    ) -> MeasuredSeries:
         """Return the rows of some collectives, in place or out of place."""
         wanted = None if kinds is None else set(kinds)
         rows = tuple(
@@ -128,7 +137,7 @@ class Sweeps:
         )
         return replace(self, rows=rows)
 
-    def once(self) -> Sweeps:
+    def once(self) -> MeasuredSeries:
         """Return each size of a sweep once: what was measured several times, by its median."""
         times: dict[tuple[object, ...], list[Measurement]] = {}
         for row in self.rows:
@@ -138,13 +147,13 @@ class Sweeps:
         )
         return replace(self, rows=tuple(rows))
 
-    def only_chosen(self) -> Sweeps:
+    def only_chosen(self) -> MeasuredSeries:
         """Return the rows of what the library chose by itself, not told which algorithm to use."""
         rows = tuple(row for row in self.rows if _TOLD.fullmatch(row.algorithm) is None)
         return replace(self, rows=rows)
 
 
-def read_sweeps(path: str | PathLike[str]) -> Sweeps:
+def read_measurements(path: str | PathLike[str]) -> MeasuredSeries:
     """Read a table (.csv) of measurements, or what nccl-tests or rccl-tests printed.
 
     The file may be compressed by gzip.
@@ -152,7 +161,7 @@ def read_sweeps(path: str | PathLike[str]) -> Sweeps:
     A table has the columns ``collective`` (as nccl-tests names it, or as hocket does), ``gpus``,
     ``nodes``, ``bytes`` and ``time_us``, and may have ``algo``, ``proto`` and ``inplace`` (0 or 1).
     Lines that begin with ``#`` state facts, as ``# hardware: ...``. Times whose results were wrong, by the
-    column ``#wrong`` of a log, are left out, and named in :attr:`Sweeps.wrong`.
+    column ``#wrong`` of a log, are left out, and named in :attr:`MeasuredSeries.wrong`.
 
     Raises
     ------
@@ -164,11 +173,11 @@ def read_sweeps(path: str | PathLike[str]) -> Sweeps:
     name = shown_path(file)
     raw = read_bytes(file, _WHAT, most=_LARGEST)
     data = unzipped(raw, name, most=_LARGEST, shorter=f"give {_WHAT}")
-    return sweeps_in(data, name, file.stem if data is raw else Path(file.stem).stem)
+    return measurements_in(data, name, file.stem if data is raw else Path(file.stem).stem)
 
 
-def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
-    """Read what :func:`read_sweeps` does from the bytes of a file that is read.
+def measurements_in(data: bytes, origin: str, name: str) -> MeasuredSeries:
+    """Read what :func:`read_measurements` does from the bytes of a file that is read.
 
     Parameters
     ----------
@@ -180,7 +189,7 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
     Raises
     ------
     SpecError
-        As :func:`read_sweeps`.
+        As :func:`read_measurements`.
     """
     if len(data) > _LARGEST:
         why = f"is larger than {_LARGEST >> 20} MiB"
@@ -215,7 +224,7 @@ def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
             f"give a table with the columns {', '.join(COLUMNS)}, or what nccl-tests printed",
             origin,
         )
-    return Sweeps(name, rows, facts, tuple(wrong), others)
+    return MeasuredSeries(name, rows, facts, tuple(wrong), others)
 
 
 def _cells(line: str) -> set[str]:
@@ -233,7 +242,7 @@ def _check_separator(lines: Sequence[str], origin: str) -> None:
                 )
 
 
-def oddities(sweep: Sweeps) -> Iterator[str]:
+def oddities(sweep: MeasuredSeries) -> Iterator[str]:
     """Return which times stand out: twice those of both neighbours in size."""
     by_sweep: dict[tuple[object, ...], list[Measurement]] = {}
     for row in sweep:

@@ -20,8 +20,8 @@ from hocket._results import Result, name_of, said
 from hocket.collectives.bounds import bound
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
+from hocket.profiles.cost_model import PROTOCOLS, behind
 from hocket.profiles.hardware import owners
-from hocket.profiles.law import PROTOCOLS, behind
 from hocket.profiles.profile import Profile, as_profile, why_below
 from hocket.simulation.run import simulate
 

@@ -14,9 +14,9 @@ from hocket._results import Column, Result, TableResult, name_of, said
 from hocket.collectives.bounds import bound
 from hocket.collectives.collective import KINDS as COLLECTIVES
 from hocket.collectives.collective import collective_on
-from hocket.collectives.sweep import sizes_of
+from hocket.collectives.sizes import sizes_of
+from hocket.profiles.cost_model import KINDS, bus_factors, cells_of, times, ways_of
 from hocket.profiles.hardware import Hardware, hardware_for
-from hocket.profiles.law import KINDS, bus_factors, cells_of, times, ways_of
 from hocket.profiles.measurement import Measurement
 from hocket.profiles.profile import Profile, as_profile, profile_of, why_below
 from hocket.topology.sources import TopologyLike, as_topology

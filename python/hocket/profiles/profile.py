@@ -13,8 +13,8 @@ from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.fitting.constants import Constant, Fitted, digits, values_of
 from hocket.profiles.blocks import BLOCK_CONSTANTS
+from hocket.profiles.cost_model import CONSTANTS
 from hocket.profiles.fit import Fit
-from hocket.profiles.law import CONSTANTS
 from hocket.topology.spec import ProfileSpec, TopologySpec
 from hocket.units import shown
 
@@ -34,7 +34,7 @@ class Profile:
     name
         What it is called.
     constants
-        By name, in the units of :data:`hocket.profiles.law.CONSTANTS`; what is missing is its prior.
+        By name, in the units of :data:`hocket.profiles.cost_model.CONSTANTS`; what is missing is its prior.
     launch
         What launching a collective takes, by kind of program [us]; the first is the default.
     launch_per_npu

@@ -13,13 +13,15 @@
 from __future__ import annotations
 
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from hocket._checks import path_of
+from hocket._moved import renamed
 from hocket.cluster.hosts import Cluster, HostOptions, cluster
 from hocket.cluster.jobs import COLLECTIVES, POLICIES, ROUNDS, Compute, Job, JobList
 from hocket.cluster.models import MODELS, Model
 from hocket.cluster.placement import Placed, place
-from hocket.routing.assignment import SCHEMES, Assignment, Certificate, Loads, assign
+from hocket.routing.assignment import SCHEMES, Assignment, Loads, LoadWitness, assign
 from hocket.routing.options import ClusterOptions, SchemeOptions
 from hocket.routing.result import ClusterRun, Decision, Iteration, JobRun
 from hocket.routing.simulation import CLUSTER_SCHEMES, FabricFlow, fabric_flows, simulate
@@ -32,7 +34,6 @@ __all__ = [
     "ROUNDS",
     "SCHEMES",
     "Assignment",
-    "Certificate",
     "Cluster",
     "ClusterOptions",
     "ClusterRun",
@@ -44,6 +45,7 @@ __all__ = [
     "Job",
     "JobList",
     "JobRun",
+    "LoadWitness",
     "Loads",
     "Model",
     "Placed",
@@ -72,3 +74,7 @@ def load_jobs(path: str | PathLike[str]) -> JobList:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # which would take every name for one of the package
+    __getattr__ = renamed(__name__, {"Certificate": "LoadWitness"})

@@ -20,8 +20,8 @@ from typing import Any
 from hocket._core import Topology
 from hocket._core import routing as core_routing
 from hocket.errors import SpecError
-from hocket.plans.exact.model import cp_model
-from hocket.plans.exact.search import Clock, run_solver
+from hocket.plans.slots.model import cp_model
+from hocket.plans.slots.search import Clock, run_solver
 from hocket.routing.options import SchemeOptions
 
 __all__ = ["optimum"]

@@ -12,10 +12,10 @@ from hocket._core import Topology
 from hocket._core import cluster as core_cluster
 from hocket._core import routing as core_routing
 from hocket._options import options_of
-from hocket.cluster.draw import Draw
 from hocket.cluster.hosts import MAX_SEED, Cluster
 from hocket.cluster.jobs import Job, JobList
 from hocket.cluster.placement import Placed, place
+from hocket.cluster.seeded_random import SeededRandom
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.routing.assignment import SCHEMES, solve
@@ -217,7 +217,7 @@ class _Jitter:
     """Draws how long each iteration of a job computes."""
 
     def __init__(self, seed: int, job: int, share: float) -> None:
-        self._draw = Draw((seed + 0x9E3779B97F4A7C15 * (job + 1)) & MAX_SEED)
+        self._draw = SeededRandom((seed + 0x9E3779B97F4A7C15 * (job + 1)) & MAX_SEED)
         self._share = share
 
     def times(self, compute_ps: int, iterations: int) -> list[int]:

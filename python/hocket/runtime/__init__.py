@@ -8,9 +8,12 @@ docs/runtime.md shows how. It needs Unix; memory is shared on Linux only.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from hocket._moved import renamed
 from hocket.runtime.communicator import Communicator
 from hocket.runtime.connection import connect
-from hocket.runtime.launch import Measured, run_plan
+from hocket.runtime.launch import TimedCalls, run_plan
 from hocket.runtime.options import ConnectOptions, MeasureOptions
 from hocket.runtime.pending import Pending
 from hocket.runtime.store import Store, serve
@@ -20,11 +23,11 @@ __all__ = [
     "Communicator",
     "ConnectOptions",
     "MeasureOptions",
-    "Measured",
     "Pending",
     "PlanRow",
     "PlanTable",
     "Store",
+    "TimedCalls",
     "connect",
     "run_plan",
     "serve",
@@ -33,3 +36,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # which would take every name for one of the package
+    __getattr__ = renamed(__name__, {"Measured": "TimedCalls"})

@@ -40,7 +40,7 @@ def _count(times: tuple[int, ...]) -> int:
 
 
 @dataclass(frozen=True)
-class Measured(Result):
+class TimedCalls(Result):
     """The time of a collective on this machine.
 
     Attributes
@@ -109,7 +109,7 @@ def run_plan(
     options: MeasureOptions | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     **keywords: Unpack[MeasureKeywords],
-) -> Measured:
+) -> TimedCalls:
     """Start processes that do a collective, check the result against NumPy, and time it.
 
     Parameters
@@ -178,7 +178,7 @@ def run_plan(
     times = np.array([each["times"] for each in ended]).max(axis=0) * 1000
     used = str(ended[0]["transport"])
     unplanned = _CHOSEN if used == _TCP else _SHARED
-    return Measured(
+    return TimedCalls(
         collective=kind,
         algorithm=unplanned if plan is None else plan.algorithm,
         ranks=ranks,

@@ -80,7 +80,7 @@ class PlanRow(Result):
 
 
 @dataclass(frozen=True)
-class Choice:
+class PlanChoice:
     """The choice for a call: a program, or an exchange through the window if there is none."""
 
     program: Program | None
@@ -149,7 +149,7 @@ class PlanTable:
                 return row
         return None
 
-    def choice(self, kind: str, ranks: int, root: int, size: int) -> Choice | None:
+    def choice(self, kind: str, ranks: int, root: int, size: int) -> PlanChoice | None:
         """Return what a call runs, or None if the table says nothing, or its plan has another root.
 
         Raises
@@ -161,12 +161,12 @@ class PlanTable:
         if row is None:
             return None
         if row.algorithm == WINDOW:
-            return Choice(None, "shared")
+            return PlanChoice(None, "shared")
         key = (row, root)
         if key not in self._made:
             self._made[key] = self._program(row, root)
         program = self._made[key]
-        return None if program is None else Choice(program, row.transport)
+        return None if program is None else PlanChoice(program, row.transport)
 
     def _program(self, row: PlanRow, root: int) -> Program | None:
         if row.plan is not None:

@@ -15,6 +15,7 @@ from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.options import TransferOptions, fidelity_options
 from hocket.simulation.run import Run, simulate
+from hocket.sweeps.inputs import SweepInputs
 from hocket.sweeps.keys import (
     DELAY,
     FAILED,
@@ -36,7 +37,6 @@ from hocket.sweeps.keys import (
     wholes,
     words,
 )
-from hocket.sweeps.tools import Tools
 
 __all__ = ["NAMES", "SweptCommand", "command_named"]
 
@@ -66,7 +66,7 @@ class SweptCommand:
     keys: Mapping[str, Key]
     required: tuple[str, ...]
     columns: Mapping[str, Column]
-    run: Callable[[Point, Tools], list[Row]]
+    run: Callable[[Point, SweepInputs], list[Row]]
 
 
 _NETWORK_COLUMNS: dict[str, Column] = {"npu_count": "whole", "cost": "number"}
@@ -117,8 +117,8 @@ def _simulation() -> dict[str, Key]:
     }
 
 
-def _of_network(point: Point, tools: Tools, key: str = "topology") -> Row:
-    network = tools.network(point, key)
+def _of_network(point: Point, inputs: SweepInputs, key: str = "topology") -> Row:
+    network = inputs.network(point, key)
     return {"npu_count": network.topology.npu_count, "cost": network.cost}
 
 
@@ -143,9 +143,9 @@ def _transfers(point: Point) -> TransferOptions:
     return found
 
 
-def _planned(point: Point, tools: Tools) -> tuple[Plan, int | None]:
-    topology = tools.network(point).topology
-    collective = tools.collective(point, topology)
+def _planned(point: Point, inputs: SweepInputs) -> tuple[Plan, int | None]:
+    topology = inputs.network(point).topology
+    collective = inputs.collective(point, topology)
     name = str(point.get("algorithm", "auto"))
     found = choose(collective, topology, name, _planning(point), is_timed=False)
     return found.plan.verify(), found.slices
@@ -161,39 +161,39 @@ def _of_plan(plan: Plan, slices: int | None) -> Row:
     }
 
 
-def _plan(point: Point, tools: Tools) -> list[Row]:
-    plan, slices = _planned(point, tools)
+def _plan(point: Point, inputs: SweepInputs) -> list[Row]:
+    plan, slices = _planned(point, inputs)
     bound = _core.bound(plan.topology, plan.collective).time_ps
-    return [{**_of_network(point, tools), **_of_plan(plan, slices), "bound_ps": bound}]
+    return [{**_of_network(point, inputs), **_of_plan(plan, slices), "bound_ps": bound}]
 
 
-def _bound(point: Point, tools: Tools) -> list[Row]:
-    topology = tools.network(point).topology
-    found = _core.bound(topology, tools.collective(point, topology))
+def _bound(point: Point, inputs: SweepInputs) -> list[Row]:
+    topology = inputs.network(point).topology
+    found = _core.bound(topology, inputs.collective(point, topology))
     return [
-        {**_of_network(point, tools), "bound_ps": found.time_ps, "witness": found.witness},
+        {**_of_network(point, inputs), "bound_ps": found.time_ps, "witness": found.witness},
     ]
 
 
-def _simulate(point: Point, tools: Tools) -> list[Row]:
+def _simulate(point: Point, inputs: SweepInputs) -> list[Row]:
     fidelity = _transfers(point)
-    plan, slices = _planned(point, tools)
+    plan, slices = _planned(point, inputs)
     run = simulate(plan, fidelity=fidelity)
-    return [{**_of_network(point, tools), **_of_plan(plan, slices), **_row(run, _run_fields())}]
+    return [{**_of_network(point, inputs), **_of_plan(plan, slices), **_row(run, _run_fields())}]
 
 
-def _compare(point: Point, tools: Tools) -> list[Row]:
+def _compare(point: Point, inputs: SweepInputs) -> list[Row]:
     from hocket.comparison.compare import compare
 
-    topology = tools.network(point).topology
+    topology = inputs.network(point).topology
     found = compare(
-        tools.collective(point, topology),
+        inputs.collective(point, topology),
         topology,
         algorithms=[str(point["algorithm"])] if "algorithm" in point else None,
         fidelity=_transfers(point),
         options=_planning(point),
     )
-    network = _of_network(point, tools)
+    network = _of_network(point, inputs)
     return [
         {
             **network,
@@ -206,19 +206,19 @@ def _compare(point: Point, tools: Tools) -> list[Row]:
     ]
 
 
-def _design(point: Point, tools: Tools) -> list[Row]:
+def _design(point: Point, inputs: SweepInputs) -> list[Row]:
     """Return the fastest plan of a candidate; not for users, since points do not name the algorithms."""
     from hocket.comparison.compare import compare
 
-    topology = tools.network(point).topology
+    topology = inputs.network(point).topology
     best = compare(
-        tools.collective(point, topology), topology, algorithms=tools.loaded.algorithms
+        inputs.collective(point, topology), topology, algorithms=inputs.loaded.algorithms
     ).best
     planned = {"planned_by": best.algorithm, "time_ps": best.run.time_ps}
-    return [{**_of_network(point, tools), **planned}]
+    return [{**_of_network(point, inputs), **planned}]
 
 
-def _train(point: Point, tools: Tools) -> list[Row]:
+def _train(point: Point, inputs: SweepInputs) -> list[Row]:
     from hocket.training.options import TrainingOptions
     from hocket.training.run import train
 
@@ -226,8 +226,8 @@ def _train(point: Point, tools: Tools) -> list[Row]:
     if options.get("bucket") == "all":
         options["bucket"] = None
     run = train(
-        tools.loaded.workloads[str(point["workload"])],
-        tools.network(point).topology,
+        inputs.loaded.workloads[str(point["workload"])],
+        inputs.network(point).topology,
         parallel=None if "parallel" not in point else str(point["parallel"]),
         algorithm=None if "algorithm" not in point else str(point["algorithm"]),
         options=TrainingOptions(**{"cache": False, **options}),
@@ -235,7 +235,7 @@ def _train(point: Point, tools: Tools) -> list[Row]:
     where = run.breakdown
     return [
         {
-            **_of_network(point, tools),
+            **_of_network(point, inputs),
             "planned_by": run.algorithm,
             "time_ps": run.time_ps,
             "samples_per_s": run.samples_per_second,
@@ -250,11 +250,11 @@ def _train(point: Point, tools: Tools) -> list[Row]:
     ]
 
 
-def _predict(point: Point, tools: Tools) -> list[Row]:
+def _predict(point: Point, inputs: SweepInputs) -> list[Row]:
     from hocket.profiles.prediction import predict
     from hocket.profiles.profile import as_profile, profile_of
 
-    network = tools.network(point)
+    network = inputs.network(point)
     named = point.get("profile")
     profile = profile_of(network.spec) if named is None else as_profile(str(named))
     launch = point.get("launch")
@@ -267,7 +267,7 @@ def _predict(point: Point, tools: Tools) -> list[Row]:
     ).times[0]
     return [
         {
-            **_of_network(point, tools),
+            **_of_network(point, inputs),
             "time_s": found.seconds,
             "planned_by": found.algorithm,
             "protocol": found.protocol,
@@ -278,19 +278,19 @@ def _predict(point: Point, tools: Tools) -> list[Row]:
     ]
 
 
-def _predict_training(point: Point, tools: Tools) -> list[Row]:
+def _predict_training(point: Point, inputs: SweepInputs) -> list[Row]:
     from hocket.throughput.options import TrainingPredictionOptions
     from hocket.throughput.prediction import predict_training
 
     options: dict[str, Any] = {name: point[name] for name in _prediction() if name in point}
     found = predict_training(
-        tools.loaded.transformers[str(point["workload"])],
-        tools.network(point).topology if "topology" in point else None,
+        inputs.loaded.transformers[str(point["workload"])],
+        inputs.network(point).topology if "topology" in point else None,
         parallel=str(point["parallel"]),
         batch=int(point["batch"]),  # type: ignore[arg-type]
         options=TrainingPredictionOptions(**options),
     )
-    cost = tools.network(point).cost if "topology" in point else None
+    cost = inputs.network(point).cost if "topology" in point else None
     return [
         {
             "npu_count": found.job.parallel.npus,
@@ -310,14 +310,14 @@ _PATHS = ("hash", "upstream", "salt", "steps", "time_limit", "order", "weights",
 _PATH_KEYS = (*_PATHS, "look_ahead", "failover", "max_moves", "rate_control", "jitter")
 
 
-def _route(point: Point, tools: Tools) -> list[Row]:
+def _route(point: Point, inputs: SweepInputs) -> list[Row]:
     from hocket.cluster.hosts import cluster
     from hocket.routing.options import ClusterOptions
     from hocket.routing.simulation import simulate as run_jobs
     from hocket.topology.build import build_topology
 
     text = str(point["fabric"])
-    known = tools.loaded.topologies.get(text)
+    known = inputs.loaded.topologies.get(text)
     hosts: dict[str, Any] = {name: point[name] for name in _HOST_KEYS if name in point}
     failed = point.get("failed", ())
     made = cluster(
@@ -327,7 +327,7 @@ def _route(point: Point, tools: Tools) -> list[Row]:
         **hosts,
     )
     paths: dict[str, Any] = {name: point[name] for name in _PATH_KEYS if name in point}
-    jobs = tools.loaded.jobs[str(point["jobs"])]
+    jobs = inputs.loaded.jobs[str(point["jobs"])]
     seed = point.get("seed", jobs.seed)
     run = run_jobs(
         made,
@@ -371,7 +371,7 @@ def _training() -> dict[str, Key]:
 
 def _predicted() -> dict[str, Key]:
     """Return the keys of ``predict`` besides the network."""
-    from hocket.profiles.law import KINDS
+    from hocket.profiles.cost_model import KINDS
     from hocket.profiles.profile import profile_names
 
     return {

@@ -34,11 +34,11 @@ from hocket.sweeps.candidates import (
     splits,
 )
 from hocket.sweeps.design_options import TRAINED, DesignOptions
+from hocket.sweeps.inputs import Loaded, SweepInputs
 from hocket.sweeps.keys import Value
-from hocket.sweeps.pool import Local, Task
+from hocket.sweeps.pool import BatchTask, Local
 from hocket.sweeps.run import cores
 from hocket.sweeps.sweep import Sweep
-from hocket.sweeps.tools import Loaded, Tools
 from hocket.topology.costs import costs_from_file
 from hocket.topology.spec import CostsSpec
 from hocket.units import parse_size, shown
@@ -362,7 +362,7 @@ class _Judge:
         command, first = self._first[text]
         sweep = self._sweep(command, [first])
         try:
-            sweep.swept.run(sweep.point(0), Tools(sweep.loaded))
+            sweep.swept.run(sweep.point(0), SweepInputs(sweep.loaded))
         except Error as error:
             ways = [way for way in error.instead if way.keys() <= set(TRAINED)]
             if len(ways) == len(error.instead):
@@ -543,7 +543,7 @@ def _parts(executor: Local, parts: Sequence[int]) -> dict[int, list[dict[str, An
     """Run parts and give their rows; a part whose process ended twice has none that ran."""
     import pyarrow.parquet as pq
 
-    waiting = [Task("part", part) for part in reversed(parts)]
+    waiting = [BatchTask("part", part) for part in reversed(parts)]
     deaths: dict[int, int] = {}
     rows: dict[int, list[dict[str, Any]]] = {}
     while len(rows) < len(parts):

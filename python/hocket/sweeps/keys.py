@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from hocket._checks import instance_of, truth, whole
 from hocket.collectives.collective import kind_of
 from hocket.collectives.custom import is_file
-from hocket.collectives.sweep import sizes_of
+from hocket.collectives.sizes import sizes_of
 from hocket.errors import Error, SpecError
 from hocket.plans.algorithms import check_name
 from hocket.plans.synthesis import PlanOptions

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from hocket._core import __version__
 from hocket.errors import SpecError
-from hocket.sweeps.pool import Outcome, Task
+from hocket.sweeps.batch import run_batch, run_point
+from hocket.sweeps.inputs import SweepInputs
+from hocket.sweeps.pool import BatchOutcome, BatchTask
 from hocket.sweeps.sweep import Sweep
-from hocket.sweeps.tools import Tools
-from hocket.sweeps.work import run_part, run_point
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class OnRay:
     def __init__(self, sweep: Sweep, address: str) -> None:
         self._ray = _connected(address)
         self._started = address == LOCAL
-        self._running: dict[Any, Task] = {}
+        self._running: dict[Any, BatchTask] = {}
         task = self._ray.remote(num_cpus=1, max_retries=0)(_work)
         self._submit = task.remote
         self._sweep = self._ray.put(sweep)
@@ -65,12 +65,12 @@ class OnRay:
         """How many more tasks it would take now."""
         return self._most - len(self._running)
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: BatchTask) -> None:
         """Pass on a task."""
         made = self._submit(self._sweep, self._key, __version__, task)
         self._running[made] = task
 
-    def wait(self) -> list[Outcome]:
+    def wait(self) -> list[BatchOutcome]:
         """Wait until a task is done or its process has ended.
 
         Raises
@@ -84,13 +84,13 @@ class OnRay:
         for each in done:
             task = self._running.pop(each)
             try:
-                found.append(Outcome(task, ray.get(each)))
+                found.append(BatchOutcome(task, ray.get(each)))
             except ray.exceptions.RayTaskError as error:
                 raise _of_task(error) from None
             except ray.exceptions.RaySystemError as error:
                 raise SpecError("ray", _line(error), _START) from None
             except ray.exceptions.RayError:  # its process or its node ended
-                found.append(Outcome(task, None, is_dead=True))
+                found.append(BatchOutcome(task, None, is_dead=True))
         return found
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class OnRay:
         self._ray.shutdown()
 
 
-def _work(sweep: Sweep, key: str, version: str, task: Task) -> tuple[bytes, int] | None:
+def _work(sweep: Sweep, key: str, version: str, task: BatchTask) -> tuple[bytes, int] | None:
     """Do a task in a process of the cluster, which keeps what parts share."""
     if version != __version__:
         raise SpecError(
@@ -109,14 +109,14 @@ def _work(sweep: Sweep, key: str, version: str, task: Task) -> tuple[bytes, int]
         )
     if key not in _KEPT:
         _KEPT.clear()
-        _KEPT[key] = Tools(sweep.loaded)
+        _KEPT[key] = SweepInputs(sweep.loaded)
     if task.kind == "part":
-        return run_part(sweep, task.number, _KEPT[key], task.killers)
+        return run_batch(sweep, task.number, _KEPT[key], task.killers)
     run_point(sweep, task.number, _KEPT[key])
     return None
 
 
-_KEPT: dict[str, Tools] = {}
+_KEPT: dict[str, SweepInputs] = {}
 
 
 def _connected(address: str) -> ModuleType:

@@ -13,7 +13,7 @@ from hocket.errors import SimulationError
 from hocket.sweeps.sweep import Sweep
 from hocket.sweeps.worker import read_frame, start_process, write_frame
 
-__all__ = ["Executor", "Local", "Outcome", "Task"]
+__all__ = ["BatchOutcome", "BatchTask", "Executor", "Local"]
 
 _AHEAD = 2
 """Tasks that a process has: the one that it does, and the next."""
@@ -22,7 +22,7 @@ _MOST_STILLBORN = 20
 
 
 @dataclass(frozen=True)
-class Task:
+class BatchTask:
     """A task for a process: a batch, or a point whose result nobody wants.
 
     Attributes
@@ -41,7 +41,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BatchOutcome:
     """The outcome of a task.
 
     Attributes
@@ -54,7 +54,7 @@ class Outcome:
         Whether the process that did it ended.
     """
 
-    task: Task
+    task: BatchTask
     answer: tuple[bytes, int] | None
     is_dead: bool = False
 
@@ -67,11 +67,11 @@ class Executor(Protocol):
         """How many more tasks it would take now."""
         ...
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: BatchTask) -> None:
         """Take a task."""
         ...
 
-    def wait(self) -> list[Outcome]:
+    def wait(self) -> list[BatchOutcome]:
         """Wait until a task is done or its process has ended."""
         ...
 
@@ -83,7 +83,7 @@ class Executor(Protocol):
 @dataclass
 class _Worker:
     process: subprocess.Popen[bytes]
-    tasks: deque[Task] = field(default_factory=deque)
+    tasks: deque[BatchTask] = field(default_factory=deque)
     has_answered: bool = False
 
 
@@ -118,7 +118,7 @@ class Local:
         """How many more tasks it would take now."""
         return sum(_AHEAD - len(worker.tasks) for worker in self._workers)
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: BatchTask) -> None:
         """Send a task to the process that has least to do."""
         worker = min(self._workers, key=lambda each: len(each.tasks))
         worker.tasks.append(task)
@@ -126,15 +126,15 @@ class Local:
         with suppress(OSError):  # if it has ended, waiting finds that
             write_frame(worker.process.stdin, (task.kind, task.number, task.killers))
 
-    def wait(self) -> list[Outcome]:
+    def wait(self) -> list[BatchOutcome]:
         """Wait until a task is done or its process has ended."""
-        found: list[Outcome] = []
+        found: list[BatchOutcome] = []
         while not found:
             for key, _ in self._selector.select():
                 found += self._heard(key.data)
         return found
 
-    def _heard(self, worker: _Worker) -> list[Outcome]:
+    def _heard(self, worker: _Worker) -> list[BatchOutcome]:
         assert worker.process.stdout is not None
         try:
             answer = read_frame(worker.process.stdout)
@@ -142,9 +142,9 @@ class Local:
             return self._ended(worker)
         self._stillborn = 0
         worker.has_answered = True
-        return [Outcome(worker.tasks.popleft(), answer)]
+        return [BatchOutcome(worker.tasks.popleft(), answer)]
 
-    def _ended(self, worker: _Worker) -> list[Outcome]:
+    def _ended(self, worker: _Worker) -> list[BatchOutcome]:
         """Start another in the place of a process that ended; it gets the tasks that were not begun."""
         self._stop(worker)
         self._workers.remove(worker)
@@ -159,7 +159,7 @@ class Local:
         for task in rest:
             assert task is not None
             self.submit(task)
-        return [] if first is None else [Outcome(first, None, is_dead=True)]
+        return [] if first is None else [BatchOutcome(first, None, is_dead=True)]
 
     def _start(self) -> None:
         process = start_process()

@@ -19,7 +19,7 @@ from hocket.errors import SpecError
 from hocket.files.atomic import replacing, write_text
 from hocket.files.complaint import shown_path
 from hocket.files.raw import check_json, read_bytes
-from hocket.sweeps.pool import Executor, Local, Outcome, Task
+from hocket.sweeps.pool import BatchOutcome, BatchTask, Executor, Local
 from hocket.sweeps.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _run(
 ) -> int:
     """Distribute the batches, keep their results, and count the points that failed."""
     failed = 0
-    waiting = deque(Task("part", part) for part in left)
+    waiting = deque(BatchTask("part", part) for part in left)
     judged = _Judge(sweep)
     missing = {task.number for task in waiting}
     done = sweep.count - sum(len(sweep.numbers(part)) for part in missing)
@@ -212,7 +212,7 @@ class _Judge:
         self._open: dict[int, set[int]] = {}
         self._killers: dict[int, set[int]] = {}
 
-    def next(self, outcome: Outcome) -> list[Task]:
+    def next(self, outcome: BatchOutcome) -> list[BatchTask]:
         """Describe what is to be run now that a process has ended, or that a point has been tried."""
         task = outcome.task
         if outcome.is_dead:
@@ -225,7 +225,9 @@ class _Judge:
                 numbers = self._sweep.numbers(task.number)
                 self._open[task.number] = set(numbers)
                 self._killers[task.number] = set(task.killers)
-                return [Task("point", number) for number in numbers if number not in task.killers]
+                return [
+                    BatchTask("point", number) for number in numbers if number not in task.killers
+                ]
         part = task.number // self._sweep.part_size
         still = self._open[part]
         if outcome.is_dead:
@@ -234,7 +236,7 @@ class _Judge:
         still -= self._killers[part]
         if still:
             return []
-        return [Task("part", part, frozenset(self._killers[part]))]
+        return [BatchTask("part", part, frozenset(self._killers[part]))]
 
 
 def part_file(place: Path, part: int) -> Path:
@@ -300,7 +302,7 @@ def _failed_points(sweep: Sweep, place: Path, part: int) -> int | None:
     import pyarrow.compute as pc
 
     from hocket.files.columns import read_tables
-    from hocket.sweeps.work import schema_of
+    from hocket.sweeps.batch import schema_of
 
     try:
         rows = read_tables([path])

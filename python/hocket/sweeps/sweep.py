@@ -12,8 +12,8 @@ from typing import Any
 from hocket._core import __version__
 from hocket.errors import SpecError
 from hocket.sweeps.commands import SweptCommand, command_named
+from hocket.sweeps.inputs import Loaded
 from hocket.sweeps.keys import Value
-from hocket.sweeps.tools import Loaded
 
 __all__ = ["MOST_POINTS", "Axis", "Sweep"]
 

@@ -93,21 +93,21 @@ def main() -> None:
     threading.Thread(target=_listen, args=(source, tasks), daemon=True).start()
 
     from hocket._core.interrupt import unattended
-    from hocket.sweeps.tools import Tools
-    from hocket.sweeps.work import run_part, run_point
+    from hocket.sweeps.batch import run_batch, run_point
+    from hocket.sweeps.inputs import SweepInputs
 
     unattended()  # Ctrl-C reaches whoever started it
 
     while True:
         told = tasks.get()
         if not isinstance(told, tuple):  # a sweep, which the tasks that follow are of
-            sweep, tools = told, Tools(told.loaded)
+            sweep, inputs = told, SweepInputs(told.loaded)
             continue
         kind, number, killers = told
         if kind == "part":
-            answer: object = run_part(sweep, number, tools, killers)
+            answer: object = run_batch(sweep, number, inputs, killers)
         else:
-            run_point(sweep, number, tools)
+            run_point(sweep, number, inputs)
             answer = None
         write_frame(answers, answer)
 

@@ -16,9 +16,9 @@ from hocket.files.complaint import Located, shown_path
 from hocket.files.raw import read_bytes, read_text
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.sweeps.commands import NAMES, SweptCommand, command_named
+from hocket.sweeps.inputs import Loaded, names_file
 from hocket.sweeps.keys import Key, Value
 from hocket.sweeps.sweep import Axis, Sweep
-from hocket.sweeps.tools import Loaded, names_file
 from hocket.topology.costs import costs_from_file
 from hocket.topology.spec import CostsSpec
 from hocket.topology.text import from_file as topology_from_file

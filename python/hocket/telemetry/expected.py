@@ -13,14 +13,14 @@ from hocket.collectives.bounds import bound
 from hocket.collectives.collective import KINDS, Progress, collective_on
 from hocket.errors import InfeasibleError
 from hocket.nccl.model import KINDS as LIBRARY_KINDS
-from hocket.nccl.model import Choice
+from hocket.nccl.model import NcclChoice
 from hocket.nccl.prediction import Library
 from hocket.plans.algorithms import heeded
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
+from hocket.profiles.cost_model import behind, cells_of, launch_behind, ways_of
 from hocket.profiles.hardware import Hardware
-from hocket.profiles.law import behind, cells_of, launch_behind, ways_of
 from hocket.profiles.measurement import Measurement
 from hocket.profiles.plans import ends_at_switches, predict_plan
 from hocket.profiles.prediction import predict_on
@@ -90,7 +90,7 @@ class Expectation:
         pick = self.pick(kind, size)
         return None if pick is None or self.library is None else self.library.why_below(pick, limit)
 
-    def pick(self, kind: str, size: int) -> Choice | None:
+    def pick(self, kind: str, size: int) -> NcclChoice | None:
         """Return what NCCL picks by its own model, or ``None`` if that has no such collective."""
         if self.library is None or kind not in LIBRARY_KINDS:
             return None

@@ -13,7 +13,7 @@ from hocket.files.complaint import shown_path
 from hocket.files.foreign import check_foreign
 from hocket.files.raw import check_json, read_bytes, unzipped
 from hocket.profiles.logs import is_log
-from hocket.profiles.measurement import Measurement, sweeps_in
+from hocket.profiles.measurement import Measurement, measurements_in
 from hocket.telemetry.calls import RUN, Call, Recording
 from hocket.telemetry.flight import is_flight, read_flight
 from hocket.telemetry.inspector import is_inspector, read_inspector
@@ -131,7 +131,7 @@ def _values(data: bytes, name: str) -> Iterator[tuple[str, object]]:
 
 
 def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recording:
-    rows = sweeps_in(data, name, stem)
+    rows = measurements_in(data, name, stem)
     usual = rows.only_chosen()
     left_out = {
         "with wrong results": len(rows.wrong),

@@ -19,8 +19,8 @@ from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.prediction import library_on, network_and_gpu
 from hocket.plans.synthesis import PlanOptions
+from hocket.profiles.cost_model import KINDS, bus_factors
 from hocket.profiles.hardware import hardware_for
-from hocket.profiles.law import KINDS, bus_factors
 from hocket.profiles.profile import Profile, as_profile, profile_of
 from hocket.telemetry.calls import KERNEL, Call, Times, chosen, recorders, times_of
 from hocket.telemetry.expected import Best, Expectation, launched

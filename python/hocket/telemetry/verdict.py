@@ -13,7 +13,7 @@ from typing import Literal
 
 from hocket._results import HIDDEN, Result, figure, picoseconds, said
 from hocket.fitting.errors import band_of
-from hocket.nccl.model import Choice
+from hocket.nccl.model import NcclChoice
 
 __all__ = [
     "GAIN",
@@ -51,7 +51,7 @@ _START = 2.0
 """Up to how many times the prediction for the least size a prediction is mostly the start."""
 
 
-def _algorithm(pick: Choice) -> str:
+def _algorithm(pick: NcclChoice) -> str:
     return pick.algorithm
 
 
@@ -102,7 +102,7 @@ class MeasuredSize(Result):
     bound: float | None = field(metadata=said("bound_ps", of=picoseconds))
     predicted: float | None = field(metadata=said("predicted_ps", of=picoseconds))
     least: float | None = field(metadata=HIDDEN)
-    pick: Choice | None = field(metadata=said(of=_algorithm))
+    pick: NcclChoice | None = field(metadata=said(of=_algorithm))
     best: float | None = field(metadata=said("best_ps", of=picoseconds))
     algorithm: str | None = field(metadata=said("best_algorithm"))
     verdict: Verdict = field(metadata=said(column=True))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from hocket._results import Result
 from hocket.fitting.constants import Fitted
+from hocket.throughput.cost_model import CONSTANTS
 from hocket.throughput.job import USUAL
-from hocket.throughput.law import CONSTANTS
 from hocket.throughput.machine import Machine
 from hocket.throughput.stack import Stack
 

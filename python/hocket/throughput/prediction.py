@@ -17,8 +17,8 @@ from hocket.throughput.constants import (
     owner_of,
     shipped,
 )
+from hocket.throughput.cost_model import CONSTANTS, parts_of
 from hocket.throughput.job import PRECISIONS, Job
-from hocket.throughput.law import CONSTANTS, parts_of
 from hocket.throughput.machine import Machine, machine_of, usual_hardware
 from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.stack import Stack

@@ -6,6 +6,9 @@ collectives is made (`build`, `columns`), whose collectives take what `network` 
 :mod:`hocket.training.epochs` is the short sum of a data-parallel epoch (Laskar et al. 2024).
 """
 
+from typing import TYPE_CHECKING
+
+from hocket._moved import renamed
 from hocket.training.comparison import TrainingComparison, TrainingRow, compare_training
 from hocket.training.epochs import (
     AllReduce,
@@ -21,7 +24,7 @@ from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
 from hocket.training.result import Breakdown, Chosen, LayerTime, TrainingRun
 from hocket.training.run import train
-from hocket.training.search import Search, search_parallels
+from hocket.training.search import ParallelSearch, search_parallels
 
 __all__ = [
     "AllReduce",
@@ -33,7 +36,7 @@ __all__ = [
     "LayerTime",
     "Memory",
     "Parallel",
-    "Search",
+    "ParallelSearch",
     "TrainingComparison",
     "TrainingOptions",
     "TrainingRow",
@@ -49,3 +52,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # which would take every name for one of the package
+    __getattr__ = renamed(__name__, {"Search": "ParallelSearch"})

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from hocket.training.options import TrainingKeywords
 
-__all__ = ["Search", "search_parallels", "splits"]
+__all__ = ["ParallelSearch", "search_parallels", "splits"]
 
 MAX_SPLITS = 8
 """How many are kept by default."""
@@ -41,7 +41,7 @@ SEARCHED = (1, 10_000)
 
 
 @dataclass(frozen=True, repr=False)
-class Search(TableResult):
+class ParallelSearch(TableResult):
     """Splits of a network's NPUs by how many samples a second they train.
 
     Attributes
@@ -101,7 +101,7 @@ def search_parallels(
     progress: Progress | None = None,
     options: TrainingOptions | None = None,
     **keywords: Unpack[TrainingKeywords],
-) -> Search:
+) -> ParallelSearch:
     """Simulate every split of a network's NPUs with one batch, and rank them.
 
     Parameters
@@ -156,7 +156,7 @@ def search_parallels(
         for each in found
         if each not in short
     ]
-    return Search(compared.rows, (*compared.refused, *left_out), most)
+    return ParallelSearch(compared.rows, (*compared.refused, *left_out), most)
 
 
 def _divisors(number: int) -> list[int]:

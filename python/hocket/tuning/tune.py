@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hocket._options import options_of
 from hocket._results import HIDDEN, Result, TableResult, figure, said
 from hocket.collectives.collective import Progress
-from hocket.collectives.sweep import sizes_of
+from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.plan import Plan

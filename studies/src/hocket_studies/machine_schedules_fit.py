@@ -13,7 +13,7 @@ from hocket.errors import SpecError
 from hocket.fitting.constants import Fitted
 from hocket.fitting.solve import solve
 from hocket.profiles.blocks import BLOCK_CONSTANTS, block_times
-from hocket.profiles.law import PROTOCOLS
+from hocket.profiles.cost_model import PROTOCOLS
 from hocket.profiles.measurement import Measurement
 from hocket.profiles.schedules import (
     BlockSchedule,

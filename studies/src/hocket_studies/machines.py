@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hocket.fitting.errors import BANDS, Band, Spread, spread_of
+from hocket.fitting.errors import BANDS, Band, ErrorSummary, summary_of
 from hocket.nccl.model import choices, generation_of
+from hocket.profiles.cost_model import cells_of, times
 from hocket.profiles.fit import Fit, FitOptions, fit
-from hocket.profiles.law import cells_of, times
-from hocket.profiles.measurement import Measurement, Sweeps
+from hocket.profiles.measurement import MeasuredSeries, Measurement
 from hocket.profiles.profile import Profile
 from hocket_studies.machine_schedules import Order, study_schedules
 from hocket_studies.machine_schedules_fit import fit_blocks, schedule_times
@@ -76,18 +76,18 @@ class Check:
     what: str
     predicted: tuple[Predicted, ...]
 
-    def spread(self, band: Band | None = None) -> Spread:
+    def spread(self, band: Band | None = None) -> ErrorSummary:
         """Return median and 90th percentile of the errors, of a band of sizes or of all."""
         rows = [
             each for each in self.predicted if band is None or band.low <= each.row.size < band.high
         ]
-        return spread_of(np.array([each.error for each in rows]))
+        return summary_of(np.array([each.error for each in rows]))
 
-    def split(self, at: int) -> tuple[Spread, Spread]:
+    def split(self, at: int) -> tuple[ErrorSummary, ErrorSummary]:
         """Return the same of sizes below one, and from it on [bytes]."""
         below = [each.error for each in self.predicted if each.row.size < at]
         above = [each.error for each in self.predicted if each.row.size >= at]
-        return spread_of(np.array(below)), spread_of(np.array(above))
+        return summary_of(np.array(below)), summary_of(np.array(above))
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class MachinesResult:
         """How many picks are as stated."""
         return sum(each.stated == each.modelled for each in self.picks)
 
-    def worst(self, count: int) -> list[tuple[Check, str, str, Band, Spread]]:
+    def worst(self, count: int) -> list[tuple[Check, str, str, Band, ErrorSummary]]:
         """Return the worst medians by set, collective and band, the worst first."""
         found = []
         for check in self.checks:
@@ -173,7 +173,7 @@ def family_profiles(data: Path | None = None) -> dict[str, Profile]:
     Where several sets were launched alike, launching takes the median of theirs. Families of which times of
     known schedules are there have constants of thread blocks as well.
     """
-    groups: dict[str, list[tuple[MeasuredSet, Sweeps]]] = {}
+    groups: dict[str, list[tuple[MeasuredSet, MeasuredSeries]]] = {}
     for each, sweeps in load_sets(data):
         name = f"{each.family} {each.fabric}".strip().lower().replace(" ", "-")
         usual = sweeps.only_chosen()
@@ -200,7 +200,7 @@ def family_profiles(data: Path | None = None) -> dict[str, Profile]:
     return made
 
 
-Sets = Sequence[tuple[MeasuredSet, Sweeps]]
+Sets = Sequence[tuple[MeasuredSet, MeasuredSeries]]
 Work = tuple[str, str, Callable[[], list[Predicted]]]
 
 
@@ -208,7 +208,7 @@ def _work(sets: Sets) -> Iterator[Work]:
     for each, sweeps in sets:
         for sweep in _single(sweeps):
             yield "alone", each.fabric or "one box", _later(_alone, each, sweep)
-    groups: dict[tuple[str, str], list[tuple[MeasuredSet, Sweeps]]] = {}
+    groups: dict[tuple[str, str], list[tuple[MeasuredSet, MeasuredSeries]]] = {}
     for each, sweeps in sets:
         groups.setdefault((each.family, each.fabric), []).append((each, _joint(sweeps)))
     for (family, fabric), members in groups.items():
@@ -227,7 +227,7 @@ def _work(sets: Sets) -> Iterator[Work]:
                 yield "switches that sum", name, _later(_by_switches, others, target)
 
 
-def _picks(each: MeasuredSet, sweeps: Sweeps) -> Iterator[Pick]:
+def _picks(each: MeasuredSet, sweeps: MeasuredSeries) -> Iterator[Pick]:
     """Return what a set states of the library's choice: each size of a collective once."""
     seen = set()
     for row in sweeps:
@@ -255,21 +255,21 @@ def _later(run: Callable[..., list[Predicted]], *given: object) -> Callable[[], 
     return lambda: run(*given)
 
 
-def _single(sweeps: Sweeps) -> Iterator[Sweeps]:
+def _single(sweeps: MeasuredSeries) -> Iterator[MeasuredSeries]:
     """Return the sweeps of a set one by one, those that have enough sizes."""
     keys = dict.fromkeys(row.sweep for row in sweeps)
     for key in keys:
         rows = tuple(row for row in sweeps if row.sweep == key)
         if len({row.size for row in rows}) >= _FEWEST:
-            yield Sweeps(sweeps.name, rows, sweeps.facts)
+            yield MeasuredSeries(sweeps.name, rows, sweeps.facts)
 
 
-def _joint(sweeps: Sweeps) -> Sweeps:
+def _joint(sweeps: MeasuredSeries) -> MeasuredSeries:
     """Leave out what the library was told to run, and all that goes from NPU to NPU directly."""
     rows = tuple(
         row for row in sweeps if row.kind not in POINT_TO_POINT and row.algorithm.startswith("auto")
     )
-    return Sweeps(sweeps.name, rows, sweeps.facts)
+    return MeasuredSeries(sweeps.name, rows, sweeps.facts)
 
 
 def _found(found: Fit, name: str) -> list[Predicted]:
@@ -277,7 +277,7 @@ def _found(found: Fit, name: str) -> list[Predicted]:
     return [Predicted(name, found.rows[at], float(found.predicted[at])) for at in held]
 
 
-def _alone(each: MeasuredSet, sweep: Sweeps) -> list[Predicted]:
+def _alone(each: MeasuredSet, sweep: MeasuredSeries) -> list[Predicted]:
     return _found(fit([(sweep, each.hardware)], FitOptions(width=_ALONE_WIDTH)), each.name)
 
 
@@ -301,7 +301,9 @@ def _fitted_to(others: Sets, few: Sets = ()) -> Fit | None:
     return fit(known[0], options, known[1])
 
 
-def _other(others: Sets, target: tuple[MeasuredSet, Sweeps], is_told: bool) -> list[Predicted]:
+def _other(
+    others: Sets, target: tuple[MeasuredSet, MeasuredSeries], is_told: bool
+) -> list[Predicted]:
     """Predict a set by the others: with its smallest times among theirs, or by sets launched alike."""
     each, sweeps = target
     rows = list(sweeps)
@@ -311,7 +313,7 @@ def _other(others: Sets, target: tuple[MeasuredSet, Sweeps], is_told: bool) -> l
         if max(row.size for row in least.values()) > _TELLING:
             return []
         rows = [row for row in rows if row is not least[row.npus]]
-    told = Sweeps(sweeps.name, tuple(least.values()), sweeps.facts)
+    told = MeasuredSeries(sweeps.name, tuple(least.values()), sweeps.facts)
     found = _fitted_to(others, [(each, told)] if is_told else [])
     if found is None:
         return []
@@ -338,7 +340,7 @@ def _is_by_switches(row: Measurement) -> bool:
     return "nvls" in row.algorithm and "off" not in row.algorithm
 
 
-def _by_switches(others: Sets, target: tuple[MeasuredSet, Sweeps]) -> list[Predicted]:
+def _by_switches(others: Sets, target: tuple[MeasuredSet, MeasuredSeries]) -> list[Predicted]:
     each, sweeps = target
     rows = [
         row

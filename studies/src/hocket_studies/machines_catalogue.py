@@ -9,7 +9,7 @@ from pathlib import Path
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.profiles.hardware import Hardware
-from hocket.profiles.measurement import Measurement, Sweeps, read_sweeps
+from hocket.profiles.measurement import MeasuredSeries, Measurement, read_measurements
 
 __all__ = ["SCHEDULE_SETS", "SETS", "MeasuredSet", "load_schedule_sets", "load_sets"]
 
@@ -146,12 +146,12 @@ def load_schedule_sets(
         for name in names:
             path = None if data is None else data / f"{name}.csv"
             if path is not None and path.is_file():
-                found += [(name, row) for row in read_sweeps(path).only(in_place=True)]
+                found += [(name, row) for row in read_measurements(path).only(in_place=True)]
         if found:
             yield family, found
 
 
-def load_sets(data: Path | None = None) -> list[tuple[MeasuredSet, Sweeps]]:
+def load_sets(data: Path | None = None) -> list[tuple[MeasuredSet, MeasuredSeries]]:
     """Read the sets that are shipped, and those that a folder has.
 
     Parameters
@@ -171,7 +171,7 @@ def load_sets(data: Path | None = None) -> list[tuple[MeasuredSet, Sweeps]]:
         if data is not None and (data / path.name).is_file():
             path, missing = data / path.name, False
         if path.is_file():
-            sweeps = read_sweeps(path).only(in_place=each.in_place).once()
+            sweeps = read_measurements(path).only(in_place=each.in_place).once()
             rows = tuple(row for row in sweeps if row.is_aligned)
             found.append((each, replace(sweeps, rows=rows)))
     if data is not None and not data.is_dir():

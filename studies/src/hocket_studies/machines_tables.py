@@ -11,7 +11,7 @@ from hocket.cli.console import Printer
 from hocket.cli.numbers import percent
 from hocket.cli.options import Watch
 from hocket.cli.table import Table
-from hocket.fitting.errors import BANDS, Spread
+from hocket.fitting.errors import BANDS, ErrorSummary
 from hocket.units import format_size
 from hocket_studies.harness import Into, Report, as_csv, markdown
 from hocket_studies.machines import Check, MachinesResult, family_profiles, reproduce_machines
@@ -103,7 +103,7 @@ def _order(result: MachinesResult, name: str) -> str:
     return f"order of schedules, {name}: {share} % of {pairs}"
 
 
-def _cell(spread: Spread) -> str:
+def _cell(spread: ErrorSummary) -> str:
     if not spread.rows:
         return "–"
     return f"{percent(spread.median)} / {percent(spread.p90)} ({spread.rows})"

@@ -20,7 +20,7 @@ from functools import lru_cache
 from statistics import mean
 from typing import NamedTuple
 
-from hocket.cluster.draw import Draw
+from hocket.cluster.seeded_random import SeededRandom
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.routing import MODELS, Cluster, Compute, Job, Placed, cluster, place, simulate
@@ -129,7 +129,7 @@ def jobs_of(cell: Cell) -> tuple[list[Job], int]:
     list of Job, int
         And how often the models of all but the first were drawn until all jobs fitted the hosts.
     """
-    draw = Draw(cell.seed)
+    draw = SeededRandom(cell.seed)
     span = _LATEST_US - _EARLIEST_US + 1
     arrivals = [_EARLIEST_US + draw.below(span) for _ in JOBS]
     names = list(MODELS)
@@ -207,7 +207,7 @@ def shared_tors(fabric: Cluster, placed: Iterable[Placed]) -> int:
     return sum(len(those) > 1 for those in copies.values())
 
 
-class Spread(NamedTuple):
+class SeedRange(NamedTuple):
     """A quantity over seeds."""
 
     mean: float
@@ -258,10 +258,12 @@ class Study:
         )
         return [mean(found) for found in each if found]
 
-    def spread(self, cell: Cell, metric: str = "all-reduce", model: str = FIRST) -> Spread | None:
+    def spread(
+        self, cell: Cell, metric: str = "all-reduce", model: str = FIRST
+    ) -> SeedRange | None:
         """Return mean and range of :meth:`values`, or None if there are none."""
         found = self.values(cell, metric, model)
-        return Spread(mean(found), min(found), max(found)) if found else None
+        return SeedRange(mean(found), min(found), max(found)) if found else None
 
 
 def _work(cell: Cell) -> tuple[int, Cell]:

@@ -15,7 +15,7 @@ from hocket.cli.options import Watch
 from hocket_studies import routing, routing_times
 from hocket_studies import routing_published as published
 from hocket_studies.harness import Into, Report, table, wanted
-from hocket_studies.routing import Cell, Measured, Spread
+from hocket_studies.routing import Cell, Measured, SeedRange
 from hocket_studies.routing_result import (
     NAMES,
     RoutingResult,
@@ -105,7 +105,7 @@ def _pictures(result: RoutingResult, names: list[str]) -> dict[str, Callable[[Pa
     }
 
 
-def _bracketed(spread: Spread | None, write: Callable[[float], str]) -> str:
+def _bracketed(spread: SeedRange | None, write: Callable[[float], str]) -> str:
     """Write a mean and, where seeds differ, their range."""
     if spread is None:
         return "–"

@@ -16,7 +16,7 @@ from time import process_time
 from typing import NamedTuple
 
 from hocket._core import routing as core_routing
-from hocket.cluster.draw import Draw
+from hocket.cluster.seeded_random import SeededRandom
 from hocket.routing import assign
 from hocket_studies.routing import OnCase, cluster_of
 
@@ -59,7 +59,7 @@ def figure_7(on_case: OnCase | None = None, *, full: bool = False) -> list[Timin
 
 def random_flows(count: int, seed: int = 0) -> list[tuple[int, int, int]]:
     """Draw so many flows of weight 1 between two ToRs of 64."""
-    draw = Draw(seed)
+    draw = SeededRandom(seed)
     flows = []
     for _ in range(count):
         src = draw.below(_TORS)

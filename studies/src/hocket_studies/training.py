@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hocket.fitting.errors import Spread, rank_correlation, spread_of
+from hocket.fitting.errors import ErrorSummary, rank_correlation, summary_of
 from hocket.throughput.constants import (
     NONE,
     SOURCED,
@@ -101,9 +101,9 @@ class RunCheck:
     why: str = ""
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> ErrorSummary:
         """Median and 90th percentile of the errors."""
-        return spread_of(np.array([each.error for each in self.predicted]))
+        return summary_of(np.array([each.error for each in self.predicted]))
 
     @property
     def worst(self) -> PredictedRun:
@@ -307,7 +307,7 @@ def _is_a_kind(run: PublishedRun) -> bool:
 
 
 def _expected(predicted: Sequence[PredictedRun]) -> ExpectedError:
-    spread = spread_of(np.array([each.error for each in predicted]))
+    spread = summary_of(np.array([each.error for each in predicted]))
     names = _all_of(list(dict.fromkeys(each.run.set for each in predicted)))
     return ExpectedError(spread.median, spread.p90, spread.rows, names)
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from hocket.fitting.solve import solve
 from hocket.throughput.constants import NONE, Constants, owner_of
+from hocket.throughput.cost_model import CONSTANTS, iteration_s
 from hocket.throughput.job import Job
-from hocket.throughput.law import CONSTANTS, iteration_s
 from hocket_studies.training_catalogue import PublishedRun
 
 if TYPE_CHECKING:

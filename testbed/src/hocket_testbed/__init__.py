@@ -8,10 +8,10 @@ from __future__ import annotations
 from hocket_testbed.calibrated import Calibration
 from hocket_testbed.clos import ClosSpec, build
 from hocket_testbed.clos_plans import ClosPlan, ClosPlans, run_clos_plans
-from hocket_testbed.marks import METHODS_IPV6
 from hocket_testbed.neighbours import learn_fabric
 from hocket_testbed.network import NetworkSpec, build_network
 from hocket_testbed.ownership import clean
+from hocket_testbed.packet_marks import METHODS_IPV6
 from hocket_testbed.plan_runs import PlanRun, PlanStudy, run_plans
 from hocket_testbed.ports import METHODS, Wanted, port_for
 from hocket_testbed.rights import what_is_missing

@@ -18,12 +18,12 @@ from hocket.errors import InfeasibleError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan as make_plan
 from hocket.simulation.run import simulate
-from hocket_testbed.gang import gathered
 from hocket_testbed.namespaces import inside
 from hocket_testbed.network import NetworkSpec
+from hocket_testbed.plan_connections import on_network
 from hocket_testbed.priority import promptly
+from hocket_testbed.rank_threads import gathered
 from hocket_testbed.shaping import GOODPUT
-from hocket_testbed.ways import on_network
 
 __all__ = ["Calibration", "calibrate_network", "model_of", "predicted"]
 

@@ -30,9 +30,9 @@ from hocket.simulation.run import simulate
 from hocket_testbed.clos import ClosSpec, OnClos, each_in_picoseconds
 from hocket_testbed.counters import sent_up
 from hocket_testbed.namespaces import inside
+from hocket_testbed.plan_connections import check_same_network
 from hocket_testbed.prediction import cluster_of
 from hocket_testbed.service import Service, serve
-from hocket_testbed.ways import check_same_network
 
 __all__ = ["ClosPlan", "ClosPlans", "run_clos_plans"]
 

@@ -224,12 +224,12 @@ def calibrate(*, fabric: Fabric, asked: Asked, form: Form) -> None:
 
 def _learned_on_testbed(fabric: Fabric, asked: Asked) -> Calibration:
     """Probe a Clos whose switches' seeds are of 16 bits, so that they are found quickly."""
-    from hocket.cluster.draw import Draw
+    from hocket.cluster.seeded_random import SeededRandom
     from hocket.steering import calibrate as probe
     from hocket_testbed import build
     from hocket_testbed.namespaces import inside
 
-    drawn = Draw(fabric.seed)
+    drawn = SeededRandom(fabric.seed)
     spec = fabric.spec(rate=None)
     seeds = tuple(1 + drawn.below(65535) for _ in range(spec.tors + spec.spines))
     spec = replace(spec, switch_seeds=seeds)

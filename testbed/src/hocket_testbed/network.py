@@ -29,9 +29,9 @@ from hocket_testbed.cables import Cable, End, lay
 from hocket_testbed.delayed import Delays, lay_delayed
 from hocket_testbed.namespaces import batch, check_prefix, make, write_settings
 from hocket_testbed.ownership import owned
+from hocket_testbed.plan_connections import Connection, Route
 from hocket_testbed.rights import check_rights
 from hocket_testbed.shaping import GOODPUT, SHORT, shape
-from hocket_testbed.ways import Connection, Route
 
 __all__ = ["NetworkSpec", "build_network", "carried", "led"]
 

@@ -22,9 +22,15 @@ from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.run import simulate
 from hocket_testbed.calibrated import Calibration, calibrate_network, model_of, predicted
 from hocket_testbed.data import PlanRunData, PlanStudyData
-from hocket_testbed.gang import gathered
 from hocket_testbed.network import NetworkSpec
-from hocket_testbed.ways import check_same_network, load_of, on_network, passed_on, ways_of
+from hocket_testbed.plan_connections import (
+    check_same_network,
+    load_of,
+    on_network,
+    passed_on,
+    ways_of,
+)
+from hocket_testbed.rank_threads import gathered
 
 __all__ = ["PlanRun", "PlanStudy", "load_or_name", "plans_for", "run_plans"]
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from hocket._checks import check_function, list_of, one_of, whole
 from hocket._results import Result, TableResult, figure, picoseconds, said
-from hocket.cluster.draw import Draw
 from hocket.cluster.hosts import MAX_SEED
+from hocket.cluster.seeded_random import SeededRandom
 from hocket.errors import InfeasibleError
 from hocket.steering.hashes import PROTOCOLS, Header
 from hocket.steering.labels import write_label
 from hocket_testbed.clos import ClosSpec
 from hocket_testbed.counters import sent
-from hocket_testbed.marks import Marked, check_methods, mark
 from hocket_testbed.namespaces import inside
+from hocket_testbed.packet_marks import Marked, check_methods, mark
 from hocket_testbed.ports import METHODS, PORTS, Wanted
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def steer_flows(
     for each in list_of("protocols", protocols):
         one_of("protocols", each, tuple(PROTOCOLS))
     check_function("progress", progress)
-    draw = Draw(whole("seed", seed, 0, MAX_SEED))
+    draw = SeededRandom(whole("seed", seed, 0, MAX_SEED))
     stages = (1, 2) if spec.links > 1 else (1,)
     kinds = [(way, what, many) for way in methods for what in protocols for many in stages]
     rows = []
@@ -135,7 +135,7 @@ def steer_flows(
     return Steered(tuple(rows))
 
 
-def _drawn(spec: ClosSpec, draw: Draw, protocol: str, stages: int) -> tuple[Header, Wanted]:
+def _drawn(spec: ClosSpec, draw: SeededRandom, protocol: str, stages: int) -> tuple[Header, Wanted]:
     """Draw a flow between two ToRs, the port that is tried first, and a path."""
     src = draw.below(spec.host_count)
     dst = draw.below(spec.host_count - spec.hosts)

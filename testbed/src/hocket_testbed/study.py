@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from hocket._checks import check_function, list_of, one_of, whole
 from hocket._results import HIDDEN, Result, figure, picoseconds, said
-from hocket.cluster.draw import Draw
 from hocket.cluster.hosts import MAX_SEED
+from hocket.cluster.seeded_random import SeededRandom
 from hocket.errors import SpecError
 from hocket.routing.assignment import assign
 from hocket.steering.hashes import Header
@@ -214,7 +214,7 @@ def _rings(spec: ClosSpec, jobs: int, size: int) -> list[Ring]:
 
 def _drawn(plans: Sequence[Ring], seed: int) -> list[Ring]:
     """Choose a port for each flow by a seed."""
-    draw = Draw(whole("seed", seed, 0, MAX_SEED))
+    draw = SeededRandom(whole("seed", seed, 0, MAX_SEED))
     span = PORTS[1] - PORTS[0] + 1
     return [
         Ring(

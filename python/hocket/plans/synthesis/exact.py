@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hocket._core import synthesis as core
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
-from hocket.plans.exact import SlotPlan, solve, solve_windows
+from hocket.plans.slots import SlotPlan, solve, solve_windows
 from hocket.plans.synthesis.options import PlanOptions
-from hocket.plans.synthesis.slots import Sends, Slots, slot_length, slots_of
+from hocket.plans.synthesis.slot_problem import Sends, Slots, slot_length, slots_of
 from hocket.units import format_time_ps
 
 _NO_TIME = 0.001

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from hocket.workload.torch.pass_record import INPUT_GRADIENT, WEIGHT_GRADIENT, PassRecord
 from hocket.workload.torch.products import Step
 from hocket.workload.torch.storages import Effect, Storages
-from hocket.workload.torch.tally import INPUT_GRADIENT, WEIGHT_GRADIENT, Tally
 
 Maker = tuple[int, bool]
 """The part whose operation a node undoes, and whether that gave data."""
@@ -40,7 +40,7 @@ class Backward:
         Of the graph's nodes, as far as they are known.
     """
 
-    def __init__(self, tally: Tally, storages: Storages, makers: dict[Any, Maker]) -> None:
+    def __init__(self, tally: PassRecord, storages: Storages, makers: dict[Any, Maker]) -> None:
         self._tally = tally
         self._storages = storages
         self._makers = makers

@@ -10,7 +10,13 @@ from typing import Any, cast
 from hocket.errors import SpecError
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Workload
-from hocket.workload.torch.tally import FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, Part, Tally
+from hocket.workload.torch.pass_record import (
+    FORWARD,
+    INPUT_GRADIENT,
+    WEIGHT_GRADIENT,
+    Operations,
+    PassRecord,
+)
 
 _LONGEST_NAME = 180
 _BYTES = 2
@@ -29,7 +35,7 @@ class _Sum:
     inputs: int = 0
     outputs: int = 0
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Operations) -> None:
         """Add what a part takes."""
         for kind in range(3):
             self.flops[kind] += part.flops[kind]
@@ -42,7 +48,9 @@ class _Sum:
         return (*self.flops, *self.bytes, self.kept, self.inputs, self.outputs)
 
 
-def workload_of(name: str, once: Tally, twice: Tally | None, batch: int, inputs: str) -> Workload:
+def workload_of(
+    name: str, once: PassRecord, twice: PassRecord | None, batch: int, inputs: str
+) -> Workload:
     """Make a workload of a trace for a batch, and of one for twice as many samples, if there is one.
 
     Raises
@@ -65,7 +73,7 @@ def workload_of(name: str, once: Tally, twice: Tally | None, batch: int, inputs:
     return Workload(name, cast(Any, tuple(blocks)), tuple(notes))
 
 
-def _sums(tally: Tally) -> list[_Sum]:
+def _sums(tally: PassRecord) -> list[_Sum]:
     """Join each part without products and parameters with the layer before it, or after it."""
     places, sums = [], list[_Sum]()
     hosted = False
@@ -82,7 +90,7 @@ def _sums(tally: Tally) -> list[_Sum]:
     return sums
 
 
-def _add_exchanged(tally: Tally, places: list[int], sums: list[_Sum]) -> None:
+def _add_exchanged(tally: PassRecord, places: list[int], sums: list[_Sum]) -> None:
     """Add what each layer takes from others, and gives to others."""
     maker: dict[int, int] = {}
     taken: dict[tuple[int, int], int] = {}

@@ -9,9 +9,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hocket.workload.torch.backward import Backward
+from hocket.workload.torch.pass_record import FORWARD, Operations, PassRecord, Touch
 from hocket.workload.torch.products import Step, steps_of
 from hocket.workload.torch.storages import Effect, Storages, tensors_in
-from hocket.workload.torch.tally import FORWARD, Part, Tally, Touch
 
 _SUM = torch.ops.aten.sum
 
@@ -29,7 +29,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, module: Any, inputs: Iterable[Any]) -> None:
         super().__init__()
-        self.tally = Tally()
+        self.tally = PassRecord()
         self.where = type(module).__name__
         self._stack: list[tuple[str, int]] = [(self.where, 0)]
         self._calls = 0
@@ -115,12 +115,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         self._touch(place, effect.writes, writes=True)
         self._pending = [(each, place, bool(effect.writes)) for each in step.gives]
 
-    def _part(self) -> Part:
+    def _part(self) -> Operations:
         """Return the part that runs: a new one where another call of a module goes on."""
         if self._latest != self._stack[-1]:
             self._latest = self._stack[-1]
             self.where = self._latest[0]
-            self.tally.parts.append(Part(self.where))
+            self.tally.parts.append(Operations(self.where))
         return self.tally.parts[-1]
 
     def _touch(self, part: int, sizes: dict[int, int], *, writes: bool) -> None:

@@ -17,12 +17,12 @@ from hocket.errors import SpecError
 from hocket.workload.torch.failure import describe_failure
 from hocket.workload.torch.fused import fused
 from hocket.workload.torch.inputs import Inputs
+from hocket.workload.torch.pass_record import PassRecord
 from hocket.workload.torch.recorder import Recorder
 from hocket.workload.torch.storages import tensors_in
-from hocket.workload.torch.tally import Tally
 
 
-def trace(module: Any, inputs: Inputs, batch: int) -> Tally:
+def trace(module: Any, inputs: Inputs, batch: int) -> PassRecord:
     """Run the module once forward and once backward for so many samples, and note what that takes.
 
     Raises
