@@ -34,7 +34,7 @@ ARRAYS = [
     "chunk_offsets",
     "chunk_demand",
 ]
-SEARCHES = {"exact": "1.5 s", "auto": "1.5 s", "multirail-optimal": "500 ms"}
+SEARCHES = {"exact": "500 ms", "auto": "100 ms", "multirail-optimal": "100 ms"}
 # Those that need all of a network of one kind, or all but a corner.
 NETWORKS = {
     "ring-bi-odd": hk.topology.mesh(3, 3, **LINK),

@@ -113,7 +113,7 @@ def test_blind_meets_others_where_greedy_does_not() -> None:
 
 
 def test_auto_keeps_the_best() -> None:
-    plan = hk.plan("all-reduce", mesh(), size="9 MB", algorithm="auto", time_limit="2 s").verify()
+    plan = hk.plan("all-reduce", mesh(), size="9 MB", algorithm="auto", time_limit="1 s").verify()
     time_ps = hk.simulate(plan).time_ps
     for method in ("greedy", "ring", "bidirectional-ring"):
         other = hk.plan("all-reduce", mesh(), size="9 MB", algorithm=method)
@@ -338,16 +338,17 @@ def gathers(topo: hk.Topology) -> list[hk.Collective]:
 @pytest.mark.parametrize("method", [*METHODS, "auto"])
 def test_several_at_once(method: str) -> None:
     topo = mesh(4, 4)
-    chunks = None if method == "auto" else 1  # which tries several numbers of chunks
+    # ``auto`` tries several numbers of chunks until its time is over.
+    chunks, limit = (None, "500 ms") if method == "auto" else (1, "5 s")
     both = hk.plan_together(
-        gathers(topo), topo, algorithm=method, time_limit="5 s", chunks=chunks
+        gathers(topo), topo, algorithm=method, time_limit=limit, chunks=chunks
     ).verify()
     assert both.collective.kind == "custom"
     assert both.collective.size == 32_000_000
     if chunks is not None:
         assert both.chunks == 8
     alone = hk.plan_together(
-        gathers(topo)[:1], topo, algorithm=method, time_limit="5 s", chunks=chunks
+        gathers(topo)[:1], topo, algorithm=method, time_limit=limit, chunks=chunks
     )
     assert hk.simulate(both).time_ps >= hk.simulate(alone.verify()).time_ps
 

@@ -20,7 +20,7 @@ NETWORK = "mesh:2x2@1GB/s,10us"
 
 def test_a_plan_is_run_checked_and_timed(hocket: Hocket) -> None:
     made = hocket(
-        *("plan", "all-reduce", "-t", NETWORK, "-s", "1MB", "-a", "greedy", "-o", "plan.parquet")
+        *("plan", "all-reduce", "-t", NETWORK, "-s", "1MB", "-a", "greedy", "-c", "2", "-o", "plan.parquet")
     )
     assert made.code == 0, made.err
     found = hocket("run", "plan.parquet", "--calls", "3", "--json").json()
@@ -34,12 +34,12 @@ def test_a_plan_is_run_checked_and_timed(hocket: Hocket) -> None:
     assert (larger["size_bytes"], larger["predicted_ps"]) == (2_000_000, None)
 
 
+SLOW = ("all-gather", "reduce-scatter", "broadcast", "reduce", "gather", "scatter")
+
+
 @pytest.mark.parametrize(
     "kind",
-    [
-        *("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce"),
-        *("all-to-all", "gather", "scatter"),
-    ],
+    ["all-reduce", "all-to-all", *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)],
 )
 def test_every_kind_is_run(kind: str) -> None:
     for algorithm, asked, transport in (
