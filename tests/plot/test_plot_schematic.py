@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.layout.groups import Group, alike, chosen, device_kinds, groups_of, link_kinds
 from hocket.plot.labels import text_inches
 from hocket.plot.panels import panels_of
 from hocket.plot.schematic import draw_schematic, failures_of
-from hocket.plot.scheme import Group, alike, chosen, device_kinds, groups_of, link_kinds
 from hocket.plot.tiers import Failures, arrange
 
 T = hk.topology

@@ -9,7 +9,7 @@ import numpy as np
 
 from hocket import _core
 from hocket.errors import SpecError
-from hocket.explorer.layout import layout
+from hocket.layout.network import layout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

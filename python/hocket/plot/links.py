@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from matplotlib.collections import LineCollection
@@ -14,7 +14,7 @@ from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from hocket import _core
 from hocket.errors import SpecError
 from hocket.plot.labels import draw_labels, place_labels, text_inches
-from hocket.plot.network import Points, layout
+from hocket.plot.network import Points, nearest, places
 
 MAX_DEVICES = 400
 """Of how many an arrow between two can still be seen."""
@@ -22,7 +22,7 @@ MAX_DEVICES = 400
 PALE = "#e3e3e3"
 _BODY, _EDGE, _SWITCH = "#f1f1f1", "#4a4a4a", "#d0d0d0"
 _MAX_NAMES = 160
-_FONT, _MIN_INCH = 5.5, 0.45
+_FONT, _MIN_INCH = 5.5, 0.3
 """Points of names, and how far devices are apart that have one beside them."""
 
 
@@ -44,6 +44,9 @@ def check_devices(topology: _core.Topology) -> None:
         )
 
 
+Way: TypeAlias = tuple[tuple[float, float], tuple[float, float], float]
+
+
 @dataclass(frozen=True)
 class Scene:
     """The places of all parts."""
@@ -52,7 +55,7 @@ class Scene:
     points: Points
     spacing: float
     """How far devices are apart."""
-    ways: dict[int, tuple[tuple[float, float], tuple[float, float], float]]
+    ways: dict[int, Way]
     """Of each link where its arrow starts and ends, and how much it bends."""
 
     @property
@@ -69,7 +72,7 @@ class Scene:
 
 def scene(topology: _core.Topology) -> Scene:
     """Lay a network out, and its links as arrows."""
-    points = layout(topology)
+    points, arcs = places(topology)
     spacing = _spacing(points, topology.npu_count)
     lanes: dict[tuple[int, int], int] = defaultdict(int)
     ways = {}
@@ -77,44 +80,27 @@ def scene(topology: _core.Topology) -> Scene:
     for link, (src, dst) in enumerate(ends):
         lane = lanes[src, dst]
         lanes[src, dst] += 1
-        ways[link] = _way(points, src, dst, lane, spacing)
+        arc = arcs.get((src, dst), 0.0)
+        ways[link] = _way(points[src], points[dst], lane, arc, spacing)
     return Scene(topology, points, spacing, ways)
 
 
 def _spacing(points: Points, npus: int) -> float:
     """Return the distance of the nearest two devices, were they not closer than others by far."""
-    if len(points) < 2:
-        return 1.0
-    gaps = np.linalg.norm(points[:, None] - points[None, :], axis=2)
-    np.fill_diagonal(gaps, np.inf)
-    nearest = gaps.min(axis=1)
-    between_npus = gaps[:npus, :npus].min() if npus > 1 else 0.0
-    return float(max(nearest.min(), 0.5 * np.median(nearest), 0.35 * between_npus, 1e-6))
+    gaps = nearest(points)
+    return float(max(gaps.min(), 0.5 * np.median(gaps), 0.35 * nearest(points[:npus]).min()))
 
 
-def _way(
-    points: Points, src: int, dst: int, lane: int, spacing: float
-) -> tuple[tuple[float, float], tuple[float, float], float]:
+def _way(start: Points, end: Points, lane: int, arc: float, spacing: float) -> Way:
     """Return start, end and bend of an arrow: beside the line, or round what lies on it."""
-    start, end = points[src], points[dst]
-    line = end - start
-    length = max(float(np.linalg.norm(line)), 1e-9)
-    along = line / length
+    length = max(float(np.linalg.norm(end - start)), 1e-9)
+    along = (end - start) / length
     across = np.array([along[1], -along[0]])  # its right-hand side
-    ahead = (points - start) @ along
-    beside = np.abs((points - start) @ across)
-    blocked = (ahead > 0.01 * spacing) & (ahead < length - 0.01 * spacing)
-    blocked &= beside < 0.24 * spacing
+    side = (0.06 + (0.05 if arc else 0.07) * lane) * spacing
     gap = 0.21 * spacing
-    if blocked.any():
-        start, end = start + gap * along, end - gap * along
-        side = (0.06 + 0.05 * lane) * spacing
-        bend = min(0.9 * spacing / length, 0.35) * (1.0 + 0.2 * lane)
-    else:
-        side, bend = (0.065 + 0.07 * lane) * spacing, 0.0
-        reach = np.sqrt(max(gap**2 - side**2, 0.0))
-        start, end = start + reach * along, end - reach * along
-    start, end = start + side * across, end + side * across
+    reach = gap if arc else np.sqrt(max(gap**2 - side**2, 0.0))
+    start, end = start + reach * along + side * across, end - reach * along + side * across
+    bend = 2 * arc / length * (1.0 + 0.2 * lane)
     return (float(start[0]), float(start[1])), (float(end[0]), float(end[1])), bend
 
 

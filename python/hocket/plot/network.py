@@ -15,20 +15,21 @@ from numpy.typing import NDArray
 
 from hocket import _core
 from hocket.errors import SpecError
+from hocket.layout.network import layout
 from hocket.plot.labels import draw_labels, place_labels, text_inches
 from hocket.plot.style import ACCENT, LINK, NPU, SWITCH, picture, write_title
 from hocket.units import format_bandwidth
 
 _MAX_DEVICES = 2000
 _MAX_NAMES = 160
-_MAX_IN_A_ROW = 32
-_MAX_TURNS = 400
 _APART, _LARGEST, _NARROWEST = 0.8, 11.0, 4.5
 """Inches from device to device, of the largest picture, and of the narrowest."""
 _MARK, _MARGIN, _AROUND, _FONT = 0.17, 0.35, 0.75, 6.5
 """Inches of a device's radius, of the margin, of title and legend; points of names."""
 _SIDE = 1.7
 """Of a switch, in radii."""
+_ARC, _BENT = 0.45, 0.175
+"""How far a line bends round what lies on it, in units of the layout and of its length, at most."""
 
 Points = NDArray[np.float64]
 
@@ -59,7 +60,7 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
         If it has more devices than can be told apart.
     """
     check_count(topology.name, topology.device_count)
-    points = layout(topology)
+    points, arcs = places(topology)
     bandwidth: dict[tuple[int, int], float] = defaultdict(float)
     ways: dict[tuple[int, int], set[bool]] = defaultdict(set)
     for src, dst, rate in zip(
@@ -73,8 +74,10 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
         ways[pair].add(src < dst)
     top = max(bandwidth.values(), default=1.0)
     npus, switches = topology.npu_count, topology.device_count - topology.npu_count
-    spread = np.ptp(points, axis=0) if len(points) else np.zeros(2)
-    gaps = _gaps(points)
+    lines = {(a, b): curve(points[a], points[b], arcs.get((a, b), 0.0)) for a, b in bandwidth}
+    drawn = np.concatenate([points, *lines.values()])
+    low, spread = drawn.min(axis=0), np.ptp(drawn, axis=0)
+    gaps = nearest(points)
     inch = min(_APART / float(np.median(gaps)), _LARGEST / max(float(spread.max()), 1e-9))
     radius = _radius(topology, inch * gaps)
     width, height = spread * inch + 2 * _MARGIN
@@ -84,21 +87,26 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
         axes.set_aspect("equal")
         for both, colour in ((True, LINK), (False, ACCENT)):
             pairs = [pair for pair in bandwidth if (len(ways[pair]) == 2) is both]
-            lines = [(points[a], points[b]) for a, b in pairs]
             widths = [0.5 + 2.5 * bandwidth[pair] / top for pair in pairs]
             axes.add_collection(
-                LineCollection(lines, linewidths=widths, colors=colour, alpha=0.55, zorder=1)
+                LineCollection(
+                    [lines[pair] for pair in pairs],
+                    linewidths=widths,
+                    colors=colour,
+                    alpha=0.55,
+                    zorder=1,
+                )
             )
         size = radius / inch
         for device, point in enumerate(points.tolist()):
             axes.add_patch(_mark(point, size, is_npu=device < npus))
         if topology.device_count <= _MAX_NAMES:
-            ends = np.array([(points[a], points[b]) for a, b in bandwidth]).reshape(-1, 2, 2)
+            ends = np.array([line[[0, -1]] for line in lines.values()]).reshape(-1, 2, 2)
             labels = place_labels(topology.device_names, points * inch, radius, ends * inch, _FONT)
             draw_labels(axes, labels, _FONT, inch)
         margin = _MARGIN / inch
-        axes.set_xlim(points[:, 0].min() - margin, points[:, 0].max() + margin)
-        axes.set_ylim(points[:, 1].min() - margin, points[:, 1].max() + margin)
+        axes.set_xlim(low[0] - margin, low[0] + spread[0] + margin)
+        axes.set_ylim(low[1] - margin, low[1] + spread[1] + margin)
         figure.legend(
             handles=_legend(topology, any(len(way) == 1 for way in ways.values())),
             loc="outside lower center",
@@ -112,14 +120,36 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
         )
 
 
-def _gaps(points: Points) -> Points:
+def places(topology: _core.Topology) -> tuple[Points, dict[tuple[int, int], float]]:
+    """Return where devices lie, ``(device_count, 2)``, y upwards, and how far links bend round others.
+
+    Of links that lead straight there is nothing; others bend to their right.
+    """
+    found = layout(topology, has_stubs=False)
+    points = found.devices * (1.0, -1.0)
+    bent = found.ways[:, 4] > 0
+    ends = np.stack([topology.link_src, topology.link_dst], axis=1)[bent]
+    lengths = np.linalg.norm(np.diff(points[ends], axis=1)[:, 0], axis=1)
+    arcs = zip(ends.tolist(), np.minimum(_ARC, _BENT * lengths).tolist(), strict=True)
+    return points, {(src, dst): arc for (src, dst), arc in arcs}
+
+
+def curve(start: Points, end: Points, arc: float) -> Points:
+    """Return the points of a line whose middle lies ``arc`` to the right of the straight one."""
+    if not arc:
+        return np.array([start, end])
+    along = np.linspace(0.0, 1.0, 24)[:, None]
+    across = (end - start)[::-1] * (1.0, -1.0) / float(np.linalg.norm(end - start))
+    return np.asarray(start + (end - start) * along + 4 * arc * along * (1 - along) * across)
+
+
+def nearest(points: Points) -> Points:
     """Return how far each device is from the nearest other."""
     if len(points) < 2:
         return np.ones(1)
-    nearest = [
-        float(np.partition(np.linalg.norm(points - point, axis=1), 1)[1]) for point in points
-    ]
-    return np.array([max(gap, 1e-6) for gap in nearest])
+    gaps = np.linalg.norm(points[:, None] - points[None, :], axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    return np.asarray(np.maximum(gaps.min(axis=1), 1e-6))
 
 
 def _radius(topology: _core.Topology, gaps: Points) -> float:
@@ -149,95 +179,3 @@ def _legend(topology: _core.Topology, has_one_way: bool) -> list[Line2D]:
     if has_one_way:
         handles.append(Line2D([], [], color=ACCENT, linewidth=2, label="link one way only"))
     return handles
-
-
-def layout(topology: _core.Topology) -> Points:
-    """Return a place for each device, shape ``(device_count, 2)``; a grid reads as text does."""
-    rows = _rows(topology)
-    if rows is not None:
-        return rows
-    points = _grid(topology)
-    if points is None:
-        points = _circle(topology.npu_count)
-    return _place_switches(topology, points)
-
-
-def _rows(topology: _core.Topology) -> Points | None:
-    """Return places in rows where switches of several tiers join the NPUs: those below, a tier a row."""
-    npus, total = topology.npu_count, topology.device_count
-    src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
-    if not 0 < npus <= _MAX_IN_A_ROW or bool(((src < npus) & (dst < npus)).any()):
-        return None
-    level = np.where(np.arange(total) < npus, 0, total)
-    for _ in range(total):
-        reached = level.copy()
-        np.minimum.at(reached, dst, level[src] + 1)
-        if (reached == level).all():
-            break
-        level = reached
-    top = int(level.max())
-    if not 2 <= top < total:
-        return None
-    points = np.column_stack([np.arange(total, dtype=float), -level.astype(float)])
-    for tier in range(1, top + 1):
-        row = np.flatnonzero(level == tier)
-        below = [points[src[(dst == each) & (level[src] < tier)], 0].mean() for each in row]
-        row = row[np.argsort(below, kind="stable")]
-        points[row, 0] = (np.arange(len(row)) + 0.5) * npus / len(row) - 0.5
-    points[:, 1] *= -max(1.5, npus / 6)
-    return points
-
-
-def _grid(topology: _core.Topology) -> Points | None:
-    """Return places by coordinates where there are two dimensions or more."""
-    sizes = [dimension[1] for dimension in topology.dimensions]
-    if len([size for size in sizes if size > 1]) < 2:
-        return None
-    points = np.zeros((topology.npu_count, 2))
-    rest = np.arange(topology.npu_count)
-    steps = [1.0, 1.0]
-    for i, size in enumerate(sizes):
-        axis = i % 2
-        points[:, axis] += (rest % size) * steps[axis]
-        # A further dimension along an axis repeats what lies within, a bit askew.
-        points[:, 1 - axis] += (rest % size) * 0.18 * steps[1 - axis] * (i >= 2)
-        steps[axis] *= size + 0.5
-        rest = rest // size
-    points[:, 1] *= -1.0  # the first row on top
-    return points
-
-
-def _circle(count: int) -> Points:
-    angle = np.pi / 2 - 2 * np.pi * np.arange(count) / max(count, 1)
-    radius = max(1.0, count / 8.0)
-    return radius * np.column_stack([np.cos(angle), np.sin(angle)])
-
-
-def _place_switches(topology: _core.Topology, npus: Points) -> Points:
-    """Put each switch amid its neighbours, and switches that would coincide apart."""
-    count, total = topology.npu_count, topology.device_count
-    points = np.zeros((total, 2))
-    points[:count] = npus
-    if total == count:
-        return points
-    src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
-    centre = npus.mean(axis=0)
-    points[count:] = centre
-    for _ in range(50):
-        sums = np.zeros((total, 2))
-        degree = np.zeros(total)
-        np.add.at(sums, dst, points[src])
-        np.add.at(degree, dst, 1.0)
-        mean = sums / np.maximum(degree, 1.0)[:, None]
-        points[count:] = np.where(degree[count:, None] > 0, mean[count:], centre)
-    step = 0.32 * max(float(np.ptp(npus, axis=0).max()), 1.0) / max(math.sqrt(count), 1.0)
-    for i in range(count, total):
-        middle = points[i].copy()
-        # Beside the way inwards, along which its links lead.
-        beside = math.atan2(middle[1] - centre[1], middle[0] - centre[0]) + math.pi / 2
-        for turn in range(_MAX_TURNS):
-            radius, angle = 0.8 * step * math.sqrt(turn), beside + 2.4 * (turn - 2)
-            points[i] = middle + radius * np.array([math.cos(angle), math.sin(angle)])
-            if i == 0 or float(np.linalg.norm(points[:i] - points[i], axis=1).min()) >= step:
-                break
-    return points

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from matplotlib.patches import Circle, ConnectionPatch, FancyBboxPatch, Rectangle
 
+from hocket.layout.groups import chosen
 from hocket.plot.panels import Panel
-from hocket.plot.scheme import chosen
 from hocket.plot.style import ACCENT, LINK, NPU, SWITCH
 
 __all__ = ["MAX_COLUMNS", "draw_panels"]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.lines import Line2D
 
 from hocket.errors import SpecError
+from hocket.layout.groups import LinkKind, device_kinds, link_kinds
 from hocket.plot.panel_art import MAX_COLUMNS, draw_panels
 from hocket.plot.panels import Panel, panels_of
-from hocket.plot.scheme import LinkKind, device_kinds, link_kinds
 from hocket.plot.style import ACCENT, LINK, picture, write_title
 from hocket.plot.tiers import Failures, arrange, draw_tiers
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.collections import LineCollection
 from matplotlib.patches import FancyBboxPatch
 
-from hocket.plot.scheme import Group, alike, chosen, device_kinds, groups_of, span
+from hocket.layout.groups import Group, alike, chosen, device_kinds, groups_of, span
 from hocket.plot.style import ACCENT, NPU
 from hocket.units import counted
 

@@ -7,12 +7,14 @@ device is bent. Networks of many NPUs without any structure get places by how fa
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hocket.explorer.layout import Box, Layout, lanes_of, numbered, straight
-from hocket.plot.scheme import Group, device_kinds, groups_of
+from hocket.layout.groups import Group, device_kinds, groups_of
+from hocket.layout.parts import Box, Layout, bend, circle, lanes_of, numbered, straight
+from hocket.units import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,43 +26,30 @@ __all__ = ["tiers_layout"]
 _ASPECT = 1.5
 _PAD, _APART, _TIER = 0.6, 0.7, 1.5
 """Around what is in a box, between boxes, and from tier to tier."""
-_RADIUS = 0.24
-"""Within which no line may pass a third device."""
 _CIRCLE = 64
 """NPUs that are drawn on a circle at most."""
 _DISTANCES = 1500
+"""NPUs whose distances are computed at most."""
 _CELLS = 1 << 24
 """Devices times links that are looked at together: a byte each."""
-"""NPUs whose distances are computed at most."""
 _DENSE, _MANY = 1000, 6
 """Links of a network above which NPUs that have many switches get stubs, and how many those are."""
 _STUB = 0.42
-_BENT = 4000
-"""Links that are looked at for devices in their way at most."""
 
 
-def tiers_layout(topology: _core.Topology) -> Layout:
+def tiers_layout(topology: _core.Topology, *, has_stubs: bool) -> Layout:
     """Lay out any network by its groups and tiers."""
     picture = _Picture(topology)
     group = _by_nodes(topology, groups_of(topology))
     width, height = picture.place(group, 0.0, 0.0, 0)
     ways = straight(topology, picture.devices)
     is_stub, lanes = np.zeros(topology.link_count, bool), lanes_of(topology)
-    if topology.link_count > _DENSE:
+    if has_stubs and topology.link_count > _DENSE:
         _stubs(ways, lanes, is_stub, topology, picture.devices)
-    _bend(ways, is_stub, topology, picture.devices)
+    bend(ways, is_stub, topology, picture.devices)
     boxes = picture.boxes or [Box(-_PAD, -_PAD, width + 2 * _PAD, height + 2 * _PAD, "")]
-    bundles, labels = picture.bundles(boxes)
-    return Layout(
-        picture.devices,
-        ways,
-        lanes,
-        is_stub,
-        bundles,
-        boxes,
-        labels,
-        picture.warning,
-    )
+    bundles, labels = picture.bundles()
+    return Layout(picture.devices, ways, lanes, is_stub, bundles, boxes, labels, picture.warning)
 
 
 def _by_nodes(topology: _core.Topology, group: Group) -> Group:
@@ -91,10 +80,10 @@ class _Picture:
             width, height = self._place_npus(group.npus, x, y)
         step_down = max(_TIER, width / 5)
         down = step_down * len(tiers)
-        self._move(group, 0.0, down)
+        self._move_below(group, 0.0, down)
         widest = max((len(tier) for tier in tiers), default=1) - 1
         if widest * 0.9 > width:
-            self._move(group, (widest * 0.9 - width) / 2, 0.0)
+            self._move_below(group, (widest * 0.9 - width) / 2, 0.0)
             width = widest * 0.9
         for i, tier in enumerate(tiers):
             step = width / len(tier)
@@ -102,15 +91,19 @@ class _Picture:
                 self.devices[device] = (x + (j + 0.5) * step, y + step_down * i)
         return width, down + height
 
-    def _move(self, group: Group, right: float, down: float) -> None:
+    def _move_below(self, group: Group, right: float, down: float) -> None:
         """Move what is below a group's own switches."""
         tiers = {device for tier in group.tiers for device in tier}
-        own = [device for device in group.devices if device not in tiers]
-        self.devices[own] += (right, down)
-        inside = set(self.box_of[own].tolist()) - {-1}
+        self._move([device for device in group.devices if device not in tiers], right, down)
+
+    def _move(self, devices: list[int], right: float, down: float) -> bool:
+        """Move devices with the boxes that they are in; say if there are any."""
+        self.devices[devices] += (right, down)
+        inside = set(self.box_of[devices].tolist()) - {-1}
         for box in inside:
             old = self.boxes[box]
-            self.boxes[box] = Box(old.x + right, old.y + down, old.width, old.height, old.label)
+            self.boxes[box] = replace(old, x=old.x + right, y=old.y + down)
+        return bool(inside)
 
     def _by_what_is_below(self, tier: tuple[int, ...]) -> list[int]:
         """Sort switches of a tier by where what they join lies."""
@@ -143,28 +136,14 @@ class _Picture:
             left = x + (i % columns) * wide + _PAD
             top = y + (i // columns) * high + _PAD
             own = list(child.devices)
-            boxes = set(self.box_of[own].tolist()) - {-1}
-            self.devices[own] += (left, top)
-            for box in boxes:
-                old = self.boxes[box]
-                self.boxes[box] = Box(old.x + left, old.y + top, old.width, old.height, old.label)
-            self.boxes.append(
-                Box(
-                    left - _PAD,
-                    top - _PAD,
-                    width + 2 * _PAD,
-                    height + 2 * _PAD,
-                    self._label(child, i),
-                )
-            )
-            if depth == 0 or not boxes:
+            has_boxes = self._move(own, left, top)
+            label = f"{i}: {counted(child.npu_count, 'NPU')}"
+            wide_box, high_box = width + 2 * _PAD, height + 2 * _PAD
+            self.boxes.append(Box(left - _PAD, top - _PAD, wide_box, high_box, label))
+            if depth == 0 or not has_boxes:
                 self.box_of[own] = len(self.boxes) - 1
         rows = math.ceil(count / columns)
         return columns * wide - _APART, rows * high - _APART
-
-    def _label(self, group: Group, number: int) -> str:
-        count = group.npu_count
-        return f"{number}: {count} NPU{'s' * (count != 1)}"
 
     def _place_npus(self, npus: tuple[int, ...], x: float, y: float) -> tuple[float, float]:
         count = len(npus)
@@ -176,9 +155,8 @@ class _Picture:
         own = list(npus)
         if direct and 3 <= count <= _CIRCLE:
             radius = max(1.0, count / 6.0)
-            angle = 2 * np.pi * (np.arange(count) + 0.5 * (count == 4)) / count - np.pi / 2
-            self.devices[own, 0] = x + radius * (1 + np.cos(angle))
-            self.devices[own, 1] = y + radius * (1 + np.sin(angle))
+            around = circle(count, radius, 0.5 * (count == 4))
+            self.devices[own] = np.add(around, (x + radius, y + radius))
             return 2 * radius, 2 * radius
         if direct and count > _CIRCLE:
             places = _by_distance(self.topology, own) if count <= _DISTANCES else None
@@ -197,9 +175,8 @@ class _Picture:
         self.devices[own, 1] = y + at // per_row
         return min(count, per_row) - 1.0 + 0.74 * (per_row < count), float((count - 1) // per_row)
 
-    def bundles(self, boxes: list[Box]) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
+    def bundles(self) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
         """Bundle links by the box that they are in and the kinds of devices that they join."""
-        del boxes
         names = {kind: i for i, kind in enumerate(dict.fromkeys(self.kinds))}
         kind = np.array([names[each] for each in self.kinds], np.int64)
         box = np.maximum(self.box_of[self.src], self.box_of[self.dst])
@@ -290,30 +267,3 @@ def _stubs(
         ends = (at - [0, 0.16], at - [0, 0.16 + _STUB])
         ways[mine, 0:2], ways[mine, 2:4] = ends if forth else ends[::-1]
         lanes[mine], is_stub[mine] = 1, True
-
-
-def _bend(
-    ways: NDArray[np.float64],
-    is_stub: NDArray[np.bool_],
-    topology: _core.Topology,
-    devices: NDArray[np.float64],
-) -> None:
-    """Bend lines that lead through a third device, the longer the more."""
-    if len(ways) > _BENT:
-        return
-    src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
-    start, along = devices[src], devices[dst] - devices[src]
-    length = np.maximum(np.linalg.norm(along, axis=1), 1e-9)
-    for device in range(len(devices)):
-        offset = devices[device] - start
-        at = (offset * along).sum(axis=1) / length**2
-        away = np.abs(along[:, 0] * offset[:, 1] - along[:, 1] * offset[:, 0]) / length
-        hit = (
-            ~is_stub
-            & (at > 0.02)
-            & (at < 0.98)
-            & (away < _RADIUS)
-            & (src != device)
-            & (dst != device)
-        )
-        ways[hit, 4] = np.maximum(ways[hit, 4], 0.18 * length[hit] + 0.25)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.explorer import tiers
-from hocket.explorer.layout import Layout, layout
+from hocket.layout import tiers
+from hocket.layout.network import layout
+from hocket.layout.parts import Layout
 from hocket.topology.machines import names
 
 BUILT = [
@@ -28,14 +29,15 @@ def network(text: str) -> hk.topology.Topology:
         pytest.skip(str(error))
 
 
-def placed(text: str) -> tuple[hk.topology.Topology, Layout]:
+def placed(text: str, *, has_stubs: bool = True) -> tuple[hk.topology.Topology, Layout]:
     built = network(text)
-    return built, layout(built)
+    return built, layout(built, has_stubs=has_stubs)
 
 
+@pytest.mark.parametrize("has_stubs", [True, False])
 @pytest.mark.parametrize("text", [*BUILT, *names()])
-def test_everything_has_a_place(text: str) -> None:
-    built, found = placed(text)
+def test_everything_has_a_place(text: str, has_stubs: bool) -> None:
+    built, found = placed(text, has_stubs=has_stubs)
     devices, links = built.device_count, built.link_count
     assert found.devices.shape == (devices, 2)
     assert found.ways.shape == (links, 5)
@@ -55,6 +57,7 @@ def test_everything_has_a_place(text: str) -> None:
     ends = found.ways[:, :4].reshape(-1, 2, 2)
     src, dst = found.devices[built.link_src], found.devices[built.link_dst]
     straight = ~found.is_stub
+    assert has_stubs or straight.all()
     assert np.allclose(ends[straight, 0], src[straight])
     assert np.allclose(ends[straight, 1], dst[straight])
     # A stub is short, and at one of its ends.
@@ -66,9 +69,10 @@ def test_everything_has_a_place(text: str) -> None:
     assert (length[found.is_stub] < 0.5).all()
 
 
+@pytest.mark.parametrize("has_stubs", [True, False])
 @pytest.mark.parametrize("text", [*BUILT, *names()])
-def test_no_line_leads_through_a_third_device(text: str) -> None:
-    built, found = placed(text)
+def test_no_line_leads_through_a_third_device(text: str, has_stubs: bool) -> None:
+    built, found = placed(text, has_stubs=has_stubs)
     if built.device_count > 64:
         pytest.skip("too many devices to be told apart at once")
     src, dst = built.link_src.astype(int), built.link_dst.astype(int)

@@ -1,7 +1,6 @@
-"""The layout of a network: places of devices, paths of links, boxes, and bundles of links.
+"""The parts of a layout: places of devices, paths of links, boxes, and bundles of links.
 
-A unit is the distance between neighbours. Products of dimensions are drawn by :mod:`.product`, everything
-else by :mod:`.tiers`; neither has a line that leads across the picture only because a ring closes.
+A unit is the distance between neighbours.
 """
 
 from __future__ import annotations
@@ -16,8 +15,12 @@ if TYPE_CHECKING:
 
     from hocket import _core
 
-__all__ = ["Box", "Layout", "lanes_of", "layout"]
+__all__ = ["Box", "Layout", "bend", "circle", "lanes_of", "numbered", "straight"]
 
+_RADIUS = 0.24
+"""Within which no line may pass a third device."""
+_BENT = 4000
+"""Links that are looked at for devices in their way at most."""
 _PARALLEL = 6
 """Links from one device to another that are drawn beside one another; more share lanes."""
 
@@ -54,15 +57,6 @@ class Layout:
     """What a reader should know of the picture."""
 
 
-def layout(topology: _core.Topology) -> Layout:
-    """Lay a network out by its structure; the same network gives the same picture."""
-    from hocket.explorer.product import product_layout
-    from hocket.explorer.tiers import tiers_layout
-
-    found = product_layout(topology)
-    return tiers_layout(topology) if found is None else found
-
-
 def lanes_of(topology: _core.Topology) -> NDArray[np.int64]:
     """Return links that lead from one device to the same other numbers: 1, 2 and so on."""
     src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
@@ -89,3 +83,36 @@ def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     """Return the different values of a column, smallest first, and each row's number among them."""
     values, numbers = np.unique(keys, return_inverse=True)
     return values, numbers.reshape(-1)
+
+
+def circle(count: int, radius: float, turn: float = 0.0) -> NDArray[np.float64]:
+    """Return places on a circle around the origin, clockwise from ``turn`` steps after the top."""
+    angle = 2 * np.pi * (np.arange(count) + turn) / max(count, 1) - np.pi / 2
+    return radius * np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def bend(
+    ways: NDArray[np.float64],
+    is_stub: NDArray[np.bool_],
+    topology: _core.Topology,
+    devices: NDArray[np.float64],
+) -> None:
+    """Bend lines that lead through a third device, the longer the more."""
+    if len(ways) > _BENT:
+        return
+    src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
+    start, along = devices[src], devices[dst] - devices[src]
+    length = np.maximum(np.linalg.norm(along, axis=1), 1e-9)
+    for device in range(len(devices)):
+        offset = devices[device] - start
+        at = (offset * along).sum(axis=1) / length**2
+        away = np.abs(along[:, 0] * offset[:, 1] - along[:, 1] * offset[:, 0]) / length
+        hit = (
+            ~is_stub
+            & (at > 0.02)
+            & (at < 0.98)
+            & (away < _RADIUS)
+            & (src != device)
+            & (dst != device)
+        )
+        ways[hit, 4] = np.maximum(ways[hit, 4], 0.18 * length[hit] + 0.25)

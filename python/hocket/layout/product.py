@@ -2,7 +2,8 @@
 
 Two dimensions that are lines, rings or few NPUs that are all linked make grids; the others tell grids
 apart, which become boxes. A link within a grid is a line or an arc; one that leaves it, closes a ring or
-leads to a switch is a stub at its sender.
+leads to a switch is a stub at its sender. Without stubs, further dimensions repeat the grid a bit askew,
+and a switch lies amid what it joins.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hocket.explorer.layout import Box, Layout, lanes_of, numbered, straight
+from hocket.layout.parts import Box, Layout, bend, circle, lanes_of, numbered, straight
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,18 +41,27 @@ _SLICES = 4
 """Links of one stub that are drawn one behind the other; more are one bundle."""
 _ANGLES = (-45.0, -135.0, -22.5, -67.5, -112.5, -157.5, -11.0, -79.0)
 """Directions of stubs that leave a grid, a dimension each; the other way is opposite."""
+_ASKEW, _AMID, _TURNS = 0.18, 0.32, 400
+"""How far grids are askew; how far switches amid their NPUs are from other devices, and how many places
+are tried."""
 
 
-def product_layout(topology: _core.Topology) -> Layout | None:
+def product_layout(topology: _core.Topology, *, has_stubs: bool) -> Layout | None:
     """Lay out a product of dimensions; None where a network is none, or only one switch."""
     sizes = [size for _, size, *_ in topology.dimensions]
     if math.prod(sizes) != topology.npu_count or not sizes:
         return None
     real = [k for k, size in enumerate(sizes) if size > 1]
     kinds = [kind for kind, *_ in topology.dimensions]
-    if not real or (len(real) == 1 and kinds[real[0]] == "Switch" and sizes[real[0]] <= _CIRCLE):
+    most = _CIRCLE if has_stubs else topology.npu_count
+    if not real or (len(real) == 1 and kinds[real[0]] == "Switch" and sizes[real[0]] <= most):
         return None
-    return _Product(topology, sizes, kinds, real).made()
+    product = _Product(topology, sizes, kinds, real)
+    if len(real) == 1 and product.kinds[real[0]] != "Line" and sizes[real[0]] <= most:
+        return product.circle(sizes[real[0]])
+    if len(real) == 1 and product.kinds[real[0]] in ("Ring", "Line"):
+        return product.snake(sizes[real[0]])
+    return product.in_boxes() if has_stubs else product.askew()
 
 
 def _room(width: float, height: float) -> float:
@@ -93,12 +103,9 @@ class _Product:
         own = slice(self.npus, None)
         self.digits[own] = np.where(low[own] == high[own], low[own], -1)
 
-    def made(self) -> Layout:
-        real, kinds, sizes = self.real, self.kinds, self.sizes
-        if len(real) == 1 and kinds[real[0]] != "Line" and sizes[real[0]] <= _CIRCLE:
-            return self._circle(sizes[real[0]])
-        if len(real) == 1 and kinds[real[0]] in ("Ring", "Line"):
-            return self._snake(sizes[real[0]])
+    def in_boxes(self) -> Layout:
+        """Lay out grids, told apart by the dimensions that are not in them."""
+        real, sizes = self.real, self.sizes
         axes = self._grid_axes()
         if axes:
             inner = axes
@@ -363,16 +370,41 @@ class _Product:
         ]
         return Layout(devices, ways, lanes, is_stub, bundles, boxes, labels)
 
-    def _circle(self, count: int) -> Layout:
+    def askew(self) -> Layout:
+        """Lay dimensions out by turns to the right and down, each switch amid the NPUs that it joins."""
+        devices, npus = np.zeros((self.topology.device_count, 2)), self.npus
+        steps = [1.0, 1.0]
+        for i, k in enumerate(self.real):
+            axis, digit = i % 2, self.digits[:npus, k]
+            devices[:npus, axis] += digit * steps[axis]
+            devices[:npus, 1 - axis] += digit * _ASKEW * steps[1 - axis] * (i >= 2)
+            steps[axis] *= self.sizes[k] + 0.5
+        centre = devices[:npus].mean(axis=0)
+        apart = _AMID * max(float(np.ptp(devices[:npus], axis=0).max()), 1.0) / math.sqrt(npus)
+        for switch in range(npus, len(devices)):
+            near = self.src[(self.dst == switch) & (self.src < npus)]
+            middle = devices[near].mean(axis=0) if len(near) else centre
+            # Beside the way inwards, along which its links lead.
+            beside = math.atan2(*(middle - centre)[::-1]) + math.pi / 2
+            for turn in range(_TURNS):
+                radius, angle = 0.8 * apart * math.sqrt(turn), beside + 2.4 * (turn - 2)
+                devices[switch] = middle + radius * np.array([math.cos(angle), math.sin(angle)])
+                gaps = np.linalg.norm(devices[:switch] - devices[switch], axis=1)
+                if gaps.min() >= apart:
+                    break
+        x, y = (devices.min(axis=0) - _PAD).tolist()
+        wide, high = (np.ptp(devices, axis=0) + 2 * _PAD).tolist()
+        return self._plain(devices, Box(x, y, wide, high, ""), is_bent=True)
+
+    def circle(self, count: int) -> Layout:
         """Lay out a lone ring, or NPUs that are all linked."""
-        angle = 2 * np.pi * np.arange(count) / count - np.pi / 2
         radius = max(1.0, count / 6.0)
         devices = np.zeros((self.topology.device_count, 2))
-        devices[:count] = radius * np.column_stack([np.cos(angle), np.sin(angle)])
+        devices[:count] = circle(count, radius)
         box = Box(-radius - _PAD, -radius - _PAD, 2 * (radius + _PAD), 2 * (radius + _PAD), "")
-        return self._plain(devices, box, straight(self.topology, devices))
+        return self._plain(devices, box, is_bent=True)
 
-    def _snake(self, count: int) -> Layout:
+    def snake(self, count: int) -> Layout:
         """Lay out a long ring or line in rows that run to and fro; only what closes it is a stub."""
         per_row = min(count, max(2, math.ceil(math.sqrt(count * _ASPECT))))
         number = np.arange(count)
@@ -380,20 +412,19 @@ class _Product:
         column = np.where(row % 2, per_row - 1 - column, column)
         devices = np.zeros((self.topology.device_count, 2))
         devices[:count] = np.column_stack([column, row])
-        ways = straight(self.topology, devices)
         closes = np.flatnonzero(np.abs(self.src - self.dst) > 1)
-        found = self._plain(
-            devices, Box(-_PAD, -_PAD, per_row - 1 + 2 * _PAD, int(row.max()) + 2 * _PAD, ""), ways
-        )
+        wide, high = per_row - 1 + 2 * _PAD, int(row.max()) + 2 * _PAD
+        found = self._plain(devices, Box(-_PAD, -_PAD, wide, high, ""))
         start = devices[self.src[closes]]
         out = np.where(self.src[closes] == 0, -1.0, np.where(row[self.src[closes]] % 2, -1.0, 1.0))
-        ways[closes, 0:2] = start + np.column_stack([0.16 * out, 0 * out])
-        ways[closes, 2:4] = start + np.column_stack([(0.16 + _STUB) * out, 0 * out])
+        found.ways[closes, 0:2] = start + np.column_stack([0.16 * out, 0 * out])
+        found.ways[closes, 2:4] = start + np.column_stack([(0.16 + _STUB) * out, 0 * out])
         found.is_stub[closes] = True
         found.lanes[closes] = 0
         return found
 
-    def _plain(self, devices: NDArray[np.float64], box: Box, ways: NDArray[np.float64]) -> Layout:
+    def _plain(self, devices: NDArray[np.float64], box: Box, *, is_bent: bool = False) -> Layout:
+        ways = straight(self.topology, devices)
         ups = (self.dst - self.src) % self.npus <= self.npus // 2
         words = ("all links", "+", "−")
         is_all = self.kinds[self.real[0]] == "FullyConnected"
@@ -401,4 +432,6 @@ class _Product:
         values, bundles = numbered(ways_of)
         labels = [(0, words[value]) for value in values.tolist()]
         is_stub = np.zeros(len(ways), bool)
+        if is_bent:
+            bend(ways, is_stub, self.topology, devices)
         return Layout(devices, ways, lanes_of(self.topology), is_stub, bundles, [box], labels)

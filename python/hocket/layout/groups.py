@@ -1,7 +1,4 @@
-"""The structure of a large network: groups within groups, their numbers and kinds of links.
-
-Nothing here draws; :mod:`hocket.plot.schematic` does.
-"""
+"""The structure of a large network: groups within groups, their numbers and kinds of links."""
 
 from __future__ import annotations
 

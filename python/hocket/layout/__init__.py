@@ -1,0 +1,1 @@
+"""Where devices and links of a network lie in a picture, whatever draws it."""
