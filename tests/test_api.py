@@ -129,7 +129,7 @@ def test_options_of_a_simulation(order: Any, switching: Any, latency: Any) -> No
     """One message over two hops: every option has its closed form."""
     topology = hk.topology.line(3, **LINK)
     plan = hk.plan("broadcast", topology, size=2_000_000, algorithm="direct", npus=[0, 2], chunks=1)
-    run = hk.simulate(plan, order=order, switching=switching, latency=latency)
+    run = hk.simulate(plan, order=order, switching=switching, latency_model=latency)
     hop = wire(2_000_000)
     assert run.time_ps == 2 * ALPHA + (hop if switching == "cut-through" else 2 * hop)
     assert run.lower_bound.time_ps <= run.time_ps
@@ -139,8 +139,8 @@ def test_occupying_latency_delays_the_next_message() -> None:
     topology = hk.topology.line(2, **LINK)
     plan = hk.plan("broadcast", topology, size=4_000_000, algorithm="chain", chunks=4)
     one = wire(1_000_000)
-    assert hk.simulate(plan, latency="overlapped").time_ps == 4 * one + ALPHA
-    assert hk.simulate(plan, latency="occupying").time_ps == 4 * (one + ALPHA)
+    assert hk.simulate(plan, latency_model="overlapped").time_ps == 4 * one + ALPHA
+    assert hk.simulate(plan, latency_model="occupying").time_ps == 4 * (one + ALPHA)
 
 
 def test_numbers_and_texts_mean_the_same() -> None:
@@ -316,7 +316,7 @@ def test_refusals() -> None:
     plan = hk.plan("all-reduce", topology, size=1000, algorithm="ring", chunks=1)
     with pytest.raises(hk.SpecError, match=r"^fidelity: .*'cell'"):
         hk.simulate(plan, fidelity="cell")
-    for option in ("order", "switching", "latency"):
+    for option in ("order", "switching", "latency_model"):
         with pytest.raises(hk.SpecError, match=f"^{option}: there is no 'x'"):
             hk.simulate(plan, **{option: "x"})  # type: ignore[arg-type]
     for names in ([], "ring", ["ring", "rng"]):

@@ -152,8 +152,10 @@ def test_schedules_and_their_runs() -> None:
             schedule.algorithm,
             schedule.policy,
         )
-        run = schedule.simulate(latency="occupying")
-        assert again(run).time_ps == found.simulate(latency="occupying").time_ps == run.time_ps
+        run = schedule.simulate(latency_model="occupying")
+        assert (
+            again(run).time_ps == found.simulate(latency_model="occupying").time_ps == run.time_ps
+        )
         assert again(run).lower_bound.components == run.lower_bound.components
         plan = hk.plan("all-reduce", topo, size=SIZE, algorithm=schedule)
         assert hk.simulate(again(plan), fidelity="dimension").time_ps == schedule.simulate().time_ps

@@ -162,10 +162,12 @@ def test_three_at_once_are_all_done() -> None:
     sizes = [size for part in parts for size, *_ in part.demands()]
     assert [size for size, *_ in plan.collective.demands()] == sizes
     alone = [
-        hk.simulate(hk.plan(part, plan.topology, algorithm="direct", chunks=1), latency="occupying")
+        hk.simulate(
+            hk.plan(part, plan.topology, algorithm="direct", chunks=1), latency_model="occupying"
+        )
         for part in parts
     ]
-    together = hk.simulate(plan, latency="occupying").time_ps
+    together = hk.simulate(plan, latency_model="occupying").time_ps
     assert max(run.time_ps for run in alone) < together <= sum(run.time_ps for run in alone)
 
 

@@ -93,7 +93,7 @@ def test_compare_hands_its_options_on(hocket: Any) -> None:
     result = hocket(*argv, "-s", "1MB", "-a", "chain", "-c", "7", "--root", "2", *given, "--json")
     topology = hk.topology.switch(5, bandwidth="2 GB/s", latency="3 us")
     plan = hk.plan("broadcast", topology, size="1 MB", algorithm="chain", chunks=7, root=2)
-    run = hk.simulate(plan, order="plan", switching="cut-through", latency="occupying")
+    run = hk.simulate(plan, order="plan", switching="cut-through", latency_model="occupying")
     assert [each["time_ps"] for each in result.json()["algorithms"]] == [run.time_ps]
 
 

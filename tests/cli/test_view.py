@@ -107,7 +107,7 @@ def test_transfers_over_several_links_are_followed(latency: Any) -> None:
     topo = hk.topology.ring(6, bandwidth="1 GB/s", latency="1 us")
     run = hk.simulate(
         hk.plan("scatter", topo, size="6 MB", algorithm="direct", chunks=1),
-        latency=latency,
+        latency_model=latency,
         keep_services=True,
     )
     hops = _hops(run)

@@ -114,15 +114,15 @@ def test_commands_refuse_alike(capsys: pytest.CaptureFixture[str]) -> None:
 def test_plans_are_timed_under_the_model_of_latency_that_they_are_made_for() -> None:
     """However the model is said: by a keyword, or in either value of options."""
     line, size = "line:5@1GB/s,100us", "1 MB"
-    occupying = hk.PlanOptions(latency="occupying")
+    occupying = hk.PlanOptions(latency_model="occupying")
     greedy = hk.plan("broadcast", line, size=size, algorithm="greedy", options=occupying)
-    took = hk.simulate(greedy, latency="occupying").time_ps
+    took = hk.simulate(greedy, latency_model="occupying").time_ps
     assert took != hk.simulate(greedy).time_ps
     given: list[dict[str, object]] = [
-        {"latency": "occupying"},
+        {"latency_model": "occupying"},
         {"options": occupying},
-        {"fidelity": hk.LinkOptions(latency="occupying")},
-        {"fidelity": hk.LinkOptions(latency="occupying"), "options": occupying},
+        {"fidelity": hk.LinkOptions(latency_model="occupying")},
+        {"fidelity": hk.LinkOptions(latency_model="occupying"), "options": occupying},
     ]
     for each in given:
         found = hk.compare("broadcast", line, size=size, algorithms=["greedy"], **each)  # type: ignore[arg-type]
@@ -130,7 +130,12 @@ def test_plans_are_timed_under_the_model_of_latency_that_they_are_made_for() -> 
         front = hk.pareto("broadcast", line, sizes=[1_000_000], algorithms=["greedy"], **each)  # type: ignore[arg-type]
         assert front.points[0].time_ps == took
     failures = hk.advise_failures(
-        "broadcast", line, size=size, algorithms=["greedy"], parts=["npu"], latency="occupying"
+        "broadcast",
+        line,
+        size=size,
+        algorithms=["greedy"],
+        parts=["npu"],
+        latency_model="occupying",
     )
     assert failures.time_ps == took
 

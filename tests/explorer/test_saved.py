@@ -33,7 +33,7 @@ def made(fidelity: str, **options: object) -> hk.Run:
 @pytest.mark.parametrize(
     ("fidelity", "options"),
     [
-        ("link", {"switching": "cut-through", "latency": "occupying"}),
+        ("link", {"switching": "cut-through", "latency_model": "occupying"}),
         ("flow", {"flow_rate": "5 GB/s"}),
         ("packet", {"flit_size": 256, "clock": "2 GHz"}),
     ],

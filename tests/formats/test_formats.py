@@ -27,7 +27,7 @@ def plan() -> hk.Plan:
 @pytest.fixture(scope="module")
 def xml(plan: hk.Plan, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("msccl") / "plan.xml"
-    export_plan(plan, path, to="msccl", options=ExportOptions(min_bytes=1024, max_bytes=1 << 30))
+    export_plan(plan, path, to="msccl", options=ExportOptions(min_size=1024, max_size="1 GiB"))
     return path.read_text()
 
 

@@ -57,7 +57,7 @@ def test_sizes_are_those_that_the_file_is_for(tmp_path: Path) -> None:
     plan = hk.plan("all-reduce", topology, size="4 MB", algorithm="ring", chunks=1)
     path = tmp_path / "ring.xml"
     for least, most, size in ((0, 4096, 4096), (1 << 30, 1 << 31, 1 << 30), (0, None, 64 << 20)):
-        options = ExportOptions(min_bytes=least, max_bytes=most)
+        options = ExportOptions(min_size=least, max_size=most)
         export_plan(plan, path, to="msccl", options=options)
         assert import_plan(path, topology).collective.size == size
 

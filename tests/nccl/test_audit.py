@@ -65,11 +65,11 @@ def test_rings_of_a_dgx1_by_hand(tmp_path: Path) -> None:
 
 def test_all_plans_are_timed_under_the_model_of_latency_that_is_asked_for(tmp_path: Path) -> None:
     given = files(tmp_path, dumps.DGX1)
-    options = hk.PlanOptions(latency="occupying", time_limit="200 ms")
+    options = hk.PlanOptions(latency_model="occupying", time_limit="200 ms")
     found = hk.nccl.audit(*given, size="1 MiB", options=options)
     runs = [found.best, *(each.run for each in found.entries if each.run is not None)]
     times = [run.time_ps for run in runs]
-    assert times == [hk.simulate(run.plan, latency="occupying").time_ps for run in runs]
+    assert times == [hk.simulate(run.plan, latency_model="occupying").time_ps for run in runs]
     assert times != [hk.simulate(run.plan).time_ps for run in runs]
 
 

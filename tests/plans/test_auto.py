@@ -75,17 +75,19 @@ def test_never_slower_than_what_is_compared(network: str, kind: str, no_further:
     topology = NETWORKS[network]
     cases = (
         ("8 KB", hk.PlanOptions(trials=2)),
-        ("4 MB", hk.PlanOptions(trials=2, latency="occupying")),
+        ("4 MB", hk.PlanOptions(trials=2, latency_model="occupying")),
         ("1 MB", hk.PlanOptions(trials=1, chunks=2)),
     )
     # Whatever is rooted is cut into up to 1,024 chunks, each of which a search looks at.
     rooted = kind in ("broadcast", "reduce") and network != "irregular"
     for size, options in cases[2:] if network == "mesh" or rooted else cases:
-        compared = hk.compare(kind, topology, size=size, options=options, latency=options.latency)
+        compared = hk.compare(
+            kind, topology, size=size, options=options, latency_model=options.latency_model
+        )
         plan = hk.plan(kind, topology, size=size, options=options)
         made = plan.selection
         assert made is not None
-        took = hk.simulate(plan, latency=options.latency).time_ps
+        took = hk.simulate(plan, latency_model=options.latency_model).time_ps
         assert took <= compared.best.run.time_ps
         assert round(made.time * 1e12) == took
         assert made.times[made.algorithm] == min(made.times.values()) == made.time
@@ -213,7 +215,7 @@ def test_any_other_question_is_searched_anew(kept: Path, searches: list[str]) ->
             {"topology": RING.without(links=[("npu0", "npu1")])},
             {"size": 10**6 + 1},
             {"chunks": 2},
-            {"latency": "occupying"},
+            {"latency_model": "occupying"},
             {"npus": [0, 1, 2]},
             {"in_place": False},
             {"time_limit": "110 ms"},

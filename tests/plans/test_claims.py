@@ -45,7 +45,13 @@ def test_it_comes_back(
     size = 77_777 if latency == "overlapped" else 80_000
     try:
         plan = hk.plan(
-            kind, network, size=size, algorithm=algorithm, chunks=2, latency=latency, cache=False
+            kind,
+            network,
+            size=size,
+            algorithm=algorithm,
+            chunks=2,
+            latency_model=latency,
+            cache=False,
         )  # type: ignore[arg-type]
     except hk.InfeasibleError:
         assert algorithm == "symmetric"

@@ -32,7 +32,7 @@ def test_chosen_chunks_are_quicker_than_published_ones_on_small_data() -> None:
     given: dict[str, Any] = {"size": "1 MiB", "algorithm": "tto", "npus": all_but(56, 64)}
     chosen = hk.plan("all-reduce", mesh(8, 8), **given).verify()
     published = hk.plan("all-reduce", mesh(8, 8), chunk_size=98304, **given).verify()
-    times = [hk.simulate(plan, latency="occupying").time for plan in (chosen, published)]
+    times = [hk.simulate(plan, latency_model="occupying").time for plan in (chosen, published)]
     assert times[0] < 0.7 * times[1]
 
 
@@ -52,7 +52,7 @@ def test_any_corner_may_have_no_data(columns: int, rows: int) -> None:
                 chunks=4,
                 npus=all_but(corner, npus),
             ).verify()
-            time = hk.simulate(plan, latency="occupying").time
+            time = hk.simulate(plan, latency_model="occupying").time
             if algorithm == "tto":
                 assert time == pytest.approx(expected)
             else:
@@ -65,10 +65,10 @@ def test_two_trees_on_a_line(npus: int) -> None:
     line = hk.topology.mesh(npus, bandwidth="25 GB/s", latency="21 ns")
     given: dict[str, Any] = {"size": "2 MB", "algorithm": "two-tree-overlap"}
     plan = hk.plan("all-reduce", line, chunks=4, **given).verify()
-    time = hk.simulate(plan, latency="occupying").time
+    time = hk.simulate(plan, latency_model="occupying").time
     assert time == pytest.approx(2 * (npus - 1 + 4 - 1) * (21e-9 + 250_000 / 25e9))
     chosen = hk.plan("all-reduce", line, **given).verify()
-    assert hk.simulate(chosen, latency="occupying").time <= time
+    assert hk.simulate(chosen, latency_model="occupying").time <= time
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_what_an_algorithm_does_not_heed_is_refused(option: str) -> None:
 
 
 def test_what_all_heed_is_never_refused() -> None:
-    options = PlanOptions(chunks=4, latency="occupying", routing="ecmp")
+    options = PlanOptions(chunks=4, latency_model="occupying", routing="ecmp")
     for each in algorithms():
         check_options(each.name, options)
         assert heeded(each.name, options) == options

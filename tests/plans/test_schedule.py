@@ -112,7 +112,7 @@ def test_tasks_follow_their_lanes(kind: str, algorithm: str) -> None:
 def test_a_run_says_what_it_is() -> None:
     made = hk.schedule("all-reduce", over(), size=SIZE, algorithm="themis", chunks=8)
     run = made.simulate()
-    assert (run.switching, run.latency) == ("cut-through", "overlapped")
+    assert (run.switching, run.latency_model) == ("cut-through", "overlapped")
     assert run.switching == made.switching
     assert run.schedule is made
     assert run.time == run.time_ps * 1e-12
@@ -157,7 +157,7 @@ def test_one_dimension_at_full_rate() -> None:
     """Direct among 5: S / 5 over each of 4 links, twice, each in two parts."""
     topology = hk.topology.fully_connected(5, bandwidth="1 GB/s", latency="1 us")
     made = hk.schedule("all-reduce", topology, size=50_000, algorithm="hierarchical", chunks=1)
-    assert made.simulate(latency="occupying").time_ps == 24_000_000
+    assert made.simulate(latency_model="occupying").time_ps == 24_000_000
     # One part is sent while the other's latency passes: the last one's alone counts.
     assert made.simulate().time_ps == 21_000_000
 
@@ -168,9 +168,9 @@ def test_occupying_and_whole_messages_take_longer(algorithm: str) -> None:
         "all-reduce", over(), size=SIZE, algorithm=algorithm, chunks=8, time_limit=FAST
     )
     plain = made.simulate()
-    occupying = made.simulate(latency="occupying")
+    occupying = made.simulate(latency_model="occupying")
     whole = made.simulate(switching="store-and-forward")
-    assert (occupying.latency, whole.switching) == ("occupying", "store-and-forward")
+    assert (occupying.latency_model, whole.switching) == ("occupying", "store-and-forward")
     assert occupying.time_ps > plain.time_ps
     # Where the ring alone limits, what a switch does takes no longer.
     assert (whole.time_ps == plain.time_ps) == (algorithm == "hierarchical")

@@ -214,7 +214,7 @@ def test_occupying_holds_a_link_during_its_latency() -> None:
                 algorithm="greedy",
                 unwind="1",
                 chunks=2,
-                latency=latency,  # type: ignore[arg-type]
+                latency_model=latency,  # type: ignore[arg-type]
             )
         ).time
         for latency in ("overlapped", "occupying")
@@ -237,7 +237,7 @@ def test_occupying_holds_a_link_during_its_latency() -> None:
         ({"time_limit": "0 s"}, ["time_limit", "0 leaves no time"]),
         ({"time_limit": "soon"}, ["time_limit", "'soon'"]),
         ({"time_limit": "-1 s"}, ["time_limit", "negative"]),
-        ({"latency": "none"}, ["latency", "overlapped", "occupying"]),
+        ({"latency_model": "none"}, ["latency", "overlapped", "occupying"]),
         ({"chunks": 0}, ["chunks", "1 or more"]),
         ({"chunks": 10_000_000}, ["720000000 transfers", "fewer"]),
     ],
@@ -526,9 +526,15 @@ def test_exact_is_never_slower_than_greedy(kind: str, latency: Any, tmp_path: Pa
     times = {}
     for method in ("greedy", "exact"):
         plan = hk.plan(
-            kind, topo, size="1 MB", algorithm=method, chunks=2, latency=latency, time_limit="3 s"
+            kind,
+            topo,
+            size="1 MB",
+            algorithm=method,
+            chunks=2,
+            latency_model=latency,
+            time_limit="3 s",
         ).verify()
-        times[method] = hk.simulate(plan, latency=latency).time
+        times[method] = hk.simulate(plan, latency_model=latency).time
         assert made(plan).time == pytest.approx(times[method])
         assert made(plan).least <= made(plan).time
         assert made(plan).gap == pytest.approx(times[method] / made(plan).least - 1)

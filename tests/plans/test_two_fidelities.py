@@ -48,8 +48,8 @@ def test_links_and_dimensions_agree(
         assert plan.link_order == "plan"
         assert plan.schedule is not None
         for latency in LATENCIES:
-            on_links = hk.simulate(plan, latency=latency)
-            on_rails = hk.simulate(plan, fidelity="dimension", latency=latency)
+            on_links = hk.simulate(plan, latency_model=latency)
+            on_rails = hk.simulate(plan, fidelity="dimension", latency_model=latency)
             assert (on_links.order, on_links.switching) == ("plan", switching)
             assert on_links.time_ps == pytest.approx(on_rails.time_ps, rel=1e-3), algorithm
             assert on_links.weighted_utilization == pytest.approx(on_rails.utilization, rel=2e-3)
@@ -79,8 +79,8 @@ def test_links_and_dimensions_agree_where_latency_counts(case: Any, policy: str)
     plan = hk.plan("all-reduce", topology, size=1_500_000, algorithm=made)
     for switching in SWITCHINGS:
         for latency in LATENCIES:
-            on_links = hk.simulate(plan, switching=switching, latency=latency)
-            on_rails = made.simulate(switching=switching, latency=latency)
+            on_links = hk.simulate(plan, switching=switching, latency_model=latency)
+            on_rails = made.simulate(switching=switching, latency_model=latency)
             assert on_links.time_ps == pytest.approx(on_rails.time_ps, rel=1e-3)
 
 
@@ -89,8 +89,8 @@ def test_a_switch_is_held_for_the_latency_of_a_link(switching: hk.Switching) -> 
     """All-reduce of 8 MB in 8 chunks among 8: a link sends 14 MB in 96 messages of 1 us each."""
     network = hk.topology.product("SW", [8], bandwidth=["100 GB/s"], latency=["1 us"])
     made = hk.schedule("all-reduce", network, size="8 MB", algorithm="themis", chunks=8)
-    run = made.simulate(switching=switching, latency="occupying")
+    run = made.simulate(switching=switching, latency_model="occupying")
     busy = 140_000_000 + 96 * 1_000_000
     assert busy < run.time_ps < 1.05 * busy
     plan = hk.plan("all-reduce", network, size="8 MB", algorithm=made)
-    assert run.time_ps == hk.simulate(plan, switching=switching, latency="occupying").time_ps
+    assert run.time_ps == hk.simulate(plan, switching=switching, latency_model="occupying").time_ps

@@ -96,7 +96,7 @@ BAD: dict[str, tuple[str, dict[str, Any]]] = {
         "switching: flow fidelity ",
         {"switching": "store-and-forward"},
     ),
-    "--latency-model occupying": (" flow fidelity ", {"latency": "occupying"}),
+    "--latency-model occupying": (" flow fidelity ", {"latency_model": "occupying"}),
     "--preset mcm": ("flow", {"clock": "1 GHz"}),
     "--buffer-flits 64": ("flow", {"buffer_flits": 64}),
     "--flow-rate 0GB/s": ("rate: '0GB/s' ", {"flow_rate": "0GB/s"}),

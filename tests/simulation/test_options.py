@@ -10,7 +10,7 @@ from hocket.simulation.options import FIDELITIES, KEYWORDS, fidelity_options
 HEED = {
     "order": ("plan", ["link", "packet"]),
     "switching": ("cut-through", ["link", "dimension"]),
-    "latency": ("occupying", ["link", "dimension"]),
+    "latency_model": ("occupying", ["link", "dimension"]),
     "flow_rate": ("1 GB/s", ["flow"]),
     "packet_size": ("4 KiB", ["packet"]),
     "flit_size": ("256 B", ["packet"]),

@@ -231,8 +231,8 @@ WRONG = [
     ),
     (("--latency", "1 parsec"), "--latency: '1 parsec': 'parsec' is not a unit of time"),
     (("--latency", "-1s"), "hocket: --latency: '-1s' is negative"),
-    (("--most", "0"), "hocket: --most: 0 is too small"),
-    (("--dimensions", "9"), "hocket: --dimensions: 9 is too large"),
+    (("--most-evaluated", "0"), "hocket: --most-evaluated: 0 is too small"),
+    (("--most-dimensions", "9"), "hocket: --most-dimensions: 9 is too large"),
     (("--workload", "alexnet"), "--size: a workload has its own; leave it out"),
     (("--samples", "3"), "--samples: it is of training; give a workload, or leave it out"),
     (("-a", "rong"), "there is no algorithm 'rong'; did you mean 'ring'?"),
@@ -355,7 +355,7 @@ def test_the_command_says_why_there_is_none(
         "--kinds",
         "Ring",
     )
-    less = ("--steps", "1", "--levels", "1", "--dimensions", "1")
+    less = ("--steps", "1", "--levels", "1", "--most-dimensions", "1")
     pipeline = ("--workload", "alexnet", "--parallel", "pp=4,dp=2", "--samples", "8")
     assert run_hocket([*usual, *less, *pipeline]) == 2
     assert capsys.readouterr().err == (

@@ -457,7 +457,7 @@ EVERY = [
     ),
     ("predict", "set: {topology: hgx_h200_8gpu, size: 1 GiB, collective: all-reduce}"),
     (
-        "predict-training",
+        "predict --training",
         "set: {workload: gpt3-175b, parallel: 'dp=4,tp=8,pp=12', batch: 1536, npu: a100}",
     ),
     ("route", "set: {jobs: jobs.yml, fabric: 'clos:4x4', nics_per_host: 4, gpus_per_host: 4}"),

@@ -520,7 +520,7 @@ def test_ranks_that_wait_for_each_other() -> None:
         ({"algorithm": "themsi"}, "themsi"),
         ({"algorithm": "themis", "topology": hk.topology.load("dgx1_v100")}, "has none; use"),
         ({"chunks": 0}, "chunks: 0 is not a number of chunks"),
-        ({"npu": "a10"}, "accelerator: there is no 'a10'"),
+        ({"npu": "a10"}, "npu: there is no 'a10'"),
         ({"npu": 3}, "npu: 3 is not an accelerator"),
         ({"efficiency": -1}, "efficiency: -1 is not valid"),
         ({"efficiency": 50}, "efficiency: 50 is not valid; give a number above 0 and up to 1; did"),

@@ -6,11 +6,10 @@ each single failure costs a collective.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from hocket.cli import options
-from hocket.cli.command import Option
+from hocket.cli.command import Option, Panel
 from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, Sizes
 from hocket.cli.numbers import RATES, TIMES, percent
@@ -68,28 +67,15 @@ def dims(
     console.print(advice.verdict)
 
 
-@dataclass(frozen=True)
-class Planning:
-    """How plans are made."""
-
-    panel: ClassVar[str] = "Planning"
-
-    chunks: options.Chunks = None
-    routing: options.Routing = "balanced"
-    cache: options.Cache = True
-
-    def value(self) -> PlanOptions:
-        """Return the options as one value."""
-        return PlanOptions(chunks=self.chunks, routing=self.routing, cache=self.cache)
-
-
 def failures(
     kind: options.Kind,
     *,
     network: Nodes,
     task: Sizes,
-    algorithm: options.Algorithms = None,
-    planning: Planning,
+    algorithms: options.Algorithms = None,
+    planning: Annotated[
+        PlanOptions, Panel("Planning", rare=["cache"], only=["chunks", "routing", "cache"])
+    ],
     part: Annotated[
         list[str] | None,
         Option(
@@ -104,7 +90,7 @@ def failures(
     For example: hocket topology advise --failures all-reduce -t dgx1_v100 -s 256MB -a greedy
     """
     spec = network.spec()
-    options.check_size(spec, kind, algorithm or None, planning.chunks, npus=None)
+    options.check_size(spec, kind, algorithms or None, planning.chunks, npus=None)
     parts = [options.choice("--part", each, ("link", "switch", "npu")) for each in part or []]
     topology = build_topology(spec)
     with options.watching() as watch:
@@ -113,9 +99,9 @@ def failures(
                 kind,
                 topology,
                 size=each,
-                algorithms=algorithm or None,
+                algorithms=algorithms or None,
                 parts=cast("list[Part]", parts or ["link", "switch", "npu"]),
-                options=planning.value(),
+                options=planning,
                 progress=watch,
             )
             for each in task.read()

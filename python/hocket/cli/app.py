@@ -86,7 +86,7 @@ def _run(words: list[str], path: list[str]) -> int:
 
         print(help_of(call, command, everything=bool(values.get("help_all"))))
         return 0
-    QUIET.set(values["quiet"])
+    QUIET.set(values.pop("quiet", False))
     return call(values)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from hocket.cli import complete, options
-from hocket.cli.command import Option
+from hocket.cli.command import Option, Panel
+from hocket.cli.groups import Given
 from hocket.cli.numbers import TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.collectives.custom import is_file
@@ -32,7 +31,7 @@ class Where:
 
     panel: ClassVar[str] = "Ranks"
 
-    np: Annotated[
+    ranks: Annotated[
         int | None,
         Option("--np", "-n", help="Number of ranks. Default: the NPUs of the topology."),
     ] = None
@@ -53,13 +52,6 @@ class Where:
     ] = "1K:64M:x8"
 
 
-Tolerance = Annotated[
-    float,
-    Option(
-        "--tolerance",
-        help="Share by which a plan must be faster than the default plan to be picked.",
-    ),
-]
 Output = Annotated[
     str | None,
     Option(
@@ -71,29 +63,12 @@ Output = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Measuring:
-    """How plans are measured."""
-
-    panel: ClassVar[str] = "Measuring"
-
-    rounds: Annotated[
-        int, Option("--rounds", help="Number of timed runs of each plan; the median counts.")
-    ] = 7
-    candidates: Annotated[
-        int,
-        Option("--candidates", help="Number of best predictions that are measured."),
-    ] = 4
-    dtype: Annotated[str, Option("--dtype", help="Type of the numbers.")] = "float32"
-    op: Annotated[str, Option("--op", help="sum, product, min or max.")] = "sum"
-
-
 def predict_table(
     kind: options.Kind = "all-reduce",
     *,
     where: Where,
-    algorithm: options.Algorithms = None,
-    tolerance: Tolerance = 0.03,
+    algorithms: options.Algorithms = None,
+    given: Annotated[TuneOptions, Panel("Picking", only=["tolerance"])],
     output: Output = None,
     json: options.Json = False,
 ) -> None:
@@ -101,16 +76,15 @@ def predict_table(
 
     For example: hocket compare --table -t mesh:2x2 -o table.json
     """
-    _tuned(kind, where, algorithm, TuneOptions(tolerance=tolerance), output, json=json)
+    _tuned(kind, where, algorithms, given, output, json=json)
 
 
 def tune(
     kind: options.Kind = "all-reduce",
     *,
     where: Where,
-    algorithm: options.Algorithms = None,
-    how: Measuring,
-    tolerance: Tolerance = 0.03,
+    algorithms: options.Algorithms = None,
+    given: Annotated[Given, Panel("Measuring", but=["measure"], of=TuneOptions)],
     output: Output = None,
     json: options.Json = False,
 ) -> None:
@@ -118,11 +92,9 @@ def tune(
 
     For example: hocket run --tune --np 4
     """
-    given = asdict(how)
-    with _named():
-        MeasureOptions(dtype=how.dtype, op=how.op)
-        chosen = TuneOptions(measure=True, tolerance=tolerance, **given)
-    _tuned(kind, where, algorithm, chosen, output, json=json)
+    MeasureOptions(**{name: given[name] for name in ("dtype", "op") if name in given})
+    chosen = TuneOptions(measure=True, **given)
+    _tuned(kind, where, algorithms, chosen, output, json=json)
 
 
 def _tuned(
@@ -142,11 +114,11 @@ def _tuned(
         check_target(Path(output))
         if Path(output).exists():
             PlanTable.load(output)
-    with _named(), options.watching() as watch:
+    with options.watching() as watch:
         sizes_of(where.sizes)
         found = autotune(
             kind,
-            ranks=where.np,
+            ranks=where.ranks,
             topology=where.topology,
             sizes=where.sizes,
             algorithms=algorithms or None,
@@ -162,19 +134,6 @@ def _tuned(
     console.print(f"written to {file}")
     if output is None:
         console.note('use it by hk.runtime.connect(..., table="tuned") or HOCKET_TABLE=tuned')
-
-
-_OPTIONS = {"ranks": "--np", "size": "--sizes"}
-"""What arguments are called here that have another name."""
-
-
-@contextmanager
-def _named() -> Iterator[None]:
-    """Name the options in errors."""
-    try:
-        yield
-    except SpecError as error:
-        raise error.but(field=_OPTIONS.get(error.field or "", error.field)) from None
 
 
 def _table(found: Tuning) -> Table:

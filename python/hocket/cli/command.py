@@ -1,15 +1,15 @@
 """Commands as functions: what their parameters say of options is all that is said of them.
 
 A parameter is ``Annotated`` with an :class:`Option` or an :class:`Argument`; one whose type is a dataclass
-stands for the options that are the fields of that class.
+stands for the options that are the fields of that class, with a :class:`Panel` for those of the library.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
 from inspect import Parameter, cleandoc, signature
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hin
 
 from hocket._checks import did_you_mean
 from hocket._moved import REMEDY
+from hocket._options import declared
 from hocket.cli import complete
 from hocket.errors import SpecError
 from hocket.units import shown
@@ -100,13 +101,25 @@ class Option:
 
 @dataclass(frozen=True)
 class Panel:
-    """How help shows options that are the fields of a class of the library.
+    """How help shows options that a class of the library declares.
 
-    The class says all else of them: their names, types and defaults, and, in its docstring, what each is.
+    The class says all else of them: their names, types, units and defaults, and what each is.
+
+    Parameters
+    ----------
+    rare
+        Those that only ``--help-all`` shows; True for all.
+    but, only
+        Those that the command does not have; or those that it has, all by default.
+    of
+        The class, where the value is a dictionary of those that are given.
     """
 
     title: str = ""
-    rare: bool = False
+    rare: Collection[str] | bool = False
+    but: Collection[str] = ()
+    only: Collection[str] = ()
+    of: type | None = None
 
 
 _READERS: dict[type, tuple[Callable[[str], Any], str, str]] = {
@@ -138,8 +151,12 @@ class Param:
         """Its names as help writes them: those that are given, or the one of the parameter."""
         if isinstance(self.told, Argument):
             return (self.told.metavar,)
-        name = self.field.replace("_", "-")
-        return self.told.names or (f"--{name}/--no-{name}" if self.is_flag else f"--{name}",)
+        if self.told.names:
+            return self.told.names
+        name = self.field.removesuffix("s" * self.is_many).replace("_", "-")
+        both = self.is_flag and self.default is not False
+        short = [_SHORT[self.field]] if self.field in _SHORT else []
+        return (f"--{name}/--no-{name}" if both else f"--{name}", *short)
 
     @cached_property
     def words(self) -> dict[str, bool]:
@@ -178,12 +195,23 @@ class Param:
 _METAVARS = {
     name: word
     for word, names in {
-        "RATE": ("bandwidth", "host_bandwidth", "flow_rate", "reduction_rate", "clock"),
-        "TIME": ("latency", "within", "time_limit", "slot", "answer"),
-        "SIZE": ("size", "chunk_size", "packet_size", "flit_size", "bucket"),
-        "NAME": ("algorithm", "scheme", "preset", "fidelity", "npu", "phase", "part"),
+        "RATE": ("bandwidth", "host_bandwidth"),
+        "TIME": ("latency",),
+        "SIZE": ("size",),
+        "NAME": ("algorithm", "algorithms", "scheme", "preset", "fidelity", "npu", "phase", "part"),
         "HOW": ("routing", "unwind", "order", "switching", "latency_model", "hash", "weights"),
-        "FILE": ("output", "file", "plot", "timeline", "perfetto", "heat", "save", "groups"),
+        "PROFILE": ("profile",),
+        "FILE": (
+            "output",
+            "file",
+            "measured",
+            "plot",
+            "timeline",
+            "perfetto",
+            "heat",
+            "save",
+            "groups",
+        ),
         "A,B": ("failed",),
         "LIST": ("npus", "map", "places", "inputs"),
         "SIZES": ("parallel",),
@@ -192,6 +220,15 @@ _METAVARS = {
     for name in names
 }
 """What stands in help for the value of an option, by the parameter that it sets."""
+_SHORT = {
+    "algorithms": "-a",
+    "chunks": "-c",
+    "parallel": "-p",
+    "size": "-s",
+    "topology": "-t",
+    "workers": "-w",
+}
+"""Short names of options of the library."""
 
 HELP = Param(
     "help", Option("--help", "-h", help="Show this, and exit."), bool, False, False, OTHERS
@@ -309,19 +346,15 @@ class Call:
         self.path = path
         self.mode = mode
         self.function = at(place)
-        self._groups: dict[str, type] = {}
-        self.params: list[Param] = []
         hints = get_type_hints(self.function, include_extras=True)
-        for each in signature(self.function).parameters.values():
-            hint, panel = hints[each.name], Panel()
-            if get_origin(hint) is Annotated and is_dataclass(get_args(hint)[0]):
-                hint, panel = get_args(hint)
-            if is_dataclass(hint):
-                self._groups[each.name] = hint  # type: ignore[assignment]
-                self.params += _of_group(hint, panel)  # type: ignore[arg-type]
-            else:
-                self.params.append(_param(each.name, hint, each.default, OTHERS))
-        self.params += _OF_ALL
+        parameters = signature(self.function).parameters.values()
+        self._parts = [_part(each.name, hints[each.name], each.default) for each in parameters]
+        found: dict[str, Param] = {}
+        for each in (param for part in self._parts for param in part.params):
+            found.setdefault(
+                each.field, each
+            )  # what two classes of the library declare is one option
+        self.params = [*found.values(), *_OF_ALL]
 
     @property
     def summary(self) -> str:
@@ -347,7 +380,9 @@ class Call:
         return {word: each for each in self.params for word in each.words}
 
     def values(self, words: Sequence[str]) -> dict[str, Any]:
-        """Read the words as values of the parameters; those of an option for help alone, if there is one.
+        """Read the words as values of the parameters that they give.
+
+        Where they have an option for help, they give that alone.
 
         Raises
         ------
@@ -398,11 +433,11 @@ class Call:
         found: dict[str, Any] = {}
         for each in self.params:
             values = given.get(each.field)
+            if values is None and each.default is REQUIRED:
+                raise UsageError(_missing(each))
             if values is None:
-                if each.default is REQUIRED:
-                    raise UsageError(_missing(each))
-                found[each.field] = each.default
-            elif each.is_many:
+                continue
+            if each.is_many:
                 found[each.field] = values
             elif len(values) > 1 and not each.is_flag:
                 why = f"is given {len(values)} times, and taken once"
@@ -413,14 +448,7 @@ class Call:
 
     def __call__(self, values: dict[str, Any]) -> int:
         """Run it with the values of its parameters, and give its exit code."""
-        left = {
-            each: value for each, value in values.items() if each not in {p.field for p in _OF_ALL}
-        }
-        made = {
-            name: group(**{each.name: left.pop(each.name) for each in fields(group)})
-            for name, group in self._groups.items()
-        }
-        return self.function(**left, **made) or 0
+        return self.function(**_made(self._parts, values)) or 0
 
 
 def _missing(param: Param) -> str:
@@ -429,43 +457,76 @@ def _missing(param: Param) -> str:
     return f"Missing option {' / '.join(map(repr, param.words))}"
 
 
-def _of_group(group: type, panel: Panel) -> list[Param]:
-    hints = get_type_hints(group, include_extras=True)
-    title = panel.title or getattr(group, "panel", OTHERS)
+@dataclass(frozen=True)
+class _Part:
+    """A parameter of a function, or a field of a group: its options, and what makes its value of theirs."""
+
+    name: str
+    params: list[Param]
+    make: Callable[[Mapping[str, Any]], Any]
+    is_group: bool
+
+
+def _made(parts: Iterable[_Part], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parts, but of those that are not given."""
+    return {part.name: part.make(given) for part in parts if part.is_group or part.name in given}
+
+
+def _part(name: str, hint: Any, default: Any, title: str = OTHERS) -> _Part:
+    kind, *told = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    if told and isinstance(told[0], Panel):
+        params = _of_library(told[0].of or kind, told[0])
+        names = [each.field for each in params]
+        return _Part(
+            name, params, lambda given: kind(**{n: given[n] for n in names if n in given}), True
+        )
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints, title = get_type_hints(kind, include_extras=True), getattr(kind, "panel", OTHERS)
+        parts = [
+            _part(each.name, hints[each.name], _required(each.default), title)
+            for each in fields(kind)
+        ]
+        params = [each for part in parts for each in part.params]
+        return _Part(name, params, lambda given: kind(**_made(parts, given)), True)
+    return _Part(name, [_param(name, hint, default, title)], lambda given: given[name], False)
+
+
+def _required(default: Any) -> Any:
+    return REQUIRED if default is MISSING else default
+
+
+def _of_library(kind: type, panel: Panel) -> list[Param]:
     found = []
-    for each in fields(group):
-        hint = hints[each.name]
-        if get_origin(hint) is not Annotated:
-            told, completer = _attributes(group)[each.name], _COMPLETERS.get(each.name)
-            option = Option(help=told, complete=completer, rare=panel.rare)
-            hint = Annotated[_typed(hint), option]
-        default = REQUIRED if each.default is MISSING else each.default
-        found.append(_param(each.name, hint, default, title))
+    for each in declared(kind).values():
+        if each.name not in panel.but and each.name in (panel.only or [each.name]):
+            rare = panel.rare is True or (panel.rare is not False and each.name in panel.rare)
+            metavar = _METAVARS.get(each.name, each.unit) or None
+            told = Option(
+                help=re.sub(r"`(\w+)`", _as_option, each.doc),
+                metavar=metavar,
+                complete=_COMPLETERS.get(each.name),
+                rare=rare,
+            )
+            default = _required(each.default)
+            title = panel.title or getattr(kind, "panel", OTHERS)
+            found.append(Param(each.name, told, each.kind, each.is_many, default, title))
     return found
 
 
-_COMPLETERS: dict[str, Completer] = {"npu": complete.devices}
+def _as_option(name: re.Match[str]) -> str:
+    return "--" + name[1].replace("_", "-")
+
+
+_COMPLETERS: dict[str, Completer] = {
+    "npu": complete.devices,
+    "routing": complete.routings,
+    "algorithm": complete.algorithms,
+    "algorithms": complete.algorithms,
+    "collective": complete.collectives,
+    "workload": complete.models,
+    "topology": complete.topologies,
+}
 """What completes the fields of classes of the library."""
-
-
-def _typed(hint: Any) -> Any:
-    """Return the type of an option of the library: text where that is one of several."""
-    kinds = get_args(hint) or (hint,)
-    return next(each for each in (str, float, int, bool) if each in kinds)
-
-
-@cache
-def _attributes(group: type) -> dict[str, str]:
-    """Return what the docstring of a class says of each of its attributes, in the words of help."""
-    told = cleandoc(group.__doc__ or "").partition("\nAttributes\n----------\n")[2]
-    found = {}
-    for names, text in re.findall(
-        r"^(\w[\w, ]*)\n((?:    .*\n|\n(?=    ))+)", told + "\n", re.MULTILINE
-    ):
-        for name in names.split(", "):
-            words = " ".join(re.sub(r"``(\"?)(.*?)\1``", r"\1\2\1", text).split())
-            found[name] = re.sub(r" \[[^]]*\]", "", words)  # units of Python's values
-    return found
 
 
 def _param(name: str, hint: Any, default: Any, panel: str) -> Param:

@@ -147,5 +147,10 @@ GONE = {
     "nccl predict": "predict --nccl",
 }
 """What has another name now: the old words, and the new ones."""
-RENAMED = {"--precision": "--precision-bits"}
+RENAMED = {
+    "--precision": "--precision-bits",
+    "--dimensions": "--most-dimensions",
+    "--most": "--most-evaluated",
+    "--out-of-place": "--no-in-place",
+}
 """The same of options, for the commands that have the new one."""

@@ -11,7 +11,7 @@ from hocket.cli import options
 from hocket.cli.certificate import RATE_ONLY
 from hocket.cli.command import Option
 from hocket.cli.form import Form, Rows
-from hocket.cli.groups import Nodes, Search, Simulation, Tasks
+from hocket.cli.groups import Nodes, Planning, Simulation, Tasks
 from hocket.cli.numbers import RATES, common, share_of
 from hocket.cli.table import NEVER, Table, cell_of, row_of, shown_of
 from hocket.comparison.compare import Comparison, Entry
@@ -55,8 +55,8 @@ def compare(
     *,
     network: Nodes,
     task: Tasks,
-    algorithm: options.Algorithms = None,
-    search: Search,
+    algorithms: options.Algorithms = None,
+    search: Planning,
     simulation: Simulation,
     output: Shown,
 ) -> None:
@@ -66,11 +66,10 @@ def compare(
     hocket compare all-gather --topology mesh:9x9 --bandwidth "25 GB/s" --latency "21 ns" --size
     64MB --plot mesh.png
     """
-    fidelity = simulation.transfers()
-    planning = search.planning(simulation.latency_model)
+    planning, fidelity = simulation.planned(search)
     spec = network.spec()
     if search.chunk_size is None:
-        options.check_size(spec, kind, algorithm or None, search.chunks, npus=task.npus)
+        options.check_size(spec, kind, algorithms or None, search.chunks, npus=task.npus)
     topology = build_topology(spec)
     collectives = task.collectives(kind, topology)
     if output.plot is not None:
@@ -89,7 +88,7 @@ def compare(
                 run_comparison(
                     collective,
                     topology,
-                    algorithms=algorithm or None,
+                    algorithms=algorithms or None,
                     fidelity=fidelity,
                     options=planning,
                     on_result=note,
@@ -101,8 +100,8 @@ def compare(
         _draw(comparisons, Path(output.plot))
     if output.prints(*_data(comparisons)):
         return
-    _print(comparisons, planning.routing, why=output.why or algorithm is not None)
-    for option, names in unheeded(algorithm or [], planning).items():
+    _print(comparisons, planning.routing, why=output.why or algorithms is not None)
+    for option, names in unheeded(algorithms or [], planning).items():
         options.note(f"--{option.replace('_', '-')} is not for {', '.join(names)}")
 
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from hocket._checks import did_you_mean, whole
 from hocket.cli import complete, options
-from hocket.cli.command import Argument, Option
+from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.form import Form
+from hocket.cli.groups import RARE_IN_TRAINING, Given
 from hocket.cli.numbers import TIMES, percent, significant
 from hocket.cli.table import NEVER, Cell, Table
-from hocket.cli.training_groups import Training
 from hocket.cli.wording import pasted
 from hocket.errors import SpecError
 from hocket.topology.text import label_of
+from hocket.training.options import TrainingOptions
 from hocket.units import shown
 
 if TYPE_CHECKING:
     from hocket._core import Topology
-    from hocket.training import TrainingOptions
     from hocket.training.comparison import TrainingComparison, TrainingRow
     from hocket.training.search import ParallelSearch
 
@@ -108,7 +108,7 @@ class Combinations:
 
     panel: ClassVar[str] = "Combinations"
 
-    algorithm: Algorithms = None
+    algorithms: Algorithms = None
     parallel: Parallels = None
     search: SearchFor = None
     batch: Batch = None
@@ -144,18 +144,18 @@ def compare_training(
     *,
     networks: Networks,
     combinations: Combinations,
-    given: Training,
+    given: Annotated[Given, Panel("Training", rare=RARE_IN_TRAINING, of=TrainingOptions)],
     output: Ranking,
 ) -> None:
     """Compare training over networks, parallelism and algorithms.
 
     For example: hocket train --compare resnet152 --topology themis-3d-homo  ·  hocket
-    compare-training transformer -t themis-3d-homo -t themis-3d-hetero --search 4
+    train --compare transformer -t themis-3d-homo -t themis-3d-hetero --search 4
     """
     built = networks.build()
     if combinations.parallel and combinations.search is not None:
         raise SpecError("--search", "tries all splits", "leave --parallel out")
-    if given.samples is not None and combinations.batch is not None:
+    if "samples" in given and combinations.batch is not None:
         raise SpecError("--batch", "is of all replicas, --samples of each", "leave one of them out")
     given_as = dict(zip(dict.fromkeys(networks.topology), built, strict=True))
     baseline = given_as.get(output.baseline or "", output.baseline)
@@ -167,7 +167,7 @@ def compare_training(
         from hocket.plot.style import check_picture
 
         check_picture(Path(plot))
-    compared, searches = _run(model, built, combinations, given.training())
+    compared, searches = _run(model, built, combinations, TrainingOptions(**given))
     if plot is not None:
         from hocket.plot.compare_training import draw_training_comparison
 
@@ -178,7 +178,7 @@ def compare_training(
         return {**compared.to_dict(), "searches": found}
 
     if not output.prints("training-comparison", document, lambda: compared):
-        is_brief = not (output.all_algorithms or combinations.algorithm)
+        is_brief = not (output.all_algorithms or combinations.algorithms)
         _print(compared, searches, baseline, is_brief=is_brief)
 
 
@@ -196,7 +196,7 @@ def _run(
     )
     from hocket.training.search import SEARCHED, search_parallels
 
-    algorithms, search = combinations.algorithm or None, combinations.search
+    algorithms, search = combinations.algorithms or None, combinations.search
     with options.watching() as watch:
 
         def note(row: TrainingRow) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from hocket.cli import complete, options
-from hocket.cli.command import Argument, Option
+from hocket.cli.command import Argument, Option, Panel
+from hocket.cli.groups import Given
 from hocket.cli.plan import describe
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
@@ -17,7 +18,7 @@ from hocket.formats.imported import import_plan
 from hocket.formats.kinds import EXPORTED
 from hocket.formats.options import CheckOptions, ExportOptions, ImportOptions
 from hocket.plans.plan import Plan
-from hocket.units import format_size, parse_size
+from hocket.units import format_size
 
 File = Annotated[
     str,
@@ -26,96 +27,10 @@ File = Annotated[
         help="A plan (.parquet), or a file of a runtime, whose kind is found by its contents.",
     ),
 ]
-PerMessage = Annotated[
-    int | None,
-    Option(
-        "--chunks-per-message",
-        help="For programs: chunks that fit into one message of a connection. With 1, the "
-        "check holds for any message size. Default: 1.",
-    ),
-]
-Dump = Annotated[
-    str | None,
-    Option(
-        "--topology",
-        "-t",
-        help="For nccl-graph: the dump of the machine (NCCL_TOPO_DUMP_FILE).",
-    ),
-]
-LikeNodes = Annotated[
-    int | None,
-    Option("--nodes", help="For nccl-graph: number of nodes like the one of the dump."),
-]
 _SHOWN = 10
 
 
-@dataclass(frozen=True)
-class Lowering:
-    """How the plan becomes a program."""
-
-    panel: ClassVar[str] = "Program (msccl, mscclpp)"
-
-    protocol: Annotated[
-        str | None,
-        Option("--protocol", help="Protocol: Simple, LL or, for msccl, LL128. Default: Simple."),
-    ] = None
-    channels: Annotated[
-        int | None,
-        Option(
-            "--channels",
-            help="Number of channels for the chunks. Default: the fewest that a runtime loads.",
-        ),
-    ] = None
-    instances: Annotated[
-        int | None,
-        Option(
-            "--instances", help="Number of equal shares of each chunk, each on channels of its own."
-        ),
-    ] = None
-    in_place: Annotated[
-        bool | None,
-        Option(
-            "--in-place/--out-of-place",
-            help="Export for in-place or out-of-place calls. Default: in place, except for "
-            "all-to-all.",
-        ),
-    ] = None
-    min_size: Annotated[
-        str | None, Option("--min-size", help="Smallest size for which the file may be used.")
-    ] = None
-    max_size: Annotated[
-        str | None, Option("--max-size", help="Largest size for which the file may be used.")
-    ] = None
-
-
-@dataclass(frozen=True)
-class OfNccl:
-    """Options that files of NCCL need."""
-
-    panel: ClassVar[str] = "Files of NCCL (nccl-graph, nccl-tuner)"
-
-    topology: Dump = None
-    nodes: LikeNodes = None
-    profile: Annotated[
-        str | None,
-        Option(
-            "--profile",
-            help="For nccl-tuner: profile that predicts the sizes. Default: NCCL's own model.",
-        ),
-    ] = None
-    measured: Annotated[
-        list[str] | None,
-        Option(
-            "--measured",
-            metavar="FILE",
-            help="For nccl-tuner: a table (.csv) of measured times with the columns algo and "
-            "proto (NCCL_ALGO and NCCL_PROTO). Can be repeated.",
-        ),
-    ] = None
-
-
-def _size(option: str, text: str | None) -> int | None:
-    return None if text is None else parse_size(text, field=option)
+_OF_NCCL = ("topology", "nodes", "profile", "measured")
 
 
 def export(
@@ -125,26 +40,17 @@ def export(
     *,
     to: Annotated[str, Option("--to", metavar="KIND", help=f"{', '.join(EXPORTED)}.")],
     output: Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write.")],
-    lowering: Lowering,
-    of_nccl: OfNccl,
+    lowering: Annotated[Given, Panel("Program (msccl, mscclpp)", but=_OF_NCCL, of=ExportOptions)],
+    of_nccl: Annotated[
+        Given, Panel("Files of NCCL (nccl-graph, nccl-tuner)", only=_OF_NCCL, of=ExportOptions)
+    ],
     json: options.Json = False,
 ) -> None:
     """Prove a plan and write it as a file of a runtime.
 
     For example: hocket export plan.parquet --to msccl -o plan.xml
     """
-    given = ExportOptions(
-        protocol=lowering.protocol,
-        channels=lowering.channels,
-        instances=lowering.instances,
-        in_place=lowering.in_place,
-        min_bytes=_size("--min-size", lowering.min_size),
-        max_bytes=_size("--max-size", lowering.max_size),
-        topology=of_nccl.topology,
-        nodes=of_nccl.nodes,
-        profile=of_nccl.profile,
-        measured=of_nccl.measured or None,
-    )
+    given = ExportOptions(**lowering, **of_nccl)
     loaded = Plan.load(plan)
     with options.watching() as watch:
         made = export_plan(loaded, output, to=to, options=given, progress=watch)
@@ -164,17 +70,7 @@ def export(
 def check(
     file: File,
     *,
-    run: Annotated[
-        bool | None,
-        Option(
-            "--run",
-            help="For programs: run the program on integers, a small one in every order, and "
-            "compare the results.",
-        ),
-    ] = None,
-    chunks_per_message: PerMessage = None,
-    topology: Dump = None,
-    nodes: LikeNodes = None,
+    given: Annotated[Given, Panel(of=CheckOptions)],
     json: options.Json = False,
 ) -> int | None:
     """Check a plan in every timing, or a runtime file by its rules; exit code 1 if wrong.
@@ -182,18 +78,11 @@ def check(
     For example: hocket check plan.parquet  ·  hocket check plan.xml
     """
     if _is_plan(Path(file)):
-        given = {
-            "--run": run,
-            "-t": topology,
-            "--nodes": nodes,
-            "--chunks-per-message": chunks_per_message,
-        }
-        for name, value in given.items():
-            if value is not None:
-                raise SpecError(name, "is of files of runtimes, not of plans", "leave it out")
+        for name in given:
+            raise SpecError(name, "is of files of runtimes, not of plans", "leave it out")
         _prove(file, json=json)
         return None
-    found = _checked(file, CheckOptions(chunks_per_message, run, topology, nodes))
+    found = _checked(file, CheckOptions(**given))
     if json:
         options.print_result("checked-file", found.to_dict())
     else:
@@ -239,7 +128,7 @@ def _print(found: CheckedFile) -> None:
         console.note(note)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """How a file is read as a plan."""
 
@@ -258,50 +147,7 @@ class Reading:
             help="The network of the file. For NCCL graphs: the dump of the machine.",
         ),
     ] = None
-    size: Annotated[
-        str | None,
-        Option(
-            "--size",
-            "-s",
-            help="Size of the data. Default: 64 MiB, or the nearest size for which the file is.",
-        ),
-    ] = None
-    npus: Annotated[
-        str | None,
-        Option(
-            "--npus",
-            help="For programs: the NPU of each rank, such as 0-3,8-11. Default: all, in order.",
-        ),
-    ] = None
-    through_npus: Annotated[
-        bool | None,
-        Option(
-            "--through-npus",
-            help="For programs: let messages pass other NPUs on their way, as on a torus.",
-        ),
-    ] = None
-    collective: Annotated[
-        str | None,
-        Option("--collective", help="For NCCL graphs: the collective. Default: all-reduce."),
-    ] = None
-    graph: Annotated[
-        str | None,
-        Option(
-            "--graph", help="For NCCL graphs: ring, tree or nvls. Default: the one that NCCL picks."
-        ),
-    ] = None
-    nodes: LikeNodes = None
-
-    def options(self) -> ImportOptions:
-        """Read them."""
-        return ImportOptions(
-            size=self.size,
-            npus=self.npus,
-            through_npus=self.through_npus,
-            collective=self.collective,
-            graph=self.graph,
-            nodes=self.nodes,
-        )
+    given: Annotated[ImportOptions, Panel("Plan")]
 
 
 def import_(file: File, *, reading: Reading, json: options.Json = False) -> None:
@@ -309,7 +155,7 @@ def import_(file: File, *, reading: Reading, json: options.Json = False) -> None
 
     For example: hocket import plan.xml -t dgx1_v100 -o plan.parquet
     """
-    given, output, topology = reading.options(), reading.output, reading.topology
+    given, output, topology = reading.given, reading.output, reading.topology
     if output is None:
         if topology is not None or given != ImportOptions():
             raise SpecError("--output", "there is no plan to write", "name its file by -o PLAN")

@@ -5,32 +5,30 @@ Help shows each group in a panel of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, ClassVar, cast
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from hocket import _core
 from hocket.cli import options
-from hocket.cli.command import Option
+from hocket.cli.command import Option, Panel
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_file, load_collective
 from hocket.collectives.sizes import sizes_of
-from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.options import (
     PRESETS,
     DimensionOptions,
     FidelityOptions,
+    FlowOptions,
+    LinkOptions,
+    PacketOptions,
     TransferOptions,
     fidelity_options,
 )
 from hocket.topology.build import build_topology
 from hocket.topology.spec import TopologySpec
 from hocket.units import shown
-
-_PACKETS = "Packet fidelity"
-_OF_FIDELITY = ("fidelity", "preset", "latency_model")
-"""What says which fidelity it is, and what has another name in Python."""
 
 
 @dataclass(frozen=True)
@@ -142,131 +140,37 @@ def _of_file(file: str, network: _core.Topology, task: Task | Tasks) -> _core.Co
     return load_collective(file, network)
 
 
-@dataclass(frozen=True)
-class Search:
-    """How plans are made."""
-
-    panel: ClassVar[str] = "Planning"
-
-    chunks: options.Chunks = None
-    chunk_size: Annotated[
-        str | None,
-        Option(
-            "--chunk-size",
-            rare=True,
-            help='Bytes of each slice of the data, such as "96 KiB", instead of --chunks.',
-        ),
-    ] = None
-    routing: options.Routing = "balanced"
-    time_limit: options.TimeLimit = None
-    seed: options.SeedNumber = 0
-    unwind: options.Unwind = None
-    trials: Annotated[
-        int | None,
-        Option(
-            "--trials",
-            rare=True,
-            help="Largest number of random trials of a synthesizer. Default: 64.",
-        ),
-    ] = None
-    window: Annotated[
-        int | None,
-        Option(
-            "--window",
-            rare=True,
-            help="For exact: plan N slots at a time, one window after the other.",
-        ),
-    ] = None
-    slot: Annotated[
-        str | None,
-        Option(
-            "--slot",
-            rare=True,
-            help='For exact: length of a slot, such as "2.3 us". Default: chosen by hocket.',
-        ),
-    ] = None
-    cache: options.Cache = True
-
-    def planning(self, latency: str | None = None) -> PlanOptions:
-        """Return the options as one value; `latency` is the model of latency."""
-        values = {each.name: getattr(self, each.name) for each in fields(Search)}
-        given = {name: value for name, value in values.items() if value is not None}
-        return PlanOptions(latency=cast(Latency, latency or "overlapped"), **given)
+SYNTHESIS = ("chunk_size", "seed", "unwind", "trials", "window", "slot", "cache")
+Planning = Annotated[
+    PlanOptions, Panel("Planning", rare=SYNTHESIS, but=("memory_limit", "latency_model"))
+]
+"""How plans are made; the model of latency is that of the simulation."""
+LinkPlanning = Annotated[PlanOptions, Panel("Planning", rare=SYNTHESIS, but=("memory_limit",))]
+"""How plans are made that are not simulated."""
+TimedPlanning = Annotated[PlanOptions, Panel("Planning", only=["time_limit"])]
+"""How plans are made that other options say nothing of."""
+RARE_IN_TRAINING = ("bucket", "overlap_tensor", "update", "order", "cache")
+Given: TypeAlias = dict[str, Any]
+"""Options by name, those that are given."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Simulation:
     """How plans are simulated, other than on dimensions."""
 
     panel: ClassVar[str] = "Simulation"
 
     fidelity: options.LinkFidelity = "link"
-    order: options.Order = None
-    switching: options.SwitchingText = None
-    latency_model: options.LatencyModel = None
-    flow_rate: options.FlowRate = None
+    link: Annotated[Given, Panel("Simulation", rare=("order", "switching"), of=LinkOptions)]
+    flow: Annotated[Given, Panel("Simulation", rare=True, of=FlowOptions)]
+    packet: Annotated[Given, Panel("Packet fidelity", rare=True, of=PacketOptions)]
     preset: Annotated[
         str | None,
         Option(
             "--preset",
             rare=True,
             help="Preset of all packet options; mcm is a mesh of chiplets at 1 GHz.",
-            panel=_PACKETS,
-        ),
-    ] = None
-    packet_size: Annotated[
-        str | None,
-        Option(
-            "--packet-size", rare=True, help='Bytes of a packet. Default: "8192 B".', panel=_PACKETS
-        ),
-    ] = None
-    flit_size: Annotated[
-        str | None,
-        Option("--flit-size", rare=True, help='Bytes of a flit. Default: "512 B".', panel=_PACKETS),
-    ] = None
-    header_flits: Annotated[
-        int | None,
-        Option(
-            "--header-flits",
-            rare=True,
-            help="Header flits of each packet. Default: 0.",
-            panel=_PACKETS,
-        ),
-    ] = None
-    virtual_channels: Annotated[
-        int | None,
-        Option(
-            "--virtual-channels",
-            rare=True,
-            help="Virtual channels of each link. Default: 4.",
-            panel=_PACKETS,
-        ),
-    ] = None
-    buffer_flits: Annotated[
-        int | None,
-        Option(
-            "--buffer-flits",
-            rare=True,
-            help="Flits in the buffer of each virtual channel. Default: 318.",
-            panel=_PACKETS,
-        ),
-    ] = None
-    clock: Annotated[
-        str | None,
-        Option(
-            "--clock",
-            rare=True,
-            help='Clock of the routers. Default: "1 GHz", or higher for fast links.',
-            panel=_PACKETS,
-        ),
-    ] = None
-    reduction_rate: Annotated[
-        str | None,
-        Option(
-            "--reduction-rate",
-            rare=True,
-            help='Rate at which an NPU sums, such as "100 GB/s". Default: sums take no time.',
-            panel=_PACKETS,
+            panel="Packet fidelity",
         ),
     ] = None
 
@@ -282,9 +186,7 @@ class Simulation:
                     "leave it out, or use --fidelity packet",
                 )
             fidelity = f"packet:{self.preset}"
-        names = [each.name for each in fields(Simulation) if each.name not in _OF_FIDELITY]
-        given = {name: getattr(self, name) for name in names}
-        return fidelity_options(fidelity, {**given, "latency": self.latency_model})
+        return fidelity_options(fidelity, {**self.link, **self.flow, **self.packet})
 
     def transfers(self) -> TransferOptions:
         """Return the fidelity with its options, one at which transfers are simulated."""
@@ -292,6 +194,12 @@ class Simulation:
         if isinstance(found, DimensionOptions):
             raise SpecError("--fidelity", "dimension has no links", "use link, flow or packet")
         return found
+
+    def planned(self, planning: PlanOptions) -> tuple[PlanOptions, TransferOptions]:
+        """Return how plans are made and simulated, under one model of latency."""
+        found = self.transfers()
+        model = getattr(found, "latency_model", planning.latency_model)
+        return replace(planning, latency_model=model), found
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,11 @@ def _told(param: Param) -> str:
         return f"{param.told.help} [required]"
     if default is True:
         return f"{param.told.help} [default: on]"
-    is_told = not default or isinstance(default, list) or "default" in param.told.help
-    return param.told.help if is_told else f"{param.told.help} [default: {default}]"
+    if not default or "default" in param.told.help.lower():
+        return param.told.help
+    if isinstance(default, tuple):
+        default = ",".join(f"{x:g}" if isinstance(x, float) else str(x) for x in default)
+    return f"{param.told.help} [default: {default}]"
 
 
 def _summaries(commands: Mapping[str, Command]) -> Iterator[tuple[str, str]]:

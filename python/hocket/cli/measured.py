@@ -2,81 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from hocket.cli import options
-from hocket.cli.command import Argument, Option
-from hocket.cli.groups import Nodes
+from hocket.cli.command import Argument, Option, Panel
+from hocket.cli.groups import Given, Nodes, TimedPlanning
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.errors import listed
 from hocket.nccl.gpus import check_gpu
-from hocket.plans.synthesis import PlanOptions
-from hocket.profiles.profile import Profile, load_profile, profile_of
+from hocket.profiles.profile import profile_of
 from hocket.telemetry.judge import Measured
 from hocket.telemetry.judge import measured as judge
 from hocket.telemetry.options import MeasuredOptions
 from hocket.topology.build import build_topology
-from hocket.topology.spec import TopologySpec
 from hocket.units import format_size
-
-
-@dataclass(frozen=True)
-class Judging:
-    """How what was measured is judged."""
-
-    panel: ClassVar[str] = "Judging"
-
-    profile: Annotated[
-        str | None,
-        Option(
-            "--profile",
-            metavar="PROFILE",
-            help="A shipped profile, or a topology file with one. Default: the network's own.",
-        ),
-    ] = None
-    launch: Annotated[
-        str | None,
-        Option(
-            "--launch",
-            help="How the program launched the collective: a launch kind of the profile. "
-            "Default: inferred from the smallest sizes.",
-        ),
-    ] = None
-    gpu: Annotated[
-        str | None,
-        Option(
-            "--gpu", help="GPU for which picks are shown, as for `hocket predict --nccl --gpu`."
-        ),
-    ] = None
-    in_place: Annotated[
-        bool,
-        Option("--in-place", help="Judge the in-place times instead of the out-of-place ones."),
-    ] = False
-    tolerance: Annotated[
-        float | None,
-        Option(
-            "--tolerance",
-            help="Share by which times may exceed predictions, such as 0.3. Default: depends on "
-            "the size.",
-        ),
-    ] = None
-    plans: Annotated[
-        bool,
-        Option("--plans/--no-plans", help="Search for the best plans as well. Slow."),
-    ] = True
-
-    def options(self, spec: TopologySpec) -> MeasuredOptions:
-        """Return what is said as options, with the profile of the network where none is named."""
-        if self.profile is not None:
-            used: Profile | None = load_profile(self.profile)
-        else:
-            used = None if spec.profile is None else profile_of(spec)
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        return MeasuredOptions(**{**own, "profile": used, "gpu": check_gpu(spec, self.gpu)})
 
 
 def measured(
@@ -90,8 +32,8 @@ def measured(
     ],
     *,
     network: Nodes,
-    judging: Judging,
-    time_limit: options.TimeLimit = None,
+    given: Annotated[Given, Panel("Judging", of=MeasuredOptions)],
+    planning: TimedPlanning,
     output: Annotated[
         str | None,
         Option("--output", "-o", help="Also draw a picture to this .png, .svg or .pdf file."),
@@ -108,8 +50,11 @@ def measured(
 
         check_picture(Path(output))
     spec = network.spec()
-    how = judging.options(spec)
-    planning = replace(PlanOptions(), time_limit=time_limit)
+    profile = given.get("profile")
+    if profile is None:
+        profile = None if spec.profile is None else profile_of(spec)
+    gpu = check_gpu(spec, given.get("gpu"))
+    how = MeasuredOptions(**{**given, "profile": profile, "gpu": gpu})
     with options.watching() as watch:
         found = judge(files, build_topology(spec), options=how, planning=planning, progress=watch)
     if output is not None:

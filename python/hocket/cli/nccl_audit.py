@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 from hocket.cli import options
 from hocket.cli.command import Argument, Option
+from hocket.cli.groups import TimedPlanning
 from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.errors import SpecError
 from hocket.nccl.report import Audit, audit
-from hocket.plans.synthesis import PlanOptions
 from hocket.units import counted, format_size, format_time_ps
 
 Files = Annotated[
@@ -34,7 +33,7 @@ def audit_files(
     ] = "all-reduce",
     size: Annotated[str, Option("--size", help="Size of the data.")] = "256MiB",
     nodes: LikeNodes = 1,
-    time_limit: options.TimeLimit = None,
+    planning: TimedPlanning,
     json: options.Json = False,
 ) -> None:
     """Compare what NCCL runs, by its dumps, with the best plan.
@@ -42,7 +41,6 @@ def audit_files(
     For example: hocket nccl audit topo.xml graph.xml
     """
     topologies, graphs = pairs(files)
-    planning = replace(PlanOptions(), time_limit=time_limit)
     with options.watching() as watch:
         found = audit(
             topologies,

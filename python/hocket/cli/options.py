@@ -137,25 +137,6 @@ Chunks = Annotated[
     int | None,
     Option("--chunks", "-c", help="Number of equal slices of the data, which are pipelined."),
 ]
-TimeLimit = Annotated[
-    str | None,
-    Option(
-        "--time-limit",
-        help='Time limit of a search, such as "200 ms"; the result is the best plan so far.',
-    ),
-]
-SeedNumber = Annotated[
-    int, Option("--seed", rare=True, help="Seed of a synthesizer's random choices.")
-]
-Unwind = Annotated[
-    str | None,
-    Option(
-        "--unwind",
-        rare=True,
-        help="Edges that replace switches in synthesis: 1, 2, ... (degree), ring or max; one value, "
-        "or comma-separated values per dimension. Default: the best of several.",
-    ),
-]
 Npus = Annotated[
     str | None,
     Option(
@@ -167,30 +148,6 @@ Root = Annotated[
     str | None,
     Option("--root", help="Root of a rooted collective. Default: the first participant."),
 ]
-Order = Annotated[
-    str | None,
-    Option(
-        "--order",
-        rare=True,
-        help="Order in which links serve messages: ready or plan. Default: the plan's link order.",
-    ),
-]
-SwitchingText = Annotated[
-    str | None,
-    Option(
-        "--switching",
-        rare=True,
-        help="Switching of devices: store-and-forward or cut-through. Default: the topology's.",
-    ),
-]
-LatencyModel = Annotated[
-    str | None,
-    Option(
-        "--latency-model",
-        help="State of a link during its latency: free (overlapped) or busy (occupying). "
-        "Default: overlapped.",
-    ),
-]
 LinkFidelity = Annotated[
     str,
     Option(
@@ -198,21 +155,6 @@ LinkFidelity = Annotated[
         complete=complete.fidelities,
         help="Fidelity of the simulation. link: whole messages; flow: fluids that share "
         "links fairly; packet: flits in routers with buffers.",
-    ),
-]
-FlowRate = Annotated[
-    str | None,
-    Option(
-        "--flow-rate", rare=True, help='Highest rate of a flow at flow fidelity, such as "10 GB/s".'
-    ),
-]
-Routing = Annotated[
-    str,
-    Option(
-        "--routing",
-        complete=complete.routings,
-        help="Choice among equal paths: balanced, ecmp, ecmp:SEED, spray (at flow and packet "
-        "fidelity) or single.",
     ),
 ]
 OwnRouting = Annotated[

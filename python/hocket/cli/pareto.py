@@ -10,7 +10,7 @@ from hocket.cli import options
 from hocket.cli.command import Option, Panel
 from hocket.cli.compare import FIDELITY_NOTES, print_refused
 from hocket.cli.form import Form, csv_text
-from hocket.cli.groups import Nodes, Search, Simulation, Tasks
+from hocket.cli.groups import Nodes, Planning, Simulation, Tasks
 from hocket.cli.numbers import RATES, UNIT, common, share_of
 from hocket.cli.table import Table
 from hocket.collectives.custom import is_file
@@ -53,9 +53,9 @@ def pareto(
     *,
     network: Nodes,
     task: Tasks,
-    algorithm: options.Algorithms = None,
+    algorithms: options.Algorithms = None,
     front: Annotated[ParetoOptions, Panel("Front", rare=True)],
-    search: Search,
+    search: Planning,
     simulation: Simulation,
     output: Shown,
 ) -> None:
@@ -63,20 +63,19 @@ def pareto(
 
     For example: hocket compare --front all-reduce --topology dgx1_v100 -o table.csv --plot front.png
     """
-    fidelity = simulation.transfers()
-    planning = search.planning(simulation.latency_model)
+    planning, fidelity = simulation.planned(search)
     output.check()
     if is_file(kind):
         raise SpecError("COLLECTIVE", f"{shown(kind)} has a size of its own", "use hocket compare")
     spec = network.spec()
     if search.chunk_size is None:
-        options.check_size(spec, kind, algorithm or None, search.chunks, npus=task.npus)
+        options.check_size(spec, kind, algorithms or None, search.chunks, npus=task.npus)
     with options.watching() as watch:
         found = find_front(
             kind,
             build_topology(spec),
             sizes=task.read() if task.size or task.sizes is not None else SIZES,
-            algorithms=algorithm or None,
+            algorithms=algorithms or None,
             fidelity=fidelity,
             options=planning,
             front=front,
@@ -91,7 +90,7 @@ def pareto(
     if output.prints("pareto", found.to_dict, lambda: found):
         return
     _print(found)
-    print_refused(found.collective.kind, [found.refused], why=output.why or algorithm is not None)
+    print_refused(found.collective.kind, [found.refused], why=output.why or algorithms is not None)
 
 
 def _print(found: Pareto) -> None:

@@ -12,7 +12,7 @@ from hocket.cli import complete, options
 from hocket.cli.certificate import print_certificates
 from hocket.cli.command import Option
 from hocket.cli.form import Form
-from hocket.cli.groups import Nodes, Search, Task
+from hocket.cli.groups import LinkPlanning, Nodes, Task
 from hocket.cli.numbers import share_of
 from hocket.cli.symmetric import plan_and_show
 from hocket.cli.table import Table
@@ -36,10 +36,12 @@ EXACT_LIMIT = 60.0
 
 
 @dataclass(frozen=True)
-class Making(Search):
+class Making:
     """How one plan is made."""
 
-    latency_model: options.LatencyModel = None
+    panel: ClassVar[str] = "Planning"
+
+    options: LinkPlanning
     in_place: Annotated[
         bool, Option(help="Let the result overwrite the input, or use a separate buffer.")
     ] = True
@@ -113,12 +115,12 @@ def plan(
     is_timetable = making.timetable_only
     if shown.why and (algorithm != "auto" or is_timetable):
         raise SpecError("--why", f"{algorithm} was named, not chosen", "leave it or -a out")
-    planning = making.planning(making.latency_model)
+    planning = making.options
     spec = network.spec()
-    if making.chunk_size is None and algorithm != "symmetric":
+    if planning.chunk_size is None and algorithm != "symmetric":
         names = None if is_timetable or algorithm == "auto" else [algorithm]
         options.check_size(
-            spec, kind, names, making.chunks, npus=task.npus, is_timetable=is_timetable
+            spec, kind, names, planning.chunks, npus=task.npus, is_timetable=is_timetable
         )
     topology = build_topology(spec)
     collective = task.collective(kind, topology, in_place=making.in_place)
@@ -202,7 +204,9 @@ def _timetable(
 ) -> None:
     """Match and check slot by slot, without a plan."""
     heeded = PlanOptions(
-        chunks=planning.slices(collective.size), seed=planning.seed, latency=planning.latency
+        chunks=planning.slices(collective.size),
+        seed=planning.seed,
+        latency_model=planning.latency_model,
     )
     if (
         algorithm != "greedy"
@@ -220,7 +224,7 @@ def _timetable(
             topology,
             chunks=heeded.chunks,
             seed=heeded.seed,
-            latency=heeded.latency,
+            latency_model=heeded.latency_model,
             progress=watch,
         )
     show_timetable(table, options.title(collective, topology), json)

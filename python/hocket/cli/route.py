@@ -8,20 +8,23 @@ from statistics import median
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from hocket.cli import options
-from hocket.cli.command import Argument, Option
+from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.console import Printer
 from hocket.cli.form import Form
+from hocket.cli.groups import Given
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import NEVER, Cell, Table
+from hocket.cluster.hosts import HostOptions
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.files.perfetto import check_trace
+from hocket.routing.options import ClusterOptions
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hocket.routing import Cluster, ClusterOptions, ClusterRun, JobList, JobRun
+    from hocket.routing import Cluster, ClusterRun, JobList, JobRun
 
 _LIMIT, _LIMIT_OF_COMPARISON = 10.0, 1.0
 """Seconds for each assignment of the solver, where --time-limit says nothing."""
@@ -29,6 +32,9 @@ _MAX_COLUMNS = 6
 """Jobs that have a column each in a comparison."""
 _MAX_TIMES = 3
 """Jobs of which that column has the time as well."""
+
+_OF_PYTHON = ("headers", "switch_seeds", "workers", "host_rate", "keep_rates")
+"""Options that only calls in Python have."""
 
 Jobs = Annotated[str, Argument(metavar="JOBS", help="A .yml file with the jobs.")]
 Fabric = Annotated[
@@ -41,39 +47,14 @@ Fabric = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Hosts:
     """The fabric and its hosts."""
 
     panel: ClassVar[str] = "Fabric and hosts"
 
     fabric: Fabric
-    gpus_per_host: Annotated[int, Option("--gpus-per-host", help="Number of GPUs of a host.")] = 8
-    nics_per_host: Annotated[
-        int, Option("--nics-per-host", help="Number of NICs of a host, with one port each.")
-    ] = 8
-    hosts_per_tor: Annotated[
-        int | None,
-        Option("--hosts-per-tor", help="Number of hosts below a ToR, for clos:SPINESxTORS."),
-    ] = None
-    oversubscription: Annotated[
-        float | None,
-        Option("--oversubscription", help="Ports below a ToR for each port above it. Default: 1."),
-    ] = None
-    bandwidth: Annotated[
-        str | None,
-        Option("--bandwidth", help='Bandwidth of each link. Default: "100 Gb/s".'),
-    ] = None
-    host_bandwidth: Annotated[
-        str | None,
-        Option(
-            "--host-bandwidth",
-            help="Bandwidth of the links between NICs and ToRs. Default: --bandwidth.",
-        ),
-    ] = None
-    latency: Annotated[
-        str | None, Option("--latency", help='Latency of each link. Default: "0 ns".')
-    ] = None
+    shape: Annotated[HostOptions, Panel("Fabric and hosts")]
     failed: options.Failed = None
     failed_spines: Annotated[
         int,
@@ -89,19 +70,13 @@ class Hosts:
 
         return routing.cluster(
             self.fabric,
-            gpus_per_host=self.gpus_per_host,
-            nics_per_host=self.nics_per_host,
-            hosts_per_tor=self.hosts_per_tor,
-            oversubscription=self.oversubscription,
-            bandwidth=self.bandwidth,
-            host_bandwidth=self.host_bandwidth,
-            latency=self.latency,
+            options=self.shape,
             failed=self.failed or [],
             failed_spines=self.failed_spines,
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """How flows get paths, and how jobs go."""
 
@@ -114,95 +89,14 @@ class Paths:
     compare: Annotated[
         bool, Option("--compare", help="Run all schemes, each with the same jobs and GPUs.")
     ] = False
-    seed: Annotated[
-        int | None,
-        Option(
-            "--seed",
-            help="Seed of placements, hashes and random numbers. Default: the seed in the file.",
-        ),
-    ] = None
-    hash: Annotated[
-        str, Option("--hash", help="Hash function of ecmp: crc32, toeplitz or linux.")
-    ] = "crc32"
-    upstream: Annotated[
-        int,
-        Option(
-            "--upstream",
-            help="For ecmp: number of paths over which the same hash has already distributed the "
-            "flows.",
-        ),
-    ] = 1
-    order: Annotated[str, Option("--order", help="Order in which flows get paths: job or tor.")] = (
-        "job"
-    )
-    weights: Annotated[
-        str,
-        Option("--weights", help="Load of a link: its flows, or their bytes."),
-    ] = "flows"
-    answer: Annotated[
-        str,
-        Option("--answer", help='Time that the controller takes to answer, such as "10 ms".'),
-    ] = "0 s"
-    look_ahead: Annotated[
-        int,
-        Option(
-            "--look-ahead",
-            help="Number of coming events for which the controller computes paths in advance.",
-        ),
-    ] = 0
-    failover: Annotated[
-        bool, Option("--failover", help="Compute paths in advance for every single failure.")
-    ] = False
-    max_moves: Annotated[
-        int,
-        Option(
-            "--max-moves",
-            help="For controller: number of flows that may move to make a path for one more.",
-        ),
-    ] = 8
-    outage: Annotated[
-        list[str] | None,
-        Option(
-            "--outage", help='A failure while jobs run, such as "spine3@12 s". Can be repeated.'
-        ),
-    ] = None
-    rate_control: Annotated[
-        float | None,
-        Option(
-            "--rate-control", help="Limit flows to their fair share plus this share, such as 0.05."
-        ),
-    ] = None
-    jitter: Annotated[
-        float, Option("--jitter", help="Share by which compute times vary, such as 0.05.")
-    ] = 0.0
-    time_limit: Annotated[
-        str | None,
-        Option(
-            "--time-limit",
-            help='Time limit of each assignment by ilp. Default: "10 s", or "1 s" with --compare.',
-        ),
-    ] = None
+    given: Annotated[
+        Given, Panel("Routing", rare=["salt", "steps"], but=_OF_PYTHON, of=ClusterOptions)
+    ]
 
     def asked(self, *, keep_rates: bool) -> ClusterOptions:
         """Return the options as one value."""
-        from hocket.routing import ClusterOptions
-
-        return ClusterOptions(
-            seed=self.seed,
-            hash=self.hash,
-            upstream=self.upstream,
-            order=self.order,
-            weights=self.weights,
-            answer=self.answer,
-            look_ahead=self.look_ahead,
-            failover=self.failover,
-            max_moves=self.max_moves,
-            outages=self.outage or [],
-            rate_control=self.rate_control,
-            jitter=self.jitter,
-            keep_rates=keep_rates,
-            time_limit=self.time_limit or (_LIMIT_OF_COMPARISON if self.compare else _LIMIT),
-        )
+        limit = _LIMIT_OF_COMPARISON if self.compare else _LIMIT
+        return ClusterOptions(**{"time_limit": limit, **self.given}, keep_rates=keep_rates)
 
 
 @dataclass(frozen=True)
@@ -254,7 +148,7 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
     if shown.page is not None:
         _write_page([run], shown.page)
     if not shown.prints("cluster-run", run.to_dict, lambda: run):
-        _print(run, has_outages=bool(paths.outage))
+        _print(run, has_outages="outages" in paths.given)
 
 
 def _write_page(runs: Sequence[ClusterRun], page: str) -> None:

@@ -6,23 +6,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from hocket.cli import complete, options
-from hocket.cli.command import Argument, Option
+from hocket.cli.command import Argument, Option, Panel
+from hocket.cli.groups import Given
 from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
+from hocket.runtime.options import MeasureOptions
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
 if TYPE_CHECKING:
     from hocket.runtime import TimedCalls
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Unplanned:
     """The collective, if there is no plan."""
 
     panel: ClassVar[str] = "Without a plan"
 
-    collective: Annotated[
+    kind: Annotated[
         str | None,
         Option(
             "--collective",
@@ -40,38 +42,18 @@ class Unplanned:
             "shared memory if possible.",
         ),
     ] = None
-    root: Annotated[int | None, Option("--root", help="The root's rank. Default: 0.")] = None
+    given: Annotated[Given, Panel("Without a plan", only=["root"], of=MeasureOptions)]
 
     def check_none(self) -> None:
         """Refuse options of which a plan has its own."""
-        for name, given in vars(self).items():
+        own = {
+            "--collective": self.kind,
+            "--algorithm": self.algorithm,
+            "--root": self.given or None,
+        }
+        for name, given in own.items():
             if given is not None:
-                raise SpecError(f"--{name}", "the plan has its own", "leave it out")
-
-
-@dataclass(frozen=True)
-class Calls:
-    """The calls that are made."""
-
-    panel: ClassVar[str] = "Calls"
-
-    size: Annotated[
-        str | None,
-        Option("--size", "-s", help="Bytes of the whole vector. Default: those of the plan."),
-    ] = None
-    dtype: Annotated[str, Option("--dtype", help="Type of the numbers.")] = "float32"
-    op: Annotated[str, Option("--op", help="sum, product, min, max or average.")] = "sum"
-    transport: Annotated[
-        str,
-        Option(
-            "--transport",
-            help="tcp or shared; auto takes TCP for plans, and shares memory without one.",
-        ),
-    ] = "auto"
-    calls: Annotated[int, Option("--calls", help="Number of timed calls.")] = 20
-    timeout: Annotated[
-        str, Option("--timeout", help="Longest time without progress in a call.")
-    ] = "30 s"
+                raise SpecError(name, "the plan has its own", "leave it out")
 
 
 def run(
@@ -85,7 +67,16 @@ def run(
         Option("--np", "-n", help="Number of processes. Default: the ranks of the plan."),
     ] = None,
     unplanned: Unplanned,
-    calls: Calls,
+    size: Annotated[
+        str | None,
+        Option(
+            "--size",
+            "-s",
+            help="Bytes of the whole vector. Default: those of the plan.",
+            panel="Calls",
+        ),
+    ] = None,
+    given: Annotated[Given, Panel("Calls", but=["root"], of=MeasureOptions)],
     json: options.Json = False,
 ) -> None:
     """Run a plan between processes of this machine, check the result, and time it.
@@ -93,47 +84,25 @@ def run(
     For example: hocket run plan.parquet  ·  hocket run --np 4 --size 16MB --algorithm ring
     """
     from hocket.runtime.launch import run_plan
-    from hocket.runtime.options import MeasureOptions
 
-    try:
-        chosen = MeasureOptions(
-            root=unplanned.root or 0,
-            dtype=calls.dtype,
-            op=calls.op,
-            transport=calls.transport,
-            calls=calls.calls,
-            timeout=calls.timeout,
+    chosen = MeasureOptions(**unplanned.given, **given)
+    what: Plan | str = unplanned.kind or "all-reduce"
+    if plan is not None:
+        unplanned.check_none()
+        what = Plan.load(plan)
+    with options.watching() as watch:
+        found = run_plan(
+            what,
+            ranks=ranks,
+            size=size,
+            algorithm=unplanned.algorithm,
+            options=chosen,
+            progress=watch,
         )
-        what: Plan | str = unplanned.collective or "all-reduce"
-        if plan is not None:
-            unplanned.check_none()
-            what = Plan.load(plan)
-        with options.watching() as watch:
-            found = run_plan(
-                what,
-                ranks=ranks,
-                size=calls.size,
-                algorithm=unplanned.algorithm,
-                options=chosen,
-                progress=watch,
-            )
-    except SpecError as error:
-        raise error.but(field=_OPTIONS.get(error.field or "", error.field)) from None
     if json:
         options.print_result("timed-calls", found.to_dict())
     else:
         options.output().print(_table(found))
-
-
-_OPTIONS = {
-    "ranks": "--np",
-    "kind": "--collective",
-    **{
-        name: f"--{name}"
-        for name in ("algorithm", "root", "size", "dtype", "op", "transport", "calls", "timeout")
-    },
-}
-"""What the arguments are called here."""
 
 
 def _table(found: TimedCalls) -> Table:

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 from hocket import _core
 from hocket._core import multirail
 from hocket.cli import complete, options
-from hocket.cli.command import Argument, Option
-from hocket.cli.groups import Output
+from hocket.cli.command import Argument, Option, Panel
+from hocket.cli.groups import Given, Output
 from hocket.cli.numbers import share_of
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
@@ -18,10 +18,12 @@ from hocket.plans.advice import MAX_DIMENSIONS, advise_dimensions
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
 from hocket.plans.schedule import Schedule
 from hocket.plans.schedule import schedule as make_schedule
+from hocket.plans.synthesis import PlanOptions
+from hocket.simulation.options import DimensionOptions
 from hocket.units import counted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scheduling:
     """The schedule: collective, network and method."""
 
@@ -50,15 +52,14 @@ class Scheduling:
             help=f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved schedule).",
         ),
     ] = "multirail-optimal"
-    chunks: options.Chunks = None
-    time_limit: options.TimeLimit = None
-    switching: options.SwitchingText = None
-    latency_model: options.LatencyModel = None
+    planning: Annotated[Given, Panel("Schedule", of=PlanOptions, only=["chunks", "time_limit"])]
+    model: Annotated[DimensionOptions, Panel("Schedule")]
 
     def network(self) -> _core.Topology:
         """Make the network."""
         network = options.read_topology(self.topology or "", self.bandwidth, self.latency, None)
-        return network if self.switching is None else network.with_switching(self.switching)
+        switching = self.model.switching
+        return network if switching is None else network.with_switching(switching)
 
 
 def schedule(
@@ -92,10 +93,6 @@ def schedule(
         )
     if not what.algorithm.startswith(PREFIX):
         check_name(what.algorithm)
-    if what.latency_model is not None:
-        options.choice("--latency-model", what.latency_model, ("overlapped", "occupying"))
-    if what.switching is not None:
-        options.choice("--switching", what.switching, ("store-and-forward", "cut-through"))
     plot, json = output.plot, output.json
     if plot is not None:
         from pathlib import Path
@@ -117,13 +114,12 @@ def schedule(
             network,
             size=what.size,
             algorithm=what.algorithm,
-            chunks=what.chunks,
-            time_limit=what.time_limit,
+            **what.planning,
             progress=watch,
         )
     if save is not None:
         made.save(save)
-    run = made.simulate(latency="occupying" if what.latency_model == "occupying" else "overlapped")
+    run = made.simulate(latency_model=what.model.latency_model)
     show_dimension_run(run, describe_schedule(made), plot, json)
     if not json:
         console = options.output()

@@ -25,7 +25,7 @@ from hocket.simulation.run import simulate as run_plan
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnyFidelity(Simulation):
     """How the plan is simulated."""
 
@@ -213,7 +213,7 @@ def show_dimension_run(run: DimensionRun, title: str, plot: str | None, json: bo
     table = Table(title=title, show_header=False)
     _times(table, run)
     _uses(table, run)
-    table.add_row("steps", f"{run.switching}, latency {run.latency}")
+    table.add_row("steps", f"{run.switching}, latency {run.latency_model}")
     options.output().print(table)
 
 

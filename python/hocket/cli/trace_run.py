@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from hocket.cli import complete, options
-from hocket.cli.command import Option
+from hocket.cli.command import Option, Panel
 from hocket.cli.form import Form
 from hocket.cli.groups import Network
 from hocket.cli.numbers import SIZES, TIMES
 from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
 from hocket.files.perfetto import check_trace
+from hocket.traces.options import ReplayOptions
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _MAX_ROWS = 64
 """Of the table of ranks."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Replaying:
     """How the trace runs."""
 
@@ -42,22 +43,7 @@ class Replaying:
             "Default: themis on networks with dimensions, otherwise auto.",
         ),
     ] = None
-    chunks: options.Chunks = None
-    npu: Annotated[
-        str,
-        Option("--npu", help="Accelerator for operations without a recorded time, such as a100."),
-    ] = "a100"
-    efficiency: Annotated[
-        float | None,
-        Option("--efficiency", help="Share of the accelerator's peak that computation reaches."),
-    ] = None
-    order: Annotated[
-        str,
-        Option(
-            "--order", help="Order in which the waiting calls of an NPU are served: fifo or lifo."
-        ),
-    ] = "fifo"
-    cache: options.Cache = True
+    given: Annotated[ReplayOptions, Panel("Replay", rare=["cache"])]
 
 
 def run(
@@ -73,10 +59,8 @@ def run(
     For example: hocket trace run traces/llama --topology themis-3d-homo --algorithm themis
     """
     from hocket.traces import DEPENDENCIES, load, replay
-    from hocket.traces.options import ORDERS
 
     options.choice("--dependencies", how.dependencies, DEPENDENCIES)
-    options.choice("--order", how.order, ORDERS)
     if perfetto is not None:
         check_trace("--perfetto", Path(perfetto))
     topology = network.build()
@@ -86,11 +70,7 @@ def run(
             made,
             topology,
             algorithm=how.algorithm,
-            chunks=how.chunks,
-            npu=how.npu,
-            efficiency=how.efficiency,
-            order=how.order,
-            cache=how.cache,
+            options=how.given,
             progress=watch,
         )
     if perfetto is not None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from hocket import _core
 from hocket.cli import complete, options
-from hocket.cli.command import Argument, Option
+from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.form import Form
-from hocket.cli.groups import Nodes
+from hocket.cli.groups import RARE_IN_TRAINING, Nodes
 from hocket.cli.train_report import print_run
-from hocket.cli.training_groups import Training
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
+from hocket.training.options import TrainingOptions
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def train(
             "Default: themis on networks with dimensions, otherwise auto.",
         ),
     ] = None,
-    given: Training,
+    given: Annotated[TrainingOptions, Panel("Training", rare=RARE_IN_TRAINING)],
     report: Report,
 ) -> None:
     """Simulate training iterations of a model on a network.
@@ -108,7 +108,6 @@ def train(
     from hocket import training
 
     _check_targets(report)
-    asked = given.training()
     topology = network.build()
     spread = _parallel(parallel, places, topology)
     with options.watching() as watch:
@@ -117,13 +116,13 @@ def train(
             topology,
             parallel=spread,
             algorithm=algorithm,
-            options=asked,
+            options=given,
             progress=watch,
         )
         _write(run, report, watch)
         notes = () if report.chakra is None else _write_traces(run, report.chakra, watch)
     if not report.prints("training-run", run.to_dict, lambda: run):
-        print_run(run, algorithm, asked.chunks, layers=report.layers)
+        print_run(run, algorithm, given.chunks, layers=report.layers)
         for note in notes:
             options.output().note(note)
 

@@ -86,11 +86,10 @@ def _check(picture: Picture, simulation: Simulation, plan: str) -> None:
             f"leave it out, or give --heat {instead}",
         )
     if not (ten or heat):
-        for name, choice in (("--order", simulation.order), ("--switching", simulation.switching)):
-            if choice is not None:
-                raise SpecError(
-                    None, f"{name} is of --heat and --ten", "leave it out, or give one of them"
-                )
+        for name in simulation.link.keys() & {"order", "switching"}:
+            raise SpecError(
+                None, f"--{name} is of --heat and --ten", "leave it out, or give one of them"
+            )
     if picture.phase is not None:
         options.choice("--phase", picture.phase, ("reduce", "copy"))
     if picture.phase is not None and (ten or heat):
@@ -98,7 +97,7 @@ def _check(picture: Picture, simulation: Simulation, plan: str) -> None:
         raise SpecError("--phase", "is of rings and trees", f"leave it out, or leave out {other}")
     if picture.chunk is not None and heat:
         raise SpecError("--chunk", "is of rings and trees and of --ten", "leave it out, or --heat")
-    if simulation.latency_model not in (None, "overlapped") and not (ten or heat):
+    if simulation.link.get("latency_model", "overlapped") != "overlapped" and not (ten or heat):
         raise SpecError("--latency-model", "rings and trees are the same at any", "leave it out")
     if output is None and not picture.json:
         name, what = ("ten", "arrows") if ten else ("heat", "links") if heat else ("plan", "links")
@@ -119,7 +118,7 @@ def _run(made: Plan, fidelity: TransferOptions, *, keep_services: bool = True) -
 
 
 def _latency_model(fidelity: TransferOptions) -> str:
-    return fidelity.latency if isinstance(fidelity, LinkOptions) else "overlapped"
+    return fidelity.latency_model if isinstance(fidelity, LinkOptions) else "overlapped"
 
 
 def _say(text: str, output: str | None) -> None:

@@ -10,16 +10,6 @@ from contextvars import ContextVar
 from hocket.cli.command import Call
 from hocket.errors import Error, listed
 
-_OPTIONS = {
-    "accelerator": "npu",
-    "latency": "latency-model",
-    "algorithms": "algorithm",
-    "outages": "outage",
-    "most_dimensions": "dimensions",
-    "most_evaluated": "most",
-}
-"""Options that are not called as the field that they set."""
-
 COMMAND: ContextVar[Call | None] = ContextVar("COMMAND", default=None)
 """The command that runs."""
 
@@ -35,8 +25,8 @@ def of_options(error: Error) -> Error:
     if error.origin is not None or field is None or field.startswith("-"):
         return error
     field, colon, rest = field.partition(": ")
-    called = (option_of(field), f"--{field.replace('_', '-')}")
-    name = next((each for each in called if each in known), _arguments().get(field, field))
+    option = option_of(field)
+    name = option if option in known else _names().get(field, field)
     return error.but(field=name + colon + rest)
 
 
@@ -51,15 +41,15 @@ def _as_option(word: re.Match[str]) -> str:
     return before + option_of(name) if is_meant and option_of(name) in _known() else word[0]
 
 
-def _arguments() -> dict[str, str]:
-    """Return the arguments of the command by the fields that they set, as its help writes them."""
+def _names() -> dict[str, str]:
+    """Return the names of the command's parameters, as help writes them, by the fields that they set."""
     call = COMMAND.get()
-    return {each.field: each.name for each in call.arguments} if call else {}
+    return {each.field: each.name for each in call.params} if call else {}
 
 
 def option_of(field: str) -> str:
     """Return the option that sets a field."""
-    return "--" + _OPTIONS.get(field, field.replace("_", "-"))
+    return _names().get(field, f"--{field.replace('_', '-')}")
 
 
 def pasted(ways: Sequence[Mapping[str, object]]) -> str:

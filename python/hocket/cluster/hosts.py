@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from hocket._checks import list_of, whole
 from hocket._core import Topology
@@ -135,24 +135,31 @@ class HostOptions:
 
     Attributes
     ----------
-    gpus_per_host, nics_per_host
-        GPU ``g`` of a host sends by its NIC ``g * nics_per_host // gpus_per_host``.
-    hosts_per_tor, oversubscription
-        For ``"clos:SPINESxTORS"``: hosts below each ToR; or how many times as many ports there are
-        below a ToR as above it, which is 1 by default.
-    bandwidth, latency
-        Of each link, for a fabric given in words: ``"100 Gb/s"`` and ``"0 ns"`` by default.
+    gpus_per_host
+        Number of GPUs of a host.
+    nics_per_host
+        Number of NICs of a host, with one port each.
+    hosts_per_tor
+        Number of hosts below a ToR, for clos:SPINESxTORS.
+    oversubscription
+        Ports below a ToR for each port above it. Default: 1.
+    bandwidth
+        Bandwidth of each link. Default: ``"100 Gb/s"``.
     host_bandwidth
-        Of the links between NICs and ToRs, for a Clos given in words, where it differs.
+        Bandwidth of the links between NICs and ToRs. Default: `bandwidth`.
+    latency
+        Latency of each link. Default: ``"0 ns"``.
+
+    GPU ``g`` of a host sends by its NIC ``g * nics_per_host // gpus_per_host``.
     """
 
     gpus_per_host: int = 8
     nics_per_host: int = 8
     hosts_per_tor: int | None = None
     oversubscription: float | None = None
-    bandwidth: Quantity | None = None
-    host_bandwidth: Quantity | None = None
-    latency: Duration | None = None
+    bandwidth: Annotated[Quantity, "RATE"] | None = None
+    host_bandwidth: Annotated[Quantity, "RATE"] | None = None
+    latency: Annotated[Duration, "TIME"] | None = None
 
     def __post_init__(self) -> None:
         for name in ("gpus_per_host", "nics_per_host"):

@@ -512,7 +512,6 @@ OF_WORKLOAD = ("npu", "samples", "efficiency", "precision", "micro_batches")
 def _in_words_of_a_job(error: SpecError) -> SpecError:
     """Name what was wrong as a job does."""
     names = {
-        "accelerator": "npu",
         "precision_bits": "precision",
         "parallel: micro-batches": "micro_batches",
     }

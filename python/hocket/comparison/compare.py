@@ -207,12 +207,14 @@ def compare(
     )
     if isinstance(simulated, DimensionOptions):
         raise SpecError("fidelity", "plans are not compared on dimensions", "use link")
-    planned = {key: value for key, value in rest.items() if key not in KEYWORDS or key == "latency"}
+    planned = {
+        key: value for key, value in rest.items() if key not in KEYWORDS or key == "latency_model"
+    }
     if options is None and isinstance(fidelity, LinkOptions):
-        planned.setdefault("latency", fidelity.latency)
+        planned.setdefault("latency_model", fidelity.latency_model)
     options = options_of(PlanOptions, options, planned)
     if isinstance(simulated, LinkOptions) and isinstance(fidelity, str):
-        simulated = replace(simulated, latency=options.latency)
+        simulated = replace(simulated, latency_model=options.latency_model)
     names = named(algorithms)
     check_any_uses(names, options, is_named=algorithms is not None)
     entries: list[Entry] = []
@@ -246,7 +248,7 @@ def compare(
         vars(entry.run)["lower_bound"] = bound  # of the same collective, network and fidelity
     reasons = {name: _reason(name, error) for name, error in refused.items()}
     auto = None
-    if algorithms is None and simulated == LinkOptions(latency=options.latency):
+    if algorithms is None and simulated == LinkOptions(latency_model=options.latency_model):
         least = entries[0].run.time_ps
         auto = by_promise([each.algorithm for each in entries if each.run.time_ps == least])[0]
     nccl = None if algorithms is not None else _nccl(collective, topology, bound, gpu)

@@ -213,7 +213,7 @@ def pareto(
     network = as_topology(topology)
     planning = {k: v for k, v in rest.items() if k in names_of(PlanOptions) and k not in KEYWORDS}
     if options is None and isinstance(fidelity, LinkOptions):
-        planning["latency"] = rest.get("latency", fidelity.latency)
+        planning["latency_model"] = rest.get("latency_model", fidelity.latency_model)
     plans = options_of(PlanOptions, options, planning)
     check_any_uses(named(algorithms), plans, is_named=algorithms is not None)
     rest = {name: value for name, value in rest.items() if name in KEYWORDS or name not in planning}

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from hocket import _core
-from hocket._options import seconds
+from hocket._options import Time, seconds
 from hocket._results import HIDDEN, Column, Result, figure, said
 from hocket.errors import SpecError
 from hocket.units import shown
@@ -37,7 +37,7 @@ class ParetoOptions(Result):
 
     precision: float = 0.05
     tolerance: float = 0.01
-    within: float | str | None = None
+    within: Time | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("precision", 0.001), ("tolerance", 0.0)):

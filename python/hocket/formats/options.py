@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from hocket._checks import instance_of, list_of, path_of, truth, whole
+from hocket._options import Size
 from hocket.errors import SpecError
+from hocket.units import Quantity, parse_size
 
 if TYPE_CHECKING:
     from hocket.formats.kinds import Kind
-    from hocket.units import Quantity
 
 _MOST = 1 << 20
 _MOST_NODES = 4096
@@ -22,22 +23,21 @@ _MOST_NODES = 4096
 class CheckOptions:
     """How a file is judged.
 
-    Parameters
+    Attributes
     ----------
-    chunks_per_message
-        Of programs: chunks that fit one message of a connection. With 1, the check holds for any message
-        size; with more, for sizes at which so many fit.
     run
-        Of programs: whether it is run on integers as well, a small one in every order that there is.
+        For programs: run the program on integers, a small one in every order, and compare the results.
+    chunks_per_message
+        For programs: chunks that fit into one message of a connection. With 1, the check holds for any
+        message size. Default: 1.
     topology
-        Of graphs of NCCL: the dump of the machine (``NCCL_TOPO_DUMP_FILE``), whose GPUs and NICs it
-        must name.
+        For nccl-graph: the dump of the machine (NCCL_TOPO_DUMP_FILE), which has its GPUs and NICs.
     nodes
-        How many nodes are like the one whose dump is given; by default 1.
+        For nccl-graph: number of nodes like the one of the dump. Default: 1.
     """
 
-    chunks_per_message: int | None = None
     run: bool | None = None
+    chunks_per_message: int | None = None
     topology: str | PathLike[str] | None = None
     nodes: int | None = None
 
@@ -49,25 +49,24 @@ class CheckOptions:
 class ImportOptions:
     """How a file is read as a plan. ``None`` lets the kind of file choose.
 
-    Parameters
+    Attributes
     ----------
     size
-        Of the data; by default 64 MiB, or the nearest size for which the file may be used.
+        Size of the data. Default: 64 MiB, or the nearest size for which the file is.
     npus
-        Of programs: the NPU of each rank, by number or name; by default all, in order.
+        For programs: the NPU of each rank, such as 0-3,8-11. Default: all, in order.
     through_npus
-        Of programs: whether messages may pass NPUs on their way, as on a torus; by default they may pass
-        switches alone.
+        For programs: let messages pass other NPUs on their way, as on a torus.
     collective
-        Of graphs of NCCL: what is done along them; by default an all-reduce.
+        For NCCL graphs: the collective. Default: all-reduce.
     graph
-        Of graphs of NCCL: ``ring``, ``tree`` or ``nvls``; by default what NCCL picks.
+        For NCCL graphs: ring, tree or nvls. Default: the one that NCCL picks.
     nodes
-        Of graphs of NCCL: how many nodes are like the one whose dump is given; by default 1.
+        For NCCL graphs: number of nodes like the one of the dump. Default: 1.
     """
 
-    size: Quantity | None = None
-    npus: Sequence[int | str] | str | None = None
+    size: Annotated[Quantity, "SIZE"] | None = None
+    npus: Annotated[Sequence[int | str] | str, "LIST,..."] | None = None
     through_npus: bool | None = None
     collective: str | None = None
     graph: str | None = None
@@ -81,41 +80,47 @@ class ImportOptions:
 class ExportOptions:
     """How a plan is written for a runtime. ``None`` lets the format choose.
 
-    Parameters
+    Attributes
     ----------
     protocol
-        Of programs: ``Simple``, ``LL`` (packets, for small sizes) or, of MSCCL alone, ``LL128``; by default
-        Simple.
+        Protocol of programs: Simple, LL or, for msccl, LL128. Default: Simple.
     channels
-        Of programs: channels over which chunks are spread; by default the fewest that the runtime loads.
+        Number of channels for the chunks. Default: the fewest that a runtime loads.
     instances
-        Of programs: parts into which each chunk is cut, each on channels of its own; by default 1.
+        Number of equal shares of each chunk, each on channels of its own. Default: 1.
     in_place
-        Of programs: whether it is for calls in place; by default it is, but for all-to-all.
-    min_bytes, max_bytes
-        Of programs: sizes for which it may be used, both included [bytes]; by default all.
+        Export for calls in place, or with a separate buffer. Default: in place, except for all-to-all.
+    min_size
+        Smallest size for which the file may be used.
+    max_size
+        Largest size for which the file may be used.
     topology
-        Of graphs of NCCL: the dump of the plan's machine, which says how NCCL numbers GPUs and NICs.
+        For nccl-graph: the dump of the machine (NCCL_TOPO_DUMP_FILE), which numbers GPUs and NICs.
     nodes
-        Of graphs of NCCL: how many nodes are like the one whose dump is given; by default 1.
+        For nccl-graph: number of nodes like the one of the dump. Default: 1.
     profile
-        Of tables for tuners: constants by which sizes are predicted; by default NCCL's own model.
+        For nccl-tuner: profile that predicts the sizes. Default: NCCL's own model.
     measured
-        Of tables for tuners: sweeps of nccl-tests that say which algorithm and protocol ran.
+        For nccl-tuner: a table (.csv) of measured times with the columns algo and proto (NCCL_ALGO and
+        NCCL_PROTO). Can be repeated.
     """
 
     protocol: str | None = None
     channels: int | None = None
     instances: int | None = None
     in_place: bool | None = None
-    min_bytes: int | None = None
-    max_bytes: int | None = None
+    min_size: Size | None = None
+    max_size: Size | None = None
     topology: str | PathLike[str] | None = None
     nodes: int | None = None
     profile: str | None = None
     measured: Sequence[str | PathLike[str]] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("min_size", "max_size"):
+            given = getattr(self, name)
+            if given is not None and not (isinstance(given, int) and given == 0):
+                object.__setattr__(self, name, parse_size(given, field=name))
         _check(self)
         if self.measured is not None:
             for file in list_of("measured", self.measured):
@@ -126,8 +131,6 @@ _WHOLE = {
     "chunks_per_message": (1, _MOST),
     "channels": (1, _MOST),
     "instances": (1, _MOST),
-    "min_bytes": (0, 2**63 - 1),
-    "max_bytes": (0, 2**63 - 1),
     "nodes": (1, _MOST_NODES),
 }
 _TRUTHS = ("run", "in_place", "through_npus")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 CHECKS = ("chunks_per_message", "run")
 IMPORTS = ("size", "npus", "through_npus")
-EXPORTS = ("protocol", "channels", "instances", "in_place", "min_bytes", "max_bytes")
+EXPORTS = ("protocol", "channels", "instances", "in_place", "min_size", "max_size")
+_OF_CORE = {"min_size": "min_bytes", "max_size": "max_bytes"}
 _SIZE = 64 << 20
 _LONGEST = 60
 
@@ -77,7 +78,8 @@ def written(
             replacing(path) as temporary,
             temporary.open("w", encoding="utf-8", newline="") as file,
         ):
-            made = core(plan.core, file.write, progress=progress, **said)
+            named = {_OF_CORE.get(name, name): value for name, value in said.items()}
+            made = core(plan.core, file.write, progress=progress, **named)
         mode = "in place" if made.in_place else "out of place"
         summary = (
             f"{title}, {mode}, {counted(made.chunks, 'chunk')}, {counted(made.steps, 'step')}, up to "

@@ -230,7 +230,7 @@ def audit_machine(
         right = "give what NCCL writes to NCCL_GRAPH_DUMP_FILE"
         raise SpecError(None, "no graph of rings, trees or NVLS has channels", right, origin=file)
     plan = choose(collective, network, "auto", options, progress=progress).plan
-    best = simulate(plan, latency=options.latency)
+    best = simulate(plan, latency_model=options.latency_model)
     runs = [best, *(each.run for each in entries if each.run is not None)]
     best = min(runs, key=lambda run: run.time_ps)
     return Audit(
@@ -345,7 +345,7 @@ def _entry(
     run, why = None, None
     try:
         plan = plan_graph(machine, algorithm, collective, progress, options)
-        run = simulate(plan, latency=options.latency, progress=progress)
+        run = simulate(plan, latency_model=options.latency_model, progress=progress)
     except SpecError:
         raise
     except Error as error:
@@ -388,7 +388,9 @@ def plan_graph(
         return Plan(core)
 
     given = planning or PlanOptions()
-    options = PlanOptions(latency=given.latency, memory_limit=given.memory_limit, cache=False)
+    options = PlanOptions(
+        latency_model=given.latency_model, memory_limit=given.memory_limit, cache=False
+    )
     name = f"nccl-{algorithm}"
     found = fastest(along, collective, machine.topology, name, options, progress=progress)
     return found.plan

@@ -91,7 +91,7 @@ def link_time(plan: Plan, options: PlanOptions, progress: Progress | None = None
     if plan.known_ps is not None:
         return plan.known_ps
     try:
-        return _core.simulate(plan.core, latency=options.latency, progress=progress).time_ps
+        return _core.simulate(plan.core, latency=options.latency_model, progress=progress).time_ps
     except SimulationError:
         return None
 

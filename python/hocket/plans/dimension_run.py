@@ -58,8 +58,8 @@ class DimensionRun(Outcome):
         return self.schedule
 
     @property
-    @figure("latency_model", column=False)
-    def latency(self) -> Latency:
+    @figure(column=False)
+    def latency_model(self) -> Latency:
         """The effect of a step's latency on the next message."""
         return cast(Latency, self.core.latency)
 

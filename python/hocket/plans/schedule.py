@@ -83,7 +83,7 @@ class Schedule(OnCollective, TableResult):
         return [Lane(size, tuple(first), tuple(second)) for size, first, second in rows]
 
     def simulate(
-        self, *, switching: Switching | None = None, latency: Latency = "overlapped"
+        self, *, switching: Switching | None = None, latency_model: Latency = "overlapped"
     ) -> DimensionRun:
         """Run it at dimension fidelity, each dimension serving in the order that was fixed.
 
@@ -92,7 +92,7 @@ class Schedule(OnCollective, TableResult):
         switching
             ``"cut-through"``: a step takes one transmission; ``"store-and-forward"``: one for each
             link; by default what it was made for.
-        latency
+        latency_model
             ``"overlapped"``: a dimension sends for others while messages are under way;
             ``"occupying"``: each message occupies it until it is at the end of the link.
 
@@ -104,7 +104,7 @@ class Schedule(OnCollective, TableResult):
         from hocket.plans.dimension_run import DimensionRun
 
         check_rails(self.topology)
-        return DimensionRun(self.core.simulate(switching=switching, latency=latency), self)
+        return DimensionRun(self.core.simulate(switching=switching, latency=latency_model), self)
 
     def save(self, name: str | PathLike[str]) -> None:
         """Keep it under a name, or in a ``.json`` file, for :meth:`load` and ``schedule:NAME``.

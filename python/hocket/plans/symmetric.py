@@ -185,7 +185,7 @@ def shift(
         topology,
         collective,
         pieces=options.slices(collective.size),
-        latency=options.latency,
+        latency=options.latency_model,
         memory_limit=options.limit_bytes,
         most_transfers=most_transfers,
         time_limit=options.seconds,

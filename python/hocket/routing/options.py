@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from hocket._checks import instance_of, list_of, one_of, share_hint, whole
 from hocket._core import routing as core_routing
@@ -59,30 +59,29 @@ class SchemeOptions:
     Attributes
     ----------
     seed
-        Of random placements, of hashes, of swaps (annealing) and of the solver; by default that of the
-        jobs' file, or 0.
+        Seed of placements, hashes and random numbers. Default: the seed in the file of jobs, or 0.
     hash
-        Of ecmp: ``"crc32"``, ``"toeplitz"``, or ``"linux"``, whose switches each have a seed of their own,
-        drawn from `seed`.
+        Hash function of ecmp: crc32, toeplitz, or linux, whose switches have seeds of their own.
     upstream
-        Of ecmp: ways over which the same hash has spread flows already; more than 1 polarises.
+        For ecmp: number of paths over which the same hash has already distributed the flows.
     salt
-        Of ecmp: whether switches above the ToRs mix their level into the hash. They do not by default,
-        and then see only flows of one remainder. With the hash ``"linux"`` their seeds differ anyway.
+        For ecmp: mix a switch's level into the hash above the ToRs.
     headers
-        Of ecmp with the hash ``"linux"``, on two levels: the header of each flow between ToRs, in order,
-        for jobs in that of :func:`fabric_flows`. By default flows are of RoCEv2: UDP to port 4791, from
-        ports 49152 to 65535 drawn by `seed`, between hosts 10.t.t.1 of ToR t.
+        For ecmp with the hash linux, on two levels: the header of each flow between ToRs, in order, for
+        jobs in that of :func:`fabric_flows`. Default: RoCEv2, UDP to port 4791 from ports 49152 to 65535
+        drawn by `seed`, between hosts 10.t.t.1 of ToR t.
     switch_seeds
-        Seeds of the ToRs by number, with `headers`; by default they are drawn from `seed`.
+        Seeds of the ToRs by number, with `headers`. Default: drawn from `seed`.
     steps
-        Of annealing: swaps, with Hedera's energy and temperatures to suit it. By default it is as
+        For annealing: number of swaps, with Hedera's energy and temperatures to suit it. Default: as
         released with the paper.
     time_limit
-        Of ``"ilp"``, for one assignment [s]; the best so far is the result.
+        Time limit of each assignment by ilp [s]; the best so far is the result.
     workers
-        Threads of ``"ilp"``. With more than one it is faster, and may give other paths that are as good;
-        so it may with a time limit.
+        Threads of ilp. With more than one, or with a time limit, paths may differ and are as good.
+
+    Without `salt`, switches above the ToRs see only flows of one remainder, so ecmp polarises. Seeds of the
+    hash linux differ anyway.
 
     Raises
     ------
@@ -97,7 +96,7 @@ class SchemeOptions:
     headers: Iterable[Header] | None = None
     switch_seeds: Iterable[int] | None = None
     steps: int | None = None
-    time_limit: Duration | None = None
+    time_limit: Annotated[Duration, "TIME"] | None = None
     workers: int = 1
 
     def __post_init__(self) -> None:
@@ -167,32 +166,32 @@ class ClusterOptions(SchemeOptions):
     Attributes
     ----------
     order
-        In which flows are taken: ``"job"`` by job, or ``"tor"`` by ToR, the side with most flows first.
+        Order in which flows get paths: job, or tor (the side with most flows first).
     weights
-        What counts on a link: ``"flows"``, or the ``"bytes"`` that they have left in the phase.
+        Load of a link: its flows, or their bytes (those left in the phase).
     answer
-        Time that the controller takes where it has not foreseen what happened [s]: flows start, and move,
-        that much later. Jobs below one ToR need no paths and do not wait.
+        Time that the controller takes to answer [s], such as ``"10 ms"``. Flows start, and move, that much
+        later.
     look_ahead
-        Of how many coming events assignments are computed ahead, where all flows are given paths at
-        each. Most jobs end sooner for it; not all, since what starts sooner may meet other flows.
+        Number of coming events for which the controller computes paths in advance.
     failover
-        Compute paths ahead for the failure of each link and each switch above the ToRs; flows that lose
-        theirs then move at once.
+        Compute paths in advance for every single failure.
     max_moves
-        Of ``"controller"``: how many flows may move so that one more finds room on a link; where it takes
-        more, the link carries one flow too many until others end.
+        For controller: number of flows that may move to make a path for one more.
     outages
-        What fails while jobs run, and when: ``"spine3@12 s"``, or ``"tor0,spine1@12 s"`` for a link.
+        A failure while jobs run, such as ``"spine3@12 s"``. Can be repeated.
     rate_control
-        Hosts hold each flow to its fair share of what the controller assigned, and this share of it more:
-        (1 + rate_control) x in the paper's section 8. Schemes without a controller ignore it.
+        Limit flows to their fair share plus this share, such as 0.05.
     jitter
-        By which share computation is longer or shorter at random, from one iteration to the next.
+        Share by which compute times vary, such as 0.05.
     host_rate
-        Of each flow between GPUs of one host, however many there are [bytes/s].
+        Rate of each flow between GPUs of one host [bytes/s].
     keep_rates
         Keep the rate of each job over time, for pictures.
+
+    An outage of a link is ``"tor0,spine1@12 s"``. With `failover`, flows that lose a path move at once. A
+    job below one ToR needs no paths, and does not wait for an answer. Rate control is (1 + rate_control) x
+    in the paper's section 8; schemes without a controller ignore it.
 
     References
     ----------
@@ -201,14 +200,14 @@ class ClusterOptions(SchemeOptions):
 
     order: str = "job"
     weights: str = "flows"
-    answer: Duration = 0.0
+    answer: Annotated[Duration, "TIME"] = 0.0
     look_ahead: int = 0
     failover: bool = False
     max_moves: int = 8
     outages: Iterable[str] = ()
     rate_control: float | None = None
     jitter: float = 0.0
-    host_rate: Quantity = 300e9
+    host_rate: Annotated[Quantity, "RATE"] = 300e9
     keep_rates: bool = False
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from hocket._checks import whole
-from hocket._options import seconds
+from hocket._options import Time, seconds
 from hocket.errors import SpecError
 from hocket.runtime.arrays import OPERATIONS
 
@@ -123,20 +123,20 @@ class ConnectOptions:
 class MeasureOptions:
     """The work of this machine's processes when a collective is measured.
 
-    Parameters
+    Attributes
     ----------
     root
-        Of a kind that has one.
+        The root's rank.
     dtype
-        Type of the numbers, one of those that NumPy has.
+        Type of the numbers, one that NumPy has.
     op
-        ``sum``, ``product``, ``min``, ``max`` or ``average``.
+        Operation of sums: sum, product, min, max or average.
     transport
-        ``tcp`` or ``shared``; ``auto`` takes TCP for plans, and shares memory without one.
+        Transport: tcp or shared; auto takes TCP for plans, and shares memory without one.
     calls
-        How many are timed, after some that are not.
+        Number of timed calls, after some that are not timed.
     timeout
-        How long a call, and the start, may stand still.
+        Longest time without progress in a call, and at the start.
     """
 
     root: int = 0
@@ -144,7 +144,7 @@ class MeasureOptions:
     op: str = "sum"
     transport: str = "auto"
     calls: int = 20
-    timeout: str | float = "30 s"
+    timeout: Time = "30 s"
 
     def __post_init__(self) -> None:
         check_choice("dtype", self.dtype, DTYPES)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 from hocket._checks import one_of
-from hocket._options import check_keywords, names_of, options_of
+from hocket._options import Frequency, Rate, Size, check_keywords, names_of, options_of
 from hocket.collectives.timing import Latency, LinkOrder, Switching
 from hocket.errors import SpecError
 from hocket.units import parse_bandwidth, parse_frequency, parse_size, shown
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
         order: LinkOrder | None
         switching: Switching | None
-        latency: Latency
+        latency_model: Latency
         flow_rate: float | str | None
         packet_size: int | str
         flit_size: int | str
@@ -38,7 +38,11 @@ _MAX_CHANNELS = 64
 
 def _check_model(options: object) -> None:
     """Check what options say of order, switching and latency."""
-    for field, known in (("order", LinkOrder), ("switching", Switching), ("latency", Latency)):
+    for field, known in (
+        ("order", LinkOrder),
+        ("switching", Switching),
+        ("latency_model", Latency),
+    ):
         value = getattr(options, field, None)
         if value is not None:
             one_of(field, value, get_args(known))
@@ -59,14 +63,12 @@ class LinkOptions:
     Attributes
     ----------
     order
-        ``"ready"``: a link serves in the order in which messages come; ``"plan"``: in plan order,
-        waiting for late ones; by default the plan's own order.
+        Order in which links serve messages: ready (as they come) or plan (in plan order, waiting for late
+        ones). Default: the plan's link order.
     switching
-        ``"store-and-forward"``: a device passes a message on once it is whole; ``"cut-through"``: as
-        it arrives; by default the topology's own, which is cut-through for products with a Switch.
-    latency
-        ``"overlapped"``: a link is occupied for bytes / bandwidth; ``"occupying"``: for latency +
-        bytes / bandwidth, as TACOS counts.
+        Switching of devices: store-and-forward or cut-through. Default: the topology's.
+    latency_model
+        State of a link during its latency: free (overlapped) or busy (occupying, as TACOS counts).
 
     References
     ----------
@@ -77,7 +79,7 @@ class LinkOptions:
 
     order: LinkOrder | None = None
     switching: Switching | None = None
-    latency: Latency = "overlapped"
+    latency_model: Latency = "overlapped"
 
     def __post_init__(self) -> None:
         _check_model(self)
@@ -92,7 +94,8 @@ class FlowOptions:
     Attributes
     ----------
     flow_rate
-        No transfer is faster than this [bytes/s], such as ``"10 GB/s"``; by default as fast as its links.
+        Highest rate of a flow at flow fidelity [bytes/s], such as ``"10 GB/s"``. Default: that of its
+        links.
 
     References
     ----------
@@ -101,7 +104,7 @@ class FlowOptions:
 
     fidelity: ClassVar[Literal["flow"]] = "flow"
 
-    flow_rate: float | str | None = None
+    flow_rate: Rate | None = None
 
     def __post_init__(self) -> None:
         if self.flow_rate is not None:
@@ -121,23 +124,24 @@ class PacketOptions:
     Attributes
     ----------
     packet_size
-        Bytes of a full packet; a message's last may be shorter.
+        Bytes of a packet; a message's last may be shorter.
     flit_size
-        Bytes that are sent at a time, and that turns go round by.
+        Bytes of a flit, which is sent at a time, and by which turns go round.
     header_flits
-        Flits that each packet has before its bytes.
+        Header flits of each packet.
     virtual_channels
-        Virtual channels of a link, 64 at most.
+        Virtual channels of each link, 64 at most.
     buffer_flits
-        Room of a virtual channel's buffer; at least a packet.
+        Flits in the buffer of each virtual channel; at least a packet.
     clock
-        Clock of the routers [Hz], such as ``"1 GHz"``. The time of a flit on a link, and a link's latency,
-        are rounded up to whole cycles. ``None``: 1 GHz, or the lowest of 2, 5, 10, ... GHz that makes no
-        link more than 5 % slower.
+        Clock of the routers [Hz]; times on a link are whole cycles. Default: ``"1 GHz"``, or higher for
+        fast links.
     reduction_rate
-        How fast an NPU sums what it has received [bytes/s]; ``None``: in no time.
+        Rate at which an NPU sums [bytes/s], such as ``"100 GB/s"``. Default: sums take no time.
     order
-        As of :class:`LinkOptions`.
+        Order in which links serve messages, as of :class:`LinkOptions`.
+
+    Without a clock, it is the lowest of 1, 2, 5, 10, ... GHz that makes no link more than 5 % slower.
 
     Raises
     ------
@@ -153,13 +157,13 @@ class PacketOptions:
 
     fidelity: ClassVar[Literal["packet"]] = "packet"
 
-    packet_size: int | str = 8192
-    flit_size: int | str = 512
+    packet_size: Size = 8192
+    flit_size: Size = 512
     header_flits: int = 0
     virtual_channels: int = 4
     buffer_flits: int = 318
-    clock: float | str | None = None
-    reduction_rate: float | str | None = None
+    clock: Frequency | None = None
+    reduction_rate: Rate | None = None
     order: LinkOrder | None = None
 
     def __post_init__(self) -> None:
@@ -201,14 +205,16 @@ class DimensionOptions:
 
     Attributes
     ----------
-    switching, latency
-        As of :meth:`hocket.Schedule.simulate`.
+    switching
+        Switching of devices: store-and-forward or cut-through. Default: the topology's.
+    latency_model
+        State of a link during its latency: free (overlapped) or busy (occupying).
     """
 
     fidelity: ClassVar[Literal["dimension"]] = "dimension"
 
     switching: Switching | None = None
-    latency: Latency = "overlapped"
+    latency_model: Latency = "overlapped"
 
     def __post_init__(self) -> None:
         _check_model(self)

@@ -179,7 +179,7 @@ class Run(Outcome):
     @figure(column=False)
     def latency_model(self) -> str:
         """The effect of a link's latency on the next message: overlapped or occupying."""
-        return self.options.latency if isinstance(self.options, LinkOptions) else "overlapped"
+        return self.options.latency_model if isinstance(self.options, LinkOptions) else "overlapped"
 
     @property
     @figure()
@@ -450,7 +450,7 @@ def _run(
         plan,
         order=options.order,
         switching=options.switching,
-        latency=options.latency,
+        latency=options.latency_model,
         keep_services=keep_services,
         progress=progress,
     )
@@ -484,4 +484,4 @@ def _on_dimensions(plan: Plan, options: DimensionOptions) -> DimensionRun:
         raise SpecError(
             "fidelity", "the plan does not carry its schedule out", "plan again, or use link"
         )
-    return schedule.simulate(switching=options.switching, latency=options.latency)
+    return schedule.simulate(switching=options.switching, latency_model=options.latency_model)

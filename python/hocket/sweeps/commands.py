@@ -8,12 +8,20 @@ from typing import Any, TypeAlias, cast
 
 from hocket import _core
 from hocket._checks import one_of
+from hocket._options import names_of
 from hocket._results import Field, Result, fields_of
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
-from hocket.simulation.options import TransferOptions, fidelity_options
+from hocket.simulation.options import (
+    KEYWORDS,
+    FlowOptions,
+    LinkOptions,
+    PacketOptions,
+    TransferOptions,
+    fidelity_options,
+)
 from hocket.simulation.run import Run, simulate
 from hocket.sweeps.inputs import SweepInputs
 from hocket.sweeps.keys import (
@@ -23,14 +31,12 @@ from hocket.sweeps.keys import (
     PARALLEL,
     PLANNING,
     RATE,
-    SEED,
     SIZE,
     TASK,
     TEXT,
     Column,
     Key,
     Value,
-    flags,
     numbers,
     of_options,
     training_algorithm,
@@ -97,24 +103,10 @@ def _fidelity(name: str) -> None:
 
 
 def _simulation() -> dict[str, Key]:
-    from hocket.simulation.options import FlowOptions, LinkOptions, PacketOptions
-
-    def of(kind: Callable[..., object], field: str) -> Callable[[Any], object]:
-        return lambda value: kind(**{field: value})
-
-    return {
-        "fidelity": words(_fidelity),
-        "order": words(of(LinkOptions, "order")),
-        "switching": words(of(LinkOptions, "switching")),
-        "flow_rate": words(of(FlowOptions, "flow_rate")),
-        "packet_size": SIZE,
-        "flit_size": SIZE,
-        "header_flits": wholes(of(PacketOptions, "header_flits")),
-        "virtual_channels": wholes(of(PacketOptions, "virtual_channels"), least=1),
-        "buffer_flits": wholes(of(PacketOptions, "buffer_flits"), least=1),
-        "clock": words(of(PacketOptions, "clock")),
-        "reduction_rate": words(of(PacketOptions, "reduction_rate")),
-    }
+    """Return the keys that are options of the fidelities at which transfers are simulated."""
+    kinds = (LinkOptions, FlowOptions, PacketOptions)
+    found = {name: key for kind in reversed(kinds) for name, key in of_options(kind).items()}
+    return {"fidelity": words(_fidelity), **found}
 
 
 def _of_network(point: Point, inputs: SweepInputs, key: str = "topology") -> Row:
@@ -122,22 +114,18 @@ def _of_network(point: Point, inputs: SweepInputs, key: str = "topology") -> Row
     return {"npu_count": network.topology.npu_count, "cost": network.cost}
 
 
+def _given(point: Point, names: Iterable[str]) -> dict[str, Any]:
+    """Return what a point says of some keys."""
+    return {name: point[name] for name in names if name in point}
+
+
 def _planning(point: Point) -> PlanOptions:
     """Return the options of planning that a point states; ``auto`` keeps nothing unless it is asked to."""
-    names = ("chunks", "chunk_size", "routing", "time_limit", "seed", "unwind", "trials", "window")
-    given: dict[str, Any] = {name: point[name] for name in (*names, "slot") if name in point}
-    if "latency_model" in point:
-        given["latency"] = point["latency_model"]
-    return PlanOptions(cache=bool(point.get("cache", False)), **given)
+    return PlanOptions(**{"cache": False, **_given(point, names_of(PlanOptions))})
 
 
 def _transfers(point: Point) -> TransferOptions:
-    names = (*_simulation(), "latency_model")
-    given = {
-        name.replace("latency_model", "latency"): point[name] for name in names if name in point
-    }
-    given.pop("fidelity", None)
-    found = fidelity_options(str(point.get("fidelity", "link")), given)
+    found = fidelity_options(str(point.get("fidelity", "link")), _given(point, KEYWORDS))
     if found.fidelity == "dimension":
         raise SpecError("fidelity", "dimension has no links", "use link, flow or packet")
     return found
@@ -222,15 +210,13 @@ def _train(point: Point, inputs: SweepInputs) -> list[Row]:
     from hocket.training.options import TrainingOptions
     from hocket.training.run import train
 
-    options: dict[str, Any] = {name: point[name] for name in _training() if name in point}
-    if options.get("bucket") == "all":
-        options["bucket"] = None
+    given = {"cache": False, **_given(point, names_of(TrainingOptions))}
     run = train(
         inputs.loaded.workloads[str(point["workload"])],
         inputs.network(point).topology,
         parallel=None if "parallel" not in point else str(point["parallel"]),
         algorithm=None if "algorithm" not in point else str(point["algorithm"]),
-        options=TrainingOptions(**{"cache": False, **options}),
+        options=TrainingOptions(**given),
     )
     where = run.breakdown
     return [
@@ -282,13 +268,12 @@ def _predict_training(point: Point, inputs: SweepInputs) -> list[Row]:
     from hocket.throughput.options import TrainingPredictionOptions
     from hocket.throughput.prediction import predict_training
 
-    options: dict[str, Any] = {name: point[name] for name in _prediction() if name in point}
     found = predict_training(
         inputs.loaded.transformers[str(point["workload"])],
         inputs.network(point).topology if "topology" in point else None,
         parallel=str(point["parallel"]),
         batch=int(point["batch"]),  # type: ignore[arg-type]
-        options=TrainingPredictionOptions(**options),
+        options=TrainingPredictionOptions(**_given(point, names_of(TrainingPredictionOptions))),
     )
     cost = inputs.network(point).cost if "topology" in point else None
     return [
@@ -306,8 +291,7 @@ def _predict_training(point: Point, inputs: SweepInputs) -> list[Row]:
 
 _HOSTS = ("gpus_per_host", "nics_per_host", "hosts_per_tor", "oversubscription", "bandwidth")
 _HOST_KEYS = (*_HOSTS, "host_bandwidth", "latency")
-_PATHS = ("hash", "upstream", "salt", "steps", "time_limit", "order", "weights", "answer")
-_PATH_KEYS = (*_PATHS, "look_ahead", "failover", "max_moves", "rate_control", "jitter")
+_NOT_SWEPT = ("headers", "switch_seeds", "workers", "outages", "host_rate", "keep_rates")
 
 
 def _route(point: Point, inputs: SweepInputs) -> list[Row]:
@@ -318,22 +302,19 @@ def _route(point: Point, inputs: SweepInputs) -> list[Row]:
 
     text = str(point["fabric"])
     known = inputs.loaded.topologies.get(text)
-    hosts: dict[str, Any] = {name: point[name] for name in _HOST_KEYS if name in point}
     failed = point.get("failed", ())
     made = cluster(
         text if known is None else build_topology(known),
         failed=failed if isinstance(failed, tuple) else (),
         failed_spines=int(point.get("failed_spines", 0)),  # type: ignore[arg-type]
-        **hosts,
+        **_given(point, _HOST_KEYS),
     )
-    paths: dict[str, Any] = {name: point[name] for name in _PATH_KEYS if name in point}
     jobs = inputs.loaded.jobs[str(point["jobs"])]
-    seed = point.get("seed", jobs.seed)
     run = run_jobs(
         made,
         jobs,
         scheme=str(point.get("scheme", "greedy")),
-        options=ClusterOptions(seed=int(seed), **paths),
+        options=ClusterOptions(**{"seed": jobs.seed, **_given(point, names_of(ClusterOptions))}),
     )
     slow = [job.slowdown for job in run.jobs]
     data = run.to_dict()
@@ -354,19 +335,8 @@ def _training() -> dict[str, Key]:
     """Return the keys that are options of training."""
     from hocket.training.options import TrainingOptions
 
-    whole: dict[str, str] = dict.fromkeys(("samples", "iterations", "chunks"), "whole")
-    rest = {"npu": "text", "efficiency": "number", "order": "text", "recompute": "truth"}
-    flag: dict[str, str] = dict.fromkeys(("overlap_tensor", "update", "cache"), "truth")
-    made = of_options(TrainingOptions, {**whole, **rest, **flag})
-
-    def bucket(value: str) -> None:
-        if value != "all":
-            TrainingOptions(bucket=value)
-
-    made["bucket"] = words(bucket)
-    made["precision_bits"] = wholes(lambda bits: TrainingOptions(precision_bits=bits), least=1)
-    made["memory_check"] = flags()
-    return made
+    bucket = words(lambda text: TrainingOptions(bucket=text))
+    return {**of_options(TrainingOptions), "bucket": bucket}
 
 
 def _predicted() -> dict[str, Key]:
@@ -382,29 +352,15 @@ def _predicted() -> dict[str, Key]:
     }
 
 
-def _prediction() -> dict[str, Key]:
-    """Return the keys that are options of predictions of training."""
-    from hocket.throughput.options import TrainingPredictionOptions
-
-    fields = {"npu": "text", "stack": "text", "micro_batch": "whole", "sequence": "whole"}
-    fields |= {"recompute": "text", "sequence_parallel": "truth", "precision": "text"}
-    fields |= {"nic_bandwidth": "text", "efficiency": "number"}
-    return of_options(TrainingPredictionOptions, fields)
-
-
 def _routed() -> dict[str, Key]:
     """Return the keys of ``route``."""
     from hocket.routing.options import ClusterOptions
     from hocket.routing.simulation import CLUSTER_SCHEMES
 
-    fields = {"hash": "text", "upstream": "whole", "salt": "truth", "steps": "whole"}
-    fields |= {"order": "text", "weights": "text", "look_ahead": "whole", "failover": "truth"}
-    fields |= {"max_moves": "whole", "rate_control": "number", "jitter": "number"}
     return {
         "jobs": TEXT,
         "fabric": TEXT,
         "scheme": words(lambda name: one_of("scheme", name, CLUSTER_SCHEMES)),
-        "seed": SEED,
         "failed": FAILED,
         "failed_spines": wholes(),
         "gpus_per_host": wholes(least=1),
@@ -414,9 +370,7 @@ def _routed() -> dict[str, Key]:
         "bandwidth": RATE,
         "host_bandwidth": RATE,
         "latency": DELAY,
-        "time_limit": DELAY,
-        "answer": DELAY,
-        **of_options(ClusterOptions, fields),
+        **of_options(ClusterOptions, _NOT_SWEPT),
     }
 
 
@@ -455,19 +409,22 @@ def _make(name: str) -> SweptCommand:
         columns |= {"protocol": "text", "launch_share": "number", "busbw_bytes_per_s": "number"}
         columns["below_bound"] = "text"
         return SweptCommand(name, keys, ("topology", "size"), columns, _predict)
-    if name == "predict-training":
+    if name == "predict --training":
+        from hocket.throughput.options import TrainingPredictionOptions
+
         keys = {"workload": TEXT, **NETWORK, "parallel": PARALLEL, "batch": wholes(least=1)}
         columns = {**_NETWORK_COLUMNS, "time_s": "number", "tokens_per_s_per_npu": "number"}
         figures = ("tflops_per_npu", "share_of_peak", "expected_error")
         columns |= dict.fromkeys(figures, "number")
         needed = ("workload", "parallel", "batch")
-        return SweptCommand(name, keys | _prediction(), needed, columns, _predict_training)
+        keys |= of_options(TrainingPredictionOptions)
+        return SweptCommand(name, keys, needed, columns, _predict_training)
     columns = {**_NETWORK_COLUMNS, "time_ps": "whole", "max_link_load": "whole"}
     columns |= dict.fromkeys(("mean_slowdown", "worst_slowdown", "mean_iteration_ps"), "number")
     return SweptCommand(name, _routed(), ("jobs", "fabric"), columns, _route)
 
 
-NAMES = ("simulate", "compare", "plan", "bound", "train", "predict", "predict-training", "route")
+NAMES = ("simulate", "compare", "plan", "bound", "train", "predict", "predict --training", "route")
 """Commands that a sweep can run."""
 _MADE: dict[str, SweptCommand] = {}
 

@@ -315,7 +315,7 @@ class _Judge:
     def design(self, budget: float) -> Design:
         """Search for a budget and its parts."""
         shapes = self._shapes()
-        levels = sorted({budget * share for share in self._options.levels} | {budget}, reverse=True)
+        levels = sorted({budget * float(e) for e in self._options.levels} | {budget}, reverse=True)
         found: list[Designed] = []
         count, is_exhausted = 0, True
         for level in levels:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from hocket._checks import list_of, one_of, truth, whole
+from hocket._options import Rate
 from hocket.errors import SpecError
 from hocket.sweeps.candidates import CLOS, KINDS
 from hocket.units import parse_bandwidth, parse_time, shown
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     class DesignKeywords(TypedDict, total=False):
         """The fields of :class:`DesignOptions` as keywords of a call."""
 
-        kinds: Sequence[str]
+        kinds: Sequence[str] | str
         most_dimensions: int
         steps: int
-        oversubscription: Sequence[float]
+        oversubscription: Sequence[float] | str
         latency: str
         max_bandwidth: int | str | None
         algorithms: Sequence[str] | None
-        levels: Sequence[float]
+        levels: Sequence[float] | str
         most_evaluated: int
         parallel: str | None
         samples: int | None
@@ -46,28 +47,36 @@ class DesignOptions:
     Attributes
     ----------
     kinds
-        Of dimensions: ``Ring``, ``FullyConnected``, ``Switch``; and ``clos``, two levels of switches, or
-        the three of a fat tree.
+        Kinds of dimensions: Ring, FullyConnected, Switch; and clos, two or three levels of switches.
+        Default: all.
     most_dimensions
-        Of a product.
+        Largest number of dimensions of a product.
     steps
-        Into how many equal parts the budget for bandwidth is cut, which are shared out among dimensions.
+        How finely to split the bandwidth budget between dimensions: N equal steps.
     oversubscription
-        Of a Clos: bandwidth below a ToR for that above it.
+        Oversubscription of a Clos: bandwidth below a ToR divided by the bandwidth above it.
     latency
-        Of each link.
+        Latency of each link.
     max_bandwidth
-        The largest bandwidth of a link; None for no limit.
+        Largest bandwidth of a link, such as ``"50 GB/s"``.
     algorithms
-        That may plan; by default those that plan quickly.
+        Algorithms that may plan. Default: those that plan quickly.
     levels
-        Parts of the budget that are searched too, for the front of time and cost.
+        Shares of the budget that are also searched, for the Pareto front of time and cost.
     most_evaluated
-        Candidates of each level that are planned for, those with the least bounds first.
-    parallel, samples, npu, recompute
-        Of training, as of :func:`hocket.train`.
+        Largest number of candidates that get plans, at each level; those with the least bounds come first.
+    parallel
+        Parallelism of the model, such as dp=8,tp=2. Default: one replica per NPU.
+    samples
+        Samples per replica. Default: 32.
+    npu
+        Accelerator that computes, such as h100. Default: a100.
+    recompute
+        Compute forward passes again in the backward pass, to save memory.
     workers
-        Processes; by default one for each core.
+        Number of processes. Default: one per core.
+
+    Several values may be one text with commas, as ``"1,2,4"``.
 
     Raises
     ------
@@ -75,14 +84,14 @@ class DesignOptions:
         Naming the field, for a value that makes no sense.
     """
 
-    kinds: Sequence[str] = (*KINDS, CLOS)
+    kinds: Annotated[Sequence[str] | str, "KIND,..."] = (*KINDS, CLOS)
     most_dimensions: int = 3
     steps: int = 4
-    oversubscription: Sequence[float] = (1.0, 2.0, 4.0)
-    latency: str = "700 ns"
-    max_bandwidth: int | str | None = None
+    oversubscription: Annotated[Sequence[float] | str, "RATIO,..."] = (1.0, 2.0, 4.0)
+    latency: Annotated[str, "TIME"] = "700 ns"
+    max_bandwidth: Rate | None = None
     algorithms: Sequence[str] | None = None
-    levels: Sequence[float] = (0.25, 0.5)
+    levels: Annotated[Sequence[float] | str, "SHARE,..."] = (0.25, 0.5)
     most_evaluated: int = 400
     parallel: str | None = None
     samples: int | None = None
@@ -91,7 +100,7 @@ class DesignOptions:
     workers: int | None = None
 
     def __post_init__(self) -> None:
-        kinds = list_of("kinds", self.kinds)
+        kinds = _listed("kinds", self.kinds)
         for kind in kinds:
             one_of("kinds", kind, (*KINDS, CLOS))
         if not kinds:
@@ -118,7 +127,10 @@ class DesignOptions:
 
     def _numbers(self, name: str, least: float, most: float) -> tuple[float, ...]:
         found = []
-        for each in list_of(name, getattr(self, name)):
+        given = getattr(self, name)
+        if isinstance(given, str):
+            given = [_number(name, given, each) for each in _listed(name, given)]
+        for each in list_of(name, given):
             is_number = isinstance(each, int | float) and not isinstance(each, bool)
             if not is_number or not least <= each <= most:
                 right = f"give numbers from {least:g} to {most:g}"
@@ -136,3 +148,18 @@ class DesignOptions:
         """What is said of training."""
         given = {name: getattr(self, name) for name in TRAINED}
         return {name: value for name, value in given.items() if value not in (None, False)}
+
+
+def _listed(name: str, given: Sequence[str] | str) -> list[str]:
+    """Return what a text with commas or a sequence lists."""
+    if isinstance(given, str):
+        return [each.strip() for each in given.split(",") if each.strip()]
+    return list_of(name, given)
+
+
+def _number(name: str, given: str, part: str) -> float:
+    try:
+        return float(part)
+    except ValueError:
+        right = "write numbers with commas between them, as 1,2,4"
+        raise SpecError(name, f"{shown(given)} is not a list of numbers", right) from None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from hocket._checks import instance_of, truth, whole
+from hocket._options import declared
 from hocket.collectives.collective import kind_of
 from hocket.collectives.custom import is_file
 from hocket.collectives.sizes import sizes_of
@@ -239,6 +240,18 @@ def anything(value: object) -> object:
     return value
 
 
+def of_options(kind: type, but: Container[str] = ()) -> dict[str, Key]:
+    """Return the keys that the options of a class are, but some."""
+    readers = (wholes, words, numbers, flags)
+    plain: dict[type, Callable[..., Key]] = dict(zip((int, str, float, bool), readers, strict=True))
+    units = {"SIZE": SIZE, "TIME": DELAY, "RATE": RATE}
+    return {
+        each.name: units.get(each.unit) or plain[each.kind](_of(kind, each.name))
+        for each in declared(kind).values()
+        if each.name not in but
+    }
+
+
 SIZE = Key("whole", _size, _sizes)
 TEXT = words(anything)
 FAILED = Key("text", _failures, is_list=True)
@@ -266,17 +279,7 @@ TASK: Mapping[str, Key] = {
 
 PLANNING: Mapping[str, Key] = {
     "algorithm": words(_algorithm),
-    "chunks": wholes(_of(PlanOptions, "chunks"), least=1),
-    "chunk_size": SIZE,
-    "routing": words(_of(PlanOptions, "routing")),
-    "time_limit": quantities(_delay),
-    "seed": SEED,
-    "unwind": words(_of(PlanOptions, "unwind")),
-    "trials": wholes(_of(PlanOptions, "trials"), least=1),
-    "window": wholes(_of(PlanOptions, "window"), least=1),
-    "slot": quantities(_delay),
-    "latency_model": words(_of(PlanOptions, "latency")),
-    "cache": flags(),
+    **of_options(PlanOptions, but=("memory_limit",)),
 }
 """How plans are made."""
 
@@ -284,14 +287,3 @@ PLANNING: Mapping[str, Key] = {
 def training_algorithm() -> Key:
     """Return the key of the algorithm of all collectives of a training."""
     return words(_training_algorithm)
-
-
-def of_options(kind: Callable[..., object], fields: Mapping[str, str]) -> dict[str, Key]:
-    """Return keys that set fields of options: of each field, the type of its values."""
-    made: dict[str, Callable[[Callable[[Any], object]], Key]] = {
-        "whole": wholes,
-        "text": words,
-        "number": numbers,
-        "truth": flags,
-    }
-    return {name: made[column](_of(kind, name)) for name, column in fields.items()}

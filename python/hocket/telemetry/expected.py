@@ -198,7 +198,9 @@ def _time_of(
 ) -> float:
     """Return what a plan takes by a profile, or without one in simulated time [s]."""
     if profile is None:
-        return simulate(plan, latency=options.latency, progress=progress).time_ps * 1e-12
+        return (
+            simulate(plan, latency_model=options.latency_model, progress=progress).time_ps * 1e-12
+        )
     return predict_plan(plan, profile).seconds
 
 

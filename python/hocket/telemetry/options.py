@@ -35,19 +35,22 @@ class MeasuredOptions:
     Attributes
     ----------
     profile
-        Constants of the machine: a shipped profile, a topology file that has one; ``None`` for that of the
-        topology, if it is given as text. Without one, NCCL's own model predicts, from 64 MiB on.
+        A shipped profile, or a topology file with one. Default: the network's own.
     launch
-        Kind of program, of those that the profile has; ``None`` for what the least sizes tell.
+        How the program launched the collective: a launch kind of the profile. Default: inferred from the
+        smallest sizes.
     gpu
-        Whose picks are shown, as of :func:`hocket.nccl.predict`.
+        GPU for which picks are shown, as for ``hocket predict --nccl --gpu``.
     in_place
-        Whether times in place count, of sweeps; by default those out of place.
+        Judge the in-place times instead of the out-of-place ones.
     tolerance
-        Share by which what is measured may exceed what is predicted before something is called slow;
-        ``None`` for 0.2 below 64 KiB, 0.5 below 1 MiB, 0.3 up to 64 MiB, and 0.15 above.
+        Share by which times may exceed predictions, such as 0.3. Default: depends on the size.
     plans
-        Whether best plans are searched; without them no plan shows that an algorithm is slow.
+        Search for the best plans as well. Slow.
+
+    Without a profile, NCCL's own model predicts, from 64 MiB on. The network's own is known if the topology
+    is given as text. `tolerance` is by default 0.2 below 64 KiB, 0.5 below 1 MiB, 0.3 up to 64 MiB, and
+    0.15 above. Without `plans`, no plan shows that an algorithm is slow.
 
     Raises
     ------

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hocket._checks import one_of, share_of_peak, truth, whole
+from hocket._options import Rate
 from hocket.throughput.job import PRECISIONS, RECOMPUTE, USUAL
 from hocket.throughput.stack import STACKS, Stack
 from hocket.units import parse_bandwidth
@@ -73,7 +74,7 @@ class TrainingPredictionOptions:
     recompute: str | None = None
     sequence_parallel: bool | None = None
     precision: str = USUAL
-    nic_bandwidth: int | str | None = None
+    nic_bandwidth: Rate | None = None
     efficiency: float | None = None
 
     def __post_init__(self) -> None:

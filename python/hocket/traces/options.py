@@ -36,14 +36,16 @@ class ReplayOptions:
     Attributes
     ----------
     chunks
-        Of each collective; 64 by default on dimensions, else the algorithm's own.
-    npu, efficiency
-        What computes what has operations and no recorded time: an :class:`Accelerator` or one's name, and
-        the share of its peak that is reached.
+        Number of equal slices of each collective, which are pipelined. Default: 64 on dimensions, otherwise
+        chosen by the algorithm.
+    npu
+        Accelerator for operations without a recorded time, such as a100.
+    efficiency
+        Share of the accelerator's peak that computation reaches.
     order
-        Which of an NPU's calls of one priority a dimension serves first: ``fifo``, ``lifo``.
+        Order in which the waiting calls of an NPU are served: fifo or lifo.
     cache
-        Whether ``auto`` remembers what it chooses for each collective, and takes what it chose before.
+        For auto: reuse its earlier choice for each collective, and remember the new one.
 
     Raises
     ------

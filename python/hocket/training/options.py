@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hocket._checks import one_of, truth, whole
+from hocket._options import Size
 from hocket.collectives.collective import check_chunks
 from hocket.errors import SpecError
 from hocket.units import parse_size
-from hocket.workload.accelerators import Accelerator, accelerator
+from hocket.workload.accelerators import ACCELERATORS, Accelerator, accelerator
 from hocket.workload.systolic import Chiplet
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 
 _MAX_ITERATIONS = 10_000
+CHIPLET = "chiplet"
+"""The name of a chiplet with its own defaults."""
+ALL = "all"
+"""A bucket of the gradients of all layers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,35 +47,37 @@ class TrainingOptions:
 
     Attributes
     ----------
-    npu
-        What computes: an :class:`hocket.Accelerator` or one's name, or a :class:`hocket.Chiplet`, whose
-        cycles count then.
-    efficiency
-        The share of an accelerator's peak that is reached; by default the accelerator's own.
     samples
-        Of each replica in an iteration (images, sequences, ...).
+        Samples per replica and iteration (images, sequences, ...).
     iterations
-        How many follow each other.
+        Number of iterations to simulate, one after the other.
+    npu
+        Accelerator that computes, such as v100, a100 or h100, or chiplet.
+    efficiency
+        Share of the accelerator's peak that computation reaches, such as 0.5. Default: its own.
     precision_bits
-        Of weights, gradients and activations.
+        Bits of weights, gradients and activations.
     bucket
-        Bytes of gradients that are collected before their all-reduce is due; ``None``: those of all layers.
+        Bytes of gradients that are reduced together, or all.
     recompute
-        Whether the backward pass computes what the forward pass did not keep: of each group of layers
-        (:func:`hocket.training.stages.units`) all but what comes in.
+        Compute forward passes again in the backward pass, to save memory.
     overlap_tensor
-        Whether an input gradient is summed over a tensor-parallel group while the weight gradient is
-        computed, rather than after it.
+        Sum input gradients while weight gradients are computed, or afterwards.
     update
-        Whether the weights' update takes time.
+        Include the time of the weight update, or leave it out.
     order
-        Which of an NPU's collectives a dimension serves first: ``fifo``, ``lifo``.
-    chunks
-        Of each collective; 64 by default on dimensions, else the algorithm's own.
+        Order in which a dimension serves collectives: fifo or lifo.
     memory_check
-        Whether to refuse what does not fit the NPU's memory.
+        Refuse a model that does not fit into the memory of an NPU, or run it anyway.
+    chunks
+        Number of equal slices of each collective, which are pipelined. Default: 64 on dimensions, otherwise
+        chosen by the algorithm.
     cache
-        Whether ``auto`` remembers what it chooses for each collective, and takes what it chose before.
+        For auto: reuse its earlier choice for each collective, and remember the new one.
+
+    An NPU may also be a :class:`hocket.Accelerator`, or a :class:`hocket.Chiplet`, whose cycles count.
+    `bucket` may be None for all. With `recompute`, the backward pass computes of each group of layers
+    (:func:`hocket.training.stages.units`) all but what comes in.
 
     Raises
     ------
@@ -82,28 +89,27 @@ class TrainingOptions:
     Li et al.: PyTorch Distributed, VLDB 2020, section 3.2.3: buckets.
     """
 
-    npu: Accelerator | Chiplet | str = "a100"
-    efficiency: float | None = None
     samples: int = 32
     iterations: int = 1
+    npu: Accelerator | Chiplet | str = "a100"
+    efficiency: float | None = None
     precision_bits: int = 16
-    bucket: int | str | None = 25 * 2**20
+    bucket: Size | None = "25 MiB"
     recompute: bool = False
     overlap_tensor: bool = True
     update: bool = True
     order: str = "fifo"
-    chunks: int | None = None
     memory_check: bool = True
+    chunks: int | None = None
     cache: bool = True
 
     def __post_init__(self) -> None:
         limits = {"samples": 1 << 24, "iterations": _MAX_ITERATIONS, "precision_bits": 1024}
         for name, most in limits.items():
             object.__setattr__(self, name, whole(name, getattr(self, name), 1, most))
-        if self.bucket is not None:
-            is_text = isinstance(self.bucket, str)
-            size = parse_size(self.bucket, field="bucket") if is_text else self.bucket
-            object.__setattr__(self, "bucket", whole("bucket", size, 1, 1 << 62))
+        object.__setattr__(self, "bucket", _bucket(self.bucket))
+        if isinstance(self.npu, str) and self.npu == CHIPLET:
+            object.__setattr__(self, "npu", Chiplet())
         one_of("order", self.order, ("fifo", "lifo"))
         check_chunks(self.chunks)
         truth("cache", self.cache)
@@ -122,5 +128,19 @@ class TrainingOptions:
                     "efficiency", "a chiplet's cycles count as they are", "leave it out"
                 )
             return Accelerator("chiplet", "1 TFLOP/s")
-        found = self.npu if isinstance(self.npu, Accelerator) else accelerator(self.npu)
+        if isinstance(self.npu, Accelerator):
+            found = self.npu
+        else:
+            one_of("npu", self.npu, (*ACCELERATORS, CHIPLET))
+            found = accelerator(self.npu)
         return found if self.efficiency is None else replace(found, efficiency=self.efficiency)
+
+
+def _bucket(given: int | str | None) -> int | None:
+    if given is None or (isinstance(given, str) and given == ALL):
+        return None
+    try:
+        size = parse_size(given, field="bucket") if isinstance(given, str) else given
+    except SpecError as error:
+        raise error.but(remedy=f"{error.remedy}, or {ALL}") from None
+    return whole("bucket", size, 1, 1 << 62)

@@ -34,17 +34,18 @@ class TuneOptions:
     Attributes
     ----------
     measure
-        Whether the most promising are run between processes of this machine; otherwise the
-        prediction decides.
+        Run the most promising plans between processes of this machine, instead of predicting alone.
     rounds
-        How often each is timed, in turns; the median counts.
+        Number of timed runs of each plan; the median counts.
     candidates
-        How many of those with the best predictions are measured, of each size.
+        Number of best predictions that are measured.
     tolerance
-        By what share a plan must be quicker than what runs without a table, or than the pick of the size
-        before, to be taken instead.
-    dtype, op
-        What is summed when it is measured.
+        Share by which a plan must be faster than what runs without a table, or than the previous size's
+        pick.
+    dtype
+        Type of the numbers.
+    op
+        Operation of sums: sum, product, min or max.
 
     Raises
     ------

@@ -140,5 +140,5 @@ def accelerator(name: object) -> Accelerator:
     if not isinstance(name, str) or name not in ACCELERATORS:
         known = f"accelerators are {', '.join(ACCELERATORS)}"
         hint = did_you_mean(str(name), ACCELERATORS, known) if isinstance(name, str) else known
-        raise SpecError("accelerator", f"there is no {shown(name)}", hint)
+        raise SpecError("npu", f"there is no {shown(name)}", hint)
     return ACCELERATORS[name]

@@ -184,7 +184,7 @@ def _run(target: Target, network: Topology, method: str, limit: str) -> Cell:
         return Cell(method, None, time.perf_counter() - began, why=str(error))
     seconds = time.perf_counter() - began
     took = plan.synthesis
-    run = simulate(plan, latency=LATENCY_MODEL)
+    run = simulate(plan, latency_model=LATENCY_MODEL)
     return Cell(
         method,
         run.time_ps,

@@ -47,7 +47,7 @@ def make_plan(
         chunks=chunks,
         time_limit=time_limit if searched else None,
         unwind=unwind,
-        latency=LATENCY_MODEL,
+        latency_model=LATENCY_MODEL,
         window=CLUSTER_SLOTS if method == "cluster" else None,
     )
 

@@ -14,7 +14,7 @@ two networks):
   chunks (1.5 or 6 points): messages become small only late in a chunk's order, where little of the
   data is sent. They do not explain a gap at 512 chunks alone.
 - A dimension that is occupied for the whole latency of its steps as well (in hocket, with
-  ``latency="occupying"``, for that of one link) comes to 4 % at 512 chunks. The paper runs several
+  ``latency_model="occupying"``, for that of one link) comes to 4 % at 512 chunks. The paper runs several
   chunks at once.
 - At most 32 chunks under way in a dimension give Themis+SCF 97 % at 64 and 92 % at 512 chunks, near
   the published; but Themis+FIFO 70 % at 512, where the paper has 88 %. At most 24: 97, 84, 65 %.

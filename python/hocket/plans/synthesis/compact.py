@@ -55,7 +55,7 @@ def timetable(
     *,
     chunks: int | None = None,
     seed: int = 0,
-    latency: Latency = "overlapped",
+    latency_model: Latency = "overlapped",
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> CompactTimetable:
@@ -76,7 +76,7 @@ def timetable(
     check_function("progress", progress)
     instance_of(_core.Topology, "topology", topology, "make one, as by hk.topology.load(...)")
     instance_of(_core.Collective, "collective", collective, "make one by hk.collective_on(...)")
-    options = PlanOptions(seed=seed, latency=latency)
+    options = PlanOptions(seed=seed, latency_model=latency_model)
     limit = checked_limit(memory_limit)
     if len(topology.device_names) > topology.npu_count:
         raise InfeasibleError(
@@ -86,7 +86,7 @@ def timetable(
     started = time.perf_counter()
     pieces = chunks or _core.registry.default_chunks(topology, collective, "greedy")
     unwinding = options.unwindings(topology)[0]
-    problem = core.Problem(topology, collective, pieces, unwinding, latency, limit)
+    problem = core.Problem(topology, collective, pieces, unwinding, latency_model, limit)
     slots, sends, end = problem.compact(seed, progress=progress)
     return CompactTimetable(
         slots=slots,

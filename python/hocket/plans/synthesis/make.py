@@ -133,7 +133,7 @@ def solve(
     rest = replace(options, time_limit=deadline.left())
     solved = solve_exactly(best.problem, rest, options.limit_bytes, progress)
     own = core.Candidate(
-        solved.problem, solved.timetables, best.unwinding, options.latency, "exact"
+        solved.problem, solved.timetables, best.unwinding, options.latency_model, "exact"
     )
     seconds = time.perf_counter() - started
     # Slots round up and hold links during their latency: greedy, which does neither, may be faster.
@@ -164,7 +164,7 @@ def searched(
         chunks,
         options.limit_bytes,
         options.routing,
-        latency=options.latency,
+        latency=options.latency_model,
         seed=options.seed,
         trials=options.trials,
         unwinding=unwinding,

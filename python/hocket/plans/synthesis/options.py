@@ -10,7 +10,7 @@ from hocket import _core
 from hocket._checks import did_you_mean, one_of, truth
 from hocket._core import synthesis as core
 from hocket._memory import checked_limit
-from hocket._options import seconds
+from hocket._options import Size, Time, seconds
 from hocket.collectives.collective import check_chunks
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         time_limit: float | str | None
         seed: int
         unwind: str | None
-        latency: Latency
+        latency_model: Latency
         trials: int
         slot: float | str | None
         window: int | None
@@ -47,40 +47,37 @@ TRIALS = 64
 class PlanOptions:
     """How a plan is made.
 
-    Times are seconds or text with a unit and sizes bytes or text with a unit; both are kept as numbers.
+    Numbers are in seconds and bytes, texts have a unit; both are kept as numbers. ``auto`` searches for ten
+    seconds at most, fewer where more trials find nothing faster.
 
     Attributes
     ----------
     chunks
-        Into how many pipelined slices the data is cut; ``None`` leaves it to the algorithm.
+        Number of equal slices of the data, which are pipelined. Default: chosen by the algorithm.
     chunk_size
-        Instead of `chunks`: bytes of a slice, as ``98304`` or ``"96 KiB"``.
-    time_limit
-        Of a search [s]; the best until then is the result. ``None`` for no limit (``auto``: ten seconds
-        at most, fewer where more trials find nothing faster).
-    seed
-        Of all random choices.
-    unwind
-        For synthesizers, how switches are unwound into links: a degree (``"1"``, ``"2"``, ...), ``"ring"``
-        (both ways), ``"max"`` (all to all); one for each dimension of a product, separated by commas;
-        ``None`` tries several and keeps the best.
-    latency
-        ``"overlapped"``, or ``"occupying"`` where a link is held during its latency, as TACOS counts.
-    trials
-        For synthesizers, at most so many random trials; 64 by default.
-    slot
-        For ``exact``, how long a slot is [s], TACOS's discretisation factor; ``None`` chooses one.
-    window
-        For ``exact``, plan short stretches of so many slots one after the other; ``None`` plans all at
-        once.
-    memory_limit
-        Bytes that the work may take; most of the machine's memory by default.
+        Bytes of each slice of the data, such as ``"96 KiB"``, instead of `chunks`.
     routing
-        How transfers are spread over equal paths: ``"balanced"`` (those that run together on different
-        ones), ``"ecmp"`` or ``"ecmp:SEED"`` (by hashes of sender and receiver), ``"spray"`` (each over all;
-        for flow and packet fidelity), ``"single"`` (all on the first).
+        Choice among equal paths: balanced, ecmp, ecmp:SEED (by hashes), spray (at flow and packet
+        fidelity) or single.
+    time_limit
+        Time limit of a search [s], such as ``"200 ms"``; the result is the best plan so far.
+    seed
+        Seed of a synthesizer's random choices.
+    unwind
+        Edges that replace switches in synthesis: 1, 2, ... (degree), ring or max; one value, or
+        comma-separated values per dimension. Default: the best of several.
+    latency_model
+        State of a link during its latency: free (overlapped) or busy (occupying, as TACOS counts).
+    trials
+        Largest number of random trials of a synthesizer.
+    window
+        For exact: plan N slots at a time, one window after the other.
+    slot
+        For exact: length of a slot [s], such as ``"2.3 us"``. Default: chosen by hocket.
+    memory_limit
+        Bytes that the work may take. Default: most of the machine's memory.
     cache
-        Whether ``auto`` remembers what it chooses, and takes what it chose before; others keep nothing.
+        For auto: reuse its earlier choice for the same question, and remember the new one.
 
     Raises
     ------
@@ -89,16 +86,16 @@ class PlanOptions:
     """
 
     chunks: int | None = None
-    chunk_size: int | str | None = None
-    time_limit: float | str | None = None
+    chunk_size: Size | None = None
+    routing: str = "balanced"
+    time_limit: Time | None = None
     seed: int = 0
     unwind: str | None = None
-    latency: Latency = "overlapped"
+    latency_model: Latency = "overlapped"
     trials: int = TRIALS
-    slot: float | str | None = None
     window: int | None = None
+    slot: Time | None = None
     memory_limit: int | None = None
-    routing: str = "balanced"
     cache: bool = True
 
     def __post_init__(self) -> None:
@@ -117,7 +114,7 @@ class PlanOptions:
             raise SpecError("seed", f"{self.seed!r} is not a whole number from 0 to 2^64 - 1")
         if self.unwind is not None:
             self._check_unwind(self.unwind)
-        one_of("latency", self.latency, get_args(Latency))
+        one_of("latency_model", self.latency_model, get_args(Latency))
         for name, most in (("trials", 32), ("window", 63)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value < 1 << most):
