@@ -262,7 +262,7 @@ def test_what_has_moved_says_where_it_is() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("routing.Certificate", "routing.LoadWitness"),
+        ("routing.Certificate", "routing.LoadBound"),
         ("runtime.Measured", "runtime.TimedCalls"),
         ("training.Search", "training.ParallelSearch"),
     ],

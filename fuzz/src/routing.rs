@@ -145,8 +145,8 @@ fn give_paths(fabric: &Fabric, topology: &Topology, flows: &[Flow], draw: &mut D
 
 /// Every path leads from its ToR to its ToR, over links that are there, and no load is below the bound.
 fn check(assignment: &Assignment, fabric: &Fabric, topology: &Topology, flows: &[Flow]) {
-    assert!(assignment.max_link_load() >= assignment.certificate().load);
-    assignment.certificate().describe();
+    assert!(assignment.max_link_load() >= assignment.load_bound().load);
+    assignment.load_bound().describe();
     assignment.link_loads(fabric).count();
     let paths = assignment.paths(fabric, flows);
     assert_eq!(paths.len(), flows.len());

@@ -230,7 +230,7 @@ pub fn foresee(site: &Site, origin: &str, listed: &[QueuePair]) -> Result<Report
         most: foreseer.most(),
         collisions: foreseer.collisions(most_assigned),
         most_assigned,
-        least: assigned.certificate().load,
+        least: assigned.load_bound().load,
     })
 }
 

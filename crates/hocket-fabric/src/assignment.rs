@@ -1,7 +1,7 @@
 //! A path for each flow, and what that loads.
 
 use super::error::check;
-use super::{Certificate, Fabric, Flow, Paths, RoutingError, certificate, hops};
+use super::{Fabric, Flow, LoadBound, Paths, RoutingError, hops, load_bound};
 use crate::id::LinkId;
 
 /// A choice for each flow, and what they load.
@@ -16,7 +16,7 @@ pub struct Assignment {
     /// Slots of links up from ToRs.
     lower: usize,
     max_link_load: u64,
-    certificate: Certificate,
+    load_bound: LoadBound,
 }
 
 impl Assignment {
@@ -24,7 +24,7 @@ impl Assignment {
         fabric: &Fabric,
         flows: &[Flow],
         choices: Vec<u32>,
-        certificate: Certificate,
+        load_bound: LoadBound,
     ) -> Self {
         let loads = loads(fabric, flows, &choices);
         Self {
@@ -32,7 +32,7 @@ impl Assignment {
             max_link_load: loads.iter().copied().max().unwrap_or(0),
             loads,
             lower: fabric.blocks()[1],
-            certificate,
+            load_bound,
         }
     }
 
@@ -70,8 +70,8 @@ impl Assignment {
     }
 
     /// A load that no assignment can keep every link below, and why.
-    pub fn certificate(&self) -> &Certificate {
-        &self.certificate
+    pub fn load_bound(&self) -> &LoadBound {
+        &self.load_bound
     }
 
     /// The links that each flow takes, from source to destination: two, or four through a core.
@@ -106,8 +106,8 @@ pub fn assignment_of(
         let why = format!("{} choices for {} flows", choices.len(), flows.len());
         return Err(RoutingError::BadChoices { why });
     }
-    let certificate = certificate::certify(fabric, flows);
-    Ok(Assignment::new(fabric, flows, choices, certificate))
+    let load_bound = load_bound::least_load(fabric, flows);
+    Ok(Assignment::new(fabric, flows, choices, load_bound))
 }
 
 /// Gives flows that come to others the least loaded paths, as [`super::Scheme::LeastLoaded`] does: the
@@ -123,9 +123,9 @@ pub fn add_least_loaded(
 ) -> Result<Assignment, RoutingError> {
     check(fabric, flows)?;
     check_choices(fabric, flows, fixed)?;
-    let certificate = certificate::certify(fabric, flows);
+    let load_bound = load_bound::least_load(fabric, flows);
     let choices = hops::least_loaded(fabric, flows, fixed);
-    Ok(Assignment::new(fabric, flows, choices, certificate))
+    Ok(Assignment::new(fabric, flows, choices, load_bound))
 }
 
 /// Whether the first flows have these choices.

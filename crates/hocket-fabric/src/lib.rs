@@ -19,7 +19,7 @@
 mod annealing;
 mod assignment;
 mod balance;
-mod certificate;
+mod load_bound;
 mod coloring;
 pub mod controller;
 mod ecmp;
@@ -38,10 +38,10 @@ pub mod steering;
 
 pub use annealing::Annealing;
 pub use assignment::{Assignment, add_least_loaded, assignment_of};
-pub use certificate::{Certificate, Share, Witness};
 pub use ecmp::{Ecmp, Hash, hashed, switch_seed};
 pub use error::RoutingError;
 pub use fabric::Fabric;
+pub use load_bound::{LoadBound, Share, Witness};
 pub use paths::Paths;
 pub use spray::{Sprayed, spray};
 
@@ -140,7 +140,7 @@ pub enum Scheme {
 /// let flows = pairs.map(|(src, dst)| Flow::new(src, dst));
 /// let best = assign(&fabric, &flows, Scheme::EdgeColoring, Seed(0))?;
 /// assert_eq!(best.max_link_load(), 1);
-/// assert_eq!(best.certificate().load, 1); // and no assignment has less
+/// assert_eq!(best.load_bound().load, 1); // and no assignment has less
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn assign(
@@ -150,8 +150,8 @@ pub fn assign(
     seed: Seed,
 ) -> Result<Assignment, RoutingError> {
     error::check(fabric, flows)?;
-    let certificate = certificate::certify(fabric, flows);
-    let bound = certificate.load;
+    let load_bound = load_bound::least_load(fabric, flows);
+    let bound = load_bound.load;
     let choices = match scheme {
         Scheme::Greedy => greedy::greedy(fabric, flows.iter()),
         Scheme::GreedyParallel => parallel::greedy_parallel(fabric, flows),
@@ -167,7 +167,7 @@ pub fn assign(
             exchange::improve(fabric, flows, start, bound)
         }
     };
-    Ok(Assignment::new(fabric, flows, choices, certificate))
+    Ok(Assignment::new(fabric, flows, choices, load_bound))
 }
 
 /// The choices of a balanced colouring, see [`Scheme::EdgeColoring`]; `None` where links are missing or

@@ -1,7 +1,7 @@
 //! Packets of a flow sprayed over all its paths: no choice, and loads that are no whole numbers.
 
 use super::error::check;
-use super::{Certificate, Fabric, Flow, RoutingError, certificate};
+use super::{Fabric, Flow, LoadBound, RoutingError, load_bound};
 use crate::id::LinkId;
 
 /// What every link carries when every flow is spread evenly over all its choices.
@@ -9,7 +9,7 @@ use crate::id::LinkId;
 pub struct Sprayed {
     loads: Vec<f64>,
     lower: usize,
-    certificate: Certificate,
+    load_bound: LoadBound,
 }
 
 impl Sprayed {
@@ -39,8 +39,8 @@ impl Sprayed {
     }
 
     /// A load that no assignment of whole flows can keep every link below. Spraying can.
-    pub fn certificate(&self) -> &Certificate {
-        &self.certificate
+    pub fn load_bound(&self) -> &LoadBound {
+        &self.load_bound
     }
 }
 
@@ -65,6 +65,6 @@ pub fn spray(fabric: &Fabric, flows: &[Flow]) -> Result<Sprayed, RoutingError> {
     Ok(Sprayed {
         loads,
         lower: fabric.blocks()[1],
-        certificate: certificate::certify(fabric, flows),
+        load_bound: load_bound::least_load(fabric, flows),
     })
 }

@@ -51,7 +51,7 @@ fn greedy_follows_algorithm_1() {
 fn greedy_is_not_always_the_best_and_colouring_is() {
     let flows = given(&[(0, 1), (2, 3), (0, 2), (2, 1), (3, 1), (0, 3)]);
     let fabric = fabric(3, 4);
-    let bound = certificate::certify(&fabric, &flows).load;
+    let bound = load_bound::least_load(&fabric, &flows).load;
     let colored = assign(&fabric, &flows, Scheme::EdgeColoring, Seed(0)).unwrap();
     assert_eq!((bound, colored.max_link_load()), (1, 1));
 }
@@ -99,7 +99,7 @@ fn weights_bound_and_colouring_keeps_within_the_heaviest() {
     let fabric = fabric(3, 2);
     let colored = assign(&fabric, &flows, Scheme::EdgeColoring, Seed(0)).unwrap();
     // Four of 4 or more on three links: two of them share one.
-    assert_eq!(colored.certificate().load, 8);
+    assert_eq!(colored.load_bound().load, 8);
     assert_eq!(colored.max_link_load(), 8);
 }
 
@@ -129,7 +129,7 @@ fn a_lost_link_is_a_witness() {
     let flows = given(&[(0, 1), (0, 1)]);
     let assignment = assign(&fabric, &flows, Scheme::EdgeColoring, Seed(0)).unwrap();
     assert_eq!(assignment.choices(), [0, 0]);
-    let proof = assignment.certificate().describe();
+    let proof = assignment.load_bound().describe();
     assert_eq!(
         proof,
         "tor1 receives 2 flows of 2 in all over 1 downlink: one carries 2 or more"
@@ -156,7 +156,7 @@ fn links_that_no_path_uses_are_no_witnesses() {
     let made = assign(&fabric, &flows, Scheme::Greedy, Seed(0)).unwrap();
     assert_eq!((made.choices(), made.max_link_load()), (&[0, 0][..], 2));
     assert_eq!(
-        made.certificate().describe(),
+        made.load_bound().describe(),
         "tor0 receives 2 flows of 2 in all over 1 downlink (no path uses 2 more): \
          one carries 2 or more"
     );
@@ -178,7 +178,7 @@ fn a_pair_with_few_common_spines_is_a_witness() {
     .unwrap();
     assert_eq!((made.choices(), made.max_link_load()), (&[1, 1][..], 2));
     assert_eq!(
-        made.certificate().describe(),
+        made.load_bound().describe(),
         "tor0 sends 2 flows of 2 in all to tor1 over 1 path: one carries 2 or more"
     );
 }
@@ -289,7 +289,7 @@ fn a_pod_is_a_witness() {
     let made = assign(&fabric, &flows, Scheme::EdgeColoring, Seed(0)).unwrap();
     assert_eq!((made.max_link_load(), made.choices()), (3, &[0, 0, 0][..]));
     assert_eq!(
-        made.certificate().describe(),
+        made.load_bound().describe(),
         "the pod of edge0 sends 3 flows of 3 in all over 1 uplink: one carries 3 or more"
     );
 }
@@ -401,7 +401,7 @@ fn meets_by_colours(fabric: &Fabric, count: usize, within: bool, seed: &mut Seed
     flows.retain(|flow| within || fabric.pod_of(flow.src) != fabric.pod_of(flow.dst));
     let choices = balance::color(fabric, &flows, 0);
     let made = assignment_of(fabric, &flows, choices).unwrap();
-    made.max_link_load() == made.certificate().load
+    made.max_link_load() == made.load_bound().load
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn a_thin_link_carries_less() {
         let made = assign(&fabric, &flows, scheme, Seed(0)).unwrap();
         // Two flows of 200 / 40 against five of 200 / 100.
         assert_eq!(
-            (made.max_link_load(), made.certificate().load),
+            (made.max_link_load(), made.load_bound().load),
             (10, 10),
             "{scheme:?}"
         );

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hocket_core::algorithms::registry::{Entry, Making, entries as all, entry};
-use hocket_core::algorithms::{self as core, Algorithm, Certificate, Outline, PlanOptions};
+use hocket_core::algorithms::registry::{Entry, Origin, entries as all, entry};
+use hocket_core::algorithms::{self as core, Algorithm, Construction, Outline, PlanOptions};
 use hocket_core::collective::Collective;
 use hocket_core::plan::PlanError;
 use hocket_core::topology::Topology;
@@ -43,11 +43,11 @@ impl From<Entry> for PyEntry {
             kinds: about.kinds.iter().map(|kind| kind.name()).collect(),
             uses: about.uses.iter().map(|option| option.name()).collect(),
             making: match about.making {
-                Making::Rule => "rule",
-                Making::Schedule => "schedule",
-                Making::Routes => "routes",
-                Making::Synthesis => "synthesis",
-                Making::Solver => "solver",
+                Origin::Rule => "rule",
+                Origin::Schedule => "schedule",
+                Origin::Routes => "routes",
+                Origin::Synthesis => "synthesis",
+                Origin::Solver => "solver",
                 _ => "choice",
             },
             promise: about.promise,
@@ -113,7 +113,7 @@ pub(crate) fn plan(
         ..usual
     };
     // A rule has nothing to leave out when time is short.
-    let time_limit = time_limit.filter(|_| algorithm.about().making != Making::Rule);
+    let time_limit = time_limit.filter(|_| algorithm.about().making != Origin::Rule);
     let (topology, collective) = (topology.core().clone(), collective.core().clone());
     let (on, what) = (Arc::clone(&topology), collective.clone());
     let core = progress::attended_until(py, progress, time_limit, move |watch| {
@@ -146,7 +146,7 @@ impl PyMade {
 
     #[getter]
     fn schedule(&self) -> Option<PySchedule> {
-        let Some(Certificate::Schedule(schedule)) = &self.core.certificate else {
+        let Some(Construction::Schedule(schedule)) = &self.core.construction else {
             return None;
         };
         let (topology, collective) = (Arc::clone(&self.topology), self.collective.clone());
@@ -156,8 +156,8 @@ impl PyMade {
     /// Pieces of each tree, when the plan ends at the latest [ps], and the trees.
     #[getter]
     fn trees(&self) -> Option<(usize, u64, Vec<PyPacking>)> {
-        match &self.core.certificate {
-            Some(Certificate::Trees {
+        match &self.core.construction {
+            Some(Construction::Trees {
                 passes,
                 pieces,
                 time,
@@ -173,7 +173,7 @@ impl PyMade {
     /// What was found, and the same spread over equal paths, where there are any.
     #[getter]
     fn candidates(&self) -> Option<(PyCandidate, Option<PyCandidate>)> {
-        let Some(Certificate::Synthesis { found, spread }) = &self.core.certificate else {
+        let Some(Construction::Synthesis { found, spread }) = &self.core.construction else {
             return None;
         };
         let spread = spread.as_ref().map(|each| PyCandidate::of(each));
@@ -236,8 +236,8 @@ pub(crate) fn chunk_ladder(
     core::check_applicable(topology, collective, counted)
         .map_err(|error| error.named(about.name))?;
     Ok(match about.making {
-        Making::Routes => Vec::new(),
-        Making::Solver => vec![core::default_chunks(counted, topology, collective)],
+        Origin::Routes => Vec::new(),
+        Origin::Solver => vec![core::default_chunks(counted, topology, collective)],
         _ => core::chunk_ladder(topology, collective, counted),
     })
 }

@@ -8,7 +8,7 @@ use hocket_core::cluster::{
     Problem, Reroute, Rounds, Router,
 };
 use hocket_core::id::{LinkId, NpuId};
-use hocket_core::routing::{Assignment, Certificate, Flow, assignment_of, controller};
+use hocket_core::routing::{Assignment, Flow, LoadBound, assignment_of, controller};
 use hocket_core::units::{Bandwidth, Seed, Time};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -186,10 +186,10 @@ impl Outcome {
                 row.flows,
                 row.moved,
                 row.max_link_load,
-                row.certificate.load,
+                row.load_bound.load,
                 row.foreseen,
                 row.is_repair,
-                row.certificate.describe(),
+                row.load_bound.describe(),
             )
         };
         self.core.decisions.iter().map(row).collect()
@@ -273,13 +273,13 @@ fn iteration_of(row: IterationTuple) -> core::Iteration {
 }
 
 fn decision_row(row: &core::Decision) -> DecisionTuple {
-    let witness = row.certificate.witness.as_ref().map(witness_row);
+    let witness = row.load_bound.witness.as_ref().map(witness_row);
     (
         row.time.as_ps(),
         row.flows,
         row.moved,
         row.max_link_load,
-        row.certificate.load,
+        row.load_bound.load,
         witness,
         row.foreseen,
         row.is_repair,
@@ -294,7 +294,7 @@ fn decision_of(row: DecisionTuple) -> Result<core::Decision, CoreError> {
         flows,
         moved,
         max_link_load,
-        certificate: Certificate { load, witness },
+        load_bound: LoadBound { load, witness },
         foreseen,
         is_repair,
     })

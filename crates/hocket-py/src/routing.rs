@@ -205,7 +205,7 @@ impl Assignment {
 
     #[getter]
     fn bound(&self) -> (u64, Option<u32>, String) {
-        bound(self.core.certificate())
+        bound(self.core.load_bound())
     }
 }
 
@@ -257,13 +257,13 @@ impl Sprayed {
 
     #[getter]
     fn bound(&self) -> (u64, Option<u32>, String) {
-        bound(self.core.certificate())
+        bound(self.core.load_bound())
     }
 }
 
-fn bound(certificate: &core::Certificate) -> (u64, Option<u32>, String) {
-    let tor = certificate.witness.map(|witness| witness.tor);
-    (certificate.load, tor, certificate.describe())
+fn bound(found: &core::LoadBound) -> (u64, Option<u32>, String) {
+    let tor = found.witness.map(|witness| witness.tor);
+    (found.load, tor, found.describe())
 }
 
 pub(crate) fn flows_of(flows: &[FlowTuple]) -> Vec<Flow> {

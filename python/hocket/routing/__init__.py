@@ -21,7 +21,7 @@ from hocket.cluster.hosts import Cluster, HostOptions, cluster
 from hocket.cluster.jobs import COLLECTIVES, POLICIES, ROUNDS, Compute, Job, JobList
 from hocket.cluster.models import MODELS, Model
 from hocket.cluster.placement import Placed, place
-from hocket.routing.assignment import SCHEMES, Assignment, Loads, LoadWitness, assign
+from hocket.routing.assignment import SCHEMES, Assignment, LoadBound, Loads, assign
 from hocket.routing.options import ClusterOptions, SchemeOptions
 from hocket.routing.result import ClusterRun, Decision, Iteration, JobRun
 from hocket.routing.simulation import CLUSTER_SCHEMES, FabricFlow, fabric_flows, simulate
@@ -45,7 +45,7 @@ __all__ = [
     "Job",
     "JobList",
     "JobRun",
-    "LoadWitness",
+    "LoadBound",
     "Loads",
     "Model",
     "Placed",
@@ -77,4 +77,4 @@ def __dir__() -> list[str]:
 
 
 if not TYPE_CHECKING:  # which would take every name for one of the package
-    __getattr__ = renamed(__name__, {"Certificate": "LoadWitness"})
+    __getattr__ = renamed(__name__, {"Certificate": "LoadBound"})

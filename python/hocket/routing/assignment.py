@@ -49,7 +49,7 @@ class Loads(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LoadWitness:
+class LoadBound:
     """A load that no assignment of whole flows can keep every link below, and why."""
 
     load: int
@@ -72,7 +72,7 @@ class Assignment:
     flows: tuple[tuple[int, int, int], ...]
     """Source ToR, destination ToR and weight of each flow."""
     scheme: str
-    certificate: LoadWitness
+    certificate: LoadBound
     reference: int
     """Bytes per second of a link that a weight loads with just itself: the least common multiple of
     all between switches, which is that of each where they are alike."""
@@ -204,7 +204,7 @@ def assign(
     given = options_of(SchemeOptions, options, keywords)
 
     def made(
-        core: core_routing.Assignment | core_routing.Sprayed, certificate: LoadWitness
+        core: core_routing.Assignment | core_routing.Sprayed, certificate: LoadBound
     ) -> Assignment:
         return Assignment(
             fabric, tuple(checked), scheme, certificate, known.reference, of_jobs, core
@@ -212,18 +212,18 @@ def assign(
 
     if scheme == "spray":
         sprayed = core_routing.spray(known, checked)
-        return made(sprayed, LoadWitness(*sprayed.bound))
+        return made(sprayed, LoadBound(*sprayed.bound))
     hashed = given.choices(known, checked) if scheme == "ecmp" else None
     if scheme != "ilp" and hashed is None:
         found = core_routing.assign(known, checked, scheme, given.seed or 0, given.core)
-        return made(found, LoadWitness(*found.bound))
+        return made(found, LoadBound(*found.bound))
     choices, proved = (
         (hashed, 0) if hashed is not None else solve(fabric, known, checked, of_jobs, given)
     )
     core = core_routing.assignment_of(known, checked, choices)
-    certificate = LoadWitness(*core.bound)
+    certificate = LoadBound(*core.bound)
     if proved > certificate.load:
-        certificate = LoadWitness(proved, None, f"the solver found no assignment below {proved}")
+        certificate = LoadBound(proved, None, f"the solver found no assignment below {proved}")
     return made(core, certificate)
 
 

@@ -10,7 +10,7 @@ use hocket_core::plan::{Plan, PlanError};
 use hocket_core::progress::Silent;
 use hocket_core::select::{Method, synthesize};
 use hocket_core::simulate::{SimulateOptions, simulate};
-use hocket_core::synthesis::{Options, Problem, Unwinding, unwindings};
+use hocket_core::synthesis::{Problem, SynthesisOptions, Unwinding, unwindings};
 use hocket_core::topology::{LatencyModel, Topology, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Seed, Time};
 use hocket_core::verify::verify;
@@ -229,11 +229,11 @@ impl Case<'_> {
             let apart = apart.map(|times| problem.plan("apart", &times));
             self.check(&format!("apart {unwinding:?}"), apart);
         }
-        let options = Options {
+        let options = SynthesisOptions {
             latency: self.latency,
             seed,
             trials,
-            ..Options::default()
+            ..SynthesisOptions::default()
         };
         let found = synthesize(
             self.topology,

@@ -245,7 +245,7 @@ fn check(topology: &Topology, fabric: &Fabric, flows: &[Flow], made: &Assignment
     for (link, load) in made.link_loads(fabric) {
         assert_eq!(load, loads[link.index()]);
     }
-    assert!(made.certificate().load <= largest);
+    assert!(made.load_bound().load <= largest);
     let again = assignment_of(fabric, flows, made.choices().to_vec());
     assert_eq!(again.as_ref(), Ok(made));
 }
@@ -287,7 +287,7 @@ fn check_greedy_bound(fabric: &Fabric, flows: &[Flow]) {
         others.collect::<HashSet<_>>().len() as u64
     };
     let greedy = made(fabric, flows, Scheme::Greedy);
-    let least = greedy.certificate().load;
+    let least = greedy.load_bound().load;
     let bound = |flow: &Flow| {
         let common = fabric.choices_between(flow.src, flow.dst).count() as u64;
         let both = links(flow.src, true) + links(flow.dst, false);
@@ -314,7 +314,7 @@ proptest! {
     }
 
     #[test]
-    fn colouring_meets_the_certificate((topology, flows) in instance(11, 9, 200, 1), lost in 0..3u32) {
+    fn colouring_meets_the_load_bound((topology, flows) in instance(11, 9, 200, 1), lost in 0..3u32) {
         let spines = topology.devices().iter().filter(|d| d.name.starts_with("spine")).count();
         let gone: Vec<DeviceId> = (0..lost.min(spines as u32 - 1))
             .map(|spine| topology.device_by_name(&format!("spine{spine}")).expect("there"))
@@ -323,7 +323,7 @@ proptest! {
         let fabric = Fabric::new(&topology).expect("a Clos");
         let colored = made(&fabric, &flows, Scheme::EdgeColoring);
         check(&topology, &fabric, &flows, &colored);
-        prop_assert_eq!(colored.max_link_load(), colored.certificate().load);
+        prop_assert_eq!(colored.max_link_load(), colored.load_bound().load);
     }
 
     #[test]
@@ -331,14 +331,14 @@ proptest! {
         let fabric = Fabric::new(&topology).expect("a Clos");
         let colored = made(&fabric, &flows, Scheme::EdgeColoring);
         let heaviest = flows.iter().map(|flow| flow.weight).max().unwrap_or(0);
-        let least = colored.certificate().load;
+        let least = colored.load_bound().load;
         prop_assert!(colored.max_link_load() <= least + heaviest);
     }
 
     #[test]
-    fn no_assignment_beats_its_certificate((topology, flows) in instance(3, 4, 7, 9)) {
+    fn no_assignment_beats_its_load_bound((topology, flows) in instance(3, 4, 7, 9)) {
         let fabric = Fabric::new(&topology).expect("a Clos");
-        let least = made(&fabric, &flows, Scheme::Greedy).certificate().load;
+        let least = made(&fabric, &flows, Scheme::Greedy).load_bound().load;
         prop_assert!(least <= optimum(&topology, &fabric, &flows));
     }
 
@@ -396,7 +396,7 @@ proptest! {
     }
 
     #[test]
-    fn no_certificate_is_above_the_optimum(
+    fn no_load_bound_is_above_the_optimum(
         (topology, flows) in instance(3, 4, 7, 9),
         (sizes, more) in tree_instance([2, 2, 2, 2], 6, 2),
         lost in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
@@ -407,7 +407,7 @@ proptest! {
             let topology = without(&uneven(&topology, bandwidths), &lost);
             let fabric = Fabric::new(&topology).expect("a fabric");
             if let Ok(made) = assign(&fabric, &flows, Scheme::Greedy, Seed(0)) {
-                prop_assert!(made.certificate().load <= optimum(&topology, &fabric, &flows));
+                prop_assert!(made.load_bound().load <= optimum(&topology, &fabric, &flows));
             }
         }
     }
@@ -426,7 +426,7 @@ proptest! {
     }
 
     #[test]
-    fn colouring_meets_the_certificate_of_trees(
+    fn colouring_meets_the_load_bound_of_trees(
         (sizes, mut flows) in tree_instance([6, 7, 6, 4], 400, 1),
         leave in any::<bool>(),
     ) {
@@ -436,11 +436,11 @@ proptest! {
             flows.retain(|flow| fabric.pod_of(flow.src) != fabric.pod_of(flow.dst));
         }
         let greedy = made(&fabric, &flows, Scheme::Greedy);
-        prop_assert!(greedy.max_link_load() <= 4 * greedy.certificate().load);
+        prop_assert!(greedy.max_link_load() <= 4 * greedy.load_bound().load);
         let colored = made(&fabric, &flows, Scheme::EdgeColoring);
         check(&topology, &fabric, &flows, &colored);
         if leave || sizes[1] <= sizes[3] {
-            prop_assert_eq!(colored.max_link_load(), colored.certificate().load);
+            prop_assert_eq!(colored.max_link_load(), colored.load_bound().load);
         }
     }
 

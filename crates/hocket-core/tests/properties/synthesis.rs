@@ -9,7 +9,7 @@ use hocket_core::plan::{Plan, PlanError};
 use hocket_core::progress::Silent;
 use hocket_core::select::{Method, synthesize};
 use hocket_core::simulate::{SimulateOptions, simulate};
-use hocket_core::synthesis::{Network, Options, Problem, Timetables, Unwinding};
+use hocket_core::synthesis::{Problem, SynthesisOptions, Timetables, Unwinding, UnwoundNetwork};
 use hocket_core::topology::build;
 use hocket_core::topology::{Dimension, DimensionKind, LatencyModel, Topology, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Seed, Time};
@@ -139,7 +139,7 @@ fn any_latency() -> impl Strategy<Value = LatencyModel> {
 }
 
 /// For each NPU, whom it reaches over the network as unwound.
-fn reach(network: &Network) -> Vec<Vec<bool>> {
+fn reach(network: &UnwoundNetwork) -> Vec<Vec<bool>> {
     let from = |start: usize| {
         let mut seen = vec![false; network.npus()];
         let mut stack = vec![start];
@@ -435,7 +435,7 @@ proptest! {
         prop_assume!(topology.npu_count() > 1);
         let kind = CollectiveKind::NAMED[(seed % 8) as usize];
         let collective = collective_on(&topology, kind, seed);
-        let options = Options { seed, trials: 6, ..Options::default() };
+        let options = SynthesisOptions { seed, trials: 6, ..SynthesisOptions::default() };
         let on = Arc::new(topology);
         let found = || synthesize(&on, &collective, 2, Method::Greedy, &options, &mut Silent);
         match (found(), found()) {

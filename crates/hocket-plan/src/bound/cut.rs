@@ -1,11 +1,11 @@
 //! Cuts: what must leave a set of devices, over the links that leave it; exact by maximum flows.
 
+use super::demand_group::{self, DemandGroup, Way};
 use super::fill::{Pipe, capacity, fill};
 use super::maxflow::{fits, flow_network};
-use super::network::{FAR, Network, Search};
-use super::spread::{self, Spread, Way};
+use super::network::{ArcNetwork, FAR, Search};
 use super::witness::saturating_bandwidth;
-use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness, sweep};
+use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness, sweep_cuts};
 use crate::graph::UNLIMITED;
 use crate::id::{DeviceId, NpuId};
 use crate::progress::{Interrupted, Paced, Progress};
@@ -77,14 +77,14 @@ pub(super) fn bounds(problem: &Problem, progress: &mut dyn Progress) -> Result<C
         by_flows(problem, &mut cuts, &mut watch)?;
     }
     if !cuts.exact {
-        sweep::offer(problem, &mut cuts.best, &mut watch)?;
+        sweep_cuts::offer(problem, &mut cuts.best, &mut watch)?;
     }
     Ok(cuts)
 }
 
 fn by_flows(problem: &Problem, cuts: &mut Cuts, watch: &mut Paced) -> Result<(), Interrupted> {
     let unit = problem.network.unit();
-    let spreads = spread::group(&problem.needs);
+    let spreads = demand_group::group(&problem.needs);
     cuts.exact = spreads.complete;
     for spread in &spreads.list {
         let network = match spread.way {
@@ -116,7 +116,7 @@ pub(super) fn offer(problem: &Problem, inside: Vec<bool>, best: &mut Candidate) 
     if bytes == 0 || within.is_empty() || without.is_empty() {
         return;
     }
-    let from = |nodes: &[u32], network: &Network| -> Vec<u64> {
+    let from = |nodes: &[u32], network: &ArcNetwork| -> Vec<u64> {
         let from = nodes.iter().copied();
         Search::default()
             .run(network, from, |arc| arc.latency)
@@ -170,8 +170,8 @@ fn witness(problem: &Problem, inside: &[bool], bytes: u128, bandwidth: Bandwidth
 /// The set A with the greatest bytes(A) / bandwidth(A -> rest), by node; `None` where the numbers
 /// are too large to be exact.
 pub fn worst_cut(
-    network: &Network,
-    spread: &Spread,
+    network: &ArcNetwork,
+    spread: &DemandGroup,
     unit: u64,
     watch: &mut Paced,
 ) -> Result<Option<Vec<bool>>, Interrupted> {
@@ -222,7 +222,7 @@ pub fn worst_cut(
 }
 
 /// Targets, near ones of a source one after another.
-fn visiting_order(network: &Network, spread: &Spread) -> Vec<u32> {
+fn visiting_order(network: &ArcNetwork, spread: &DemandGroup) -> Vec<u32> {
     let mut wanted = vec![false; network.node_count()];
     for npu in &spread.targets {
         wanted[npu.index()] = true;
@@ -245,8 +245,8 @@ fn visiting_order(network: &Network, spread: &Spread) -> Vec<u32> {
 
 /// The best of the cuts around one NPU: a good start.
 fn best_single(
-    network: &Network,
-    spread: &Spread,
+    network: &ArcNetwork,
+    spread: &DemandGroup,
     total: u128,
     unit: u64,
 ) -> Option<(Ratio, Vec<bool>)> {
@@ -278,7 +278,12 @@ fn best_single(
 }
 
 /// Bytes that must leave a set over the bandwidth that leaves it; `None` if there is none.
-fn ratio_of(network: &Network, spread: &Spread, inside: &[bool], unit: u64) -> Option<Ratio> {
+fn ratio_of(
+    network: &ArcNetwork,
+    spread: &DemandGroup,
+    inside: &[bool],
+    unit: u64,
+) -> Option<Ratio> {
     let counts = |npu: &NpuId| inside[npu.index()] != spread.own_bytes_each;
     let counted = spread.ends.iter().filter(|(npu, _)| counts(npu));
     let bytes = counted.map(|&(_, bytes)| u128::from(bytes)).sum();
@@ -293,8 +298,8 @@ fn ratio_of(network: &Network, spread: &Spread, inside: &[bool], unit: u64) -> O
 
 /// As [`worst_cut`], where one source has bytes of its own for each target.
 fn worst_scatter_cut(
-    network: &Network,
-    spread: &Spread,
+    network: &ArcNetwork,
+    spread: &DemandGroup,
     total: u128,
     unit: u64,
     watch: &mut Paced,

@@ -3,7 +3,7 @@
 use super::degree::Side;
 use super::fill::{Pipe, capacity, fill};
 use super::needs::Decides;
-use super::network::{FAR, Network, Search};
+use super::network::{ArcNetwork, FAR, Search};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, Witness};
 use crate::id::NpuId;
@@ -37,7 +37,7 @@ impl Nearest {
 }
 
 /// By node, the distance to the nearest participant but itself; [`FAR`] where nothing is copied or summed.
-fn nearest(problem: &Problem, network: &Network) -> Vec<u64> {
+fn nearest(problem: &Problem, network: &ArcNetwork) -> Vec<u64> {
     let mut takes_part = vec![false; network.node_count()];
     for npu in problem.needs.npus() {
         takes_part[npu.index()] = true;

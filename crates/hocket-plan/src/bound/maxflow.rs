@@ -1,10 +1,10 @@
 //! The bound's network as one for maximum flows.
 
-use super::network::Network;
+use super::network::ArcNetwork;
 use crate::graph::FlowNetwork;
 
 /// A network's arcs with their capacity times `scale` (divided by `unit`); no drains yet.
-pub(super) fn flow_network(network: &Network, unit: u64, scale: u128) -> FlowNetwork {
+pub(super) fn flow_network(network: &ArcNetwork, unit: u64, scale: u128) -> FlowNetwork {
     let capacity = |capacity: u64| (u128::from(capacity / unit) * scale) as i128;
     let arcs = network.arcs().iter();
     let arcs = arcs.map(|arc| (arc.src, arc.dst, capacity(arc.capacity)));
@@ -13,7 +13,7 @@ pub(super) fn flow_network(network: &Network, unit: u64, scale: u128) -> FlowNet
 
 /// Whether flows of `total` times a bandwidth, and of `total` times every capacity, can be summed
 /// without overflow.
-pub(super) fn fits(network: &Network, unit: u64, total: u128) -> bool {
+pub(super) fn fits(network: &ArcNetwork, unit: u64, total: u128) -> bool {
     let capacities = network
         .arcs()
         .iter()

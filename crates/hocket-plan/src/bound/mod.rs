@@ -34,8 +34,8 @@ mod one_trip;
 pub mod partition;
 mod fan_out;
 mod quickest;
-pub mod spread;
-mod sweep;
+pub mod demand_group;
+mod sweep_cuts;
 mod traffic;
 mod witness;
 
@@ -50,7 +50,7 @@ use crate::progress::{Interrupted, Progress};
 use crate::topology::{Dimension, Topology};
 use crate::units::Time;
 use needs::Needs;
-use network::{Network, latency_from_ends};
+use network::{ArcNetwork, latency_from_ends};
 use nodes::Nodes;
 
 /// Links that are looked at between two reports of progress: a millisecond of work or more.
@@ -233,8 +233,8 @@ fn with_sums_in_switches(
 /// What every component works on.
 struct Problem<'a> {
     needs: Needs<'a>,
-    network: Network,
-    reversed: Network,
+    network: ArcNetwork,
+    reversed: ArcNetwork,
     /// By arc, [`network::Arc::delay`] on the shortest way that a byte can have over it.
     delay: Vec<u64>,
     /// Whether every participant reaches every other.
@@ -246,7 +246,7 @@ struct Problem<'a> {
 
 impl<'a> Problem<'a> {
     fn new(topology: &'a Topology, collective: &'a Collective, options: BoundOptions) -> Self {
-        let network = Network::new(topology, options.fidelity);
+        let network = ArcNetwork::new(topology, options.fidelity);
         let reversed = network.reversed();
         let before = latency_from_ends(&network, options.fidelity);
         let after = latency_from_ends(&reversed, options.fidelity);

@@ -43,7 +43,8 @@ impl Arc {
 /// Arcs, indexed both ways. Node `i` is device `i`; the nodes after the devices are the far halves
 /// of switches with a limit.
 #[derive(Clone, Debug)]
-pub struct Network {
+#[doc(alias = "Network")]
+pub struct ArcNetwork {
     npu_count: usize,
     /// By node: whether data can be summed or copied there, at an NPU or a switch that can do so.
     stations: Vec<bool>,
@@ -55,7 +56,7 @@ pub struct Network {
     is_turned: bool,
 }
 
-impl Network {
+impl ArcNetwork {
     /// Builds the graph of a topology; at packet fidelity a link also takes a flit to send.
     pub fn new(topology: &Topology, fidelity: Fidelity) -> Self {
         let flit = |rate: Bandwidth| match fidelity {
@@ -279,7 +280,7 @@ impl Search {
     /// Distances from the nearest of `from` to every node; [`FAR`] where there is no way.
     pub fn run(
         &mut self,
-        network: &Network,
+        network: &ArcNetwork,
         from: impl IntoIterator<Item = u32>,
         length: impl Fn(&Arc) -> u64,
     ) -> &[u64] {
@@ -301,7 +302,7 @@ impl Search {
     /// `may` be taken.
     pub fn onward(
         &mut self,
-        network: &Network,
+        network: &ArcNetwork,
         from: impl IntoIterator<Item = (u32, u64)>,
         may: impl Fn(&Arc) -> bool,
     ) -> &[u64] {
@@ -328,7 +329,7 @@ impl Search {
     /// Distance of the nearest node that is `sought`, from the nearest of `from`.
     pub fn until(
         &mut self,
-        network: &Network,
+        network: &ArcNetwork,
         from: impl IntoIterator<Item = u32>,
         length: impl Fn(&Arc) -> u64,
         sought: impl Fn(u32) -> bool,
@@ -353,7 +354,7 @@ impl Search {
 
 /// Distance of every node from the nearest place, by latency, at which the way of a byte may begin. At flow fidelity that
 /// is where any transfer may, switches that sum or multicast included, as nothing before it counts; otherwise an NPU.
-pub(super) fn latency_from_ends(network: &Network, fidelity: Fidelity) -> Vec<u64> {
+pub(super) fn latency_from_ends(network: &ArcNetwork, fidelity: Fidelity) -> Vec<u64> {
     let is_end = |&node: &u32| network.is_npu(node) || fidelity == Fidelity::Flow;
     let mut search = Search::default();
     let ends = network.stations().filter(is_end);

@@ -5,7 +5,7 @@
 use super::degree::Side;
 use super::fill::{Pipe, capacity, fill};
 use super::needs::Decides;
-use super::network::{Arc, FAR, Network, Search};
+use super::network::{Arc, ArcNetwork, FAR, Search};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::id::{DeviceId, NpuId};
@@ -341,7 +341,7 @@ impl Nodes {
 }
 
 /// The network along the way of what leaves, or of what enters backwards in time; and the same turned round.
-fn along<'a>(problem: &'a Problem<'_>, side: Side) -> [&'a Network; 2] {
+fn along<'a>(problem: &'a Problem<'_>, side: Side) -> [&'a ArcNetwork; 2] {
     match side {
         Side::Egress => [&problem.network, &problem.reversed],
         Side::Ingress => [&problem.reversed, &problem.network],
@@ -359,7 +359,7 @@ fn switches(problem: &Problem, of: &[u32], group: u32) -> Vec<DeviceId> {
 /// By node of the network which group it is in, and how many groups there are. A switch belongs to a group if all its
 /// neighbours that are in one are in this one. Other places that copy or sum are groups of their own; other switches
 /// are in none.
-fn assigned(network: &Network, groups: &[Vec<NpuId>]) -> (Vec<u32>, usize) {
+fn assigned(network: &ArcNetwork, groups: &[Vec<NpuId>]) -> (Vec<u32>, usize) {
     let mut of = vec![NONE; network.node_count()];
     for (group, npus) in (0..).zip(groups) {
         for npu in npus {

@@ -2,7 +2,7 @@
 
 use super::fan_out::Nearest;
 use super::fill::{Pipe, fill};
-use super::network::{FAR, Network, Search};
+use super::network::{ArcNetwork, FAR, Search};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::id::NpuId;
@@ -135,7 +135,7 @@ fn applies(problem: &Problem, topology: &Topology) -> bool {
 }
 
 /// Whether every way between two places that sum or multicast leads by an NPU, unless both are halves of one switch.
-fn are_apart(network: &Network) -> bool {
+fn are_apart(network: &ArcNetwork) -> bool {
     let able = |node: u32| network.is_station(node) && !network.is_npu(node);
     (0..network.node_count() as u32)
         .filter(|&node| able(node))

@@ -2,7 +2,7 @@
 
 use super::fill::{Pipe, capacity, fill};
 use super::maxflow::{fits, flow_network};
-use super::network::Network;
+use super::network::ArcNetwork;
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::collective::NpuSet;
@@ -192,7 +192,7 @@ fn offer(problem: &Problem, parts: &Parts, weight: u128, leaving: bool, best: &m
 
 /// For each switch that is a cell of its own beside NPUs that are cells of their own, how many neighbours it has; 0 of
 /// other nodes.
-fn around_alone(network: &Network, cells: &Parts) -> Vec<u128> {
+fn around_alone(network: &ArcNetwork, cells: &Parts) -> Vec<u128> {
     let nodes = network.node_count();
     let mut is_alone = vec![false; nodes];
     for cell in cells.iter().filter(|cell| cell.len() == 1) {
@@ -218,7 +218,7 @@ fn around_alone(network: &Network, cells: &Parts) -> Vec<u128> {
 }
 
 /// Visits the arcs that enter each set, set by set.
-fn for_each_entry(network: &Network, sets: &Parts, mut visit: impl FnMut(usize)) {
+fn for_each_entry(network: &ArcNetwork, sets: &Parts, mut visit: impl FnMut(usize)) {
     let mut set_of = vec![usize::MAX; network.node_count()];
     for (i, set) in sets.iter().enumerate() {
         for &node in set {
@@ -248,7 +248,7 @@ fn for_each_entry(network: &Network, sets: &Parts, mut visit: impl FnMut(usize))
 /// Cunningham, Optimal attack and reinforcement of a network, 1985; Barahona, Separating from the
 /// dominant of the spanning tree polytope, 1992. Newton's method: Dinkelbach, 1967.
 pub fn strongest(
-    network: &Network,
+    network: &ArcNetwork,
     start: Parts,
     unit: u64,
     watch: &mut Paced,
@@ -333,7 +333,7 @@ fn unite(parts: &mut Parts, set: &[u32], is_npu: &[bool]) {
 }
 
 /// The NPUs given, breadth-first from the first, those out of reach last.
-fn near_first(network: &Network, npus: &[u32]) -> Vec<u32> {
+fn near_first(network: &ArcNetwork, npus: &[u32]) -> Vec<u32> {
     let mut left = vec![false; network.node_count()];
     for &npu in npus {
         left[npu as usize] = true;

@@ -2,7 +2,7 @@
 
 use super::degree::{Plain, Side};
 use super::needs::Decides;
-use super::network::{Arc, Network, Search};
+use super::network::{Arc, ArcNetwork, Search};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::graph::CheapestWays;
@@ -81,7 +81,7 @@ pub(super) fn bounds(
 /// At packet fidelity a flit goes on one latency after it began, so that its last byte takes less by the time in which it
 /// is sent. Inside a limited switch and on the link behind, it begins at once: what it gains there, by a link that is faster
 /// than the limit, is taken off the latency of the link, which is no less.
-fn least_latencies(network: &Network) -> Vec<u64> {
+fn least_latencies(network: &ArcNetwork) -> Vec<u64> {
     let least = |arc: &Arc| {
         let behind = network.arcs_in(arc.src).iter();
         let behind = behind.map(|&number| &network.arcs()[number as usize]);
@@ -92,7 +92,7 @@ fn least_latencies(network: &Network) -> Vec<u64> {
     network.arcs().iter().map(least).collect()
 }
 
-fn ways_of(network: &Network, latencies: &[u64]) -> CheapestWays {
+fn ways_of(network: &ArcNetwork, latencies: &[u64]) -> CheapestWays {
     let arcs = network.arcs().iter().zip(latencies);
     let arc = arcs.map(|(arc, &latency)| (arc.src, arc.dst, arc.capacity, latency));
     CheapestWays::new(network.node_count(), arc)

@@ -177,7 +177,7 @@ fn one_to_many(problem: &Problem, length: impl Fn(&Arc) -> u64 + Copy) -> u128 {
 
 /// Length of the shortest way from an NPU to any other, or to a switch that sums or multicasts; 0 where there is none.
 fn nearest(
-    network: &super::network::Network,
+    network: &super::network::ArcNetwork,
     npu: NpuId,
     length: impl Fn(&Arc) -> u64,
     search: &mut Search,

@@ -4,14 +4,14 @@ mod builder;
 mod chunks;
 mod merge;
 pub mod routes;
-mod spread;
+mod path_choice;
 mod waits;
 
 pub use crate::graph::Lists;
 pub use builder::{Columns, PlanBuilder, Transfer};
 pub use chunks::Chunks;
+pub use path_choice::{BadRouting, Routing};
 pub use routes::{NoRoute, Route, Routes};
-pub use spread::{BadRouting, Routing};
 pub use waits::WaitGraph;
 
 use std::borrow::Cow;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::spread;
+use super::path_choice;
 use super::{Lists, Plan, Routing};
 use crate::id::{DeviceId, LinkId, NpuId, TransferId};
 use crate::topology::Topology;
@@ -188,7 +188,7 @@ fn sprayed(plan: &Plan, topology: &Topology) -> Option<Box<EqualPaths>> {
     if plan.routing() != Routing::Spray || !EqualPaths::may_exist(topology) {
         return None;
     }
-    let equal = spread::equal_paths(plan, topology);
+    let equal = path_choice::equal_paths(plan, topology);
     (!equal.is_empty()).then(|| Box::new(equal))
 }
 

@@ -1,7 +1,7 @@
 //! Blocks routed over several ways, as a simulation chooses; see [`crate::select::flows`].
 
 use super::ladder::Ladder;
-use super::recipe::{About, Certificate, Made, Making, Need, On, Recipe};
+use super::recipe::{About, Construction, Made, Origin, Need, On, Recipe};
 use super::{Job, Outline};
 use crate::collective::{Collective, CollectiveKind};
 use crate::plan::PlanError;
@@ -23,7 +23,7 @@ impl Recipe for Flows {
                 "blocks routed over several ways until the busiest link has least to do; any topology",
             )
         }
-        .made_by(Making::Routes)
+        .made_by(Origin::Routes)
         .promises(85)
     }
 
@@ -48,13 +48,13 @@ impl Recipe for Flows {
         let topology = job.on().shared();
         let (pieces, limit) = (job.options.chunks, job.options.memory_limit);
         let made = flows(&topology, job.collective, pieces, limit, progress)?;
-        let certificate = Certificate::Flows {
+        let construction = Construction::Flows {
             pieces: made.pieces,
         };
         let is_timed = job.options.latency == LatencyModel::default();
         let proved = Made {
             time: is_timed.then_some(made.time),
-            ..Made::proved(made.proof, certificate)
+            ..Made::proved(made.proof, construction)
         };
         Ok(proved.routed(job))
     }

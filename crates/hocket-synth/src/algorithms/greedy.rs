@@ -1,13 +1,13 @@
 //! Plans for any demands on any network, in which no two chunks are on a link at once; see [`crate::select`].
 
 use super::ladder::{Ladder, is_single};
-use super::recipe::{About, Certificate, Heed, Made, Making, Need, On, Recipe};
+use super::recipe::{About, Construction, SearchOption, Made, Origin, Need, On, Recipe};
 use super::{Job, Outline};
 use crate::collective::{Collective, CollectiveKind};
 use crate::plan::{PlanError, Routing};
 use crate::progress::Progress;
 use crate::select::{Candidates, Method};
-use crate::synthesis::{GREEDY, Options};
+use crate::synthesis::{GREEDY, SynthesisOptions};
 use crate::topology::equal::EqualPaths;
 
 /// Chunks matched to links over time.
@@ -16,7 +16,7 @@ pub(super) struct Greedy;
 impl Recipe for Greedy {
     fn about(&self) -> About {
         About {
-            uses: &[Heed::Seed, Heed::Unwind, Heed::Trials],
+            uses: &[SearchOption::Seed, SearchOption::Unwind, SearchOption::Trials],
             is_general: true,
             ..searched(
                 GREEDY,
@@ -61,7 +61,7 @@ pub(super) struct Blind;
 impl Recipe for Blind {
     fn about(&self) -> About {
         About {
-            uses: &[Heed::Seed, Heed::Unwind],
+            uses: &[SearchOption::Seed, SearchOption::Unwind],
             is_compared: false,
             ..searched(
                 "blind",
@@ -95,13 +95,13 @@ impl Recipe for Blind {
 pub(super) const fn searched(name: &'static str, summary: &'static str) -> About {
     About {
         does_custom: true,
-        ..About::rule(name, &CollectiveKind::NAMED, summary).made_by(Making::Synthesis)
+        ..About::rule(name, &CollectiveKind::NAMED, summary).made_by(Origin::Synthesis)
     }
 }
 
 fn by(method: Method, job: &Job<'_>, progress: &mut dyn Progress) -> Result<Made, PlanError> {
     let asked = job.options;
-    let options = Options {
+    let options = SynthesisOptions {
         unwinding: asked.unwinding.clone(),
         latency: asked.latency,
         seed: asked.seed,
@@ -130,7 +130,7 @@ fn by(method: Method, job: &Job<'_>, progress: &mut dyn Progress) -> Result<Made
         plan: chosen.plan().clone(),
         proof: chosen.proof().cloned(),
         time: ending.map(|ending| ending.time),
-        certificate: Some(Certificate::Synthesis {
+        construction: Some(Construction::Synthesis {
             found: Box::new(found),
             spread,
         }),

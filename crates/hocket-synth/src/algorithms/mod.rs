@@ -21,7 +21,7 @@ pub use ladder::{chunk_ladder, default_chunks};
 pub use nccl::{GivenChannel, Joint, Leg, Nic, design_channels, plan_channels, plan_heads};
 pub use outline::Outline;
 pub use rails::{carries_out, plan_of};
-pub use recipe::{Certificate, Made};
+pub use recipe::{Construction, Made};
 pub use schedule::schedule;
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::progress::{Interrupted, Progress};
 use crate::synthesis::{self, Unwinding};
 use crate::topology::{LatencyModel, Topology};
 use ladder::chunk_count;
-use recipe::{Making, On, recipes};
+use recipe::{On, Origin, recipes};
 
 // Every algorithm, by the file that it is in. Listings, comparisons and ties follow this order.
 recipes! {
@@ -92,7 +92,7 @@ pub struct PlanOptions {
 impl PlanOptions {
     /// The defaults for an algorithm.
     pub fn new(algorithm: Algorithm) -> Self {
-        let searched = synthesis::Options::default();
+        let searched = synthesis::SynthesisOptions::default();
         Self {
             algorithm,
             chunks: None,
@@ -163,7 +163,7 @@ pub fn make(
     };
     let recipe = options.algorithm.recipe();
     let (chunks, transfers) = check(&on, options)?;
-    let is_rule = recipe.about().making == Making::Rule;
+    let is_rule = recipe.about().making == Origin::Rule;
     let total = u64::try_from(transfers).unwrap_or(u64::MAX);
     if is_rule {
         go_on(progress, 0, total)?;
@@ -192,7 +192,7 @@ fn check(on: &On<'_>, options: &PlanOptions) -> Result<(usize, u128), PlanError>
     let recipe = options.algorithm.recipe();
     // A schedule is refused by its steps, and its plan by the transfers that it has.
     let transfers = match recipe.about().making {
-        Making::Schedule => 0,
+        Origin::Schedule => 0,
         _ => recipe.transfers(on, chunks as u128),
     };
     PlanBuilder::check_size(transfers, options.memory_limit)?;

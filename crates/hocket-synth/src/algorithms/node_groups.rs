@@ -17,7 +17,7 @@ use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
 use crate::plan::{Chunks, Op, Plan, PlanError, Wait};
 use crate::progress::Progress;
-use crate::select::turned;
+use crate::select::reversed_in_time;
 use crate::topology::Topology;
 use crate::topology::shortest::RouteTree;
 use crate::units::Time;
@@ -80,7 +80,7 @@ impl Recipe for NodeGroups {
             collective: &copies,
             ..*job
         })?;
-        turned(copies, asked, job.topology, progress).map(Made::from)
+        reversed_in_time(copies, asked, job.topology, progress).map(Made::from)
     }
 }
 

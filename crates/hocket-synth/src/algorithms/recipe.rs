@@ -37,7 +37,8 @@ pub(super) const TREE_KINDS: &[CollectiveKind] = &[
 /// time and memory are for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Heed {
+#[doc(alias = "Heed")]
+pub enum SearchOption {
     /// Seed of random choices.
     Seed,
     /// How switches are unwound into edges.
@@ -50,24 +51,24 @@ pub enum Heed {
     Window,
 }
 
-impl Heed {
+impl SearchOption {
     /// Every such option, in the order in which they are checked.
-    pub const ALL: [Heed; 5] = [
-        Heed::Seed,
-        Heed::Unwind,
-        Heed::Trials,
-        Heed::Slot,
-        Heed::Window,
+    pub const ALL: [SearchOption; 5] = [
+        SearchOption::Seed,
+        SearchOption::Unwind,
+        SearchOption::Trials,
+        SearchOption::Slot,
+        SearchOption::Window,
     ];
 
     /// The name of the option, as `seed`.
     pub const fn name(self) -> &'static str {
         match self {
-            Heed::Seed => "seed",
-            Heed::Unwind => "unwind",
-            Heed::Trials => "trials",
-            Heed::Slot => "slot",
-            Heed::Window => "window",
+            SearchOption::Seed => "seed",
+            SearchOption::Unwind => "unwind",
+            SearchOption::Trials => "trials",
+            SearchOption::Slot => "slot",
+            SearchOption::Window => "window",
         }
     }
 }
@@ -75,7 +76,8 @@ impl Heed {
 /// What a plan is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Making {
+#[doc(alias = "Making")]
+pub enum Origin {
     /// Transfers are written down by a rule.
     Rule,
     /// A schedule of dimensions is made first; see [`super::schedule`].
@@ -102,9 +104,9 @@ pub struct About {
     /// Whether it implements custom collectives, of demands that suit it.
     pub does_custom: bool,
     /// Options that it uses, of those that not all do.
-    pub uses: &'static [Heed],
+    pub uses: &'static [SearchOption],
     /// What its plan is made of.
-    pub making: Making,
+    pub making: Origin,
     /// Whether it plans in no more than a few seconds, so that comparisons have it unasked.
     pub is_compared: bool,
     /// What it promises where it can run: `auto` tries those first that promise more, and of plans that take the same
@@ -127,7 +129,7 @@ impl About {
             kinds,
             does_custom: false,
             uses: &[],
-            making: Making::Rule,
+            making: Origin::Rule,
             is_compared: true,
             promise: 50,
             is_general: false,
@@ -135,7 +137,7 @@ impl About {
     }
 
     /// Of one that is made otherwise.
-    pub(super) const fn made_by(self, making: Making) -> Self {
+    pub(super) const fn made_by(self, making: Origin) -> Self {
         Self { making, ..self }
     }
 
@@ -260,7 +262,7 @@ pub struct Made {
     /// When it ends at link fidelity, where it was simulated on the way.
     pub time: Option<Time>,
     /// What it was made of, and what tells how good it is.
-    pub certificate: Option<Certificate>,
+    pub construction: Option<Construction>,
 }
 
 impl From<Plan> for Made {
@@ -269,19 +271,19 @@ impl From<Plan> for Made {
             plan: Arc::new(plan),
             proof: None,
             time: None,
-            certificate: None,
+            construction: None,
         }
     }
 }
 
 impl Made {
     /// A plan that was proved on the way.
-    pub(super) fn proved(proof: Arc<Verified>, certificate: Certificate) -> Self {
+    pub(super) fn proved(proof: Arc<Verified>, construction: Construction) -> Self {
         Self {
             plan: Arc::clone(proof.plan()),
             proof: Some(proof),
             time: None,
-            certificate: Some(certificate),
+            construction: Some(construction),
         }
     }
 
@@ -294,7 +296,7 @@ impl Made {
         let plan = Plan::clone(&self.plan).routed(topology, routing);
         let is_same = plan.path() == self.plan.path() && routing != Routing::Spray;
         Self {
-            certificate: self.certificate,
+            construction: self.construction,
             time: self.time.filter(|_| is_same),
             ..plan.into()
         }
@@ -302,8 +304,10 @@ impl Made {
 
     /// Into how many pieces the algorithm cut the data, where that was its choice.
     pub fn pieces(&self) -> Option<usize> {
-        match self.certificate {
-            Some(Certificate::Trees { pieces, .. } | Certificate::Flows { pieces }) => Some(pieces),
+        match self.construction {
+            Some(Construction::Trees { pieces, .. } | Construction::Flows { pieces }) => {
+                Some(pieces)
+            }
             _ => None,
         }
     }
@@ -311,7 +315,7 @@ impl Made {
 
 /// What a plan was made of, and what tells how good it is.
 #[derive(Clone, Debug)]
-pub enum Certificate {
+pub enum Construction {
     /// A schedule of dimensions.
     Schedule(Box<Schedule>),
     /// Trees, each with so many pieces, that are checked against the network.
@@ -397,7 +401,7 @@ impl Algorithm {
 
     /// Whether its plans are made of a schedule of dimensions: see [`super::schedule`].
     pub fn is_multirail(self) -> bool {
-        self.about().making == Making::Schedule
+        self.about().making == Origin::Schedule
     }
 
     /// Whether [`super::schedule`] makes a schedule by it.

@@ -2,27 +2,27 @@
 //!
 //! Whoever asks what an algorithm is (names, refusals, `compare`, `auto`, Python) looks here.
 
-pub use super::recipe::{About, Heed, Making};
+pub use super::recipe::{About, Origin, SearchOption};
 use super::{Algorithm, greedy};
 use crate::plan::PlanError;
 
 /// The shortest plan by a solver, which starts from that of greedy.
 const EXACT: About = About {
-    uses: &Heed::ALL,
+    uses: &SearchOption::ALL,
     is_compared: false,
     is_general: false,
     ..greedy::searched(
         "exact",
         "the shortest plan in slots, proved by a solver, or the best in time with its gap",
     )
-    .made_by(Making::Solver)
+    .made_by(Origin::Solver)
 };
 
 /// The best of all.
 const AUTO: About = About {
     summary: "the best plan that any method finds within the time limit",
     name: "auto",
-    making: Making::Choice,
+    making: Origin::Choice,
     ..EXACT
 };
 

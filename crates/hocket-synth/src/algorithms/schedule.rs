@@ -1,6 +1,6 @@
 //! Schedules of dimensions, by the algorithms that make them.
 
-use super::recipe::{Certificate, Made, On};
+use super::recipe::{Construction, Made, On};
 use super::{Algorithm, Job, PlanOptions, check_applicable, chunk_count, plan_of, rails};
 use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::{self, Lane, Model, PARTS, Policy, Problem, Rail, Schedule};
@@ -115,9 +115,9 @@ pub(super) fn planned(job: &Job<'_>, progress: &mut dyn Progress) -> Result<Made
     let (topology, collective, options) = (job.topology, job.collective, job.options);
     let schedule = scheduled(job, progress)?;
     let plan = plan_of(&schedule, topology, collective, options.memory_limit)?;
-    let certificate = Some(Certificate::Schedule(Box::new(schedule)));
+    let construction = Some(Construction::Schedule(Box::new(schedule)));
     Ok(Made {
-        certificate,
+        construction,
         ..plan.routed(topology, options.routing).into()
     })
 }

@@ -1,7 +1,7 @@
 //! Trees of one NPU, shifted to all others, where every NPU sees the same network; see [`crate::symmetry`].
 
 use super::ladder::Ladder;
-use super::recipe::{About, Certificate, Made, Making, On, PASSES, Recipe};
+use super::recipe::{About, Construction, Made, Origin, On, PASSES, Recipe};
 use super::{Job, Outline};
 use crate::plan::PlanError;
 use crate::progress::Progress;
@@ -17,7 +17,7 @@ impl Recipe for Symmetric {
             PASSES,
             "trees of one NPU, shifted to all others, where every NPU sees the same network",
         )
-        .made_by(Making::Routes)
+        .made_by(Origin::Routes)
         .promises(95)
     }
 
@@ -45,7 +45,7 @@ impl Recipe for Symmetric {
         let made = plan(&topology, job.collective, &given, progress)?;
         let whole = made.shifted().expand(given.memory_limit)?;
         Ok(Made {
-            certificate: Some(Certificate::Trees {
+            construction: Some(Construction::Trees {
                 passes: Box::new(made.passes),
                 pieces: made.pieces,
                 time: made.time,

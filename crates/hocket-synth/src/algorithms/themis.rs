@@ -4,7 +4,7 @@
 //! Rashidi et al.: Themis, ISCA 2022.
 
 use super::ladder::Ladder;
-use super::recipe::{About, Made, Making, On, PASSES, Recipe, Scheduler};
+use super::recipe::{About, Made, Origin, On, PASSES, Recipe, Scheduler};
 use super::{Job, Outline, hierarchical, rails, schedule};
 use crate::multirail::{PARTS, Policy, themis};
 use crate::plan::PlanError;
@@ -53,7 +53,7 @@ impl Recipe for Themis {
             PASSES,
             "each chunk goes first through the dimension with least to do; smallest chunk first",
         )
-        .made_by(Making::Schedule)
+        .made_by(Origin::Schedule)
     }
 
     fn refusal(&self, on: &On<'_>) -> Option<String> {

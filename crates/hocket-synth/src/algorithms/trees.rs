@@ -1,7 +1,7 @@
 //! Packed trees, of which a simulation chooses; see [`crate::select::trees`].
 
 use super::ladder::Ladder;
-use super::recipe::{About, Certificate, Made, Making, Need, On, Recipe, TREE_KINDS};
+use super::recipe::{About, Construction, Made, Origin, Need, On, Recipe, TREE_KINDS};
 use super::{Job, Outline};
 use crate::collective::Collective;
 use crate::plan::PlanError;
@@ -21,7 +21,7 @@ impl Recipe for Trees {
                 "spanning trees packed until the worst cut of the network is full, for large data; any topology",
             )
         }
-        .made_by(Making::Routes)
+        .made_by(Origin::Routes)
         .promises(90)
     }
 
@@ -50,14 +50,14 @@ impl Recipe for Trees {
         };
         let topology = job.on().shared();
         let made = trees(&topology, job.collective, &given, progress)?;
-        let certificate = Certificate::Trees {
+        let construction = Construction::Trees {
             passes: Box::new(made.passes),
             pieces: made.pieces,
             time: made.time,
         };
         let proved = Made {
             time: Some(made.time),
-            ..Made::proved(made.proof, certificate)
+            ..Made::proved(made.proof, construction)
         };
         Ok(proved.routed(job))
     }

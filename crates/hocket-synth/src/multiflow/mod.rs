@@ -7,9 +7,9 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `demand` | what goes from whom to whom |
-//! | `parts` | that, cut into parts that each take one way |
+//! | `shares` | that, cut into parts that each take one path |
 //! | `price` | what a byte costs on each link: the busier the link, the more |
-//! | `walk` | the cheapest way of one part |
+//! | `cheapest_path` | the cheapest path of one part |
 //! | `route` | a way for each part, and again for those that could go cheaper, until the busiest link has least |
 //! | `timetable` | when each part takes each link, so that the busiest links never wait |
 //! | `plan` | parts, ways and timetable as a plan |
@@ -23,14 +23,14 @@
 mod tests;
 
 mod demand;
-mod parts;
+mod shares;
 mod plan;
 mod price;
 mod route;
 mod timetable;
-mod walk;
+mod cheapest_path;
 
 pub(crate) use demand::{Flow, flows};
-pub(crate) use parts::Parts;
 pub(crate) use plan::{Legs, plan};
 pub(crate) use route::{Routing, Unroutable};
+pub(crate) use shares::Shares;

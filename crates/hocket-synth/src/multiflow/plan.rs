@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::timetable::{self, Step};
-use super::{Flow, Parts, Routing};
-use crate::bound::network::Network;
+use super::{Flow, Routing, Shares};
+use crate::bound::network::ArcNetwork;
 use crate::collective::Collective;
 use crate::graph::Lists;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
@@ -25,7 +25,7 @@ pub(crate) struct Legs {
 
 impl Legs {
     /// Cuts ways into legs.
-    pub fn new(network: &Network, routing: &Routing) -> Self {
+    pub fn new(network: &ArcNetwork, routing: &Routing) -> Self {
         let arcs = network.arcs();
         let inside = arcs.iter().filter(|arc| arc.internal).count() as u32;
         let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
@@ -77,7 +77,7 @@ pub(crate) fn plan(
     topology: &Topology,
     collective: &Collective,
     flows: &[Flow],
-    parts: &Parts,
+    parts: &Shares,
     legs: &Legs,
     progress: &mut dyn Progress,
 ) -> Result<Plan, PlanError> {

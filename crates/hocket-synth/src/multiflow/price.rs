@@ -1,6 +1,6 @@
 //! What a byte costs on each link.
 
-use crate::bound::network::Network;
+use crate::bound::network::ArcNetwork;
 
 /// The price of a byte on each arc: a power of how long the arc is busy, over its bandwidth.
 ///
@@ -33,7 +33,7 @@ const SLOWEST: f64 = 16_384.0;
 
 impl Prices {
     /// Nothing is on any arc yet. Arcs between switches are taken to be slower than they are by the share `spare`.
-    pub fn new(network: &Network, spare: f64) -> Self {
+    pub fn new(network: &ArcNetwork, spare: f64) -> Self {
         let arcs = network.arcs();
         let fastest = arcs.iter().map(|arc| arc.capacity).max().unwrap_or(1) as f64;
         let slowness = arcs

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::Flow;
-use super::parts::Parts;
+use super::cheapest_path::CheapestPath;
 use super::price::Prices;
-use super::walk::Walk;
-use crate::bound::network::Network;
+use super::shares::Shares;
+use crate::bound::network::ArcNetwork;
 use crate::graph::{Lists, ShortestPaths};
 use crate::id::NpuId;
 use crate::progress::{Interrupted, Progress};
@@ -67,9 +67,9 @@ impl Routing {
     /// For each of some tens of passes eight searches from each destination, and for each part the arcs about its
     /// way.
     pub fn new(
-        network: &Network,
+        network: &ArcNetwork,
         flows: &[Flow],
-        parts: &Parts,
+        parts: &Shares,
         spare: f64,
         progress: &mut dyn Progress,
     ) -> Result<Self, Unroutable> {
@@ -80,7 +80,7 @@ impl Routing {
             groups: groups(flows),
             prices: Prices::new(network, spare),
             search: ShortestPaths::new(u64::MAX, ()),
-            walk: Walk::new(network.node_count()),
+            walk: CheapestPath::new(network.node_count()),
         };
         let mut least = router.least()?.at_least(most_at_an_npu(network, flows));
         router.prices.set(least.with_spare, FIRST_DOUBLINGS);
@@ -126,7 +126,7 @@ impl Routing {
 }
 
 /// How long an NPU's links are busy at least with what it sends or gets, the most of all [s].
-fn most_at_an_npu(network: &Network, flows: &[Flow]) -> f64 {
+fn most_at_an_npu(network: &ArcNetwork, flows: &[Flow]) -> f64 {
     let mut bytes = vec![[0.0; 2]; network.node_count()];
     for flow in flows {
         bytes[flow.src.index()][0] += flow.bytes as f64;
@@ -145,14 +145,14 @@ fn most_at_an_npu(network: &Network, flows: &[Flow]) -> f64 {
 }
 
 struct Router<'a> {
-    network: &'a Network,
+    network: &'a ArcNetwork,
     flows: &'a [Flow],
-    parts: &'a Parts,
+    parts: &'a Shares,
     /// The flows of each destination.
     groups: Vec<Range<usize>>,
     prices: Prices,
     search: ShortestPaths<u64>,
-    walk: Walk,
+    walk: CheapestPath,
 }
 
 impl Router<'_> {

@@ -4,7 +4,7 @@ use microlp::{ComparisonOp, OptimizationDirection, Problem};
 
 use super::*;
 use crate::bound::Fidelity;
-use crate::bound::network::Network;
+use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
 use crate::id::NpuId;
 use crate::progress::{Progress, Silent};
@@ -56,9 +56,9 @@ fn some_flows(seed: &mut Seed, npus: usize) -> Vec<Flow> {
     flows
 }
 
-fn routed(topology: &Topology, flows: &[Flow], pieces: u64) -> (Network, Parts, Routing) {
-    let network = Network::new(topology, Fidelity::Link);
-    let parts = Parts::new(flows, pieces);
+fn routed(topology: &Topology, flows: &[Flow], pieces: u64) -> (ArcNetwork, Shares, Routing) {
+    let network = ArcNetwork::new(topology, Fidelity::Link);
+    let parts = Shares::new(flows, pieces);
     let routing = Routing::new(&network, flows, &parts, 0.0, &mut Silent).expect("a routing");
     (network, parts, routing)
 }
@@ -70,7 +70,7 @@ fn all_to_all(topology: &Topology, bytes: u64) -> Vec<Flow> {
 }
 
 /// How long the busiest arc sends at least [s], by a linear program with a flow to each destination.
-fn by_linear_program(network: &Network, flows: &[Flow]) -> Option<f64> {
+fn by_linear_program(network: &ArcNetwork, flows: &[Flow]) -> Option<f64> {
     let arcs = network.arcs();
     let mut problem = Problem::new(OptimizationDirection::Minimize);
     let time = problem.add_var(1.0, (0.0, f64::INFINITY));
@@ -115,12 +115,12 @@ fn routes_come_near_the_best_of_a_linear_program() {
     let (mut routable, mut refused, mut above) = (0, 0, 0.0);
     for case in 0..150 {
         let topology = random(&mut seed);
-        let network = Network::new(&topology, Fidelity::Link);
+        let network = ArcNetwork::new(&topology, Fidelity::Link);
         let flows = some_flows(&mut seed, topology.npu_count());
         if flows.is_empty() {
             continue;
         }
-        let parts = Parts::new(&flows, 256);
+        let parts = Shares::new(&flows, 256);
         let routing = Routing::new(&network, &flows, &parts, 0.0, &mut Silent);
         let reached = |flow: &Flow| network.breadth_first(flow.src.0).contains(&flow.dst.0);
         let Some(cut_off) = flows.iter().find(|flow| !reached(flow)) else {
@@ -225,7 +225,7 @@ fn parts_are_of_about_the_same_size() {
         bytes,
     };
     let flows = [flow(1, 100), flow(2, 50), flow(3, 1)];
-    let parts = Parts::new(&flows, 4);
+    let parts = Shares::new(&flows, 4);
     assert_eq!([parts.of(0), parts.of(1), parts.of(2)], [0..4, 4..6, 6..7]);
     assert_eq!(parts.bytes, [25, 25, 25, 25, 25, 25, 1]);
 }

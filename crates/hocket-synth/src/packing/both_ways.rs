@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::bound::network::Network;
+use crate::bound::network::ArcNetwork;
 use crate::id::LinkId;
 
 /// Units of all edges of a switch that are joined one by one; beyond, more go at a time.
@@ -63,7 +63,7 @@ impl Edge {
 }
 
 /// Links between the same devices, the fastest there with the fastest back.
-pub(super) fn edges(network: &Network) -> Vec<Edge> {
+pub(super) fn edges(network: &ArcNetwork) -> Vec<Edge> {
     let mut between: BTreeMap<[u32; 2], Ways> = BTreeMap::new();
     for (link, arc) in (0..).map(LinkId).zip(network.arcs()) {
         let ends = [arc.src.min(arc.dst), arc.src.max(arc.dst)];

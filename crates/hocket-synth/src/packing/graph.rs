@@ -1,6 +1,6 @@
 //! Devices and links as nodes and arcs, with capacities in whole trees.
 
-use crate::bound::network::Network;
+use crate::bound::network::ArcNetwork;
 use crate::graph::{Lists, ShortestPaths};
 use crate::id::{DeviceId, LinkId, NpuId};
 
@@ -25,11 +25,11 @@ enum Way {
 
 /// Ways, each made of earlier ones, so that joining two costs nothing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ways {
+pub(super) struct SwitchPaths {
     ways: Vec<Way>,
 }
 
-impl Ways {
+impl SwitchPaths {
     pub fn join(&mut self, first: u32, second: u32) -> u32 {
         self.ways.push(Way::Joined(first, second));
         self.ways.len() as u32 - 1
@@ -62,16 +62,16 @@ impl Ways {
 pub(super) struct Graph {
     is_end: Vec<bool>,
     pub arcs: Vec<Arc>,
-    pub ways: Ways,
+    pub ways: SwitchPaths,
 }
 
 impl Graph {
     /// The links of a network, and the insides of switches that have limits.
-    pub fn new(network: &Network, ends: &[NpuId]) -> Self {
+    pub fn new(network: &ArcNetwork, ends: &[NpuId]) -> Self {
         let mut is_end = vec![false; network.node_count()];
         ends.iter().for_each(|npu| is_end[npu.index()] = true);
         let unit = network.unit();
-        let mut ways = Ways::default();
+        let mut ways = SwitchPaths::default();
         let mut arcs = Vec::with_capacity(network.arcs().len());
         let mut links = (0..).map(LinkId);
         for arc in network.arcs() {
@@ -131,7 +131,7 @@ impl Graph {
 }
 
 /// From which device to which each link leads.
-pub(super) fn ends_of_links(network: &Network) -> Vec<(DeviceId, DeviceId)> {
+pub(super) fn ends_of_links(network: &ArcNetwork) -> Vec<(DeviceId, DeviceId)> {
     let arcs = network.arcs().iter().filter(|arc| !arc.internal);
     let device = |node: u32| network.device_of(node as usize);
     arcs.map(|arc| (device(arc.src), device(arc.dst))).collect()

@@ -14,15 +14,15 @@
 //! | `split` | switches are removed: arcs in and out are joined to arcs between NPUs |
 //! | `grow` | trees grow over the arcs, all at once, level by level |
 //! | `repair` | the last missing NPUs of trees, by exchanging arcs between two trees |
-//! | `shallow` | the trees less deep, in time, by exchanges of ways (`ways`) that meet |
+//! | `shallow` | the trees less deep, in time, by exchanges of paths (`arc_paths`) that meet |
 //! | `undirected` | trees of an all-reduce that sum and copy at once, as many as the worst partition allows |
 //! | `both_ways` | links with those that lead back, for these trees, and switches removed |
 //! | `union` | such trees, found by exchanges of edges |
-//! | `lower` | the same less deep |
+//! | `shallow_undirected` | the same less deep |
 //! | `reroute` | trees of an all-reduce over the links that are least full, where the worst partition allows more |
 //! | `timetable` | when each arc of each tree is used, so that the rate is kept |
 //! | `plan` | trees and timetables as a plan |
-//! | `certificate` | checks trees against the network itself, and by nothing of the above |
+//! | `witness` | checks trees against the network itself, and by nothing of the above |
 //!
 //! Nothing is asked in advance whether a step is safe, as published constructions do with a maximum flow for each
 //! step: trees that span within the capacities are their own proof. Only where growth is stuck are flows computed;
@@ -37,11 +37,11 @@
 mod tests;
 
 mod both_ways;
-mod certificate;
+mod witness;
 mod cuts;
 mod graph;
 mod grow;
-mod lower;
+mod shallow_undirected;
 mod plan;
 mod rate;
 mod repair;
@@ -53,9 +53,8 @@ mod split;
 mod timetable;
 mod undirected;
 mod union;
-mod ways;
+mod arc_paths;
 
-pub use certificate::Fault;
 pub use plan::Passes;
 pub(crate) use plan::RowOrder;
 pub use rate::Rate;
@@ -63,10 +62,11 @@ pub(crate) use rate::best as best_rate;
 pub(crate) use reroute::{Wanted, reroute};
 pub use undirected::{Partition, Undirected};
 pub(crate) use undirected::{pack_undirected, seconds_of_partition};
+pub use witness::PackingFault;
 
 use std::ops::RangeInclusive;
 
-use crate::bound::network::Network;
+use crate::bound::network::ArcNetwork;
 use crate::bound::{saturating_bandwidth, show_devices, show_parts};
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::progress::{Interrupted, Progress};
@@ -229,7 +229,7 @@ const MOST_LOWERED: u32 = 24;
 /// # Errors
 /// [`NoPacking`].
 pub(crate) fn pack(
-    network: &Network,
+    network: &ArcNetwork,
     ends: &[NpuId],
     weights: &[(NpuId, u64)],
     counts: RangeInclusive<u64>,
@@ -310,7 +310,7 @@ fn trees_over(
 
 /// How long a piece takes over each arc: its latency, and the mean latency once more in place of the time that its
 /// bytes take and that it waits for its turn, which are not known yet.
-fn costs(network: &Network) -> Vec<u64> {
+fn costs(network: &ArcNetwork) -> Vec<u64> {
     let latencies = network.arcs().iter().map(|arc| arc.latency);
     let mean = latencies.clone().sum::<u64>() / network.arcs().len().max(1) as u64;
     latencies.map(|latency| latency + mean + 1).collect()

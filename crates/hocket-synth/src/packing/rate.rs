@@ -2,8 +2,8 @@
 
 use super::NoPacking;
 use crate::bound::cut::worst_cut;
-use crate::bound::network::Network;
-use crate::bound::spread::{Spread, Way};
+use crate::bound::demand_group::{DemandGroup, Way};
+use crate::bound::network::ArcNetwork;
 use crate::id::NpuId;
 use crate::progress::{Paced, Progress};
 
@@ -21,12 +21,12 @@ pub struct Rate {
 /// Searches all cuts, by Newton's method and maximum flows; `None` where somebody cannot be reached, or
 /// the numbers are too large to be exact.
 pub(crate) fn best(
-    network: &Network,
+    network: &ArcNetwork,
     ends: &[NpuId],
     weights: &[(NpuId, u64)],
     progress: &mut dyn Progress,
 ) -> Result<Option<Rate>, NoPacking> {
-    let spread = Spread {
+    let group = DemandGroup {
         way: Way::Copy,
         ends: weights.to_vec(),
         targets: ends.to_vec(),
@@ -34,7 +34,7 @@ pub(crate) fn best(
     };
     let mut watch = Paced::new(progress, "trees: rate", 1 << 16);
     let unit = network.unit();
-    let Some(outside) = worst_cut(network, &spread, unit, &mut watch)? else {
+    let Some(outside) = worst_cut(network, &group, unit, &mut watch)? else {
         return Ok(None);
     };
     let cut: Vec<bool> = outside.iter().map(|&outside| !outside).collect();

@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use super::undirected::worst_partition;
 use super::{NoPacking, Tree, TreeArc, TreeSet, Undirected, costs};
-use crate::bound::network::Network;
+use crate::bound::network::ArcNetwork;
 use crate::id::{LinkId, NpuId};
 use crate::progress::{Interrupted, Paced, Progress};
 
@@ -81,7 +81,7 @@ struct Found {
 /// # Errors
 /// [`NoPacking::Interrupted`].
 pub(crate) fn reroute(
-    network: &Network,
+    network: &ArcNetwork,
     ends: &[NpuId],
     wanted: Wanted,
     progress: &mut dyn Progress,
@@ -117,7 +117,7 @@ pub(crate) fn reroute(
 }
 
 /// What the fullest link allows of a best time of `share` bytes over `bandwidth`: in millionths, rounded down.
-fn reached(network: &Network, found: &Found, share: u128, bandwidth: u128) -> u64 {
+fn reached(network: &ArcNetwork, found: &Found, share: u128, bandwidth: u128) -> u64 {
     let scale = share.saturating_mul(1_000_000);
     let loaded = network.arcs().iter().zip(&found.loads);
     let ppm = loaded.filter(|(_, load)| **load > 0).map(|(arc, &load)| {
@@ -156,7 +156,7 @@ fn tree_set<'a>(trees: impl Iterator<Item = &'a Routed>) -> TreeSet {
 
 struct Router {
     /// As it is, and turned round; arcs have the same positions.
-    networks: Rc<[Network; 2]>,
+    networks: Rc<[ArcNetwork; 2]>,
     nodes: usize,
     costs: Vec<f64>,
     capacity: Vec<f64>,
@@ -173,7 +173,7 @@ struct Router {
 }
 
 impl Router {
-    fn new(network: &Network, nodes: usize, low: f64) -> Self {
+    fn new(network: &ArcNetwork, nodes: usize, low: f64) -> Self {
         let all = network.node_count();
         let arcs = network.arcs();
         Self {
@@ -228,13 +228,13 @@ impl Router {
             }
         }
         if let Some(found) = &mut best {
-            self.lower(found, wanted);
+            self.make_shallow(found, wanted);
         }
         Ok(best)
     }
 
-    /// Lets trees grow again, the highest first, so that they are lower, as long as no link is fuller by that than the fullest.
-    fn lower(&mut self, found: &mut Found, wanted: &[(Sense, u32)]) {
+    /// Lets trees grow again, the highest first, so that they are less deep, as long as no link is fuller by that than the fullest.
+    fn make_shallow(&mut self, found: &mut Found, wanted: &[(Sense, u32)]) {
         self.loads.clone_from(&found.loads);
         let fullest = found.fullest;
         self.least = fullest;
@@ -325,7 +325,7 @@ impl Router {
         Some(far.into_iter().map(|(_, root)| root).collect())
     }
 
-    fn shortest(&self, network: &Network, root: u32) -> Vec<f64> {
+    fn shortest(&self, network: &ArcNetwork, root: u32) -> Vec<f64> {
         let mut times = vec![f64::INFINITY; network.node_count()];
         times[root as usize] = 0.0;
         let mut heap = BinaryHeap::from([Reverse((0u64, root))]);
@@ -352,7 +352,7 @@ impl Router {
         self.grow_on(&networks[sense as usize], root)
     }
 
-    fn grow_on(&mut self, network: &Network, root: u32) -> Option<Routed> {
+    fn grow_on(&mut self, network: &ArcNetwork, root: u32) -> Option<Routed> {
         // What a tree costs at these prices, about: that of an arc counts by it.
         let mean = self.mean_price();
         let mut tree = Routed {
@@ -420,7 +420,7 @@ impl Router {
     /// Offers the arcs out of a node that is reached at a price.
     fn push(
         &mut self,
-        network: &Network,
+        network: &ArcNetwork,
         heap: &mut BinaryHeap<Reverse<(u64, u32)>>,
         node: u32,
         (label, mean): (f64, f64),

@@ -8,9 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use super::arc_paths::{ArcPaths, straight};
 use super::graph::Graph;
 use super::grow::{Forest, NONE};
-use super::ways::{Ways, straight};
 use super::{Tree, TreeArc, TreeSet};
 use crate::graph::{Lists, ShortestPaths};
 use crate::id::NpuId;
@@ -40,7 +40,7 @@ pub(super) fn trees(
     let mut hanging = Hanging::new(graph, logical, forest, costs);
     if graph.arcs.len().saturating_mul(forest.roots.len()) <= MOST_WORK {
         hanging.note_least();
-        hanging.lower();
+        hanging.make_shallow();
         if forest.roots.windows(2).all(|pair| pair[0] == pair[1]) {
             hanging.shake();
         }
@@ -64,7 +64,7 @@ struct Hanging<'a> {
     costs: &'a [u64],
     /// The arcs that lead to each node.
     into: Lists<u32>,
-    ways: Ways,
+    ways: ArcPaths,
     trees: Vec<Hung>,
     /// How many trees more each arc can carry.
     left: Vec<i64>,
@@ -89,7 +89,7 @@ struct Crossing {
 
 impl<'a> Hanging<'a> {
     fn new(graph: &'a Graph, logical: &Graph, forest: &Forest, costs: &'a [u64]) -> Self {
-        let mut ways = Ways::default();
+        let mut ways = ArcPaths::default();
         let mut numbers = vec![NONE; logical.arcs.len()];
         let mut left: Vec<i64> = graph.arcs.iter().map(|arc| arc.units).collect();
         let mut passing = vec![Vec::new(); graph.nodes()];
@@ -234,14 +234,14 @@ impl<'a> Hanging<'a> {
                     self.cross((tree, node), crossing);
                 }
             }
-            self.lower();
+            self.make_shallow();
             if self.height() > (last, all) {
                 (self.trees, self.left, self.passing) = kept;
             }
         }
     }
 
-    fn lower(&mut self) {
+    fn make_shallow(&mut self) {
         for _ in 0..MOST_ROUNDS {
             let mut order: Vec<(Reverse<u64>, u32, u32)> = Vec::new();
             for (number, tree) in (0..).zip(&self.trees) {
@@ -256,7 +256,7 @@ impl<'a> Hanging<'a> {
                 if self.steps > MOST_STEPS {
                     return;
                 }
-                is_better |= self.raise(tree as usize, node);
+                is_better |= self.lift(tree as usize, node);
             }
             if !is_better {
                 break;
@@ -265,7 +265,7 @@ impl<'a> Hanging<'a> {
     }
 
     /// Lets a node of a tree hang where the first piece is earlier; whether it does now.
-    fn raise(&mut self, tree: usize, node: u32) -> bool {
+    fn lift(&mut self, tree: usize, node: u32) -> bool {
         let its = &self.trees[tree];
         if its.time[node as usize] <= self.least[&its.root][node as usize] {
             return false;

@@ -11,7 +11,7 @@ fn gb_per_s(giga: u64) -> Bandwidth {
 }
 
 fn packed(topology: &Topology, ends: &[NpuId], weights: &[(NpuId, u64)]) -> Packing {
-    let network = Network::new(topology, Fidelity::Link);
+    let network = ArcNetwork::new(topology, Fidelity::Link);
     let packing = pack(&network, ends, weights, 1..=16, &mut Silent).expect("a packing");
     assert_eq!(packing.check(topology, ends, weights), Ok(()));
     packing
@@ -92,7 +92,7 @@ fn rates_are_those_of_the_worst_of_all_cuts_and_trees_reach_them() {
         let topology = random(&mut seed);
         let ends: Vec<NpuId> = topology.npus().collect();
         let weights = weights(&mut seed, ends.len());
-        let network = Network::new(&topology, Fidelity::Link);
+        let network = ArcNetwork::new(&topology, Fidelity::Link);
         let best = by_all_cuts(&topology, &ends, &weights);
         let packing = match pack(&network, &ends, &weights, 1..=16, &mut Silent) {
             Ok(packing) => packing,
@@ -151,23 +151,29 @@ fn changed_packings_are_refused() {
         packing.check(&torus, &ends, &weights).expect_err("a fault")
     };
     let span = |packing: &mut Packing| packing.set.trees[3].arcs.truncate(7);
-    assert_eq!(fault(&span), Fault::Span { tree: 3 });
+    assert_eq!(fault(&span), PackingFault::Span { tree: 3 });
     let twice = |packing: &mut Packing| {
         let arc = packing.set.trees[1].arcs[0];
         packing.set.trees[1].arcs.push(arc);
     };
-    assert_eq!(fault(&twice), Fault::Span { tree: 1 });
+    assert_eq!(fault(&twice), PackingFault::Span { tree: 1 });
     let way = |packing: &mut Packing| packing.set.ways.rotate_left(1);
-    assert!(matches!(fault(&way), Fault::Way { .. }));
+    assert!(matches!(fault(&way), PackingFault::Way { .. }));
     let root = good.set.trees[0].root;
     assert_eq!(
         fault(&|packing| drop(packing.set.trees.remove(0))),
-        Fault::Trees { root }
+        PackingFault::Trees { root }
     );
-    assert_eq!(fault(&|packing| packing.rate.bandwidth += 1), Fault::Cut);
-    assert_eq!(fault(&|packing| packing.rate.cut.fill(true)), Fault::Cut);
+    assert_eq!(
+        fault(&|packing| packing.rate.bandwidth += 1),
+        PackingFault::Cut
+    );
+    assert_eq!(
+        fault(&|packing| packing.rate.cut.fill(true)),
+        PackingFault::Cut
+    );
     let faster = |packing: &mut Packing| packing.reached_ppm += 1;
-    assert!(matches!(fault(&faster), Fault::Rate { .. }));
+    assert!(matches!(fault(&faster), PackingFault::Rate { .. }));
 }
 
 /// The least of bandwidth between parts, both ways, over their number less one, over all partitions of the NPUs.
@@ -199,7 +205,7 @@ fn by_all_partitions(topology: &Topology) -> (u128, u128) {
 }
 
 fn undirected(topology: &Topology) -> Undirected {
-    let network = Network::new(topology, Fidelity::Link);
+    let network = ArcNetwork::new(topology, Fidelity::Link);
     let ends: Vec<NpuId> = topology.npus().collect();
     let both = pack_undirected(&network, &ends, &mut Silent).expect("nobody stops it");
     both.expect("trees")
@@ -248,22 +254,28 @@ fn changed_trees_both_ways_are_refused() {
     };
     assert_eq!(
         fault(&|both| both.sums.trees[1].arcs.truncate(5)),
-        Fault::Span { tree: 1 }
+        PackingFault::Span { tree: 1 }
     );
     let trees = good.copies.trees.len();
     assert_eq!(
         fault(&|both| drop(both.sums.trees.pop())),
-        Fault::Span { tree: trees - 1 }
+        PackingFault::Span { tree: trees - 1 }
     );
     assert!(matches!(
         fault(&|both| both.copies.ways.rotate_left(1)),
-        Fault::Way { .. }
+        PackingFault::Way { .. }
     ));
-    assert_eq!(fault(&|both| both.partition.bandwidth += 1), Fault::Cut);
-    assert_eq!(fault(&|both| drop(both.partition.parts.pop())), Fault::Cut);
+    assert_eq!(
+        fault(&|both| both.partition.bandwidth += 1),
+        PackingFault::Cut
+    );
+    assert_eq!(
+        fault(&|both| drop(both.partition.parts.pop())),
+        PackingFault::Cut
+    );
     assert!(matches!(
         fault(&|both| both.reached_ppm += 1),
-        Fault::Rate { .. }
+        PackingFault::Rate { .. }
     ));
 }
 
@@ -322,7 +334,7 @@ fn all(topology: &Topology) -> Vec<NpuId> {
 }
 
 fn rerouted(topology: &Topology, trees: u64, low: f64) -> Undirected {
-    let network = Network::new(topology, Fidelity::Link);
+    let network = ArcNetwork::new(topology, Fidelity::Link);
     let wanted = Wanted { trees, low };
     let both = reroute(&network, &all(topology), wanted, &mut Silent);
     both.expect("nobody stops it").expect("trees")
@@ -363,7 +375,7 @@ fn what_is_summed_elsewhere_than_copied_is_refused() {
     let mut made = rerouted(&topology, 8, 1.0);
     made.sums.trees.rotate_left(1);
     let fault = made.check(&topology, &all(&topology));
-    assert_eq!(fault, Err(Fault::Span { tree: 0 }));
+    assert_eq!(fault, Err(PackingFault::Span { tree: 0 }));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::graph;
 use super::scale::times_between;
 use super::union;
 use super::{NoPacking, Tree, TreeArc, TreeSet};
-use crate::bound::network::{Arc, Network};
+use crate::bound::network::{Arc, ArcNetwork};
 use crate::bound::partition::strongest;
 use crate::id::{DeviceId, NpuId};
 use crate::progress::{Interrupted, Paced, Progress};
@@ -62,7 +62,7 @@ const SPREAD_TREES: u64 = 24;
 /// # Errors
 /// [`NoPacking::Interrupted`].
 pub(crate) fn pack_undirected(
-    network: &Network,
+    network: &ArcNetwork,
     ends: &[NpuId],
     progress: &mut dyn Progress,
 ) -> Result<Option<Undirected>, NoPacking> {
@@ -126,7 +126,7 @@ pub(crate) fn pack_undirected(
 /// The partition that no all-reduce beats; `None` where not all NPUs take part, a switch has a limit or can sum or
 /// multicast (no partition is a bound then), or numbers are too large to be exact.
 pub(super) fn worst_partition(
-    network: &Network,
+    network: &ArcNetwork,
     ends: &[NpuId],
     watch: &mut Paced,
 ) -> Result<Option<Partition>, Interrupted> {
@@ -146,7 +146,7 @@ pub(super) fn worst_partition(
 /// # Errors
 /// [`Interrupted`].
 pub(crate) fn seconds_of_partition(
-    network: &Network,
+    network: &ArcNetwork,
     ends: &[NpuId],
     progress: &mut dyn Progress,
 ) -> Result<Option<f64>, Interrupted> {
@@ -170,7 +170,7 @@ impl Undirected {
 
 /// How many trees the edges of a network have room for.
 struct Strength<'a> {
-    network: &'a Network,
+    network: &'a ArcNetwork,
     /// NPUs: nodes from there on are switches.
     nodes: usize,
     edges: &'a [Edge],
@@ -184,7 +184,7 @@ struct Worst {
 }
 
 impl<'a> Strength<'a> {
-    fn new(network: &'a Network, nodes: usize, edges: &'a [Edge]) -> Self {
+    fn new(network: &'a ArcNetwork, nodes: usize, edges: &'a [Edge]) -> Self {
         Self {
             network,
             nodes,
@@ -274,7 +274,7 @@ fn floors(sizes: &[u64], (over, under): (u128, u128)) -> Vec<u64> {
     sizes.iter().map(floor).collect()
 }
 
-fn partition_of(network: &Network, parts: &[Vec<u32>]) -> Partition {
+fn partition_of(network: &ArcNetwork, parts: &[Vec<u32>]) -> Partition {
     let mut bandwidth = 0;
     let mut devices: Vec<Vec<DeviceId>> = Vec::with_capacity(parts.len());
     for part in parts {
@@ -297,7 +297,7 @@ fn partition_of(network: &Network, parts: &[Vec<u32>]) -> Partition {
 
 /// The trees from their middles, along links and along links turned round.
 fn tree_sets(
-    network: &Network,
+    network: &ArcNetwork,
     nodes: usize,
     edges: &[Edge],
     trees: &[Vec<u32>],

@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::lower::lower;
+use super::shallow_undirected::make_shallow;
 use crate::progress::{Interrupted, Paced};
 
 const NONE: u32 = u32::MAX;
@@ -67,7 +67,7 @@ pub(super) fn trees(
         of
     });
     let mut trees: Vec<Vec<u32>> = trees.collect();
-    lower(edges, &mut trees, &mut union.left);
+    make_shallow(edges, &mut trees, &mut union.left);
     Ok(Some(trees))
 }
 

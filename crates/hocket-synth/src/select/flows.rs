@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::order::in_best_order;
 use crate::bound::Fidelity;
-use crate::bound::network::Network;
+use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, NpuId};
-use crate::multiflow::{Flow, Legs, Parts, Routing, Unroutable, flows as flows_of, plan};
+use crate::multiflow::{Flow, Legs, Routing, Shares, Unroutable, flows as flows_of, plan};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
 use crate::topology::{LatencyModel, Topology};
@@ -78,7 +78,7 @@ pub fn flows(
             .take_while(|&pieces| pieces == 1 || pieces <= largest.min(MOST_PIECES))
             .collect(),
     };
-    let network = Network::new(topology, Fidelity::Link);
+    let network = ArcNetwork::new(topology, Fidelity::Link);
     let on = On {
         topology,
         collective,
@@ -129,7 +129,7 @@ pub fn flows(
 struct On<'a> {
     topology: &'a Arc<Topology>,
     collective: &'a Collective,
-    network: Network,
+    network: ArcNetwork,
     flows: Vec<Flow>,
     memory_limit: u64,
 }
@@ -158,7 +158,7 @@ impl On<'_> {
         spare: f64,
         progress: &mut dyn Progress,
     ) -> Result<Found, PlanError> {
-        let parts = Parts::new(&self.flows, pieces);
+        let parts = Shares::new(&self.flows, pieces);
         PlanBuilder::check_size(parts.len() as u128, self.memory_limit)?;
         let routing = Routing::new(&self.network, &self.flows, &parts, spare, progress)
             .map_err(|why| self.unroutable(&why))?;
@@ -312,8 +312,8 @@ mod tests {
             let proof = made.proof;
             let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("a run");
             let all = flows_of(&collective).expect("of one for one");
-            let links = Network::new(&network, Fidelity::Link);
-            let parts = Parts::new(&all, 64);
+            let links = ArcNetwork::new(&network, Fidelity::Link);
+            let parts = Shares::new(&all, 64);
             let routing = Routing::new(&links, &all, &parts, 0.0, &mut Silent).expect("a routing");
             let time = run.time.as_seconds();
             assert!(time >= routing.least, "case {case}: {time} s");

@@ -8,25 +8,25 @@
 
 mod candidate;
 mod flows;
-mod mirrored;
+mod reverse_links;
 mod order;
 mod packings;
 mod pieces;
 mod trees;
-mod turned;
+mod time_reversal;
 
 pub use candidate::{Candidate, Ending};
 pub(crate) use flows::refusal as flows_refusal;
 pub use flows::{FLOWS, FlowPlan, flows};
+pub(crate) use time_reversal::reversed_in_time;
 pub use trees::{TREES, TreeOptions, TreePlan, trees};
-pub(crate) use turned::turned;
 
 use std::sync::Arc;
 
 use crate::collective::Collective;
 use crate::plan::PlanError;
 use crate::progress::{Interrupted, Progress};
-use crate::synthesis::{Options, Problem, unwindings};
+use crate::synthesis::{Problem, SynthesisOptions, unwindings};
 use crate::topology::Topology;
 use crate::units::Time;
 
@@ -44,7 +44,7 @@ pub enum Method {
 pub struct Candidates(Vec<Candidate>);
 
 impl Candidates {
-    /// Makes a plan with each unwinding that [`Options::unwinding`] asks for.
+    /// Makes a plan with each unwinding that [`SynthesisOptions::unwinding`] asks for.
     ///
     /// `progress` may stop it: unwindings after the first that gave a plan are then left out.
     ///
@@ -55,7 +55,7 @@ impl Candidates {
         collective: &Collective,
         pieces: usize,
         method: Method,
-        options: &Options,
+        options: &SynthesisOptions,
         progress: &mut dyn Progress,
     ) -> Result<Self, PlanError> {
         let tried = if options.unwinding.is_empty() {
@@ -137,7 +137,7 @@ impl Candidates {
 /// use hocket_plan::collective::{Collective, CollectiveKind};
 /// use hocket_base::progress::Silent;
 /// use hocket_synth::select::{Method, synthesize};
-/// use hocket_synth::synthesis::Options;
+/// use hocket_synth::synthesis::SynthesisOptions;
 /// use hocket_topology::build::{self, RingWays};
 /// use hocket_base::units::{Bandwidth, Time};
 ///
@@ -158,7 +158,7 @@ pub fn synthesize(
     collective: &Collective,
     pieces: usize,
     method: Method,
-    options: &Options,
+    options: &SynthesisOptions,
     progress: &mut dyn Progress,
 ) -> Result<Candidate, PlanError> {
     Candidates::find(topology, collective, pieces, method, options, progress)?.quickest(progress)

@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 use super::pieces::MOST_TRANSFERS;
 use super::trees::{TREES, TreeOptions};
 use crate::bound::Fidelity;
-use crate::bound::network::Network;
+use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
 use crate::packing::{
-    Fault, NoPacking, Packing, Passes, Undirected, Wanted, best_rate, pack, pack_undirected,
+    NoPacking, Packing, PackingFault, Passes, Undirected, Wanted, best_rate, pack, pack_undirected,
     reroute, seconds_of_partition,
 };
 use crate::plan::{Chunks, PlanError};
@@ -156,7 +156,7 @@ struct Packer<'a> {
     topology: &'a Topology,
     npus: &'a [NpuId],
     weights: Vec<(NpuId, u64)>,
-    network: Network,
+    network: ArcNetwork,
     progress: &'a mut dyn Progress,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Packer<'a> {
                 Some(root) => vec![(collective.npus()[root.index()], 1)],
                 None => collective.npus().iter().map(|&npu| (npu, 1)).collect(),
             },
-            network: Network::new(topology, Fidelity::Link),
+            network: ArcNetwork::new(topology, Fidelity::Link),
             progress,
         }
     }
@@ -256,7 +256,7 @@ fn stopped<E>(_: E) -> PlanError {
     PlanError::Interrupted(Interrupted)
 }
 
-pub(super) fn faulty(fault: Fault) -> PlanError {
+pub(super) fn faulty(fault: PackingFault) -> PlanError {
     PlanError::Malformed {
         why: fault.to_string(),
     }

@@ -39,10 +39,10 @@ fn time(candidate: &Candidate) -> Time {
     candidate.ending(&mut Silent).expect("it runs").time
 }
 
-fn few() -> Options {
-    Options {
+fn few() -> SynthesisOptions {
+    SynthesisOptions {
         trials: 6,
-        ..Options::default()
+        ..SynthesisOptions::default()
     }
 }
 
@@ -51,13 +51,13 @@ fn the_quickest_of_all_unwindings_is_kept() {
     for topology in networks() {
         for kind in [CollectiveKind::AllGather, CollectiveKind::AllReduce] {
             let collective = collective(kind, &topology);
-            let make = |options: &Options| {
+            let make = |options: &SynthesisOptions| {
                 let method = Method::Greedy;
                 synthesize(&topology, &collective, 1, method, options, &mut Silent).expect("runs")
             };
             let best = make(&few());
             let single = |unwinding: Vec<Unwinding>| {
-                let one = Options { unwinding, ..few() };
+                let one = SynthesisOptions { unwinding, ..few() };
                 time(&make(&one))
             };
             let least = unwindings(&topology).into_iter().map(single).min();
@@ -79,9 +79,9 @@ fn greedy_by_name_is_the_same_plan() {
                 ..PlanOptions::new(Algorithm::Greedy)
             };
             let named = plan(&topology, &collective, &options, &mut Silent).expect("runs");
-            let seeded = Options {
+            let seeded = SynthesisOptions {
                 seed: 7,
-                ..Options::default()
+                ..SynthesisOptions::default()
             };
             let made = synthesize(
                 &topology,

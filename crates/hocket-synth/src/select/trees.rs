@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::mirrored;
 use super::packings::{faulty, passes, rerouted};
 use super::pieces::{Found, MOST_TRANSFERS, Search};
-use super::turned::turned_proof;
+use super::reverse_links;
+use super::time_reversal::reversed_proof;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{LinkId, NpuId};
 use crate::packing::Passes;
@@ -227,13 +227,13 @@ impl Best {
 fn twins_of(topology: &Topology, collective: &Collective) -> Option<Vec<LinkId>> {
     let is_large = collective.npus().len() > FROM_TURNED;
     match collective.kind() == CollectiveKind::Reduce && is_large {
-        true => mirrored::twins(topology),
+        true => reverse_links::twins(topology),
         false => None,
     }
 }
 
 /// A reduce that is the best broadcast over the same trees, turned round in time; and whether it takes about as long.
-/// It may take longer where messages pass several links: see [`turned_proof`].
+/// It may take longer where messages pass several links: see [`reversed_proof`].
 fn as_turned(
     topology: &Arc<Topology>,
     collective: &Collective,
@@ -249,7 +249,7 @@ fn as_turned(
         collective.root(),
     )?;
     let made = searched(topology, &copies, options, progress)?;
-    let (proof, time) = turned_proof(&made.proof, collective, options.latency, progress)?;
+    let (proof, time) = reversed_proof(&made.proof, collective, options.latency, progress)?;
     let Passes::Apart {
         copies: Some(packing),
         ..
@@ -257,7 +257,7 @@ fn as_turned(
     else {
         unreachable!("a broadcast only copies");
     };
-    let sums = mirrored::mirrored(packing, twins);
+    let sums = reverse_links::mirrored(packing, twins);
     let weights: Vec<(NpuId, u64)> = collective
         .root()
         .map(|root| (npus[root.index()], 1))

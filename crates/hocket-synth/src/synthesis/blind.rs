@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 
+use super::compile::Timetables;
+use super::delivery::{Delivery, Wanted};
 use super::greedy::Failure;
-use super::lower::Timetables;
-use super::network::{Network, Timing};
+use super::network::{Timing, UnwoundNetwork};
 use super::problem::Problem;
-use super::spread::{Spread, Wanted};
 use super::timetable::{Send, Timetable};
 use crate::graph::ShortestPaths;
 use crate::units::Seed;
@@ -48,8 +48,8 @@ pub(super) fn timetables(problem: &Problem, seed: u64) -> Result<Timetables, Fai
 }
 
 fn trees(
-    network: &Network,
-    spread: &Spread,
+    network: &UnwoundNetwork,
+    spread: &Delivery,
     timings: &[Timing],
     random: &mut Seed,
 ) -> Result<Timetable, Failure> {
@@ -92,7 +92,7 @@ fn trees(
 /// the lot that it drew. Each edge looked at draws one.
 fn search(
     paths: &mut Paths,
-    network: &Network,
+    network: &UnwoundNetwork,
     sources: &[u32],
     delay: impl Fn(u32) -> u64,
     random: &mut Seed,

@@ -1,6 +1,6 @@
 //! Faster ways round slow edges: what need not go over one, since it is nearly there.
 
-use super::network::{Network, Timing};
+use super::network::{Timing, UnwoundNetwork};
 use crate::graph::ShortestPaths;
 
 /// What to do with a chunk that would come sooner another way than over the edge that is free.
@@ -29,7 +29,7 @@ impl Near {
     ///
     /// # Complexity
     /// O(slow edges x what is nearer).
-    pub(super) fn new(network: &Network, timings: &[Timing], sizes: usize) -> Self {
+    pub(super) fn new(network: &UnwoundNetwork, timings: &[Timing], sizes: usize) -> Self {
         let delay = |edge: u32| timings[edge as usize * sizes].delay;
         let edges = network.edges().len() as u32;
         let fastest = (0..edges).map(delay).min().unwrap_or(0);
@@ -70,7 +70,7 @@ impl Near {
 /// NPUs from which `npu` is reached within less than `limit`, itself left out, nearest first.
 fn within(
     paths: &mut ShortestPaths<u64>,
-    network: &Network,
+    network: &UnwoundNetwork,
     npu: u32,
     limit: u64,
     delay: impl Fn(u32) -> u64,

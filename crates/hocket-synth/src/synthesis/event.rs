@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::delivery::{Bits, Delivery};
 use super::detour::{Detour, Near};
-use super::network::{Network, Timing};
-use super::spread::{Bits, Spread};
+use super::network::{Timing, UnwoundNetwork};
 use super::timetable::{Send, Timetable};
 use crate::progress::{Interrupted, Progress};
 use crate::units::Seed;
@@ -25,8 +25,8 @@ pub(super) enum Choice {
 
 /// One search: what is matched, and how.
 pub(super) struct Matching<'a> {
-    pub(super) network: &'a Network,
-    pub(super) spread: &'a Spread,
+    pub(super) network: &'a UnwoundNetwork,
+    pub(super) spread: &'a Delivery,
     /// Of edge x sizes.
     pub(super) timings: &'a [Timing],
     /// Stretches of time that each edge is not to be used in, ascending; empty for none at all.

@@ -1,12 +1,12 @@
 //! The best of several greedy matchings.
 
+use super::delivery::{Bits, Delivery, Wanted};
 use super::detour::{Detour, Near};
 use super::event::{Choice, Matching, matched};
 use super::least::least;
-use super::network::{Network, Timing};
+use super::network::{Timing, UnwoundNetwork};
 use super::relay::relayed;
 use super::slots::{Clockwork, slot_table};
-use super::spread::{Bits, Spread, Wanted};
 use super::symmetric::Symmetry;
 use super::timetable::{Send, Timetable};
 use crate::plan::Lists;
@@ -63,8 +63,8 @@ pub(super) struct Trials {
 /// The best timetable of several trials: different seeds, choices and ways. Stops at the least time that
 /// is possible.
 pub(super) fn greedy(
-    network: &Network,
-    spread: &Spread,
+    network: &UnwoundNetwork,
+    spread: &Delivery,
     timings: &[Timing],
     reserved: &[Vec<(u64, u64)>],
     axes: &[usize],
@@ -197,8 +197,8 @@ pub(super) fn greedy(
 /// One matching slot by slot, where edges are all alike and there are enough sends for it to be quicker
 /// than going from event to event. `None` otherwise, or where somebody can never get everything.
 fn slotted(
-    network: &Network,
-    spread: &Spread,
+    network: &UnwoundNetwork,
+    spread: &Delivery,
     timings: &[Timing],
     seed: u64,
     progress: &mut dyn Progress,
@@ -215,8 +215,8 @@ fn slotted(
 /// Drops what came to somebody who neither wants it nor passes it on.
 fn pruned(
     timetable: Timetable,
-    network: &Network,
-    spread: &Spread,
+    network: &UnwoundNetwork,
+    spread: &Delivery,
     timings: &[Timing],
     wanted: &Lists<u32>,
 ) -> Timetable {

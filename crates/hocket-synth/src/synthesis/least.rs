@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::network::{Network, Timing};
-use super::spread::{Spread, Wanted};
+use super::delivery::{Delivery, Wanted};
+use super::network::{Timing, UnwoundNetwork};
 use crate::graph::ShortestPaths;
 
 /// NPUs of which distances count, in networks of that many: all. Of larger ones those with the fewest edges in, at
@@ -20,7 +20,7 @@ const EFFORT: usize = 1_000_000;
 ///
 /// # Complexity
 /// O(n (edges log NPUs + chunks log chunks)) with n = NPUs, at most 256 and fewer in large networks; and O(edges log chunks).
-pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u64 {
+pub(super) fn least(network: &UnwoundNetwork, spread: &Delivery, timings: &[Timing]) -> u64 {
     let npus = network.npus();
     let sizes = spread.sizes.len();
     let cheapest = |edge: u32| {
@@ -152,7 +152,7 @@ fn earliest_end(edges: &[(u64, u64)], arrivals: &[(u64, u64)]) -> u64 {
 /// Distances to an NPU.
 fn distances<'a>(
     paths: &'a mut ShortestPaths<u64>,
-    network: &Network,
+    network: &UnwoundNetwork,
     to: u32,
     delay: impl Fn(u32) -> u64,
 ) -> &'a [u64] {
@@ -167,7 +167,7 @@ fn distances<'a>(
 }
 
 /// Distances to an NPU where every edge takes the same time.
-fn even_distances(network: &Network, to: u32, delay: u64) -> Vec<u64> {
+fn even_distances(network: &UnwoundNetwork, to: u32, delay: u64) -> Vec<u64> {
     let mut far = vec![u64::MAX; network.npus()];
     far[to as usize] = 0;
     let mut queue = VecDeque::from([to]);

@@ -1,65 +1,66 @@
 //! Plans for any collective on any topology, by matching chunks to links over time.
 //!
 //! # Flow
-//! A [`Network`] is the topology with its switches unwound; [`Work`] is the collective as chunks that
-//! spread; a synthesizer finds a [`Timetable`] of sends; `lower` makes a plan of it, on the topology
+//! A [`UnwoundNetwork`] is the topology with its switches unwound; [`SumsAndCopies`] is the collective as chunks that
+//! spread; a synthesizer finds a [`Timetable`] of sends; `compile` makes a plan of it, on the topology
 //! itself. Which unwinding is best [`crate::select`] decides.
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `network`, `unwind`, `fabric` | NPUs, the edges between them (through switches too), what a chunk costs on each |
-//! | `work`, `sites`, `spread` | what is to be summed (and where) and copied; who holds and who wants each chunk |
+//! | `network`, `unwind`, `switch_group` | NPUs, the edges between them (through switches too), what a chunk costs on each |
+//! | `sums_and_copies`, `sum_places`, `delivery` | what is to be summed (and where) and copied; who holds and who wants each chunk |
 //! | `greedy`, `event` | greedy matching, event by event, best of several trials |
-//! | `slots`, `blocks`, `slot_table` | the same slot by slot, where links are all alike: bits as they are looked at, a compact table |
+//! | `slots`, `slot_bits`, `slot_table` | the same slot by slot, where links are all alike: bits as they are looked at, a compact table |
 //! | `symmetric` | one NPU's part, done by all, where the network looks the same from each |
 //! | `detour` | faster ways round slow edges |
 //! | `overlap` | sums and copies in one timetable |
 //! | `blind` | the congestion-blind baseline |
 //! | `relay` | ways for chunks that not everybody wants |
-//! | `cut` | who is cut off, where there is no plan |
+//! | `disconnected` | who is cut off, where there is no plan |
 //! | `least` | the least time that any timetable takes |
-//! | `timetable`, `lower` | the sends, checked; the plan made of them |
+//! | `timetable`, `compile` | the sends, checked; the plan made of them |
 //!
 //! # Source
 //! Won and others: TACOS: Topology-aware collective algorithm synthesizer for distributed training.
 
 mod blind;
-mod blocks;
-mod cut;
+mod slot_bits;
+mod disconnected;
 mod detour;
 mod event;
-mod fabric;
+mod switch_group;
 mod greedy;
 mod least;
-mod lower;
+mod compile;
 mod network;
 mod overlap;
 mod problem;
 mod relay;
-mod sites;
+mod sum_places;
 mod slot_table;
 mod slots;
-mod spread;
+mod delivery;
 mod symmetric;
 mod timetable;
 mod unwind;
-mod work;
+mod sums_and_copies;
 
 pub use blind::BLIND;
-pub use lower::Timetables;
-pub use network::{Edge, Network, Timing};
+pub use compile::Timetables;
+pub use delivery::{Delivery, Wanted};
+pub use network::{Edge, Timing, UnwoundNetwork};
 pub use problem::{Compact, Problem};
 pub use slot_table::SlotTable;
-pub use spread::{Spread, Wanted};
+pub use sums_and_copies::{Part, SumsAndCopies};
 pub use timetable::{Send, Timetable};
 pub use unwind::{BadUnwinding, Unwinding};
-pub use work::{Part, Work};
 
 use crate::topology::{LatencyModel, Topology};
 
 /// How a plan is synthesized.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+#[doc(alias = "Options")]
+pub struct SynthesisOptions {
     /// How fabrics are unwound: one for all, or one for each dimension; empty tries several
     /// ([`unwindings`]) and keeps the best.
     pub unwinding: Vec<Unwinding>,
@@ -73,7 +74,7 @@ pub struct Options {
     pub memory_limit: u64,
 }
 
-impl Default for Options {
+impl Default for SynthesisOptions {
     fn default() -> Self {
         Self {
             unwinding: Vec::new(),

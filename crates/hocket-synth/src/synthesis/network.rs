@@ -26,7 +26,8 @@ pub struct Timing {
 
 /// NPUs and edges, with the links of the topology that each edge takes.
 #[derive(Clone, Debug)]
-pub struct Network {
+#[doc(alias = "Network")]
+pub struct UnwoundNetwork {
     npus: usize,
     edges: Vec<Edge>,
     paths: Lists<LinkId>,
@@ -39,7 +40,7 @@ pub struct Network {
     node_of: Vec<u32>,
 }
 
-impl Network {
+impl UnwoundNetwork {
     /// Every link between NPUs is an edge; every fabric of switches is unwound.
     ///
     /// `unwinding` holds one entry for all fabrics, or one for each dimension of a product.

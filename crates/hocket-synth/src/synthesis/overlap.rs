@@ -1,10 +1,10 @@
 //! Sums and copies in one timetable: one after the other, or at the same time where links allow.
 
+use super::compile::Timetables;
+use super::delivery::{Delivery, Wanted};
 use super::greedy::{Failure, Trials};
 use super::least::least;
-use super::lower::Timetables;
 use super::problem::Problem;
-use super::spread::{Spread, Wanted};
 use super::timetable::{Send, Timetable, timing};
 use crate::plan::Lists;
 use crate::progress::Progress;
@@ -106,8 +106,8 @@ fn after(sums: &Timetable, copies: &Timetable) -> Timetables {
 /// Copies in the gaps that sums leave, which are of chunks of their own.
 fn beside(
     problem: &Problem,
-    copies: &Spread,
-    (sums, spread): (&Timetable, &Spread),
+    copies: &Delivery,
+    (sums, spread): (&Timetable, &Delivery),
     trials: Trials,
     progress: &mut dyn Progress,
 ) -> Result<Timetable, Failure> {
@@ -121,8 +121,8 @@ fn beside(
 
 /// As many of the pieces of each NPU's share as are treated alike, group after group.
 struct Group {
-    sums: Spread,
-    copies: Spread,
+    sums: Delivery,
+    copies: Delivery,
     /// Chunks of the first group.
     members: Vec<u32>,
     /// Pieces of a group.
@@ -236,7 +236,7 @@ fn staggered(
 }
 
 /// The same sums in the same order on every edge, each as early as its edge and its parts allow.
-fn earliest(problem: &Problem, spread: &Spread, mut sums: Timetable) -> Timetable {
+fn earliest(problem: &Problem, spread: &Delivery, mut sums: Timetable) -> Timetable {
     let mut free = vec![0; problem.network.edges().len()];
     let mut summed = vec![0; spread.npus * spread.chunks()];
     for send in &mut sums.sends {
@@ -310,7 +310,7 @@ fn in_groups(
 }
 
 /// Those chunks of a spread that `keep` names, and which they are.
-fn subset(spread: &Spread, keep: impl Fn(usize) -> bool) -> (Spread, Vec<u32>) {
+fn subset(spread: &Delivery, keep: impl Fn(usize) -> bool) -> (Delivery, Vec<u32>) {
     let kept: Vec<u32> = (0..spread.chunks())
         .filter(|&c| keep(c))
         .map(|c| c as u32)
@@ -330,7 +330,7 @@ fn subset(spread: &Spread, keep: impl Fn(usize) -> bool) -> (Spread, Vec<u32>) {
             Wanted::Listed(some)
         }
     };
-    let subset = Spread {
+    let subset = Delivery {
         npus: spread.npus,
         sizes: spread.sizes.clone(),
         class: kept

@@ -1,17 +1,17 @@
 //! One synthesis problem: a collective on a network as unwound, and the ways to solve it.
 
-use super::cut::cut_off;
+use super::compile::{Timetables, compile};
+use super::delivery::{Delivery, Wanted};
+use super::disconnected::cut_off;
 use super::greedy::{Failure, Trials, greedy, threads, trials_at_once};
 use super::least::least;
-use super::lower::{Timetables, lower};
-use super::network::{Network, Timing};
+use super::network::{Timing, UnwoundNetwork};
 use super::overlap;
 use super::slot_table::SlotTable;
 use super::slots::{Clockwork, slot_table};
-use super::spread::{Spread, Wanted};
+use super::sums_and_copies::{Part, SumsAndCopies};
 use super::timetable::{Send, Timetable, timing};
 use super::unwind::Unwinding;
-use super::work::{Part, Work};
 use super::{GREEDY, blind};
 use crate::collective::{Collective, CollectiveKind, Demand};
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
@@ -24,9 +24,9 @@ const LATEST: u64 = u64::MAX / 4;
 /// A collective on a network whose switches are unwound.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    pub(super) network: Network,
-    pub(super) mirror: Network,
-    pub(super) work: Work,
+    pub(super) network: UnwoundNetwork,
+    pub(super) mirror: UnwoundNetwork,
+    pub(super) work: SumsAndCopies,
     /// What a chunk of each size costs on each edge, of edge x sizes.
     pub(super) sum_times: Vec<Timing>,
     pub(super) copy_times: Vec<Timing>,
@@ -70,8 +70,8 @@ impl Problem {
         } else {
             unwinding
         };
-        let network = Network::new(topology, unwinding);
-        let work = Work::new(&network, collective, pieces)?;
+        let network = UnwoundNetwork::new(topology, unwinding);
+        let work = SumsAndCopies::new(&network, collective, pieces)?;
         let smaller = |part: &Part| {
             let mut spread = part.spread.clone();
             let less = shortfall(&work, part);
@@ -140,12 +140,12 @@ impl Problem {
     }
 
     /// The network that chunks are matched to.
-    pub fn network(&self) -> &Network {
+    pub fn network(&self) -> &UnwoundNetwork {
         &self.network
     }
 
     /// What is to be summed and copied.
-    pub fn work(&self) -> &Work {
+    pub fn work(&self) -> &SumsAndCopies {
         &self.work
     }
 
@@ -267,7 +267,7 @@ impl Problem {
 
     pub(super) fn sums(
         &self,
-        spread: &Spread,
+        spread: &Delivery,
         trials: Trials,
         progress: &mut dyn Progress,
     ) -> Result<Timetable, Failure> {
@@ -292,7 +292,7 @@ impl Problem {
 
     pub(super) fn copies(
         &self,
-        spread: &Spread,
+        spread: &Delivery,
         reserved: &[Vec<(u64, u64)>],
         trials: Trials,
         progress: &mut dyn Progress,
@@ -305,7 +305,7 @@ impl Problem {
 
     /// The plan of a timetable, under the name of the algorithm that found it.
     pub fn plan(&self, algorithm: &str, times: &Timetables) -> Plan {
-        lower(
+        compile(
             algorithm,
             &self.collective,
             &self.network,
@@ -384,7 +384,7 @@ impl Problem {
     }
 
     /// What is copied, held from when it is summed; `None` where nothing is summed.
-    fn copies_after(&self, sums: &Timetable) -> Option<Spread> {
+    fn copies_after(&self, sums: &Timetable) -> Option<Delivery> {
         let (of_sums, of_copies) = self.parts();
         if of_sums.is_empty() || of_copies.is_empty() {
             return None;
@@ -482,7 +482,7 @@ fn not_alike(why: &str) -> PlanError {
 }
 
 /// By how many bytes a chunk is smaller than what it is counted as, at most.
-fn shortfall(work: &Work, part: &Part) -> u64 {
+fn shortfall(work: &SumsAndCopies, part: &Part) -> u64 {
     let chunks = part.ids.iter().zip(&part.spread.class);
     let less = |(&id, &class): (&u32, &u32)| {
         part.spread.sizes[class as usize] - work.chunks.bytes_of(id, 1)
@@ -493,8 +493,8 @@ fn shortfall(work: &Work, part: &Part) -> u64 {
 /// What a chunk of each size costs on each edge, of edge x sizes.
 fn timings(
     topology: &Topology,
-    network: &Network,
-    spread: &Spread,
+    network: &UnwoundNetwork,
+    spread: &Delivery,
     latency: LatencyModel,
 ) -> Vec<Timing> {
     let of_size: Vec<Vec<Timing>> = spread

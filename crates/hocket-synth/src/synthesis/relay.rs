@@ -1,14 +1,14 @@
 //! Ways for chunks that not everybody wants: who passes them on.
 
+use super::delivery::{Delivery, Wanted};
 use super::greedy::Failure;
-use super::network::{Network, Timing};
-use super::spread::{Spread, Wanted};
+use super::network::{Timing, UnwoundNetwork};
 use crate::graph::{FirstFound, Lists, ShortestPaths};
 use crate::progress::Progress;
 
 /// A spread in which those who pass a chunk on want it as well.
 pub(super) struct Relayed {
-    pub(super) spread: Spread,
+    pub(super) spread: Delivery,
     /// The way still before each chunk at each NPU of its tree, of NPU x chunks; empty where
     /// everybody wants everything.
     pub(super) ahead: Vec<u32>,
@@ -25,8 +25,8 @@ pub(super) struct Relayed {
 /// # Source
 /// Takahashi, Matsuyama: An approximate solution for the Steiner problem in graphs, 1980.
 pub(super) fn relayed(
-    network: &Network,
-    spread: &Spread,
+    network: &UnwoundNetwork,
+    spread: &Delivery,
     timings: &[Timing],
     crowding: f64,
     progress: &mut dyn Progress,
@@ -69,7 +69,7 @@ pub(super) fn relayed(
     let scaled = |&way: &u64| (u128::from(way) * u128::from(scale) / u128::from(most)) as u32;
     Ok(Relayed {
         ahead: ahead.iter().map(scaled).collect(),
-        spread: Spread {
+        spread: Delivery {
             wanted: Wanted::Listed(lists),
             ..spread.clone()
         },
@@ -77,8 +77,8 @@ pub(super) fn relayed(
 }
 
 struct Router<'a> {
-    network: &'a Network,
-    spread: &'a Spread,
+    network: &'a UnwoundNetwork,
+    spread: &'a Delivery,
     timings: &'a [Timing],
     crowding: f64,
     /// Time that each edge is already used for.
@@ -94,8 +94,8 @@ struct Router<'a> {
 
 impl<'a> Router<'a> {
     fn new(
-        network: &'a Network,
-        spread: &'a Spread,
+        network: &'a UnwoundNetwork,
+        spread: &'a Delivery,
         timings: &'a [Timing],
         wanted: &Lists<u32>,
         crowding: f64,

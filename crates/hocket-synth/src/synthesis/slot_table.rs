@@ -1,9 +1,9 @@
 //! A timetable in slots, held in little memory, and its check.
 
-use super::blocks::{Blocks, place};
-use super::network::Network;
+use super::delivery::Delivery;
+use super::network::UnwoundNetwork;
+use super::slot_bits::{SlotBits, place};
 use super::slots::{Clockwork, side_by_side};
-use super::spread::Spread;
 use super::timetable::{Send, Timetable};
 use crate::progress::{Interrupted, Progress};
 
@@ -38,7 +38,7 @@ struct Slot {
 }
 
 impl Part {
-    pub(super) fn new(network: &Network, first: usize, npus: usize) -> Self {
+    pub(super) fn new(network: &UnwoundNetwork, first: usize, npus: usize) -> Self {
         let width = |i: usize| network.in_edges(first + i).len().div_ceil(8) as u32;
         Self {
             first,
@@ -55,7 +55,7 @@ impl Part {
     /// Gives how many chunks.
     pub(super) fn fill(
         &mut self,
-        network: &Network,
+        network: &UnwoundNetwork,
         mut receive: impl FnMut(usize, &[u32], &mut Receipt<'_>),
     ) -> u64 {
         let bytes = self.widths.iter().map(|&width| width as usize).sum();
@@ -142,7 +142,7 @@ impl SlotTable {
     }
 
     /// The same as sends.
-    pub(super) fn timetable(&self, network: &Network, clockwork: Clockwork) -> Timetable {
+    pub(super) fn timetable(&self, network: &UnwoundNetwork, clockwork: Clockwork) -> Timetable {
         let mut sends = Vec::with_capacity(self.sends() as usize);
         for (slot, number) in self.numbers.iter().enumerate() {
             let start = number * clockwork.length;
@@ -167,11 +167,11 @@ impl SlotTable {
     /// O(sends), shared out among the threads that the table was made by.
     pub(super) fn check(
         &self,
-        network: &Network,
-        spread: &Spread,
+        network: &UnwoundNetwork,
+        spread: &Delivery,
         progress: &mut dyn Progress,
     ) -> Result<Result<(), String>, Interrupted> {
-        let mut have = Blocks::new(spread.npus, spread.chunks());
+        let mut have = SlotBits::new(spread.npus, spread.chunks());
         for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {
             have.set(npu as usize, chunk);
         }
@@ -182,7 +182,7 @@ impl SlotTable {
             .map(|part| Player {
                 network,
                 part,
-                got: Blocks::new(part.npus(), spread.chunks()),
+                got: SlotBits::new(part.npus(), spread.chunks()),
                 wrong: None,
             })
             .collect();
@@ -220,15 +220,15 @@ impl SlotTable {
 
 /// Checks what the NPUs of a part receive.
 struct Player<'a> {
-    network: &'a Network,
+    network: &'a UnwoundNetwork,
     part: &'a Part,
-    got: Blocks,
+    got: SlotBits,
     wrong: Option<String>,
 }
 
 impl Player<'_> {
     /// Receives what comes in a slot; gives how many chunks.
-    fn play(&mut self, have: &Blocks, slot: usize) -> u64 {
+    fn play(&mut self, have: &SlotBits, slot: usize) -> u64 {
         let mut come = 0;
         self.part.each(slot, |i, at, chunk| {
             let npu = self.part.first + i;

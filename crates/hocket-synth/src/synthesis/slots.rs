@@ -1,9 +1,9 @@
 //! Greedy matching, slot by slot: all edges alike, everybody wants everything, many NPUs.
 
-use super::blocks::{Blocks, common, place};
-use super::network::{Network, Timing};
+use super::delivery::{Delivery, Wanted};
+use super::network::{Timing, UnwoundNetwork};
+use super::slot_bits::{SlotBits, common, place};
 use super::slot_table::{Part, SlotTable};
-use super::spread::{Spread, Wanted};
 use crate::progress::{Interrupted, Progress};
 use crate::units::Seed;
 
@@ -20,7 +20,7 @@ pub(super) struct Clockwork {
 
 impl Clockwork {
     /// `None` where edges cost different times, or not everybody wants everything.
-    pub(super) fn of(spread: &Spread, timings: &[Timing]) -> Option<Self> {
+    pub(super) fn of(spread: &Delivery, timings: &[Timing]) -> Option<Self> {
         let first = timings.first()?;
         let is_spread = matches!(spread.wanted, Wanted::All) && spread.others.is_empty();
         let released = spread.holders.iter().any(|&(_, from)| from > 0);
@@ -57,15 +57,15 @@ impl Clockwork {
 /// # Source
 /// TACOS, section VI-A.
 pub(super) fn slot_table(
-    network: &Network,
-    spread: &Spread,
+    network: &UnwoundNetwork,
+    spread: &Delivery,
     seed: u64,
     lag: u64,
     threads: usize,
     progress: &mut dyn Progress,
 ) -> Result<Option<SlotTable>, Interrupted> {
     let npus = network.npus();
-    let blocks = Blocks::per_npu(spread.chunks());
+    let blocks = SlotBits::per_npu(spread.chunks());
     let mut held = Held::new(network, spread);
     let per_part = npus.div_ceil(threads.max(1)).max(1);
     let mut shops: Vec<Shop<'_>> = (0..npus)
@@ -128,7 +128,7 @@ const NOTHING: u32 = u32::MAX;
 
 /// What every NPU may send on.
 struct Held {
-    have: Blocks,
+    have: SlotBits,
     /// Where the edges into each NPU begin in `news`.
     begin: Vec<usize>,
     /// What each edge has brought last, of what may be sent on for the first time in this slot.
@@ -136,9 +136,9 @@ struct Held {
 }
 
 impl Held {
-    fn new(network: &Network, spread: &Spread) -> Self {
+    fn new(network: &UnwoundNetwork, spread: &Delivery) -> Self {
         let npus = network.npus();
-        let mut have = Blocks::new(npus, spread.chunks());
+        let mut have = SlotBits::new(npus, spread.chunks());
         for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {
             have.set(npu as usize, chunk);
         }
@@ -185,9 +185,9 @@ impl Held {
 
 /// The NPUs of one thread.
 struct Shop<'a> {
-    network: &'a Network,
+    network: &'a UnwoundNetwork,
     part: Part,
-    missing: Blocks,
+    missing: SlotBits,
     /// How many are missing of each block, of NPU x blocks.
     counts: Vec<u16>,
     /// How many are missing.
@@ -198,11 +198,17 @@ struct Shop<'a> {
 }
 
 impl<'a> Shop<'a> {
-    fn new(network: &'a Network, spread: &Spread, first: usize, npus: usize, seed: u64) -> Self {
+    fn new(
+        network: &'a UnwoundNetwork,
+        spread: &Delivery,
+        first: usize,
+        npus: usize,
+        seed: u64,
+    ) -> Self {
         let chunks = spread.chunks();
-        let blocks = Blocks::per_npu(chunks);
-        let mut missing = Blocks::full(npus, chunks);
-        let whole = (0..blocks).map(|block| Blocks::chunks_of(block, chunks) as u16);
+        let blocks = SlotBits::per_npu(chunks);
+        let mut missing = SlotBits::full(npus, chunks);
+        let whole = (0..blocks).map(|block| SlotBits::chunks_of(block, chunks) as u16);
         let mut counts: Vec<u16> = whole.collect::<Vec<_>>().repeat(npus);
         let mut left = vec![chunks as u64; npus];
         for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {
@@ -269,7 +275,7 @@ impl<'a> Shop<'a> {
 
 /// What one NPU lacks.
 struct Missing<'a> {
-    lines: &'a mut Blocks,
+    lines: &'a mut SlotBits,
     counts: &'a mut [u16],
     npu: usize,
 }
@@ -289,7 +295,13 @@ impl Missing<'_> {
 
     /// Takes a chunk that the sender has, if there is one: of the first block that has any, from `start` on.
     #[inline]
-    fn take_around(&mut self, have: &Blocks, src: usize, start: usize, random: u64) -> Option<u32> {
+    fn take_around(
+        &mut self,
+        have: &SlotBits,
+        src: usize,
+        start: usize,
+        random: u64,
+    ) -> Option<u32> {
         let mut block = start;
         for _ in 0..self.counts.len() {
             if self.counts[block] > 0 {

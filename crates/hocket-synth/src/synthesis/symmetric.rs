@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::delivery::{Delivery, Wanted};
 use super::detour::{Detour, Near};
-use super::network::{Network, Timing};
-use super::spread::{Spread, Wanted};
+use super::network::{Timing, UnwoundNetwork};
 use super::timetable::{Send, Timetable};
 use crate::progress::Progress;
 use crate::units::Seed;
@@ -37,8 +37,8 @@ impl Symmetry {
     /// Finds it along `axes` (the sizes of a product's dimensions), if it is there and every NPU holds
     /// as many chunks that everybody wants.
     pub(super) fn find(
-        network: &Network,
-        spread: &Spread,
+        network: &UnwoundNetwork,
+        spread: &Delivery,
         timings: &[Timing],
         axes: &[usize],
         near: &Near,

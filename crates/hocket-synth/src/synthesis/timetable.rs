@@ -1,7 +1,7 @@
 //! Who sends what when: the result of a synthesis, before it is a plan.
 
-use super::network::{Network, Timing};
-use super::spread::{Bits, Spread, Wanted};
+use super::delivery::{Bits, Delivery, Wanted};
+use super::network::{Timing, UnwoundNetwork};
 
 /// One chunk on one edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Timetable {
 
 impl Timetable {
     /// Orders the sends; those of no chunk are dropped.
-    pub(super) fn new(mut sends: Vec<Send>, timings: &[Timing], spread: &Spread) -> Self {
+    pub(super) fn new(mut sends: Vec<Send>, timings: &[Timing], spread: &Delivery) -> Self {
         sends.retain(|send| send.chunk != u32::MAX);
         sends.sort_by_key(|send| send.start);
         let mut timetable = Self { sends, end: 0 };
@@ -43,7 +43,7 @@ impl Timetable {
     }
 
     /// The same sends, run backwards in time over edges turned round: what spread flows together.
-    pub(super) fn mirrored(&self, timings: &[Timing], spread: &Spread) -> Self {
+    pub(super) fn mirrored(&self, timings: &[Timing], spread: &Delivery) -> Self {
         let mirrored = |send: &Send| Send {
             start: self.end - send.start - timing(timings, spread, send).delay,
             ..*send
@@ -59,8 +59,8 @@ impl Timetable {
     /// O(sends log sends).
     pub fn check(
         &self,
-        network: &Network,
-        spread: &Spread,
+        network: &UnwoundNetwork,
+        spread: &Delivery,
         timings: &[Timing],
     ) -> Result<(), String> {
         let chunks = spread.chunks();
@@ -128,7 +128,7 @@ impl Timetable {
 }
 
 #[inline]
-pub(super) fn timing(timings: &[Timing], spread: &Spread, send: &Send) -> Timing {
+pub(super) fn timing(timings: &[Timing], spread: &Delivery, send: &Send) -> Timing {
     let class = spread.class[send.chunk as usize] as usize;
     timings[send.edge as usize * spread.sizes.len() + class]
 }

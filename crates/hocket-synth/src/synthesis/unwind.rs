@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use super::fabric::{Around, Fabric, NO_LINK, Paths};
 use super::network::Edge;
+use super::switch_group::{Around, NO_LINK, Paths, SwitchGroup};
 use crate::explain::Explain;
 use crate::id::{LinkId, NpuId};
 use crate::topology::Topology;
@@ -108,7 +108,7 @@ pub(super) fn unwind(
         give,
         paths: Paths::new((u32::MAX, u64::MAX), NO_LINK),
     };
-    for fabric in Fabric::all(topology) {
+    for fabric in SwitchGroup::all(topology) {
         let dimension = dimension_of
             .as_ref()
             .and_then(|of| of[fabric.first_link.index()]);
@@ -135,7 +135,7 @@ type Joined = HashSet<(NpuId, NpuId)>;
 
 impl<Give: FnMut(Edge, &[LinkId])> Edges<'_, Give> {
     /// Makes an edge, if there is a way for it.
-    fn join(&mut self, fabric: &Fabric, (src, dst): (NpuId, NpuId), joined: &mut Joined) {
+    fn join(&mut self, fabric: &SwitchGroup, (src, dst): (NpuId, NpuId), joined: &mut Joined) {
         if let Some(path) = fabric.path(self.topology, (src, dst), self.link_share, &mut self.paths)
         {
             path.iter()
@@ -146,7 +146,7 @@ impl<Give: FnMut(Edge, &[LinkId])> Edges<'_, Give> {
     }
 
     /// Edges among the NPUs with links of both directions, in a circle.
-    fn circle(&mut self, fabric: &Fabric, chosen: Unwinding, joined: &mut Joined) {
+    fn circle(&mut self, fabric: &SwitchGroup, chosen: Unwinding, joined: &mut Joined) {
         let n = fabric.both.len();
         for _ in 0..fabric.ports {
             for offset in chosen.offsets(n) {
@@ -160,7 +160,7 @@ impl<Give: FnMut(Edge, &[LinkId])> Edges<'_, Give> {
 
     /// Edges of the NPUs with links of one direction: to those who can pass on, if there are any; the
     /// first to the first, the second to the second, so that all are used alike.
-    fn one_way(&mut self, fabric: &Fabric, chosen: Unwinding, joined: &mut Joined) {
+    fn one_way(&mut self, fabric: &SwitchGroup, chosen: Unwinding, joined: &mut Joined) {
         let turned = |&(one, other): &(NpuId, NpuId)| (other, one);
         let sides = [
             (&fabric.senders, &fabric.receivers, false),
@@ -185,7 +185,7 @@ impl<Give: FnMut(Edge, &[LinkId])> Edges<'_, Give> {
     }
 
     /// Edges to all who can be reached through the switches and not yet over edges.
-    fn complete(&mut self, fabric: &Fabric, joined: &Joined) {
+    fn complete(&mut self, fabric: &SwitchGroup, joined: &Joined) {
         let mut next = vec![Vec::new(); self.topology.npu_count()];
         for &(src, dst) in joined {
             next[src.index()].push(dst);
@@ -224,7 +224,7 @@ fn spread(from: NpuId, next: &[Vec<NpuId>], seen: &mut [bool]) {
 pub(super) fn fabric_sizes(topology: &Topology) -> Vec<(Option<u32>, usize)> {
     let dimension_of = topology.link_dimensions();
     let mut sizes: Vec<(Option<u32>, usize)> = Vec::new();
-    for fabric in Fabric::all(topology) {
+    for fabric in SwitchGroup::all(topology) {
         let of = dimension_of.as_ref();
         let dimension = of.and_then(|of| of[fabric.first_link.index()]);
         let npus = fabric.npus();

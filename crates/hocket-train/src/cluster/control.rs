@@ -95,7 +95,7 @@ impl Decided {
             flows: self.ids.len() as u32,
             moved: 0,
             max_link_load: self.assignment.max_link_load(),
-            certificate: *self.assignment.certificate(),
+            load_bound: *self.assignment.load_bound(),
             foreseen,
             is_repair: false,
         }
@@ -257,7 +257,7 @@ impl<'a> Controller<'a> {
             flows: 0,
             moved: 0,
             max_link_load: assignment.max_link_load(),
-            certificate: *assignment.certificate(),
+            load_bound: *assignment.load_bound(),
             foreseen: true,
             is_repair: true,
         })

@@ -2,7 +2,7 @@
 
 use super::{ClusterError, Record};
 use crate::id::LinkId;
-use crate::routing::Certificate;
+use crate::routing::LoadBound;
 use crate::units::Time;
 
 /// One iteration of a job.
@@ -69,7 +69,7 @@ pub struct Decision {
     /// The largest load of a link.
     pub max_link_load: u64,
     /// A load that no assignment can keep every link below, and the ToR that forces it.
-    pub certificate: Certificate,
+    pub load_bound: LoadBound,
     /// `true` if the answer had been computed ahead.
     pub foreseen: bool,
     /// `true` if the event was a failure.

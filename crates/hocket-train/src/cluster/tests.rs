@@ -133,11 +133,11 @@ fn flows_that_share_a_link_take_twice_as_long_and_their_round_with_them() {
         assert_eq!(outcome.time.as_ps(), 2 * 2 * MEGABYTE_PS);
         let Decision {
             max_link_load,
-            certificate,
+            load_bound,
             flows,
             ..
         } = outcome.decisions[0];
-        assert_eq!((max_link_load, certificate.load, flows), (2, 2, 6));
+        assert_eq!((max_link_load, load_bound.load, flows), (2, 2, 6));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which components a bound lists, and where numbers are too large.
 
 use super::maxflow::fits;
-use super::network::{FAR, Network, Search};
+use super::network::{ArcNetwork, FAR, Search};
 use super::*;
 use crate::collective::{Demand, NpuSet};
 use crate::topology::{Dimension, DimensionKind, Offload, build};
@@ -68,7 +68,7 @@ fn only_dimension_fidelity_knows_switches_that_sum() {
 
 #[test]
 fn flows_that_would_overflow_do_not_fit() {
-    let network = Network::new(&line(2, Time::ZERO), Fidelity::Link);
+    let network = ArcNetwork::new(&line(2, Time::ZERO), Fidelity::Link);
     // Two arcs of 1 GB/s, in units of 1 GB/s.
     let fits_in_giga = |total| fits(&network, GIGA, total);
     assert!(fits_in_giga((1 << 119) - 1));
@@ -240,7 +240,7 @@ fn distances_are_told_from_what_cannot_be_reached() {
         builder.link(DeviceId(from), DeviceId(from + 1), gb_per_s(1), half);
     }
     builder.link(DeviceId(0), DeviceId(2), gb_per_s(1), Time::MAX);
-    let network = Network::new(&builder.finish().expect("valid"), Fidelity::Link);
+    let network = ArcNetwork::new(&builder.finish().expect("valid"), Fidelity::Link);
     assert_eq!(network.breadth_first(0), [0, 1, 2, 3]);
     assert_eq!(network.breadth_first(3), [3]);
     let mut search = Search::default();

@@ -76,7 +76,7 @@ pub(super) struct Output {
 
 /// One virtual channel of a link, seen from its sender.
 #[derive(Clone, Debug)]
-pub(super) struct Channel {
+pub(super) struct VirtualChannel {
     pub(super) holder: u32,
     /// Requester whose turn it is.
     pub(super) turn: u32,
@@ -86,7 +86,7 @@ pub(super) struct Channel {
     pub(super) credits: VecDeque<(u64, u32)>,
 }
 
-impl Channel {
+impl VirtualChannel {
     /// Counts the room that is known at `now`. Credits come in the order in which they were given back:
     /// a packet that is taken out at once had the buffer to itself, and what follows it comes later.
     #[inline]
@@ -135,7 +135,7 @@ pub(super) struct Ports {
     pub(super) links: u32,
     pub(super) outputs: Vec<Output>,
     /// By link and channel.
-    pub(super) channel: Vec<Channel>,
+    pub(super) channel: Vec<VirtualChannel>,
     /// By link and channel: the buffers at the links' ends.
     pub(super) buffers: Vec<Buffer>,
     pub(super) queues: Vec<Queue>,
@@ -163,7 +163,7 @@ impl Ports {
             asked: u64::MAX,
             is_short: false,
         });
-        let channel = Channel {
+        let channel = VirtualChannel {
             holder: NONE,
             turn: 0,
             room,

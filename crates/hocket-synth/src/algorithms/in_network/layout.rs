@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::share::Trees;
+use super::tree_shares::Trees;
 use super::tree::{Step, Tree};
 use super::{owners, passes};
 use crate::collective::Collective;
@@ -15,7 +15,7 @@ use crate::plan::{LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 use crate::topology::Topology;
 
 /// One tree seen from one root: which devices send when, in periods from the start of a slice.
-pub(super) struct Lane<'a> {
+pub(super) struct RootedTree<'a> {
     tree: &'a Tree,
     steps: Vec<Step>,
     /// By step, the steps below it; those below the root at the end.
@@ -29,7 +29,7 @@ pub(super) struct Lane<'a> {
     pub end: u64,
 }
 
-impl<'a> Lane<'a> {
+impl<'a> RootedTree<'a> {
     /// A lane whose periods take so many picoseconds.
     pub fn new(
         topology: &Topology,
@@ -93,7 +93,7 @@ impl<'a> Lane<'a> {
 
 /// All lanes of a collective, and how many slices each carries.
 pub(super) struct Layout<'a> {
-    lanes: Vec<Lane<'a>>,
+    lanes: Vec<RootedTree<'a>>,
     passes: [bool; 2],
     slices: usize,
 }
@@ -119,7 +119,7 @@ impl<'a> Layout<'a> {
             let root = |owner: &Option<NpuId>| owner.map_or(tree.root, NpuId::device);
             let roots = owners.iter().map(root);
             let period = trees.period;
-            roots.map(move |root| Lane::new(topology, (tree, root), passes, period))
+            roots.map(move |root| RootedTree::new(topology, (tree, root), passes, period))
         });
         Self {
             lanes: lanes.collect(),
@@ -238,7 +238,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A transfer waits for what brings its chunk.
-    fn wait(&mut self, lane: &Lane<'_>, item: Item, slice: usize) -> Wait {
+    fn wait(&mut self, lane: &RootedTree<'_>, item: Item, slice: usize) -> Wait {
         let brings = match (item.is_down, lane.steps[item.step].before) {
             (false, _) => self.all_below(lane, item.lane, item.step, slice),
             (true, Some(before)) => self.on(true, (item.lane, before), slice),
@@ -258,7 +258,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn all_below(&mut self, lane: &Lane<'_>, number: usize, step: usize, slice: usize) -> Wait {
+    fn all_below(&mut self, lane: &RootedTree<'_>, number: usize, step: usize, slice: usize) -> Wait {
         let below = lane.below[step].iter();
         let waits: Vec<Wait> = below
             .map(|&child| self.on(false, (number, child), slice))
@@ -268,7 +268,7 @@ impl<'a> Writer<'a> {
 
     /// What begins with a slice waits until an earlier one has crossed the same edge: one is on the link then, and
     /// as many more as its latency has room for.
-    fn turn(&self, lane: &Lane<'_>, item: Item, slice: usize) -> Wait {
+    fn turn(&self, lane: &RootedTree<'_>, item: Item, slice: usize) -> Wait {
         let step = &lane.steps[item.step];
         let way = if item.is_down { 1 - step.up } else { step.up };
         let room = 1 + lane.late(step, way).max(1);

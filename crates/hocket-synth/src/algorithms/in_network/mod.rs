@@ -7,7 +7,7 @@
 
 mod grow;
 mod layout;
-mod share;
+mod tree_shares;
 mod tree;
 
 #[cfg(test)]
@@ -83,14 +83,14 @@ impl Recipe for InNetwork {
 
     fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
         let slices = usize::try_from(chunks).unwrap_or(usize::MAX);
-        let trees = share::trees(on.topology, on.collective, slices).list;
+        let trees = tree_shares::trees(on.topology, on.collective, slices).list;
         let edges = trees.iter().map(|tree| tree.edges.len() as u128).sum();
         transfers_of(on.collective, edges, chunks)
     }
 
     fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
         let (topology, collective) = (job.topology, job.collective);
-        let trees = share::trees(topology, collective, job.chunks);
+        let trees = tree_shares::trees(topology, collective, job.chunks);
         let chunks = cut(collective, &trees.list, job.chunks)?;
         let plan = job.builder(chunks);
         let plan = Layout::new(topology, collective, &trees, job.chunks).write(plan);
@@ -125,7 +125,7 @@ fn owners(collective: &Collective) -> Vec<Option<NpuId>> {
 /// The plan of trees that are given, each with an equal share of the data.
 pub(super) fn along(job: &Job<'_>, list: Vec<Tree>) -> Result<Plan, PlanError> {
     let (topology, collective) = (job.topology, job.collective);
-    let trees = share::evenly(topology, collective, list, job.chunks);
+    let trees = tree_shares::evenly(topology, collective, list, job.chunks);
     let chunks = cut(collective, &trees.list, job.chunks)?;
     let plan = job.builder(chunks);
     Ok(Layout::new(topology, collective, &trees, job.chunks).write(plan))
@@ -143,7 +143,7 @@ fn cut(collective: &Collective, trees: &[Tree], slices: usize) -> Result<Chunks,
     let demands = collective.demands();
     let mut parts = Vec::with_capacity(demands.len());
     for demand in &demands {
-        let bytes = share::bytes(trees, demand.bytes);
+        let bytes = tree_shares::bytes(trees, demand.bytes);
         if let Some(&least) = bytes.iter().min().filter(|&&least| least < slices as u64) {
             return Err(PlanError::TooManyChunks {
                 what: format!("the smallest share of {} trees", trees.len()),
@@ -171,11 +171,11 @@ const MOST_CHUNKS: usize = 64;
 /// The slices by default: none of a tree's share smaller than a packet.
 fn best_chunks(on: &On<'_>) -> usize {
     const PACKET: u64 = 4 << 10;
-    let trees = share::trees(on.topology, on.collective, MOST_CHUNKS).list;
+    let trees = tree_shares::trees(on.topology, on.collective, MOST_CHUNKS).list;
     let demands = on.collective.demands();
     let least = demands
         .iter()
-        .flat_map(|demand| share::bytes(&trees, demand.bytes))
+        .flat_map(|demand| tree_shares::bytes(&trees, demand.bytes))
         .min();
     let most = usize::try_from(least.unwrap_or(1) / PACKET);
     most.map_or(MOST_CHUNKS, |most| most.clamp(1, MOST_CHUNKS))

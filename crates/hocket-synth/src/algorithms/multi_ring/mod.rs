@@ -9,8 +9,8 @@
 //! NVIDIA NCCL 2.x, `src/graph/search.cc` and `rings.cc` (how channels are searched for and joined);
 //! Patarasu, Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009 (each ring).
 
-mod inside;
-mod ways;
+mod node;
+mod ring_paths;
 
 use std::collections::HashMap;
 
@@ -24,8 +24,8 @@ use crate::id::{DeviceId, LinkId, NpuId};
 use crate::plan::PlanError;
 use crate::progress::Progress;
 use crate::topology::Topology;
-use inside::Inside;
-use ways::Ways;
+use node::NodeDevices;
+use ring_paths::RingPaths;
 
 /// Rings at most, in each direction, as NCCL has 32 channels at most.
 const MAX_RINGS: usize = 16;
@@ -139,16 +139,16 @@ fn ports(topology: &Topology) -> Vec<Vec<DeviceId>> {
     let groups = topology.groups();
     groups
         .iter()
-        .map(|group| Inside::of(topology, group).ports(topology, group))
+        .map(|group| NodeDevices::of(topology, group).ports(topology, group))
         .collect()
 }
 
 /// The nodes of a network, and the ways between them that are used already.
 pub(super) struct Nodes<'a> {
     topology: &'a Topology,
-    insides: Vec<Inside>,
+    insides: Vec<NodeDevices>,
     ports: Vec<Vec<DeviceId>>,
-    ways: Ways<'a>,
+    ways: RingPaths<'a>,
 }
 
 impl<'a> Nodes<'a> {
@@ -158,9 +158,9 @@ impl<'a> Nodes<'a> {
         let groups = topology.groups().iter();
         Self {
             topology,
-            insides: groups.map(|group| Inside::of(topology, group)).collect(),
+            insides: groups.map(|group| NodeDevices::of(topology, group)).collect(),
             ports: ports(topology),
-            ways: Ways::new(topology, bytes.max(1)),
+            ways: RingPaths::new(topology, bytes.max(1)),
         }
     }
 

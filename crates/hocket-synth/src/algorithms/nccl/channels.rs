@@ -8,7 +8,7 @@ use crate::topology::Topology;
 use crate::topology::embedding::ring_order;
 
 /// A ring that goes one way.
-pub(super) struct Channel {
+pub(super) struct NcclChannel {
     /// All NPUs in order.
     pub order: Vec<NpuId>,
     /// The links of those of its steps that do not take the way of single messages.
@@ -29,13 +29,13 @@ pub(super) fn count(topology: &Topology) -> usize {
 }
 
 /// The channels of a collective of so many bytes.
-pub(super) fn channels(topology: &Topology, size: u64) -> Vec<Channel> {
+pub(super) fn channels(topology: &Topology, size: u64) -> Vec<NcclChannel> {
     if !is_spread(topology) {
         return inside(topology);
     }
     let rings = Nodes::new(topology, size).rings().into_iter();
     rings
-        .map(|ring| Channel {
+        .map(|ring| NcclChannel {
             order: ring.order(),
             paths: ring.there,
         })
@@ -43,14 +43,14 @@ pub(super) fn channels(topology: &Topology, size: u64) -> Vec<Channel> {
 }
 
 /// Those of one node; the best single cycle where no search finds one.
-fn inside(topology: &Topology) -> Vec<Channel> {
+fn inside(topology: &Topology) -> Vec<NcclChannel> {
     let npus: Vec<NpuId> = topology.npus().collect();
     let found = cycles(topology, &npus).into_iter();
-    let mut found: Vec<Channel> = found
-        .map(|Cycle { order, paths }| Channel { order, paths })
+    let mut found: Vec<NcclChannel> = found
+        .map(|Cycle { order, paths }| NcclChannel { order, paths })
         .collect();
     if found.is_empty() {
-        found.push(Channel {
+        found.push(NcclChannel {
             order: ring_order(topology, &npus),
             paths: PathOf::new(),
         });

@@ -8,7 +8,7 @@
 //! one of these links once: paths that zigzag over a circle, as Walecki found (Alspach, The wonderful Walecki
 //! construction, 2008).
 
-use super::channels::{Channel, channels, is_spread};
+use super::channels::{NcclChannel, channels, is_spread};
 use super::given::{GivenChannel, Leg};
 use crate::algorithms::multi_ring::Nodes;
 use crate::id::{DeviceId, NpuId};
@@ -33,7 +33,7 @@ pub fn design_channels(topology: &Topology, nics: &[Vec<Nic>]) -> Vec<GivenChann
     let groups = topology.groups();
     if !is_spread(topology) {
         let found = channels(topology, 0).into_iter();
-        let leg = |Channel { order, .. }| {
+        let leg = |NcclChannel { order, .. }| {
             vec![Leg {
                 npus: order,
                 nics: [None, None],

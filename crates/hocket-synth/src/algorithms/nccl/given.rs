@@ -237,7 +237,7 @@ fn rings(job: &Job<'_>, channels: &[GivenChannel]) -> Result<Plan, PlanError> {
     if job.collective.kind().is_rooted() {
         let chains = orders.into_iter().zip(paths);
         let chains = chains.map(|(order, paths)| {
-            super::ring::rooted_chain(job, super::Channel { order, paths }, &mut roads)
+            super::ring::rooted_chain(job, super::NcclChannel { order, paths }, &mut roads)
         });
         return in_network::along(job, chains.collect());
     }

@@ -29,7 +29,7 @@ use super::recipe::On;
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::topology::Topology;
 use crate::topology::shortest::RouteTree;
-use channels::Channel;
+use channels::NcclChannel;
 
 /// NPUs of a node at most: `NCCL_TOPO_MAX_NODES` of NCCL 2.30, `src/include/graph.h`.
 pub(super) const LARGEST_NODE: usize = 640;
@@ -84,7 +84,7 @@ impl<'a> Roads<'a> {
     }
 
     /// The edge from an NPU of a channel to the next, on the channel's own links and back beside them.
-    fn step(&mut self, channel: &Channel, a: NpuId, b: NpuId) -> Edge {
+    fn step(&mut self, channel: &NcclChannel, a: NpuId, b: NpuId) -> Edge {
         let mut edge = self.edge(a, b);
         if let Some(links) = channel.paths.get(&(a, b)) {
             edge.ways[0].clone_from(links);
@@ -103,7 +103,7 @@ impl<'a> Roads<'a> {
     }
 
     /// The edges of a channel from its first NPU to its last.
-    fn chain(&mut self, channel: &Channel) -> Vec<Edge> {
+    fn chain(&mut self, channel: &NcclChannel) -> Vec<Edge> {
         let pairs = channel.order.windows(2);
         pairs
             .map(|pair| self.step(channel, pair[0], pair[1]))

@@ -1,6 +1,6 @@
 //! NCCL's ring: blocks go round every channel; what a root has, or gets, goes along it piece by piece.
 
-use super::channels::{Channel, channels, count};
+use super::channels::{NcclChannel, channels, count};
 use super::{Roads, rooted};
 use crate::algorithms::dimensional::{self, Along};
 use crate::algorithms::in_network::{self, Tree};
@@ -71,7 +71,7 @@ impl Recipe for NcclRing {
 }
 
 /// A channel that is cut before the root, or behind it where the root is to be last: transfers go the way of the ring.
-pub(super) fn rooted_chain(job: &Job<'_>, mut channel: Channel, roads: &mut Roads<'_>) -> Tree {
+pub(super) fn rooted_chain(job: &Job<'_>, mut channel: NcclChannel, roads: &mut Roads<'_>) -> Tree {
     let root = job.collective.npus()[job.root()];
     let is_last = job.collective.kind() == CollectiveKind::Reduce;
     let at = channel.order.iter().position(|&npu| npu == root);

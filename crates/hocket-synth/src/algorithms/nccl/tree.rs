@@ -3,7 +3,7 @@
 //!
 //! NCCL spreads what a node gets from its parent and its children over two NPUs; here all of it comes to the first.
 
-use super::channels::{Channel, channels, is_spread};
+use super::channels::{NcclChannel, channels, is_spread};
 use super::{LARGEST_NODE, Roads, rooted};
 use crate::algorithms::dimensional::PathOf;
 use crate::algorithms::in_network::{self, Edge, Tree};
@@ -60,11 +60,11 @@ impl Recipe for NcclTree {
         let mut nodes = Nodes::new(topology, size);
         let mut trees: Vec<Tree> = Vec::new();
         for (k, ring) in nodes.rings().iter().enumerate() {
-            let chains = (0..ring.nodes.len()).map(|node| Channel {
+            let chains = (0..ring.nodes.len()).map(|node| NcclChannel {
                 order: ring.inward(node),
                 paths: PathOf::new(),
             });
-            let chains: Vec<Channel> = chains.collect();
+            let chains: Vec<NcclChannel> = chains.collect();
             for family in doubled(chains.len()) {
                 let inside = chains.iter().flat_map(|chain| roads.chain(chain));
                 let mut edges: Vec<Edge> = inside.collect();

@@ -42,10 +42,10 @@ pub fn plan_of(
             why,
         });
     }
-    let lowering = Lowering::new(schedule);
-    let transfers = lowering.transfers();
+    let compiler = ScheduleCompiler::new(schedule);
+    let transfers = compiler.transfers();
     PlanBuilder::check_size(transfers, memory_limit)?;
-    let plan = lowering.build(collective, transfers as usize)?;
+    let plan = compiler.build(collective, transfers as usize)?;
     debug_assert_eq!(plan.len() as u128, transfers);
     Ok(plan)
 }
@@ -118,13 +118,13 @@ fn mismatch(schedule: &Schedule, topology: &Topology, collective: &Collective) -
 }
 
 /// A schedule and the templates of its lanes' parts, one for each order that lanes take.
-struct Lowering<'a> {
+struct ScheduleCompiler<'a> {
     schedule: &'a Schedule,
     /// Part p of lane l: l x parts + p.
     templates: Vec<Rc<Template>>,
 }
 
-impl<'a> Lowering<'a> {
+impl<'a> ScheduleCompiler<'a> {
     fn new(schedule: &'a Schedule) -> Self {
         /// Order of the reduce-scatter, order of the all-gather, part.
         type Way<'a> = (&'a [u8], &'a [u8], usize);

@@ -1,7 +1,7 @@
 //! The table has every algorithm once, and says what is so.
 
 use super::*;
-use crate::algorithms::registry::{Heed, Making, entries, entry};
+use crate::algorithms::registry::{Origin, SearchOption, entries, entry};
 use crate::topology::build;
 
 #[test]
@@ -18,7 +18,7 @@ fn the_table_has_every_algorithm_once() {
         assert!(!about.summary.is_empty() && !about.kinds.is_empty());
         let searches = !matches!(
             about.making,
-            Making::Rule | Making::Schedule | Making::Routes
+            Origin::Rule | Origin::Schedule | Origin::Routes
         );
         assert_eq!(about.uses.is_empty(), !searches, "{}", about.name);
     }
@@ -33,8 +33,19 @@ fn those_that_the_core_does_not_plan_alone_are_sized_as_greedy_or_not_at_all() {
         .map(|each| (each.about.name, each.counts_as))
         .collect();
     assert_eq!(others, [("exact", Some(Algorithm::Greedy)), ("auto", None)]);
-    assert!(entry("exact").unwrap().about.uses.contains(&Heed::Slot));
-    assert!(!Algorithm::Blind.about().uses.contains(&Heed::Trials));
+    assert!(
+        entry("exact")
+            .unwrap()
+            .about
+            .uses
+            .contains(&SearchOption::Slot)
+    );
+    assert!(
+        !Algorithm::Blind
+            .about()
+            .uses
+            .contains(&SearchOption::Trials)
+    );
 }
 
 #[test]

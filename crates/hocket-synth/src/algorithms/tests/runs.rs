@@ -39,7 +39,7 @@ fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
 /// Algorithms that search: what they do depends on the network more than on the root.
 fn searches(algorithm: Algorithm) -> bool {
     let making = algorithm.about().making;
-    matches!(making, Making::Routes | Making::Synthesis)
+    matches!(making, Origin::Routes | Origin::Synthesis)
 }
 
 #[test]

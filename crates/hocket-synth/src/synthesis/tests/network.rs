@@ -4,14 +4,14 @@ use super::*;
 use crate::topology::Switching;
 use crate::topology::build::Clos;
 
-fn pairs(network: &Network) -> Vec<(u32, u32)> {
+fn pairs(network: &UnwoundNetwork) -> Vec<(u32, u32)> {
     let mut pairs: Vec<_> = network.edges().iter().map(|e| (e.src.0, e.dst.0)).collect();
     pairs.sort_unstable();
     pairs
 }
 
-fn timings(topology: &Topology, unwinding: Unwinding, bytes: u64) -> (Network, Vec<Timing>) {
-    let network = Network::new(topology, &[unwinding]);
+fn timings(topology: &Topology, unwinding: Unwinding, bytes: u64) -> (UnwoundNetwork, Vec<Timing>) {
+    let network = UnwoundNetwork::new(topology, &[unwinding]);
     let timings = network.timings(topology, bytes, LatencyModel::Overlapped);
     (network, timings)
 }

@@ -120,7 +120,7 @@ fn ends_of_one_direction_share_those_of_both() {
         assert_proved(&closed, &collective);
     }
     for unwinding in UNWINDINGS {
-        let network = Network::new(&topology, &[unwinding]);
+        let network = UnwoundNetwork::new(&topology, &[unwinding]);
         let degree = |npu: usize| (network.in_edges(npu).len(), network.out_edges(npu).len());
         for npu in 0..3 {
             assert_eq!((degree(npu).0, degree(npu + 3).1), (0, 0), "{unwinding}");

@@ -1,7 +1,7 @@
 //! Who is cut off, where a collective cannot be carried out.
 
-use super::network::Network;
-use super::sites::{meeting, reached};
+use super::network::UnwoundNetwork;
+use super::sum_places::{meeting, reached};
 use crate::collective::Collective;
 use crate::id::NpuId;
 use crate::plan::Chunks;
@@ -12,7 +12,7 @@ use crate::plan::Chunks;
 /// # Complexity
 /// O(edges) for each demand that is copied, and for each NPU that wants a sum.
 pub(super) fn cut_off(
-    network: &Network,
+    network: &UnwoundNetwork,
     collective: &Collective,
     chunks: &Chunks,
 ) -> Option<String> {
@@ -35,7 +35,7 @@ pub(super) fn cut_off(
 /// What to say, given the number of the chunk.
 type Why = Box<dyn Fn(usize) -> String>;
 
-fn sum_cut_off(network: &Network, holders: &[NpuId], wanted: &[NpuId]) -> Option<Why> {
+fn sum_cut_off(network: &UnwoundNetwork, holders: &[NpuId], wanted: &[NpuId]) -> Option<Why> {
     for &to in wanted {
         let reaches = reached(network, &[to], true);
         if let Some(&from) = holders.iter().find(|npu| !reaches[npu.index()]) {
@@ -59,7 +59,7 @@ fn sum_cut_off(network: &Network, holders: &[NpuId], wanted: &[NpuId]) -> Option
     })
 }
 
-fn copy_cut_off(network: &Network, holders: &[NpuId], wanted: &[NpuId]) -> Option<Why> {
+fn copy_cut_off(network: &UnwoundNetwork, holders: &[NpuId], wanted: &[NpuId]) -> Option<Why> {
     let reached = reached(network, holders, false);
     let to = *wanted.iter().find(|npu| !reached[npu.index()])?;
     let (from, others) = (holders[0], holders.len() - 1);

@@ -3,16 +3,17 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::network::Network;
-use super::sites::Sites;
-use super::spread::{Spread, Wanted};
+use super::delivery::{Delivery, Wanted};
+use super::network::UnwoundNetwork;
+use super::sum_places::SumPlaces;
 use crate::collective::Collective;
 use crate::id::NpuId;
 use crate::plan::{Chunks, Lists, PlanError};
 
 /// The chunks of a plan, and the spreads that make it: sums first, mirrored, then copies.
 #[derive(Clone, Debug)]
-pub struct Work {
+#[doc(alias = "Work")]
+pub struct SumsAndCopies {
     /// All chunks of the plan.
     pub chunks: Chunks,
     /// What is summed, as it spreads in mirrored time.
@@ -25,19 +26,19 @@ pub struct Work {
 #[derive(Clone, Debug)]
 pub struct Part {
     /// The spread; its chunk i is chunk `ids[i]` of the plan.
-    pub spread: Spread,
+    pub spread: Delivery,
     /// The plan's chunk of each chunk.
     pub ids: Vec<u32>,
 }
 
-impl Work {
+impl SumsAndCopies {
     /// Cuts every demand into `pieces`; a demand whose sum several want, into as many for each of
     /// them, each summed at one of them. What one alone holds is copied, whatever it is called.
     ///
     /// # Errors
     /// [`PlanError::TooManyChunks`] where there are fewer bytes than pieces.
     pub fn new(
-        network: &Network,
+        network: &UnwoundNetwork,
         collective: &Collective,
         pieces: usize,
     ) -> Result<Self, PlanError> {
@@ -46,7 +47,7 @@ impl Work {
         let demands = collective.demands();
         let mut chunks = Chunks::with_capacity(demands.len() * pieces);
         let everybody = participants.len() == npus;
-        let mut sites = Sites::new(network);
+        let mut sites = SumPlaces::new(network);
         let sizes = Sizes::new(demands.iter().map(|demand| {
             let holders = demand.holders.members(participants);
             let wanted = demand.wanted.members(participants);
@@ -148,7 +149,7 @@ struct Builder {
 
 impl Builder {
     fn new(npus: usize, everybody: bool) -> Self {
-        let spread = Spread {
+        let spread = Delivery {
             npus,
             sizes: Vec::new(),
             class: Vec::new(),

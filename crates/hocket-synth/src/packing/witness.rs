@@ -10,7 +10,8 @@ use crate::units::Bandwidth;
 /// What is wrong with a packing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+#[doc(alias = "Fault")]
+pub enum PackingFault {
     /// A tree does not lead from its root to every end, exactly once.
     #[error("tree {tree} does not span")]
     Span {
@@ -45,13 +46,13 @@ impl Packing {
     /// there, that the cut is one, and what rate the fullest link allows.
     ///
     /// # Errors
-    /// The first [`Fault`].
+    /// The first [`PackingFault`].
     pub fn check(
         &self,
         topology: &Topology,
         ends: &[NpuId],
         weights: &[(NpuId, u64)],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PackingFault> {
         self.check_cut(topology, ends, weights)?;
         self.set.check_spans(topology, ends, self.turned)?;
         for &(root, weight) in weights {
@@ -62,11 +63,11 @@ impl Packing {
                 .filter(|tree| tree.root == root)
                 .count() as u64;
             if trees != weight * self.trees_a_weight {
-                return Err(Fault::Trees { root });
+                return Err(PackingFault::Trees { root });
             }
         }
         match self.allowed_ppm(topology) {
-            ppm if ppm < self.reached_ppm => Err(Fault::Rate { ppm }),
+            ppm if ppm < self.reached_ppm => Err(PackingFault::Rate { ppm }),
             _ => Ok(()),
         }
     }
@@ -78,7 +79,7 @@ impl Packing {
         topology: &Topology,
         ends: &[NpuId],
         weights: &[(NpuId, u64)],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PackingFault> {
         let cut = &self.rate.cut;
         let mut exit: Vec<usize> = (0..topology.device_count()).collect();
         let mut next = exit.len();
@@ -110,7 +111,7 @@ impl Packing {
         let weight = outside.map(|&(_, weight)| u128::from(weight)).sum();
         let reaches = ends.iter().any(|end| cut[end.index()]);
         let agrees = (self.rate.bandwidth, self.rate.weight) == (bandwidth, weight);
-        (agrees && reaches).then_some(()).ok_or(Fault::Cut)
+        (agrees && reaches).then_some(()).ok_or(PackingFault::Cut)
     }
 
     /// The rate that the fullest link, or switch with a limit, leaves to each tree, times the trees of a weight, over
@@ -130,8 +131,8 @@ impl Undirected {
     /// a root is copied from there, and that sums and copies together leave every link the rate that is said to be reached.
     ///
     /// # Errors
-    /// The first [`Fault`].
-    pub fn check(&self, topology: &Topology, ends: &[NpuId]) -> Result<(), Fault> {
+    /// The first [`PackingFault`].
+    pub fn check(&self, topology: &Topology, ends: &[NpuId]) -> Result<(), PackingFault> {
         self.check_partition(topology, ends)?;
         self.sums.check_spans(topology, ends, true)?;
         self.copies.check_spans(topology, ends, false)?;
@@ -140,7 +141,7 @@ impl Undirected {
         if let Some(tree) = (0..trees.max(self.sums.trees.len()))
             .find(|&tree| root(&self.sums, tree) != root(&self.copies, tree))
         {
-            return Err(Fault::Span { tree });
+            return Err(PackingFault::Span { tree });
         }
         // Bandwidth / uses x trees, over bandwidth of the partition / 2 / (parts - 1).
         let scale = 2_000_000 * trees as u128 * (self.partition.parts.len() as u128 - 1);
@@ -150,14 +151,14 @@ impl Undirected {
         };
         let used = uses(topology, &[(&self.sums, true), (&self.copies, false)]);
         match used.into_iter().map(ppm).min().unwrap_or(0) as u64 {
-            ppm if ppm < self.reached_ppm => Err(Fault::Rate { ppm }),
+            ppm if ppm < self.reached_ppm => Err(PackingFault::Rate { ppm }),
             _ => Ok(()),
         }
     }
 
     /// That every NPU takes part and is in one of the parts, that no switch can sum or multicast, and that no more
     /// bandwidth leads into the parts than is said.
-    fn check_partition(&self, topology: &Topology, ends: &[NpuId]) -> Result<(), Fault> {
+    fn check_partition(&self, topology: &Topology, ends: &[NpuId]) -> Result<(), PackingFault> {
         let parts = &self.partition.parts;
         let mut times = vec![0; topology.npu_count()];
         let mut bandwidth = 0;
@@ -181,40 +182,50 @@ impl Undirected {
         let is_exact = able == topology.npu_count() && bandwidth == self.partition.bandwidth;
         (is_all && is_exact && parts.len() > 1)
             .then_some(())
-            .ok_or(Fault::Cut)
+            .ok_or(PackingFault::Cut)
     }
 }
 
 impl TreeSet {
-    fn check_spans(&self, topology: &Topology, ends: &[NpuId], turned: bool) -> Result<(), Fault> {
+    fn check_spans(
+        &self,
+        topology: &Topology,
+        ends: &[NpuId],
+        turned: bool,
+    ) -> Result<(), PackingFault> {
         for (tree, it) in self.trees.iter().enumerate() {
             let mut has: HashMap<NpuId, u32> = HashMap::from([(it.root, TreeArc::ROOT)]);
             for (i, arc) in (0..).zip(&it.arcs) {
                 if has.get(&arc.src) != Some(&arc.parent) || has.insert(arc.dst, i).is_some() {
-                    return Err(Fault::Span { tree });
+                    return Err(PackingFault::Span { tree });
                 }
                 self.check_way(topology, arc, turned)?;
             }
             if has.len() != ends.len() || !ends.iter().all(|end| has.contains_key(end)) {
-                return Err(Fault::Span { tree });
+                return Err(PackingFault::Span { tree });
             }
         }
         Ok(())
     }
 
-    fn check_way(&self, topology: &Topology, arc: &TreeArc, turned: bool) -> Result<(), Fault> {
+    fn check_way(
+        &self,
+        topology: &Topology,
+        arc: &TreeArc,
+        turned: bool,
+    ) -> Result<(), PackingFault> {
         let mut at = arc.src.device();
         let way = arc.way as usize;
         for &link in &self.ways[way] {
             let (start, end) = ends_of(topology, link, turned);
             if start != at {
-                return Err(Fault::Way { way });
+                return Err(PackingFault::Way { way });
             }
             at = end;
         }
         (at == arc.dst.device())
             .then_some(())
-            .ok_or(Fault::Way { way })
+            .ok_or(PackingFault::Way { way })
     }
 }
 

@@ -6,14 +6,14 @@ use super::graph::Arc;
 
 /// Ways over arcs, each known by one number.
 #[derive(Debug, Default)]
-pub(super) struct Ways {
+pub(super) struct ArcPaths {
     pub arcs: Vec<Vec<u32>>,
     /// How long each takes.
     pub costs: Vec<u64>,
     numbers: HashMap<Vec<u32>, u32>,
 }
 
-impl Ways {
+impl ArcPaths {
     /// The number of a way, given anew where it is not known.
     pub fn number(&mut self, arcs: Vec<u32>, costs: &[u64]) -> u32 {
         if let Some(&number) = self.numbers.get(&arcs) {

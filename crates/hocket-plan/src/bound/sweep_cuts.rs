@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::needs::Crossing;
-use super::network::{Network, Search};
+use super::network::{ArcNetwork, Search};
 use super::{Candidate, Problem, cut};
 use crate::progress::{Interrupted, Paced};
 
@@ -86,7 +86,7 @@ fn sweep(problem: &Problem, order: &[u32]) -> [Option<Vec<bool>>; 2] {
 }
 
 /// The NPU last reached by latency; the highest of equals.
-fn farthest(network: &Network, from: u32) -> u32 {
+fn farthest(network: &ArcNetwork, from: u32) -> u32 {
     let mut search = Search::default();
     let distance = search.run(network, [from], |arc| arc.latency.max(1));
     let npus = network.npus().map(|npu| npu.0);
@@ -115,7 +115,7 @@ fn by_coordinate(problem: &Problem) -> Vec<Vec<u32>> {
 }
 
 /// Nodes by rising place. That of an NPU is given; that of a switch is the mean of its neighbours'.
-fn placed(network: &Network, place: impl Fn(u64) -> u64) -> Vec<u32> {
+fn placed(network: &ArcNetwork, place: impl Fn(u64) -> u64) -> Vec<u32> {
     let count = network.node_count();
     let npus = network.npus().count();
     let mut places: Vec<Option<u64>> = (0..count)
@@ -151,7 +151,7 @@ fn placed(network: &Network, place: impl Fn(u64) -> u64) -> Vec<u32> {
 }
 
 /// From a start, always the node with the most bandwidth to and from those before it.
-fn most_connected_first(network: &Network, start: u32) -> Vec<u32> {
+fn most_connected_first(network: &ArcNetwork, start: u32) -> Vec<u32> {
     let mut taken = vec![false; network.node_count()];
     let mut bandwidth = vec![0u128; network.node_count()];
     let mut queue = BinaryHeap::from([(0, Reverse(start))]);
@@ -200,8 +200,8 @@ mod tests {
         builder.finish().expect("valid")
     }
 
-    fn network(npus: usize, switches: usize, links: &[(u32, u32, u64, u64)]) -> Network {
-        Network::new(&topology(npus, switches, links), Fidelity::Link)
+    fn network(npus: usize, switches: usize, links: &[(u32, u32, u64, u64)]) -> ArcNetwork {
+        ArcNetwork::new(&topology(npus, switches, links), Fidelity::Link)
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::network::Network;
+use super::network::UnwoundNetwork;
+use super::sums_and_copies::{Part, SumsAndCopies};
 use super::timetable::{Send, Timetable};
-use super::work::{Part, Work};
 use crate::collective::{Collective, Demand};
 use crate::id::{ChunkId, NpuId, TransferId};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
@@ -34,11 +34,11 @@ const NONE: u32 = u32::MAX;
 /// that has nothing to add passes a sum on, what comes first is copied there, and the rest waits for
 /// it. Such an NPU sends nothing where nothing has come. A sum that is made at an NPU with nothing to
 /// add may be complete before it gets there; it is not copied back to where it was complete.
-pub(super) fn lower(
+pub(super) fn compile(
     algorithm: &str,
     collective: &Collective,
-    network: &Network,
-    work: &Work,
+    network: &UnwoundNetwork,
+    work: &SumsAndCopies,
     times: &Timetables,
 ) -> Plan {
     let mut plan = PlanBuilder::new(algorithm, collective, work.chunks.clone());
@@ -68,7 +68,7 @@ pub(super) fn lower(
 
 fn push(
     plan: &mut PlanBuilder,
-    network: &Network,
+    network: &UnwoundNetwork,
     part: &Part,
     (is_sum, send): (bool, &Send),
     holders: &mut Holders<'_>,
@@ -118,7 +118,7 @@ struct Holders<'a> {
 }
 
 impl<'a> Holders<'a> {
-    fn new(npus: usize, collective: &Collective, work: &'a Work) -> Self {
+    fn new(npus: usize, collective: &Collective, work: &'a SumsAndCopies) -> Self {
         let mut participates = vec![false; npus];
         let participants = collective.npus().iter();
         participants.for_each(|npu| participates[npu.index()] = true);

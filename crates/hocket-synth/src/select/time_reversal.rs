@@ -22,7 +22,7 @@ use crate::verify::{Verified, verify};
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].
-pub(crate) fn turned(
+pub(crate) fn reversed_in_time(
     copies: Plan,
     sums: &Collective,
     topology: &Topology,
@@ -30,7 +30,7 @@ pub(crate) fn turned(
 ) -> Result<Plan, PlanError> {
     let topology = Arc::new(topology.clone());
     let proof = verify(Arc::new(copies), topology, progress)?;
-    let (proof, _) = turned_proof(&proof, sums, LatencyModel::default(), progress)?;
+    let (proof, _) = reversed_proof(&proof, sums, LatencyModel::default(), progress)?;
     Ok(Plan::clone(proof.plan()))
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn turned(
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].
-pub(super) fn turned_proof(
+pub(super) fn reversed_proof(
     proof: &Verified,
     sums: &Collective,
     latency: LatencyModel,

@@ -1,6 +1,6 @@
 //! A node from inside: its devices, where a ring enters and leaves it, and the order of its NPUs.
 
-use super::ways::Ways;
+use super::ring_paths::RingPaths;
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::topology::Topology;
 use crate::topology::shortest::RouteTree;
@@ -21,11 +21,11 @@ fn is_fork(topology: &Topology, group: &[NpuId], device: DeviceId) -> bool {
 }
 
 /// The devices of a node: its NPUs, what lies on the shortest ways between them, and forks next to them.
-pub(super) struct Inside {
+pub(super) struct NodeDevices {
     is_in: Vec<bool>,
 }
 
-impl Inside {
+impl NodeDevices {
     pub(super) fn of(topology: &Topology, group: &[NpuId]) -> Self {
         let mut is_in = vec![false; topology.device_count()];
         for &npu in group {
@@ -92,7 +92,7 @@ impl Inside {
     /// is nearest, that one and the nearest to the next port.
     pub(super) fn ends(
         &self,
-        ways: &Ways<'_>,
+        ways: &RingPaths<'_>,
         group: &[NpuId],
         (port, next): (Option<DeviceId>, Option<DeviceId>),
         k: usize,
@@ -124,7 +124,7 @@ impl Inside {
     /// counts as used that way, or both ways.
     pub(super) fn order(
         &self,
-        ways: &mut Ways<'_>,
+        ways: &mut RingPaths<'_>,
         group: &[NpuId],
         (first, last): (NpuId, NpuId),
         is_both: bool,
@@ -152,7 +152,7 @@ impl Inside {
         all
     }
 
-    fn way(&self, ways: &Ways<'_>, a: NpuId, b: NpuId) -> Option<Vec<LinkId>> {
+    fn way(&self, ways: &RingPaths<'_>, a: NpuId, b: NpuId) -> Option<Vec<LinkId>> {
         let within = |device: DeviceId| self.has(device) && !ways.topology.is_npu(device);
         let found = ways.path(a.device(), b.device(), within);
         found.map(|(_, links)| links)
@@ -162,7 +162,7 @@ impl Inside {
     ///
     /// # Source
     /// Held, Karp: A dynamic programming approach to sequencing problems, 1962.
-    fn best(&self, ways: &Ways<'_>, all: &[NpuId]) -> Vec<NpuId> {
+    fn best(&self, ways: &RingPaths<'_>, all: &[NpuId]) -> Vec<NpuId> {
         let n = all.len();
         let far = Time::MAX.as_ps() >> 8;
         let mut cost = vec![vec![far; n]; n];

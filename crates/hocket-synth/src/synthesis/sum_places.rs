@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 
-use super::network::Network;
+use super::network::UnwoundNetwork;
 use crate::collective::{Demand, NpuSet};
 use crate::id::NpuId;
 
 /// Chooses for each demand at which NPUs it is summed.
-pub(super) struct Sites<'a> {
-    network: &'a Network,
+pub(super) struct SumPlaces<'a> {
+    network: &'a UnwoundNetwork,
     /// The answer of the last search, for demands of the same holders and wants.
     last: Option<(NpuSet, NpuSet, NpuId)>,
 }
 
-impl<'a> Sites<'a> {
-    pub(super) fn new(network: &'a Network) -> Self {
+impl<'a> SumPlaces<'a> {
+    pub(super) fn new(network: &'a UnwoundNetwork) -> Self {
         Self {
             network,
             last: None,
@@ -58,7 +58,11 @@ impl<'a> Sites<'a> {
 ///
 /// # Complexity
 /// O((holders + wanted) x edges).
-pub(super) fn meeting(network: &Network, holders: &[NpuId], wanted: &[NpuId]) -> Option<NpuId> {
+pub(super) fn meeting(
+    network: &UnwoundNetwork,
+    holders: &[NpuId],
+    wanted: &[NpuId],
+) -> Option<NpuId> {
     let mut count = vec![0; network.npus()];
     for (npus, backwards) in [(holders, false), (wanted, true)] {
         for &npu in npus {
@@ -73,7 +77,7 @@ pub(super) fn meeting(network: &Network, holders: &[NpuId], wanted: &[NpuId]) ->
 }
 
 /// Who can be reached from some NPUs, they among them; with `backwards`, who can reach one of them.
-pub(super) fn reached(network: &Network, from: &[NpuId], backwards: bool) -> Vec<bool> {
+pub(super) fn reached(network: &UnwoundNetwork, from: &[NpuId], backwards: bool) -> Vec<bool> {
     let mut seen = vec![false; network.npus()];
     let mut stack = from.to_vec();
     while let Some(npu) = stack.pop() {

@@ -5,7 +5,8 @@ use crate::graph::Lists;
 
 /// A lower bound on the maximum link load of any assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Certificate {
+#[doc(alias = "Certificate")]
+pub struct LoadBound {
     /// The bound, in the unit of the weights; 0 without flows.
     pub load: u64,
     /// The flows that force the bound; `None` without flows.
@@ -44,7 +45,7 @@ pub enum Share {
     Pod,
 }
 
-impl Certificate {
+impl LoadBound {
     /// In words: `tor5 sends 33 flows of 33 in all over 32 uplinks: one carries 2 or more`.
     pub fn describe(&self) -> String {
         let Some(witness) = &self.witness else {
@@ -94,7 +95,7 @@ impl Certificate {
 ///
 /// For flows of one weight on a complete two-level fabric of equal links this is the optimum, which
 /// edge colouring reaches.
-pub(super) fn certify(fabric: &Fabric, flows: &[Flow]) -> Certificate {
+pub(super) fn least_load(fabric: &Fabric, flows: &[Flow]) -> LoadBound {
     let mut order: Vec<u32> = (0..flows.len() as u32).collect();
     let alike = flows
         .windows(2)
@@ -109,7 +110,7 @@ pub(super) fn certify(fabric: &Fabric, flows: &[Flow]) -> Certificate {
         leads: None,
         scales: Vec::new(),
         unused: 0,
-        best: Certificate {
+        best: LoadBound {
             load: 0,
             witness: None,
         },
@@ -146,7 +147,7 @@ struct Search<'a> {
     scales: Vec<u64>,
     /// Links of the same end that no flow can take.
     unused: usize,
-    best: Certificate,
+    best: LoadBound,
 }
 
 impl Search<'_> {
@@ -260,7 +261,7 @@ impl Search<'_> {
         let plainer =
             |best: &Witness| load == self.best.load && self.unused == 0 && best.unused > 0;
         if load > self.best.load || self.best.witness.as_ref().is_none_or(plainer) {
-            self.best = Certificate {
+            self.best = LoadBound {
                 load,
                 witness: Some(witness),
             };

@@ -1,6 +1,6 @@
 //! Paths that a ring takes: the fastest, and of those the least used by the rings before.
 
-use super::inside::Inside;
+use super::node::NodeDevices;
 use crate::graph::ShortestPaths;
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::topology::Topology;
@@ -13,13 +13,13 @@ type Cost = (Time, u64, u32);
 const FAR: Cost = (Time::MAX, u64::MAX, u32::MAX);
 
 /// Finds paths for messages of one size, and counts how often links are used.
-pub(super) struct Ways<'a> {
+pub(super) struct RingPaths<'a> {
     pub(super) topology: &'a Topology,
     bytes: u64,
     uses: Vec<u32>,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> RingPaths<'a> {
     pub(super) fn new(topology: &'a Topology, bytes: u64) -> Self {
         Self {
             topology,
@@ -89,8 +89,8 @@ impl<'a> Ways<'a> {
     /// `None` where there is no such path, or it would pass a device twice.
     pub(super) fn between(
         &mut self,
-        (src, here, out): (NpuId, &Inside, DeviceId),
-        (dst, there, into): (NpuId, &Inside, DeviceId),
+        (src, here, out): (NpuId, &NodeDevices, DeviceId),
+        (dst, there, into): (NpuId, &NodeDevices, DeviceId),
     ) -> Option<Vec<LinkId>> {
         let topology = self.topology;
         let (_, mut links) = self.path(src.device(), out, |device| here.has(device))?;

@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::bound::network::Network;
+use crate::bound::network::ArcNetwork;
 
 /// A search whose buffers are kept for the next one.
 ///
 /// # Source
 /// Hart, Nilsson, Raphael, A formal basis for the heuristic determination of minimum cost paths, 1968 (A*).
 #[derive(Clone, Debug)]
-pub(super) struct Walk {
+pub(super) struct CheapestPath {
     /// What it costs to get to each node, and over which arc.
     reached: Vec<(u64, u32)>,
     touched: Vec<u32>,
@@ -20,7 +20,7 @@ pub(super) struct Walk {
 
 const NOT_REACHED: (u64, u32) = (u64::MAX, u32::MAX);
 
-impl Walk {
+impl CheapestPath {
     /// For networks of so many nodes.
     pub fn new(nodes: usize) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Walk {
     /// From each node at least `least` is left to pay, and no arc takes more off that than its price. There is a way.
     pub fn find(
         &mut self,
-        network: &Network,
+        network: &ArcNetwork,
         prices: &[u64],
         least: &[u64],
         (src, dst): (u32, u32),
@@ -77,7 +77,7 @@ impl Walk {
     }
 
     /// The arcs by which a node was reached.
-    fn trace(&self, network: &Network, (src, dst): (u32, u32), way: &mut Vec<u32>) {
+    fn trace(&self, network: &ArcNetwork, (src, dst): (u32, u32), way: &mut Vec<u32>) {
         way.clear();
         let mut at = dst;
         while at != src {
@@ -100,7 +100,7 @@ impl Walk {
 
 /// A way each of whose arcs comes nearer by `least`, the cheapest at each node, and its cost.
 fn straight(
-    network: &Network,
+    network: &ArcNetwork,
     prices: &[u64],
     least: &[u64],
     (src, dst): (u32, u32),

@@ -19,7 +19,7 @@ pub(super) struct Around {
 }
 
 /// Switches that are joined among each other, and the NPUs around them.
-pub(super) struct Fabric {
+pub(super) struct SwitchGroup {
     member: Vec<bool>,
     /// NPUs with links into the fabric and out of it, ascending.
     pub(super) both: Vec<Around>,
@@ -34,7 +34,7 @@ pub(super) struct Fabric {
     pub(super) is_whole: bool,
 }
 
-impl Fabric {
+impl SwitchGroup {
     /// The fabrics through which somebody can send to somebody else.
     pub(super) fn all(topology: &Topology) -> Vec<Self> {
         let mut seen = vec![false; topology.device_count()];

@@ -7,7 +7,7 @@ use crate::collective::block_start;
 
 /// Flows cut into parts of about the same size.
 #[derive(Clone, Debug)]
-pub(crate) struct Parts {
+pub(crate) struct Shares {
     /// Where the parts of each flow begin.
     first: Vec<u32>,
     /// The flow of each part.
@@ -16,7 +16,7 @@ pub(crate) struct Parts {
     pub bytes: Vec<u64>,
 }
 
-impl Parts {
+impl Shares {
     /// The largest flow has so many parts (one for each byte, where it has fewer), smaller ones fewer.
     pub fn new(flows: &[Flow], most: u64) -> Self {
         let largest = flows.iter().map(|flow| flow.bytes).max().unwrap_or(1);

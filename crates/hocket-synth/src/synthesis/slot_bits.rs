@@ -11,12 +11,12 @@ pub(super) type Line = [u64; WORDS];
 /// A bit for each NPU and chunk. Lines of the same chunks lie side by side, NPU after NPU, so that going
 /// through all NPUs with the same chunks reads memory from one end to the other.
 #[derive(Clone, Debug)]
-pub(super) struct Blocks {
+pub(super) struct SlotBits {
     lines: Vec<Line>,
     npus: usize,
 }
 
-impl Blocks {
+impl SlotBits {
     pub(super) fn new(npus: usize, chunks: usize) -> Self {
         Self {
             lines: vec![[0; WORDS]; npus * chunks.div_ceil(CHUNKS)],

@@ -7,7 +7,8 @@ use crate::plan::Lists;
 /// Sums are spreads as well, turned round in space and time: what flows together from everybody to
 /// one place is, mirrored, what spreads from that place to everybody (TACOS, section VII-A).
 #[derive(Clone, Debug)]
-pub struct Spread {
+#[doc(alias = "Spread")]
+pub struct Delivery {
     /// Number of NPUs.
     pub npus: usize,
     /// Different sizes of chunks, in bytes.
@@ -31,7 +32,7 @@ pub enum Wanted {
     Listed(Lists<u32>),
 }
 
-impl Spread {
+impl Delivery {
     /// Number of chunks.
     pub fn chunks(&self) -> usize {
         self.class.len()

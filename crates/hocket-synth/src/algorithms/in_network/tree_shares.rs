@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 
 use super::grow::Grower;
-use super::layout::Lane;
+use super::layout::RootedTree;
 use super::tree::{Step, Tree};
 use super::{owners, passes};
 use crate::collective::Collective;
@@ -126,7 +126,7 @@ fn timed(topology: &Topology, collective: &Collective, found: Vec<Tree>, slices:
 fn fill(topology: &Topology, collective: &Collective, tree: &Tree, period: f64) -> u64 {
     let owner = owners(collective)[0];
     let root = owner.map_or(tree.root, NpuId::device);
-    Lane::new(topology, (tree, root), passes(collective.kind()), period).end
+    RootedTree::new(topology, (tree, root), passes(collective.kind()), period).end
 }
 
 /// Bytes of each tree's share, in sum all.

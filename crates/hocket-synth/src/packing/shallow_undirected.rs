@@ -22,7 +22,7 @@ struct Hung {
 /// tree gives in exchange, if both together become lower by that.
 ///
 /// `left` has the units of each edge that no tree has; each tree is given by its edges and gets a root in its middle.
-pub(super) fn lower(edges: &Edges, trees: &mut [Vec<u32>], left: &mut [u64]) {
+pub(super) fn make_shallow(edges: &Edges, trees: &mut [Vec<u32>], left: &mut [u64]) {
     let arcs: usize = trees.iter().map(Vec::len).sum();
     if arcs.saturating_mul(edges.nodes) > MOST_WORK {
         return;
@@ -41,7 +41,7 @@ pub(super) fn lower(edges: &Edges, trees: &mut [Vec<u32>], left: &mut [u64]) {
             let mut nodes: Vec<u32> = (0..edges.nodes as u32).collect();
             nodes.sort_by_key(|&node| std::cmp::Reverse(hung[tree].depth[node as usize]));
             for node in nodes {
-                is_better |= raise(edges, &of_nodes, &mut hung, &mut users, left, (tree, node));
+                is_better |= lift(edges, &of_nodes, &mut hung, &mut users, left, (tree, node));
             }
         }
         if !is_better {
@@ -54,7 +54,7 @@ pub(super) fn lower(edges: &Edges, trees: &mut [Vec<u32>], left: &mut [u64]) {
 }
 
 /// Lets one node of one tree hang nearer to the root; whether it does now.
-fn raise(
+fn lift(
     edges: &Edges,
     of_nodes: &[Vec<u32>],
     hung: &mut [Hung],

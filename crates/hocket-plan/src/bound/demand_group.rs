@@ -18,7 +18,8 @@ pub enum Way {
 /// Bytes at some NPUs that must all get to each of a set of NPUs ([`Way::Copy`]), or sums of what a
 /// set of NPUs hold that must get to some NPUs ([`Way::Sum`]): the same with links turned round.
 #[derive(Clone, Debug)]
-pub struct Spread {
+#[doc(alias = "Spread")]
+pub struct DemandGroup {
     /// Whether copies spread or sums gather.
     pub way: Way,
     /// The NPUs that each have (or get) some bytes of their own.
@@ -30,8 +31,8 @@ pub struct Spread {
     pub own_bytes_each: bool,
 }
 
-pub(super) struct Spreads {
-    pub list: Vec<Spread>,
+pub(super) struct DemandGroups {
+    pub list: Vec<DemandGroup>,
     /// Whether they cover all demands, each group's worst cut being the worst for it.
     pub complete: bool,
 }
@@ -40,9 +41,9 @@ pub(super) struct Spreads {
 const MAX_GROUPS: usize = 64;
 
 /// The groups of a collective's demands.
-pub(super) fn group(needs: &Needs) -> Spreads {
+pub(super) fn group(needs: &Needs) -> DemandGroups {
     let npus = needs.npus();
-    let mut groups: Vec<Spread> = Vec::new();
+    let mut groups: Vec<DemandGroup> = Vec::new();
     let mut index: HashMap<(Way, NpuSet), usize> = HashMap::new();
     let mut complete = needs.all_to_all().is_none();
     let mut add = |way: Way, end: NpuId, bytes: u64, set: &NpuSet| {
@@ -51,7 +52,7 @@ pub(super) fn group(needs: &Needs) -> Spreads {
             Some(&at) => groups[at].ends.push((end, bytes)),
             None => {
                 index.insert((way, set.clone()), groups.len());
-                groups.push(Spread {
+                groups.push(DemandGroup {
                     way,
                     ends: vec![(end, bytes)],
                     targets: set.members(npus).to_vec(),
@@ -87,7 +88,7 @@ pub(super) fn group(needs: &Needs) -> Spreads {
     for group in &mut groups {
         group.ends = merged(&group.ends);
     }
-    Spreads {
+    DemandGroups {
         list: groups,
         complete,
     }
@@ -125,7 +126,7 @@ fn with_end(set: &NpuSet, end: NpuId, npus: &[NpuId]) -> NpuSet {
 }
 
 /// One-to-one demands as a scatter or a gather, if they have one source or one sink.
-fn one_sided(pairs: &[(NpuId, NpuId, u64)]) -> Option<Spread> {
+fn one_sided(pairs: &[(NpuId, NpuId, u64)]) -> Option<DemandGroup> {
     let &(source, sink, _) = pairs.first()?;
     let (way, end) = if pairs.iter().all(|pair| pair.0 == source) {
         (Way::Copy, source)
@@ -138,7 +139,7 @@ fn one_sided(pairs: &[(NpuId, NpuId, u64)]) -> Option<Spread> {
         Way::Copy => (to, bytes),
         Way::Sum => (from, bytes),
     };
-    Some(Spread {
+    Some(DemandGroup {
         way,
         ends: pairs.iter().map(other).collect(),
         targets: vec![end],
