@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hocket_agent::config::Config;
-use hocket_agent::line::{Answer, Request};
+use hocket_agent::datagrams::{Answer, Request};
 use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 

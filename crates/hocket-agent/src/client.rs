@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use hocket_agent::client::{Agent, Flow};
-//! use hocket_agent::line::Protocol;
+//! use hocket_agent::datagrams::Protocol;
 //!
 //! let mut agent = Agent::connect("/run/hocket/agent.sock")?;
 //! let mut flow = agent.open(&Flow {
@@ -27,7 +27,7 @@ use std::path::Path;
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::line::{Answer, MOST_BYTES, Protocol};
+use crate::datagrams::{Answer, MOST_BYTES, Protocol};
 use crate::seqpacket::connect_to;
 
 /// A flow that a program is about to send.

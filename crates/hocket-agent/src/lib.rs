@@ -2,7 +2,7 @@
 //! the paths that the controller wants.
 //!
 //! ```text
-//! programs -> local (Unix socket) -> hub -> hocket_control::agent -> session (TLS) -> controller
+//! programs -> local (Unix socket) -> agent_owner -> hocket_control::agent -> session (TLS) -> controller
 //!                                     |
 //!          srv6 (rules of the kernel) <-> ports (hash models, what is in use) <-> probes
 //! ```
@@ -13,8 +13,8 @@
 
 pub mod client;
 pub mod config;
-pub mod hub;
-pub mod line;
+pub mod agent_owner;
+pub mod datagrams;
 pub mod local;
 pub mod ports;
 pub mod probes;

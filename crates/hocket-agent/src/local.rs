@@ -14,8 +14,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
-use crate::hub::{Hub, Owner, Port};
-use crate::line::{self, Answer, MOST_BYTES, Request};
+use crate::agent_owner::{AgentOwner, Owner, Port};
+use crate::datagrams::{self, Answer, MOST_BYTES, Request};
 use crate::ports::{Ends, source};
 use crate::seqpacket::{Connection, Listener, connect_to};
 
@@ -74,14 +74,14 @@ pub struct Local(Listener);
 
 impl Local {
     /// Serves programs.
-    pub async fn serve(self, hub: Arc<Hub>, patience: Patience) {
+    pub async fn serve(self, agent_owner: Arc<AgentOwner>, patience: Patience) {
         let turns = Arc::new(Semaphore::new(MOST));
         for connection in 1.. {
             let turn = turns.clone().acquire_owned().await;
             match self.0.accept().await {
                 Ok(socket) => {
                     let mut program = Program {
-                        hub: hub.clone(),
+                        agent_owner: agent_owner.clone(),
                         connection,
                         patience,
                         parts: BTreeMap::new(),
@@ -102,7 +102,7 @@ impl Local {
 
 /// A program's connection.
 struct Program {
-    hub: Arc<Hub>,
+    agent_owner: Arc<AgentOwner>,
     connection: u64,
     patience: Patience,
     /// Patterns of jobs that are not whole.
@@ -120,7 +120,7 @@ impl Program {
         let socket = Arc::new(socket);
         let (answers, coming) = mpsc::channel(UNREAD);
         let (watch, news) = mpsc::channel(UNREAD);
-        let said = tokio::spawn(say(socket.clone(), self.hub.clone(), coming, news));
+        let said = tokio::spawn(say(socket.clone(), self.agent_owner.clone(), coming, news));
         let mut buffer = vec![0; MOST_BYTES + 1];
         let mut received = socket.receive(&mut buffer).await;
         while let Ok(count @ 1..) = received {
@@ -134,14 +134,14 @@ impl Program {
             received = match socket.receive_now(&mut buffer) {
                 Some(received) => received,
                 None => {
-                    self.hub.handle(Input::Flush);
+                    self.agent_owner.handle(Input::Flush);
                     socket.receive(&mut buffer).await
                 }
             };
         }
         drop(answers);
         let _ = said.await;
-        self.hub.gone(self.connection);
+        self.agent_owner.gone(self.connection);
     }
 
     fn answer(&mut self, line: &[u8], watch: &mpsc::Sender<Answer>) -> Option<Coming> {
@@ -165,7 +165,7 @@ impl Program {
             }
             Ok(Request::Progress { flow, left }) => {
                 let input = Input::Progress { flow, left };
-                match self.hub.tell(self.connection, flow, input) {
+                match self.agent_owner.tell(self.connection, flow, input) {
                     true => None,
                     false => unknown(flow),
                 }
@@ -181,17 +181,17 @@ impl Program {
                     loss_ppm,
                     rtt,
                 };
-                match self.hub.tell(self.connection, flow, input) {
+                match self.agent_owner.tell(self.connection, flow, input) {
                     true => None,
                     false => unknown(flow),
                 }
             }
             Ok(Request::Close { flow }) => {
-                self.hub.close(self.connection, flow);
+                self.agent_owner.close(self.connection, flow);
                 None
             }
             Ok(Request::Watch) => {
-                self.hub.watch(self.connection, watch.clone());
+                self.agent_owner.watch(self.connection, watch.clone());
                 None
             }
             Ok(Request::Job {
@@ -230,19 +230,21 @@ impl Program {
         let mut whole = self.parts.remove(&job).unwrap_or_default();
         whole.extend(pattern);
         if is_whole {
-            return self.hub.register(self.connection, job, whole, tell.clone());
+            return self
+                .agent_owner
+                .register(self.connection, job, whole, tell.clone());
         }
         self.parts.insert(job, whole);
         Ok(())
     }
 
     fn tell_job(&self, job: u32, input: Input) -> Option<Coming> {
-        let is_of = self.hub.tell_job(self.connection, job, input);
+        let is_of = self.agent_owner.tell_job(self.connection, job, input);
         let why = || format!("job {job} is not registered on this connection");
         (!is_of).then(|| Coming::Now(Answer::Error(why())))
     }
 
-    fn open(&self, ends: line::Ends, bytes: u64, job: u32, owner: Owner) -> Coming {
+    fn open(&self, ends: datagrams::Ends, bytes: u64, job: u32, owner: Owner) -> Coming {
         let is_port = matches!(owner, Owner::Socket(..));
         let src = ends.src.map_or_else(|| source(ends.dst, ends.dport), Ok);
         let src = match src {
@@ -262,7 +264,7 @@ impl Program {
             true => self.patience.port,
             false => self.patience.open,
         };
-        let (flow, waits) = self.hub.open(ends, bytes, job, owner);
+        let (flow, waits) = self.agent_owner.open(ends, bytes, job, owner);
         Coming::Port(flow, waits, Instant::now() + patience, is_port)
     }
 }
@@ -270,7 +272,7 @@ impl Program {
 /// Says answers in the order of the questions, and news between them.
 async fn say(
     socket: Arc<Connection>,
-    hub: Arc<Hub>,
+    agent_owner: Arc<AgentOwner>,
     mut coming: mpsc::Receiver<Coming>,
     mut news: mpsc::Receiver<Answer>,
 ) {
@@ -285,7 +287,7 @@ async fn say(
                         Ok(Ok(port)) => port,
                         Ok(Err(_)) => Err("the agent forgot it".to_owned()),
                         Err(_) => {
-                            hub.give_up(flow);
+                            agent_owner.give_up(flow);
                             Err("no answer in time".to_owned())
                         }
                     };

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command, value_parser};
+use hocket_agent::agent_owner::AgentOwner;
 use hocket_agent::config::Config;
-use hocket_agent::hub::Hub;
 use hocket_agent::ports::Ports;
 use hocket_agent::session::{Identify, Tcp};
 use hocket_agent::srv6::{Done, Srv6};
@@ -111,7 +111,7 @@ async fn run(config: Config) -> Result<(), SetupError> {
         takes_segments: config.srv6.is_some() && !config.observe,
         ..config.options
     };
-    let hub = Hub::new(options, ports, epoch_file, config.observe, connect)?;
+    let agent_owner = AgentOwner::new(options, ports, epoch_file, config.observe, connect)?;
     // Rules of an agent that runs are never touched: there is none where this one can listen.
     let local = local::listen(&config.socket, config.socket_mode)?;
     let echo = match config.probes {
@@ -119,57 +119,63 @@ async fn run(config: Config) -> Result<(), SetupError> {
         None => None,
     };
     let socket = config.socket.clone();
-    let ended = serve(config, hub, asked, local, echo).await;
+    let ended = serve(config, agent_owner, asked, local, echo).await;
     let _ = std::fs::remove_file(socket);
     ended
 }
 
 async fn serve(
     config: Config,
-    hub: Hub,
+    agent_owner: AgentOwner,
     asked: mpsc::UnboundedReceiver<()>,
     local: local::Local,
     echo: Option<probes::Echo>,
 ) -> Result<(), SetupError> {
-    let (hub, mut led) = with_segments(hub, config.srv6, config.observe)?;
-    let hub = Arc::new(hub);
+    let (agent_owner, mut led) = with_segments(agent_owner, config.srv6, config.observe)?;
+    let agent_owner = Arc::new(agent_owner);
     info!(socket = %config.socket.display(), observes = config.observe, "listening");
     let probing = async {
         match config.probes.zip(echo) {
             Some((settings, echo)) => {
-                tokio::join!(probes::run(hub.clone(), settings), echo.serve());
+                tokio::join!(probes::run(agent_owner.clone(), settings), echo.serve());
             }
             None => std::future::pending().await,
         }
     };
-    let session = session::run(hub.clone(), asked, config.controllers, config.tls, Tcp);
+    let session = session::run(
+        agent_owner.clone(),
+        asked,
+        config.controllers,
+        config.tls,
+        Tcp,
+    );
     let tick = async {
         loop {
-            hub.handle(Input::Tick);
+            agent_owner.handle(Input::Tick);
             sleep(TICK).await;
         }
     };
     let sweep = async {
         loop {
             sleep(SWEEP).await;
-            hub.sweep();
+            agent_owner.sweep();
         }
     };
     let leading = async {
         while let Some(done) = led.recv().await {
-            hub.done(done);
+            agent_owner.done(done);
         }
         std::future::pending::<()>().await;
     };
     tokio::select! {
         () = session => {}
         () = leading => {}
-        () = local.serve(hub.clone(), config.patience) => {}
+        () = local.serve(agent_owner.clone(), config.patience) => {}
         () = tick => {}
         () = sweep => {}
         () = probing => {}
         () = ended() => {
-            let _ = timeout(GOODBYE, hub.leave()).await;
+            let _ = timeout(GOODBYE, agent_owner.leave()).await;
             info!("ended");
         }
     }
@@ -178,21 +184,21 @@ async fn serve(
 
 /// Flows are steered by segments where the settings say so, and are not only observed; and what becomes of them.
 fn with_segments(
-    hub: Hub,
+    agent_owner: AgentOwner,
     settings: Option<srv6::Settings>,
     observes: bool,
-) -> Result<(Hub, mpsc::UnboundedReceiver<Done>), SetupError> {
+) -> Result<(AgentOwner, mpsc::UnboundedReceiver<Done>), SetupError> {
     let (tell, led) = mpsc::unbounded_channel();
     let Some(settings) = settings else {
-        return Ok((hub, led));
+        return Ok((agent_owner, led));
     };
     if observes {
         settings.clear()?;
-        return Ok((hub, led));
+        return Ok((agent_owner, led));
     }
     let started = Srv6::start(settings.open()?, &settings, tell);
     let srv6 = started.map_err(no_threads)?;
-    Ok((hub.with_segments(srv6), led))
+    Ok((agent_owner.with_segments(srv6), led))
 }
 
 fn no_threads(error: std::io::Error) -> SetupError {

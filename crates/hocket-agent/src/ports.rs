@@ -8,7 +8,7 @@ use hocket_control::message::Path;
 use hocket_fabric::steering::{Header, SourcePort, Stages, Unreachable};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 
-use crate::line::Protocol;
+use crate::datagrams::Protocol;
 
 /// Ports that are tried before giving up, where those that lead there are in use.
 const TRIES: usize = 64;

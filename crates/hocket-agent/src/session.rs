@@ -27,7 +27,7 @@ use tonic::Streaming;
 use tonic::transport::{Endpoint, Uri};
 use tracing::{info, warn};
 
-use crate::hub::Hub;
+use crate::agent_owner::AgentOwner;
 
 /// Messages that are sent at once.
 const TOGETHER: usize = 64;
@@ -79,9 +79,9 @@ impl Identify for Arc<ClientConfig> {
     }
 }
 
-/// Connects each time that the hub asks for it, until it is gone.
+/// Connects each time that the owner of the agent asks for it, until it is gone.
 pub async fn run<D: Dial>(
-    hub: Arc<Hub>,
+    agent_owner: Arc<AgentOwner>,
     mut asked: mpsc::UnboundedReceiver<()>,
     controllers: Vec<String>,
     identity: impl Identify,
@@ -94,7 +94,7 @@ pub async fn run<D: Dial>(
         let mut streams = None;
         for turn in 0..controllers.len() {
             let at = (first + turn) % controllers.len();
-            match connect(&hub, &controllers[at], &identity, &dial).await {
+            match connect(&agent_owner, &controllers[at], &identity, &dial).await {
                 Ok(session) => {
                     first = at;
                     streams = Some(session);
@@ -106,10 +106,10 @@ pub async fn run<D: Dial>(
         match streams {
             Some((session, batches)) => {
                 info!(controller = controllers[first], "session opened");
-                let hub = hub.clone();
-                tokio::spawn(hear(hub, session, batches));
+                let agent_owner = agent_owner.clone();
+                tokio::spawn(hear(agent_owner, session, batches));
             }
-            None => hub.handle(Input::Unreachable),
+            None => agent_owner.handle(Input::Unreachable),
         }
     }
 }
@@ -120,7 +120,7 @@ type Session = (
 );
 
 async fn connect<D: Dial>(
-    hub: &Hub,
+    agent_owner: &AgentOwner,
     to: &str,
     identity: &impl Identify,
     dial: &Arc<D>,
@@ -149,7 +149,7 @@ async fn connect<D: Dial>(
         .map_err(|error| deepest(&error))?;
     let mut client =
         ControllerClient::new(channel).max_decoding_message_size(hocket_wire::MOST_BATCH_BYTES);
-    let (session, messages) = hub.connected();
+    let (session, messages) = agent_owner.connected();
     let outgoing = Outgoing {
         messages,
         next: Vec::with_capacity(TOGETHER),
@@ -157,7 +157,7 @@ async fn connect<D: Dial>(
     match timeout(CONNECT, client.session(outgoing)).await {
         Ok(Ok(answer)) => Ok((session, answer.into_inner())),
         failed => {
-            hub.lost(session);
+            agent_owner.lost(session);
             Err(match failed {
                 Ok(Err(status)) => status.message().to_owned(),
                 _ => "no answer in time".to_owned(),
@@ -167,7 +167,7 @@ async fn connect<D: Dial>(
 }
 
 async fn hear(
-    hub: Arc<Hub>,
+    agent_owner: Arc<AgentOwner>,
     session: hocket_control::agent::SessionId,
     mut batches: Streaming<hocket_wire::v1::ControllerBatch>,
 ) {
@@ -175,7 +175,7 @@ async fn hear(
         match batches.message().await {
             Ok(Some(batch)) => match hocket_wire::read_controller_batch(batch) {
                 Ok(messages) => {
-                    if !hub.received(session, messages) {
+                    if !agent_owner.received(session, messages) {
                         break "the agent ended it".to_owned();
                     }
                 }
@@ -188,7 +188,7 @@ async fn hear(
         }
     };
     warn!(why, "session ended");
-    hub.lost(session);
+    agent_owner.lost(session);
 }
 
 /// What is said to the controller; all that waits is one batch.

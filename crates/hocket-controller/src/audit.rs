@@ -5,7 +5,7 @@ use hocket_control::message::Refusal;
 use hocket_control::server::{Audit, Close, Server};
 use tracing::{info, warn};
 
-use crate::fabric::{Network, some};
+use crate::cluster::{Network, some};
 
 /// How many links or hosts a line names.
 pub const NAMED: usize = 20;

@@ -13,7 +13,7 @@ use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 use hocket_wire::tls::{Files, is_host};
 
-use crate::fabric::{Hashes, Network};
+use crate::cluster::{Hashes, Network};
 use crate::linkfile;
 
 /// Everything that the controller is set to.

@@ -14,7 +14,7 @@ use hocket_fabric::Fabric;
 use hocket_fabric::controller::{Command, Controller, Log, Options, Reason, replay};
 use hocket_wire::setup::SetupError;
 
-use crate::fabric::Network;
+use crate::cluster::Network;
 
 const HEADER: &[u8] = b"hocket controller events 1\n";
 

@@ -1,9 +1,9 @@
 //! The routing controller of a cluster as a service: hosts announce flows, and hear which paths they take.
 //!
 //! ```text
-//! hosts -> accept (TLS) -> service (streams) -> desk -> hocket_control::server
+//! hosts -> accept (TLS) -> service (streams) -> server_owner -> hocket_control::server
 //!                                                 |
-//!                            operator (page, metrics), keeper (disk), standby (who is active)
+//!                            operator (page, metrics), store_writer (disk), standby (who is active)
 //! ```
 
 #![forbid(unsafe_code)]
@@ -12,12 +12,12 @@ pub mod accept;
 mod audit;
 pub mod certs;
 pub mod config;
-pub mod desk;
+pub mod server_owner;
 pub mod disk;
 pub mod events;
-pub mod fabric;
+pub mod cluster;
 mod in_turn;
-pub mod keeper;
+pub mod store_writer;
 pub mod linkfile;
 pub mod metrics;
 pub mod operator;

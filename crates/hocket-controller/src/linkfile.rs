@@ -20,8 +20,8 @@ use tokio::time::sleep;
 use tracing::{error, info};
 
 use crate::audit::NAMED;
-use crate::desk::Desk;
-use crate::fabric::Network;
+use crate::cluster::Network;
+use crate::server_owner::ServerOwner;
 
 /// The links that a file says have failed, by number.
 ///
@@ -94,8 +94,8 @@ impl LinkFile {
         }
     }
 
-    /// Tells the desk what the file says, now and as often as it changes.
-    pub async fn watch(mut self, every: Duration, desk: Arc<Desk>) {
+    /// Tells the server what the file says, now and as often as it changes.
+    pub async fn watch(mut self, every: Duration, server_owner: Arc<ServerOwner>) {
         loop {
             let looked = spawn_blocking(move || {
                 let seen = self.look();
@@ -106,13 +106,14 @@ impl LinkFile {
                 return std::future::pending().await;
             };
             self = file;
-            self.tell(seen, &desk);
+            self.tell(seen, &server_owner);
             sleep(every).await;
         }
     }
 
-    fn tell(&self, seen: Seen, desk: &Desk) {
-        desk.metrics()
+    fn tell(&self, seen: Seen, server_owner: &ServerOwner) {
+        server_owner
+            .metrics()
             .links_file_broken
             .set(u64::from(self.is_broken));
         let file = self.path.display();
@@ -122,8 +123,8 @@ impl LinkFile {
                 let [failed, returned] =
                     [&fail, &back].map(|links| self.network.by_ends(links, NAMED));
                 info!(target: "audit", %file, failed, returned, "the file of links says");
-                desk.tell(Input::LinksReturn { links: back });
-                desk.tell(Input::LinksFail { links: fail });
+                server_owner.tell(Input::LinksReturn { links: back });
+                server_owner.tell(Input::LinksFail { links: fail });
             }
             Seen::Broken(why) => {
                 error!(%file, %why, "the file of links cannot be taken up; what it said before holds on");
@@ -137,7 +138,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::fabric::tests::clos;
+    use crate::cluster::tests::clos;
 
     #[test]
     fn a_file_that_is_broken_is_told_once_and_changes_nothing() {

@@ -17,8 +17,8 @@ use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 use serde::Serialize;
 
+use crate::cluster::{Hashes, Network};
 use crate::config::directory;
-use crate::fabric::{Hashes, Network};
 
 const COLUMNS: &str = "src,dst,src_qpn,dst_qpn,flow_label";
 const UDP: u8 = 17;

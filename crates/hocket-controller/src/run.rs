@@ -18,15 +18,15 @@ use tracing::{error, info, warn};
 
 use crate::accept::{Shown, accept};
 use crate::config::{Config, Standby};
-use crate::desk::{Desk, Keep};
 use crate::disk::Folder;
-use crate::keeper::{self, Events};
 use crate::linkfile::LinkFile;
 use crate::metrics::Metrics;
 use crate::operator::{Operators, bind};
 use crate::rotation;
+use crate::server_owner::{Keep, ServerOwner};
 use crate::service::serve;
 use crate::standby::{Active, Held, become_active};
+use crate::store_writer::{self, Events};
 
 /// How often certificates are looked at.
 const ROTATION: Duration = Duration::from_secs(5);
@@ -78,9 +78,9 @@ pub async fn run(
     drop(bind(config.listen, "listen").await?);
     Folder::prepare(&config.state)?;
     let (stop, stopped) = watch::channel(false);
-    let (place, desk) = watch::channel(None);
+    let (place, server_owner) = watch::channel(None);
     let listener = Operators {
-        desk,
+        server_owner,
         network: config.network.clone(),
         token: token(&config.state)?.into(),
         links: config.links.clone(),
@@ -95,28 +95,33 @@ pub async fn run(
         active = become_active(&config.standby, &config.state) => active?,
     };
     let Running {
-        desk,
+        server_owner,
         thread,
         mut held,
         epoch,
         failed,
     } = begin(&config, active, start)?;
-    place.send_replace(Some(desk.clone()));
+    place.send_replace(Some(server_owner.clone()));
     let listener = bind(config.listen, "listen").await?;
     info!(listen = %config.listen, operator = %config.operator, epoch, "active");
     let served = tokio::spawn(hosts(
-        desk.clone(),
+        server_owner.clone(),
         listener,
         shown.clone(),
         &config,
         stopped,
     ));
-    let watched = rotation::watch(config.tls.clone(), ROTATION, shown, desk.metrics().clone());
+    let watched = rotation::watch(
+        config.tls.clone(),
+        ROTATION,
+        shown,
+        server_owner.metrics().clone(),
+    );
     let links = async {
         match &config.links {
             Some(path) => {
                 let file = LinkFile::new(path.clone(), config.network.clone(), failed);
-                file.watch(LINKS, desk.clone()).await;
+                file.watch(LINKS, server_owner.clone()).await;
             }
             None => std::future::pending().await,
         }
@@ -133,7 +138,7 @@ pub async fn run(
         () = lost => Err(SetupError::new(
             "etcd", "this controller is no longer the active one", "start it again, to wait",
         )),
-        () = tick(desk.clone(), &config) => Ok(()),
+        () = tick(server_owner.clone(), &config) => Ok(()),
         () = watched => Ok(()),
         () = links => Ok(()),
     };
@@ -144,7 +149,7 @@ pub async fn run(
         warn!("some sessions did not end in time");
     }
     let _ = timeout(END, page).await;
-    finish(desk, thread).await;
+    finish(server_owner, thread).await;
     if let Some(held) = held.filter(|_| result.is_ok()) {
         held.give_back().await;
     }
@@ -152,7 +157,7 @@ pub async fn run(
 }
 
 struct Running {
-    desk: Arc<Desk>,
+    server_owner: Arc<ServerOwner>,
     thread: std::thread::JoinHandle<()>,
     held: Option<Held>,
     epoch: u64,
@@ -187,18 +192,24 @@ fn begin(config: &Config, mut active: Active, start: Start) -> Result<Running, S
             Some(Events::create(&path, &config.network, most).map_err(|error| wrong(&error))?)
         }
     };
-    let (keeper, kept) = threads::channel();
-    let desk = Arc::new(desk(config, epoch, store.saved(), keeper, Arc::default()));
-    desk.metrics().active.set(1);
+    let (store_writer, kept) = threads::channel();
+    let server_owner = Arc::new(server_owner(
+        config,
+        epoch,
+        store.saved(),
+        store_writer,
+        Arc::default(),
+    ));
+    server_owner.metrics().active.set(1);
     let failed = store.saved().failed.clone();
-    let metrics = desk.metrics().clone();
-    let tell = keeper::teller(&desk);
+    let metrics = server_owner.metrics().clone();
+    let tell = store_writer::teller(&server_owner);
     let thread = std::thread::Builder::new()
-        .name("keeper".to_owned())
-        .spawn(move || keeper::keep(&kept, store, events, &metrics, tell))
+        .name("store-writer".to_owned())
+        .spawn(move || store_writer::keep(&kept, store, events, &metrics, tell))
         .map_err(|error| wrong(&error))?;
     Ok(Running {
-        desk,
+        server_owner,
         thread,
         held: active.held,
         epoch,
@@ -206,14 +217,14 @@ fn begin(config: &Config, mut active: Active, start: Start) -> Result<Running, S
     })
 }
 
-/// The desk of a configuration.
-pub fn desk(
+/// The server of a configuration.
+pub fn server_owner(
     config: &Config,
     epoch: u64,
     saved: &Saved,
-    keeper: threads::Sender<Keep>,
+    store_writer: threads::Sender<Keep>,
     metrics: Arc<Metrics>,
-) -> Desk {
+) -> ServerOwner {
     let network = &config.network;
     let hashes = &config.hashes;
     let stages = Stages::new(
@@ -226,10 +237,10 @@ pub fn desk(
     let options = config.session.options;
     let directory = config.directory.clone();
     let server = Server::new(stages, directory, options, epoch, saved, Duration::ZERO);
-    Desk::new(
+    ServerOwner::new(
         server,
         network.clone(),
-        keeper,
+        store_writer,
         metrics,
         config.session.queue,
     )
@@ -237,14 +248,14 @@ pub fn desk(
 
 /// Serves hosts until told to stop.
 fn hosts(
-    desk: Arc<Desk>,
+    server_owner: Arc<ServerOwner>,
     listener: TcpListener,
     shown: Shown,
     config: &Config,
     stopped: watch::Receiver<bool>,
 ) -> impl Future<Output = ()> + use<> {
     let (known, connections) = mpsc::channel(WAITING);
-    let metrics = desk.metrics().clone();
+    let metrics = server_owner.metrics().clone();
     tokio::spawn(accept(
         listener,
         shown,
@@ -254,36 +265,36 @@ fn hosts(
     ));
     let most_bytes = config.session.message_bytes;
     async move {
-        if let Err(error) = serve(desk, connections, most_bytes, stopped).await {
+        if let Err(error) = serve(server_owner, connections, most_bytes, stopped).await {
             error!(%error, "hosts are served no longer");
         }
     }
 }
 
 /// Lets time pass for the server.
-async fn tick(desk: Arc<Desk>, config: &Config) {
+async fn tick(server_owner: Arc<ServerOwner>, config: &Config) {
     let options = config.session.options;
     let every = options.terms.beat / 4;
     let looks_ahead = options.policy.look_ahead > 0 || options.policy.failover;
     loop {
         sleep(every).await;
-        desk.tell(Input::Tick);
+        server_owner.tell(Input::Tick);
         if looks_ahead {
-            desk.tell(Input::Prepare);
+            server_owner.tell(Input::Prepare);
         }
     }
 }
 
 /// What is noted is on disk when this returns.
-async fn finish(desk: Arc<Desk>, thread: std::thread::JoinHandle<()>) {
+async fn finish(server_owner: Arc<ServerOwner>, thread: std::thread::JoinHandle<()>) {
     for _ in 0..100 {
-        if Arc::strong_count(&desk) == 1 {
+        if Arc::strong_count(&server_owner) == 1 {
             break;
         }
         sleep(Duration::from_millis(10)).await;
     }
-    desk.close();
-    drop(desk);
+    server_owner.close();
+    drop(server_owner);
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
 }
 

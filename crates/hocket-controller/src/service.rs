@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::info;
 
 use crate::accept::{Connection, Peer};
-use crate::desk::{Desk, Ending, Opened};
+use crate::server_owner::{Ending, Opened, ServerOwner};
 
 /// Messages to a host that are sent at once.
 const TOGETHER: usize = 64;
@@ -31,13 +31,13 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// # Errors
 /// What tonic cannot go on after.
 pub async fn serve<I: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
-    desk: Arc<Desk>,
+    server_owner: Arc<ServerOwner>,
     connections: mpsc::Receiver<io::Result<Connection<I>>>,
     most_bytes: usize,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), tonic::transport::Error> {
     let service = Service {
-        desk,
+        server_owner,
         stop: stop.clone(),
     };
     let service = ControllerServer::new(service).max_decoding_message_size(most_bytes);
@@ -57,7 +57,7 @@ pub async fn serve<I: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
 }
 
 struct Service {
-    desk: Arc<Desk>,
+    server_owner: Arc<ServerOwner>,
     stop: watch::Receiver<bool>,
 }
 
@@ -80,14 +80,14 @@ impl Controller for Service {
             session,
             messages,
             ending,
-        } = self.desk.connect(&host, from).map_err(|why| {
+        } = self.server_owner.connect(&host, from).map_err(|why| {
             info!(target: "audit", host = &*host, %from, why, "session refused");
             Status::permission_denied(why)
         })?;
         has_session.store(true, Ordering::Relaxed);
         info!(target: "audit", host = &*host, %from, session, "session opened");
         let reading = Reading {
-            desk: self.desk.clone(),
+            server_owner: self.server_owner.clone(),
             host,
             session,
             ending: ending.clone(),
@@ -103,7 +103,7 @@ impl Controller for Service {
 
 /// What a host says.
 struct Reading {
-    desk: Arc<Desk>,
+    server_owner: Arc<ServerOwner>,
     host: Arc<str>,
     session: u64,
     ending: Ending,
@@ -120,25 +120,25 @@ impl Reading {
             match next {
                 Ok(Some(batch)) => match hocket_wire::read_host_batch(batch) {
                     Ok(messages) => {
-                        if !self.desk.receive(self.session, messages) {
+                        if !self.server_owner.receive(self.session, messages) {
                             break "the session was over".to_owned();
                         }
                     }
                     Err(error) => {
-                        self.desk.metrics().bad_messages.add(1);
+                        self.server_owner.metrics().bad_messages.add(1);
                         break error.to_string();
                     }
                 },
                 Ok(None) => break "the host ended it".to_owned(),
                 Err(status) => {
                     if status.code() == tonic::Code::OutOfRange {
-                        self.desk.metrics().bad_messages.add(1);
+                        self.server_owner.metrics().bad_messages.add(1);
                     }
                     break broken(&status);
                 }
             }
         };
-        self.desk.disconnect(self.session, &why);
+        self.server_owner.disconnect(self.session, &why);
         // Whoever ended it first has said why.
         let why = self.ending.get().unwrap_or(&why);
         let host = &*self.host;

@@ -2,13 +2,15 @@
 
 use hocket_program::program::Program;
 use hocket_program::program::check::CheckOptions;
-use hocket_program::program::interpret::{Explored, InterpretOptions, Schedule, computes, explore};
+use hocket_program::program::interpret::{
+    BlockOrder, Explored, InterpretOptions, computes, explore,
+};
 
 use crate::{Finding, Verdict};
 
 /// Runs a program on integers, in all modes that it is for and in three orders; adds what came out wrong.
 pub fn run(program: &Program, options: &CheckOptions, verdict: &mut Verdict) {
-    let orders = [Schedule::First, Schedule::Last, Schedule::Random(1)];
+    let orders = [BlockOrder::First, BlockOrder::Last, BlockOrder::Random(1)];
     for &mode in program.modes() {
         for schedule in orders {
             let options = InterpretOptions {

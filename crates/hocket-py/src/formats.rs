@@ -5,8 +5,8 @@ use std::fmt;
 use hocket_core::collective::CollectiveKind;
 use hocket_core::program::check::CheckOptions;
 use hocket_core::program::{
-    LowerError, LowerOptions, Lowering, Mode, Program, Ranks, SizeLimits, fewest_channels, lower,
-    raise,
+    CompileError, CompileOptions, CompiledPlan, Mode, Program, Ranks, SizeLimits, compile,
+    decompile, fewest_channels,
 };
 use hocket_core::progress::Progress;
 use hocket_core::topology::Topology;
@@ -19,10 +19,10 @@ use crate::error::{CoreError, Parts};
 use crate::plan::PyPlan;
 use crate::progress;
 
-impl From<LowerError> for CoreError {
-    fn from(error: LowerError) -> Self {
+impl From<CompileError> for CoreError {
+    fn from(error: CompileError) -> Self {
         match error {
-            LowerError::Zero { .. } => CoreError::Spec(Parts::of(&error)),
+            CompileError::Zero { .. } => CoreError::Spec(Parts::of(&error)),
             _ => CoreError::Infeasible(Parts::of(&error)),
         }
     }
@@ -199,7 +199,7 @@ pub(crate) fn raise_mscclpp(py: Python<'_>, text: &str) -> Result<Raised, CoreEr
 
 fn raised(program: &Program) -> Result<Raised, CoreError> {
     let made =
-        raise(program).map_err(|error| CoreError::Infeasible(Parts::new(error.to_string())))?;
+        decompile(program).map_err(|error| CoreError::Infeasible(Parts::new(error.to_string())))?;
     let task = program.task();
     let has_parts = !matches!(
         task.kind,
@@ -255,12 +255,12 @@ impl Exported {
 const CHANNELS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Lowering options from what Python gives.
-fn lowering(
+fn compiled(
     in_place: Option<bool>,
     instances: u32,
     (min_bytes, max_bytes): (u64, Option<u64>),
-) -> LowerOptions {
-    LowerOptions {
+) -> CompileOptions {
+    CompileOptions {
         mode: in_place.map(|in_place| {
             if in_place {
                 Mode::InPlace
@@ -273,7 +273,7 @@ fn lowering(
             min: min_bytes,
             max: max_bytes.unwrap_or(u64::MAX),
         },
-        ..LowerOptions::default()
+        ..CompileOptions::default()
     }
 }
 
@@ -328,20 +328,20 @@ pub(crate) fn export_msccl(
         parts.field("protocol").remedy("Simple, LL and LL128 are")
     })?;
     let verified = plan.verified(py, None)?;
-    let options = LowerOptions {
+    let options = CompileOptions {
         in_flight: protocol.in_flight(),
         max_count: msccl_xml::MAX_COUNT,
         max_chunks: msccl_xml::MAX_OFFSET,
-        ..lowering(in_place, instances, (min_bytes, max_bytes))
+        ..compiled(in_place, instances, (min_bytes, max_bytes))
     };
     let least = fewest_channels(verified.plan(), msccl_xml::MAX_STEPS);
     progress::watched(py, progress, |watch| {
         with_channels((channels, least), watch, |channels| {
-            let options = LowerOptions {
+            let options = CompileOptions {
                 channels,
                 ..options.clone()
             };
-            let program = lower(&verified, &options)?;
+            let program = compile(&verified, &options)?;
             let mut out = ToPython::new(&write);
             let loaders = msccl_xml::export(&program, protocol, &mut out);
             let loaders = out.finish(loaders)?;
@@ -381,25 +381,25 @@ pub(crate) fn export_mscclpp(
             parts.field("protocol").remedy("Simple and LL are")
         })?;
     let verified = plan.verified(py, None)?;
-    let options = LowerOptions {
+    let options = CompileOptions {
         fuse: false,
         max_count: 1 << 12,
-        ..lowering(in_place, instances, (min_bytes, max_bytes))
+        ..compiled(in_place, instances, (min_bytes, max_bytes))
     };
     let near = near(plan.network(), plan.core().collective().npus());
     let least = fewest_channels(verified.plan(), mscclpp_json::MAX_OPS as u32);
     progress::watched(py, progress, |watch| {
         with_channels((channels, least), watch, |channels| {
-            let options = LowerOptions {
+            let options = CompileOptions {
                 channels,
                 ..options.clone()
             };
-            let lowering = Lowering::of(&verified, &options)?;
+            let compiled = CompiledPlan::of(&verified, &options)?;
             let mut out = ToPython::new(&write);
             let is_near = |a: u32, b: u32| near[a as usize] == near[b as usize];
-            let made = mscclpp_json::export(&lowering, protocol, &is_near, &mut out);
+            let made = mscclpp_json::export(&compiled, protocol, &is_near, &mut out);
             let made = out.finish(made)?;
-            let program = lowering.frame();
+            let program = compiled.frame();
             Ok::<_, CoreError>(Exported {
                 chunks: program.task().chunks,
                 channels: made.channels.max(1),

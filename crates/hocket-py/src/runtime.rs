@@ -102,7 +102,7 @@ pub(crate) fn relay(
 ) -> Result<(u64, u64), CoreError> {
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-    use hocket_runtime::relay::Delay;
+    use hocket_runtime::delay_line::Delay;
 
     let own = |number: i32| -> Result<OwnedFd, CoreError> {
         let refuse = |why: String| CoreError::from(Parts::new(why).field("pairs"));
@@ -124,7 +124,7 @@ pub(crate) fn relay(
         seed,
     };
     let stop = own(stop)?;
-    Ok(py.detach(|| hocket_runtime::relay::relay(&files, delay, stop.as_fd())))
+    Ok(py.detach(|| hocket_runtime::delay_line::relay(&files, delay, stop.as_fd())))
 }
 
 /// What ranks run.

@@ -1,9 +1,9 @@
-//! Execution traces: `Draft` and `Trace`.
+//! Execution traces: `UngroupedTrace` and `Trace`.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use hocket_core::trace::{self as core, Columns, Draft, File, Follow, Trace};
+use hocket_core::trace::{self as core, Columns, File, Follow, Trace, UngroupedTrace};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -19,7 +19,7 @@ const FOLLOWS: [(&str, Follow); 2] = [("all", Follow::All), ("data", Follow::Dat
 #[pyclass(name = "Draft", module = "hocket._core.trace", frozen)]
 pub(crate) struct PyDraft {
     /// Gone once it is linked.
-    core: Mutex<Option<Draft>>,
+    core: Mutex<Option<UngroupedTrace>>,
     process_groups: Vec<(u32, String)>,
 }
 
@@ -38,7 +38,7 @@ impl PyDraft {
                 .iter()
                 .map(|(name, bytes)| File { name, bytes })
                 .collect();
-            Draft::read(&files, follow)
+            UngroupedTrace::read(&files, follow)
         })?;
         Ok(Self {
             process_groups: core.process_groups().to_vec(),

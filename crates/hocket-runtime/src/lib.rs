@@ -33,7 +33,7 @@ pub mod pace;
 mod pipes;
 mod poll;
 #[cfg(target_os = "linux")]
-pub mod relay;
+pub mod delay_line;
 pub mod script;
 pub mod store;
 #[cfg(target_os = "linux")]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use hocket_plan::collective::CollectiveKind;
 use hocket_plan::verify::Verified;
-use hocket_program::program::{Buffer, LowerError, LowerOptions, Mode, Op, Program, Span, lower};
+use hocket_program::program::{
+    Buffer, CompileError, CompileOptions, Mode, Op, Program, Span, compile,
+};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Code, Failure};
@@ -52,8 +54,8 @@ impl Loaded {
     /// what a rank gathers or scatters lies apart from what it has itself.
     ///
     /// # Errors
-    /// [`LowerError`], of a plan that has no program.
-    pub fn of_plan(verified: &Verified) -> Result<Self, LowerError> {
+    /// [`CompileError`], of a plan that has no program.
+    pub fn of_plan(verified: &Verified) -> Result<Self, CompileError> {
         Self::of_plan_over(verified, None, false)
     }
 
@@ -70,14 +72,14 @@ impl Loaded {
         verified: &Verified,
         channel_of: Option<Vec<u32>>,
         in_plan_order: bool,
-    ) -> Result<Self, LowerError> {
+    ) -> Result<Self, CompileError> {
         use CollectiveKind::{AllToAll, Gather, Scatter};
         let kind = verified.plan().collective().kind();
         let mode = match kind {
             AllToAll | Gather | Scatter => Mode::OutOfPlace,
             _ => Mode::InPlace,
         };
-        let options = LowerOptions {
+        let options = CompileOptions {
             mode: Some(mode),
             fuse: false,
             max_count: Span::MAX_COUNT,
@@ -85,9 +87,9 @@ impl Loaded {
             keeps_waits: channel_of.is_some(),
             channel_of,
             in_plan_order,
-            ..LowerOptions::default()
+            ..CompileOptions::default()
         };
-        let program = lower(verified, &options)?;
+        let program = compile(verified, &options)?;
         Ok(Self::new(program).expect("lowered programs have only messages and copies"))
     }
 
@@ -236,7 +238,7 @@ impl Script {
         } else {
             part
         };
-        let cut = Cut {
+        let cut = Split {
             elements: padded * parts,
             chunks,
             bytes: dtype.bytes() as u64,
@@ -332,14 +334,14 @@ pub(crate) fn parts(kind: CollectiveKind, ranks: u32) -> u32 {
 }
 
 /// How a vector is cut into chunks.
-struct Cut {
+struct Split {
     elements: u64,
     chunks: u64,
     bytes: u64,
     in_place: bool,
 }
 
-impl Cut {
+impl Split {
     /// Byte at which a chunk starts.
     fn start(&self, chunk: u64) -> usize {
         let number = u128::from(chunk) * u128::from(self.elements) / u128::from(self.chunks.max(1));

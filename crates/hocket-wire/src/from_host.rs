@@ -4,7 +4,7 @@ use hocket_control::message::{
     FromHost, HeldPattern, Hello, HostFlow, HostJob, MOST_FLOWS, MOST_JOBS, MOST_LINKS, PatternFlow,
 };
 
-use crate::parts::{
+use crate::fragments::{
     BadMessage, at_most, needed, read_address, read_pattern, write_address, write_pattern,
 };
 use crate::v1::{self, from_host::Kind};

@@ -9,7 +9,7 @@
 
 mod codec;
 mod from_host;
-mod parts;
+mod fragments;
 pub mod settings;
 pub mod setup;
 pub mod tls;
@@ -21,7 +21,7 @@ pub mod v1 {
     tonic::include_proto!("hocket.v1");
 }
 
-pub use parts::BadMessage;
+pub use fragments::BadMessage;
 
 use hocket_control::message::{FromHost, ToHost};
 
@@ -50,7 +50,7 @@ pub fn controller_batch<'a>(messages: impl IntoIterator<Item = &'a ToHost>) -> v
 /// [`BadMessage`] for the first message that is none: a kind that is not known, an address that is none, more
 /// flows, links or jobs than a message may have, numbers out of range.
 pub fn read_host_batch(batch: v1::HostBatch) -> Result<Vec<FromHost>, BadMessage> {
-    parts::at_most(batch.messages.len(), MOST_MESSAGES, "messages in a batch")?;
+    fragments::at_most(batch.messages.len(), MOST_MESSAGES, "messages in a batch")?;
     batch.messages.into_iter().map(from_host::read).collect()
 }
 
@@ -59,6 +59,6 @@ pub fn read_host_batch(batch: v1::HostBatch) -> Result<Vec<FromHost>, BadMessage
 /// # Errors
 /// [`BadMessage`] as [`read_host_batch`].
 pub fn read_controller_batch(batch: v1::ControllerBatch) -> Result<Vec<ToHost>, BadMessage> {
-    parts::at_most(batch.messages.len(), MOST_MESSAGES, "messages in a batch")?;
+    fragments::at_most(batch.messages.len(), MOST_MESSAGES, "messages in a batch")?;
     batch.messages.into_iter().map(to_host::read).collect()
 }

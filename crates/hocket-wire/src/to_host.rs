@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hocket_control::message::{Change, MOST_CHANGES, Terms, ToHost};
 
-use crate::parts::{
+use crate::fragments::{
     BadMessage, at_most, job, needed, read_again, read_ends, read_name, read_path, read_reason,
     read_refusal, write_again, write_ends, write_name, write_path, write_reason, write_refusal,
 };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! paths of flows -> prober (when, and what answers say) -> sockets, one a path -> the receiver's agent
-//!                      +-> loss and round-trip time of each path -> hub
+//!                      +-> loss and round-trip time of each path -> agent_owner
 //! ```
 //!
 //! There is one probe for each path and interval, however many flows take the path. A probe is a packet of UDP whose
@@ -29,8 +29,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use crate::hub::Hub;
-use crate::line::Protocol;
+use crate::agent_owner::AgentOwner;
+use crate::datagrams::Protocol;
 use crate::ports::Ends;
 
 /// How often it is looked which paths there are, and what is known of them.
@@ -92,10 +92,10 @@ impl Echo {
     }
 }
 
-/// Probes the paths of a hub's flows, until it is dropped.
-pub async fn run(hub: Arc<Hub>, settings: Settings) {
+/// Probes the paths of the agent owner's flows, until it is dropped.
+pub async fn run(agent_owner: Arc<AgentOwner>, settings: Settings) {
     let mut probes = Probes {
-        hub,
+        agent_owner,
         settings,
         start: Instant::now(),
         nonce: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
@@ -126,7 +126,7 @@ pub async fn run(hub: Arc<Hub>, settings: Settings) {
 }
 
 struct Probes {
-    hub: Arc<Hub>,
+    agent_owner: Arc<AgentOwner>,
     settings: Settings,
     start: Instant,
     /// Of this agent's probes, so that nobody else answers for others.
@@ -151,7 +151,7 @@ impl Probes {
     /// Which paths there are now, and what is known of them.
     async fn look(&mut self) {
         let now = self.start.elapsed();
-        let paths = self.hub.paths();
+        let paths = self.agent_owner.paths();
         let ways: BTreeMap<Way, _> = paths
             .into_iter()
             .map(|((src, dst, choice), wanted)| {
@@ -183,7 +183,7 @@ impl Probes {
                 continue;
             };
             let left = self
-                .hub
+                .agent_owner
                 .probed(&wanted.flows, verdict.loss_ppm, verdict.rtt);
             if left > 0 {
                 info!(
@@ -210,7 +210,7 @@ impl Probes {
         let leased = match path {
             None => None,
             Some(path) => {
-                let port = self.hub.lease(&ends, path);
+                let port = self.agent_owner.lease(&ends, path);
                 let port = port.map_err(|error| error.to_string())?;
                 Some((path.clone(), ends, port))
             }
@@ -221,7 +221,7 @@ impl Probes {
             Ok(socket) => Arc::new(socket),
             Err(error) => {
                 if let Some((_, ends, port)) = leased {
-                    self.hub.release(&ends, port);
+                    self.agent_owner.release(&ends, port);
                 }
                 return Err(error.to_string());
             }
@@ -247,7 +247,7 @@ impl Probes {
         if let Some(socket) = self.sockets.remove(&way) {
             socket.hears.abort();
             if let Some((_, ends, port)) = socket.leased {
-                self.hub.release(&ends, port);
+                self.agent_owner.release(&ends, port);
             }
         }
     }

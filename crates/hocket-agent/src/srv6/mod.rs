@@ -1,7 +1,7 @@
 //! Flows that are steered by segments (SRv6): the kernel writes them into the packets of a flow.
 //!
 //! ```text
-//! hub -- which flow crosses which segments --> slots, one a flow --> thread: rules --> kernel (netlink)
+//! agent_owner -- which flow crosses which segments --> slots, one a flow --> thread: rules --> kernel (netlink)
 //!  ^------------------ in force, or why not ------------------------------+
 //! ```
 //!

@@ -12,7 +12,7 @@
 //! slower than it was, is left for a while, and for as long as probes find it so.
 
 mod flow;
-mod hear;
+mod from_controller;
 mod options;
 mod output;
 mod patterns;

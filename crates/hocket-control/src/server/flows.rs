@@ -4,8 +4,8 @@ use hocket_base::id::NpuId;
 use hocket_fabric::controller::{Announced, Event, FlowId};
 
 use super::Server;
+use super::flow_numbers;
 use super::host::Flow;
-use super::names;
 use super::output::Audit;
 use crate::directory::HostId;
 use crate::message::{Change, FLOW_IDS, HostFlow, JOB_IDS, Refusal};
@@ -114,8 +114,8 @@ impl Server {
             }
         }
         Announced {
-            id: names::own(host, flow.id),
-            job: names::own_job(flow.job),
+            id: flow_numbers::own(host, flow.id),
+            job: flow_numbers::own_job(flow.job),
             src: nics[0],
             dst: nics[1],
             bytes: flow.bytes,
@@ -131,7 +131,7 @@ impl Server {
         row.digest.remove_flow(&removed.said);
         self.flow_count -= 1;
         self.metrics.ends += 1;
-        Some(names::own(host, flow))
+        Some(flow_numbers::own(host, flow))
     }
 
     /// Flows of a host end; those that it does not have are passed over.
@@ -146,7 +146,7 @@ impl Server {
     pub(super) fn progress(&mut self, host: HostId, left: &[(u64, u64)]) {
         let flows = &self.hosts[host.index()].flows;
         let known = left.iter().filter(|(flow, _)| flows.contains_key(flow));
-        let left = known.map(|&(flow, left)| (names::own(host, flow), left));
+        let left = known.map(|&(flow, left)| (flow_numbers::own(host, flow), left));
         let left: Vec<_> = left.collect();
         if !left.is_empty() {
             self.tell(Event::FlowsProgress(left));

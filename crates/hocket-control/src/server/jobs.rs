@@ -6,8 +6,8 @@ use hocket_base::id::NpuId;
 use hocket_fabric::controller::{Announced, Event, JobId};
 
 use super::Server;
+use super::flow_numbers;
 use super::host::Presence;
-use super::names;
 use super::output::{Audit, Output};
 use crate::digest::of_pattern;
 use crate::directory::HostId;
@@ -42,7 +42,7 @@ impl Job {
     fn announced(&self, job: u32, index: u32, held: Option<u32>) -> Announced {
         let [src, dst] = self.nics[index as usize];
         Announced {
-            id: names::pattern(job, index),
+            id: flow_numbers::pattern(job, index),
             job: JobId(job),
             src,
             dst,

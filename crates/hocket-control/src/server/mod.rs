@@ -13,17 +13,17 @@
 //! lost its path, until every host of the directory has come back or the time for it is over. Only then hosts are told that
 //! what they were not told is void.
 
-mod deliver;
+mod delivery;
 mod flows;
 mod host;
 mod jobs;
 mod links;
-mod names;
+mod flow_numbers;
 mod options;
 mod output;
 mod segments;
 mod sync;
-mod take;
+mod from_hosts;
 
 pub use options::Options;
 pub use output::{Audit, Close, Input, Metrics, Output, SessionId};
@@ -246,12 +246,12 @@ impl Server {
 
     /// The host and the name under which it knows a flow of the policy.
     pub fn name(&self, flow: FlowId) -> (Option<HostId>, FlowName) {
-        names::parse(flow)
+        flow_numbers::parse(flow)
     }
 
     /// The policy's number of a flow of a host.
     pub fn id(&self, host: HostId, flow: FlowName) -> FlowId {
-        names::of(host, flow)
+        flow_numbers::of(host, flow)
     }
 
     /// Links that have failed, by link.

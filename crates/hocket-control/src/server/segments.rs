@@ -7,7 +7,7 @@ use hocket_base::id::NpuId;
 use hocket_fabric::controller::{Command, Reason};
 
 use super::Server;
-use super::names;
+use super::flow_numbers;
 use crate::directory::HostId;
 use crate::message::{FlowName, Path};
 
@@ -84,14 +84,14 @@ impl Server {
         for (row, host) in self.hosts.iter().zip(0..) {
             let flows = row.flows.iter();
             let to = flows.filter(|(_, flow)| changed.contains(&flow.nics[1]));
-            let name = |id| names::of(HostId(host), FlowName::Own(id));
+            let name = |id| flow_numbers::of(HostId(host), FlowName::Own(id));
             let told = to.filter_map(|(&id, flow)| Some((name(id), flow.told?)));
             commands.extend(told.map(path));
         }
         for (&id, job) in &self.jobs {
             let to = job.nics.iter().zip(0..);
             for (_, index) in to.filter(|([_, dst], _)| changed.contains(dst)) {
-                let (flow, at) = (names::pattern(id, index), index as usize);
+                let (flow, at) = (flow_numbers::pattern(id, index), index as usize);
                 commands.extend(job.told[at].map(|choice| path((flow, choice))));
                 let ahead = job.ahead[at].map(|choice| Command::Ahead { flow, choice });
                 commands.extend(ahead);

@@ -10,19 +10,19 @@ use hocket_control::message::{
 use hocket_control::server::{self, Close};
 use proptest::prelude::*;
 
-use super::desk::{Desk, flow, hello, options};
+use super::connected::{Connected, flow, hello, options};
 use super::site::address;
 
-/// A desk without agents, and a session of host 0 that is welcomed.
-fn alone(options: server::Options) -> (Desk, u64) {
-    let mut desk = Desk::new(options, 0);
-    let session = desk.session(0);
-    desk.say(session, FromHost::Hello(hello()));
-    (desk, session)
+/// A server without agents, and a session of host 0 that is welcomed.
+fn alone(options: server::Options) -> (Connected, u64) {
+    let mut connected = Connected::new(options, 0);
+    let session = connected.session(0);
+    connected.say(session, FromHost::Hello(hello()));
+    (connected, session)
 }
 
-fn refused(desk: &Desk) -> Vec<(u64, Refusal)> {
-    let changes = desk
+fn refused(connected: &Connected) -> Vec<(u64, Refusal)> {
+    let changes = connected
         .told
         .iter()
         .filter_map(|(_, message)| match &**message {
@@ -38,7 +38,7 @@ fn refused(desk: &Desk) -> Vec<(u64, Refusal)> {
 
 #[test]
 fn a_host_speaks_for_itself_alone() {
-    let (mut desk, session) = alone(options());
+    let (mut connected, session) = alone(options());
     let flows = vec![
         HostFlow {
             src: address(1),
@@ -56,7 +56,7 @@ fn a_host_speaks_for_itself_alone() {
         },
         HostFlow { job: 3, ..flow(5) },
     ];
-    desk.say(session, FromHost::Starts { sequence: 2, flows });
+    connected.say(session, FromHost::Starts { sequence: 2, flows });
     let whys = [
         (1, Refusal::NotItsAddress),
         (2, Refusal::UnknownAddress),
@@ -64,20 +64,20 @@ fn a_host_speaks_for_itself_alone() {
         (FLOW_IDS, Refusal::BadNumber),
         (4, Refusal::BadNumber),
     ];
-    assert_eq!(refused(&desk), whys);
-    assert_eq!(desk.server.flows().count(), 1);
-    assert_eq!(desk.server.metrics().refused.iter().sum::<u64>(), 5);
+    assert_eq!(refused(&connected), whys);
+    assert_eq!(connected.server.flows().count(), 1);
+    assert_eq!(connected.server.metrics().refused.iter().sum::<u64>(), 5);
     // Another host with the same number has another flow.
-    let other = desk.session(1);
-    desk.say(other, FromHost::Hello(hello()));
-    desk.say(
+    let other = connected.session(1);
+    connected.say(other, FromHost::Hello(hello()));
+    connected.say(
         other,
         FromHost::Ends {
             sequence: 2,
             flows: vec![5],
         },
     );
-    assert_eq!(desk.server.flows().count(), 1);
+    assert_eq!(connected.server.flows().count(), 1);
 }
 
 #[test]
@@ -87,23 +87,23 @@ fn limits_hold() {
         most_flows: 5,
         ..options()
     };
-    let (mut desk, session) = alone(limits);
+    let (mut connected, session) = alone(limits);
     let flows = (0..5).map(flow).collect();
-    desk.say(session, FromHost::Starts { sequence: 2, flows });
+    connected.say(session, FromHost::Starts { sequence: 2, flows });
     assert_eq!(
-        refused(&desk),
+        refused(&connected),
         [(3, Refusal::TooMany), (4, Refusal::TooMany)]
     );
-    let other = desk.session(1);
+    let other = connected.session(1);
     let flows = (0..3)
         .map(|id| HostFlow {
             src: address(1),
             ..flow(id)
         })
         .collect();
-    desk.say(other, FromHost::Hello(Hello { flows, ..hello() }));
-    assert_eq!(refused(&desk)[2..], [(2, Refusal::Full)]);
-    assert_eq!(desk.server.flows().count(), 5);
+    connected.say(other, FromHost::Hello(Hello { flows, ..hello() }));
+    assert_eq!(refused(&connected)[2..], [(2, Refusal::Full)]);
+    assert_eq!(connected.server.flows().count(), 5);
 }
 
 #[test]
@@ -113,53 +113,56 @@ fn a_flood_is_refused_and_ended() {
         burst: 20,
         ..options()
     };
-    let (mut desk, session) = alone(limits);
+    let (mut connected, session) = alone(limits);
     let starts = |sequence: u64| FromHost::Starts {
         sequence,
         flows: (0..8).map(|id| flow(8 * sequence + id)).collect(),
     };
-    (2..4).for_each(|sequence| desk.say(session, starts(sequence)));
-    assert_eq!((desk.server.flows().count(), refused(&desk).len()), (16, 0));
-    desk.say(session, starts(4));
-    assert_eq!(refused(&desk).len(), 8);
+    (2..4).for_each(|sequence| connected.say(session, starts(sequence)));
+    assert_eq!(
+        (connected.server.flows().count(), refused(&connected).len()),
+        (16, 0)
+    );
+    connected.say(session, starts(4));
+    assert_eq!(refused(&connected).len(), 8);
     assert!(
-        refused(&desk)
+        refused(&connected)
             .iter()
             .all(|(_, why)| *why == Refusal::TooFast)
     );
     // An end is never refused.
-    desk.say(
+    connected.say(
         session,
         FromHost::Ends {
             sequence: 5,
             flows: vec![16],
         },
     );
-    assert_eq!(desk.server.flows().count(), 15);
-    (6..9).for_each(|sequence| desk.say(session, starts(sequence)));
-    assert_eq!(desk.closed, [(session, Close::Flood)]);
+    assert_eq!(connected.server.flows().count(), 15);
+    (6..9).for_each(|sequence| connected.say(session, starts(sequence)));
+    assert_eq!(connected.closed, [(session, Close::Flood)]);
     // Another host is not concerned.
-    let other = desk.session(1);
+    let other = connected.session(1);
     let flows = vec![HostFlow {
         src: address(1),
         ..flow(1)
     }];
-    desk.say(other, FromHost::Hello(Hello { flows, ..hello() }));
-    assert_eq!(desk.server.flows().count(), 16);
+    connected.say(other, FromHost::Hello(Hello { flows, ..hello() }));
+    assert_eq!(connected.server.flows().count(), 16);
     // Time heals.
-    desk.now += std::time::Duration::from_secs(5);
-    let again = desk.session(0);
-    desk.say(again, FromHost::Hello(hello()));
-    desk.say(again, starts(2));
-    assert_eq!(desk.server.flows().count(), 9);
+    connected.now += std::time::Duration::from_secs(5);
+    let again = connected.session(0);
+    connected.say(again, FromHost::Hello(hello()));
+    connected.say(again, starts(2));
+    assert_eq!(connected.server.flows().count(), 9);
 }
 
 #[test]
 fn sessions_that_make_no_sense_are_ended() {
     let ended = |message: FromHost| {
-        let (mut desk, session) = alone(options());
-        desk.say(session, message);
-        desk.closed.first().map(|(_, why)| *why)
+        let (mut connected, session) = alone(options());
+        connected.say(session, message);
+        connected.closed.first().map(|(_, why)| *why)
     };
     let version = Hello {
         version: 2,
@@ -195,28 +198,28 @@ fn sessions_that_make_no_sense_are_ended() {
 
 #[test]
 fn a_host_has_one_session() {
-    let (mut desk, first) = alone(options());
-    let second = desk.session(0);
-    assert_eq!(desk.closed, [(first, Close::Replaced)]);
-    desk.say(
+    let (mut connected, first) = alone(options());
+    let second = connected.session(0);
+    assert_eq!(connected.closed, [(first, Close::Replaced)]);
+    connected.say(
         first,
         FromHost::Starts {
             sequence: 2,
             flows: vec![flow(1)],
         },
     );
-    assert_eq!(desk.server.flows().count(), 0);
+    assert_eq!(connected.server.flows().count(), 0);
     // Nothing counts before all was said.
-    desk.say(
+    connected.say(
         second,
         FromHost::Starts {
             sequence: 2,
             flows: vec![flow(1)],
         },
     );
-    assert_eq!(desk.server.flows().count(), 0);
+    assert_eq!(connected.server.flows().count(), 0);
     assert!(matches!(
-        *desk.told.last().unwrap().1,
+        *connected.told.last().unwrap().1,
         ToHost::Resync { .. }
     ));
 }
@@ -227,9 +230,9 @@ fn a_host_that_does_not_keep_up_is_dropped() {
         most_unacknowledged: 8,
         ..options()
     };
-    let (mut desk, session) = alone(limits);
+    let (mut connected, session) = alone(limits);
     for sequence in 2..20 {
-        desk.say(
+        connected.say(
             session,
             FromHost::Starts {
                 sequence,
@@ -237,9 +240,10 @@ fn a_host_that_does_not_keep_up_is_dropped() {
             },
         );
     }
-    assert_eq!(desk.closed, [(session, Close::Slow)]);
+    assert_eq!(connected.closed, [(session, Close::Slow)]);
     assert_eq!(
-        desk.server
+        connected
+            .server
             .unacknowledged(hocket_control::directory::HostId(0)),
         None
     );

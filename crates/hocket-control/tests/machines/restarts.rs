@@ -8,13 +8,13 @@ use hocket_control::message::{Change, PatternFlow, ToHost};
 use hocket_control::store::Saved;
 use hocket_fabric::controller::{Controller, Log, replay};
 
-use super::desk::{Desk, SECOND, options, server};
+use super::connected::{Connected, SECOND, options, server};
 use super::disk::Random;
 use super::site::{address, stages};
 
-/// A desk with many flows and a job that is live.
-fn busy() -> Desk {
-    let mut desk = Desk::new(options(), 8);
+/// A server with many flows and a job that is live.
+fn busy() -> Connected {
+    let mut connected = Connected::new(options(), 8);
     let mut random = Random(1);
     let pattern = (0..8).map(|from| PatternFlow {
         src: address(from),
@@ -22,27 +22,28 @@ fn busy() -> Desk {
         bytes: 1 << 20,
     });
     let pattern = pattern.collect();
-    desk.agent(0, Input::JobComes { job: 1, pattern });
-    desk.agent(0, Input::JobStarts { job: 1 });
+    connected.agent(0, Input::JobComes { job: 1, pattern });
+    connected.agent(0, Input::JobStarts { job: 1 });
     for _ in 0..100 {
         let host = random.below(8) as u32;
-        let flow = desk.open(host, random.below(8) as u32, 0);
+        let flow = connected.open(host, random.below(8) as u32, 0);
         if random.one_in(3) {
-            desk.agent(host, Input::Close { flow });
+            connected.agent(host, Input::Close { flow });
         }
     }
-    desk.wait(SECOND);
-    desk
+    connected.wait(SECOND);
+    connected
 }
 
-fn choices(desk: &Desk) -> BTreeMap<u64, Option<u32>> {
-    let choices = desk.server.policy().choices();
+fn choices(connected: &Connected) -> BTreeMap<u64, Option<u32>> {
+    let choices = connected.server.policy().choices();
     choices.map(|(flow, choice)| (flow.0, choice)).collect()
 }
 
-fn saved(desk: &Desk) -> Saved {
+fn saved(connected: &Connected) -> Saved {
     let mut saved = Saved::default();
-    desk.records
+    connected
+        .records
         .iter()
         .for_each(|(_, record)| saved.apply(record));
     saved
@@ -50,72 +51,72 @@ fn saved(desk: &Desk) -> Saved {
 
 #[test]
 fn a_restart_moves_no_flow() {
-    let mut desk = busy();
-    let before = choices(&desk);
+    let mut connected = busy();
+    let before = choices(&connected);
     assert!(before.len() > 40);
-    desk.server = server(options(), 2, &saved(&desk), desk.now);
+    connected.server = server(options(), 2, &saved(&connected), connected.now);
     for host in 0..8 {
-        let session = desk.sessions[host as usize].take().unwrap();
+        let session = connected.sessions[host as usize].take().unwrap();
         let session = hocket_control::agent::SessionId(session);
-        desk.agent(host, Input::Lost { session });
+        connected.agent(host, Input::Lost { session });
     }
-    let told = desk.told.len();
+    let told = connected.told.len();
     for host in 0..8 {
-        assert!(!desk.server.is_synced());
-        desk.connect(host);
+        assert!(!connected.server.is_synced());
+        connected.connect(host);
     }
-    assert!(desk.server.is_synced());
-    for (_, message) in &desk.told[told..] {
+    assert!(connected.server.is_synced());
+    for (_, message) in &connected.told[told..] {
         let ToHost::Changes { changes, .. } = &**message else {
             continue;
         };
         assert!(!changes.iter().any(|change| matches!(change, Change::Revoke { reason, .. } if *reason != hocket_control::message::Reason::Local)));
     }
-    assert_eq!(choices(&desk), before);
-    assert_eq!(desk.server.policy().tally().total_moves(), 0);
-    assert!(desk.agents.iter().all(|agent| agent.epoch() == 2));
+    assert_eq!(choices(&connected), before);
+    assert_eq!(connected.server.policy().tally().total_moves(), 0);
+    assert!(connected.agents.iter().all(|agent| agent.epoch() == 2));
 }
 
 #[test]
 fn recovery_ends_without_hosts_that_stay_away() {
-    let mut desk = busy();
-    desk.server = server(options(), 2, &saved(&desk), desk.now);
-    desk.sessions.fill(None);
-    desk.connect(3);
-    desk.wait(14 * SECOND);
-    assert!(!desk.server.is_synced());
-    desk.wait(2 * SECOND);
-    assert!(desk.server.is_synced());
+    let mut connected = busy();
+    connected.server = server(options(), 2, &saved(&connected), connected.now);
+    connected.sessions.fill(None);
+    connected.connect(3);
+    connected.wait(14 * SECOND);
+    assert!(!connected.server.is_synced());
+    connected.wait(2 * SECOND);
+    assert!(connected.server.is_synced());
 }
 
 #[test]
 fn pieces_of_the_log_replay_to_the_same_paths() {
-    let mut desk = busy();
+    let mut connected = busy();
     let mut log = Log::default();
     let mut pieces = 0;
-    let mut take = |desk: &mut Desk| {
-        let piece = desk.server.take_log();
+    let mut take = |connected: &mut Connected| {
+        let piece = connected.server.take_log();
         pieces += usize::from(!piece.events.is_empty());
         log.events
             .extend(Log::decode(&piece.encode()).unwrap().events);
     };
-    take(&mut desk);
+    take(&mut connected);
     for host in 0..8 {
-        let flow = desk.open(host, (host + 3) % 8, 0);
-        let link = desk.agents[host as usize].path(flow).unwrap().links[0];
+        let flow = connected.open(host, (host + 3) % 8, 0);
+        let link = connected.agents[host as usize].path(flow).unwrap().links[0];
         let links = vec![link];
-        desk.serve(hocket_control::server::Input::LinksFail {
+        connected.serve(hocket_control::server::Input::LinksFail {
             links: links.clone(),
         });
-        take(&mut desk);
-        desk.serve(hocket_control::server::Input::LinksReturn { links });
-        desk.agent(host, Input::Close { flow });
+        take(&mut connected);
+        connected.serve(hocket_control::server::Input::LinksReturn { links });
+        connected.agent(host, Input::Close { flow });
     }
-    desk.cut(2);
-    desk.wait(20 * SECOND);
-    take(&mut desk);
+    connected.cut(2);
+    connected.wait(20 * SECOND);
+    take(&mut connected);
     assert!(pieces > 8);
-    let policy = desk.server.policy();
+    let policy = connected.server.policy();
     let mut again = Controller::new(stages().fabric().clone(), *policy.options());
     replay(&mut again, &log);
     assert_eq!(again.tally(), policy.tally());
@@ -141,13 +142,14 @@ fn what_no_longer_fits_the_directory_is_dropped() {
         saved.apply(&record);
     }
     saved.failed.insert(9_999);
-    let mut desk = Desk::new(options(), 0);
-    desk.server = server(options(), 2, &saved, desk.now);
-    desk.serve(hocket_control::server::Input::Tick);
+    let mut connected = Connected::new(options(), 0);
+    connected.server = server(options(), 2, &saved, connected.now);
+    connected.serve(hocket_control::server::Input::Tick);
     let mut now = saved.clone();
-    desk.records
+    connected
+        .records
         .iter()
         .for_each(|(_, record)| now.apply(record));
     assert_eq!(now, Saved::default());
-    assert_eq!(desk.server.unacknowledged(HostId(0)), None);
+    assert_eq!(connected.server.unacknowledged(HostId(0)), None);
 }

@@ -30,8 +30,8 @@ use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tracing::info;
 
-use crate::desk::Desk;
-use crate::fabric::Network;
+use crate::cluster::Network;
+use crate::server_owner::ServerOwner;
 
 /// How often the page is told what there is.
 const EVERY: Duration = Duration::from_secs(1);
@@ -45,8 +45,8 @@ const DISK: Duration = Duration::from_secs(10);
 /// What the operators' listener shows.
 #[derive(Clone)]
 pub struct Operators {
-    /// The active controller's desk; `None` while this one waits.
-    pub desk: watch::Receiver<Option<Arc<Desk>>>,
+    /// The active controller's server; `None` while this one waits.
+    pub server_owner: watch::Receiver<Option<Arc<ServerOwner>>>,
     /// The fabric.
     pub network: Arc<Network>,
     /// What requests must show.
@@ -83,8 +83,8 @@ impl Operators {
         connections::serve(listener, router, stop).await;
     }
 
-    fn desk(&self) -> Option<Arc<Desk>> {
-        self.desk.borrow().clone()
+    fn server_owner(&self) -> Option<Arc<ServerOwner>> {
+        self.server_owner.borrow().clone()
     }
 
     /// One computation for all who look, and none when nobody does.
@@ -96,9 +96,9 @@ impl Operators {
                 () = sleep(EVERY) => {}
             }
             if self.news.receiver_count() > 0
-                && let Some(desk) = self.desk()
+                && let Some(server_owner) = self.server_owner()
             {
-                let text = view::all(&desk, &self.network).to_string();
+                let text = view::all(&server_owner, &self.network).to_string();
                 self.news.send_replace(text.into());
             }
         }
@@ -196,9 +196,9 @@ fn with_type(kind: &'static str, text: &'static str) -> Response {
 
 async fn ready(State(operators): State<Operators>) -> Response {
     match operators
-        .desk()
+        .server_owner()
         .ok_or("standby".to_owned())
-        .and_then(|desk| readiness(&desk))
+        .and_then(|server_owner| readiness(&server_owner))
     {
         Ok(text) => format!("{text}\n").into_response(),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
@@ -206,12 +206,12 @@ async fn ready(State(operators): State<Operators>) -> Response {
 }
 
 /// That the active controller is ready, or why it is not.
-fn readiness(desk: &Desk) -> Result<String, String> {
-    let metrics = desk.metrics();
+fn readiness(server_owner: &ServerOwner) -> Result<String, String> {
+    let metrics = server_owner.metrics();
     if metrics.log_failed.get() > 0 {
         return Err("the state cannot be written".to_owned());
     }
-    let (epoch, is_synced, hosts, missing) = desk.view(|server| {
+    let (epoch, is_synced, hosts, missing) = server_owner.view(|server| {
         let missing = server.missing().count();
         (
             server.epoch(),
@@ -242,8 +242,8 @@ fn readiness(desk: &Desk) -> Result<String, String> {
 
 async fn metrics(State(operators): State<Operators>) -> Response {
     let mut text = String::new();
-    match operators.desk() {
-        Some(desk) => view::metrics(&desk, &mut text),
+    match operators.server_owner() {
+        Some(server_owner) => view::metrics(&server_owner, &mut text),
         None => crate::metrics::number(
             &mut text,
             "gauge",
@@ -257,8 +257,11 @@ async fn metrics(State(operators): State<Operators>) -> Response {
 }
 
 async fn state(State(operators): State<Operators>) -> Response {
-    match operators.desk() {
-        Some(desk) => reply(StatusCode::OK, &view::all(&desk, &operators.network)),
+    match operators.server_owner() {
+        Some(server_owner) => reply(
+            StatusCode::OK,
+            &view::all(&server_owner, &operators.network),
+        ),
         None => reply(StatusCode::OK, &json!({"active": false})),
     }
 }
@@ -313,20 +316,22 @@ async fn links(
             return reply(StatusCode::REQUEST_TIMEOUT, &json!({"error": why}));
         }
     };
-    let said = match (&operators.links, operators.desk()) {
+    let said = match (&operators.links, operators.server_owner()) {
         (Some(file), _) => Err(format!(
             "{} says which links have failed; write it there",
             file.display()
         )),
         (_, None) => Err("this controller is not the active one; ask the other".to_owned()),
-        (None, Some(desk)) => said_of_links(&body, &operators.network).map(|said| (desk, said)),
+        (None, Some(server_owner)) => {
+            said_of_links(&body, &operators.network).map(|said| (server_owner, said))
+        }
     };
     match said {
-        Ok((desk, Said { value, fail, back })) => {
+        Ok((server_owner, Said { value, fail, back })) => {
             info!(target: "audit", %from, %value, agent, "an operator says of links");
             let answer = json!({"failed": fail.len(), "returned": back.len()});
-            let kept = timeout(DISK, desk.operate(fail, back)).await;
-            drop(desk);
+            let kept = timeout(DISK, server_owner.operate(fail, back)).await;
+            drop(server_owner);
             match kept {
                 Ok(Ok(true)) => reply(StatusCode::OK, &answer),
                 _ => reply(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": UNKEPT})),

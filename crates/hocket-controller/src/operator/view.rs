@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::expected;
 use crate::audit;
-use crate::desk::Desk;
+use crate::cluster::{Network, Tier};
 use crate::events::word;
-use crate::fabric::{Network, Tier};
 use crate::metrics::{labelled, number};
+use crate::server_owner::ServerOwner;
 
 /// Fabrics of more links are shown without each of them.
 const MOST_LINKS: usize = 20_000;
@@ -29,8 +29,8 @@ struct Loaded {
 }
 
 /// Everything that the page shows.
-pub fn all(desk: &Desk, network: &Network) -> Value {
-    let (links, mut value, flows) = desk.view(|server| {
+pub fn all(server_owner: &ServerOwner, network: &Network) -> Value {
+    let (links, mut value, flows) = server_owner.view(|server| {
         let links = loads(server, network);
         (links, summary(server), worst_flows(server, network))
     });
@@ -182,9 +182,9 @@ fn columns(network: &Network, links: &[Loaded]) -> Value {
 }
 
 /// All metrics as Prometheus reads them.
-pub fn metrics(desk: &Desk, text: &mut String) {
-    desk.metrics().write(text);
-    let (counts, gauges, moves) = desk.view(|server| {
+pub fn metrics(server_owner: &ServerOwner, text: &mut String) {
+    server_owner.metrics().write(text);
+    let (counts, gauges, moves) = server_owner.view(|server| {
         let policy = server.policy();
         let gauges = [
             ("epoch", "The controller's epoch.", server.epoch()),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::fabric::tests::clos;
+use crate::cluster::tests::clos;
 
 /// Four spines (sw0 to sw3), four ToRs (sw4 to sw7), four hosts at each: 10.0.T.H.
 fn site(hash: &str) -> Site {

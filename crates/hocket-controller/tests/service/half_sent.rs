@@ -34,7 +34,7 @@ async fn show() -> Shown {
     let operators = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
     let all = Operators {
-        desk: watch::channel(Some(service.desk.clone())).1,
+        server_owner: watch::channel(Some(service.server_owner.clone())).1,
         network: bench.config.network.clone(),
         token: "0123456789abcdef".into(),
         links: None,
@@ -172,7 +172,7 @@ async fn a_handshake_that_does_not_go_on_is_refused() {
             pieces.len()
         );
     }
-    let metrics = shown.service.desk.metrics();
+    let metrics = shown.service.server_owner.metrics();
     assert_eq!(metrics.refused_handshakes.get(), 4);
     assert_eq!(metrics.handshakes.get(), 0);
     shown.service.end().await;
@@ -201,7 +201,7 @@ async fn a_host_that_opens_no_session_does_not_keep_its_connection() {
     let agent = shown.bench.agent(0, shown.service.address);
     agent.welcomed(1).await;
     sleep(Duration::from_secs(30)).await;
-    assert_eq!(agent.hub.metrics().welcomes, 1);
-    assert_eq!(shown.service.desk.metrics().sessions.get(), 1);
+    assert_eq!(agent.agent_owner.metrics().welcomes, 1);
+    assert_eq!(shown.service.server_owner.metrics().sessions.get(), 1);
     shown.service.end().await;
 }

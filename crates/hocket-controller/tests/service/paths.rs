@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use hocket_agent::ports::header;
 use hocket_control::server::Input;
-use hocket_controller::desk::Keep;
+use hocket_controller::cluster::Network;
 use hocket_controller::events::{self, Replayed};
-use hocket_controller::fabric::Network;
+use hocket_controller::server_owner::Keep;
 
 use super::support::{Bench, HOSTS, clos, until};
 
@@ -35,9 +35,13 @@ async fn a_flow_that_is_announced_gets_a_port_that_takes_its_path() {
         let hash = bench.config.hashes.of(tor);
         assert_eq!(hash.way(&header(&ends, port), 4), choice);
     }
-    let flows = || service.desk.view(|server| server.policy().flow_count());
+    let flows = || {
+        service
+            .server_owner
+            .view(|server| server.policy().flow_count())
+    };
     assert_eq!(flows(), 4);
-    agents[0].hub.gone(1);
+    agents[0].agent_owner.gone(1);
     until("flows of a program that is gone end", || flows() == 2).await;
     service.end().await;
 }
@@ -62,14 +66,14 @@ async fn a_spine_that_fails_is_left_and_the_recorded_events_replay() {
             .count()
     };
     assert_eq!(on_spine(), 1);
-    service.desk.tell(Input::LinksFail { links });
+    service.server_owner.tell(Input::LinksFail { links });
     assert_eq!(on_spine(), 0);
     let unacknowledged = || {
         let waiting = |server: &hocket_control::server::Server| {
             let host = server.directory().host("h0").unwrap();
             server.unacknowledged(host)
         };
-        service.desk.view(waiting)
+        service.server_owner.view(waiting)
     };
     until("what was told is acknowledged", || {
         unacknowledged() == Some(0)
@@ -78,7 +82,7 @@ async fn a_spine_that_fails_is_left_and_the_recorded_events_replay() {
 
     let choices =
         |policy: &hocket_fabric::controller::Controller| policy.choices().collect::<BTreeSet<_>>();
-    let live = service.desk.view(|server| choices(server.policy()));
+    let live = service.server_owner.view(|server| choices(server.policy()));
     let mut file = events::header(network);
     for keep in service.kept.try_iter() {
         if let Keep::Events(log) = keep {

@@ -83,7 +83,7 @@ impl Raw {
 async fn is_served(agent: &Agent) {
     let (flow, port) = agent.open(agent.ends(3, 6_000)).await;
     assert!(port.is_ok(), "{port:?}");
-    agent.hub.close(1, flow);
+    agent.agent_owner.close(1, flow);
 }
 
 fn starts(sequence: u64, count: u64) -> FromHost {
@@ -143,7 +143,7 @@ async fn certificates_that_are_wrong_are_refused_and_counted() {
     tokio::io::AsyncWriteExt::write_all(&mut noise, &[7; 500])
         .await
         .unwrap();
-    let refused = || service.desk.metrics().refused_handshakes.get();
+    let refused = || service.server_owner.metrics().refused_handshakes.get();
     until("three connections were refused", || refused() >= 3).await;
     // One that the configuration does not know.
     make_certs(&bench.folder.0, &["h9".to_owned()], false);
@@ -152,7 +152,7 @@ async fn certificates_that_are_wrong_are_refused_and_counted() {
         unknown.err().as_deref(),
         Some("the controller's configuration has no such host")
     );
-    assert_eq!(service.desk.metrics().unknown_hosts.get(), 1);
+    assert_eq!(service.server_owner.metrics().unknown_hosts.get(), 1);
     is_served(&other).await;
     service.end().await;
 }
@@ -167,7 +167,7 @@ async fn strangers_that_say_nothing_keep_nobody_out() {
     let agent = bench.agent(0, service.address);
     is_served(&agent).await;
     // Nor did it wait until they were refused.
-    assert_eq!(service.desk.metrics().refused_handshakes.get(), 0);
+    assert_eq!(service.server_owner.metrics().refused_handshakes.get(), 0);
     is_served(&other).await;
     drop(strangers);
     service.end().await;
@@ -186,7 +186,7 @@ async fn a_host_speaks_for_its_own_addresses_alone() {
         port,
         Err("refused: the receiver is not in the fabric".to_owned())
     );
-    let refused = service.desk.view(|server| server.metrics().refused);
+    let refused = service.server_owner.view(|server| server.metrics().refused);
     assert_eq!(refused[Refusal::NotItsAddress as usize], 1);
     assert_eq!(refused[Refusal::UnknownAddress as usize], 1);
     is_served(&other).await;
@@ -197,7 +197,7 @@ async fn a_host_speaks_for_its_own_addresses_alone() {
 async fn messages_that_are_too_long_or_none_end_their_session_alone() {
     let (bench, service, other) = pair().await;
     let files = bench.files(&host(0));
-    let bad = || service.desk.metrics().bad_messages.get();
+    let bad = || service.server_owner.metrics().bad_messages.get();
     let mut long = Raw::new(&files, End::Host, service.address).await.unwrap();
     long.hello().await;
     let batch = hocket_wire::host_batch(&vec![starts(2, 60_000); 4]);
@@ -231,7 +231,7 @@ async fn a_flood_ends_its_session_alone() {
     while raw.say(starts(sequence, 20_000)).await && sequence < 200 {
         sequence += 1;
         if service
-            .desk
+            .server_owner
             .view(|server| server.metrics().closed[Close::Flood as usize])
             > 0
         {
@@ -240,7 +240,7 @@ async fn a_flood_ends_its_session_alone() {
         tokio::task::yield_now().await;
     }
     assert_eq!(raw.ended().await, "the host said far more than it may");
-    let (closed, refused) = service.desk.view(|server| {
+    let (closed, refused) = service.server_owner.view(|server| {
         let metrics = server.metrics();
         (metrics.closed, metrics.refused)
     });
@@ -259,9 +259,9 @@ async fn a_host_that_does_not_read_is_dropped_alone() {
     raw.hello().await;
     let slow = || {
         let closed = service
-            .desk
+            .server_owner
             .view(|server| server.metrics().closed[Close::Slow as usize]);
-        closed + service.desk.metrics().slow_readers.get()
+        closed + service.server_owner.metrics().slow_readers.get()
     };
     // The same flows again and again: each time the host is told their paths, and it never reads.
     for sequence in 2..3_000 {
@@ -284,9 +284,9 @@ async fn a_second_agent_with_the_same_certificate_is_refused_while_the_first_is_
     let first = bench.agent(0, service.address);
     first.welcomed(1).await;
     let second = bench.agent(0, service.address);
-    let refused = || service.desk.metrics().second_sessions.get();
+    let refused = || service.server_owner.metrics().second_sessions.get();
     until("the second has tried several times", || refused() >= 3).await;
-    assert_eq!(second.hub.metrics().welcomes, 0);
+    assert_eq!(second.agent_owner.metrics().welcomes, 0);
     // The host is told, and which other has the session.
     let files = bench.files(&host(0));
     let why = Raw::new(&files, End::Host, service.address).await.err();
@@ -295,7 +295,7 @@ async fn a_second_agent_with_the_same_certificate_is_refused_while_the_first_is_
         why.starts_with("an agent at 127.0.0.1:") && why.contains("two agents use one certificate"),
         "{why}"
     );
-    assert_eq!(first.hub.metrics().welcomes, 1);
+    assert_eq!(first.agent_owner.metrics().welcomes, 1);
     first.leave().await;
     second.welcomed(1).await;
     is_served(&other).await;

@@ -1,6 +1,6 @@
 //! A controller that starts anew, and sessions that end.
 
-use hocket_controller::desk::Keep;
+use hocket_controller::server_owner::Keep;
 
 use super::support::{Bench, HOSTS, until};
 
@@ -27,16 +27,16 @@ async fn a_restart_moves_no_flow() {
 
     let service = bench.start(2, Some(at)).await;
     until("every host has come back", || {
-        service.desk.view(|server| server.is_synced())
+        service.server_owner.view(|server| server.is_synced())
     })
     .await;
     assert_eq!(service.choices(), before);
-    let tally = service.desk.view(|server| *server.policy().tally());
+    let tally = service.server_owner.view(|server| *server.policy().tally());
     assert_eq!(tally.total_moves(), 0);
     for agent in &agents {
         agent.welcomed(2).await;
     }
-    let resyncs = service.desk.view(|server| server.metrics().resyncs);
+    let resyncs = service.server_owner.view(|server| server.metrics().resyncs);
     assert_eq!(resyncs, 0);
     service.end().await;
 }
@@ -53,10 +53,10 @@ async fn a_controller_of_an_older_epoch_is_refused() {
     let stale = || {
         let closed =
             |server: &hocket_control::server::Server| server.metrics().closed.iter().sum::<u64>();
-        agent.hub.metrics().stale + old.desk.view(closed)
+        agent.agent_owner.metrics().stale + old.server_owner.view(closed)
     };
     until("the old controller is refused", || stale() > 0).await;
-    assert_eq!(agent.hub.metrics().welcomes, 1);
+    assert_eq!(agent.agent_owner.metrics().welcomes, 1);
     old.end().await;
 }
 
@@ -73,9 +73,11 @@ async fn jobs_are_kept() {
         bytes: 1 << 30,
     };
     let pattern = vec![flow(0, 2), flow(2, 0)];
-    agent.hub.handle(Input::JobComes { job: 3, pattern });
-    agent.hub.handle(Input::Flush);
-    let jobs = || service.desk.view(|server| server.jobs().count());
+    agent
+        .agent_owner
+        .handle(Input::JobComes { job: 3, pattern });
+    agent.agent_owner.handle(Input::Flush);
+    let jobs = || service.server_owner.view(|server| server.jobs().count());
     until("the job is registered", || jobs() == 1).await;
     let kept = service.kept.recv().unwrap();
     assert!(matches!(kept, Keep::Record(1, _)), "{kept:?}");

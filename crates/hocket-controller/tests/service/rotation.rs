@@ -11,7 +11,7 @@ use super::support::{Bench, host, make_certs, until};
 async fn other_certificates_take_effect_without_a_restart() {
     let bench = Bench::new();
     let service = bench.start(1, None).await;
-    let metrics = service.desk.metrics().clone();
+    let metrics = service.server_owner.metrics().clone();
     let files = bench.config.tls.clone();
     let every = Duration::from_millis(5);
     let watching = tokio::spawn(watch(files, every, service.shown.clone(), metrics.clone()));
@@ -43,7 +43,7 @@ async fn other_certificates_take_effect_without_a_restart() {
     let after = bench.agent(2, service.address);
     assert!(after.open(after.ends(0, 5_000)).await.1.is_ok());
     assert!(before.open(before.ends(3, 5_000)).await.1.is_ok());
-    assert_eq!(before.hub.metrics().welcomes, 1);
+    assert_eq!(before.agent_owner.metrics().welcomes, 1);
     watching.abort();
     service.end().await;
 }

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hocket_agent::hub::{Hub, Owner};
-use hocket_agent::line::Protocol;
+use hocket_agent::agent_owner::{AgentOwner, Owner};
+use hocket_agent::datagrams::Protocol;
 use hocket_agent::ports::{Ends, Ports};
 use hocket_agent::session::{self, Dial};
 use hocket_control::agent::{Input as AgentInput, Options as AgentOptions};
@@ -22,8 +22,8 @@ use hocket_control::server::Input;
 use hocket_control::store::Saved;
 use hocket_controller::accept::{Listener, Shown, accept};
 use hocket_controller::config::Config;
-use hocket_controller::desk::Desk;
 use hocket_controller::run;
+use hocket_controller::server_owner::ServerOwner;
 use hocket_controller::service::serve;
 use hocket_wire::tls::End;
 use rustls::ClientConfig;
@@ -81,21 +81,27 @@ async fn controller(
     config: Arc<Config>,
     shown: Shown,
     epoch: u64,
-    slot: Slot<Desk>,
+    slot: Slot<ServerOwner>,
 ) -> turmoil::Result {
-    let (keeper, _kept) = std::sync::mpsc::channel();
-    let desk = run::desk(&config, epoch, &Saved::default(), keeper, Arc::default());
-    let desk = Arc::new(desk);
-    *slot.lock().unwrap() = Some(desk.clone());
+    let (store_writer, _kept) = std::sync::mpsc::channel();
+    let server_owner = run::server_owner(
+        &config,
+        epoch,
+        &Saved::default(),
+        store_writer,
+        Arc::default(),
+    );
+    let server_owner = Arc::new(server_owner);
+    *slot.lock().unwrap() = Some(server_owner.clone());
     let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
     let (_stop, stopped) = watch::channel(false);
     let (known, connections) = mpsc::channel(64);
-    let metrics = desk.metrics().clone();
+    let metrics = server_owner.metrics().clone();
     tokio::spawn(accept(Simulated(listener), shown, 64, metrics, known));
-    tokio::spawn(serve(desk.clone(), connections, 4 << 20, stopped));
+    tokio::spawn(serve(server_owner.clone(), connections, 4 << 20, stopped));
     loop {
         sleep(Duration::from_millis(100)).await;
-        desk.tell(Input::Tick);
+        server_owner.tell(Input::Tick);
     }
 }
 
@@ -104,7 +110,7 @@ async fn agent(
     i: usize,
     seed: u64,
     identity: Arc<ClientConfig>,
-    slot: Slot<Hub>,
+    slot: Slot<AgentOwner>,
 ) -> turmoil::Result {
     let options = AgentOptions {
         seed,
@@ -113,11 +119,11 @@ async fn agent(
     let (connect, asked) = mpsc::unbounded_channel();
     let ports = Ports::new(61_000..=65_535);
     // Ports are those of the real host, and not of the simulated one.
-    let hub = Hub::new(options, ports, None, true, connect)?;
-    let hub = Arc::new(hub);
-    *slot.lock().unwrap() = Some(hub.clone());
+    let agent_owner = AgentOwner::new(options, ports, None, true, connect)?;
+    let agent_owner = Arc::new(agent_owner);
+    *slot.lock().unwrap() = Some(agent_owner.clone());
     tokio::spawn(session::run(
-        hub.clone(),
+        agent_owner.clone(),
         asked,
         vec![CONTROLLER.to_owned()],
         identity,
@@ -128,13 +134,13 @@ async fn agent(
     let start = Instant::now();
     loop {
         sleep(Duration::from_millis(50)).await;
-        hub.handle(AgentInput::Tick);
+        agent_owner.handle(AgentInput::Tick);
         if start.elapsed() > FAULTS || draw.below(4) > 0 {
             continue;
         }
         if open.len() > 6 || (!open.is_empty() && draw.below(3) == 0) {
             let flow = open.swap_remove(draw.below(open.len() as u64) as usize);
-            hub.close(1, flow);
+            agent_owner.close(1, flow);
         } else {
             let ends = Ends {
                 protocol: Protocol::Tcp,
@@ -142,32 +148,32 @@ async fn agent(
                 dst: address((2 - i / 2 * 2) % HOSTS + draw.below(2) as usize),
                 dport: 1 + draw.below(1_000) as u16,
             };
-            open.push(hub.open(ends, 1 << 30, 0, Owner::Connection(1)).0);
+            open.push(agent_owner.open(ends, 1 << 30, 0, Owner::Connection(1)).0);
         }
-        hub.handle(AgentInput::Flush);
+        agent_owner.handle(AgentInput::Flush);
     }
 }
 
 struct World {
-    desk: Slot<Desk>,
-    hubs: Vec<Slot<Hub>>,
+    server_owner: Slot<ServerOwner>,
+    hubs: Vec<Slot<AgentOwner>>,
 }
 
 impl World {
     /// What each host uses, and what the controller thinks that it does: by host and flow, the choice.
     fn both(&self) -> [BTreeMap<(String, u64), Option<u32>>; 2] {
         let mut used = BTreeMap::new();
-        for (i, hub) in self.hubs.iter().enumerate() {
-            let hub = hub.lock().unwrap().clone().unwrap();
-            hub.view(|agent| {
+        for (i, agent_owner) in self.hubs.iter().enumerate() {
+            let agent_owner = agent_owner.lock().unwrap().clone().unwrap();
+            agent_owner.view(|agent| {
                 for (flow, ..) in agent.flows().filter(|(_, name, _)| name.is_some()) {
                     let choice = agent.path(flow).map(|path| path.choice);
                     used.insert((host(i), flow), choice);
                 }
             });
         }
-        let desk = self.desk.lock().unwrap().clone().unwrap();
-        let told = desk.view(|server| {
+        let server_owner = self.server_owner.lock().unwrap().clone().unwrap();
+        let told = server_owner.view(|server| {
             let name = |host| server.directory().entry(host).name.clone();
             let flows = server.flows();
             flows
@@ -189,14 +195,14 @@ fn run_seed(bench: &Bench, seed: u64) {
         .rng_seed(seed)
         .build();
     let world = World {
-        desk: Slot::default(),
+        server_owner: Slot::default(),
         hubs: (0..HOSTS).map(|_| Slot::default()).collect(),
     };
     let epochs = Arc::new(AtomicU64::new(0));
-    let desk = world.desk.clone();
+    let server_owner = world.server_owner.clone();
     sim.host(CONTROLLER, move || {
         let epoch = epochs.fetch_add(1, Ordering::SeqCst) + 1;
-        controller(config.clone(), shown.clone(), epoch, desk.clone())
+        controller(config.clone(), shown.clone(), epoch, server_owner.clone())
     });
     for i in 0..HOSTS {
         let identity = bench
@@ -239,8 +245,8 @@ fn run_seed(bench: &Bench, seed: u64) {
     assert!(!used.is_empty(), "seed {seed}: nothing was steered");
     assert_eq!(used, told, "seed {seed}: hosts and the controller differ");
     assert!(used.values().all(Option::is_some), "seed {seed}: {used:?}");
-    let desk = world.desk.lock().unwrap().clone().unwrap();
-    let count = desk.view(|server| server.policy().flow_count());
+    let server_owner = world.server_owner.lock().unwrap().clone().unwrap();
+    let count = server_owner.view(|server| server.policy().flow_count());
     assert_eq!(
         count,
         used.len(),

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use hocket_agent::hub::{Hub, Owner, Port};
-use hocket_agent::line::Protocol;
+use hocket_agent::agent_owner::{AgentOwner, Owner, Port};
+use hocket_agent::datagrams::Protocol;
 use hocket_agent::ports::{Ends, Ports};
 use hocket_agent::session::{self, Tcp};
 use hocket_control::agent::{Input as AgentInput, Options as AgentOptions};
@@ -18,7 +18,7 @@ use hocket_control::store::Saved;
 use hocket_controller::accept::{Shown, accept};
 use hocket_controller::certs::{self, Request};
 use hocket_controller::config::Config;
-use hocket_controller::desk::{Desk, Keep};
+use hocket_controller::server_owner::{Keep, ServerOwner};
 use hocket_controller::service::serve;
 use hocket_controller::{rotation, run};
 use hocket_wire::tls::Files;
@@ -122,15 +122,15 @@ impl Bench {
 
     /// Starts the controller.
     pub async fn start(&self, epoch: u64, listen: Option<SocketAddr>) -> Service {
-        let (keeper, kept) = std::sync::mpsc::channel();
-        let desk = run::desk(
+        let (store_writer, kept) = std::sync::mpsc::channel();
+        let server_owner = run::server_owner(
             &self.config,
             epoch,
             &Saved::default(),
-            keeper,
+            store_writer,
             Arc::default(),
         );
-        let desk = Arc::new(desk);
+        let server_owner = Arc::new(server_owner);
         let shown = rotation::show(&self.config.tls).unwrap();
         let listen = listen.unwrap_or(([127, 0, 0, 1], 0).into());
         let listener = TcpListener::bind(listen).await.unwrap();
@@ -142,11 +142,16 @@ impl Bench {
             listener,
             shown.clone(),
             session.handshakes,
-            desk.metrics().clone(),
+            server_owner.metrics().clone(),
             known,
         );
-        let ticking = desk.clone();
-        let serving = serve(desk.clone(), connections, session.message_bytes, stopped);
+        let ticking = server_owner.clone();
+        let serving = serve(
+            server_owner.clone(),
+            connections,
+            session.message_bytes,
+            stopped,
+        );
         let tasks = vec![
             tokio::spawn(accepting),
             tokio::spawn(async move {
@@ -160,7 +165,7 @@ impl Bench {
             }),
         ];
         Service {
-            desk,
+            server_owner,
             shown,
             address,
             kept,
@@ -179,15 +184,15 @@ impl Bench {
         };
         let (connect, asked) = mpsc::unbounded_channel();
         let ports = Ports::new(61_000..=65_535);
-        let hub = Arc::new(Hub::new(options, ports, None, false, connect).unwrap());
+        let agent_owner = Arc::new(AgentOwner::new(options, ports, None, false, connect).unwrap());
         let session = session::run(
-            hub.clone(),
+            agent_owner.clone(),
             asked,
             vec![controller.to_string()],
             self.files(&host(i)),
             Tcp,
         );
-        let ticking = hub.clone();
+        let ticking = agent_owner.clone();
         let tasks = vec![
             tokio::spawn(session),
             tokio::spawn(async move {
@@ -197,7 +202,11 @@ impl Bench {
                 }
             }),
         ];
-        Agent { hub, tasks, i }
+        Agent {
+            agent_owner,
+            tasks,
+            i,
+        }
     }
 }
 
@@ -228,7 +237,7 @@ pub fn make_certs(folder: &Path, hosts: &[String], renew: bool) {
 
 /// A controller that runs.
 pub struct Service {
-    pub desk: Arc<Desk>,
+    pub server_owner: Arc<ServerOwner>,
     pub shown: Shown,
     pub address: SocketAddr,
     pub kept: Receiver<Keep>,
@@ -248,7 +257,7 @@ impl Service {
 
     /// The choice that each flow was told, by sender, receiver and job.
     pub fn choices(&self) -> Vec<(String, u64, u32)> {
-        self.desk.view(|server| {
+        self.server_owner.view(|server| {
             let flows = server.flows().filter_map(|(host, flow, choice)| {
                 let host = server.directory().entry(host).name.clone();
                 Some((host, flow.id, choice?))
@@ -262,7 +271,7 @@ impl Service {
 
 /// An agent that runs.
 pub struct Agent {
-    pub hub: Arc<Hub>,
+    pub agent_owner: Arc<AgentOwner>,
     tasks: Vec<JoinHandle<()>>,
     pub i: usize,
 }
@@ -287,21 +296,21 @@ impl Agent {
     pub async fn open(&self, ends: Ends) -> (u64, Port) {
         self.welcomed(1).await;
         let owner = Owner::Connection(1);
-        let (flow, port) = self.hub.open(ends, 1 << 30, 0, owner);
-        self.hub.handle(AgentInput::Flush);
+        let (flow, port) = self.agent_owner.open(ends, 1 << 30, 0, owner);
+        self.agent_owner.handle(AgentInput::Flush);
         (flow, timeout(PATIENCE, port).await.unwrap().unwrap())
     }
 
     /// Ends as an agent does that is told to stop.
     pub async fn leave(self) {
-        let hub = self.hub.clone();
+        let agent_owner = self.agent_owner.clone();
         drop(self);
-        hub.leave().await;
+        agent_owner.leave().await;
     }
 
     pub async fn welcomed(&self, times: u64) {
         until("the agent is welcomed", || {
-            self.hub.metrics().welcomes >= times
+            self.agent_owner.metrics().welcomes >= times
         })
         .await;
     }

@@ -3,7 +3,7 @@
 mod calls;
 mod draft;
 mod every_run;
-mod lowered;
+mod compiled;
 mod oracle;
-mod raised;
+mod decompiled;
 mod rules;

@@ -6,13 +6,13 @@ use hocket_core::algorithms::Algorithm;
 use hocket_core::collective::CollectiveKind;
 use hocket_core::program::check::{CheckOptions, Code, check};
 use hocket_core::program::interpret::{Explored, explore};
-use hocket_core::program::{Block, Buffer, LowerOptions, Mode, Op, Program, Span, lower};
+use hocket_core::program::{Block, Buffer, CompileOptions, Mode, Op, Program, Span, compile};
 use hocket_core::progress::Silent;
 use hocket_core::topology::build::{self, RingWays};
 use hocket_core::units::{Bandwidth, Seed, Time};
 
+use crate::compiled::verified;
 use crate::draft::{Draft, DraftStep};
-use crate::lowered::verified;
 
 /// Small lowered programs of several shapes.
 fn originals() -> Vec<Program> {
@@ -30,12 +30,12 @@ fn originals() -> Vec<Program> {
                     continue;
                 };
                 for (fuse, in_flight) in [(true, 1), (false, 1), (true, 2)] {
-                    let options = LowerOptions {
+                    let options = CompileOptions {
                         fuse,
                         in_flight,
-                        ..LowerOptions::default()
+                        ..CompileOptions::default()
                     };
-                    let program = lower(&verified, &options).unwrap();
+                    let program = compile(&verified, &options).unwrap();
                     if program.len() <= 10 {
                         programs.push(program);
                     }
@@ -192,7 +192,7 @@ fn modes_matter() {
     let network = build::fully_connected(2, gigabyte, Time::ZERO).unwrap();
     let kind = CollectiveKind::AllGather;
     let verified = verified(&network, kind, Algorithm::Direct, 1, 2_000).unwrap();
-    let program = lower(&verified, &LowerOptions::default()).unwrap();
+    let program = compile(&verified, &CompileOptions::default()).unwrap();
     assert_eq!(
         explore(&program, Mode::InPlace, 1, 1_000),
         Ok(Explored::Right)

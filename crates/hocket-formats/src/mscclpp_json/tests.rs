@@ -10,7 +10,7 @@ use hocket_base::units::{Bandwidth, Time};
 use hocket_plan::collective::{Collective, CollectiveKind};
 use hocket_plan::verify::{Verified, verify};
 use hocket_program::program::check::CheckOptions;
-use hocket_program::program::{LowerOptions, Lowering, SizeLimits};
+use hocket_program::program::{CompileOptions, CompiledPlan, SizeLimits};
 use hocket_synth::algorithms::{Algorithm, PlanOptions, plan};
 use hocket_topology::build;
 use proptest::collection::vec;
@@ -118,16 +118,16 @@ fn exported_text_is_read_and_written_as_it_is() {
             (Protocol::Simple, true),
             (Protocol::Ll, true),
         ] {
-            let options = LowerOptions {
+            let options = CompileOptions {
                 fuse: false,
-                ..LowerOptions::default()
+                ..CompileOptions::default()
             };
-            let lowering = Lowering::of(&verified, &options).expect("lowered");
+            let compiled = CompiledPlan::of(&verified, &options).expect("lowered");
             let mut by_ranks = String::new();
             let near = |_, _| is_near;
-            let made = export(&lowering, protocol, &near, &mut by_ranks).expect("written");
+            let made = export(&compiled, protocol, &near, &mut by_ranks).expect("written");
             let mut whole = String::new();
-            let again = export(&lowering.program(), protocol, &near, &mut whole).expect("written");
+            let again = export(&compiled.program(), protocol, &near, &mut whole).expect("written");
             assert_eq!((&by_ranks, made), (&whole, again));
             let plan = read(&by_ranks).expect("a plan");
             assert_eq!(write(&plan).as_deref(), Ok(&*by_ranks));
@@ -162,14 +162,14 @@ fn exported(
     protocol: Protocol,
     limits: SizeLimits,
 ) -> Result<ExecutionPlan, Refused> {
-    let options = LowerOptions {
+    let options = CompileOptions {
         fuse: false,
         limits,
-        ..LowerOptions::default()
+        ..CompileOptions::default()
     };
-    let lowering = Lowering::of(verified, &options).expect("lowered");
+    let compiled = CompiledPlan::of(verified, &options).expect("lowered");
     let mut text = String::new();
-    export(&lowering, protocol, &|_, _| true, &mut text)?;
+    export(&compiled, protocol, &|_, _| true, &mut text)?;
     Ok(read(&text).expect("a plan"))
 }
 

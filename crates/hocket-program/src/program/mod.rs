@@ -33,13 +33,13 @@
 mod builder;
 pub mod check;
 pub mod interpret;
-mod lower;
-mod raise;
+mod compile;
+mod decompile;
 mod task;
 
 pub use builder::{NewStep, ProgramBuilder, ProgramError};
-pub use lower::{LowerError, LowerOptions, Lowering, awaited, fewest_channels, lower};
-pub use raise::{RaiseError, Raised, RaisedTransfer, raise};
+pub use compile::{CompileError, CompileOptions, CompiledPlan, awaited, compile, fewest_channels};
+pub use decompile::{DecompileError, Decompiled, DecompiledTransfer, decompile};
 pub use task::{Contents, Mode, Task};
 
 use std::borrow::Cow;

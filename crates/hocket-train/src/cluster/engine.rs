@@ -1,6 +1,6 @@
 //! Moment by moment: what arrives, which jobs go on, and what the controller says.
 
-mod asking;
+mod controller_answers;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

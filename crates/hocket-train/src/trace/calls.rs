@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::draft::{Draft, fits};
 use super::error::{Call, listed};
+use super::trace_files::{UngroupedTrace, fits};
 use super::{Fault, Groups, NONE, NodeKind, Trace, TraceError};
 
-impl Draft {
+impl UngroupedTrace {
     /// Makes the trace, given the ids and ranks of groups; 0 is the group of all ranks in any case.
     ///
     /// The n-th collective that each rank of a group issues belongs to one call, in the order of

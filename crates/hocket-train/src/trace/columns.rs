@@ -1,7 +1,7 @@
 //! A trace from the columns of one, as a pickle keeps them.
 
-use super::draft::{Draft, fits};
 use super::order::{self, Waits};
+use super::trace_files::{UngroupedTrace, fits};
 use super::{CallKind, LARGEST_SIZE, LONGEST_MICROS, NONE, Names, NodeKind, Trace, TraceError};
 use crate::units::Time;
 
@@ -48,7 +48,7 @@ impl Trace {
     /// Makes a trace again of its columns and groups; orders, calls and messages are matched anew.
     ///
     /// # Errors
-    /// [`TraceError::Malformed`] for columns that are none of a trace; else as [`Draft::link`].
+    /// [`TraceError::Malformed`] for columns that are none of a trace; else as [`UngroupedTrace::link`].
     pub fn from_columns(columns: Columns, groups: &[(u64, Vec<u32>)]) -> Result<Self, TraceError> {
         let malformed = |why| TraceError::Malformed { why };
         columns.check_lengths().map_err(malformed)?;
@@ -176,7 +176,7 @@ impl Columns {
     }
 
     /// The draft of checked columns, less ranks and dependencies.
-    fn draft(self, groups: &[(u64, Vec<u32>)]) -> Result<Draft, TraceError> {
+    fn draft(self, groups: &[(u64, Vec<u32>)]) -> Result<UngroupedTrace, TraceError> {
         let mut names = Names {
             first: vec![0],
             of: self.name_row,
@@ -205,7 +205,7 @@ impl Columns {
             ..Trace::default()
         };
         let ranks = self.rank_first.len() - 1;
-        Ok(Draft::of(
+        Ok(UngroupedTrace::of(
             trace,
             (0..ranks).map(|rank| format!("rank {rank}")).collect(),
             groups.iter().map(|(id, _)| *id).collect(),

@@ -15,14 +15,14 @@
 mod calls;
 mod chakra;
 mod columns;
-mod draft;
+mod trace_files;
 mod error;
 mod order;
 
 pub use columns::Columns;
-pub use draft::{Draft, File, Follow};
 pub(crate) use error::shortened;
 pub use error::{Call, Fault, TraceError};
+pub use trace_files::{File, Follow, UngroupedTrace};
 
 use crate::collective::CollectiveKind;
 use crate::units::Time;
@@ -271,7 +271,7 @@ pub struct Calls {
 
 impl Trace {
     /// Reads a file for each rank, in the order of ranks. Groups are an id and its ranks each;
-    /// those that the files define themselves ([`Draft::process_groups`]) do not count.
+    /// those that the files define themselves ([`UngroupedTrace::process_groups`]) do not count.
     ///
     /// # Errors
     /// [`TraceError`], naming file and node.
@@ -283,7 +283,7 @@ impl Trace {
         follow: Follow,
         groups: &[(u64, Vec<u32>)],
     ) -> Result<Self, TraceError> {
-        Draft::read(files, follow)?.link(groups)
+        UngroupedTrace::read(files, follow)?.link(groups)
     }
 
     /// Number of ranks.

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
-use super::draft::{Draft, fits};
 use super::error::shortened;
+use super::trace_files::{UngroupedTrace, fits};
 use super::{Fault, Trace, TraceError};
 use crate::graph::Lists;
 
@@ -35,7 +35,7 @@ impl Waits {
 ///
 /// # Errors
 /// [`TraceError`] for ids that come twice or are not there, and for nodes that wait for themselves.
-pub(super) fn resolve(draft: &mut Draft, waits: &Waits) -> Result<(), TraceError> {
+pub(super) fn resolve(draft: &mut UngroupedTrace, waits: &Waits) -> Result<(), TraceError> {
     let last = draft.trace.ranks() - 1;
     let rows = draft.trace.rank_first[last]..draft.trace.rank_first[last + 1];
     let row_of = index(draft, rows.clone())?;
@@ -61,7 +61,7 @@ pub(super) fn resolve(draft: &mut Draft, waits: &Waits) -> Result<(), TraceError
     put_in_order(draft, rows)
 }
 
-fn index(draft: &Draft, rows: Range<u32>) -> Result<HashMap<u64, u32>, TraceError> {
+fn index(draft: &UngroupedTrace, rows: Range<u32>) -> Result<HashMap<u64, u32>, TraceError> {
     let mut row_of = HashMap::with_capacity(rows.len());
     for row in rows {
         if let Some(first) = row_of.insert(draft.trace.id[row as usize], row) {
@@ -77,7 +77,7 @@ fn index(draft: &Draft, rows: Range<u32>) -> Result<HashMap<u64, u32>, TraceErro
 /// # Source
 /// A. B. Kahn, Topological sorting of large networks, 1962; the choice of the lowest id is that of
 /// ASTRA-sim's `Workload::issue_dep_free_nodes`.
-fn put_in_order(draft: &mut Draft, rows: Range<u32>) -> Result<(), TraceError> {
+fn put_in_order(draft: &mut UngroupedTrace, rows: Range<u32>) -> Result<(), TraceError> {
     let trace = &mut draft.trace;
     let dependents = reverse(trace, rows.clone());
     let mut left: Vec<u32> = rows
@@ -120,7 +120,7 @@ fn reverse(trace: &Trace, rows: Range<u32>) -> Lists<u32> {
 }
 
 /// Names a cycle among the nodes that still wait for something.
-fn cycle(draft: &Draft, start: u32, left: &[u32]) -> TraceError {
+fn cycle(draft: &UngroupedTrace, start: u32, left: &[u32]) -> TraceError {
     let waits = |row: u32| left[(row - start) as usize] > 0;
     let next = |row: u32| {
         let mut on = draft.trace.dependencies_of(row).iter().copied();

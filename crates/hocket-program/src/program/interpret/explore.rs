@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::machine::Machine;
-use super::{InterpretError, InterpretOptions, Schedule, match_up};
+use super::{BlockOrder, InterpretError, InterpretOptions, match_up};
 use crate::program::check::Memory;
 use crate::program::{Buffer, Mode, Program};
 
@@ -70,7 +70,7 @@ fn runs(
         mode,
         elements: 1,
         chunks_per_message,
-        schedule: Schedule::First,
+        schedule: BlockOrder::First,
     };
     let task = *program.task();
     let input = |rank, chunk, _| number(rank, task.before(rank, chunk).data);

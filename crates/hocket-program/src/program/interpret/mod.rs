@@ -40,7 +40,8 @@ element!(f64, |a: f64, b: f64| a + b);
 
 /// Which of the blocks that can go on does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schedule {
+#[doc(alias = "Schedule")]
+pub enum BlockOrder {
     /// The first, as far as it gets.
     First,
     /// The last, as far as it gets.
@@ -61,7 +62,7 @@ pub struct InterpretOptions {
     /// Chunks that fit one message.
     pub chunks_per_message: u32,
     /// Who goes next.
-    pub schedule: Schedule,
+    pub schedule: BlockOrder,
 }
 
 /// Why a run did not end well.
@@ -110,16 +111,16 @@ pub fn interpret<T: Element>(
     let mut machine = Machine::new(program, &matching, &memory, options, &input);
     let blocks = program.blocks().len();
     let mut random = match options.schedule {
-        Schedule::Random(seed) => seed | 1,
+        BlockOrder::Random(seed) => seed | 1,
         _ => 1,
     };
     let mut turn = 0;
     let mut idle = 0;
     while idle < blocks {
         let block = match options.schedule {
-            Schedule::First | Schedule::InTurn => turn % blocks,
-            Schedule::Last => blocks - 1 - turn % blocks,
-            Schedule::Random(_) => {
+            BlockOrder::First | BlockOrder::InTurn => turn % blocks,
+            BlockOrder::Last => blocks - 1 - turn % blocks,
+            BlockOrder::Random(_) => {
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;
@@ -130,7 +131,7 @@ pub fn interpret<T: Element>(
                 }
             }
         };
-        let as_far_as_it_gets = matches!(options.schedule, Schedule::First | Schedule::Last);
+        let as_far_as_it_gets = matches!(options.schedule, BlockOrder::First | BlockOrder::Last);
         let mut moved = false;
         while machine.advance(block as u32)? {
             moved = true;
@@ -140,7 +141,7 @@ pub fn interpret<T: Element>(
         }
         idle = if moved { 0 } else { idle + 1 };
         turn = match options.schedule {
-            Schedule::Random(_) => block,
+            BlockOrder::Random(_) => block,
             _ => turn + 1,
         };
     }

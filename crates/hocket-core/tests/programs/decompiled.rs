@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use hocket_core::algorithms::Algorithm;
 use hocket_core::collective::CollectiveKind;
-use hocket_core::program::{LowerOptions, Program, lower, raise};
+use hocket_core::program::{CompileOptions, Program, compile, decompile};
 use hocket_core::topology::build::{self, RingWays};
 use hocket_core::units::{Bandwidth, Time};
 
-use crate::lowered::verified;
+use crate::compiled::verified;
 
 /// What each rank has of each chunk of data after the transfers: whose contributions.
 fn replay(program: &Program) -> HashMap<(u32, u32), HashSet<u32>> {
@@ -20,7 +20,7 @@ fn replay(program: &Program) -> HashMap<(u32, u32), HashSet<u32>> {
             held.insert((rank, data), HashSet::from([rank]));
         }
     }
-    for each in raise(program).unwrap().transfers {
+    for each in decompile(program).unwrap().transfers {
         for data in each.first..each.first + each.count {
             let sent = held[&(each.src, data)].clone();
             let has = held.entry((each.dst, data)).or_default();
@@ -49,7 +49,7 @@ fn lowered_plans_are_raised_to_what_they_do() {
                 let Some(verified) = verified(network, kind, algorithm, 1, 60_000) else {
                     continue;
                 };
-                let program = lower(&verified, &LowerOptions::default()).unwrap();
+                let program = compile(&verified, &CompileOptions::default()).unwrap();
                 let task = *program.task();
                 let held = replay(&program);
                 for rank in 0..task.ranks {

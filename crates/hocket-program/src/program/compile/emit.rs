@@ -6,7 +6,7 @@ use super::cells::{Cells, NONE, StepId};
 use super::pairs::Pairs;
 use super::place::{At, copies};
 use super::runs::{Runs, longest};
-use super::{LowerOptions, Moves};
+use super::{CompileOptions, Moves};
 use crate::plan::{Wait, WaitOn};
 use crate::program::{Block, Buffer, Mode, Op, Task};
 
@@ -52,7 +52,7 @@ pub(super) struct Common<'a> {
     pub pairs: &'a Pairs,
     pub task: Task,
     pub mode: Mode,
-    pub options: &'a LowerOptions,
+    pub options: &'a CompileOptions,
 }
 
 /// The blocks of one rank while they are made.

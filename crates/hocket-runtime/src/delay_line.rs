@@ -40,7 +40,7 @@ pub fn relay(pairs: &[(OwnedFd, OwnedFd)], delay: Delay, stop: BorrowedFd<'_>) -
     let mut under_way: VecDeque<Frame> = VecDeque::new();
     let mut spare: Vec<Vec<u8>> = Vec::new();
     let (mut passed, mut dropped) = (0, 0);
-    let mut draw = Draw(delay.seed);
+    let mut draw = Sample(delay.seed);
     loop {
         let now = Instant::now();
         let most = under_way
@@ -92,9 +92,9 @@ pub fn relay(pairs: &[(OwnedFd, OwnedFd)], delay: Delay, stop: BorrowedFd<'_>) -
 }
 
 /// Numbers that follow from a seed (splitmix64).
-struct Draw(u64);
+struct Sample(u64);
 
-impl Draw {
+impl Sample {
     /// The next, from 0 to below 1.
     fn below_one(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn as_many_are_drawn_as_the_share_says() {
         const DRAWN: f64 = 4000.0;
-        let mut draw = Draw(7);
+        let mut draw = Sample(7);
         let lost = (0..DRAWN as u32)
             .filter(|_| draw.below_one() < 0.25)
             .count();

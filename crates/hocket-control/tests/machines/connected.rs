@@ -14,7 +14,7 @@ use super::site::{address, directory, stages};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 
-pub struct Desk {
+pub struct Connected {
     pub now: Duration,
     pub server: Server,
     pub agents: Vec<Agent>,
@@ -80,13 +80,13 @@ pub fn agent(host: u32, takes_segments: bool) -> Agent {
     Agent::new(options, 0, Duration::ZERO)
 }
 
-impl Desk {
+impl Connected {
     /// A server, and agents of the first so many hosts that are welcomed by it.
     pub fn new(options: server::Options, hosts: u32) -> Self {
         let server = server(options, 1, &Saved::default(), Duration::ZERO);
-        let mut desk = Self::of(server, (0..hosts).map(|host| agent(host, false)).collect());
-        (0..hosts).for_each(|host| desk.connect(host));
-        desk
+        let mut connected = Self::of(server, (0..hosts).map(|host| agent(host, false)).collect());
+        (0..hosts).for_each(|host| connected.connect(host));
+        connected
     }
 
     /// A server and agents, which have no sessions yet.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{LowerError, LowerOptions};
+use super::{CompileError, CompileOptions};
 use crate::collective::CollectiveKind;
 use crate::plan::Plan;
 
@@ -18,7 +18,7 @@ pub(super) struct Units {
 
 impl Units {
     /// The fewest equal chunks at whose ends all chunks of the plan end.
-    pub(super) fn of(plan: &Plan, options: &LowerOptions) -> Result<Self, LowerError> {
+    pub(super) fn of(plan: &Plan, options: &CompileOptions) -> Result<Self, CompileError> {
         let collective = plan.collective();
         let chunks = plan.chunks();
         // The demands themselves may take more memory than the plan.
@@ -62,7 +62,7 @@ impl Units {
         let mut candidates = (least..=limit).filter(fits);
         candidates
             .find_map(|count| Self::cut(plan, &sizes, count, options.instances))
-            .ok_or(LowerError::Uneven {
+            .ok_or(CompileError::Uneven {
                 limit: options.max_chunks,
             })
     }

@@ -8,8 +8,10 @@ use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
 use hocket_core::collective::{Collective, CollectiveKind};
 use hocket_core::plan::{Wait, WaitOn};
 use hocket_core::program::check::{CheckOptions, check};
-use hocket_core::program::interpret::{InterpretOptions, Schedule, interpret};
-use hocket_core::program::{LowerError, LowerOptions, Lowering, Mode, Op, Program, Ranks, lower};
+use hocket_core::program::interpret::{BlockOrder, InterpretOptions, interpret};
+use hocket_core::program::{
+    CompileError, CompileOptions, CompiledPlan, Mode, Op, Program, Ranks, compile,
+};
 use hocket_core::progress::Silent;
 use hocket_core::topology::Topology;
 use hocket_core::topology::build::{self, RingWays};
@@ -68,11 +70,11 @@ pub fn assert_computes(program: &Program, name: &str) {
         })
         .collect();
     let schedules = [
-        Schedule::First,
-        Schedule::Last,
-        Schedule::InTurn,
-        Schedule::Random(1),
-        Schedule::Random(2),
+        BlockOrder::First,
+        BlockOrder::Last,
+        BlockOrder::InTurn,
+        BlockOrder::Random(1),
+        BlockOrder::Random(2),
     ];
     for &mode in program.modes() {
         for (schedule, chunks_per_message) in schedules.into_iter().zip([1, 1, 2, 1, 71]) {
@@ -122,7 +124,7 @@ pub fn assert_computes(program: &Program, name: &str) {
 
 #[test]
 fn every_algorithm_lowers_checks_and_computes() {
-    let mut lowered = 0;
+    let mut compiled = 0;
     let mut refused = Vec::new();
     let kinds = CollectiveKind::NAMED;
     for topology in networks() {
@@ -142,19 +144,19 @@ fn every_algorithm_lowers_checks_and_computes() {
                         for (channels, instances, fuse) in
                             [(1, 1, true), (1, 1, false), (3, 2, true)]
                         {
-                            let options = LowerOptions {
+                            let options = CompileOptions {
                                 mode: Some(mode),
                                 channels,
                                 instances,
                                 fuse,
-                                ..LowerOptions::default()
+                                ..CompileOptions::default()
                             };
                             let name = format!(
                                 "{} {kind} by {} in {chunks} chunks, {mode}, {channels} channels",
                                 topology.name(),
                                 algorithm.name()
                             );
-                            let program = match lower(&verified, &options) {
+                            let program = match compile(&verified, &options) {
                                 Ok(program) => program,
                                 Err(error) => {
                                     refused.push(format!("{name}: {error}"));
@@ -166,16 +168,16 @@ fn every_algorithm_lowers_checks_and_computes() {
                             let faults = checked.faults.kept();
                             assert!(checked.is_right(), "{name}: {:?}", faults.first());
                             assert_computes(&program, &name);
-                            lowered += 1;
+                            compiled += 1;
                         }
                     }
                 }
             }
         }
     }
-    println!("{lowered} programs; refused: {}", refused.len());
+    println!("{compiled} programs; refused: {}", refused.len());
     refused.iter().take(20).for_each(|line| println!("{line}"));
-    assert!(lowered > 1_000);
+    assert!(compiled > 1_000);
     assert!(refused.is_empty(), "{}", refused[0]);
 }
 
@@ -213,15 +215,15 @@ fn messages_keep_the_plans_order_where_they_are_to() {
                 continue;
             };
             let name = format!("{} by {}", topology.name(), algorithm.name());
-            let lowered = |in_plan_order, channel_of| {
-                let options = LowerOptions {
+            let compiled = |in_plan_order, channel_of| {
+                let options = CompileOptions {
                     fuse: false,
                     max_count: 1,
                     in_plan_order,
                     channel_of,
-                    ..LowerOptions::default()
+                    ..CompileOptions::default()
                 };
-                let program = lower(&verified, &options).expect("lowered");
+                let program = compile(&verified, &options).expect("lowered");
                 let checked = check(&program, &CheckOptions::default(), &mut Silent).unwrap();
                 assert!(
                     checked.is_right(),
@@ -232,7 +234,7 @@ fn messages_keep_the_plans_order_where_they_are_to() {
                 program
             };
             let transfers = verified.plan().len() as u32;
-            let apart = lowered(false, Some((0..transfers).collect()));
+            let apart = compiled(false, Some((0..transfers).collect()));
             assert_eq!(
                 apart
                     .blocks()
@@ -242,7 +244,7 @@ fn messages_keep_the_plans_order_where_they_are_to() {
                 transfers as usize,
                 "{name}"
             );
-            let [in_order, plan] = sent(&lowered(true, None), &verified);
+            let [in_order, plan] = sent(&compiled(true, None), &verified);
             let is_even = in_order
                 .values()
                 .map(Vec::len)
@@ -252,7 +254,7 @@ fn messages_keep_the_plans_order_where_they_are_to() {
             }
             assert_eq!(in_order, plan, "{name}");
             kept += 1;
-            let [by_level, _] = sent(&lowered(false, None), &verified);
+            let [by_level, _] = sent(&compiled(false, None), &verified);
             level += usize::from(by_level != plan);
         }
     }
@@ -313,17 +315,17 @@ fn sends_keep_the_waits_of_the_plan_where_they_are_to() {
             let Some(verified) = verified(&topology, all_reduce, algorithm, 4, 720_720) else {
                 continue;
             };
-            let lowered = |keeps_waits| {
-                let options = LowerOptions {
+            let compiled = |keeps_waits| {
+                let options = CompileOptions {
                     fuse: false,
                     keeps_waits,
                     channel_of: Some((0..verified.plan().len() as u32).collect()),
-                    ..LowerOptions::default()
+                    ..CompileOptions::default()
                 };
-                lower(&verified, &options).expect("lowered")
+                compile(&verified, &options).expect("lowered")
             };
             let name = format!("{} by {}", topology.name(), algorithm.name());
-            let kept = lowered(true);
+            let kept = compiled(true);
             let checked = check(&kept, &CheckOptions::default(), &mut Silent).unwrap();
             assert!(
                 checked.is_right(),
@@ -331,7 +333,7 @@ fn sends_keep_the_waits_of_the_plan_where_they_are_to() {
                 checked.faults.kept().first()
             );
             assert_eq!(waits_that_are_lost(&kept, &verified), 0, "{name}");
-            lost += waits_that_are_lost(&lowered(false), &verified);
+            lost += waits_that_are_lost(&compiled(false), &verified);
         }
     }
     assert!(lost > 0, "no plan waits for more than its data");
@@ -368,18 +370,18 @@ fn rank_by_rank_it_is_the_same_program() {
             let Some(verified) = verified(&topology, kind, algorithm, 2, 720_720) else {
                 continue;
             };
-            let options = LowerOptions {
+            let options = CompileOptions {
                 fuse: false,
                 channels: 2,
-                ..LowerOptions::default()
+                ..CompileOptions::default()
             };
-            let Ok(lowering) = Lowering::of(&verified, &options) else {
+            let Ok(compiled) = CompiledPlan::of(&verified, &options) else {
                 continue;
             };
-            let whole = lowering.program();
-            assert_eq!(lowering.frame().sizes(), whole.sizes());
+            let whole = compiled.program();
+            assert_eq!(compiled.frame().sizes(), whole.sizes());
             for rank in (0..whole.ranks()).filter(|&rank| !whole.blocks_of(rank).is_empty()) {
-                let part = lowering.rank(rank);
+                let part = compiled.rank(rank);
                 assert_eq!(part.blocks().len(), part.blocks_of(rank).len());
                 assert_eq!(steps_of(&part, rank), steps_of(&whole, rank));
                 ranks += 1;
@@ -394,7 +396,7 @@ fn a_ring_is_fused_and_needs_no_scratch() {
     let topology = build::ring(4, gigabyte(), Time::ZERO, RingWays::Both).unwrap();
     let all_reduce = CollectiveKind::AllReduce;
     let verified = verified(&topology, all_reduce, Algorithm::Ring, 1, 4_000).unwrap();
-    let program = lower(&verified, &LowerOptions::default()).unwrap();
+    let program = compile(&verified, &CompileOptions::default()).unwrap();
     // Each rank has one block: a send, 2 sums sent on, 1 kept and sent on, 2 received and sent on, 1 received.
     assert_eq!(program.blocks().len(), 4);
     let ops: Vec<Op> = program
@@ -411,11 +413,11 @@ fn a_ring_is_fused_and_needs_no_scratch() {
 
     let reduce_scatter = CollectiveKind::ReduceScatter;
     let verified = self::verified(&topology, reduce_scatter, Algorithm::Ring, 1, 4_000).unwrap();
-    let options = LowerOptions {
+    let options = CompileOptions {
         mode: Some(Mode::OutOfPlace),
-        ..LowerOptions::default()
+        ..CompileOptions::default()
     };
-    let program = lower(&verified, &options).unwrap();
+    let program = compile(&verified, &options).unwrap();
     let ops = |rank| {
         let blocks = program.blocks_of(rank);
         let steps = blocks.flat_map(|block| program.steps_of(block));
@@ -433,26 +435,26 @@ fn what_cannot_be_lowered_says_why() {
     let topology = build::fully_connected(3, gigabyte(), Time::ZERO).unwrap();
     let all_to_all = CollectiveKind::AllToAll;
     let verified = verified(&topology, all_to_all, Algorithm::Direct, 1, 3_000).unwrap();
-    let refusal = |options: &LowerOptions| lower(&verified, options).expect_err("refused");
-    let in_place = LowerOptions {
+    let refusal = |options: &CompileOptions| compile(&verified, options).expect_err("refused");
+    let in_place = CompileOptions {
         mode: Some(Mode::InPlace),
-        ..LowerOptions::default()
+        ..CompileOptions::default()
     };
     assert!(
         refusal(&in_place)
             .to_string()
             .contains("in place would overwrite")
     );
-    let none = LowerOptions {
+    let none = CompileOptions {
         channels: 0,
-        ..LowerOptions::default()
+        ..CompileOptions::default()
     };
-    assert_eq!(refusal(&none), LowerError::Zero { option: "channels" });
-    let few = LowerOptions {
+    assert_eq!(refusal(&none), CompileError::Zero { option: "channels" });
+    let few = CompileOptions {
         max_chunks: 2,
-        ..LowerOptions::default()
+        ..CompileOptions::default()
     };
-    assert_eq!(refusal(&few), LowerError::Uneven { limit: 2 });
+    assert_eq!(refusal(&few), CompileError::Uneven { limit: 2 });
 }
 
 #[test]
@@ -469,19 +471,19 @@ fn a_million_transfers() {
     )
     .unwrap();
     let start = Instant::now();
-    let options = LowerOptions {
+    let options = CompileOptions {
         channels: 8,
-        ..LowerOptions::default()
+        ..CompileOptions::default()
     };
-    let program = lower(&verified, &options).unwrap();
-    let (plan, lowered) = (verified.plan().memory(), program.memory());
+    let program = compile(&verified, &options).unwrap();
+    let (plan, compiled) = (verified.plan().memory(), program.memory());
     println!(
         "{} transfers, {} steps in {:?}",
         verified.plan().len(),
         program.len(),
         start.elapsed()
     );
-    println!("plan {plan} bytes, program {lowered} bytes");
+    println!("plan {plan} bytes, program {compiled} bytes");
     let start = Instant::now();
     assert!(
         check(&program, &CheckOptions::default(), &mut Silent)
@@ -497,7 +499,7 @@ fn a_hundred_thousand_steps() {
     let topology = build::fully_connected(64, gigabyte(), Time::ZERO).unwrap();
     let direct = Algorithm::Direct;
     let verified = verified(&topology, CollectiveKind::AllReduce, direct, 6, 1 << 30).unwrap();
-    let program = lower(&verified, &LowerOptions::default()).unwrap();
+    let program = compile(&verified, &CompileOptions::default()).unwrap();
     let start = Instant::now();
     let checked = check(&program, &CheckOptions::default(), &mut Silent).unwrap();
     assert!(checked.is_right(), "{:?}", checked.faults.kept().first());

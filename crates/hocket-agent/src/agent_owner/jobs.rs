@@ -7,8 +7,8 @@ use hocket_control::message::PatternFlow;
 use tokio::sync::mpsc;
 use tracing::warn;
 
-use super::{Hub, State};
-use crate::line::Answer;
+use super::{AgentOwner, State};
+use crate::datagrams::Answer;
 
 /// Who registered each job, and where it hears that the controller does not take it.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl Jobs {
     }
 }
 
-impl Hub {
+impl AgentOwner {
     /// A program registers the flows of a job's iterations, in place of those before. The controller's refusal, if there
     /// is one, is told later.
     ///

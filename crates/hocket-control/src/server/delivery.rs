@@ -8,8 +8,8 @@ use hocket_base::units::Time;
 use hocket_fabric::controller::{Command, Event, FlowId, Reason};
 
 use super::Server;
+use super::flow_numbers;
 use super::host::Sent;
-use super::names;
 use super::output::{Close, Output};
 use crate::directory::HostId;
 use crate::message::{AT_ONCE, Change, FlowName, MOST_CHANGES, Path, ToHost};
@@ -34,7 +34,7 @@ impl Server {
                 reason,
             } => self.path(flow, choice, reason),
             Command::Ahead { flow, choice } => {
-                let (_, name) = names::parse(flow);
+                let (_, name) = flow_numbers::parse(flow);
                 let FlowName::Pattern { job, index } = name else {
                     return;
                 };
@@ -54,7 +54,7 @@ impl Server {
                 let Some(host) = self.sender(flow) else {
                     return;
                 };
-                let (_, name) = names::parse(flow);
+                let (_, name) = flow_numbers::parse(flow);
                 if let Some(rate) = self.rate_mut(host, name) {
                     *rate = bytes_per_second;
                 }
@@ -74,7 +74,7 @@ impl Server {
         let Some(host) = self.sender(flow) else {
             return;
         };
-        let (_, name) = names::parse(flow);
+        let (_, name) = flow_numbers::parse(flow);
         let Some(nics) = self.note(host, name, Some(choice)) else {
             return;
         };
@@ -98,7 +98,7 @@ impl Server {
         let Some(host) = self.sender(flow) else {
             return;
         };
-        let (_, name) = names::parse(flow);
+        let (_, name) = flow_numbers::parse(flow);
         if self.note(host, name, None).is_some() {
             self.push(host, Change::Revoke { flow: name, reason });
         }
@@ -118,7 +118,7 @@ impl Server {
 
     /// The host that sends a flow, if both are known.
     fn sender(&self, flow: FlowId) -> Option<HostId> {
-        match names::parse(flow) {
+        match flow_numbers::parse(flow) {
             (Some(host), _) => ((host.index()) < self.hosts.len()).then_some(host),
             (None, FlowName::Pattern { job, index }) => {
                 let flow = self.jobs.get(&job)?.pattern.get(index as usize)?;
@@ -346,7 +346,7 @@ impl Server {
             };
             let name = |change: &Change| match change {
                 Change::Path { flow, .. } | Change::Revoke { flow, .. } => {
-                    Some(names::of(host, *flow))
+                    Some(flow_numbers::of(host, *flow))
                 }
                 _ => None,
             };

@@ -1,4 +1,4 @@
-//! A program as the transfers of a plan, where it is one: the reverse of `lower`.
+//! A program as the transfers of a plan, where it is one: the reverse of `compile`.
 //!
 //! A plan has one place for each rank and chunk of data; a program has as many as it likes. What arrives at a rank is
 //! therefore a transfer only when it is used: a sum where it is added to what the rank has, a copy where it is sent on or is the
@@ -14,7 +14,8 @@ use crate::verify::contribution::{Set, SetTable};
 
 /// A transfer of consecutive chunks of data, numbered through all demands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RaisedTransfer {
+#[doc(alias = "RaisedTransfer")]
+pub struct DecompiledTransfer {
     /// First chunk.
     pub first: u32,
     /// Number of chunks.
@@ -29,9 +30,10 @@ pub struct RaisedTransfer {
 
 /// What a program does, as transfers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Raised {
+#[doc(alias = "Raised")]
+pub struct Decompiled {
     /// The transfers, in an order in which they are right one after the other.
-    pub transfers: Vec<RaisedTransfer>,
+    pub transfers: Vec<DecompiledTransfer>,
     /// Chunks that were sent to a rank that had them or that made no use of them.
     pub unused: u64,
 }
@@ -39,7 +41,8 @@ pub struct Raised {
 /// Why a program is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RaiseError {
+#[doc(alias = "RaiseError")]
+pub enum DecompileError {
     /// Its collective has no name.
     #[error("its collective has no name that plans know")]
     Unnamed,
@@ -90,7 +93,7 @@ struct Arrival {
     is_done: bool,
 }
 
-struct Raiser<'a> {
+struct Decompiler<'a> {
     program: &'a Program,
     memory: Memory<'a>,
     sets: SetTable,
@@ -101,26 +104,27 @@ struct Raiser<'a> {
     under_way: Vec<std::collections::VecDeque<Value>>,
     /// Transfers of the step under way: sum, sender, receiver, chunk.
     made: Vec<(bool, u32, u32, u32)>,
-    raised: Raised,
+    decompiled: Decompiled,
     step: u32,
 }
 
 /// Gives the transfers that a program makes, of one that the check found right.
 ///
 /// # Errors
-/// [`RaiseError`] for programs of which no plan can say what they do.
+/// [`DecompileError`] for programs of which no plan can say what they do.
 ///
 /// # Complexity
 /// O(chunks moved), about 60 bytes for each.
-pub fn raise(program: &Program) -> Result<Raised, RaiseError> {
+#[doc(alias = "raise")]
+pub fn decompile(program: &Program) -> Result<Decompiled, DecompileError> {
     if program.task().kind == CollectiveKind::Custom {
-        return Err(RaiseError::Unnamed);
+        return Err(DecompileError::Unnamed);
     }
     let mut faults = Faults::default();
-    let matching = Matching::of(program, &mut faults).ok_or(RaiseError::Stuck)?;
-    let order = run(program, &matching, 1).map_err(|_| RaiseError::Stuck)?;
+    let matching = Matching::of(program, &mut faults).ok_or(DecompileError::Stuck)?;
+    let order = run(program, &matching, 1).map_err(|_| DecompileError::Stuck)?;
     let memory = Memory::of(program, program.modes()[0]);
-    let mut raiser = Raiser {
+    let mut decompiler = Decompiler {
         program,
         values: vec![NOTHING; memory.len()],
         memory,
@@ -129,24 +133,24 @@ pub fn raise(program: &Program) -> Result<Raised, RaiseError> {
         arrivals: Vec::new(),
         under_way: vec![Default::default(); matching.connections.len()],
         made: Vec::new(),
-        raised: Raised {
+        decompiled: Decompiled {
             transfers: Vec::new(),
             unused: 0,
         },
         step: 0,
     };
-    raiser.fill();
+    decompiler.fill();
     for step in order {
         let block = program.block_of(step) as usize;
-        raiser.step = step;
-        raiser.make(matching.receives_on[block], matching.sends_on[block], block)?;
-        raiser.note();
+        decompiler.step = step;
+        decompiler.make(matching.receives_on[block], matching.sends_on[block], block)?;
+        decompiler.note();
     }
-    raiser.finish()?;
-    Ok(raiser.raised)
+    decompiler.finish()?;
+    Ok(decompiler.decompiled)
 }
 
-impl Raiser<'_> {
+impl Decompiler<'_> {
     fn fill(&mut self) {
         let task = self.program.task();
         for rank in 0..task.ranks {
@@ -160,7 +164,7 @@ impl Raiser<'_> {
         }
     }
 
-    fn make(&mut self, up: u32, down: u32, block: usize) -> Result<(), RaiseError> {
+    fn make(&mut self, up: u32, down: u32, block: usize) -> Result<(), DecompileError> {
         let step = self.program.step(self.step);
         let block = self.program.blocks()[block];
         if step.op == Op::Copy {
@@ -190,7 +194,7 @@ impl Raiser<'_> {
         Ok(())
     }
 
-    fn copy(&mut self, step: Step<'_>) -> Result<(), RaiseError> {
+    fn copy(&mut self, step: Step<'_>) -> Result<(), DecompileError> {
         let each = |span: Span| (0..span.count()).map(move |i| (span, i));
         let sources = step.sources().flat_map(each);
         for ((source, i), (target, j)) in sources.zip(step.targets().flat_map(each)) {
@@ -202,7 +206,7 @@ impl Raiser<'_> {
     }
 
     /// What a chunk holds, as it arrives at the rank that reads it.
-    fn read(&mut self, span: Span, i: u32, reader: u32) -> Result<Value, RaiseError> {
+    fn read(&mut self, span: Span, i: u32, reader: u32) -> Result<Value, DecompileError> {
         let value = self.values[self.memory.chunks(span).start + i as usize];
         if span.rank() == reader {
             Ok(value)
@@ -211,7 +215,13 @@ impl Raiser<'_> {
         }
     }
 
-    fn write(&mut self, span: Span, i: u32, writer: u32, value: Value) -> Result<(), RaiseError> {
+    fn write(
+        &mut self,
+        span: Span,
+        i: u32,
+        writer: u32,
+        value: Value,
+    ) -> Result<(), DecompileError> {
         let arrived = if span.rank() == writer {
             value
         } else {
@@ -223,9 +233,9 @@ impl Raiser<'_> {
     }
 
     /// What a rank sends, as it arrives.
-    fn send(&mut self, rank: u32, value: Value) -> Result<Value, RaiseError> {
+    fn send(&mut self, rank: u32, value: Value) -> Result<Value, DecompileError> {
         self.settle(rank, value)?;
-        self.raised.unused += 1; // until it becomes a transfer
+        self.decompiled.unused += 1; // until it becomes a transfer
         self.arrivals.push(Arrival {
             messages: vec![Message {
                 src: rank,
@@ -249,7 +259,7 @@ impl Raiser<'_> {
     }
 
     /// Makes sure that a rank has a value in its place.
-    fn settle(&mut self, rank: u32, value: Value) -> Result<(), RaiseError> {
+    fn settle(&mut self, rank: u32, value: Value) -> Result<(), DecompileError> {
         let has = self.place(rank, value.data);
         if has == value.of {
             if value.by != NONE {
@@ -264,7 +274,7 @@ impl Raiser<'_> {
     }
 
     /// Makes transfers of what arrived: the first a copy unless all are added to what is there.
-    fn transfer(&mut self, rank: u32, value: Value, is_sum: bool) -> Result<(), RaiseError> {
+    fn transfer(&mut self, rank: u32, value: Value, is_sum: bool) -> Result<(), DecompileError> {
         let arrival = &mut self.arrivals[value.by as usize];
         arrival.is_done = true;
         let messages = std::mem::take(&mut arrival.messages);
@@ -285,13 +295,13 @@ impl Raiser<'_> {
             };
             self.places.insert((rank, value.data), after);
             self.made.push((adds, message.src, rank, value.data));
-            self.raised.unused -= 1;
+            self.decompiled.unused -= 1;
         }
         Ok(())
     }
 
     /// Adds values up at a rank.
-    fn sum(&mut self, rank: u32, terms: &[Value]) -> Result<Value, RaiseError> {
+    fn sum(&mut self, rank: u32, terms: &[Value]) -> Result<Value, DecompileError> {
         let first = terms.first().copied().unwrap_or(NOTHING);
         if terms.len() < 2 {
             return Ok(first);
@@ -329,23 +339,23 @@ impl Raiser<'_> {
         })
     }
 
-    fn two_values(&self, rank: u32, data: u32) -> RaiseError {
+    fn two_values(&self, rank: u32, data: u32) -> DecompileError {
         let step = step_name(self.program, self.step);
-        RaiseError::TwoValues { step, data, rank }
+        DecompileError::TwoValues { step, data, rank }
     }
 
     /// Takes over the transfers of a step, those of consecutive chunks as one; copies come first, since what is copied may be sent on.
     fn note(&mut self) {
         self.made.sort_unstable();
         for (is_sum, src, dst, data) in self.made.drain(..) {
-            match self.raised.transfers.last_mut() {
+            match self.decompiled.transfers.last_mut() {
                 Some(last)
                     if (last.src, last.dst, last.is_sum) == (src, dst, is_sum)
                         && last.first + last.count == data =>
                 {
                     last.count += 1;
                 }
-                _ => self.raised.transfers.push(RaisedTransfer {
+                _ => self.decompiled.transfers.push(DecompiledTransfer {
                     first: data,
                     count: 1,
                     src,
@@ -357,7 +367,7 @@ impl Raiser<'_> {
     }
 
     /// Makes transfers of results that have arrived and were not used since.
-    fn finish(&mut self) -> Result<(), RaiseError> {
+    fn finish(&mut self) -> Result<(), DecompileError> {
         let task = *self.program.task();
         for rank in 0..task.ranks {
             for chunk in 0..task.output(rank) {

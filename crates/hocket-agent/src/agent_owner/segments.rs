@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use hocket_control::message::Path;
 
-use super::{Hub, Local, State};
+use super::{AgentOwner, Local, State};
 use crate::ports::Ends;
 use crate::srv6::{Counts, Done, Packets, Srv6, Steer};
 
-impl Hub {
+impl AgentOwner {
     /// The same, with flows steered by segments where their paths have some.
     #[must_use]
     pub fn with_segments(mut self, srv6: Srv6) -> Self {

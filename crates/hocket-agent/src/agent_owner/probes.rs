@@ -9,7 +9,7 @@ use std::time::Duration;
 use hocket_control::agent::Input;
 use hocket_control::message::Path;
 
-use super::Hub;
+use super::AgentOwner;
 use crate::ports::{Ends, NoPort};
 
 /// A path between two addresses that local flows were given.
@@ -21,7 +21,7 @@ pub struct Wanted {
     pub flows: Vec<u64>,
 }
 
-impl Hub {
+impl AgentOwner {
     /// Paths that flows were given, whether they take them now or not: by sender, receiver and choice.
     pub fn paths(&self) -> BTreeMap<(IpAddr, IpAddr, u32), Wanted> {
         let state = self.lock();

@@ -11,10 +11,10 @@ use hocket_control::server::Input;
 use hocket_control::store::{Disk, Store};
 use tracing::{error, info, warn};
 
-use crate::desk::{Desk, Keep};
+use crate::cluster::Network;
 use crate::events;
-use crate::fabric::Network;
 use crate::metrics::Metrics;
+use crate::server_owner::{Keep, ServerOwner};
 
 /// What comes while the disk is busy is brought there together, and so is what comes within this time without a pause.
 const TOGETHER: Duration = Duration::from_millis(10);
@@ -132,11 +132,11 @@ fn commit<D: Disk>(store: &mut Store<D>, metrics: &Metrics) -> bool {
 }
 
 /// Tells the server, as long as it is there.
-pub fn teller(desk: &Arc<Desk>) -> impl Fn(Input) + use<> {
-    let desk = Arc::downgrade(desk);
+pub fn teller(server_owner: &Arc<ServerOwner>) -> impl Fn(Input) + use<> {
+    let server_owner = Arc::downgrade(server_owner);
     move |input| {
-        if let Some(desk) = desk.upgrade() {
-            desk.tell(input);
+        if let Some(server_owner) = server_owner.upgrade() {
+            server_owner.tell(input);
         }
     }
 }
@@ -213,9 +213,9 @@ mod tests {
 
     #[test]
     fn what_comes_together_is_brought_to_disk_together() {
-        let (keeper, kept) = mpsc::channel();
-        (1..=100).for_each(|number| keeper.send(record(number)).unwrap());
-        drop(keeper);
+        let (store_writer, kept) = mpsc::channel();
+        (1..=100).for_each(|number| store_writer.send(record(number)).unwrap());
+        drop(store_writer);
         let metrics = Metrics::default();
         let told = RefCell::new(Vec::new());
         keep(&kept, store(0), None, &metrics, |input| {
@@ -228,17 +228,17 @@ mod tests {
 
     #[test]
     fn a_disk_that_fails_is_tried_again_though_nothing_more_comes() {
-        let (keeper, kept) = mpsc::channel();
-        keeper.send(record(1)).unwrap();
+        let (store_writer, kept) = mpsc::channel();
+        store_writer.send(record(1)).unwrap();
         let metrics = Metrics::default();
         // Once it is stored nobody is left.
-        let keeper = RefCell::new(Some(keeper));
+        let store_writer = RefCell::new(Some(store_writer));
         let told = RefCell::new(Vec::new());
         keep(&kept, store(1), None, &metrics, |input| {
             let is_failing = matches!(input, Input::Unstored { .. });
             assert_eq!(metrics.log_failed.get(), u64::from(is_failing));
             if !is_failing {
-                keeper.take();
+                store_writer.take();
             }
             told.borrow_mut().push(input);
         });
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn events_without_a_pause_hold_nothing_up() {
-        let (keeper, kept) = mpsc::channel();
+        let (store_writer, kept) = mpsc::channel();
         let is_stored = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let is_stored = &is_stored;
@@ -260,14 +260,14 @@ mod tests {
                     is_stored.store(true, Ordering::SeqCst);
                 });
             });
-            keeper.send(record(1)).unwrap();
+            store_writer.send(record(1)).unwrap();
             let start = Instant::now();
             while !is_stored.load(Ordering::SeqCst) && start.elapsed() < Duration::from_secs(20) {
-                keeper.send(Keep::Events(Log::default())).unwrap();
+                store_writer.send(Keep::Events(Log::default())).unwrap();
                 std::thread::sleep(Duration::from_micros(100));
             }
             assert!(is_stored.load(Ordering::SeqCst));
-            drop(keeper);
+            drop(store_writer);
         });
     }
 }

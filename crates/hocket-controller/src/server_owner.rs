@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tracing::{error, warn};
 
 use crate::audit;
-use crate::fabric::Network;
+use crate::cluster::Network;
 use crate::metrics::Metrics;
 
 /// What is written to disk, in order.
@@ -32,11 +32,11 @@ pub enum Keep {
 }
 
 /// Where what is to be kept goes; it must not wait.
-pub type Keeper = std::sync::mpsc::Sender<Keep>;
+pub type StoreWriter = std::sync::mpsc::Sender<Keep>;
 
 /// The owner of the server.
 #[derive(Debug)]
-pub struct Desk {
+pub struct ServerOwner {
     state: Mutex<State>,
     start: Instant,
     metrics: Arc<Metrics>,
@@ -47,14 +47,14 @@ pub struct Desk {
 #[derive(Debug)]
 struct State {
     server: Server,
-    lines: HashMap<SessionId, Line>,
+    lines: HashMap<SessionId, OpenSession>,
     /// The session that each host opened last.
     last: HashMap<HostId, SessionId>,
     sessions: u64,
     /// Hosts that have obeyed a later epoch, and which.
     later: BTreeMap<HostId, u64>,
     /// `None` once nothing more is kept.
-    keeper: Option<Keeper>,
+    store_writer: Option<StoreWriter>,
     /// Who waits until what was said before is on disk, by question.
     asked: HashMap<u64, oneshot::Sender<bool>>,
     questions: u64,
@@ -62,7 +62,7 @@ struct State {
 
 /// An open session.
 #[derive(Debug)]
-struct Line {
+struct OpenSession {
     host: HostId,
     from: SocketAddr,
     /// When it said something last.
@@ -85,12 +85,12 @@ pub struct Opened {
     pub ending: Ending,
 }
 
-impl Desk {
+impl ServerOwner {
     /// An owner whose sessions may have so many messages waiting. The server has been told nothing yet.
     pub fn new(
         server: Server,
         network: Arc<Network>,
-        keeper: Keeper,
+        store_writer: StoreWriter,
         metrics: Arc<Metrics>,
         queue: usize,
     ) -> Self {
@@ -100,7 +100,7 @@ impl Desk {
             last: HashMap::new(),
             sessions: 0,
             later: BTreeMap::new(),
-            keeper: Some(keeper),
+            store_writer: Some(store_writer),
             asked: HashMap::new(),
             questions: 0,
         };
@@ -152,7 +152,7 @@ impl Desk {
         let session = SessionId(state.sessions);
         let (queue, messages) = mpsc::channel(self.queue);
         let ending = Ending::default();
-        let line = Line {
+        let line = OpenSession {
             host,
             from,
             heard: now,
@@ -224,7 +224,7 @@ impl Desk {
 
     /// Nothing more is kept.
     pub fn close(&self) {
-        self.lock().keeper = None;
+        self.lock().store_writer = None;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -333,8 +333,8 @@ impl State {
     }
 
     fn keep(&self, what: Keep) {
-        if let Some(keeper) = &self.keeper {
-            let _ = keeper.send(what);
+        if let Some(store_writer) = &self.store_writer {
+            let _ = store_writer.send(what);
         }
     }
 }

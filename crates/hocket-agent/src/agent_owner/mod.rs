@@ -6,7 +6,7 @@ mod probes;
 mod segments;
 #[cfg(test)]
 mod tests;
-mod words;
+mod no_path;
 
 pub use probes::Wanted;
 
@@ -22,12 +22,12 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::line::Answer;
+use crate::datagrams::Answer;
 use crate::ports::{Ends, Ports, header};
 use crate::sockets;
 use crate::srv6::Srv6;
 use jobs::Jobs;
-use words::{refusal, word};
+use no_path::{refusal, word};
 
 /// A flow of `port` whose socket was never seen is over after so long.
 const UNSEEN: Duration = Duration::from_secs(5);
@@ -87,7 +87,7 @@ pub struct Observed {
 
 /// The owner of the agent.
 #[derive(Debug)]
-pub struct Hub {
+pub struct AgentOwner {
     state: Mutex<State>,
     start: Instant,
     epoch_file: Option<PathBuf>,
@@ -100,7 +100,7 @@ pub struct Hub {
     over: Notify,
 }
 
-impl Hub {
+impl AgentOwner {
     /// An owner that says by the channel when a connection is to be made. `epoch_file` outlives a restart.
     ///
     /// # Errors

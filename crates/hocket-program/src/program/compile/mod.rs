@@ -37,7 +37,8 @@ use crate::verify::Verified;
 
 /// How a plan is lowered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LowerOptions {
+#[doc(alias = "LowerOptions")]
+pub struct CompileOptions {
     /// In place or out of place; `None` for what is usual for the collective: out of place where every rank has data for
     /// every other (all-to-all), else in place.
     pub mode: Option<Mode>,
@@ -65,7 +66,7 @@ pub struct LowerOptions {
     pub keeps_waits: bool,
 }
 
-impl Default for LowerOptions {
+impl Default for CompileOptions {
     fn default() -> Self {
         Self {
             mode: None,
@@ -86,7 +87,8 @@ impl Default for LowerOptions {
 /// Why a plan cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LowerError {
+#[doc(alias = "LowerError")]
+pub enum CompileError {
     /// A collective that has no input and output buffers.
     #[error(
         "a custom collective has no input and output buffers that a runtime knows; use a collective that has a name"
@@ -132,7 +134,7 @@ pub enum LowerError {
     },
 }
 
-impl Explain for LowerError {
+impl Explain for CompileError {
     fn field(&self) -> Option<&'static str> {
         match self {
             Self::Zero { option } => Some(option),
@@ -157,18 +159,20 @@ impl Explain for LowerError {
 /// Lowers a proved plan.
 ///
 /// # Errors
-/// [`LowerError`].
+/// [`CompileError`].
 ///
 /// # Complexity
 /// O(transfers x chunks of each), memory of about 30 bytes for each transfer beside the program.
-pub fn lower(verified: &Verified, options: &LowerOptions) -> Result<Program, LowerError> {
-    Ok(Lowering::of(verified, options)?.program())
+#[doc(alias = "lower")]
+pub fn compile(verified: &Verified, options: &CompileOptions) -> Result<Program, CompileError> {
+    Ok(CompiledPlan::of(verified, options)?.program())
 }
 
 /// A proved plan of which a program can be made, as a whole or rank by rank.
-pub struct Lowering<'a> {
+#[doc(alias = "Lowering")]
+pub struct CompiledPlan<'a> {
     moves: Moves<'a>,
-    options: &'a LowerOptions,
+    options: &'a CompileOptions,
     runs: runs::Runs,
     /// For steps that receive and send; none where they are not wanted.
     fused: Option<pairs::Pairs>,
@@ -178,12 +182,12 @@ pub struct Lowering<'a> {
     frame: Program,
 }
 
-impl<'a> Lowering<'a> {
+impl<'a> CompiledPlan<'a> {
     /// Lays out memory, and what each transfer moves.
     ///
     /// # Errors
-    /// [`LowerError`].
-    pub fn of(verified: &'a Verified, options: &'a LowerOptions) -> Result<Self, LowerError> {
+    /// [`CompileError`].
+    pub fn of(verified: &'a Verified, options: &'a CompileOptions) -> Result<Self, CompileError> {
         let plan = verified.plan();
         let zero = [
             ("channels", options.channels),
@@ -192,7 +196,7 @@ impl<'a> Lowering<'a> {
             ("max_count", options.max_count),
         ];
         if let Some(&(option, _)) = zero.iter().find(|(_, value)| *value == 0) {
-            return Err(LowerError::Zero { option });
+            return Err(CompileError::Zero { option });
         }
         if let Some(channels) = &options.channel_of {
             assert_eq!(channels.len(), plan.len(), "a channel for each transfer");
@@ -208,10 +212,10 @@ impl<'a> Lowering<'a> {
         });
         if mode == Mode::InPlace && collective.kind() == CollectiveKind::AllToAll {
             let kind = collective.kind();
-            return Err(LowerError::InPlace { kind });
+            return Err(CompileError::InPlace { kind });
         }
         let runs = runs::Runs::of(&moves, &levels, &units, task, mode);
-        let mut lowering = Self {
+        let mut compiled = Self {
             fused: options.fuse.then(|| pairs::Pairs::of(&moves, &levels)),
             unfused: pairs::Pairs::default(),
             frame: ProgramBuilder::new("", task).finish().expect("it is empty"),
@@ -221,13 +225,13 @@ impl<'a> Lowering<'a> {
             task,
             mode,
         };
-        lowering.check_sizes()?;
-        lowering.frame = lowering.builder().finish().expect("it has no step");
-        Ok(lowering)
+        compiled.check_sizes()?;
+        compiled.frame = compiled.builder().finish().expect("it has no step");
+        Ok(compiled)
     }
 
     /// Refuses what a program cannot count.
-    fn check_sizes(&self) -> Result<(), LowerError> {
+    fn check_sizes(&self) -> Result<(), CompileError> {
         let most = u64::from(u32::MAX) - 1;
         // What is copied within a rank lies in one piece.
         let copies = 1 + self.task.chunks / runs::longest(self.options);
@@ -243,7 +247,7 @@ impl<'a> Lowering<'a> {
         for (what, count, limit) in limits {
             if count > limit {
                 let why = format!("{what}: {count}; the most is {limit}");
-                return Err(LowerError::TooLarge { why });
+                return Err(CompileError::TooLarge { why });
             }
         }
         Ok(())
@@ -298,7 +302,7 @@ impl<'a> Lowering<'a> {
 }
 
 /// Rank by rank, no step both receives and sends, whatever the options say.
-impl Ranks for Lowering<'_> {
+impl Ranks for CompiledPlan<'_> {
     fn frame(&self) -> &Program {
         &self.frame
     }
@@ -311,7 +315,7 @@ impl Ranks for Lowering<'_> {
 }
 
 /// The transfers in an order that their waits allow.
-fn levels(plan: &Plan, options: &LowerOptions) -> Lists<u32> {
+fn levels(plan: &Plan, options: &CompileOptions) -> Lists<u32> {
     let in_order = options
         .in_plan_order
         .then(|| order::in_plan_order(plan, options.channel_of.as_deref()));
@@ -363,10 +367,10 @@ struct Move {
 }
 
 impl<'a> Moves<'a> {
-    fn of(plan: &'a Plan) -> Result<Self, LowerError> {
+    fn of(plan: &'a Plan) -> Result<Self, CompileError> {
         let collective = plan.collective();
         if collective.kind() == CollectiveKind::Custom {
-            return Err(LowerError::Custom);
+            return Err(CompileError::Custom);
         }
         let devices = plan
             .src()
@@ -383,7 +387,7 @@ impl<'a> Moves<'a> {
             for device in [plan.src()[transfer], plan.dst()[transfer]] {
                 if rank_of[device as usize] == u32::MAX {
                     let transfer = transfer as u32;
-                    return Err(LowerError::NotARank { transfer, device });
+                    return Err(CompileError::NotARank { transfer, device });
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::place::{At, Places};
 use super::units::Units;
-use super::{LowerOptions, Moves};
+use super::{CompileOptions, Moves};
 use crate::graph::Lists;
 use crate::program::{Buffer, Mode, Span, Task};
 
@@ -147,7 +147,7 @@ impl Runs {
     }
 
     /// How many parts all of them have.
-    pub(super) fn parts_of_all(&self, options: &LowerOptions) -> u64 {
+    pub(super) fn parts_of_all(&self, options: &CompileOptions) -> u64 {
         let of = |&count: &u32| (count / options.instances).div_ceil(longest(options));
         let parts: u64 = self.count.iter().map(|count| u64::from(of(count))).sum();
         parts * u64::from(options.instances)
@@ -183,7 +183,7 @@ impl Runs {
     }
 
     /// The parts of a run, each with its instance: at most `max_count` chunks, as places and the number of chunks.
-    pub(super) fn parts(run: Run, options: &LowerOptions) -> impl Iterator<Item = (u32, Run)> {
+    pub(super) fn parts(run: Run, options: &CompileOptions) -> impl Iterator<Item = (u32, Run)> {
         let part = run.count / options.instances;
         let max_count = longest(options);
         (0..options.instances).flat_map(move |instance| {
@@ -204,6 +204,6 @@ impl Runs {
 }
 
 /// Most chunks of a step.
-pub(super) fn longest(options: &LowerOptions) -> u32 {
+pub(super) fn longest(options: &CompileOptions) -> u32 {
     options.max_count.min(Span::MAX_COUNT)
 }

@@ -29,7 +29,8 @@ pub enum Follow {
 
 /// A trace whose groups of ranks are not known yet.
 #[derive(Clone, Debug)]
-pub struct Draft {
+#[doc(alias = "Draft")]
+pub struct UngroupedTrace {
     /// Without groups, calls and partners; `group` is a row of `group_ids`.
     pub(super) trace: Trace,
     pub(super) files: Vec<String>,
@@ -37,7 +38,7 @@ pub struct Draft {
     process_groups: Vec<(u32, String)>,
 }
 
-impl Draft {
+impl UngroupedTrace {
     /// Reads a file for each rank, in the order of ranks.
     ///
     /// # Errors
@@ -47,7 +48,7 @@ impl Draft {
             return Err(TraceError::NoFiles);
         }
         let mut maker = Maker {
-            draft: Draft::of(
+            draft: UngroupedTrace::of(
                 Trace::default(),
                 files.iter().map(|file| file.name.to_owned()).collect(),
                 Vec::new(),
@@ -106,7 +107,7 @@ impl Draft {
 
 /// Reads files one after the other.
 struct Maker {
-    draft: Draft,
+    draft: UngroupedTrace,
     follow: Follow,
     name_rows: HashMap<String, u32>,
     group_rows: HashMap<u64, u32>,
