@@ -12,11 +12,10 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
-    ValidationError,
     WithJsonSchema,
 )
 
-from hocket._checks import did_you_mean, share_hint
+from hocket._checks import share_hint
 from hocket.cluster.jobs import (
     COLLECTIVES,
     MAX_GPUS,
@@ -30,8 +29,8 @@ from hocket.cluster.jobs import (
 )
 from hocket.cluster.models import MODELS
 from hocket.errors import SpecError
-from hocket.files.complaint import Located, complaint, shown_path
-from hocket.files.model import Name, Strict, Words
+from hocket.files.complaint import shown_path
+from hocket.files.model import Name, Reader, Strict, Words, last_key, schema_of
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.units import parse_count, parse_operations, parse_time, parse_written, shown
 from hocket.workload.accelerators import ACCELERATORS
@@ -220,10 +219,7 @@ def from_text(text: str, name: str) -> JobList:
 
 def _jobs(values: dict[str, Any], lines: dict[Place, int], name: str, folder: Path) -> JobList:
     reader = _Reader(values, lines, name, folder)
-    try:
-        file = JobsFile.model_validate(values)
-    except ValidationError as error:
-        raise reader.error(error) from None
+    file = reader.checked(JobsFile, values)
     jobs: list[Job] = []
     names: set[str] = set()
     for i, entry in enumerate(file.jobs):
@@ -244,7 +240,9 @@ _OF_MODELS = ("training_tokens", "bytes_per_parameter", "compute")
 """Defaults that a job with a workload does not take."""
 
 
-class _Reader(Located):
+class _Reader(Reader):
+    tags = _TAGS
+
     def __init__(
         self, values: dict[str, Any], lines: dict[Place, int], name: str, folder: Path
     ) -> None:
@@ -316,40 +314,27 @@ class _Reader(Located):
         why = f"{key}: {error.why}" if key else error.why
         return self.wrong(place, why, error.remedy, line_of=line)
 
-    def error(self, error: ValidationError) -> SpecError:
-        """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
-        errors = error.errors(include_url=False)
-        beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
-        unknown = [each for each in beside if each["type"] == "extra_forbidden"]
-        found = (unknown or errors)[0]
-        place = tuple(part for part in found["loc"] if part not in _TAGS)
-        kind, given, context = found["type"], found["input"], found.get("ctx", {})
-        words = tuple(part for part in place if isinstance(part, str))
-        if kind == "extra_forbidden":
-            known = list(_model(words).model_fields)
-            hint = did_you_mean(str(place[-1]), known, f"keys are {', '.join(known)}")
-            message = f"there is no key {shown(place[-1])}; {hint}"
-            return self.wrong(place[:-1], message, line_of=place)
-        if kind == "missing":
-            return self.wrong(place[:-1], f"key {place[-1]!r} is missing", "add it")
-        if kind == "value_error":
-            return self.wrong(place, str(context["error"]))
-        if words[-1:] == ("efficiency",) and given is not None:
+    def keys_at(self, model: type[Strict], location: Place) -> list[str]:
+        """Return the keys that the mapping at a location may have."""
+        words = [part for part in location if isinstance(part, str) and part not in self.tags]
+        if words[-2:-1] == ["compute"]:
+            model = ComputeEntry
+        elif len(words) > 1:
+            model = Defaults if words[0] == "defaults" else JobEntry
+        return list(model.model_fields)
+
+    def fault(self, place: Place, found: Any) -> tuple[str, str | None] | None:
+        """Say what is wrong with a share or a list."""
+        kind, given, key = found["type"], found["input"], last_key(place)
+        if given is None or kind == "value_error":
+            return None
+        if key == "efficiency":
             right = f"give a number above 0 and up to 1{share_hint(given)}"
-            return self.wrong(place, f"{shown(given)} is not valid", right)
-        if kind in ("list_type", "too_short") and given is not None and words[-1] in _LISTS:
+            return f"{shown(given)} is not valid", right
+        if kind in ("list_type", "too_short") and key in _LISTS:
             wrong = "is empty" if kind == "too_short" else f"{shown(given)} is not a list"
-            return self.wrong(place, wrong, f"write it as {_LISTS[words[-1]]}")
-        return self.wrong(place, complaint(kind, given, context, words))
-
-
-def _model(words: tuple[str, ...]) -> type[Strict]:
-    """Which mapping a key stands in."""
-    if words[-2:-1] == ("compute",):
-        return ComputeEntry
-    if len(words) < 2:
-        return JobsFile
-    return Defaults if words[0] == "defaults" else JobEntry
+            return wrong, f"write it as {_LISTS[key]}"
+        return None
 
 
 _LISTS = {
@@ -361,9 +346,4 @@ _LISTS = {
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of job files, for editors."""
-    schema = JobsFile.model_json_schema()
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "hocket jobs",
-    }
+    return schema_of(JobsFile, "hocket jobs")

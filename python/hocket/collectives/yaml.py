@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hocket import _core
-from hocket._checks import did_you_mean
 from hocket.collectives.custom import (
     Demand,
     all_to_all_v,
@@ -17,8 +16,8 @@ from hocket.collectives.custom import (
     send_receive,
 )
 from hocket.errors import SpecError
-from hocket.files.complaint import Located, complaint, shown_path
-from hocket.files.model import Strict, Words
+from hocket.files.complaint import Located, shown_path
+from hocket.files.model import Reader, Strict, Words, schema_of
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.units import parse_size, shown
 
@@ -123,11 +122,8 @@ def collective_from_text(text: str, name: str, topology: _core.Topology) -> _cor
 def _read(
     values: dict[str, Any], lines: dict[Place, int], name: str, topology: _core.Topology
 ) -> _core.Collective:
-    located = Located(lines, name)
-    try:
-        file = CollectiveFile.model_validate(values)
-    except ValidationError as error:
-        raise _wrong(located, error) from None
+    located = _Reader(lines, name)
+    file = located.checked(CollectiveFile, values)
     forms = [form for form in _FORMS if getattr(file, form) is not None]
     if len(forms) != 1:
         right = f"give one of {', '.join(_FORMS)}"
@@ -173,28 +169,21 @@ def _placed(located: Located, form: str, error: SpecError) -> SpecError:
     return located.wrong((form,), why, error.remedy)
 
 
-def _wrong(located: Located, error: ValidationError) -> SpecError:
-    """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
-    errors = error.errors(include_url=False)
-    beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
-    found = ([each for each in beside if each["type"] == "extra_forbidden"] or errors)[0]
-    place: tuple[str | int, ...] = tuple(found["loc"])
-    kind, given, context = found["type"], found["input"], found.get("ctx", {})
-    words = tuple(part for part in place if isinstance(part, str))
-    if kind == "extra_forbidden":
-        known = list(_MODELS.get(words[0] if len(words) > 1 else "", CollectiveFile).model_fields)
-        hint = did_you_mean(str(place[-1]), known, f"keys are {', '.join(known)}")
-        why = f"there is no key {shown(place[-1])}; {hint}"
-        return located.wrong(place[:-1], why, line_of=place)
-    if kind == "missing":
-        return located.wrong(place[:-1], f"key {place[-1]!r} is missing", "add it")
-    if kind == "value_error":
-        return located.wrong(place, str(context["error"]))
-    if kind == "too_short":
-        return located.wrong(place, "has too few entries", "add some")
-    if kind == "list_type" and given is not None:
-        return located.wrong(place, f"{shown(given)} is not a list", "give a list")
-    return located.wrong(place, complaint(kind, given, context, words))
+class _Reader(Reader):
+    def keys_at(self, model: type[Strict], location: Place) -> list[str]:
+        """Return the keys that the mapping at a location may have."""
+        words = [part for part in location if isinstance(part, str)]
+        inner = words[0] if len(words) > 1 else ""
+        return list(_MODELS.get(inner, model).model_fields)
+
+    def fault(self, place: Place, found: Any) -> tuple[str, str | None] | None:
+        """Say what is wrong with a list."""
+        del place
+        if found["type"] == "too_short":
+            return "has too few entries", "add some"
+        if found["type"] == "list_type" and found["input"] is not None:
+            return f"{shown(found['input'])} is not a list", "give a list"
+        return None
 
 
 _MODELS: dict[str, type[Strict]] = {
@@ -206,8 +195,4 @@ _MODELS: dict[str, type[Strict]] = {
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of collective files, for editors."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **CollectiveFile.model_json_schema(),
-        "title": "hocket collective",
-    }
+    return schema_of(CollectiveFile, "hocket collective")

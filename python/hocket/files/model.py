@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -10,11 +10,16 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
 
-from hocket.units import parse_bandwidth, parse_time, parse_written
+from hocket._checks import did_you_mean
+from hocket.errors import SpecError
+from hocket.files.complaint import Located, complaint
+from hocket.files.yaml_tree import Place
+from hocket.units import parse_bandwidth, parse_time, parse_written, shown
 
 
 def _rate(value: object) -> int:
@@ -78,3 +83,78 @@ def one_of(*forms: str, right: str) -> Discriminator:
         return found if found in forms else None
 
     return Discriminator(tag, custom_error_type="form", custom_error_message=right)
+
+
+Model = TypeVar("Model", bound=Strict)
+
+
+def last_key(place: Place) -> str | None:
+    """Return the innermost key that leads to a place."""
+    return next((part for part in reversed(place) if isinstance(part, str)), None)
+
+
+class Reader(Located):
+    """A reader of files whose values a model describes; it says in one line what is wrong first.
+
+    A kind of file puts its own words in place of :meth:`keys_at`, :meth:`near` and :meth:`fault`.
+    """
+
+    tags: tuple[str, ...] = TAGS
+
+    def checked(self, model: type[Model], values: object) -> Model:
+        """Return what the values of a file say.
+
+        Raises
+        ------
+        SpecError
+            Naming file, line, key and remedy.
+        """
+        try:
+            return model.model_validate(values)
+        except ValidationError as error:
+            raise self._first(error, model) from None
+
+    def keys_at(self, model: type[Strict], location: Place) -> list[str]:
+        """Return the keys that the mapping at a location of a pydantic error may have."""
+        del location
+        return list(model.model_fields)
+
+    def near(self, word: str, known: list[str]) -> list[str]:
+        """Return the keys that a misspelt one may stand for."""
+        del word
+        return known
+
+    def fault(self, place: Place, found: Any) -> tuple[str, str | None] | None:
+        """Return why a value is wrong, and the remedy, if a kind of file has words of its own for it."""
+
+    def _first(self, error: ValidationError, model: type[Strict]) -> SpecError:
+        """Make an error of the first thing that pydantic found; of a misspelt key, its name."""
+        errors = error.errors(include_url=False)
+        beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
+        unknown = [each for each in beside if each["type"] == "extra_forbidden"]
+        found = (unknown or errors)[0]
+        place = tuple(part for part in found["loc"] if part not in self.tags)
+        kind, given, context = found["type"], found["input"], found.get("ctx", {})
+        if kind == "extra_forbidden":
+            word, known = str(place[-1]), self.keys_at(model, found["loc"])
+            hint = did_you_mean(word, self.near(word, known), f"keys are {', '.join(known)}")
+            why = f"there is no key {shown(place[-1])}; {hint}"
+            return self.wrong(place[:-1], why, line_of=place)
+        if kind == "missing":
+            return self.wrong(place[:-1], f"key {place[-1]!r} is missing", "add it")
+        own = self.fault(place, found)
+        if own is not None:
+            return self.wrong(place, *own)
+        if kind == "value_error":
+            return self.wrong(place, str(context["error"]))
+        if kind == "form":
+            why = "has no value" if given is None else f"{shown(given)} is not valid"
+            return self.wrong(place, why, found["msg"])
+        words = tuple(part for part in place if isinstance(part, str) and part != "[key]")
+        return self.wrong(place, complaint(kind, given, context, words))
+
+
+def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """Return the JSON Schema of a kind of files, for editors."""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, **model.model_json_schema(), "title": title}

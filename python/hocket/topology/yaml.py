@@ -10,12 +10,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from pydantic import ValidationError
-
 from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import Located, complaint
-from hocket.files.model import TAGS, Source, Strict
+from hocket.files.model import Reader, Source, Strict
 from hocket.files.yaml_tree import Place
 from hocket.topology.cost_model import Costs, CostsFile, DimensionCosts, Price
 from hocket.topology.defaults import Default
@@ -72,11 +69,7 @@ def spec_from_values(
         Naming file, line, key and remedy.
     """
     reader = _Reader(lines, name)
-    model = reader.form(values)
-    try:
-        file = model.model_validate(values)
-    except ValidationError as error:
-        raise reader.error(error, model) from None
+    file = reader.checked(reader.form(values), values)
     title = file.name or stem
     if isinstance(file, DimsFile):
         dimensions = tuple(
@@ -104,11 +97,7 @@ def profile_from_values(values: dict[str, Any], lines: dict[Place, int], name: s
     SpecError
         Naming file, line, key and remedy.
     """
-    try:
-        file = ProfileFile.model_validate(values)
-    except ValidationError as error:
-        raise _Reader(lines, name).error(error, ProfileFile) from None
-    spec = _profile(file.profile)
+    spec = _profile(_Reader(lines, name).checked(ProfileFile, values).profile)
     return ProfileSpec() if spec is None else spec
 
 
@@ -120,11 +109,7 @@ def costs_from_values(values: dict[str, Any], lines: dict[Place, int], name: str
     SpecError
         Naming file, line, key and remedy.
     """
-    try:
-        file = CostsFile.model_validate(values)
-    except ValidationError as error:
-        raise _Reader(lines, name).error(error, CostsFile) from None
-    return costs_spec(file.costs)
+    return costs_spec(_Reader(lines, name).checked(CostsFile, values).costs)
 
 
 def costs_spec(given: Costs) -> CostsSpec:
@@ -199,7 +184,7 @@ def _groups(file: Common) -> Groups:
     return tuple(tuple(group) for group in file.groups)
 
 
-class _Reader(Located):
+class _Reader(Reader):
     def form(self, values: dict[str, Any]) -> type[Common]:
         """Which form a file has."""
         forms = [key for key in _FORMS if key in values]
@@ -222,34 +207,25 @@ class _Reader(Located):
             )
         return BUILDERS[family]
 
-    def error(self, error: ValidationError, model: type[Strict]) -> SpecError:
-        """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
-        errors = error.errors(include_url=False)
-        beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
-        unknown = [each for each in beside if each["type"] == "extra_forbidden"]
-        found = (unknown or errors)[0]
-        place = tuple(part for part in found["loc"] if part not in TAGS)
-        kind, given, context = found["type"], found["input"], found.get("ctx", {})
-        if kind == "extra_forbidden":
-            known = _keys_at(model, place)
-            hint = did_you_mean(str(place[-1]), known, f"keys are {', '.join(known)}")
-            message = f"there is no key {shown(place[-1])}; {hint}"
-            return self.wrong(place[:-1], message, line_of=place)
-        if kind == "missing":
-            return self.wrong(place[:-1], f"key {place[-1]!r} is missing", "add it")
-        if kind == "value_error":
-            return self.wrong(place, str(context["error"]))
-        if kind == "form":
-            wrong = "has no value" if given is None else f"{shown(given)} is not valid"
-            return self.wrong(place, wrong, found["msg"])
-        if kind == "string_type" and place[0] == "links" and place[2:] in ((2,), (3,)):
-            read = rate_or_default if place[2] == 2 else delay_or_default
+    def keys_at(self, model: type[Strict], location: Place) -> list[str]:
+        """Return the keys that the mapping at a location may have."""
+        words = [part for part in location[:-1] if isinstance(part, str) and part not in self.tags]
+        if words[:1] == ["costs"]:
+            depth = len(words)
+            priced = words[-1] in ("link", "switch") or (words[1:2] == ["kinds"] and depth > 2)
+            model = Price if priced else DimensionCosts if depth > 1 else Costs
+        else:
+            model = next((_INNER[word] for word in _INNER if word in words), model)
+        return list(model.model_fields)
+
+    def fault(self, place: Place, found: Any) -> tuple[str, str | None] | None:
+        """Say what is wrong with a bandwidth or a latency of a link as a list."""
+        if found["type"] == "string_type" and place[0] == "links" and place[2:] in ((2,), (3,)):
             try:
-                read(given)
-            except SpecError as bare:
-                return self.wrong(place, str(bare))
-        words = tuple(part for part in place if isinstance(part, str) and part != "[key]")
-        return self.wrong(place, complaint(kind, given, context, words))
+                (rate_or_default if place[2] == 2 else delay_or_default)(found["input"])
+            except SpecError as error:
+                return str(error), None
+        return None
 
     def check_costs(
         self, file: Common, *, kinds: tuple[str, ...] = (), dimensions: int = 0
@@ -370,20 +346,6 @@ class _Reader(Located):
         here = LinkSpec(link.b, link.a, values[0], values[1], link.kind)
         both = [there, here] if link.ways == "both" else [there]
         return both * link.count
-
-
-def _keys_at(model: type[Strict], place: Place) -> list[str]:
-    """Keys that the mapping at a place may have."""
-    words = [part for part in place[:-1] if isinstance(part, str)]
-    if words[:1] == ["costs"]:
-        depth = len(words)
-        priced = words[-1] in ("link", "switch") or (words[1:2] == ["kinds"] and depth > 2)
-        kind = Price if priced else DimensionCosts if depth > 1 else Costs
-        return list(kind.model_fields)
-    for word in _INNER:
-        if word in words:
-            return list(_INNER[word].model_fields)
-    return list(model.model_fields)
 
 
 def _form_hint(values: dict[str, Any]) -> str:

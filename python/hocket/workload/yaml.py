@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import Located, complaint, shown_path
+from hocket.files.complaint import shown_path
+from hocket.files.model import Reader, Strict, last_key, schema_of
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.units import shown
 from hocket.workload.costs import Block
@@ -60,11 +58,7 @@ def transformer_from_file(path: Path) -> Transformer:
     """
     values, lines = read_yaml(path, KIND)
     reader = _Reader(lines, shown_path(path))
-    reader.check_depth(values)
-    try:
-        file = WorkloadFile.model_validate(values)
-    except ValidationError as error:
-        raise reader.error(error) from None
+    file = reader.file(values)
     if len(file.layers) == 1 and isinstance(file.layers[0], TransformerEntry):
         return file.layers[0].sizes.architecture()
     right = (
@@ -75,11 +69,7 @@ def transformer_from_file(path: Path) -> Transformer:
 
 def _workload(values: dict[str, Any], lines: dict[Place, int], name: str, stem: str) -> Workload:
     reader = _Reader(lines, name)
-    reader.check_depth(values)
-    try:
-        file = WorkloadFile.model_validate(values)
-    except ValidationError as error:
-        raise reader.error(error) from None
+    file = reader.file(values)
     count = _count(file.layers)
     if count > MAX_LAYERS:
         raise reader.wrong(
@@ -181,9 +171,11 @@ class _Expansion:
         return tuple(found)
 
 
-class _Reader(Located):
-    def check_depth(self, values: dict[str, Any]) -> None:
-        """Refuse groups in groups without end."""
+class _Reader(Reader):
+    tags = TAGS
+
+    def file(self, values: dict[str, Any]) -> WorkloadFile:
+        """Return what a file says, unless it has groups in groups without end."""
         level: list[tuple[Place, object]] = [((), values)]
         for depth in range(_DEEPEST + 2):
             level = [
@@ -197,41 +189,29 @@ class _Reader(Located):
                     level[0][0], f"groups are {_DEEPEST + 1} deep", f"make it at most {_DEEPEST}"
                 )
 
-    def error(self, error: ValidationError) -> SpecError:
-        """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
-        errors = error.errors(include_url=False)
-        beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
-        unknown = [each for each in beside if each["type"] == "extra_forbidden"]
-        found = (unknown or errors)[0]
-        place = tuple(part for part in found["loc"] if part not in TAGS)
+        return self.checked(WorkloadFile, values)
+
+    def keys_at(self, model: type[Strict], location: Place) -> list[str]:
+        """Return the keys that the mapping at a location may have."""
+        del model
+        return list(model_of(location).model_fields)
+
+    def near(self, word: str, known: list[str]) -> list[str]:
+        """Return the keys that a misspelt one may stand for."""
+        return near_keys(word, known)
+
+    def fault(self, place: Place, found: Any) -> tuple[str, str | None] | None:
+        """Say what is wrong with a list, or with a value that a check of its own refused."""
         kind, given, context = found["type"], found["input"], found.get("ctx", {})
-        words = tuple(part for part in place if isinstance(part, str))
-        if kind == "extra_forbidden":
-            known = list(model_of(found["loc"]).model_fields)
-            near = near_keys(str(place[-1]), known)
-            hint = did_you_mean(str(place[-1]), near, f"keys are {', '.join(known)}")
-            message = f"there is no key {shown(place[-1])}; {hint}"
-            return self.wrong(place[:-1], message, line_of=place)
-        if kind == "missing":
-            return self.wrong(place[:-1], f"key {place[-1]!r} is missing", "add it")
-        if kind == "value_error":
-            wrong = context["error"]
-            if isinstance(wrong, SpecError) and words and wrong.field == words[-1]:
-                wrong = wrong.but(field=None)
-            return self.wrong(place, str(wrong))
-        if kind == "form":
-            wrong = "has no value" if given is None else f"{shown(given)} is not valid"
-            return self.wrong(place, wrong, found["msg"])
-        of_list = kind in ("list_type", "too_short", "too_long") and given is not None
-        if of_list and words[-1] in _LISTS:
-            many = (
-                f"has {context['actual_length']} entries"
-                if "short" in kind or "long" in kind
-                else ""
-            )
-            wrong = f"{shown(given)} {many or 'is not a list'}"
-            return self.wrong(place, wrong, f"write it as {_LISTS[words[-1]]}")
-        return self.wrong(place, complaint(kind, given, context, words))
+        key = last_key(place)
+        if kind == "value_error" and isinstance(wrong := context["error"], SpecError):
+            return str(wrong.but(field=None) if key and wrong.field == key else wrong), None
+        if kind in ("list_type", "too_short", "too_long") and given is not None and key in _LISTS:
+            many = "is not a list"
+            if kind != "list_type":
+                many = f"has {context['actual_length']} entries"
+            return f"{shown(given)} {many}", f"write it as {_LISTS[key]}"
+        return None
 
 
 _LISTS = {
@@ -243,9 +223,4 @@ _LISTS = {
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of workload files, for editors."""
-    schema = WorkloadFile.model_json_schema()
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "hocket workload",
-    }
+    return schema_of(WorkloadFile, "hocket workload")
