@@ -29,23 +29,6 @@ def path_of_program(name: str) -> str:
     return found
 
 
-def path_of_library(name: str) -> Path:
-    """Return the path of a library, which a variable names, or that ``make controller`` has installed.
-
-    The variable is the name in capitals: ``HOCKET_PRELOAD`` for ``hocket-preload``.
-
-    Raises
-    ------
-    SpecError
-        Where it is nowhere.
-    """
-    named = os.environ.get(variable_of(name))
-    path = Path(named or Path(sys.prefix) / "lib" / f"lib{name.replace('-', '_')}.so")
-    if not path.is_file():
-        raise SpecError(None, f"there is no library {path}", remedy_for(name))
-    return path.resolve()
-
-
 def variable_of(name: str) -> str:
     """Name the variable that says where a program is."""
     return name.replace("-", "_").upper()

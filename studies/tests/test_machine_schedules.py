@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hocket.fitting.errors import summary_of
-from hocket.profiles.blocks import BLOCK_CONSTANTS
+from hocket.profiles.block_constants import BLOCK_CONSTANTS
 from hocket.profiles.measurement import Measurement
 from hocket_studies.machine_schedules import NamedTime, Order, order_of, study_schedules
 from hocket_studies.machines_catalogue import load_schedule_sets

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.profiles.blocks import BLOCK_CONSTANTS, RCCL
+from hocket.profiles.block_constants import BLOCK_CONSTANTS
 from hocket.profiles.measurement import Measurement
-from hocket.profiles.schedules import (
+from hocket_studies.block_schedules import (
     BlockSchedule,
     pairs_all_gather,
     pairs_all_reduce,
     ring_all_gather,
 )
+from hocket_studies.block_times import RCCL
 from hocket_studies.machine_schedules_fit import fit_blocks, known_schedule, schedule_times
 
 VALUES = {name: each.prior for name, each in BLOCK_CONSTANTS.items()}

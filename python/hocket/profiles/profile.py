@@ -12,7 +12,7 @@ from hocket._core import Bound
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.fitting.constants import Constant, Fitted, digits, values_of
-from hocket.profiles.blocks import BLOCK_CONSTANTS
+from hocket.profiles.block_constants import BLOCK_CONSTANTS
 from hocket.profiles.cost_model import CONSTANTS
 from hocket.profiles.fit import Fit
 from hocket.topology.spec import ProfileSpec, TopologySpec
@@ -43,7 +43,7 @@ class Profile:
         Where the constants come from, a line each.
     blocks
         Constants of thread blocks by name, in the units of
-        :data:`hocket.profiles.blocks.BLOCK_CONSTANTS`; none where no schedule was measured.
+        :data:`hocket.profiles.block_constants.BLOCK_CONSTANTS`; none where no schedule was measured.
     """
 
     name: str

@@ -6,20 +6,17 @@ lines of JSON as :mod:`hocket.runtime.rank` does.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from hocket.errors import Error, TransportError
 from hocket.plans.plan import Plan
 from hocket.runtime.communicator import Communicator
 from hocket.runtime.connection import connect
 from hocket.runtime.options import ConnectOptions
-from hocket.runtime.rank import filled, method_of, say
+from hocket.runtime.rank import filled, method_of, run_process, say
 from hocket.runtime.reference import check
 
 _LEAST_ROUND = 2e-3
@@ -89,17 +86,5 @@ def contest(
     return times
 
 
-def main() -> None:
-    """Do what standard input says."""
-    try:
-        work(json.load(sys.stdin))
-    except TransportError as failure:
-        say({"error": failure.why, "failed": [failure.code, failure.culprit, failure.call]})
-    except Error as error:
-        say({"error": str(error)})
-    except KeyboardInterrupt:
-        say({"error": "was interrupted"})
-
-
 if __name__ == "__main__":
-    main()
+    run_process(work)

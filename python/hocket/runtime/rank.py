@@ -111,8 +111,8 @@ def say(what: dict[str, Any]) -> None:
     print(json.dumps(what), flush=True)
 
 
-def main() -> None:
-    """Do what standard input says."""
+def run_process(work: Callable[[dict[str, Any]], None]) -> None:
+    """Do what standard input says; say what stopped it."""
     try:
         work(json.load(sys.stdin))
     except TransportError as failure:
@@ -124,4 +124,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_process(work)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
 from hocket import _core
 from hocket._core.runtime import Program
@@ -22,9 +22,6 @@ from hocket.plans.planner import plan as make_plan
 from hocket.runtime.programs import TOPOLOGY, lower
 from hocket.topology.sources import as_topology
 from hocket.units import format_size
-
-if TYPE_CHECKING:
-    from hocket.runtime.data import PlanRowData, PlanTableData
 
 FORMAT = "hocket.plan-table"
 VERSION = 1
@@ -69,14 +66,13 @@ class PlanRow(Result):
     plan: str | None = None
     transport: str = "tcp"
 
-    def to_dict(self) -> PlanRowData:
+    def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON values: what it does not say is left out."""
         given = asdict(self)
         always = ("collective", "ranks", "from_bytes", "transport")
-        return cast(
-            "PlanRowData",
-            {name: each for name, each in given.items() if name in always or each not in (None, 0)},
-        )
+        return {
+            name: each for name, each in given.items() if name in always or each not in (None, 0)
+        }
 
 
 @dataclass(frozen=True)
@@ -199,7 +195,7 @@ class PlanTable:
         old = [row for row in self.rows if (row.collective, row.ranks) not in told]
         return PlanTable([*old, *new], self.folder)
 
-    def to_dict(self) -> PlanTableData:
+    def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON values."""
         return {
             "format": FORMAT,

@@ -17,7 +17,7 @@ import numpy as np
 
 from hocket.fitting.constants import Fitted, values_of
 from hocket.fitting.solve import kept_back
-from hocket.profiles.blocks import BLOCK_CONSTANTS
+from hocket.profiles.block_constants import BLOCK_CONSTANTS
 from hocket.profiles.measurement import Measurement
 from hocket_studies.machine_schedules_fit import fit_blocks, known_schedule, schedule_times
 

@@ -12,15 +12,16 @@ import numpy as np
 from hocket.errors import SpecError
 from hocket.fitting.constants import Fitted
 from hocket.fitting.solve import solve
-from hocket.profiles.blocks import BLOCK_CONSTANTS, block_times
+from hocket.profiles.block_constants import BLOCK_CONSTANTS
 from hocket.profiles.cost_model import PROTOCOLS
 from hocket.profiles.measurement import Measurement
-from hocket.profiles.schedules import (
+from hocket_studies.block_schedules import (
     BlockSchedule,
     pairs_all_gather,
     pairs_all_reduce,
     ring_all_gather,
 )
+from hocket_studies.block_times import block_times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hocket.plot.ratios import Ratios, draw_ratios
 from hocket_studies.machines import MachinesResult
+from hocket_studies.ratio_pictures import Ratios, draw_ratios
 
 __all__ = ["draw_errors"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hocket.plot.ratios import Ratios, draw_ratios
+from hocket_studies.ratio_pictures import Ratios, draw_ratios
 from hocket_studies.training import TrainingResult
 
 __all__ = ["draw_runs"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hocket._checks import check_function, list_of, whole
-from hocket._programs import path_of_library
+from hocket._programs import remedy_for, variable_of
 from hocket._results import HIDDEN, Result, figure, picoseconds, said
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
@@ -167,7 +168,7 @@ def run_clos_plans(
     """
     calls = whole("calls", calls, 1, _MAX_CALLS)
     check_function("progress", progress)
-    library = path_of_library("hocket-preload")
+    library = _preload()
     made = _plans_for(spec, plans, collective, size)
     cases = [(plan, paths) for plan in made for paths in (ECMP, CONTROLLER)]
     runs = []
@@ -178,6 +179,16 @@ def run_clos_plans(
             service.forget()
             runs.append(_run(service, plan, library if paths == CONTROLLER else None, calls))
     return ClosPlans(spec, tuple(runs))
+
+
+def _preload() -> Path:
+    """Return the library that a variable names, or that ``make controller`` has installed."""
+    name = "hocket-preload"
+    named = os.environ.get(variable_of(name))
+    path = Path(named or Path(sys.prefix) / "lib" / "libhocket_preload.so")
+    if not path.is_file():
+        raise SpecError(None, f"there is no library {path}", remedy_for(name))
+    return path.resolve()
 
 
 def _plans_for(

@@ -16,9 +16,9 @@ from hocket.cluster.hosts import MAX_SEED
 from hocket.cluster.seeded_random import SeededRandom
 from hocket.errors import InfeasibleError
 from hocket.steering.hashes import PROTOCOLS, Header
-from hocket.steering.labels import write_label
 from hocket_testbed.clos import ClosSpec
 from hocket_testbed.counters import sent
+from hocket_testbed.flow_labels import write_label
 from hocket_testbed.namespaces import inside
 from hocket_testbed.packet_marks import Marked, check_methods, mark
 from hocket_testbed.ports import METHODS, PORTS, Wanted

@@ -19,16 +19,15 @@ import numpy as np
 
 from hocket._checks import one_of
 from hocket._core import kernel
-from hocket.fitting.constants import Constant
 from hocket.profiles.cost_model import PROTOCOLS
-from hocket.profiles.schedules import BlockSchedule
+from hocket_studies.block_schedules import BlockSchedule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-__all__ = ["BLOCK_CONSTANTS", "RCCL", "Buffers", "block_times"]
+__all__ = ["RCCL", "Buffers", "block_times"]
 
 _PER_GB = 1e-3
 """Microseconds per byte, at one GB/s."""
@@ -71,25 +70,6 @@ LL128 lines of 64 bytes, of which the last 8 are a flag, and 28 words of 8 bytes
 two to a part and four to a transfer. A connection has eight steps."""
 
 
-def _constants() -> dict[str, Constant]:
-    found = {"fixed": Constant(8.0, 1.0, "us", "time of a kernel that moves nothing")}
-    found["ll128.fixed"] = Constant(20.0, 2.5, "us", "what LL128 adds to that")
-    prior = {"ll": (1.0, 2.0), "ll128": (2.0, 3.0), "simple": (4.0, 12.0)}
-    for protocol, (latency, rate) in prior.items():
-        what = "from a part being sent, or there, to its receiver"
-        found[f"{protocol}.latency"] = Constant(latency, 1.0, "us", what)
-        what = "data that a thread block receives and sends on"
-        found[f"{protocol}.rate"] = Constant(rate, 1.0, "GB/s", what)
-    found["sync"] = Constant(1.5, 1.0, "us", "from a step being done to blocks that wait for it")
-    found["sum.rate"] = Constant(12.0, 1.0, "GB/s", "operands that a thread block adds")
-    found["link"] = Constant(50.0, 1.0, "GB/s", "what a link carries of all blocks")
-    return found
-
-
-BLOCK_CONSTANTS = _constants()
-"""By name, with their priors: the order of magnitude that GPUs of these years have."""
-
-
 def block_times(
     schedule: BlockSchedule,
     sizes: Sequence[int],
@@ -108,7 +88,7 @@ def block_times(
     protocol
         ``"ll"``, ``"ll128"`` or ``"simple"``.
     values
-        Constants by name, in the units of :data:`BLOCK_CONSTANTS`.
+        Constants by name, in the units of :data:`hocket.profiles.block_constants.BLOCK_CONSTANTS`.
     buffers
         Of the library, by protocol.
 

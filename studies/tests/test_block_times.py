@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.profiles.blocks import BLOCK_CONSTANTS, block_times
+from hocket.profiles.block_constants import BLOCK_CONSTANTS
 from hocket.profiles.profile import Profile, load_profile, profile_of
-from hocket.profiles.schedules import (
+from hocket.profiles.section import with_profile
+from hocket.topology.text import from_file
+from hocket_studies.block_schedules import (
     BlockSchedule,
     pairs_all_gather,
     pairs_all_reduce,
     ring_all_gather,
 )
-from hocket.profiles.section import with_profile
-from hocket.topology.text import from_file
+from hocket_studies.block_times import block_times
 
 VALUES = {name: each.prior for name, each in BLOCK_CONSTANTS.items()}
 GIB = 1 << 30

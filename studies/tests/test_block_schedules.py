@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from hocket.profiles.schedules import (
+from hocket_studies.block_schedules import (
     BlockSchedule,
     pairs_all_gather,
     pairs_all_reduce,
