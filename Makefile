@@ -166,7 +166,7 @@ examples: .venv/build.stamp ## run the examples only and compare what they print
 
 accept: .venv/build.stamp ## write what pages, examples and golden files show anew, where PAGES (all) differ; then look at git diff
 	$(BIN)/python -m hocket.cli.manual docs/command-line.md
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --accept $(if $(PAGES),-k "$(PAGES)") tests/docs/test_docs.py tests/docs/test_records.py tests/golden tests/test_examples.py tests/topology/test_families.py
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --accept $(if $(PAGES),-k "$(PAGES)") tests/docs/test_docs.py tests/docs/test_records.py tests/test_structure.py tests/golden tests/test_examples.py tests/topology/test_families.py
 
 oracle: | tools ## 5,000,000 random plans: verify against every interleaving (docs/testing.md)
 	HOCKET_ORACLE_PLANS=$${HOCKET_ORACLE_PLANS:-5000000} \

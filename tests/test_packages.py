@@ -207,13 +207,6 @@ def test_nothing_is_imported_by_its_name_as_text() -> None:
     assert not wrong
 
 
-def test_the_documentation_lists_the_packages_in_their_order() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    table = page.split("## The packages of python/hocket")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| `?([\w.]+)`? \|", table, re.MULTILINE)
-    assert tuple(rows[1:]) == PACKAGES
-
-
 PUBLIC_PACKAGES = {
     "nccl",
     "routing",

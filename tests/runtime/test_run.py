@@ -20,7 +20,20 @@ NETWORK = "mesh:2x2@1GB/s,10us"
 
 def test_a_plan_is_run_checked_and_timed(hocket: Hocket) -> None:
     made = hocket(
-        *("plan", "all-reduce", "-t", NETWORK, "-s", "1MB", "-a", "greedy", "-c", "2", "-o", "plan.parquet")
+        *(
+            "plan",
+            "all-reduce",
+            "-t",
+            NETWORK,
+            "-s",
+            "1MB",
+            "-a",
+            "greedy",
+            "-c",
+            "2",
+            "-o",
+            "plan.parquet",
+        )
     )
     assert made.code == 0, made.err
     found = hocket("run", "plan.parquet", "--calls", "3", "--json").json()

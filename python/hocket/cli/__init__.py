@@ -1,4 +1,4 @@
-"""The command line: ``hocket compare``, ``plan``, ``schedule``, ``verify``, ``simulate``, ...
+"""The command line: a table of commands, the words of a call as options, help, and what is printed.
 
 A command takes some tenths of a second to import; a Ctrl-C in that time ends in one line as any other.
 """

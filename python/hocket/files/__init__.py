@@ -1,1 +1,1 @@
-"""Reading and writing files, for every room: nothing here knows a network, a plan or a workload."""
+"""Reading and writing files, for every package: nothing here knows a network, a plan or a workload."""
