@@ -28,6 +28,7 @@ def test_help_is_a_page(hocket: Hocket, monkeypatch: pytest.MonkeyPatch, path: s
         lines = hocket(*words, "--help").out.splitlines()
         assert len(lines) <= 70
         assert max(map(len, lines)) <= 80
+        assert "...." not in lines[0]
         more = hocket(*words, "--help-all").out.splitlines()
         assert len(more) >= len(lines) - 2
 

@@ -39,7 +39,7 @@ def calibrate(
     measured: Annotated[
         list[str],
         Argument(
-            metavar="MEASURED...",
+            metavar="MEASURED",
             help="Tables (.csv) of measured times, or logs of nccl-tests or rccl-tests.",
         ),
     ],

@@ -22,7 +22,7 @@ from hocket.units import shown
 Files = Annotated[
     list[str],
     Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="Plans or runs (several share one clock), JSON output of `hocket compare`, "
         "`train` or `route`, or the folder of a sweep.",
     ),

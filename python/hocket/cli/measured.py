@@ -25,7 +25,7 @@ def measured(
     files: Annotated[
         list[str],
         Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Logs of nccl-tests or rccl-tests, tables (.csv), NCCL Inspector JSON, Flight "
             "Recorder dumps or PyTorch profiler traces; for a job, those of all ranks.",
         ),

@@ -61,7 +61,7 @@ def run_clos(
     plans: Annotated[
         list[str],
         Argument(
-            metavar="PLAN...",
+            metavar="PLAN",
             help="Plan files for the hosts of the Clos, and algorithms that plan for them.",
             complete=complete.algorithms,
         ),

@@ -125,7 +125,7 @@ def run(
     plans: Annotated[
         list[str],
         Argument(
-            metavar="PLAN...",
+            metavar="PLAN",
             help="Plan files, as written by `hocket plan -o`, and algorithms that plan on the network.",
             complete=complete.algorithms,
         ),
