@@ -214,7 +214,7 @@ def test_a_process_may_be_started_early(monkeypatch: pytest.MonkeyPatch) -> None
     made = []
     new = worker._new_process
 
-    def kept() -> subprocess.Popen[bytes]:
+    def kept() -> worker.Child:
         made.append(new())
         return made[-1]
 
@@ -222,7 +222,7 @@ def test_a_process_may_be_started_early(monkeypatch: pytest.MonkeyPatch) -> None
     with worker.early_process():
         executor = Local(read(PLAIN), 2)
         assert len(made) == 2
-        assert set(executor.pids) == {each.pid for each in made}
+        assert set(executor.pids) == {each.process.pid for each in made}
         executor.submit(BatchTask("point", 0))
         executor.submit(BatchTask("point", 1))
         assert not any(outcome.is_dead for outcome in executor.wait())
@@ -230,11 +230,11 @@ def test_a_process_may_be_started_early(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ZeroDivisionError), worker.early_process():
         raise ZeroDivisionError
     assert len(made) == 3
-    assert made[2].returncode == -signal.SIGKILL
+    assert made[2].process.returncode == -signal.SIGKILL
     with worker.early_process():  # asked for after the block, it is another
         pass
     executor = Local(read(PLAIN), 1)
-    assert made[4].pid in executor.pids
+    assert made[4].process.pid in executor.pids
     executor.close()
 
 
@@ -247,9 +247,9 @@ def test_answers_that_come_together_are_all_heard() -> None:
     try:
         for point in range(2):
             executor.submit(BatchTask("point", point))
-        for _ in range(200):  # until both lie in the pipe
-            sizes = fcntl.ioctl(executor._workers[0].process.stdout, termios.FIONREAD, b"\0" * 4)
-            if int.from_bytes(sizes, sys.byteorder) >= 2 * 12:
+        for _ in range(200):  # until both lie in the connection
+            sizes = fcntl.ioctl(executor._workers[0].child.connection, termios.FIONREAD, b"\0" * 4)
+            if int.from_bytes(sizes, sys.byteorder) >= 2 * 8:
                 break
             time.sleep(0.05)
         previous = signal.signal(signal.SIGALRM, late)

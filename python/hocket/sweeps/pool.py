@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import selectors
-import subprocess
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from typing import Protocol
 
 from hocket.errors import SimulationError
 from hocket.sweeps.sweep import Sweep
-from hocket.sweeps.worker import read_frame, start_process, write_frame
+from hocket.sweeps.worker import Child, start_process
 
 __all__ = ["BatchOutcome", "BatchTask", "Executor", "Local"]
 
@@ -82,7 +81,7 @@ class Executor(Protocol):
 
 @dataclass
 class _Worker:
-    process: subprocess.Popen[bytes]
+    child: Child
     tasks: deque[BatchTask] = field(default_factory=deque)
     has_answered: bool = False
 
@@ -92,7 +91,6 @@ class Local:
 
     def __init__(self, sweep: Sweep, workers: int) -> None:
         self._sweep = sweep
-        self._selector = selectors.DefaultSelector()
         self._stillborn = 0
         self._workers: list[_Worker] = []
         try:
@@ -106,12 +104,12 @@ class Local:
         """Take tasks of another sweep from now on; there must be none of the last one."""
         self._sweep = sweep
         for worker in self._workers:
-            self._tell(worker)
+            _tell(worker, sweep)
 
     @property
     def pids(self) -> list[int]:
         """Numbers of the processes."""
-        return [worker.process.pid for worker in self._workers]
+        return [worker.child.process.pid for worker in self._workers]
 
     @property
     def room(self) -> int:
@@ -122,22 +120,20 @@ class Local:
         """Send a task to the process that has least to do."""
         worker = min(self._workers, key=lambda each: len(each.tasks))
         worker.tasks.append(task)
-        assert worker.process.stdin is not None
-        with suppress(OSError):  # if it has ended, waiting finds that
-            write_frame(worker.process.stdin, (task.kind, task.number, task.killers))
+        _tell(worker, (task.kind, task.number, task.killers))
 
     def wait(self) -> list[BatchOutcome]:
         """Wait until a task is done or its process has ended."""
         found: list[BatchOutcome] = []
         while not found:
-            for key, _ in self._selector.select():
-                found += self._heard(key.data)
+            ready = wait([each.child.connection for each in self._workers])
+            for worker in [each for each in self._workers if each.child.connection in ready]:
+                found += self._heard(worker)
         return found
 
     def _heard(self, worker: _Worker) -> list[BatchOutcome]:
-        assert worker.process.stdout is not None
         try:
-            answer = read_frame(worker.process.stdout)
+            answer = worker.child.connection.recv()
         except (EOFError, OSError):
             return self._ended(worker)
         self._stillborn = 0
@@ -146,7 +142,7 @@ class Local:
 
     def _ended(self, worker: _Worker) -> list[BatchOutcome]:
         """Start another in the place of a process that ended; it gets the tasks that were not begun."""
-        self._stop(worker)
+        worker.child.stop()
         self._workers.remove(worker)
         if not worker.has_answered:
             self._stillborn += 1
@@ -162,33 +158,17 @@ class Local:
         return [] if first is None else [BatchOutcome(first, None, is_dead=True)]
 
     def _start(self) -> None:
-        process = start_process()
-        worker = _Worker(process)
+        worker = _Worker(start_process())
         self._workers.append(worker)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._selector.register(process.stdout, selectors.EVENT_READ, worker)
-        self._tell(worker)
-
-    def _tell(self, worker: _Worker) -> None:
-        assert worker.process.stdin is not None
-        with suppress(OSError):  # if it has ended, waiting finds that
-            write_frame(worker.process.stdin, self._sweep)
-
-    def _stop(self, worker: _Worker) -> None:
-        process = worker.process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._selector.unregister(process.stdout)
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        with suppress(OSError):
-            process.stdin.close()
+        _tell(worker, self._sweep)
 
     def close(self) -> None:
         """End all processes."""
         for worker in self._workers:
-            self._stop(worker)
+            worker.child.stop()
         self._workers.clear()
-        self._selector.close()
+
+
+def _tell(worker: _Worker, what: object) -> None:
+    with suppress(OSError):  # if it has ended, waiting finds that
+        worker.child.connection.send(what)

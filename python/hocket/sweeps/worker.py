@@ -1,23 +1,37 @@
-"""A process that runs parts of a sweep for whoever started it: ``python -m hocket.sweeps.worker``.
+"""A process that runs parts of a sweep for whoever started it: ``python -m hocket.sweeps.worker FILE``.
 
-It is told what to do on standard input, in frames, and ends with it.
+It is told what to do over a connection, whose number of an open file it is given, and ends with that.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
-import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import IO, Any
+from typing import Any
 
-_LENGTH = struct.Struct("<Q")
-_early: list[subprocess.Popen[bytes]] = []
+_early: list[Child] = []
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process that waits for a sweep and its tasks, and the connection to it."""
+
+    process: subprocess.Popen[bytes]
+    connection: Connection[Any, Any]
+
+    def stop(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.wait()
+        self.connection.close()
 
 
 @contextmanager
@@ -31,66 +45,35 @@ def early_process() -> Iterator[None]:
         yield
     finally:
         for each in _early:
-            with each:
-                each.kill()
+            each.stop()
         _early.clear()
 
 
-def start_process() -> subprocess.Popen[bytes]:
+def start_process() -> Child:
     """Start a process that waits for a sweep and its tasks."""
     return _early.pop() if _early else _new_process()
 
 
-def _new_process() -> subprocess.Popen[bytes]:
-    # A session of its own: Ctrl-C ends whoever started it, and its standard input with that.
-    return subprocess.Popen(
-        [sys.executable, "-m", "hocket.sweeps.worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,  # the selector sees no answer that lies in a buffer
-        env={**os.environ, "RAYON_NUM_THREADS": "1"},
-        start_new_session=True,
-    )
-
-
-def write_frame(file: IO[bytes], value: object) -> None:
-    """Write a value behind its length."""
-    data = pickle.dumps(value)
-    left = memoryview(_LENGTH.pack(len(data)) + data)
-    while left:  # a file without a buffer may take a part only
-        left = left[file.write(left) :]
-    file.flush()
-
-
-def read_frame(file: IO[bytes]) -> Any:
-    """Read a value.
-
-    Raises
-    ------
-    EOFError
-        If there is none.
-    """
-    (length,) = _LENGTH.unpack(_exactly(file, _LENGTH.size))
-    return pickle.loads(_exactly(file, length))
-
-
-def _exactly(file: IO[bytes], length: int) -> bytes:
-    data = bytearray()
-    while len(data) < length:
-        more = file.read(length - len(data))
-        if not more:
-            raise EOFError
-        data += more
-    return bytes(data)
+def _new_process() -> Child:
+    ours, theirs = Pipe()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hocket.sweeps.worker", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # with errors: a command's own output is for its results
+            env={**os.environ, "RAYON_NUM_THREADS": "1"},
+            # A session of its own: Ctrl-C ends whoever started it, and its connection with that.
+            start_new_session=True,
+        )
+    return Child(process, ours)
 
 
 def main() -> None:
-    """Run what is asked for until standard input ends."""
-    source = os.fdopen(os.dup(0), "rb")
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what anything prints is no answer
+    """Run what is asked for until the connection ends."""
+    connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
     tasks: SimpleQueue[Any] = SimpleQueue()
-    threading.Thread(target=_listen, args=(source, tasks), daemon=True).start()
+    threading.Thread(target=_listen, args=(connection, tasks), daemon=True).start()
 
     from hocket._core.interrupt import unattended
     from hocket.sweeps.batch import run_batch, run_point
@@ -109,14 +92,14 @@ def main() -> None:
         else:
             run_point(sweep, number, inputs)
             answer = None
-        write_frame(answers, answer)
+        connection.send(answer)
 
 
-def _listen(source: IO[bytes], tasks: SimpleQueue[Any]) -> None:
-    """Pass on the input; end the process when nothing more will come."""
+def _listen(connection: Connection[Any, Any], tasks: SimpleQueue[Any]) -> None:
+    """Pass on what is told; end the process when nothing more will come."""
     try:
         while True:
-            tasks.put(read_frame(source))
+            tasks.put(connection.recv())
     except (EOFError, OSError):
         os._exit(0)
 
