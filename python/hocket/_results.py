@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from inspect import get_annotations, ismethod
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
 F = TypeVar("F", bound=Callable[..., Any])
+Row = TypeVar("Row")
 
 KINDS = {"int": "whole", "float": "number", "str": "text", "bool": "truth"}
 """What a single value may be, by its type."""
@@ -227,6 +228,16 @@ class TableResult(Result):
         rows = self._rows()
         names = list(rows[0]) if rows else []
         return html_table(names, [tuple(row.values()) for row in rows])
+
+
+class ListResult(TableResult, Generic[Row]):
+    """A table that is also a collection of its rows' results, in their order."""
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(getattr(self, self._table))
+
+    def __len__(self) -> int:
+        return len(getattr(self, self._table))
 
 
 def _plain(value: Any) -> Any:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._checks import check_function, list_of
 from hocket._options import check_keywords, names_of, options_of
-from hocket._results import HIDDEN, Column, Result, TableResult, figure, said
+from hocket._results import HIDDEN, Column, ListResult, Result, figure, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of
 from hocket.collectives.outcome import OnCollective, bound_parts
@@ -103,7 +103,7 @@ class Entry(Result):
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(OnCollective, TableResult):
+class Comparison(OnCollective, ListResult[Entry]):
     """Results of every algorithm that applies, fastest first.
 
     Attributes
@@ -144,12 +144,6 @@ class Comparison(OnCollective, TableResult):
         best = self.best
         what = f"{self.collective.kind} on {self.topology.name!r}"
         return f"<Comparison of {what}: {len(self)} algorithms, {best.algorithm} is fastest>"
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
 
 
 def compare(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from os import PathLike
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hocket import _core
 from hocket._checks import check_function, instance_of, path_of
 from hocket._options import check_keywords, names_of, options_of
-from hocket._results import HIDDEN, TableResult, figure, said
+from hocket._results import HIDDEN, ListResult, figure, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_on
 from hocket.collectives.outcome import Task, task_of
@@ -47,7 +47,7 @@ SIZES = "1K:1G:x4"
 
 
 @dataclass(frozen=True, repr=False)
-class Pareto(TableResult):
+class Pareto(ListResult[ParetoRange]):
     """The quickest plan of each size.
 
     Attributes
@@ -149,12 +149,6 @@ class Pareto(TableResult):
         what = f"{self.collective.kind} on {self.topology.name!r}"
         plural = "" if len(self) == 1 else "s"
         return f"<Pareto of {what}: {len(self)} range{plural} from {span}>"
-
-    def __iter__(self) -> Iterator[ParetoRange]:
-        return iter(self.ranges)
-
-    def __len__(self) -> int:
-        return len(self.ranges)
 
 
 def pareto(

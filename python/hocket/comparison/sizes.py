@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket._checks import path_of
-from hocket._results import TableResult
+from hocket._results import ListResult
 from hocket.collectives.collective import Progress
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import Comparison, compare
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class SizeComparison(TableResult):
+class SizeComparison(ListResult[Comparison]):
     """Comparisons of a collective at several sizes.
 
     Attributes
@@ -37,6 +37,8 @@ class SizeComparison(TableResult):
     comparisons
         One for each size, in the order in which they were asked for.
     """
+
+    _table = "comparisons"
 
     comparisons: tuple[Comparison, ...]
 
@@ -88,12 +90,6 @@ class SizeComparison(TableResult):
 
     def __repr__(self) -> str:
         return f"<SizeComparison: {self.title}>"
-
-    def __iter__(self) -> Iterator[Comparison]:
-        return iter(self.comparisons)
-
-    def __len__(self) -> int:
-        return len(self.comparisons)
 
 
 def compare_sizes(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hocket import _core
-from hocket._results import HIDDEN, Result, TableResult, figure, picoseconds, said
+from hocket._results import HIDDEN, ListResult, Result, figure, picoseconds, said
 from hocket.collectives.collective import Progress, collective_on
 from hocket.collectives.outcome import OnCollective, bound_parts
 from hocket.errors import Error, InfeasibleError, SpecError
@@ -103,7 +103,7 @@ def _name(entry: AuditEntry) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(OnCollective, TableResult):
+class Audit(OnCollective, ListResult[AuditEntry]):
     """What NCCL does on a machine.
 
     Attributes
@@ -149,12 +149,6 @@ class Audit(OnCollective, TableResult):
         if self.pick is None or self.pick.run is None:
             return None
         return self.pick.run.time_ps / self.best.time_ps - 1
-
-    def __iter__(self) -> Iterator[AuditEntry]:
-        return iter(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
 
     def __repr__(self) -> str:
         return f"<Audit of {self.collective.kind} on {self.topology.name!r}: {len(self)} graphs>"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._checks import path_of
-from hocket._results import Result, TableResult, said
+from hocket._results import ListResult, Result, said
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.files.raw import read_bytes
@@ -90,7 +90,7 @@ class TunerRow(Result):
 
 
 @dataclass(frozen=True, repr=False)
-class TunerTable(TableResult):
+class TunerTable(ListResult[TunerRow]):
     """A table for tuners.
 
     Attributes
@@ -149,12 +149,6 @@ class TunerTable(TableResult):
             if row.kind == kind and row.least <= size <= row.most and is_for:
                 return row
         return None
-
-    def __iter__(self) -> Iterator[TunerRow]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def __repr__(self) -> str:
         return f"<TunerTable of {len(self)} lines>"

@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hocket.plot.style import NPU, picture, write_title
+from hocket.plot.style import CAUSE_COLORS, NPU, picture, write_title
 from hocket.plot.timing import time_unit
 from hocket.training.comparison import BASELINES, TrainingComparison, TrainingRow
 from hocket.training.parallel import CAUSES
 from hocket.units import format_time_ps
 
-_COLORS = {
-    "data": "#c44e2b",
-    "tensor": "#e0a03b",
-    "pipeline": "#8a5fa8",
-    "expert": "#4b9c6f",
-    "table": "#5fb0b8",
-}
 _WAITING = "#d4d4d4"
 _SAME = 0.002
 """Share of an iteration by which rows that are drawn as one may differ."""
@@ -132,7 +125,7 @@ def _draw_bar(axes: Any, row: TrainingRow, place: float, divisor: float, seen: s
     """Draw a row's bar; give where it ends."""
     where = row.breakdown
     parts = [("compute", where.compute, NPU)]
-    parts += [(f"exposed: {cause}", where.exposed[cause], _COLORS[cause]) for cause in CAUSES]
+    parts += [(f"exposed: {cause}", where.exposed[cause], CAUSE_COLORS[cause]) for cause in CAUSES]
     parts.append(("waiting", where.waiting, _WAITING))
     end = 0.0
     for name, time, color in parts:

@@ -18,6 +18,14 @@ from hocket.files.atomic import check_target, replacing
 
 FORMATS = (".png", ".svg", ".pdf")
 NPU, SWITCH, LINK, ACCENT = "#2f6db5", "#8a8a8a", "#5c5c5c", "#c44e2b"
+CAUSE_COLORS = {
+    "data": "#c44e2b",
+    "tensor": "#d99a00",
+    "pipeline": "#8a5aa8",
+    "expert": "#c2498f",
+    "table": "#12908f",
+}
+"""Colours of what training waits for."""
 
 
 def check_picture(path: Path) -> None:

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
-from hocket.plot.style import picture, write_title
+from hocket.plot.style import CAUSE_COLORS, picture, write_title
 from hocket.plot.timing import time_axis
 from hocket.training.columns import Pass
 from hocket.training.parallel import CAUSES
@@ -40,11 +40,7 @@ _COLORS = {
     "recompute": "#a9c7ea",
     "backward": "#3f9460",
     "update": "#4d4d4d",
-    "data": "#c44e2b",
-    "tensor": "#d99a00",
-    "pipeline": "#8a5aa8",
-    "expert": "#c2498f",
-    "table": "#12908f",
+    **CAUSE_COLORS,
     "waiting": "#e6e6e6",
 }
 _COMPUTE_HEIGHT, _CAUSE_HEIGHT, _GAP = 1.0, 0.42, 0.45

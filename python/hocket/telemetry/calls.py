@@ -73,6 +73,14 @@ class Recording:
     calls: tuple[Call, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def of_kernels(cls, name: str, format_: str, found: Iterable[Call | str]) -> Recording:
+        """Return what a file says of kernels: calls, or why each is left out."""
+        entries = list(found)
+        left_out = Counter(each for each in entries if isinstance(each, str))
+        calls = tuple(each for each in entries if isinstance(each, Call))
+        return cls(name, format_, KERNEL, calls, left_out)
+
 
 @dataclass(frozen=True)
 class Times:

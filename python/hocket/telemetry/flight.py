@@ -8,10 +8,9 @@ pytorch/pytorch, torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (``dump_di
 
 from __future__ import annotations
 
-from collections import Counter
 from math import prod
 
-from hocket.telemetry.calls import KERNEL, Call, Recording
+from hocket.telemetry.calls import Call, Recording
 from hocket.telemetry.torch import bytes_of, kind_of, ranks_of, size_of
 from hocket.telemetry.tree import Node
 
@@ -41,18 +40,13 @@ def read_flight(value: object, name: str) -> Recording:
         Naming file, place and what would be right.
     """
     root = Node(value, name)
-    config = root.at("pg_config")
-    calls: list[Call] = []
-    left_out: Counter[str] = Counter()
+    config, entries = root.at("pg_config"), root.get("entries")
     members: dict[str, tuple[int, ...]] = {}
-    entries = root.get("entries")
-    for entry in [] if entries is None else entries.items():
-        found = _call(entry, config, members, name)
-        if isinstance(found, str):
-            left_out[found] += 1
-        else:
-            calls.append(found)
-    return Recording(name, "flight-recorder", KERNEL, tuple(calls), left_out)
+    found = (
+        _call(entry, config, members, name)
+        for entry in ([] if entries is None else entries.items())
+    )
+    return Recording.of_kernels(name, "flight-recorder", found)
 
 
 def _call(

@@ -9,10 +9,9 @@ Apache-2.0, read at commit 5067397. RCCL's plugin writes the same.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
-from hocket.telemetry.calls import KERNEL, Call, Recording
+from hocket.telemetry.calls import Call, Recording
 from hocket.telemetry.tree import Node
 
 __all__ = ["is_inspector", "read_inspector"]
@@ -51,15 +50,8 @@ def read_inspector(values: Iterable[tuple[str, object]], name: str) -> Recording
     SpecError
         Naming file, line, the value's place, and what would be right.
     """
-    calls: list[Call] = []
-    left_out: Counter[str] = Counter()
-    for origin, value in values:
-        found = _call(Node(value, origin))
-        if isinstance(found, str):
-            left_out[found] += 1
-        else:
-            calls.append(found)
-    return Recording(name, "inspector", KERNEL, tuple(calls), left_out)
+    found = (_call(Node(value, origin)) for origin, value in values)
+    return Recording.of_kernels(name, "inspector", found)
 
 
 def _call(root: Node) -> Call | str:

@@ -14,7 +14,7 @@ import numpy as np
 from hocket import _core
 from hocket._checks import check_function, list_of, path_of
 from hocket._options import options_of
-from hocket._results import Result, TableResult, figure, name_of, said
+from hocket._results import ListResult, Result, figure, name_of, said
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.prediction import library_on, network_and_gpu
@@ -77,7 +77,7 @@ class MeasuredRange(Result):
 
 
 @dataclass(frozen=True, repr=False)
-class Measured(TableResult):
+class Measured(ListResult[MeasuredSize]):
     """The measured times next to the expected ones.
 
     Attributes
@@ -148,12 +148,6 @@ class Measured(TableResult):
         from hocket.plot.measured import draw_measured
 
         draw_measured(self, path_of("path", path))
-
-    def __iter__(self) -> Iterator[MeasuredSize]:
-        return iter(self.sizes)
-
-    def __len__(self) -> int:
-        return len(self.sizes)
 
     def __repr__(self) -> str:
         return (

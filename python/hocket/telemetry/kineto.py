@@ -9,9 +9,9 @@ torch/csrc/profiler/util.h (their names), BSD-3-Clause. Times are in microsecond
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections.abc import Iterator
 
-from hocket.telemetry.calls import KERNEL, Call, Recording
+from hocket.telemetry.calls import Call, Recording
 from hocket.telemetry.torch import bytes_of, kind_of, ranks_of, size_of
 from hocket.telemetry.tree import Node
 
@@ -38,23 +38,20 @@ def read_kineto(value: object, name: str) -> Recording:
     about = root.get("distributedInfo")
     rank = None if about is None else about.get("rank")
     recorder = name if rank is None else f"rank {rank.whole()}"
-    calls: list[Call] = []
-    left_out: Counter[str] = Counter()
+    return Recording.of_kernels(name, "kineto", _calls(events, recorder))
+
+
+def _calls(events: Node, recorder: str) -> Iterator[Call | str]:
+    """Yield calls, or why each is left out."""
     for event in events.items():
         given = event.value
         if not isinstance(given, dict) or given.get("cat") != "kernel" or given.get("ph") != "X":
             continue
         args = given.get("args")
-        if not isinstance(args, dict) or "Collective name" not in args:
-            if str(given.get("name", "")).startswith(("nccl", "rccl")):
-                left_out[_UNNAMED] += 1
-            continue
-        found = _call(event, recorder)
-        if isinstance(found, str):
-            left_out[found] += 1
-        else:
-            calls.append(found)
-    return Recording(name, "kineto", KERNEL, tuple(calls), left_out)
+        if isinstance(args, dict) and "Collective name" in args:
+            yield _call(event, recorder)
+        elif str(given.get("name", "")).startswith(("nccl", "rccl")):
+            yield _UNNAMED
 
 
 def _call(event: Node, recorder: str) -> Call | str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hocket import _core
 from hocket._checks import check_function, instance_of, list_of, whole
 from hocket._options import options_of
-from hocket._results import HIDDEN, Result, TableResult, figure, name_of, said
+from hocket._results import HIDDEN, ListResult, Result, figure, name_of, said
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, SpecError, VerificationError
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
@@ -127,7 +127,7 @@ class Refused(Combination):
 
 
 @dataclass(frozen=True, repr=False)
-class TrainingComparison(TableResult):
+class TrainingComparison(ListResult[TrainingRow]):
     """Combinations by how many samples a second they train, the best first.
 
     Where all have one batch, that is by the time of an iteration.
@@ -158,12 +158,6 @@ class TrainingComparison(TableResult):
         best = self.best
         what = f"{best.parallel} by {best.algorithm} on {best.network!r}"
         return f"<TrainingComparison of {self.workload.name}: {len(self)} rows, {what} is best>"
-
-    def __iter__(self) -> Iterator[TrainingRow]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 def algorithms_on(topology: _core.Topology) -> tuple[str, ...]:

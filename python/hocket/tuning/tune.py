@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket._options import options_of
-from hocket._results import HIDDEN, Result, TableResult, figure, said
+from hocket._results import HIDDEN, ListResult, Result, figure, said
 from hocket.collectives.collective import Progress
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare
@@ -101,7 +101,7 @@ class TunedSize(Result):
 
 
 @dataclass(frozen=True, repr=False)
-class Tuning(TableResult):
+class Tuning(ListResult[TunedSize]):
     """A table of plans for one kind and number of ranks, and how each was picked.
 
     Attributes
@@ -117,6 +117,8 @@ class Tuning(TableResult):
     load_average
         Of the machine when it began.
     """
+
+    _table = "sizes"
 
     collective: str
     ranks: int
@@ -217,12 +219,6 @@ class Tuning(TableResult):
     def __repr__(self) -> str:
         how = "measured" if self.options.measure else "predicted"
         return f"<Tuning of {self.collective} among {self.ranks}: {len(self)} sizes, {how}>"
-
-    def __iter__(self) -> Iterator[TunedSize]:
-        return iter(self.sizes)
-
-    def __len__(self) -> int:
-        return len(self.sizes)
 
 
 def autotune(
