@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from hocket import _core
 from hocket._core.runtime import Program
@@ -22,6 +22,9 @@ from hocket.plans.planner import plan as make_plan
 from hocket.runtime.programs import TOPOLOGY, lower
 from hocket.topology.sources import as_topology
 from hocket.units import format_size
+
+if TYPE_CHECKING:
+    from hocket.runtime.data import PlanRowData, PlanTableData
 
 FORMAT = "hocket.plan-table"
 VERSION = 1
@@ -66,13 +69,14 @@ class PlanRow(Result):
     plan: str | None = None
     transport: str = "tcp"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlanRowData:
         """Return the result as JSON values: what it does not say is left out."""
         given = asdict(self)
         always = ("collective", "ranks", "from_bytes", "transport")
-        return {
-            name: each for name, each in given.items() if name in always or each not in (None, 0)
-        }
+        return cast(
+            "PlanRowData",
+            {name: each for name, each in given.items() if name in always or each not in (None, 0)},
+        )
 
 
 @dataclass(frozen=True)
@@ -195,7 +199,7 @@ class PlanTable:
         old = [row for row in self.rows if (row.collective, row.ranks) not in told]
         return PlanTable([*old, *new], self.folder)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlanTableData:
         """Return the result as JSON values."""
         return {
             "format": FORMAT,
