@@ -40,6 +40,12 @@ class Column:
         Of a share, in per cent.
     is_given
         Whether it is a size as users give sizes, each with a unit of its own.
+    is_prose
+        Whether its cells wrap at words.
+    write
+        Writes a number without a unit, as ``"x{:.2f}"``.
+    unit
+        Its unit, where its name does not end in it: as ``bytes``, ``ps`` or ``flops``.
     """
 
     title: str
@@ -47,6 +53,9 @@ class Column:
     after: str = ""
     decimals: int = 1
     is_given: bool = False
+    is_prose: bool = False
+    write: str = ""
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,8 @@ class Said:
         The class of a result whose fields stand here themselves, but for these attributes.
     parts
         The class of a result that is an object of JSON, and a column for each of its fields elsewhere.
+    is_optional
+        Whether JSON has no such key where the value is None.
     """
 
     key: str = ""
@@ -73,6 +84,7 @@ class Said:
     inline: type[Result] | None = None
     but: tuple[str, ...] = ()
     parts: type[Result] | None = None
+    is_optional: bool = False
 
 
 def said(key: str = "", **how: Any) -> dict[str, Said]:
@@ -176,7 +188,7 @@ class Result:
     """Something that a call gives, as data: times in picoseconds, sizes in bytes, rates in bytes/s."""
 
     @classmethod
-    def taken_from(cls, source: object, **rest: Any) -> Self:
+    def taken_from(cls, source: object, /, **rest: Any) -> Self:
         """Make a dataclass of the attributes of the same names of something else."""
         names = [each.name for each in fields(cls) if each.name not in rest]  # type: ignore[arg-type]
         return cls(**{name: getattr(source, name) for name in names}, **rest)
@@ -184,7 +196,12 @@ class Result:
     def to_dict(self) -> Mapping[str, Any]:
         """Return it as values of JSON, whose schema says what is in it."""
         seen: dict[tuple[str, ...], Any] = {(): self}
-        return {each.key: _plain(each.value(seen)) for each in fields_of(type(self))}
+        values = ((each, each.value(seen)) for each in fields_of(type(self)))
+        return {
+            each.key: _plain(value)
+            for each, value in values
+            if value is not None or not each.said.is_optional
+        }
 
     def _as_row(self) -> dict[str, Any]:
         """Return what a table has of it."""

@@ -8,11 +8,11 @@ import re
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
-from types import ModuleType, UnionType
+from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import Field as Described
-from typing_extensions import TypedDict, is_typeddict
+from typing_extensions import NotRequired, TypedDict, is_typeddict
 
 from hocket._results import Field, Result, fields_of
 
@@ -64,8 +64,11 @@ def _type(each: Field) -> Any:
     if each.said.of is not None:
         found = _hints(each.said.of)["return"]
         found = Union[found, None] if own.endswith("| None") else found  # noqa: UP007
+    if each.said.is_optional:
+        found = Union[tuple(part for part in get_args(found) if part is not NoneType)]  # noqa: UP007
     doc = _first(each.function.__doc__) if each.function else _attributes(owner).get(name)
-    return Annotated[found, Described(description=doc)] if doc else found
+    found = Annotated[found, Described(description=doc)] if doc else found
+    return NotRequired[found] if each.said.is_optional else found
 
 
 def _hints(function: Any, owner: Any = None) -> dict[str, Any]:

@@ -109,7 +109,8 @@ def test_a_ring_of_sends_and_receives(algorithm: str, npus: int) -> None:
     else:
         assert run.time_ps > 14 * (block + 500_000) + 7 * 7 * US
     check_sums(run)
-    assert run.kinds["message"][:2] == (112, 14 * MB)
+    messages = run.kinds["message"]
+    assert (messages.calls, messages.size) == (112, 14 * MB)
 
 
 def test_the_ring_of_astra_sim() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
+from hocket._results import Result
 from hocket.cli import options
 from hocket.cli.command import Argument, Option
 from hocket.cli.numbers import percent
@@ -18,6 +18,7 @@ from hocket.files.atomic import check_target, write_text
 from hocket.files.complaint import shown_path
 from hocket.files.raw import read_text
 from hocket.files.yaml_tree import parse_yaml
+from hocket.fitting.constants import Fitted
 from hocket.fitting.errors import summaries, summary_of
 from hocket.profiles.cost_model import CONSTANTS
 from hocket.profiles.fit import Fit, FitOptions, fit
@@ -88,7 +89,17 @@ def calibrate(
     if output is not None:
         write_text(Path(output), with_profile(source, profile.as_yaml()))
     if json:
-        options.print_result("fitted-profile", {**_as_data(found, sweeps), "file": output})
+        left_out = [line for sweep in sweeps for line in (*sweep.wrong, *_others(sweep))]
+        fitted = FittedProfile(
+            found.constants,
+            {name: each.value for name, each in found.launch.items()},
+            found.launch_per_npu,
+            [list(pair) for pair in found.alike],
+            _errors(found),
+            left_out,
+            output,
+        )
+        options.print_result("fitted-profile", fitted.to_dict())
         return
     _print(found, sweeps, profile, output)
 
@@ -151,23 +162,34 @@ def _text_of(topology: str, spec: TopologySpec) -> str:
     return text
 
 
-def _as_data(found: Fit, sweeps: list[MeasuredSeries]) -> dict[str, Any]:
-    return {
-        "constants": {
-            name: {
-                "value": each.value,
-                "low": each.low,
-                "high": each.high,
-                "is_seen": each.is_seen,
-            }
-            for name, each in found.constants.items()
-        },
-        "launch_us": {name: each.value for name, each in found.launch.items()},
-        "launch_per_npu_us": found.launch_per_npu,
-        "alike": [list(pair) for pair in found.alike],
-        "errors": list(_errors(found)),
-        "left_out": [line for sweep in sweeps for line in (*sweep.wrong, *_others(sweep))],
-    }
+@dataclass(frozen=True)
+class FitError(Result):
+    """How far the law is from measurements: shares of the measured time."""
+
+    collective: str
+    band: str
+    """Of sizes."""
+    rows: int
+    median: float
+    p90: float
+    is_kept_back: bool
+    """Whether these are the sizes that were kept back."""
+
+
+@dataclass(frozen=True)
+class FittedProfile(Result):
+    """Constants of a machine, and how far the law is from what was measured."""
+
+    constants: dict[str, Fitted]
+    launch_us: dict[str, float]
+    launch_per_npu_us: float
+    alike: list[list[str]]
+    """Pairs that this data cannot tell apart."""
+    errors: list[FitError]
+    left_out: list[str]
+    """Times whose results were wrong, a line each."""
+    file: str | None
+    """The topology file that was written."""
 
 
 def _others(sweep: MeasuredSeries) -> list[str]:
@@ -175,21 +197,16 @@ def _others(sweep: MeasuredSeries) -> list[str]:
     return [f"{sweep.name}: {count:,} {reason}" for reason, count in sweep.others.items()]
 
 
-def _errors(found: Fit) -> Iterator[dict[str, Any]]:
+def _errors(found: Fit) -> list[FitError]:
     kinds = np.array([row.kind for row in found.rows])
     sizes = np.array([row.size for row in found.rows])
-    for kind in dict.fromkeys(kinds.tolist()):
-        for is_held in (True, False):
-            which = (kinds == kind) & (found.held == is_held)
-            for band, spread in summaries(found.errors[which], sizes[which]):
-                yield {
-                    "collective": kind,
-                    "band": band.name,
-                    "rows": spread.rows,
-                    "median": spread.median,
-                    "p90": spread.p90,
-                    "is_kept_back": is_held,
-                }
+    return [
+        FitError(kind, band.name, spread.rows, spread.median, spread.p90, is_held)
+        for kind in dict.fromkeys(kinds.tolist())
+        for is_held in (True, False)
+        for which in [(kinds == kind) & (found.held == is_held)]
+        for band, spread in summaries(found.errors[which], sizes[which])
+    ]
 
 
 def _print(found: Fit, sweeps: list[MeasuredSeries], profile: Profile, output: str | None) -> None:
@@ -202,8 +219,8 @@ def _print(found: Fit, sweeps: list[MeasuredSeries], profile: Profile, output: s
     table.add_column("fitted", justify="right", unit="%")
     cells: dict[tuple[str, str], dict[bool, str]] = {}
     for each in _errors(found):
-        text = f"{percent(each['median'])} / {percent(each['p90'])}"
-        cells.setdefault((each["collective"], each["band"]), {})[each["is_kept_back"]] = text
+        text = f"{percent(each.median)} / {percent(each.p90)}"
+        cells.setdefault((each.collective, each.band), {})[each.is_kept_back] = text
     for (kind, band), texts in cells.items():
         table.add_row(kind, band, texts.get(True, "–"), texts.get(False, "–"))
     console.print(table)

@@ -9,21 +9,8 @@ from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
 from hocket._schema import also, typed
-from hocket.cli.data import (
-    AlgorithmsData,
-    LinkHeatMore,
-    MachinesData,
-    SchedulesData,
-    StructuresMore,
-    TimeExpandedMore,
-    TopologyData,
-    TraceData,
-    TracedWorkloadData,
-    TraceRunData,
-    WorkloadCyclesData,
-    WorkloadData,
-    WorkloadsData,
-)
+from hocket.cli.calibrate import FittedProfile
+from hocket.cli.view import LinkHeat, Structures, TimeExpanded
 from hocket.comparison.compare import Comparison
 from hocket.comparison.failures import FailureAdvice
 from hocket.comparison.pareto import Pareto
@@ -36,11 +23,11 @@ from hocket.nccl.prediction import NcclPrediction
 from hocket.nccl.report import Audit
 from hocket.nccl.tuner import TunerTable
 from hocket.plans.advice import Advice
+from hocket.plans.algorithms import Algorithm
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
 from hocket.plans.symmetric import SymmetricPlan
 from hocket.plans.synthesis.compact import CompactTimetable
-from hocket.profiles.data import FitData
 from hocket.profiles.plans import PlanPrediction
 from hocket.profiles.prediction import Prediction
 from hocket.routing.result import ClusterRun
@@ -52,10 +39,14 @@ from hocket.sweeps.report import SweepReport
 from hocket.sweeps.run import SweepRun
 from hocket.telemetry.judge import Measured
 from hocket.throughput.prediction import TrainingPrediction
+from hocket.topology.figures import Machine, NetworkFigures
+from hocket.traces.files import Summary
+from hocket.traces.result import TraceRun
 from hocket.training.comparison import TrainingComparison
 from hocket.training.result import TrainingRun
 from hocket.training.search import ParallelSearch
 from hocket.tuning.tune import Tuning
+from hocket.workload.figures import CostFigures, CycleFigures, ListedWorkload, TracedFigures
 
 VERSION = 1
 """Raised where a key goes or means something else."""
@@ -97,6 +88,30 @@ class ComparisonsDocument(TypedDict):
     """One comparison for each size."""
 
     comparisons: list[Comparison]
+
+
+class MachinesDocument(TypedDict):
+    """The shipped machines."""
+
+    machines: list[Machine]
+
+
+class AlgorithmsDocument(TypedDict):
+    """The algorithms, and the collectives that each does."""
+
+    algorithms: list[Algorithm]
+
+
+class SchedulesDocument(TypedDict):
+    """Names of the schedules that were saved."""
+
+    schedules: list[str]
+
+
+class WorkloadsDocument(TypedDict):
+    """The shipped workloads."""
+
+    workloads: list[ListedWorkload]
 
 
 class ComparedSchemes(TypedDict):
@@ -174,21 +189,21 @@ DOCUMENTS: dict[str, Any] = {
     "training-comparison": also(TrainingComparison, TrainingComparisonMore),
     "cluster-run": ClusterRun,
     "cluster-runs": ComparedSchemes,
-    "machines": MachinesData,
-    "topology": TopologyData,
-    "algorithms": AlgorithmsData,
-    "schedules": SchedulesData,
-    "workloads": WorkloadsData,
-    "workload": WorkloadData,
-    "workload-cycles": WorkloadCyclesData,
-    "traced-workload": TracedWorkloadData,
-    "trace": TraceData,
-    "trace-run": TraceRunData,
-    "structures": also(Plan, StructuresMore),
-    "link-heat": also(Plan, LinkHeatMore),
-    "time-expanded": also(Plan, TimeExpandedMore),
+    "machines": MachinesDocument,
+    "topology": NetworkFigures,
+    "algorithms": AlgorithmsDocument,
+    "schedules": SchedulesDocument,
+    "workloads": WorkloadsDocument,
+    "workload": CostFigures,
+    "workload-cycles": CycleFigures,
+    "traced-workload": TracedFigures,
+    "trace": Summary,
+    "trace-run": TraceRun,
+    "structures": also(Plan, Structures),
+    "link-heat": also(Plan, LinkHeat),
+    "time-expanded": also(Plan, TimeExpanded),
     "calibration": also(Calibration, CalibrationMore),
-    "fitted-profile": FitData,
+    "fitted-profile": FittedProfile,
     "prediction": Prediction,
     "timed-calls": TimedCalls,
     "tuning": also(Tuning, TuningMore),

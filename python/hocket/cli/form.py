@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from hocket._results import TableResult
+from hocket._results import Result, TableResult
 from hocket.cli import options
+from hocket.cli.table import table_of
 from hocket.errors import SpecError
 
 Rows: TypeAlias = TableResult | Iterable[Mapping[str, Any]]
@@ -46,6 +47,12 @@ class Form:
         elif self.csv:
             print_csv(rows())
         return self.json or self.csv
+
+    def print_list(self, what: str, results: Sequence[Result]) -> None:
+        """Print results: as data under the name of what they are, or as a table."""
+        values = [each.to_dict() for each in results]
+        if not self.prints(what, lambda: {what: values}, lambda: values):
+            options.output().print(table_of(results))
 
 
 def print_csv(rows: Rows) -> None:

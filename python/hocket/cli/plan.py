@@ -15,7 +15,6 @@ from hocket.cli.form import Form
 from hocket.cli.groups import LinkPlanning, Nodes, Task
 from hocket.cli.numbers import share_of
 from hocket.cli.symmetric import plan_and_show
-from hocket.cli.table import Table
 from hocket.cli.why import explain
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SimulationError, SpecError
@@ -302,16 +301,4 @@ def algorithms(*, form: Form) -> None:
 
     For example: hocket algorithms --json
     """
-    known = known_algorithms()
-    values = [
-        {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)} for each in known
-    ]
-    if form.prints("algorithms", lambda: {"algorithms": values}, lambda: values):
-        return
-    table = Table()
-    table.add_column("algorithm")
-    table.add_column("collectives", prose=True)
-    table.add_column("what it does", prose=True)
-    for each in known:
-        table.add_row(each.name, ", ".join(each.kinds), each.summary)
-    options.output().print(table)
+    form.print_list("algorithms", known_algorithms())

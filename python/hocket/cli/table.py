@@ -14,7 +14,18 @@ from textwrap import wrap
 from typing import Any, SupportsFloat, TypeAlias
 
 from hocket._results import Column, Field, Result, columns_of
-from hocket.cli.numbers import FAR, RATES, SIZES, TIMES, UNIT, Units, in_one_unit, percent, spread
+from hocket.cli.numbers import (
+    FAR,
+    FLOPS,
+    RATES,
+    SIZES,
+    TIMES,
+    UNIT,
+    Units,
+    in_one_unit,
+    percent,
+    spread,
+)
 from hocket.units import format_size, printable
 
 Cell: TypeAlias = str | SupportsFloat | None
@@ -36,6 +47,7 @@ _UNITS: tuple[tuple[str, Units, float], ...] = (
     ("_per_s", RATES, 1),
     ("_s", TIMES, 1e12),
     ("_bytes", SIZES, 1),
+    ("_flops", FLOPS, 1),
 )
 """Units of fields by how their names end, and what one of the field is in the least of them."""
 
@@ -154,7 +166,8 @@ class Table:
                 how.title,
                 justify="left" if each.kind in (None, "text") else "right",
                 leaves=how.leaves,
-                unit="%" if each.kind == "number" and not units else "",
+                prose=how.is_prose,
+                unit="%" if each.kind == "number" and not (units or how.write) else "",
                 units=rates if units == RATES else units,
             )
 
@@ -248,6 +261,13 @@ class Table:
             columns.remove(max(leaving, key=lambda column: column.leaves))
 
 
+def table_of(results: Iterable[Result], *but: str, **how: Any) -> Table:
+    """Return the table of results, without some of their fields; for the rest see :class:`Table`."""
+    table = Table(**how)
+    table.add_rows(results, *but)
+    return table
+
+
 def shown_of(kind: type[Result], *but: str) -> list[Field]:
     """Return the fields that a table of results has as columns, in their order, without some."""
     found = {e.key: e for e in columns_of(kind) if isinstance(e.said.column, Column)}
@@ -267,9 +287,13 @@ def cell_of(each: Field, value: Any) -> Cell:
         return value if value is None or factor == 1 else value * factor  # type: ignore[no-any-return]
     if isinstance(how, Column) and how.is_given:
         return format_size(value)
+    if isinstance(how, Column) and how.write:
+        return how.write.format(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
     if each.kind == "number" and isinstance(how, Column):
         return percent(value, how.decimals)
-    return str(value)
+    return f"{value:,}" if each.kind == "whole" else str(value)
 
 
 def row_of(shown: Iterable[Field], result: Result) -> list[Cell]:
@@ -282,7 +306,9 @@ def _units(each: Field) -> tuple[Units, float]:
     """Return the units of a field's numbers, none of what is text, and their factor."""
     if isinstance(each.said.column, Column) and each.said.column.is_given:
         return (), 1
-    found = ((units, factor) for end, units, factor in _UNITS if each.key.endswith(end))
+    unit = each.said.column.unit if isinstance(each.said.column, Column) else ""
+    name = f"_{unit}" if unit else each.key
+    found = ((units, factor) for end, units, factor in _UNITS if name.endswith(end))
     return next(found, ((), 1))
 
 

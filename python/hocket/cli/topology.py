@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated
 
-from hocket import _core
 from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
-from hocket.cli.table import Table
+from hocket.cli.table import Table, table_of
 from hocket.errors import SpecError
 from hocket.topology import machines
 from hocket.topology.build import build_topology, counts_of
-from hocket.topology.costs import cost_of, costs_from_file
+from hocket.topology.costs import costs_from_file
+from hocket.topology.figures import Machine, NetworkFigures
 from hocket.topology.spec import TopologySpec
-from hocket.topology.warnings import warnings_of
 from hocket.units import counted, format_bandwidth, format_time_ps
-
-if TYPE_CHECKING:
-    from hocket.cli.data import LinkData, OffloadData, TopologyData
-
 
 Text = Annotated[
     str,
@@ -40,15 +34,9 @@ def list_machines(*, form: Form) -> None:
 
     For example: hocket topology list --json
     """
-    values = [{"name": name, "description": machines.describe(name)} for name in machines.names()]
-    if form.prints("machines", lambda: {"machines": values}, lambda: values):
-        return
-    table = Table()
-    table.add_column("machine")
-    table.add_column("what it is", prose=True)
-    for name in machines.names():
-        table.add_row(name, machines.describe(name))
-    options.output().print(table)
+    form.print_list(
+        "machines", [Machine(name, machines.describe(name)) for name in machines.names()]
+    )
 
 
 def show(
@@ -81,45 +69,39 @@ def show(
 
 def show_network(spec: TopologySpec, form: Form, *, links: bool = False) -> None:
     """Print what a network is, as ``hocket topology show`` does."""
-    network = build_topology(spec)
-    if form.prints("topology", lambda: _as_json(spec, network), lambda: _link_rows(network)):
+    found = NetworkFigures.of(spec, build_topology(spec))
+    if form.prints("topology", found.to_dict, lambda: found):
         return
     console = options.output()
-    found = network.inspect()
     table = Table(title=spec.name, show_header=False)
-    for name, value in _facts(network, found):
+    for name, value in _facts(found):
         table.add_row(name, value)
     failed = [*spec.failed_nodes, *(",".join(ends) for ends in spec.failed_links)]
     if failed:
         table.add_row("failed", " ".join(failed))
     if spec.links:
-        table.add_row("profile", _profile_name(spec) or "none: hocket calibrate fits one")
-    cost = cost_of(spec)
+        table.add_row("profile", found.profile or "none: hocket calibrate fits one")
+    cost = found.cost
     if cost is not None:
         parts = f"NPUs {cost.npus:,.6g}, {cost.cables:,} cables {cost.links:,.6g}, "
         parts += f"{cost.switch_count:,} switches {cost.switches:,.6g}"
         table.add_row("cost", f"{cost.total:,.6g}: {parts}")
     console.print(table)
-    for warning in warnings_of(network, found):
+    for warning in found.warnings:
         console.print(f"warning: {warning}")
-    for note in spec.notes:
+    for note in found.notes:
         console.note(f"note: {note}")
-    for line in spec.source:
+    for line in found.source:
         console.note(f"source: {line}")
     if links:
-        console.print(_links(network))
+        console.print(table_of(found.links))
 
 
-def _profile_name(spec: TopologySpec) -> str | None:
-    """Return what is said of what real runs cost: a shipped profile, or the file's own."""
-    return None if spec.profile is None else spec.profile.name or spec.name
-
-
-def _facts(network: _core.Topology, found: _core.Inspection) -> list[tuple[str, str]]:
+def _facts(found: NetworkFigures) -> list[tuple[str, str]]:
     facts = [
-        ("NPUs", f"{found.npus:,}"),
-        ("switches", f"{found.switches:,}"),
-        ("links (directed)", f"{found.links:,}"),
+        ("NPUs", f"{len(found.npus):,}"),
+        ("switches", f"{len(found.switches):,}"),
+        ("links (directed)", f"{found.link_count:,}"),
         ("links out of an NPU", _span(*found.out_degree)),
         ("links into an NPU", _span(*found.in_degree)),
     ]
@@ -139,123 +121,37 @@ def _facts(network: _core.Topology, found: _core.Inspection) -> list[tuple[str, 
         facts.append(("diameter", counted(found.diameter_hops, "link")))
     if found.diameter_latency_ps is not None:
         facts.append(("diameter in latency", format_time_ps(found.diameter_latency_ps)))
-    facts.append(("switching", network.switching))
-    if network.groups:
-        sizes = sorted(len(group) for group in network.groups)
+    facts.append(("switching", found.switching))
+    if found.groups:
+        sizes = sorted(len(group) for group in found.groups)
         facts.append(("nodes", f"{len(sizes)} of {_span(sizes[0], sizes[-1])} NPUs"))
-    facts.extend(_offload_facts(network))
-    for i, (kind, size, rate, delay, offload) in enumerate(network.dimensions):
-        text = f"{kind} of {size}, {format_bandwidth(rate)}, {format_time_ps(delay)} a link"
-        text += ", sums in its switches" if offload else ""
+    facts.extend(_offload_facts(found))
+    for i, each in enumerate(found.dimensions):
+        rate, delay = format_bandwidth(each.bandwidth_bytes_per_s), format_time_ps(each.latency_ps)
+        text = f"{each.kind} of {each.size}, {rate}, {delay} a link"
+        text += ", sums in its switches" if each.offload else ""
         facts.append((f"dimension {i + 1}", text))
     return facts
 
 
-def _offloads(network: _core.Topology) -> list[OffloadData]:
-    """Return what each switch can do that does more than forward."""
-    names = network.device_names[network.npu_count :]
-    return [
-        {
-            "switch": name,
-            "operations": list(can[0]),
-            "rate_bytes_per_s": can[1],
-            "trees": can[2],
-        }
-        for name, can in zip(names, network.switch_offloads, strict=False)
-        if can is not None
-    ]
-
-
-def _offload_facts(network: _core.Topology) -> list[tuple[str, str]]:
+def _offload_facts(found: NetworkFigures) -> list[tuple[str, str]]:
     """Return how many switches can do what."""
     alike: Counter[str] = Counter()
-    for each in _offloads(network):
-        text = ", ".join(each["operations"])
-        if each["rate_bytes_per_s"] is not None:
-            text += f", at {format_bandwidth(each['rate_bytes_per_s'])}"
-        if each["trees"] is not None:
-            text += f", {each['trees']:,} tree{'s'[: each['trees'] != 1]}"
+    for each in found.offload:
+        text = ", ".join(each.operations)
+        if each.rate_bytes_per_s is not None:
+            text += f", at {format_bandwidth(each.rate_bytes_per_s)}"
+        if each.trees is not None:
+            text += f", {counted(each.trees, 'tree')}"
         alike[text] += 1
     return [
-        ("offload", f"{count:,} of {network.device_count - network.npu_count:,} switches: {text}")
+        ("offload", f"{count:,} of {len(found.switches):,} switches: {text}")
         for text, count in alike.items()
     ]
 
 
 def _span(least: object, most: object) -> str:
     return f"{least}" if least == most else f"{least} to {most}"
-
-
-def _each_link(network: _core.Topology) -> Iterator[tuple[str, str, int, int]]:
-    """Return source, destination, bandwidth [bytes/s] and latency [ps] of each link."""
-    names = network.device_names
-    columns = (
-        network.link_src,
-        network.link_dst,
-        network.link_bandwidth,
-        network.link_latency_ps,
-    )
-    for src, dst, rate, delay in zip(*(column.tolist() for column in columns), strict=True):
-        yield names[src], names[dst], rate, delay
-
-
-def _link_rows(network: _core.Topology) -> list[LinkData]:
-    return [
-        {"src": src, "dst": dst, "bandwidth_bytes_per_s": rate, "latency_ps": delay}
-        for src, dst, rate, delay in _each_link(network)
-    ]
-
-
-def _links(network: _core.Topology) -> Table:
-    table = Table()
-    for name in ("from", "to", "bandwidth", "latency"):
-        table.add_column(name)
-    for src, dst, rate, delay in _each_link(network):
-        table.add_row(src, dst, format_bandwidth(rate), format_time_ps(delay))
-    return table
-
-
-def _as_json(spec: TopologySpec, network: _core.Topology) -> TopologyData:
-    found = network.inspect()
-    names = network.device_names
-    cost = cost_of(spec)
-    return {
-        "name": spec.name,
-        "npus": names[: network.npu_count],
-        "switches": names[network.npu_count :],
-        "link_count": found.links,
-        "out_degree": found.out_degree,
-        "in_degree": found.in_degree,
-        "connected": found.connected,
-        "unreachable": found.unreachable,
-        "diameter_hops": found.diameter_hops,
-        "diameter_latency_ps": found.diameter_latency_ps,
-        "total_bandwidth_bytes_per_s": found.total_bandwidth,
-        "link_bandwidth_bytes_per_s": found.link_bandwidth,
-        "bisection_bytes_per_s": found.bisection_bandwidth,
-        "bisection_is_exact": found.bisection_is_exact,
-        "switching": network.switching,
-        "profile": _profile_name(spec),
-        "cost": None if cost is None else cast("Any", cost.to_dict()),
-        "dimensions": [
-            {
-                "kind": kind,
-                "size": size,
-                "bandwidth_bytes_per_s": rate,
-                "latency_ps": delay,
-                "offload": offload,
-            }
-            for kind, size, rate, delay, offload in network.dimensions
-        ],
-        "links": _link_rows(network),
-        "failed_nodes": list(spec.failed_nodes),
-        "failed_links": [list(ends) for ends in spec.failed_links],
-        "groups": [[names[npu] for npu in group] for group in network.groups],
-        "offload": _offloads(network),
-        "warnings": warnings_of(network, found),
-        "notes": list(spec.notes),
-        "source": list(spec.source),
-    }
 
 
 def draw(

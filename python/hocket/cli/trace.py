@@ -12,7 +12,6 @@ from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
-    from hocket.cli.data import TraceData
     from hocket.traces import Summary
 
 
@@ -33,10 +32,10 @@ def show(
     made = load(prefix, groups, dependencies=cast(Literal["all", "data"], dependencies))
     summary = summarize(made)
     calls = [
-        {"collective": name, "calls": count, "size_bytes": size}
-        for name, (count, size) in summary.calls.items()
+        {"collective": name, "calls": each.count, "size_bytes": each.size}
+        for name, each in summary.calls.items()
     ]
-    if form.prints("trace", lambda: _as_json(summary), lambda: calls):
+    if form.prints("trace", summary.to_dict, lambda: calls):
         return
     console = options.output()
     table = Table(show_header=False)
@@ -70,22 +69,6 @@ def _calls(summary: Summary) -> Table:
     table.add_column("collective")
     table.add_column("calls", justify="right")
     table.add_column("size, all calls", units=SIZES)
-    for name, (count, size) in summary.calls.items():
-        table.add_row(name, f"{count:,}", size)
+    for name, each in summary.calls.items():
+        table.add_row(name, f"{each.count:,}", each.size)
     return table
-
-
-def _as_json(summary: Summary) -> TraceData:
-    return {
-        "ranks": summary.ranks,
-        "nodes": summary.nodes,
-        "compute_ps": summary.compute_ps,
-        "cpu_compute_ps": summary.cpu_compute_ps,
-        "messages": summary.messages,
-        "message_bytes": summary.message_bytes,
-        "groups": summary.groups,
-        "calls": {
-            name: {"count": count, "size": size} for name, (count, size) in summary.calls.items()
-        },
-        "unspecified": summary.unspecified,
-    }

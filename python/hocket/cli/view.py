@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
+from hocket import _core
+from hocket._results import Result
 from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.groups import Simulation
@@ -19,6 +21,99 @@ from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
     from hocket.plot.time_expanded import Expanded
+
+
+@dataclass(frozen=True)
+class NamedLink(Result):
+    """A link by its number and its ends; two between the same devices differ in the number."""
+
+    link: int
+    src: str
+    dst: str
+
+    @classmethod
+    def ends(cls, topology: _core.Topology, link: int) -> dict[str, Any]:
+        """Return what a link is called, by name of field."""
+        names = topology.device_names
+        src, dst = names[int(topology.link_src[link])], names[int(topology.link_dst[link])]
+        return {"link": link, "src": src, "dst": dst}
+
+
+@dataclass(frozen=True)
+class NamedStructure(Result):
+    """A ring, a tree or another structure."""
+
+    kind: str
+    roots: list[str]
+    chunks: list[int]
+    transfers: list[list[str]]
+    """Source and destination of each."""
+    links: list[NamedLink]
+
+
+@dataclass(frozen=True)
+class Structures(Result):
+    """The structures of a plan."""
+
+    phase: str
+    chunk: int | None
+    structures: list[NamedStructure]
+    links: int
+    links_in_use: int
+    file: str | None
+
+
+@dataclass(frozen=True)
+class BusyLink(NamedLink):
+    """A link, and the share of time in which it is busy."""
+
+    busy: float
+
+
+@dataclass(frozen=True)
+class LinkHeat(Result):
+    """How busy each link is while a plan runs."""
+
+    fidelity: str
+    cycle_ps: int | None
+    order: str | None
+    switching: str
+    packets: dict[str, Any] | None
+    latency_model: str | None
+    time_ps: int
+    used_links: float
+    used_link_share: float
+    links: list[BusyLink]
+    bin_ps: float
+    in_use: list[float]
+    """Share of all links that are busy, bin by bin."""
+    file: str | None
+
+
+@dataclass(frozen=True)
+class Arrow(Result):
+    """A transfer in the time-expanded network."""
+
+    transfer: int
+    chunk: int
+    chunks: int
+    src: int
+    dst: int
+    start_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True)
+class TimeExpanded(Result):
+    """The time-expanded network of a plan."""
+
+    latency_model: str | None
+    time_ps: int
+    slot_ps: int | None
+    slots: int | None
+    arrows: list[Arrow]
+    chunk: int | None
+    file: str | None
 
 
 @dataclass(frozen=True)
@@ -117,10 +212,6 @@ def _run(made: Plan, fidelity: TransferOptions, *, keep_services: bool = True) -
         return simulate(made, fidelity=fidelity, keep_services=keep_services, progress=watch)
 
 
-def _latency_model(fidelity: TransferOptions) -> str:
-    return fidelity.latency_model if isinstance(fidelity, LinkOptions) else "overlapped"
-
-
 def _say(text: str, output: str | None) -> None:
     console = options.output()
     console.print(text)
@@ -142,28 +233,19 @@ def _structures(made: Plan, picture: Picture) -> None:
     names = made.topology.device_names
     links = {link for each in found for link in each.links}
     if picture.json:
-        rows = [
-            {
-                "kind": each.kind,
-                "roots": [names[root] for root in each.roots],
-                "chunks": list(each.chunks),
-                "transfers": [[names[src], names[dst]] for src, dst in each.transfers],
-                "links": [_link(made, link) for link in each.links],
-            }
+        named = [
+            NamedStructure(
+                each.kind,
+                [names[root] for root in each.roots],
+                list(each.chunks),
+                [[names[src], names[dst]] for src, dst in each.transfers],
+                [NamedLink(**NamedLink.ends(made.topology, link)) for link in each.links],
+            )
             for each in found
         ]
-        options.print_result(
-            "structures",
-            {
-                **made.to_dict(),
-                "phase": chosen,
-                "chunk": chunk,
-                "structures": rows,
-                "links": made.topology.link_count,
-                "links_in_use": len(links),
-                "file": output,
-            },
-        )
+        count = made.topology.link_count
+        more = Structures(chosen, chunk, named, count, len(links), output)
+        options.print_result("structures", {**made.to_dict(), **more.to_dict()})
         return
     of = "" if chunk is None else f" for chunk {chunk}"
     _say(
@@ -183,39 +265,21 @@ def _heat(made: Plan, fidelity: TransferOptions, output: str | None, json: bool)
         draw_link_heat(run, Path(output))
     if json:
         shares = enumerate(busy_shares(run).tolist())
-        options.print_result(
-            "link-heat",
-            {
-                **made.to_dict(),
-                "fidelity": run.fidelity,
-                "cycle_ps": run.cycle_ps,
-                "order": run.order,
-                "switching": run.switching,
-                "packets": run.to_dict()["packets"],
-                "latency_model": _latency_model(fidelity),
-                "time_ps": run.time_ps,
-                "used_links": run.used_links,
-                "used_link_share": run.used_link_share,
-                "links": [{**_link(made, link), "busy": share} for link, share in shares],
-                "bin_ps": run.time_ps / BINS,
-                "in_use": in_use(run).tolist(),
-                "file": output,
-            },
+        more = LinkHeat.taken_from(
+            run,
+            packets=run.to_dict()["packets"],
+            links=[BusyLink(**NamedLink.ends(made.topology, i), busy=busy) for i, busy in shares],
+            bin_ps=run.time_ps / BINS,
+            in_use=in_use(run).tolist(),
+            file=output,
         )
+        options.print_result("link-heat", {**made.to_dict(), **more.to_dict()})
         return
     _say(
         f"{describe(made)} in {format_time_ps(run.time_ps)}; {share_of(run.used_links)} of links used, "
         f"{share_of(run.used_link_share)} in use at a time",
         output,
     )
-
-
-def _link(made: Plan, link: int) -> dict[str, Any]:
-    """Name a link; two between the same devices differ in the number."""
-    topology = made.topology
-    names = topology.device_names
-    src, dst = int(topology.link_src[link]), int(topology.link_dst[link])
-    return {"link": link, "src": names[src], "dst": names[dst]}
 
 
 def _ten(made: Plan, fidelity: TransferOptions, picture: Picture) -> None:
@@ -226,10 +290,8 @@ def _ten(made: Plan, fidelity: TransferOptions, picture: Picture) -> None:
     run = _run(made, fidelity, keep_services=output is not None)
     arrows = expand(run, chunk) if output is None else draw_time_expanded(run, Path(output), chunk)
     if picture.json:
-        options.print_result(
-            "time-expanded",
-            {**_ten_json(run, arrows, _latency_model(fidelity)), "chunk": chunk, "file": output},
-        )
+        more = _expanded(run, arrows, chunk, output)
+        options.print_result("time-expanded", {**made.to_dict(), **more.to_dict()})
         return
     slots = ""
     if arrows.slot_ps is not None:
@@ -242,23 +304,16 @@ def _ten(made: Plan, fidelity: TransferOptions, picture: Picture) -> None:
         )
 
 
-def _ten_json(run: Run, arrows: Expanded, latency_model: str) -> dict[str, Any]:
-    """Return the arrows in order of start, times in picoseconds."""
-    columns = {
-        "transfer": arrows.transfer,
-        "chunk": arrows.chunk,
-        "chunks": arrows.chunk_count,
-        "src": arrows.src,
-        "dst": arrows.dst,
-        "start_ps": arrows.start_ps,
-        "end_ps": arrows.end_ps,
-    }
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return {
-        **run.plan.to_dict(),
-        "latency_model": latency_model,
-        "time_ps": run.time_ps,
-        "slot_ps": arrows.slot_ps,
-        "slots": arrows.slots if arrows.slot_ps is not None else None,
-        "arrows": [dict(zip(columns, row, strict=True)) for row in rows],
-    }
+def _expanded(run: Run, arrows: Expanded, chunk: int | None, file: str | None) -> TimeExpanded:
+    """Return the arrows in order of start."""
+    ends = (arrows.src, arrows.dst, arrows.start_ps, arrows.end_ps)
+    columns = (arrows.transfer, arrows.chunk, arrows.chunk_count, *ends)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return TimeExpanded.taken_from(
+        run,
+        slot_ps=arrows.slot_ps,
+        slots=arrows.slots if arrows.slot_ps is not None else None,
+        arrows=[Arrow(*row) for row in rows],
+        chunk=chunk,
+        file=file,
+    )

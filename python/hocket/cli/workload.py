@@ -17,10 +17,10 @@ from hocket.errors import SpecError
 from hocket.units import format_flops, format_time_ps, shown
 from hocket.workload import load, models
 from hocket.workload.costs import Block, Work
+from hocket.workload.figures import CostFigures, CycleFigures, ListedWorkload
 from hocket.workload.layers import Layer, Workload, blocks_of
 
 if TYPE_CHECKING:
-    from hocket.cli.data import LayerShapeData, WorkData, WorkloadCyclesData, WorkloadData
     from hocket.workload.systolic import Chiplet, WorkloadCycles
 
 
@@ -45,26 +45,13 @@ def list_workloads(*, form: Form) -> None:
     For example: hocket workload list --json
     """
     loaded = [load(name) for name in models.names()]
-    values = [
-        {
-            "name": each.name,
-            "description": models.describe(each.name),
-            "layers": len(each.layers),
-            "parameters": each.parameters,
-        }
-        for each in loaded
-    ]
-    if form.prints("workloads", lambda: {"workloads": values}, lambda: values):
-        return
-    table = Table()
-    table.add_column("workload")
-    table.add_column("layers", justify="right")
-    table.add_column("parameters", justify="right")
-    table.add_column("what it is", prose=True)
-    for each in loaded:
-        sizes = (f"{len(each.layers):,}", f"{each.parameters:,}")
-        table.add_row(each.name, *sizes, models.describe(each.name))
-    options.output().print(table)
+    form.print_list(
+        "workloads",
+        [
+            ListedWorkload(each.name, models.describe(each.name), len(each.layers), each.parameters)
+            for each in loaded
+        ],
+    )
 
 
 @dataclass(frozen=True)
@@ -146,7 +133,7 @@ def show(
         _show_costs(model, form)
         return
     cycles = chiplet.workload(model, samples)
-    document = _as_json(model, chiplet, cycles, samples)
+    document = CycleFigures.of(model, chiplet, cycles, samples).to_dict()
     if form.prints("workload-cycles", lambda: document, lambda: document["layers"]):
         return
     console = options.output()
@@ -205,52 +192,10 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
     return table
 
 
-def _as_json(
-    model: Workload, chiplet: Chiplet, cycles: WorkloadCycles, samples: int
-) -> WorkloadCyclesData:
-    return {
-        "name": model.name,
-        "samples": samples,
-        "parameters": model.parameters,
-        "row_parameters": model.row_parameters,
-        "gradient_bytes": model.gradient_bytes(chiplet.precision_bits),
-        "forward_cycles": cycles.forward,
-        "backward_cycles": cycles.backward,
-        "cycles": cycles.total,
-        "time_ps": chiplet.time_ps(cycles.total),
-        "layers": [
-            {
-                **_dimensions(each.layer),
-                "gradient_bytes": each.layer.gradient_bytes(chiplet.precision_bits),
-                "forward_cycles": each.forward,
-                "input_gradient_cycles": each.input_gradient,
-                "weight_gradient_cycles": each.weight_gradient,
-            }
-            for each in cycles.layers
-        ],
-        "notes": list(model.notes),
-        "source": list(model.source),
-    }
-
-
-def _dimensions(layer: Layer) -> LayerShapeData:
-    return {
-        "name": layer.name,
-        "input": [layer.input_height, layer.input_width],
-        "filter": [layer.filter_height, layer.filter_width],
-        "channels": layer.channels,
-        "filters": layer.filters,
-        "stride": layer.stride,
-        "times": layer.times,
-        "parameters": layer.parameters,
-        "row_parameters": layer.row_parameters,
-    }
-
-
 def _show_costs(model: Workload, form: Form) -> None:
     """Show layers by their costs; those that cost the same share a row."""
     blocks = blocks_of(model)
-    document = _costs_as_json(model, blocks)
+    document = CostFigures.of(model).to_dict()
     if form.prints("workload", lambda: document, lambda: document["layers"]):
         return
     console = options.output()
@@ -322,38 +267,3 @@ def _split(block: Block) -> str:
     if block.is_table:
         return "table"
     return f"{block.split}, {block.experts} experts" if block.experts else block.split
-
-
-def _costs_as_json(model: Workload, blocks: list[Block]) -> WorkloadData:
-    forward = sum(each.forward.flops for each in blocks if each.forward.time_ps is None)
-    return {
-        "name": model.name,
-        "parameters": model.parameters,
-        "forward_flops": forward,
-        "backward_flops": sum(each.flops for each in blocks) - forward,
-        "layers": [
-            {
-                "name": each.name,
-                "forward": _work_as_json(each.forward),
-                "input_gradient": _work_as_json(each.input_gradient),
-                "weight_gradient": _work_as_json(each.weight_gradient),
-                "parameters": each.parameters,
-                "inputs": each.inputs,
-                "outputs": each.outputs,
-                "kept": each.kept_numbers,
-                "split": each.split,
-                "experts": each.experts,
-                "routed": each.routed,
-                "table": each.is_table,
-                "joins": each.joins,
-            }
-            for each in blocks
-        ],
-        "notes": list(model.notes),
-        "source": list(model.source),
-    }
-
-
-def _work_as_json(work: Work) -> WorkData:
-    time_ps = None if work.time_ps is None else ceil(work.time_ps)
-    return {"flops": work.flops, "bytes": work.bytes, "time_ps": time_ps}

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from hocket.cli import options
 from hocket.cli.command import Argument, Option
 from hocket.cli.table import Table
 from hocket.errors import SpecError
-
-if TYPE_CHECKING:
-    from hocket.cli.data import CountsData, TracedLayerData, TracedWorkloadData
-    from hocket.workload.costs import Block, Work
-    from hocket.workload.layers import Workload
-
+from hocket.workload.figures import TracedFigures
 
 _MAX_ROWS = 2000
-_PASSES = ("forward", "input_gradient", "weight_gradient")
 
 
 def from_torch(
@@ -72,13 +66,14 @@ def from_torch(
         model = from_torch(module, inputs or own, batch=batch, name=name)
     if path is not None:
         save(model, path)
+    figures = TracedFigures.of(model)
     if json:
-        options.print_result("traced-workload", _as_json(model))
+        options.print_result("traced-workload", figures.to_dict())
     else:
-        _print(model, path)
+        _print(figures, path)
 
 
-def _print(model: Workload, path: Path | None) -> None:
+def _print(model: TracedFigures, path: Path | None) -> None:
     console = options.output()
     if path is None:
         _print_table(model)
@@ -87,69 +82,25 @@ def _print(model: Workload, path: Path | None) -> None:
     if path is not None:
         console.print(
             f"{len(model.layers):,} layers, {model.parameters:,} parameters, "
-            f"{_total(model, 'forward', 'flops'):,} FLOPs forward: written to {path}",
+            f"{model.forward.flops:,} FLOPs forward: written to {path}",
         )
 
 
-def _print_table(model: Workload) -> None:
+def _print_table(model: TracedFigures) -> None:
     table = Table(title=model.name)
     table.add_column("layer", prose=True)
     names = ("FLOPs", "bytes", "input gradient", "weight gradient")
     for column in ("parameters", *names, "inputs", "outputs", "kept"):
         table.add_column(column, justify="right")
-    blocks: list[Any] = list(model.layers)
-    for each in blocks[:_MAX_ROWS]:
-        counts = (each.forward.flops, each.forward.bytes)
-        gradients = (each.input_gradient.flops, each.weight_gradient.flops)
-        sizes = (each.inputs, each.outputs, each.kept)
-        row = (each.parameters, *counts, *gradients, *sizes)
-        table.add_row(each.name, *(f"{count:,}" for count in row))
-    if len(blocks) > _MAX_ROWS:
-        table.caption = f"{len(blocks) - _MAX_ROWS:,} more: --json lists all"
-    table.add_section()
-    totals = [_total(model, "forward", "flops"), _total(model, "forward", "bytes")]
-    totals += [_total(model, kind, "flops") for kind in _PASSES[1:]]
-    kept = sum(each.kept for each in blocks)
-    totals = [model.parameters, *totals]
-    table.add_row("all", *(f"{count:,}" for count in totals), "", "", f"{kept:,}")
+    for each in [*model.layers[:_MAX_ROWS], None]:
+        of = model if each is None else each
+        if each is None:
+            table.add_section()
+        gradients = (of.input_gradient.flops, of.weight_gradient.flops)
+        sizes = ("", "") if each is None else (f"{each.inputs:,}", f"{each.outputs:,}")
+        counts = (of.parameters, of.forward.flops, of.forward.bytes, *gradients)
+        name = "all" if each is None else each.name
+        table.add_row(name, *(f"{count:,}" for count in counts), *sizes, f"{of.kept:,}")
+    if len(model.layers) > _MAX_ROWS:
+        table.caption = f"{len(model.layers) - _MAX_ROWS:,} more: --json lists all"
     options.output().print(table)
-
-
-def _total(model: Workload, kind: str, what: str) -> int:
-    blocks: list[Any] = list(model.layers)
-    return sum(getattr(getattr(each, kind), what) for each in blocks)
-
-
-def _as_json(model: Workload) -> TracedWorkloadData:
-    blocks: list[Any] = list(model.layers)
-    return {
-        "name": model.name,
-        "parameters": model.parameters,
-        "forward": _totals(model, "forward"),
-        "input_gradient": _totals(model, "input_gradient"),
-        "weight_gradient": _totals(model, "weight_gradient"),
-        "kept": sum(each.kept for each in blocks),
-        "layers": [_layer_json(each) for each in blocks],
-        "notes": list(model.notes),
-    }
-
-
-def _totals(model: Workload, kind: str) -> CountsData:
-    return {"flops": _total(model, kind, "flops"), "bytes": _total(model, kind, "bytes")}
-
-
-def _counts(work: Work) -> CountsData:
-    return {"flops": work.flops, "bytes": work.bytes}
-
-
-def _layer_json(block: Block) -> TracedLayerData:
-    return {
-        "name": block.name,
-        "forward": _counts(block.forward),
-        "input_gradient": _counts(block.input_gradient),
-        "weight_gradient": _counts(block.weight_gradient),
-        "parameters": block.parameters,
-        "inputs": block.inputs,
-        "outputs": block.outputs,
-        "kept": block.kept,
-    }

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hocket._results import Result
+
 __all__ = ["Constant", "Fitted", "digits", "values_of"]
 
 _DIGITS = 4
@@ -38,7 +40,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Result):
     """A constant that was fitted.
 
     Attributes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hocket import _core
 from hocket._checks import did_you_mean
+from hocket._results import Column, Result, said
 from hocket.errors import SpecError
 from hocket.plans.registry import Own, find, own_algorithms
 from hocket.plans.synthesis.options import PlanOptions
@@ -17,12 +18,12 @@ PREFIX = "schedule:"
 
 
 @dataclass(frozen=True)
-class Algorithm:
+class Algorithm(Result):
     """An algorithm: what it is called, what it does, which collectives it implements."""
 
-    name: str
-    summary: str
-    kinds: tuple[str, ...]
+    name: str = field(metadata=said(column=Column("algorithm")))
+    summary: str = field(metadata=said(column=Column("what it does", is_prose=True, after="kinds")))
+    kinds: tuple[str, ...] = field(metadata=said(column=Column("collectives", is_prose=True)))
 
 
 BUILTIN = {each.name: each for each in _core.registry.entries()}

@@ -6,14 +6,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
 from hocket import _core
 from hocket._core.runtime import Program
-from hocket._results import Result
+from hocket._results import Result, said
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import write_text
 from hocket.files.cache import cache_folder
@@ -22,9 +22,6 @@ from hocket.plans.planner import plan as make_plan
 from hocket.runtime.programs import TOPOLOGY, lower
 from hocket.topology.sources import as_topology
 from hocket.units import format_size
-
-if TYPE_CHECKING:
-    from hocket.runtime.data import PlanRowData, PlanTableData
 
 FORMAT = "hocket.plan-table"
 VERSION = 1
@@ -35,6 +32,13 @@ TUNED = "tuned"
 VARIABLE = "HOCKET_TABLE"
 
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+
+_OPTIONAL = said(is_optional=True)
+
+
+def _unless_zero(seed: int) -> int | None:
+    return seed or None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,23 +64,14 @@ class PlanRow(Result):
     collective: str
     ranks: int
     from_bytes: int = 0
-    to_bytes: int | None = None
-    algorithm: str | None = None
-    chunks: int | None = None
-    seed: int = 0
-    planned_bytes: int | None = None
-    topology: str | None = None
-    plan: str | None = None
+    to_bytes: int | None = field(default=None, metadata=_OPTIONAL)
+    algorithm: str | None = field(default=None, metadata=_OPTIONAL)
+    chunks: int | None = field(default=None, metadata=_OPTIONAL)
+    seed: int = field(default=0, metadata=said(of=_unless_zero, is_optional=True))
+    planned_bytes: int | None = field(default=None, metadata=_OPTIONAL)
+    topology: str | None = field(default=None, metadata=_OPTIONAL)
+    plan: str | None = field(default=None, metadata=_OPTIONAL)
     transport: str = "tcp"
-
-    def to_dict(self) -> PlanRowData:
-        """Return the result as JSON values: what it does not say is left out."""
-        given = asdict(self)
-        always = ("collective", "ranks", "from_bytes", "transport")
-        return cast(
-            "PlanRowData",
-            {name: each for name, each in given.items() if name in always or each not in (None, 0)},
-        )
 
 
 @dataclass(frozen=True)
@@ -199,7 +194,7 @@ class PlanTable:
         old = [row for row in self.rows if (row.collective, row.ranks) not in told]
         return PlanTable([*old, *new], self.folder)
 
-    def to_dict(self) -> PlanTableData:
+    def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON values."""
         return {
             "format": FORMAT,

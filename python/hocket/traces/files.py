@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hocket._checks import instance_of, one_of, path_of
 from hocket._core.trace import Draft, Trace
 from hocket._memory import check_fits
+from hocket._results import Result
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.foreign import HEAD, check_foreign
@@ -84,7 +85,21 @@ def load(
 
 
 @dataclass(frozen=True)
-class Summary:
+class CallCounts(Result):
+    """Collectives of one kind.
+
+    Attributes
+    ----------
+    size
+        Bytes of all of them, as ``Collective.size`` counts them.
+    """
+
+    count: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Summary(Result):
     """The contents of a trace, over all ranks.
 
     Attributes
@@ -96,7 +111,7 @@ class Summary:
     compute_ps, cpu_compute_ps
         Durations of all computations, added up, and of those on CPUs.
     calls
-        Of each kind of collective how many calls and their bytes, as ``Collective.size`` counts them.
+        Of each kind of collective, its calls.
     groups
         How many groups of ranks, that of all among them.
     messages, message_bytes
@@ -109,7 +124,7 @@ class Summary:
     nodes: dict[str, int]
     compute_ps: int
     cpu_compute_ps: int
-    calls: dict[str, tuple[int, int]]
+    calls: dict[str, CallCounts]
     groups: int
     messages: int
     message_bytes: int
@@ -123,7 +138,7 @@ def summarize(trace: Trace) -> Summary:
     compute = kind == _NUMBER["compute"]
     nodes = {name: int((kind == number).sum()) for number, name in KINDS.items()}
     by_kind = {
-        name: (int((calls == number).sum()), _total(trace.calls_size[calls == number]))
+        name: CallCounts(int((calls == number).sum()), _total(trace.calls_size[calls == number]))
         for number, name in CALLS.items()
     }
     return Summary(
@@ -131,7 +146,7 @@ def summarize(trace: Trace) -> Summary:
         nodes={name: count for name, count in nodes.items() if count},
         compute_ps=_total(trace.duration_ps[compute]),
         cpu_compute_ps=_total(trace.duration_ps[compute & (trace.is_cpu == 1)]),
-        calls={name: row for name, row in by_kind.items() if row[0]},
+        calls={name: row for name, row in by_kind.items() if row.count},
         groups=len(trace.group_id),
         messages=nodes["send"],
         message_bytes=_total(trace.bytes[kind == _NUMBER["send"]]),

@@ -12,6 +12,7 @@ from hocket import _core
 from hocket._core.iteration import Outcome
 from hocket._core.replay import Replay
 from hocket._core.trace import Trace
+from hocket._results import HIDDEN, Column, Result, TableResult, figure, name_of, said
 from hocket.traces.files import CALLS, groups_of
 from hocket.workload.accelerators import Accelerator
 
@@ -26,8 +27,8 @@ MESSAGE = "message"
 
 
 @dataclass(frozen=True)
-class RankTime:
-    """The use of a rank's time until its last node ended, in ps.
+class RankTime(Result):
+    """The use of a rank's time until its last node ended [ps].
 
     Attributes
     ----------
@@ -43,20 +44,21 @@ class RankTime:
         Whatever nothing explains.
     """
 
-    rank: int
-    compute: int
-    exposed: int
-    waited: int
-    rest: int
+    rank: int = field(metadata=said(column=Column("rank")))
+    compute: int = field(metadata=said("compute_ps", column=Column("compute")))
+    exposed: int = field(metadata=said("exposed_ps", column=Column("exposed calls")))
+    waited: int = field(metadata=said("waited_ps", column=Column("waiting")))
+    rest: int = field(metadata=said("rest_ps", column=Column("rest")))
 
     @property
+    @figure("end_ps", column=Column("end"))
     def end(self) -> int:
         """When its last node ended: the sum."""
         return self.compute + self.exposed + self.waited + self.rest
 
 
 @dataclass(frozen=True)
-class TraceCall:
+class TraceCall(Result):
     """A collective or a message.
 
     Attributes
@@ -78,14 +80,46 @@ class TraceCall:
     name: str
     kind: str
     size: int
-    group: int | None
-    ranks: tuple[int, ...]
+    group: int | None = field(metadata=said(is_optional=True))
+    ranks: tuple[int, ...] = field(metadata=HIDDEN)
     start_ps: int
     end_ps: int
 
+    @property
+    @figure("from", is_optional=True)
+    def _from(self) -> int | None:
+        """The sender of a message."""
+        return None if self.kind != MESSAGE else self.ranks[0]
+
+    @property
+    @figure("to", is_optional=True)
+    def _to(self) -> int | None:
+        """The receiver of a message."""
+        return None if self.kind != MESSAGE else self.ranks[1]
+
 
 @dataclass(frozen=True)
-class TraceRun:
+class CallTotals(Result):
+    """All calls of a kind.
+
+    Attributes
+    ----------
+    calls
+        Their number.
+    size
+        Bytes of all of them.
+    time_ps
+        Their times, added up [ps].
+    """
+
+    kind: str = field(metadata=said(column=Column("call")))
+    calls: int = field(metadata=said(column=Column("calls")))
+    size: int = field(metadata=said(column=Column("size, all", unit="bytes")))
+    time_ps: int = field(metadata=said(column=Column("time, all")))
+
+
+@dataclass(frozen=True)
+class TraceRun(TableResult):
     """A trace in simulated time.
 
     Attributes
@@ -98,15 +132,18 @@ class TraceRun:
         The trace as it ran, and when every node and call started and ended; nodes are the trace's rows.
     """
 
-    trace: Trace
-    topology: _core.Topology
+    trace: Trace = field(metadata=HIDDEN)
+    topology: _core.Topology = field(metadata=said(of=name_of))
     algorithm: str
-    npu: Accelerator
+    npu: Accelerator = field(metadata=said(of=name_of))
     notes: tuple[str, ...]
-    graph: Replay = field(repr=False)
-    outcome: Outcome = field(repr=False)
+    graph: Replay = field(repr=False, metadata=HIDDEN)
+    outcome: Outcome = field(repr=False, metadata=HIDDEN)
+
+    _table = "ranks"
 
     @property
+    @figure()
     def time_ps(self) -> int:
         """When the last node ended [ps]."""
         return self.outcome.time_ps
@@ -117,6 +154,7 @@ class TraceRun:
         return self.time_ps * 1e-12
 
     @cached_property
+    @figure()
     def ranks(self) -> list[RankTime]:
         """The use of each rank's time."""
         import numpy as np
@@ -141,7 +179,14 @@ class TraceRun:
         ends = upto[self.trace.rank_first]
         return [int(span) for span in ends[1:] - ends[:-1]]
 
+    @property
+    @figure()
+    def groups(self) -> dict[str, list[int]]:
+        """Ranks of each group, by its number."""
+        return {str(group): list(of) for _, _, group, of in self.whats if group is not None}
+
     @cached_property
+    @figure()
     def calls(self) -> list[TraceCall]:
         """All collectives, then all messages."""
         trace, graph, outcome = self.trace, self.graph, self.outcome
@@ -207,10 +252,17 @@ class TraceRun:
         write_timeline(Path(path), self)
 
     @cached_property
-    def kinds(self) -> dict[str, tuple[int, int, int]]:
-        """The number, bytes and total time [ps] of each kind of call."""
-        found: dict[str, tuple[int, int, int]] = {}
+    def kinds(self) -> dict[str, CallTotals]:
+        """All calls of each kind."""
+        found: dict[str, list[TraceCall]] = {}
         for call in self.calls:
-            count, size, time = found.get(call.kind, (0, 0, 0))
-            found[call.kind] = (count + 1, size + call.size, time + call.end_ps - call.start_ps)
-        return found
+            found.setdefault(call.kind, []).append(call)
+        return {
+            kind: CallTotals(
+                kind,
+                len(calls),
+                sum(call.size for call in calls),
+                sum(call.end_ps - call.start_ps for call in calls),
+            )
+            for kind, calls in found.items()
+        }
