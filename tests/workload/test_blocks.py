@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket.workload.costs import Block, Work
-from hocket.workload.entries import LstmSizes, TransformerSizes
 from hocket.workload.layers import blocks_of
 from hocket.workload.recurrent import Lstm
 from hocket.workload.transformers import Transformer
@@ -343,15 +341,6 @@ def test_lstm_that_makes_no_sense(keys: dict[str, Any], part: str) -> None:
 
 
 # Files of them.
-
-
-@pytest.mark.parametrize(("sizes", "keys"), [(Transformer, TransformerSizes), (Lstm, LstmSizes)])
-def test_files_have_every_size(sizes: Any, keys: Any) -> None:
-    given = {field.name: field for field in fields(sizes)}
-    assert set(given) == set(keys.model_fields)
-    for name, key in keys.model_fields.items():
-        if not key.is_required():
-            assert key.default == given[name].default, name
 
 
 def test_architectures_in_files() -> None:

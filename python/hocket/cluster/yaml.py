@@ -323,17 +323,17 @@ class _Reader(Reader):
             model = Defaults if words[0] == "defaults" else JobEntry
         return list(model.model_fields)
 
-    def fault(self, place: Place, found: Any) -> tuple[str, str | None] | None:
+    def fault(self, place: Place, found: Any) -> SpecError | None:
         """Say what is wrong with a share or a list."""
         kind, given, key = found["type"], found["input"], last_key(place)
         if given is None or kind == "value_error":
             return None
         if key == "efficiency":
             right = f"give a number above 0 and up to 1{share_hint(given)}"
-            return f"{shown(given)} is not valid", right
+            return self.wrong(place, f"{shown(given)} is not valid", right)
         if kind in ("list_type", "too_short") and key in _LISTS:
             wrong = "is empty" if kind == "too_short" else f"{shown(given)} is not a list"
-            return wrong, f"write it as {_LISTS[key]}"
+            return self.wrong(place, wrong, f"write it as {_LISTS[key]}")
         return None
 
 

@@ -176,13 +176,12 @@ class _Reader(Reader):
         inner = words[0] if len(words) > 1 else ""
         return list(_MODELS.get(inner, model).model_fields)
 
-    def fault(self, place: Place, found: Any) -> tuple[str, str | None] | None:
+    def fault(self, place: Place, found: Any) -> SpecError | None:
         """Say what is wrong with a list."""
-        del place
         if found["type"] == "too_short":
-            return "has too few entries", "add some"
+            return self.wrong(place, "has too few entries", "add some")
         if found["type"] == "list_type" and found["input"] is not None:
-            return f"{shown(found['input'])} is not a list", "give a list"
+            return self.wrong(place, f"{shown(found['input'])} is not a list", "give a list")
         return None
 
 

@@ -124,8 +124,8 @@ class Reader(Located):
         del word
         return known
 
-    def fault(self, place: Place, found: Any) -> tuple[str, str | None] | None:
-        """Return why a value is wrong, and the remedy, if a kind of file has words of its own for it."""
+    def fault(self, place: Place, found: Any) -> SpecError | None:
+        """Return what is wrong with a value, if a kind of file has words of its own for it."""
 
     def _first(self, error: ValidationError, model: type[Strict]) -> SpecError:
         """Make an error of the first thing that pydantic found; of a misspelt key, its name."""
@@ -144,7 +144,7 @@ class Reader(Located):
             return self.wrong(place[:-1], f"key {place[-1]!r} is missing", "add it")
         own = self.fault(place, found)
         if own is not None:
-            return self.wrong(place, *own)
+            return own
         if kind == "value_error":
             return self.wrong(place, str(context["error"]))
         if kind == "form":

@@ -218,13 +218,13 @@ class _Reader(Reader):
             model = next((_INNER[word] for word in _INNER if word in words), model)
         return list(model.model_fields)
 
-    def fault(self, place: Place, found: Any) -> tuple[str, str | None] | None:
+    def fault(self, place: Place, found: Any) -> SpecError | None:
         """Say what is wrong with a bandwidth or a latency of a link as a list."""
         if found["type"] == "string_type" and place[0] == "links" and place[2:] in ((2,), (3,)):
             try:
                 (rate_or_default if place[2] == 2 else delay_or_default)(found["input"])
             except SpecError as error:
-                return str(error), None
+                return self.wrong(place, str(error))
         return None
 
     def check_costs(

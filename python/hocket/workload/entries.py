@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from dataclasses import MISSING
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, cast, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -11,9 +12,11 @@ from pydantic import (
     Field,
     Tag,
     WithJsonSchema,
+    create_model,
     model_validator,
 )
 
+from hocket._options import declared
 from hocket.errors import SpecError
 from hocket.files.model import Delay, Name, Source, Strict, Words
 from hocket.units import parse_count
@@ -211,106 +214,79 @@ def _work(given: WorkEntry | int, samples: int) -> Work:
     return Work(given.flops, given.bytes)
 
 
-class TransformerSizes(Strict):
-    """Sizes of a transformer; a sample is one sequence."""
+class ArchitectureSizes(Strict):
+    """Sizes of layers of one kind; a sample is one sequence."""
 
-    layers: Size
-    hidden: Size = Field(description="Numbers for a token.")
-    heads: Size
-    sequence: Size = Field(description="Tokens of a sample.")
-    vocabulary: SizeOrNone = Field(
-        default=0, description="Words; without them no embedding and no head."
-    )
-    kv_heads: Size | None = Field(
-        default=None, description="Heads of keys and values; as heads if left out."
-    )
-    feed_forward: Size | None = Field(
-        default=None, description="Numbers inside; four times hidden if left out."
-    )
-    gated: bool = Field(default=False, description="Two matrices up, as SwiGLU.")
-    tied_embeddings: bool = Field(default=True, description="The head's weights are these.")
-    positions: SizeOrNone = Field(default=0, description="How many have a vector of their own.")
-    token_types: SizeOrNone = Field(default=0, description="Kinds of tokens that have one.")
-    embedding_norm: bool = Field(default=False, description="A normalization after the embedding.")
-    final_norm: bool = Field(default=True, description="One after the last layer.")
-    head: bool = Field(default=True, description="Scores of all words at the end.")
-    causal: bool = Field(default=False, description="Half the scores of attention are left out.")
-    biases: bool = Field(default=True, description="Of every matrix of the layers.")
-    norm: Literal["layernorm", "rmsnorm"] = "layernorm"
-    experts: SizeOrNone = Field(default=0, description="Of each feed-forward part.")
-    top_k: Size = Field(default=2, description="Experts that a token is sent to.")
+    of: ClassVar[type[Transformer | Lstm]]
 
     @model_validator(mode="after")
-    def _fits(self) -> TransformerSizes:
+    def _fits(self) -> ArchitectureSizes:
         self.architecture()
         return self
 
-    def architecture(self) -> Transformer:
-        """Return the transformer that this describes."""
-        return Transformer(**dict(self))
-
-
-class LstmSizes(Strict):
-    """Sizes of a stack of LSTM layers; a sample is one sequence."""
-
-    layers: Size
-    hidden: Size = Field(description="Numbers of the state in each direction.")
-    input: Size = Field(description="Numbers that the first layer takes at each step.")
-    sequence: Size = Field(description="Steps of a sample.")
-    bidirectional: bool = False
-    biases: Annotated[int, Field(ge=0, le=2)] = Field(
-        default=2, description="Vectors of biases for each gate."
-    )
-
-    @model_validator(mode="after")
-    def _fits(self) -> LstmSizes:
-        self.architecture()
-        return self
-
-    def architecture(self) -> Lstm:
+    def architecture(self) -> Transformer | Lstm:
         """Return the layers that this describes."""
-        return Lstm(**dict(self))
+        return self.of(**dict(self))
 
 
-class TransformerEntry(Strict):
-    """A transformer: layers by their costs; its name, if any, stands before theirs."""
+def _sizes(kind: type[Transformer | Lstm]) -> type[ArchitectureSizes]:
+    """Make the keys of an architecture from the fields of its class, which checks what types do not say."""
+    hints = get_type_hints(kind)
+    keys: dict[str, Any] = {}
+    for name, each in declared(cast(type, kind)).items():
+        if each.default is MISSING:
+            keys[name] = (Size, Field(description=each.doc))
+            continue
+        hint = hints[name]
+        if each.kind is int:
+            hint = Size | None if each.default is None else SizeOrNone
+        keys[name] = (hint, Field(default=each.default, description=each.doc))
+    about = str(kind.__doc__).partition("\n")[0]
+    made = create_model(f"{kind.__name__}Sizes", __base__=ArchitectureSizes, __doc__=about, **keys)
+    made.of = kind
+    return made
+
+
+if TYPE_CHECKING:
+    TransformerSizes: TypeAlias = ArchitectureSizes
+    LstmSizes: TypeAlias = ArchitectureSizes
+else:
+    TransformerSizes, LstmSizes = _sizes(Transformer), _sizes(Lstm)
+
+
+class ArchitectureEntry(Strict):
+    """Layers by their costs, made of sizes; their name, if any, stands before that of each."""
 
     name: Name | None = None
-    transformer: TransformerSizes
     repeat: Size = 1
 
     @model_validator(mode="after")
-    def _is_named(self) -> TransformerEntry:
-        _check_named(self.name, self.repeat)
+    def _is_named(self) -> ArchitectureEntry:
+        if self.name is None and self.repeat > 1:
+            raise SpecError(None, "is repeated without a name", "give it one")
         return self
 
+
+class TransformerEntry(ArchitectureEntry):
+    """A transformer."""
+
+    transformer: TransformerSizes
+
     @property
-    def sizes(self) -> TransformerSizes:
+    def sizes(self) -> ArchitectureSizes:
         """Its sizes."""
         return self.transformer
 
 
-class LstmEntry(Strict):
-    """LSTM layers; their name, if any, stands before those of each."""
+class LstmEntry(ArchitectureEntry):
+    """LSTM layers."""
 
-    name: Name | None = None
     lstm: LstmSizes
-    repeat: Size = 1
-
-    @model_validator(mode="after")
-    def _is_named(self) -> LstmEntry:
-        _check_named(self.name, self.repeat)
-        return self
 
     @property
-    def sizes(self) -> LstmSizes:
+    def sizes(self) -> ArchitectureSizes:
         """Their sizes."""
         return self.lstm
-
-
-def _check_named(name: str | None, repeat: int) -> None:
-    if name is None and repeat > 1:
-        raise SpecError(None, "is repeated without a name", "give it one")
 
 
 class GroupEntry(Strict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
@@ -60,7 +60,7 @@ def transformer_from_file(path: Path) -> Transformer:
     reader = _Reader(lines, shown_path(path))
     file = reader.file(values)
     if len(file.layers) == 1 and isinstance(file.layers[0], TransformerEntry):
-        return file.layers[0].sizes.architecture()
+        return cast(Transformer, file.layers[0].sizes.architecture())
     right = (
         'name a file with a single "transformer:" entry, or a shipped workload such as gpt3-175b'
     )
@@ -200,17 +200,21 @@ class _Reader(Reader):
         """Return the keys that a misspelt one may stand for."""
         return near_keys(word, known)
 
-    def fault(self, place: Place, found: Any) -> tuple[str, str | None] | None:
+    def fault(self, place: Place, found: Any) -> SpecError | None:
         """Say what is wrong with a list, or with a value that a check of its own refused."""
         kind, given, context = found["type"], found["input"], found.get("ctx", {})
         key = last_key(place)
         if kind == "value_error" and isinstance(wrong := context["error"], SpecError):
-            return str(wrong.but(field=None) if key and wrong.field == key else wrong), None
+            inner = (*place, str(wrong.field).rpartition(": ")[2])
+            if inner in self._lines:  # a size of an architecture, which its class refuses
+                return self.wrong(inner, wrong.why, wrong.remedy)
+            own = wrong.but(field=None) if key and wrong.field == key else wrong
+            return self.wrong(place, str(own))
         if kind in ("list_type", "too_short", "too_long") and given is not None and key in _LISTS:
             many = "is not a list"
             if kind != "list_type":
                 many = f"has {context['actual_length']} entries"
-            return f"{shown(given)} {many}", f"write it as {_LISTS[key]}"
+            return self.wrong(place, f"{shown(given)} {many}", f"write it as {_LISTS[key]}")
         return None
 
 
