@@ -17,12 +17,12 @@ def result() -> MachinesResult:
 def test_shipped_sets_are_predicted_as_the_documentation_says(result: MachinesResult) -> None:
     """Medians and percentiles of what was not fitted; the limits are those the project set itself."""
     checks = {(check.question, check.what): check for check in result.checks}
-    below, above = checks["alone", "one box"].split(1 << 20)
+    below, above = checks["alone", "one node"].split(1 << 20)
     assert below.median <= 0.06
     assert above.median <= 0.04
-    assert checks["alone", "one box"].spread().p90 <= 0.15
-    assert checks["family", "H100, one box"].spread().median <= 0.04
-    switches = checks["switches that sum", "H100, one box"].spread()
+    assert checks["alone", "one node"].spread().p90 <= 0.15
+    assert checks["family", "H100, one node"].spread().median <= 0.04
+    switches = checks["switches that sum", "H100, one node"].spread()
     assert switches.rows >= 6
     assert switches.p90 <= 0.04
 

@@ -37,7 +37,7 @@ def test_the_table_says_where_the_time_went(hocket: Hocket) -> None:
     shares = [float(cells[1].rstrip("%")) for name, cells in table.items() if name != "iteration"]
     assert sum(shares) == pytest.approx(100, abs=0.2)
     for part in (
-        "resnet152 on 1,024 NPUs of themis_3d_homo: dp=1024, 32 samples a replica",
+        "resnet152 on 1,024 NPUs of themis_3d_homo: dp=1024, 32 samples per replica",
         f"{run.samples_per_second:,.0f} samples/s",
         f"{run.hidden:.1%} of it is hidden behind compute",
         "memory: about 3.803 GB",

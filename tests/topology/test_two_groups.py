@@ -42,8 +42,8 @@ def test_every_kind_is_proved_and_bounded(kind: str) -> None:
     if kind == "all-to-all":
         assert comparison.bound.witness.startswith("cut {a0, a1, a2, a3}: ")
     else:
-        assert comparison.bound.witness.startswith("quickest flow ")
-        assert " over ways of 5 GB/s together, " in comparison.bound.witness
+        assert comparison.bound.witness.startswith("fastest flow ")
+        assert " over paths of 5 GB/s together, " in comparison.bound.witness
     assert comparison.bound.exact_cut or kind == "all-to-all"
     assert comparison.best.run.gap < 0.6
 
@@ -51,7 +51,7 @@ def test_every_kind_is_proved_and_bounded(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "witness"),
     [
-        ("all-gather", "over ways of 5 GB/s together"),
+        ("all-gather", "over paths of 5 GB/s together"),
         ("all-to-all", "cut {a0, a1, a2, a3}: 240 MB must leave over 5 GB/s"),
     ],
 )

@@ -137,7 +137,7 @@ def _print_failures(found: list[FailureAdvice]) -> None:
     if several:
         table.add_column("size", justify="right", leaves=NEVER)
     table.add_column("failed", leaves=NEVER)
-    table.add_column("alike", justify="right")
+    table.add_column("count", justify="right")
     table.add_column("time", leaves=NEVER, units=TIMES)
     table.add_column("slower", justify="right", leaves=NEVER, unit="%")
     table.add_column("algorithm")

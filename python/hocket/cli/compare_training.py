@@ -252,7 +252,7 @@ def _print(
 ) -> None:
     console = options.output()
     batches = sorted({row.batch for row in compared})
-    batch = f", {batches[0]:,} samples an iteration" if len(batches) == 1 else ""
+    batch = f", {batches[0]:,} samples per iteration" if len(batches) == 1 else ""
     rows = best_rows(compared) if is_brief else list(compared)
     table = Table(title=f"training {compared.workload.name}{batch}")
     named = {

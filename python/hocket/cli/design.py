@@ -129,11 +129,11 @@ def _print(found: Design, file: str | None) -> None:
     console.print(_table(title, found.designs[:_MOST_ROWS]))
     if len(found.front) > 1:
         console.print(_table("time against cost", found.front))
-    sure = "no other of them can be quicker than the first"
+    sure = "none of the others can be faster than the first"
     if not found.is_exhausted:
-        sure = "others may be quicker (--most-evaluated)"
+        sure = "others may be faster (--most-evaluated)"
     if found.best.bound_ps is None:
-        sure = "all of them" if found.is_exhausted else "others may be quicker (--most-evaluated)"
+        sure = "all of them" if found.is_exhausted else "others may be faster (--most-evaluated)"
     console.print(f"{found.candidates:,} candidates, {found.evaluated:,} planned for: {sure}")
     for reason, count in [*found.refused.items()][:_MOST_REASONS]:
         console.note(f"no plan for {count:,}: {reason}")

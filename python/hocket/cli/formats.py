@@ -188,7 +188,7 @@ def _describe(found: CheckedFile, json: bool) -> None:
         sizes += f" to {format_size(facts.max_bytes)}"
     scratch = f"{facts.scratch_chunks:,} chunk{'s'[: facts.scratch_chunks != 1]}"
     options.output().print(
-        f"up to {facts.blocks} thread blocks a rank, {scratch} of scratch, sizes {sizes}"
+        f"up to {facts.blocks} thread blocks per rank, {scratch} of scratch, sizes {sizes}"
     )
 
 

@@ -201,7 +201,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], found: SweepReport) ->
         is_time = name.endswith(found.measure) or name == found.measure
         numeric = all(isinstance(row[name], int | float | None) for row in rows)
         words = name.removesuffix("_ps").removesuffix("_s") if is_time else name
-        words = words.replace("_", " ")
+        words = words.replace("least_", "min_").replace("most_", "max_").replace("_", " ")
         stays = NEVER if name in found.by or name.startswith("least") else None
         if is_time:
             table.add_column(words, units=TIMES, leaves=stays)

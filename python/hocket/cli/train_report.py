@@ -78,7 +78,7 @@ def _described(run: TrainingRun) -> str:
         name += f" at {run.npu.efficiency:.3g} of its peak"
     parts = run.parallel.parts
     cut = f" in {parts} micro-batches" if parts > 1 else ""
-    return f"{run.options.samples} {size} a replica{cut}, {name}"
+    return f"{run.options.samples} {size} per replica{cut}, {name}"
 
 
 def _facts(run: TrainingRun, algorithm: str | None, chunks: int | None) -> list[str]:

@@ -65,7 +65,7 @@ class Failure(Result):
 
 @dataclass(frozen=True, repr=False)
 class FailureAdvice(OnCollective, TableResult):
-    """Every single failure, the dearest first.
+    """Every single failure, the worst first.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class FailureAdvice(OnCollective, TableResult):
     time_ps
         Its time without failures [ps].
     failures
-        What fails, the dearest first: those after which the collective cannot run, then by time.
+        What fails, the worst first: those after which the collective cannot run, then by time.
     """
 
     _table = "failures"
@@ -90,11 +90,11 @@ class FailureAdvice(OnCollective, TableResult):
 
     def __repr__(self) -> str:
         """Return one line: what, and the worst failure."""
-        dearest = self.failures[0].names[0] if self.failures else "none"
+        worst = self.failures[0].names[0] if self.failures else "none"
         kinds, count = len(self.failures), sum(len(each.names) for each in self.failures)
         return (
             f"<FailureAdvice: {count} failures of {kinds} kinds on {self.topology.name!r}, "
-            f"dearest {dearest}>"
+            f"worst {worst}>"
         )
 
 

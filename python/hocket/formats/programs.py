@@ -83,7 +83,7 @@ def written(
         mode = "in place" if made.in_place else "out of place"
         summary = (
             f"{title}, {mode}, {counted(made.chunks, 'chunk')}, {counted(made.steps, 'step')}, up to "
-            f"{made.blocks} thread blocks a rank on {counted(made.channels, 'channel')}, "
+            f"{made.blocks} thread blocks per rank on {counted(made.channels, 'channel')}, "
             f"{counted(made.scratch_chunks, 'chunk')} of scratch"
         )
         return Written((path,), summary, tuple(made.notes), program=made)

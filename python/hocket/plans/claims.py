@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _CHECKED = 300_000
 """Transfers of a plan that is simulated to see whether it takes the stated time."""
 _LARGEST = 1 << 64
+_OLD_WORDS = (" a root, up to", " per root, up to")
+"""Words of a certificate in files of earlier versions, and today's."""
 _LISTED = 8
 """Names that the core lists before it leaves some out."""
 _CARRIED = {
@@ -85,7 +87,9 @@ def claims_from_json(text: str, core: _core.Plan, about: Sequence[str]) -> Claim
         stated = known.pop("hash")
         kinds: dict[str, Any] = {"synthesis": Synthesis, "trees": Trees, "selection": Selection}
         read = {
-            name: TypeAdapter(kinds[name]).validate_json(json.dumps(value), strict=True)
+            name: TypeAdapter(kinds[name]).validate_json(
+                json.dumps(value).replace(*_OLD_WORDS), strict=True
+            )
             for name, value in known.items()
         }
         if not all(0 <= number < _LARGEST for number in _numbers(known)):
@@ -196,7 +200,7 @@ def _certificate(packing: Packing) -> str:
         parts = f"into {len(sets)} single NPUs" if is_single else listed(sets)
         how = f"sums and copies at once over {counted(packing.trees, 'tree')}, {where} partition"
         return f"{how} {parts} lets through: {bandwidth}"
-    how = f"{packing.carries} over {counted(packing.trees_a_root, 'tree')} a root, {where} cut"
+    how = f"{packing.carries} over {counted(packing.trees_a_root, 'tree')} per root, {where} cut"
     roots = counted(packing.weight, "root")
     return f"{how} {listed(sets)} lets through: {bandwidth} for {roots}"
 

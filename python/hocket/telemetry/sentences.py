@@ -46,7 +46,7 @@ def _algorithm(sizes: Sequence[MeasuredSize], library: str | None) -> str:
     instead = dict.fromkeys(each.instead for each in sizes if each.instead)
     if instead:
         names = listed(list(instead))
-        return f"{what}, as long as {names} takes: the library does not use what is quickest here"
+        return f"{what}, as long as {names} takes: the library does not use what is fastest here"
     if sizes[0].is_over:
         return f"{what}, though the fabric carries larger sizes as predicted"
     names = listed(list(dict.fromkeys(each.algorithm or "" for each in sizes)))

@@ -402,7 +402,7 @@ def _pick(
     others = [way for way in tried if way.key[:1] != best.key[:1]]
     share = f"{options.tolerance:.0%}"
     if usual.time_ps <= enough:
-        best, why = usual, f"none is {share} quicker than what runs without a table"
+        best, why = usual, f"none is {share} faster than what runs without a table"
         if tried[0] is usual:
             why = "the fastest is what runs without a table"
     elif kept is not None and kept.time_ps <= enough:

@@ -159,7 +159,7 @@ def reproduce_machines(
     for family, rows in load_schedule_sets(data):
         study = study_schedules(rows)
         if study is not None:
-            name = f"{family}, one box"
+            name = f"{family}, one node"
             for question, found in (("schedules", study.held), ("other schedules", study.other)):
                 times = tuple(Predicted(file, row, time) for (file, row), time in found)
                 result.checks.append(Check(question, name, times))
@@ -207,14 +207,14 @@ Work = tuple[str, str, Callable[[], list[Predicted]]]
 def _work(sets: Sets) -> Iterator[Work]:
     for each, sweeps in sets:
         for sweep in _single(sweeps):
-            yield "alone", each.fabric or "one box", _later(_alone, each, sweep)
+            yield "alone", each.fabric or "one node", _later(_alone, each, sweep)
     groups: dict[tuple[str, str], list[tuple[MeasuredSet, MeasuredSeries]]] = {}
     for each, sweeps in sets:
         groups.setdefault((each.family, each.fabric), []).append((each, _joint(sweeps)))
     for (family, fabric), members in groups.items():
         everything = [pair for pair in sets if (pair[0].family, pair[0].fabric) == (family, fabric)]
         members = [(each, sweeps) for each, sweeps in members if len(sweeps)]
-        name = f"{family}, {fabric or 'one box'}"
+        name = f"{family}, {fabric or 'one node'}"
         if sum(len(sweeps) for _, sweeps in members) >= _FEWEST:
             yield "family", name, _later(_family, members)
         if len(members) > 1:

@@ -19,7 +19,7 @@ _MANY = 40
 """Cells from which on they are not printed one by one."""
 _TITLE = "# How far the best plans are from the lower bound"
 _LEGEND = (
-    "Each cell: how much longer the quickest plan takes than the lower bound, the algorithm that makes it,",
+    "Each cell: how much longer the fastest plan takes than the lower bound, the algorithm that makes it,",
     "and in brackets the argument that the bound is due to. `optimal.csv` has that in full, with times.",
 )
 

@@ -180,7 +180,7 @@ _NO_RING = ("exact", "greedy", "blind", "direct")
 
 EXPERIMENTS = {
     "table 1": Experiment(
-        "all-reduce on Ring_FC_Switch, 2 x 4 NPUs a node, 200_100_50 GB/s",
+        "all-reduce on Ring_FC_Switch, 2 x 4 NPUs per node, 200_100_50 GB/s",
         tuple(map(_scaling, (1, 2, 4, 8, 16, 32, 64))),
     ),
     "table 2": Experiment(

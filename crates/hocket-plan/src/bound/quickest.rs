@@ -63,7 +63,7 @@ pub(super) fn bounds(
     let latencies = least_latencies(&problem.network);
     let mut ways = networks.map(|network| ways_of(network, &latencies));
     let mut search = Search::default();
-    let mut watch = Paced::new(progress, "bound: quickest flows", WORK_BETWEEN_REPORTS);
+    let mut watch = Paced::new(progress, "bound: fastest flows", WORK_BETWEEN_REPORTS);
     let count = plain.len() as u64;
     for (done, it) in (0u64..).zip(&plain) {
         let which = usize::from(it.side == Side::Egress);

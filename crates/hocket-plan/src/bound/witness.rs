@@ -354,7 +354,7 @@ impl Witness {
                     format!("{shortest} to {longest}")
                 };
                 format!(
-                    "quickest flow {into} {}: {} {from} {whom} over ways of {bandwidth} together, {long} long",
+                    "fastest flow {into} {}: {} {from} {whom} over paths of {bandwidth} together, {long} long",
                     name(npu),
                     show_bytes(*bytes),
                 )

@@ -184,8 +184,8 @@ fn same_options(members: &[Member], options: &GroupOptions) -> Result<(), Failur
         options.streams,
         |member| member.streams,
         |streams| match streams {
-            1 => "has 1 stream a link".to_owned(),
-            _ => format!("has {streams} streams a link"),
+            1 => "has 1 stream per link".to_owned(),
+            _ => format!("has {streams} streams per link"),
         },
     )?;
     same(

@@ -148,7 +148,7 @@ fn ranks_with_other_options_do_not_make_a_group() {
     let changes: [(Change, &str); 3] = [
         (
             |given| given.streams = 2,
-            "rank 1 has 2 streams a link, rank 0 has 1 stream a link",
+            "rank 1 has 2 streams per link, rank 0 has 1 stream per link",
         ),
         (
             |given| (given.outward, given.streams) = (true, 2),

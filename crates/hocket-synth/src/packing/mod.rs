@@ -164,7 +164,7 @@ impl Packing {
     pub fn describe(&self, topology: &Topology) -> String {
         let roots = self.rate.weight;
         format!(
-            "{} over {} a root, up to {} deep, at {} of what the cut {} lets through: {} for {}",
+            "{} over {} per root, up to {} deep, at {} of what the cut {} lets through: {} for {}",
             if self.turned { "sums" } else { "copies" },
             counted(self.trees_a_weight.into(), "tree"),
             self.set.height(),

@@ -139,10 +139,10 @@ fn a_second_way_that_is_longer_helps_late() {
     };
     assert_eq!(
         witness(Some(NpuId(0)), 1).describe(&topology),
-        "quickest flow into npu1: 3 kB from npu0 over ways of 2 GB/s together, 1 us to 3 us long"
+        "fastest flow into npu1: 3 kB from npu0 over paths of 2 GB/s together, 1 us to 3 us long"
     );
     assert_eq!(
         witness(None, 2).describe(&topology),
-        "quickest flow out of npu1: 3 kB to 2 others over ways of 2 GB/s together, 1 us to 3 us long"
+        "fastest flow out of npu1: 3 kB to 2 others over paths of 2 GB/s together, 1 us to 3 us long"
     );
 }
