@@ -245,6 +245,16 @@ def test_what_does_not_hold_is_left_out(
     assert of(changed(saved[name], change, again=again)) == (None, None, None)
 
 
+def test_words_of_earlier_versions_are_read(saved: dict[str, Path]) -> None:
+    def as_before(known: dict[str, Any]) -> None:
+        for packing in known["trees"]["packings"]:
+            text = packing["certificate"]
+            packing["certificate"] = text.replace(" per root, up to", " a root, up to")
+            assert packing["certificate"] != text
+
+    assert of(changed(saved["trees"], as_before, again=True)) == of(hk.Plan.load(saved["trees"]))
+
+
 def test_claims_of_another_plan_are_left_out(saved: dict[str, Path], tmp_path: Path) -> None:
     """Of one whose rows were changed, and of one beside which they were put."""
     table = pq.read_table(saved["greedy"])
