@@ -19,6 +19,7 @@ from hocket.errors import VerificationError as VerificationError
 
 TYPE_CHECKING = False  # typing itself takes longer to import than this file
 if TYPE_CHECKING:
+    from hocket._core import __version__ as __version__
     from hocket._public import *  # noqa: F403
 
 
@@ -29,8 +30,10 @@ if not TYPE_CHECKING:  # which would take every name for one of the package
         from importlib import import_module
         from importlib.util import find_spec
 
+        if name == "__all__":
+            return __dir__()
         unknown = AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if name not in ("__all__", "__version__"):
+        if name != "__version__":
             if name.startswith("__"):
                 raise unknown
             if name.isidentifier() and find_spec(f"{__name__}.{name}") is not None:
@@ -49,4 +52,6 @@ if not TYPE_CHECKING:  # which would take every name for one of the package
 def __dir__() -> list[str]:
     from hocket import _public
 
-    return _public.__all__
+    return sorted(
+        name for name in vars(_public) if name == "__version__" or not name.startswith("_")
+    )

@@ -1,189 +1,118 @@
-"""The public names of :mod:`hocket`, which takes them from here."""
+"""The public names of :mod:`hocket`, which takes them from here: whatever is imported below."""
 
-from hocket import nccl, routing, steering, topology, traces, training, workload
-from hocket._core import Bound, Collective, Topology, __version__
-from hocket.collectives.bounds import bound
-from hocket.collectives.collective import collective_on
-from hocket.collectives.custom import (
-    Demand,
-    all_to_all_v,
-    collective,
-    load_collective,
-    neighbor_exchange,
-    send_receive,
-)
-from hocket.collectives.outcome import DimensionUse, Outcome
-from hocket.comparison.compare import Comparison, compare
-from hocket.comparison.failures import Failure, FailureAdvice, advise_failures
-from hocket.comparison.pareto import Pareto, pareto
-from hocket.comparison.size_table import ParetoOptions, ParetoPoint, ParetoRange
-from hocket.comparison.sizes import SizeComparison, compare_sizes
-from hocket.errors import (
-    Error,
-    InfeasibleError,
-    SimulationError,
-    SpecError,
-    TransportError,
-    VerificationError,
-)
-from hocket.formats.checked import CheckedFile, check_file
-from hocket.formats.exported import ExportedFile, export_plan
-from hocket.formats.imported import import_plan
-from hocket.formats.options import CheckOptions, ExportOptions, ImportOptions
-from hocket.plans.advice import Advice, advise_dimensions
-from hocket.plans.algorithms import Algorithm, algorithms
-from hocket.plans.builder import PlanBuilder
-from hocket.plans.dimension_run import DimensionRun
-from hocket.plans.plan import Plan, merge_plans
-from hocket.plans.planner import plan, plan_together
-from hocket.plans.registry import algorithm
-from hocket.plans.schedule import Lane, Schedule, schedule
-from hocket.plans.selection import Selection
-from hocket.plans.symmetric import SymmetricPlan, plan_symmetric
-from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
-from hocket.plans.trees import Packing, Trees
-from hocket.profiles.plans import PlanPrediction, predict_plan
-from hocket.profiles.prediction import Prediction, predict
-from hocket.profiles.profile import Profile
-from hocket.simulation.options import (
-    DimensionOptions,
-    FlowOptions,
-    LinkOptions,
-    PacketOptions,
-)
-from hocket.simulation.run import Run, simulate
-from hocket.sweeps.design import Design, Designed, design_network
-from hocket.sweeps.design_options import DesignOptions
-from hocket.sweeps.report import SweepReport, report_sweep
-from hocket.sweeps.run import SweepRun, load_sweep, run_sweep
-from hocket.sweeps.sweep import Sweep
-from hocket.telemetry.judge import Measured, MeasuredRange, measured
-from hocket.telemetry.options import MeasuredOptions
-from hocket.telemetry.verdict import MeasuredSize
-from hocket.throughput.options import TrainingPredictionOptions
-from hocket.throughput.prediction import TrainingPrediction, predict_training
-from hocket.training import Epoch, Iteration, Parallel, TrainingOptions, TrainingRun, train
-from hocket.tuning.options import TuneOptions
-from hocket.tuning.tune import TunedSize, TunedWay, Tuning, autotune
-from hocket.workload.accelerators import Accelerator, accelerator
-from hocket.workload.layers import Layer, Workload
-from hocket.workload.systolic import Array, Chiplet
-
-__all__ = [
-    "Accelerator",
-    "Advice",
-    "Algorithm",
-    "Array",
-    "Bound",
-    "CheckOptions",
-    "CheckedFile",
-    "Chiplet",
-    "Collective",
-    "CompactTimetable",
-    "Comparison",
-    "Demand",
-    "Design",
-    "DesignOptions",
-    "Designed",
-    "DimensionOptions",
-    "DimensionRun",
-    "DimensionUse",
-    "Epoch",
-    "Error",
-    "ExportOptions",
-    "ExportedFile",
-    "Failure",
-    "FailureAdvice",
-    "FlowOptions",
-    "ImportOptions",
-    "InfeasibleError",
-    "Iteration",
-    "Lane",
-    "Layer",
-    "LinkOptions",
-    "Measured",
-    "MeasuredOptions",
-    "MeasuredRange",
-    "MeasuredSize",
-    "Outcome",
-    "PacketOptions",
-    "Packing",
-    "Parallel",
-    "Pareto",
-    "ParetoOptions",
-    "ParetoPoint",
-    "ParetoRange",
-    "Plan",
-    "PlanBuilder",
-    "PlanOptions",
-    "PlanPrediction",
-    "Prediction",
-    "Profile",
-    "Run",
-    "Schedule",
-    "Selection",
-    "SimulationError",
-    "SizeComparison",
-    "SpecError",
-    "Sweep",
-    "SweepReport",
-    "SweepRun",
-    "SymmetricPlan",
-    "Synthesis",
-    "Topology",
-    "TrainingOptions",
-    "TrainingPrediction",
-    "TrainingPredictionOptions",
-    "TrainingRun",
-    "TransportError",
-    "Trees",
-    "TuneOptions",
-    "TunedSize",
-    "TunedWay",
-    "Tuning",
-    "VerificationError",
-    "Workload",
-    "__version__",
-    "accelerator",
-    "advise_dimensions",
-    "advise_failures",
-    "algorithm",
-    "algorithms",
-    "all_to_all_v",
-    "autotune",
-    "bound",
-    "check_file",
-    "collective",
-    "collective_on",
-    "compare",
-    "compare_sizes",
-    "design_network",
-    "export_plan",
-    "import_plan",
-    "load_collective",
-    "load_sweep",
-    "measured",
-    "merge_plans",
-    "nccl",
-    "neighbor_exchange",
-    "pareto",
-    "plan",
-    "plan_symmetric",
-    "plan_together",
-    "predict",
-    "predict_plan",
-    "predict_training",
-    "report_sweep",
-    "routing",
-    "run_sweep",
-    "schedule",
-    "send_receive",
-    "simulate",
-    "steering",
-    "timetable",
-    "topology",
-    "traces",
-    "train",
-    "training",
-    "workload",
-]
+from hocket import nccl as nccl
+from hocket import routing as routing
+from hocket import steering as steering
+from hocket import topology as topology
+from hocket import traces as traces
+from hocket import training as training
+from hocket import workload as workload
+from hocket._core import Bound as Bound
+from hocket._core import Collective as Collective
+from hocket._core import Topology as Topology
+from hocket._core import __version__ as __version__
+from hocket.collectives.bounds import bound as bound
+from hocket.collectives.collective import collective_on as collective_on
+from hocket.collectives.custom import Demand as Demand
+from hocket.collectives.custom import all_to_all_v as all_to_all_v
+from hocket.collectives.custom import collective as collective
+from hocket.collectives.custom import load_collective as load_collective
+from hocket.collectives.custom import neighbor_exchange as neighbor_exchange
+from hocket.collectives.custom import send_receive as send_receive
+from hocket.collectives.outcome import DimensionUse as DimensionUse
+from hocket.collectives.outcome import Outcome as Outcome
+from hocket.comparison.compare import Comparison as Comparison
+from hocket.comparison.compare import compare as compare
+from hocket.comparison.failures import Failure as Failure
+from hocket.comparison.failures import FailureAdvice as FailureAdvice
+from hocket.comparison.failures import advise_failures as advise_failures
+from hocket.comparison.pareto import Pareto as Pareto
+from hocket.comparison.pareto import pareto as pareto
+from hocket.comparison.size_table import ParetoOptions as ParetoOptions
+from hocket.comparison.size_table import ParetoPoint as ParetoPoint
+from hocket.comparison.size_table import ParetoRange as ParetoRange
+from hocket.comparison.sizes import SizeComparison as SizeComparison
+from hocket.comparison.sizes import compare_sizes as compare_sizes
+from hocket.errors import Error as Error
+from hocket.errors import InfeasibleError as InfeasibleError
+from hocket.errors import SimulationError as SimulationError
+from hocket.errors import SpecError as SpecError
+from hocket.errors import TransportError as TransportError
+from hocket.errors import VerificationError as VerificationError
+from hocket.formats.checked import CheckedFile as CheckedFile
+from hocket.formats.checked import check_file as check_file
+from hocket.formats.exported import ExportedFile as ExportedFile
+from hocket.formats.exported import export_plan as export_plan
+from hocket.formats.imported import import_plan as import_plan
+from hocket.formats.options import CheckOptions as CheckOptions
+from hocket.formats.options import ExportOptions as ExportOptions
+from hocket.formats.options import ImportOptions as ImportOptions
+from hocket.plans.advice import Advice as Advice
+from hocket.plans.advice import advise_dimensions as advise_dimensions
+from hocket.plans.algorithms import Algorithm as Algorithm
+from hocket.plans.algorithms import algorithms as algorithms
+from hocket.plans.builder import PlanBuilder as PlanBuilder
+from hocket.plans.dimension_run import DimensionRun as DimensionRun
+from hocket.plans.plan import Plan as Plan
+from hocket.plans.plan import merge_plans as merge_plans
+from hocket.plans.planner import plan as plan
+from hocket.plans.planner import plan_together as plan_together
+from hocket.plans.registry import algorithm as algorithm
+from hocket.plans.schedule import Lane as Lane
+from hocket.plans.schedule import Schedule as Schedule
+from hocket.plans.schedule import schedule as schedule
+from hocket.plans.selection import Selection as Selection
+from hocket.plans.symmetric import SymmetricPlan as SymmetricPlan
+from hocket.plans.symmetric import plan_symmetric as plan_symmetric
+from hocket.plans.synthesis import CompactTimetable as CompactTimetable
+from hocket.plans.synthesis import PlanOptions as PlanOptions
+from hocket.plans.synthesis import Synthesis as Synthesis
+from hocket.plans.synthesis import timetable as timetable
+from hocket.plans.trees import Packing as Packing
+from hocket.plans.trees import Trees as Trees
+from hocket.profiles.plans import PlanPrediction as PlanPrediction
+from hocket.profiles.plans import predict_plan as predict_plan
+from hocket.profiles.prediction import Prediction as Prediction
+from hocket.profiles.prediction import predict as predict
+from hocket.profiles.profile import Profile as Profile
+from hocket.simulation.options import DimensionOptions as DimensionOptions
+from hocket.simulation.options import FlowOptions as FlowOptions
+from hocket.simulation.options import LinkOptions as LinkOptions
+from hocket.simulation.options import PacketOptions as PacketOptions
+from hocket.simulation.run import Run as Run
+from hocket.simulation.run import simulate as simulate
+from hocket.sweeps.design import Design as Design
+from hocket.sweeps.design import Designed as Designed
+from hocket.sweeps.design import design_network as design_network
+from hocket.sweeps.design_options import DesignOptions as DesignOptions
+from hocket.sweeps.report import SweepReport as SweepReport
+from hocket.sweeps.report import report_sweep as report_sweep
+from hocket.sweeps.run import SweepRun as SweepRun
+from hocket.sweeps.run import load_sweep as load_sweep
+from hocket.sweeps.run import run_sweep as run_sweep
+from hocket.sweeps.sweep import Sweep as Sweep
+from hocket.telemetry.judge import Measured as Measured
+from hocket.telemetry.judge import MeasuredRange as MeasuredRange
+from hocket.telemetry.judge import measured as measured
+from hocket.telemetry.options import MeasuredOptions as MeasuredOptions
+from hocket.telemetry.verdict import MeasuredSize as MeasuredSize
+from hocket.throughput.options import TrainingPredictionOptions as TrainingPredictionOptions
+from hocket.throughput.prediction import TrainingPrediction as TrainingPrediction
+from hocket.throughput.prediction import predict_training as predict_training
+from hocket.training import Epoch as Epoch
+from hocket.training import Iteration as Iteration
+from hocket.training import Parallel as Parallel
+from hocket.training import TrainingOptions as TrainingOptions
+from hocket.training import TrainingRun as TrainingRun
+from hocket.training import train as train
+from hocket.tuning.options import TuneOptions as TuneOptions
+from hocket.tuning.tune import TunedSize as TunedSize
+from hocket.tuning.tune import TunedWay as TunedWay
+from hocket.tuning.tune import Tuning as Tuning
+from hocket.tuning.tune import autotune as autotune
+from hocket.workload.accelerators import Accelerator as Accelerator
+from hocket.workload.accelerators import accelerator as accelerator
+from hocket.workload.layers import Layer as Layer
+from hocket.workload.layers import Workload as Workload
+from hocket.workload.systolic import Array as Array
+from hocket.workload.systolic import Chiplet as Chiplet
