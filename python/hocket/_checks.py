@@ -12,22 +12,6 @@ from typing import Any, TypeVar
 from hocket.errors import SpecError, listed
 from hocket.units import shown
 
-__all__ = [
-    "check_function",
-    "check_name",
-    "did_you_mean",
-    "hint_of",
-    "instance_of",
-    "list_of",
-    "nearest",
-    "one_of",
-    "path_of",
-    "share_hint",
-    "share_of_peak",
-    "truth",
-    "whole",
-]
-
 _LONGEST_NAME = 2000
 T = TypeVar("T")
 _SEPARATORS = {ord(each): None for each in "-_ "}

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
         latency: Duration | None
 
 
-__all__ = ["Cluster", "HostOptions", "cluster"]
-
 _MAX_GPUS = 1 << 20
 MAX_SEED = (1 << 64) - 1
 """Of seeds."""

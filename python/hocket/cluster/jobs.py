@@ -23,8 +23,6 @@ from hocket.workload.layers import Workload
 if TYPE_CHECKING:
     from hocket.plans.plan import Plan
 
-__all__ = ["COLLECTIVES", "POLICIES", "ROUNDS", "Compute", "Job", "JobList"]
-
 POLICIES = ("random", "random-tors", "packed", "best-fit")
 """Names that a job takes as ``placement``; docs/jobs.md says what each does."""
 ROUNDS = ("data", "lock-step")

@@ -8,8 +8,6 @@ from hocket._checks import did_you_mean
 from hocket.errors import SpecError
 from hocket.units import shown
 
-__all__ = ["MODELS", "Model", "model"]
-
 
 @dataclass(frozen=True)
 class Model:

@@ -14,8 +14,6 @@ from hocket.cluster.seeded_random import SeededRandom
 from hocket.errors import SpecError
 from hocket.units import shown
 
-__all__ = ["Placed", "place"]
-
 
 @dataclass(frozen=True)
 class Placed:

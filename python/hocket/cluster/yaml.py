@@ -324,7 +324,7 @@ class _Reader(Reader):
         return list(model.model_fields)
 
     def fault(self, place: Place, found: Any) -> SpecError | None:
-        """Say what is wrong with a share or a list."""
+        """Return an error about a share or a list."""
         kind, given, key = found["type"], found["input"], last_key(place)
         if given is None or kind == "value_error":
             return None

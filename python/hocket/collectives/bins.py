@@ -5,8 +5,6 @@ from __future__ import annotations
 from hocket.errors import SpecError
 from hocket.units import format_time_ps, parse_time
 
-__all__ = ["MAX_CELLS", "to_bins"]
-
 MAX_CELLS = 1 << 28
 """Most numbers in a table over time."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["Latency", "LinkOrder", "Switching"]
-
 LinkOrder = Literal["ready", "plan"]
 """Links serve messages as they are ready, or in the order of the plan."""
 Switching = Literal["store-and-forward", "cut-through"]

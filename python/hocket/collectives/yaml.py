@@ -177,7 +177,7 @@ class _Reader(Reader):
         return list(_MODELS.get(inner, model).model_fields)
 
     def fault(self, place: Place, found: Any) -> SpecError | None:
-        """Say what is wrong with a list."""
+        """Return an error about a list."""
         if found["type"] == "too_short":
             return self.wrong(place, "has too few entries", "add some")
         if found["type"] == "list_type" and found["input"] is not None:

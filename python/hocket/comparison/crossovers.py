@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from hocket.errors import SpecError
 
-__all__ = ["Crossover", "SizeRow", "crossovers", "lines_of"]
-
 SizeRow = tuple[str, int, float, float]
 """Algorithm, size [bytes], algbw [bytes/s], algbw of the bound [bytes/s]."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from hocket.plans.synthesis.options import PlanKeywords
 
-__all__ = ["Failure", "FailureAdvice", "advise_failures"]
-
 Part: TypeAlias = Literal["link", "switch", "npu"]
 _PARTS: tuple[Part, ...] = ("link", "switch", "npu")
 _OTHERS = ("greedy", "trees")

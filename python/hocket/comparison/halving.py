@@ -15,8 +15,6 @@ from hocket.comparison.size_table import ParetoOptions, ParetoPoint, is_open
 from hocket.errors import InfeasibleError, SpecError
 from hocket.units import format_size
 
-__all__ = ["SizeMeasurement", "SizeSearch", "Way"]
-
 Way = tuple[str, int]
 """An algorithm and its number of chunks."""
 _NEAR = 1.5

@@ -12,8 +12,6 @@ from hocket._results import HIDDEN, Column, Result, figure, said
 from hocket.errors import SpecError
 from hocket.units import shown
 
-__all__ = ["ParetoOptions", "ParetoPoint", "ParetoRange", "is_open"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ParetoOptions(Result):

@@ -25,8 +25,6 @@ from hocket._children import end, end_with, limit_to
 from hocket.explorer.request import PageRequest, answer, refusal
 from hocket.units import format_estimate
 
-__all__ = ["Answers", "GoneError"]
-
 MOST_AT_ONCE = 2
 """Processes that plan at the same time."""
 MEMORY = 4 << 30

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["pack", "packed_size", "unpack"]
-
 _SAMPLE = 1 << 15
 _LEVEL = 6
 _FAST = 32 << 20

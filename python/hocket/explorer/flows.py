@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from hocket import _core
     from hocket.routing.paths import Paths
 
-__all__ = ["collisions", "flow_columns"]
-
 _LISTED = 200
 """Links of the table of collisions, those that are shared longest."""
 

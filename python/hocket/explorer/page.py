@@ -20,8 +20,6 @@ from hocket.files.atomic import write_text
 if TYPE_CHECKING:
     from hocket.simulation.run import Run
 
-__all__ = ["encode_runs", "fill", "write_page"]
-
 MOST_RUNS = 4
 """Beside one another."""
 MOST_MEMORY = 640_000_000

@@ -26,8 +26,6 @@ from hocket.topology.build import build_topology, counts_of
 from hocket.topology.text import from_text, is_builder
 from hocket.units import shown
 
-__all__ = ["PageRequest", "answer", "refusal"]
-
 MOST_NPUS = 16_384
 """Of a network."""
 MOST_BYTES = 1 << 30

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Columns: TypeAlias = dict[str, NDArray[Any]]
 
-__all__ = ["network_of", "scene_of", "transfers_of"]
-
 _GRID = 1000
 """Parts of a unit that places are rounded to."""
 _GROUP = _core.Plan.GROUP

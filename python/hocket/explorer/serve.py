@@ -20,8 +20,6 @@ from hocket.errors import SpecError
 from hocket.explorer.answers import Answers, GoneError
 from hocket.explorer.request import PageRequest, refusal
 
-__all__ = ["Server"]
-
 _LONGEST = 4096
 """Characters of a request's path."""
 _MOST = 64

@@ -9,8 +9,6 @@ from typing import Any
 from hocket.errors import SpecError, listed
 from hocket.units import format_size
 
-__all__ = ["sweep_page"]
-
 
 def sweep_page(comparisons: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the header of a page of comparisons of one collective on one network, a size each.

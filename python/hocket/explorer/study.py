@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from hocket.sweeps.report import SweepReport
 
-__all__ = ["study_page", "write_study"]
-
 MOST_GROUPS = 400
 """Of a page: networks and tasks between which it switches."""
 MOST_POINTS = 4000

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Page = tuple[dict[str, Any], bytes]
 
-__all__ = ["cluster_page", "document_page", "training_page", "write_cluster", "write_training"]
-
 _SECOND = 10**12
 MOST_SPANS = 2_000_000
 """Of a page; more are left out from the end, and the page says so."""

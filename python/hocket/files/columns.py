@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 
 from hocket._memory import check_fits
 
-__all__ = ["check_rows", "open_table", "read_tables"]
-
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _WIDEST = 16
 

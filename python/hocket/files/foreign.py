@@ -6,8 +6,6 @@ import re
 
 from hocket.errors import SpecError
 
-__all__ = ["HEAD", "check_foreign"]
-
 HEAD = 4096
 """Characters from which a file is recognised."""
 _DUMP = "give what NCCL or RCCL writes to NCCL_TOPO_DUMP_FILE=topo.xml, or a shipped machine"

@@ -20,8 +20,6 @@ from hocket.errors import SpecError
 from hocket.files.atomic import check_target, replacing
 from hocket.units import shown
 
-__all__ = ["Span", "check_trace", "in_lanes", "write_spans"]
-
 _AT_ONCE = 10_000
 """Events that are written together."""
 PROTOBUF = (".pftrace", ".perfetto-trace")

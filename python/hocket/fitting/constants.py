@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from hocket._results import Result
 
-__all__ = ["Constant", "Fitted", "digits", "values_of"]
-
 _DIGITS = 4
 
 

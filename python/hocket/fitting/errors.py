@@ -11,16 +11,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "BANDS",
-    "Band",
-    "ErrorSummary",
-    "band_of",
-    "rank_correlation",
-    "summaries",
-    "summary_of",
-]
-
 
 @dataclass(frozen=True)
 class Band:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Solved", "bent", "kept_back", "solve"]
-
 _EVERY = 5
 """Of so many sizes of a sweep one is kept back."""
 

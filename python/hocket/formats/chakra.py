@@ -18,8 +18,6 @@ from hocket.plans.plan import Plan
 from hocket.topology.astra import astra_network
 from hocket.traces.folder import MEMORY, is_trace_file, json_text
 
-__all__ = ["ExportedTrace", "export_trace"]
-
 
 @dataclass(frozen=True)
 class TraceFigures(Result):

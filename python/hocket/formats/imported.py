@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from hocket.plans.plan import Plan
     from hocket.topology.sources import TopologyLike
 
-__all__ = ["import_plan"]
-
 
 def import_plan(
     path: str | PathLike[str],

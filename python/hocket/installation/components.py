@@ -14,8 +14,6 @@ from hocket._programs import path_of_program
 from hocket._results import Result
 from hocket.errors import SpecError
 
-__all__ = ["Installation", "Part", "examine"]
-
 _PACKAGES = (
     ("networkx", "networks from graphs", "networkx"),
     ("ortools", "`exact` and the routing scheme `ilp`", "exact"),

@@ -14,17 +14,6 @@ from hocket.units import format_bandwidth, format_time_ps
 if TYPE_CHECKING:
     from hocket import _core
 
-__all__ = [
-    "Group",
-    "LinkKind",
-    "alike",
-    "chosen",
-    "device_kinds",
-    "groups_of",
-    "link_kinds",
-    "span",
-]
-
 _MIN_NPUS = 2
 """Of a group that is drawn as one."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from hocket import _core
     from hocket.layout.parts import Layout
 
-__all__ = ["layout"]
-
 
 def layout(topology: _core.Topology, *, has_stubs: bool = True) -> Layout:
     """Lay a network out by its structure; the same network gives the same picture.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from hocket import _core
 
-__all__ = ["Box", "Layout", "bend", "circle", "lanes_of", "numbered", "straight"]
-
 _RADIUS = 0.24
 """Within which no line may pass a third device."""
 _BENT = 4000

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from hocket import _core
 
-__all__ = ["product_layout"]
-
 _ASPECT = 1.9
 """Width over height that a picture should have."""
 _CIRCLE = 32

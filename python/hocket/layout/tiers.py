@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from hocket import _core
 
-__all__ = ["tiers_layout"]
-
 _ASPECT = 1.5
 _PAD, _APART, _TIER = 0.6, 0.7, 1.5
 """Around what is in a box, between boxes, and from tier to tier."""

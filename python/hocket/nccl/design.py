@@ -28,8 +28,6 @@ from hocket.nccl.report import plan_graph
 from hocket.profiles.hardware import PCI_SHARE
 from hocket.simulation.run import Run, simulate
 
-__all__ = ["GraphDesign", "design_graphs"]
-
 _PATTERN = {joint: number for number, joint in JOINTS.items()}
 _MOST_CHANNELS = 32
 _SPLIT = 25.0

@@ -11,8 +11,6 @@ from hocket.nccl.constants import GENERATIONS, Generation
 from hocket.nccl.rccl import MACHINES, Tuning
 from hocket.topology.spec import TopologySpec
 
-__all__ = ["check_gpu", "generation_by_capability", "gpu_named"]
-
 _BY_CAPABILITY = ((100, "blackwell"), (90, "hopper"), (80, "ampere"), (0, "volta"))
 _OTHER_LINKS = {range(60, 70): (20.0, 18.0), range(86, 87): (14.0625, 12.0)}
 """NVLinks unlike those of the architecture: as their maker states them, and as NCCL counts them."""

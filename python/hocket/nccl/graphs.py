@@ -20,8 +20,6 @@ from hocket.files.atomic import check_target, write_text
 from hocket.files.raw import read_bytes
 from hocket.topology.dump import place_in
 
-__all__ = ["ID", "JOINTS", "PLAIN_TREE", "Graph", "graph_text", "read_graph", "write_graph"]
-
 Graph = _core.nccl.Graph
 
 ID = {"ring": 0, "tree": 1, "nvls": 3}

@@ -44,18 +44,6 @@ from hocket.nccl.constants import (
 from hocket.profiles.hardware import Hardware
 from hocket.units import shown
 
-__all__ = [
-    "KINDS",
-    "USUAL_CPU",
-    "Host",
-    "NcclChannels",
-    "NcclChoice",
-    "check_kind",
-    "choices",
-    "generation_of",
-    "search",
-]
-
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce")
 USUAL_CPU = "intel"
 """Whose processors nodes have where nothing says it."""

@@ -26,8 +26,6 @@ from hocket.nccl.prediction import Library, library_on, network_and_gpu
 from hocket.topology.sources import TopologyLike
 from hocket.units import format_size
 
-__all__ = ["AskedPick", "AskedTuner", "ask_tuner"]
-
 _SECONDS = 60.0
 """A plugin that takes longer for all answers hangs: it may sleep."""
 _LIMITS = {"seconds": 20, "memory": 4 << 30}

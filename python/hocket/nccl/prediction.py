@@ -28,8 +28,6 @@ from hocket.units import format_time_ps, parse_size
 if TYPE_CHECKING:
     from hocket.units import Quantity
 
-__all__ = ["Library", "NcclPrediction", "library_on", "network_and_gpu", "predict", "prediction_on"]
-
 
 @dataclass(frozen=True)
 class WeighedChoice(Result):

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from hocket.nccl.constants import PROTOCOLS, SIMPLE
 from hocket.nccl.model import NcclChoice, check_kind
 
-__all__ = ["MACHINES", "VERSION", "Tuning", "rccl_choices"]
-
 VERSION = "2.21.5"
 
 _BASE = (12.0, 12.0, 17.0)

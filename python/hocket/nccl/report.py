@@ -27,8 +27,6 @@ from hocket.profiles.hardware import Hardware
 from hocket.simulation.run import Run, simulate
 from hocket.units import Quantity, counted
 
-__all__ = ["Audit", "AuditEntry", "audit"]
-
 _NEAR = ("NVL", "NVB", "LOC")
 _GRAPHS = ("ring", "tree", "nvls")
 

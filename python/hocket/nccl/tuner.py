@@ -37,8 +37,6 @@ from hocket.units import counted, shown
 if TYPE_CHECKING:
     from hocket.profiles.profile import Profile
 
-__all__ = ["TunerRow", "TunerTable", "read_tuner", "tuner_table"]
-
 LARGEST = (1 << 64) - 1
 """Bytes to which a table answers."""
 _MOST = 1 << 36

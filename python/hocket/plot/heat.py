@@ -14,8 +14,6 @@ from hocket.plot.timing import time_axis
 from hocket.simulation.run import Run
 from hocket.units import format_size, format_time_ps
 
-__all__ = ["MAX_NAMED", "draw_heat"]
-
 MAX_NAMED = 40
 """Links with a row and a name; more are rows without names below them."""
 _MAX_ROWS = 2000

@@ -13,8 +13,6 @@ from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextToPath
 from numpy.typing import NDArray
 
-__all__ = ["Label", "draw_labels", "place_labels", "text_inches"]
-
 Points = NDArray[np.float64]
 
 _TURNS = (0.25, 0.75, 0.0, 0.5, 0.125, 0.375, 0.625, 0.875)

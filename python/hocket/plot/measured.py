@@ -11,8 +11,6 @@ from hocket.plot.style import ACCENT, NPU, SWITCH, picture, write_title
 from hocket.telemetry.judge import Measured
 from hocket.telemetry.verdict import MeasuredSize
 
-__all__ = ["draw_measured"]
-
 _COLOURS = {
     "neither": NPU,
     "algorithm": "#d99a1f",

@@ -14,8 +14,6 @@ from hocket.layout.groups import chosen
 from hocket.plot.panels import Panel
 from hocket.plot.style import ACCENT, LINK, NPU, SWITCH
 
-__all__ = ["MAX_COLUMNS", "draw_panels"]
-
 MAX_COLUMNS = 4
 """Panels in a row."""
 _MAX_AROUND, _MAX_ALONG = 9, 6

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from hocket import _core
     from hocket.plot.tiers import Failures
 
-__all__ = ["Panel", "panels_of"]
-
 _GRID = ("Ring", "Line")
 _CUBE_AXES = 3
 _PLURALS = {

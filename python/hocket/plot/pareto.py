@@ -13,8 +13,6 @@ from hocket.plot.style import picture, write_title
 from hocket.plot.timing import time_unit
 from hocket.units import format_size
 
-__all__ = ["draw_pareto"]
-
 
 def draw_pareto(found: Pareto, path: Path) -> None:
     """Draw time over size, both logarithmic, the bound dashed, crossovers numbered."""

@@ -19,8 +19,6 @@ from hocket.plot.tiers import Failures, arrange, draw_tiers
 if TYPE_CHECKING:
     from hocket import _core
 
-__all__ = ["FULL", "MAX_DEVICES", "check_schematic", "draw_schematic", "failures_of"]
-
 FULL = 64
 """Devices up to which each is drawn if nothing else is asked for."""
 MAX_DEVICES = 200_000

@@ -15,8 +15,6 @@ from hocket.comparison.crossovers import Crossover, SizeRow, crossovers, lines_o
 from hocket.plot.style import ACCENT, picture, plain_numbers, write_title
 from hocket.units import format_estimate, format_size
 
-__all__ = ["draw_sizes", "mark_crossovers", "scale_sizes"]
-
 _MARKERS = "os^vDPX"
 _MAX_TICKS = 10
 _UNITS = ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))

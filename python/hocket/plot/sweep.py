@@ -12,8 +12,6 @@ from hocket.plot.timing import time_unit
 from hocket.sweeps.report import SweepReport
 from hocket.units import format_size
 
-__all__ = ["draw_sweep"]
-
 _MOST_DOTS = 20_000
 _LABELLED = 8
 

@@ -21,8 +21,6 @@ from hocket.units import counted
 if TYPE_CHECKING:
     from hocket import _core
 
-__all__ = ["Drawing", "Failures", "arrange", "draw_tiers"]
-
 _CHARACTER, _SMALLEST, _HEIGHT = 0.068, 0.5, 0.3
 """Of boxes: width of a character and of the smallest, height of a line [inches at full size]."""
 _APART, _BETWEEN, _PADDING, _STRIP = 0.12, 0.52, 0.12, 0.24

@@ -6,8 +6,6 @@ from typing import Any
 
 from matplotlib.ticker import MaxNLocator
 
-__all__ = ["time_axis", "time_unit"]
-
 _UNITS = (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3), ("ps", 1))
 _NEAR, _SHARE = 0.5, 0.75
 """Inches before the end of an axis where no other number has room; the least share of a figure's

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from hocket.training.result import TrainingRun
 
-__all__ = ["BINS", "MicroPass", "Row", "draw_training", "passes_of", "rows_of"]
-
 BINS = 1600
 """Of time; what is narrower is drawn as a share of one."""
 PASSES = ("forward", "recompute", "backward", "update")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hocket.fitting.constants import Constant
 
-__all__ = ["BLOCK_CONSTANTS"]
-
 
 def _constants() -> dict[str, Constant]:
     found = {"fixed": Constant(8.0, 1.0, "us", "time of a kernel that moves nothing")}

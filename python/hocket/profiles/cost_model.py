@@ -42,18 +42,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = [
-    "CONSTANTS",
-    "PROTOCOLS",
-    "Cells",
-    "behind",
-    "bus_factors",
-    "cells_of",
-    "launch_behind",
-    "times",
-    "ways_of",
-]
-
 PROTOCOLS = ("ll", "ll128", "simple")
 KINDS = tuple(COLLECTIVES.values())
 """Of collectives, in the order of the numbers in :class:`Cells`."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Fit", "FitOptions", "fit"]
-
 _PER_NPU, _PER_NPU_WIDTH = 1.5, 0.6
 """Prior of what launching one NPU more takes in a process for all of them [us]."""
 _LAUNCH, _LAUNCH_WIDTH = 20.0, 1.0

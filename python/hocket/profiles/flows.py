@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Flows"]
-
 _PCIE = tuple(
     each * lanes * 1e9
     for each in (0.25, 0.5, 8 / 8.125, 16 / 8.125, 32 / 8.125, 64 * 242 / 2048)

@@ -16,8 +16,6 @@ from hocket.topology.symmetry import alike_npus
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PCI_SHARE", "Hardware", "hardware_for", "hardware_of", "neighbour_bandwidth", "owners"]
-
 PCI_SHARE = 12.0 * 65 / (16 * 64)
 """What NCCL counts of the raw bandwidth of PCI Express: 12 GB/s of 16 lanes of 3.0."""
 _NARROW = 4

@@ -27,8 +27,6 @@ from hocket.profiles.programs import (
     microseconds,
 )
 
-__all__ = ["LogTime", "is_log", "read_log"]
-
 _MARK = re.compile(
     r"#[ \t]+(?:size\s+count\s+type\b|bytes\s+N\s+type\b|Rank\s+\d|nThread\s+\d|Using devices"
     r"|nccl-tests version|Collective test )|#[ \t]*[a-z_]+_perf\b"

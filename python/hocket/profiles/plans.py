@@ -25,8 +25,6 @@ from hocket.profiles.hardware import owners
 from hocket.profiles.profile import Profile, as_profile, why_below
 from hocket.simulation.run import simulate
 
-__all__ = ["PlanPrediction", "ends_at_switches", "measured_network", "predict_plan"]
-
 
 @dataclass(frozen=True)
 class PlanPrediction(Result):

@@ -25,8 +25,6 @@ from hocket.topology.text import from_text
 if TYPE_CHECKING:
     from hocket.units import Quantity
 
-__all__ = ["PredictedTime", "Prediction", "predict", "predict_on"]
-
 
 @dataclass(frozen=True)
 class PredictedTime(Result):

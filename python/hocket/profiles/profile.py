@@ -18,8 +18,6 @@ from hocket.profiles.fit import Fit
 from hocket.topology.spec import ProfileSpec, TopologySpec
 from hocket.units import shown
 
-__all__ = ["Profile", "as_profile", "load_profile", "profile_names", "profile_of"]
-
 _FOLDER = Path(__file__).parent / "shipped"
 _HIDDEN = 0.01
 """Microseconds below which a launch is hidden behind the kernel before."""

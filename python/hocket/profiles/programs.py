@@ -15,20 +15,6 @@ from dataclasses import dataclass
 from hocket.errors import SpecError, listed
 from hocket.units import shown
 
-__all__ = [
-    "COLLECTIVES",
-    "NONE",
-    "NUMBER",
-    "PROGRAMS",
-    "Program",
-    "Row",
-    "Time",
-    "check_row",
-    "guessed",
-    "left_out",
-    "microseconds",
-]
-
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?")
 NONE = ("N/A", "nan", "-nan", "inf", "-inf")
 _LEAST, _MOST = 1e-3, 1e12

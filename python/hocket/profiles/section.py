@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["with_profile"]
-
 
 def with_profile(text: str, section: str) -> str:
     """Return the text of a topology file with another section ``profile:``, at its end.

@@ -24,8 +24,6 @@ from hocket.plans.slots.model import cp_model
 from hocket.plans.slots.search import Clock, run_solver
 from hocket.routing.options import SchemeOptions
 
-__all__ = ["optimum"]
-
 _Flow = tuple[int, int, int]
 _SEEDS = 2**31
 _MAX_LOAD = 2**48

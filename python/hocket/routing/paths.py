@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from hocket.routing.result import ClusterRun
     from hocket.routing.simulation import FabricFlow
 
-__all__ = ["Paths", "paths_of"]
-
 MOST_STAYS = 400_000
 """Paths of flows over time that are listed."""
 

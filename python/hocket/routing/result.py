@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from hocket.routing.options import ClusterOptions
 
-__all__ = ["ClusterRun", "Decision", "Iteration", "JobRun"]
-
 _SECOND = 10**12
 
 

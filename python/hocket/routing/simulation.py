@@ -29,13 +29,6 @@ if TYPE_CHECKING:
 
     from hocket.routing.options import ClusterKeywords
 
-__all__ = [
-    "CLUSTER_SCHEMES",
-    "FabricFlow",
-    "fabric_flows",
-    "simulate",
-]
-
 CLUSTER_SCHEMES = (*SCHEMES, "controller")
 """Names that ``simulate`` takes as ``scheme``."""
 

@@ -11,8 +11,6 @@ from hocket.files.perfetto import Span, write_spans
 if TYPE_CHECKING:
     from hocket.routing.result import ClusterRun
 
-__all__ = ["write_timeline"]
-
 _COMPUTE, _COMMUNICATE = range(2)
 _SECOND = 10**12
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from hocket.simulation.run import Run
 
-__all__ = ["write_timeline"]
-
 _OPS = ("copy", "reduce")
 _AT_ONCE = 10_000
 """Spans that are made together."""

@@ -23,8 +23,6 @@ from hocket.steering.flows import Closing, Flow, Job, bound
 from hocket.steering.hashes import PROTOCOLS, check_address
 from hocket.units import Duration, parse_size, shown
 
-__all__ = ["Agent", "bind", "flow"]
-
 DEFAULT_SOCKET = Path("/run/hocket/agent.sock")
 _VARIABLE = "HOCKET_AGENT_SOCKET"
 _LONGEST = 4096

@@ -26,8 +26,6 @@ from hocket.units import shown
 if TYPE_CHECKING:
     from hocket.collectives.collective import Progress
 
-__all__ = ["Calibration", "Identified", "calibrate", "probe_port"]
-
 _FIELDS = (0x37, 0x33, 0x07, 0x03, 0x30)
 """Fields that are tried where none are named: with and without ports and protocol."""
 _OF_LINUX = ("linux-layer3", "linux-layer4")

@@ -24,8 +24,6 @@ from hocket.errors import InfeasibleError, SpecError
 from hocket.steering.agent import Agent
 from hocket.units import shown
 
-__all__ = ["Target", "launch", "parse_target"]
-
 MAX_PORTS = 15
 """Connections to one address and port that are steered."""
 _SYSCALLS = {"x86_64": 321, "aarch64": 280}

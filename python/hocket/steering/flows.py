@@ -12,8 +12,6 @@ from typing_extensions import Self
 
 from hocket._checks import whole
 
-__all__ = ["Closing", "Flow", "Job", "bound"]
-
 
 class Teller(Protocol):
     """A connection to the agent."""

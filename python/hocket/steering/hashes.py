@@ -12,18 +12,6 @@ from hocket._core import steering as core
 from hocket.errors import SpecError
 from hocket.units import shown
 
-__all__ = [
-    "ALGORITHMS",
-    "PROTOCOLS",
-    "Header",
-    "Stage",
-    "SwitchHash",
-    "check_address",
-    "find_label",
-    "find_port",
-    "queue_pair_port",
-]
-
 PROTOCOLS = {"tcp": 6, "udp": 17}
 """Numbers of the protocols that are steered."""
 ALGORITHMS = (

@@ -22,8 +22,6 @@ from hocket.errors import InfeasibleError, SpecError
 from hocket.steering.hashes import Header
 from hocket.units import Duration
 
-__all__ = ["probe", "probe_each"]
-
 _MOST_AT_ONCE = 64
 _RECEIVE_ERRORS = 11  # IP_RECVERR
 _ERROR_QUEUE = 0x2000  # MSG_ERRQUEUE

@@ -14,8 +14,6 @@ from hocket.units import printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["KILLED", "run_batch", "run_point", "schema_of"]
-
 KILLED = "the process that ran it was ended twice; it may take more memory than there is"
 """What is said of a point that ends whatever process runs it."""
 _LONGEST = 2_000

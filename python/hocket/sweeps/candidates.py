@@ -12,18 +12,6 @@ from hocket.topology.costs import cables_of
 from hocket.topology.spec import CostsSpec, PriceSpec
 from hocket.units import format_bandwidth
 
-__all__ = [
-    "CLOS",
-    "KINDS",
-    "Candidate",
-    "Shape",
-    "as_yaml",
-    "clos_shapes",
-    "fat_trees",
-    "product_shapes",
-    "splits",
-]
-
 KINDS = ("Ring", "FullyConnected", "Switch")
 """Kinds of dimensions that are tried."""
 CLOS = "clos"

@@ -44,8 +44,6 @@ from hocket.sweeps.keys import (
     words,
 )
 
-__all__ = ["NAMES", "SweptCommand", "command_named"]
-
 Point: TypeAlias = Mapping[str, Value]
 Row: TypeAlias = dict[str, Any]
 

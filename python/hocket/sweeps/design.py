@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
     from hocket.sweeps.design_options import DesignKeywords
 
-__all__ = ["Design", "Designed", "design_network"]
-
 MOST_CANDIDATES = 200_000
 _WAVE = 16
 """Candidates that are planned before the best time is looked at again; whatever the number of processes."""

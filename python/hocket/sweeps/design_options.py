@@ -34,8 +34,6 @@ if TYPE_CHECKING:
         workers: int | None
 
 
-__all__ = ["TRAINED", "DesignOptions"]
-
 TRAINED = ("parallel", "samples", "npu", "recompute")
 """Options of training."""
 

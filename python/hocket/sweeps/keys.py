@@ -16,8 +16,6 @@ from hocket.plans.algorithms import check_name
 from hocket.plans.synthesis import PlanOptions
 from hocket.units import parse_bandwidth, parse_size, parse_time, parse_written, shown
 
-__all__ = ["Column", "Key", "Value"]
-
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 """What a key may have at a point; texts are names in a list, such as of what has failed."""
 Column: TypeAlias = Literal["text", "whole", "number", "truth"]

@@ -20,8 +20,6 @@ from hocket.units import shown
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["OnRay"]
-
 LOCAL = "local"
 """The address that starts a cluster on this machine."""
 _PATIENCE = 5.0

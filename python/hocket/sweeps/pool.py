@@ -12,8 +12,6 @@ from hocket.errors import SimulationError
 from hocket.sweeps.sweep import Sweep
 from hocket.sweeps.worker import Child, start_process
 
-__all__ = ["BatchOutcome", "BatchTask", "Executor", "Local"]
-
 _AHEAD = 2
 """Tasks that a process has: the one that it does, and the next."""
 _MOST_STILLBORN = 20

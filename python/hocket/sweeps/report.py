@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["SweepReport", "report_sweep"]
-
 CHOICES = (
     *("algorithm", "chunks", "chunk_size", "routing", "seed", "unwind", "trials", "window", "slot"),
     *("time_limit", "parallel", "scheme", "micro_batch", "recompute", "bucket"),

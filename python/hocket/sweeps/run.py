@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = ["MANIFEST", "SweepRun", "load_sweep", "run_sweep"]
-
 MANIFEST = "sweep.json"
 """What says which sweep a folder is of."""
 ROWS = "rows"

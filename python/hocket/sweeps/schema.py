@@ -7,8 +7,6 @@ from typing import Any
 from hocket.sweeps.commands import NAMES, command_named
 from hocket.sweeps.keys import Key
 
-__all__ = ["json_schema"]
-
 _TYPES = {
     "text": ["string"],
     "whole": ["integer", "string"],

@@ -15,8 +15,6 @@ from hocket.sweeps.commands import SweptCommand, command_named
 from hocket.sweeps.inputs import Loaded
 from hocket.sweeps.keys import Value
 
-__all__ = ["MOST_POINTS", "Axis", "Sweep"]
-
 MOST_POINTS = 1_000_000
 """How many points a sweep may have."""
 _PARTS = 256

@@ -25,8 +25,6 @@ from hocket.topology.text import from_file as topology_from_file
 from hocket.topology.text import from_text as topology_from_text
 from hocket.units import shown
 
-__all__ = ["from_file", "from_text"]
-
 KIND = FileKind("sweep", "command: and grid: or list:", "use grid: instead of a long list")
 _KEYS = ("command", "set", "grid", "list", "costs")
 

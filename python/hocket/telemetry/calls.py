@@ -9,8 +9,6 @@ from statistics import median
 
 from hocket.errors import SpecError, listed
 
-__all__ = ["KERNEL", "RUN", "Call", "Recording", "Times", "chosen", "recorders", "times_of"]
-
 RUN, KERNEL = "run", "kernel"
 """What was timed: calls one after another, launch and all; or the kernel alone."""
 

@@ -28,8 +28,6 @@ from hocket.profiles.profile import Profile, why_below
 from hocket.simulation.run import simulate
 from hocket.telemetry.calls import KERNEL, Times
 
-__all__ = ["Best", "Expectation", "launched"]
-
 _TELLING = 32 << 10
 """Size up to which the least time measured tells what launching takes [bytes]."""
 _APART = 16

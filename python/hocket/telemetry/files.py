@@ -20,8 +20,6 @@ from hocket.telemetry.inspector import is_inspector, read_inspector
 from hocket.telemetry.kineto import is_kineto, read_kineto
 from hocket.telemetry.pickles import is_pickle, load_plain
 
-__all__ = ["read_recording"]
-
 _LARGEST = 512 << 20
 """Bytes of a file, also of one that was compressed: a trace is read whole."""
 _SPACES = re.compile(r"[ \t\r\n]*")

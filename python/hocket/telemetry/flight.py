@@ -14,8 +14,6 @@ from hocket.telemetry.calls import Call, Recording
 from hocket.telemetry.torch import bytes_of, kind_of, ranks_of, size_of
 from hocket.telemetry.tree import Node
 
-__all__ = ["is_flight", "read_flight"]
-
 _UNTIMED = "without duration_ms, which TORCH_NCCL_ENABLE_TIMING=1 makes PyTorch write"
 
 

@@ -14,8 +14,6 @@ from collections.abc import Iterable
 from hocket.telemetry.calls import Call, Recording
 from hocket.telemetry.tree import Node
 
-__all__ = ["is_inspector", "read_inspector"]
-
 _KINDS = {
     "AllReduce": "all-reduce",
     "AllGather": "all-gather",

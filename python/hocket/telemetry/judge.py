@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from hocket.telemetry.options import MeasuredKeywords
 
-__all__ = ["Measured", "MeasuredRange", "measured"]
-
 _WRITERS = {
     "inspector": "NCCL Inspector",
     "flight-recorder": "Flight Recorder",

@@ -15,8 +15,6 @@ from hocket.telemetry.calls import Call, Recording
 from hocket.telemetry.torch import bytes_of, kind_of, ranks_of, size_of
 from hocket.telemetry.tree import Node
 
-__all__ = ["is_kineto", "read_kineto"]
-
 _UNNAMED = "kernels of NCCL that do not say which collective they are (of an older PyTorch)"
 
 

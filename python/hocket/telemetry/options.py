@@ -25,9 +25,6 @@ if TYPE_CHECKING:
         plans: bool
 
 
-__all__ = ["MeasuredOptions"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class MeasuredOptions:
     """How what was measured is judged.

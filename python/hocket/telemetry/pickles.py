@@ -15,8 +15,6 @@ from typing import Any
 from hocket._memory import check_fits
 from hocket.errors import SpecError
 
-__all__ = ["is_pickle", "load_plain"]
-
 _STEPS = (
     "PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 "
     "LONG4 FLOAT BINFLOAT UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8 SHORT_BINBYTES BINBYTES "

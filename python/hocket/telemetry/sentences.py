@@ -8,8 +8,6 @@ from hocket.errors import listed
 from hocket.telemetry.verdict import GAIN, NEAR, MeasuredSize
 from hocket.units import format_size
 
-__all__ = ["sentence_of"]
-
 
 def sentence_of(sizes: Sequence[MeasuredSize], library: str | None) -> str:
     """Describe what is slow at sizes that have one verdict, and by how much.

@@ -12,8 +12,6 @@ import json
 
 from hocket.telemetry.tree import Node
 
-__all__ = ["bytes_of", "kind_of", "ranks_of", "size_of"]
-
 _KINDS = {
     "allreduce": "all-reduce",
     "allgather": "all-gather",

@@ -9,8 +9,6 @@ from hocket.errors import SpecError
 from hocket.files.complaint import Located
 from hocket.units import shown
 
-__all__ = ["Node"]
-
 _MOST = 1 << 62
 
 

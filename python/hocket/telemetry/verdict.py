@@ -15,17 +15,6 @@ from hocket._results import HIDDEN, Result, figure, picoseconds, said
 from hocket.fitting.errors import band_of
 from hocket.nccl.model import NcclChoice
 
-__all__ = [
-    "GAIN",
-    "NEAR",
-    "Case",
-    "MeasuredSize",
-    "Verdict",
-    "runs_of",
-    "tolerance_at",
-    "verdicts",
-]
-
 Verdict = Literal["neither", "algorithm", "fabric", "start", "faster than the bound", "not told"]
 
 NEAR = 0.05

@@ -18,18 +18,6 @@ from hocket.throughput.job import USUAL
 from hocket.throughput.machine import Machine
 from hocket.throughput.stack import Stack
 
-__all__ = [
-    "NONE",
-    "SOURCED",
-    "Constants",
-    "ExpectedError",
-    "constants_of",
-    "elsewhere",
-    "outside",
-    "owner_of",
-    "shipped",
-]
-
 _FILE = Path(__file__).parent / "constants.yml"
 
 

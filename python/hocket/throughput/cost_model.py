@@ -37,8 +37,6 @@ from hocket.throughput.job import PRECISIONS, Job
 from hocket.throughput.machine import Machine
 from hocket.throughput.stack import Stack
 
-__all__ = ["CONSTANTS", "iteration_s", "parts_of"]
-
 _TILE = 128 * 256
 """Numbers of the result that a core computes at a time."""
 _BYTES = 2

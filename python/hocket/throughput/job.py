@@ -10,8 +10,6 @@ from hocket.errors import SpecError
 from hocket.training.parallel import Parallel
 from hocket.workload.transformers import Transformer
 
-__all__ = ["PRECISIONS", "RECOMPUTE", "USUAL", "Job"]
-
 RECOMPUTE = ("none", "selective", "full")
 """What the backward pass computes again: nothing, the scores of attention, or the whole forward pass."""
 PRECISIONS = {"16-bit": 1.0, "8-bit": 2.0, "4-bit": 4.0}

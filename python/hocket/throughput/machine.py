@@ -12,8 +12,6 @@ from hocket.profiles.hardware import Hardware, hardware_of, neighbour_bandwidth
 from hocket.units import parse_bandwidth, parse_operations
 from hocket.workload.accelerators import Accelerator
 
-__all__ = ["CORES", "INSIDE", "NIC", "Machine", "family_of", "machine_of", "usual_hardware"]
-
 CORES = {"v100": 80, "a100": 108, "h100": 132, "b200": 148}
 """Streaming multiprocessors of families of accelerators, by NVIDIA's data sheets."""
 INSIDE = 0.75

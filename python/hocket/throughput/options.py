@@ -29,8 +29,6 @@ if TYPE_CHECKING:
         efficiency: float | None
 
 
-__all__ = ["TrainingPredictionOptions"]
-
 _MOST = 1 << 24
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from hocket.throughput.options import TrainingPredictionKeywords
 
-__all__ = ["TrainingPrediction", "predict_job", "predict_training"]
-
 
 @dataclass(frozen=True)
 class PredictedPart(Result):

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from hocket.units import Duration, Quantity
 
-__all__ = ["NetworkCost", "cost_of", "costs_from_file", "price"]
-
 
 @dataclass(frozen=True)
 class NetworkCost(Result):

@@ -10,8 +10,6 @@ from hocket._core import Topology, families
 from hocket.errors import SpecError
 from hocket.units import parse_bandwidth, parse_time, shown
 
-__all__ = ["FAMILIES", "KINDS", "NAMES", "build", "count_of", "described", "is_left_out"]
-
 FAMILIES = {family.name: family for family in families.families()}
 NAMES = {name: family for family in FAMILIES.values() for name in (family.name, *family.aliases)}
 """Families by every name that text may call them."""

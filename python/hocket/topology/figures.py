@@ -11,8 +11,6 @@ from hocket.topology.costs import NetworkCost, cost_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.warnings import warnings_of
 
-__all__ = ["Link", "Machine", "NetworkFigures", "SwitchOffload"]
-
 
 @dataclass(frozen=True)
 class Machine(Result):

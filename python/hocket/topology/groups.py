@@ -11,8 +11,6 @@ from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.units import shown
 
-__all__ = ["GroupsLike", "grouped"]
-
 GroupsLike: TypeAlias = int | str | Sequence[Sequence[int | str]]
 
 _RIGHT = (

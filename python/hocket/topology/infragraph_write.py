@@ -19,8 +19,6 @@ from hocket._core import Topology
 from hocket.errors import InfeasibleError
 from hocket.files.atomic import write_text
 
-__all__ = ["infragraph_values", "write_infragraph"]
-
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _TITLE = re.compile(r"[\sa-zA-Z0-9\-_()><\[\]]+")
 _SWITCHING = "store-and-forward"

@@ -13,8 +13,6 @@ from hocket.topology.spec import LinkSpec, OffloadSpec, TopologySpec
 from hocket.topology.text import UNWRITABLE
 from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
-__all__ = ["from_networkx", "to_networkx"]
-
 
 def from_networkx(
     graph: Any,

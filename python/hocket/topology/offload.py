@@ -10,8 +10,6 @@ from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.units import Quantity, parse_bandwidth, shown
 
-__all__ = ["OPERATIONS", "Operation", "offloaded"]
-
 Operation: TypeAlias = Literal["sum", "multicast", "all-reduce"]
 OPERATIONS: tuple[Operation, ...] = ("sum", "multicast", "all-reduce")
 

@@ -11,8 +11,6 @@ from hocket.errors import SpecError
 from hocket.topology.declared import KINDS, count_of
 from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
-__all__ = ["product"]
-
 
 def product(
     kinds: str,

@@ -18,8 +18,6 @@ from hocket.units import shown
 if TYPE_CHECKING:
     from hocket.units import Duration, Quantity
 
-__all__ = ["TopologyLike", "as_topology", "load", "names"]
-
 TopologyLike: TypeAlias = Topology | str | PathLike[str]
 """A network, or what :func:`load` makes one of."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     _Words = npt.NDArray[np.uint64]
 
-__all__ = ["Symmetry", "alike_npus"]
-
 _STEP = 0x9E3779B97F4A7C15
 _MIXES = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 

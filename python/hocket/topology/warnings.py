@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hocket._core import Inspection, Topology
 
-__all__ = ["warnings_of"]
-
 
 def warnings_of(topology: Topology, found: Inspection) -> list[str]:
     """Return a line for what keeps collectives from running; `found` is what its inspection found."""

@@ -219,7 +219,7 @@ class _Reader(Reader):
         return list(model.model_fields)
 
     def fault(self, place: Place, found: Any) -> SpecError | None:
-        """Say what is wrong with a bandwidth or a latency of a link as a list."""
+        """Return an error about the bandwidth or the latency of a link that is a list."""
         if found["type"] == "string_type" and place[0] == "links" and place[2:] in ((2,), (3,)):
             try:
                 (rate_or_default if place[2] == 2 else delay_or_default)(found["input"])

@@ -7,8 +7,6 @@ from collections import Counter
 
 from hocket.topology.spec import LinkSpec, TopologySpec
 
-__all__ = ["yaml_of_links"]
-
 
 def yaml_of_links(spec: TopologySpec) -> str:
     """Return the text of a file that describes a network of devices and links, with all its notes."""

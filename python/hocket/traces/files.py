@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CALLS", "DEPENDENCIES", "KINDS", "Summary", "groups_of", "load", "summarize"]
-
 KINDS = Trace.KINDS
 """What ``Trace.kind`` says."""
 CALLS = Trace.CALLS

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-__all__ = ["MEMORY", "is_trace_file", "json_text"]
-
 MEMORY = {"memory-type": "NO_MEMORY_EXPANSION"}
 """ASTRA-sim's file of a memory beyond that of the NPUs, which there is none of."""
 # "log" is what ASTRA-sim leaves.

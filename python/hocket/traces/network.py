@@ -22,8 +22,6 @@ from hocket.training.network import (
 )
 from hocket.training.parallel import Group
 
-__all__ = ["OTHERWISE", "TraceNetwork"]
-
 OTHERWISE = {
     "all-reduce": "ring",
     "reduce-scatter": "ring",

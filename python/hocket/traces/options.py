@@ -24,8 +24,6 @@ if TYPE_CHECKING:
         cache: bool
 
 
-__all__ = ["ORDERS", "ReplayOptions"]
-
 ORDERS = ("fifo", "lifo")
 
 

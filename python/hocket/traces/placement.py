@@ -9,8 +9,6 @@ from math import prod
 from hocket import _core
 from hocket.training.parallel import Portion
 
-__all__ = ["portions_of", "whole"]
-
 
 def whole(topology: _core.Topology) -> tuple[Portion, ...]:
     """Return all NPUs of a product as portions of its dimensions."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["RankTime", "TraceCall", "TraceRun"]
-
 MESSAGE = "message"
 """Kind of a call that is a send and its receive."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from hocket.traces.options import ReplayKeywords
 
-__all__ = ["replay"]
-
 _LARGEST_RATE = (1 << 64) - 1
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from hocket.files.perfetto import Span, in_lanes, write_spans
 from hocket.traces.result import TraceRun
 
-__all__ = ["write_timeline"]
-
 _ENGINES = ("NPU", "CPU and memory")
 _CALLS = len(_ENGINES)
 """First of the tracks of calls."""

@@ -22,8 +22,6 @@ from hocket.training.timeline import labels
 if TYPE_CHECKING:
     from hocket import _core
 
-__all__ = ["WrittenTraining", "write_training"]
-
 _PS_PER_US = 1_000_000
 _NONE = (1 << 32) - 1
 _CALL = {name: number for number, name in CALLS.items()}

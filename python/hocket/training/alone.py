@@ -16,8 +16,6 @@ from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block
 from hocket.workload.layers import Workload, blocks_of
 
-__all__ = ["Alone", "alone", "gradient_bytes"]
-
 _RATE = 10**9
 """Of links over which nothing goes."""
 

@@ -15,8 +15,6 @@ from hocket.plans.registry import own_algorithms
 from hocket.plans.remembered import hashed
 from hocket.training.parallel import Group
 
-__all__ = ["AUTO", "GREEDY", "MOST_PIECES", "Remembered", "candidates", "pieces_of"]
-
 AUTO, GREEDY = "auto", "greedy"
 _SHELF = "training"
 MOST_PIECES = 1 << 15

@@ -30,15 +30,6 @@ if TYPE_CHECKING:
 
     from hocket.training.options import TrainingKeywords
 
-__all__ = [
-    "Refused",
-    "TrainingComparison",
-    "TrainingRow",
-    "algorithms_on",
-    "compare_training",
-    "merged",
-]
-
 BASELINES = ("hierarchical", "ring", GREEDY)
 """What others are compared with: the first of these that ran on the same network, spread the same way."""
 _ON_DIMENSIONS = (*SCHEDULERS, IDEAL, NOTHING)

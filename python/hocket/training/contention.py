@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Use", "at_once", "servers", "use_of"]
-
 
 class Use(NamedTuple):
     """The times of plans that begin together.

@@ -17,8 +17,6 @@ from hocket.workload.layers import Layer, Workload, check_workload
 from hocket.workload.limits import bytes_of
 from hocket.workload.systolic import Chiplet
 
-__all__ = ["Epoch", "Iteration", "LayerAllReduce", "epoch", "iteration", "iterations"]
-
 _MAX_COUNT = 1 << 62
 
 AllReduce = Callable[[int], int]

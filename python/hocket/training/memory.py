@@ -16,8 +16,6 @@ from hocket.units import format_estimate, format_size
 from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block
 
-__all__ = ["Memory", "check_memory", "memory_of"]
-
 _STATE_BYTES = 12
 """Of Adam for each parameter: the weight and two moments, in 32 bits."""
 

@@ -25,19 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "IDEAL",
-    "NOTHING",
-    "Exchange",
-    "Network",
-    "check_uses",
-    "default_algorithm",
-    "does",
-    "has_dimensions",
-    "is_on_dimensions",
-    "network_of",
-]
-
 IDEAL, NOTHING = "ideal", "none"
 """In place of an algorithm: all bandwidth of the group's dimensions used all the time; no time at all."""
 ON_DIMENSIONS = "themis"

@@ -13,8 +13,6 @@ from hocket._results import HIDDEN, Result, figure
 from hocket.errors import SpecError
 from hocket.units import shown
 
-__all__ = ["AXES", "CAUSES", "Group", "Parallel", "Portion", "groups"]
-
 AXES = ("tp", "dp", "pp")
 """The order in which NPUs are dealt out by default, neighbours first (that of Megatron-LM)."""
 CAUSES = ("data", "tensor", "pipeline", "expert", "table")

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from hocket.training.timeline import Span
 
-__all__ = ["Breakdown", "Chosen", "LayerTime", "TrainingRun"]
-
 
 @dataclass(frozen=True)
 class Breakdown(Result):

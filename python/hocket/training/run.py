@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from hocket.training.options import TrainingKeywords
 
-__all__ = ["train"]
-
 _MAX_PASSES = 1 << 22
 """Of layers, over all micro-batches and iterations: a few gigabytes."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from hocket.training.options import TrainingKeywords
 
-__all__ = ["ParallelSearch", "search_parallels", "splits"]
-
 MAX_SPLITS = 8
 """How many are kept by default."""
 _MAX_PASSES = 1 << 17

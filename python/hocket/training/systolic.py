@@ -13,8 +13,6 @@ from hocket.workload.layers import Layer, Workload, blocks_of
 if TYPE_CHECKING:
     from hocket.workload.systolic import Chiplet
 
-__all__ = ["blocks_on_chiplet"]
-
 
 def blocks_on_chiplet(workload: Workload, chiplet: Chiplet, samples: int) -> list[Block]:
     """Return a workload's layers with the times that a chiplet takes for so many samples at once.

@@ -15,8 +15,6 @@ from hocket.training.stages import spoken
 if TYPE_CHECKING:
     from hocket.training.result import TrainingRun
 
-__all__ = ["COMPUTE", "Span", "labels", "save_iteration", "save_perfetto", "timeline"]
-
 COMPUTE = "compute"
 """The track of what is computed; those of calls are named as their causes."""
 _US = 1e6

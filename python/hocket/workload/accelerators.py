@@ -12,8 +12,6 @@ from hocket.errors import SpecError
 from hocket.units import parse_bandwidth, parse_operations, parse_size, shown
 from hocket.workload.costs import Work
 
-__all__ = ["ACCELERATORS", "Accelerator", "accelerator"]
-
 _SECOND = 10**12
 
 

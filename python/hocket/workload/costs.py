@@ -12,8 +12,6 @@ from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload.limits import MAX_COUNT, MAX_PARAMETERS, bytes_of
 
-__all__ = ["SPLITS", "Block", "Work"]
-
 SPLITS = ("copied", "columns", "rows", "inside")
 
 

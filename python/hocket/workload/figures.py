@@ -11,8 +11,6 @@ from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Workload, blocks_of
 from hocket.workload.systolic import Chiplet, WorkloadCycles
 
-__all__ = ["CostFigures", "CycleFigures", "ListedWorkload", "TracedFigures"]
-
 _PASSES = ("forward", "input_gradient", "weight_gradient")
 
 

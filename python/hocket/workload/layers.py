@@ -17,8 +17,6 @@ from hocket.units import shown
 from hocket.workload.costs import Block, Work
 from hocket.workload.limits import LARGEST, MAX_PARAMETERS, bytes_of
 
-__all__ = ["Layer", "Workload", "blocks_of", "check_order", "not_routed"]
-
 
 @dataclass(frozen=True)
 class Layer:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hocket._checks import whole
 
-__all__ = ["LARGEST", "MAX_COUNT", "MAX_PARAMETERS", "bytes_of"]
-
 LARGEST = 1 << 24
 """No size of a layer is as large as this."""
 MAX_PARAMETERS = (1 << 48) - 1

@@ -15,8 +15,6 @@ from hocket.units import shown
 from hocket.workload.costs import Block, Work
 from hocket.workload.limits import LARGEST
 
-__all__ = ["Lstm"]
-
 _MAX_LAYERS = 10_000
 _STATE_FLOPS = 9
 """For each number of a state: five functions, three products and a sum."""

@@ -18,8 +18,6 @@ from hocket.errors import SpecError
 from hocket.units import parse_frequency, shown
 from hocket.workload.layers import Layer, Workload
 
-__all__ = ["Array", "Chiplet", "Gemm", "LayerCycles", "WorkloadCycles"]
-
 FOLDS = ("drained", "overlapped")
 DISTRIBUTIONS = ("samples", "folds")
 INPUT_GRADIENTS = ("convolution", "columns")

@@ -32,8 +32,6 @@ from hocket.errors import SpecError
 from hocket.workload.costs import Block, Work
 from hocket.workload.limits import LARGEST
 
-__all__ = ["Transformer"]
-
 NORMS = ("layernorm", "rmsnorm")
 _CHOICES = (
     "gated",

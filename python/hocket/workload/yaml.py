@@ -201,7 +201,7 @@ class _Reader(Reader):
         return near_keys(word, known)
 
     def fault(self, place: Place, found: Any) -> SpecError | None:
-        """Say what is wrong with a list, or with a value that a check of its own refused."""
+        """Return an error about a list, or about a value that a check of its own refused."""
         kind, given, context = found["type"], found["input"], found.get("ctx", {})
         key = last_key(place)
         if kind == "value_error" and isinstance(wrong := context["error"], SpecError):
