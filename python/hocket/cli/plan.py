@@ -19,13 +19,15 @@ from hocket.cli.why import explain
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.files.atomic import check_target
+from hocket.plans.algorithms import BUILTIN, heeded
 from hocket.plans.algorithms import algorithms as known_algorithms
-from hocket.plans.algorithms import heeded
 from hocket.plans.auto import TIME_LIMIT
 from hocket.plans.choice import SHORTEST, ChunkChoice
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
+from hocket.plans.symmetric import NAME as SYMMETRIC
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
+from hocket.plans.synthesis.compact import NAME as GREEDY
 from hocket.plans.synthesis.options import ROUNDING
 from hocket.topology.build import build_topology
 from hocket.units import counted, format_time_ps
@@ -112,12 +114,13 @@ def plan(
             right = f"name {Path(output).stem}.parquet; hocket.Plan.to_frame() gives a table"
             raise SpecError("--output", f"{output}: a plan is written as Parquet", right)
     is_timetable = making.timetable_only
-    if shown.why and (algorithm != "auto" or is_timetable):
+    how = BUILTIN[algorithm].making if algorithm in BUILTIN else ""
+    if shown.why and (how != "choice" or is_timetable):
         raise SpecError("--why", f"{algorithm} was named, not chosen", "leave it or -a out")
     planning = making.options
     spec = network.spec()
-    if planning.chunk_size is None and algorithm != "symmetric":
-        names = None if is_timetable or algorithm == "auto" else [algorithm]
+    if planning.chunk_size is None and algorithm != SYMMETRIC:
+        names = None if is_timetable or how == "choice" else [algorithm]
         options.check_size(
             spec, kind, names, planning.chunks, npus=task.npus, is_timetable=is_timetable
         )
@@ -126,20 +129,20 @@ def plan(
     if is_timetable:
         _timetable(collective, topology, algorithm, planning, is_kept=output is not None, json=json)
         return
-    if algorithm == "symmetric":
+    if algorithm == SYMMETRIC:
         plan_and_show(collective, topology, planning, output, json)
         return
     bound = options.Meanwhile(lambda: _core.bound(topology, collective))
-    limited = algorithm == "exact" and planning.time_limit is None
+    limited = how == "solver" and planning.time_limit is None
     if limited:
         planning = replace(planning, time_limit=EXACT_LIMIT)
     with options.watching() as watch:
-        if algorithm == "auto":
+        if how == "choice":
             watch.note(f"searches for up to {planning.seconds or TIME_LIMIT:g} s")
         began = time.monotonic()
         made = choose(collective, topology, algorithm, planning, progress=watch)
         greedy = None
-        if algorithm == "exact" and not json:
+        if how == "solver" and not json:
             spent = 0 if limited else time.monotonic() - began
             greedy = _by_greedy(collective, topology, planning, spent, watch)
     bound_ps = bound.result().time_ps
@@ -183,11 +186,11 @@ def _by_greedy(
 
     Return None if greedy makes no plan: that of exact stands.
     """
-    options = replace(heeded("greedy", exact), chunks=None, chunk_size=None)
+    options = replace(heeded(GREEDY, exact), chunks=None, chunk_size=None)
     if options.seconds is not None:
         options = replace(options, time_limit=max(options.seconds - spent, SHORTEST))
     try:
-        return choose(collective, topology, "greedy", options, progress=progress)
+        return choose(collective, topology, GREEDY, options, progress=progress)
     except (InfeasibleError, SimulationError, SpecError):
         return None
 
@@ -208,7 +211,7 @@ def _timetable(
         latency_model=planning.latency_model,
     )
     if (
-        algorithm != "greedy"
+        algorithm != GREEDY
         or is_kept
         or replace(planning, chunk_size=None, chunks=heeded.chunks) != heeded
     ):

@@ -12,12 +12,18 @@ from hocket.plans import remembered
 from hocket.plans.algorithms import (
     BUILTIN,
     by_promise,
-    chunk_ladder,
     compared,
     heeded,
     is_scheduled,
 )
-from hocket.plans.choice import SHORTEST, ChunkChoice, Planner, fastest, link_time
+from hocket.plans.choice import (
+    SHORTEST,
+    ChunkChoice,
+    Planner,
+    fastest,
+    link_time,
+    numbers_of_chunks,
+)
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find, own_algorithms
 from hocket.plans.selection import Ended, Selection
@@ -31,6 +37,7 @@ _CLOSE = 1000
 """Further trials end where the time exceeds the bound by no more than one part in so many."""
 _PATIENCE = 4
 """Rounds of other random choices that may find nothing, where no limit of time is given."""
+_FINER = (2, 8, 12, 24, 32, 48, 64, 128)
 _TRANSFERS = 100_000
 _EXACT_WORK = 1_000_000
 _SEEDS = 1_000
@@ -238,8 +245,7 @@ class _Search:
 
     def _further(self) -> Ended:
         """Try what searches for longer, and say why all ends."""
-        chunks = self.options.slices(self.collective.size)
-        ladder = [chunks] if chunks is not None else self._ladder()
+        ladder = self._ladder()
         topology, npus = self.topology, len(self.collective.npus)
         if npus * topology.npu_count * len(topology.link_src) <= _EXACT_WORK:
             self.late.append("exact")
@@ -268,14 +274,14 @@ class _Search:
 
     def _ladder(self) -> list[int | None]:
         """Numbers of chunks for greedy: those of every comparison, then finer ones that are no larger."""
-        try:
-            first = chunk_ladder(self.topology, self.collective, "greedy")
-        except Error:
-            return [None]
         pieces = max(1, len(self.collective.npus)) ** 2
-        finer = (2, 8, 12, 24, 32, 48, 64, 128)
-        room = [count for count in finer if count * pieces <= _TRANSFERS and count not in first]
-        return [*first, *room]
+        finer = [count for count in _FINER if count * pieces <= _TRANSFERS]
+        try:
+            return numbers_of_chunks(
+                self.collective, self.topology, "greedy", self.options, finer=finer
+            )
+        except InfeasibleError:
+            return [None]
 
     def _attempt(self, name: str, options: PlanOptions, seconds: float) -> None:
         """Plan by an algorithm, which may search for so long; what fails is noted."""

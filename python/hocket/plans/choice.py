@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -66,8 +66,18 @@ def numbers_of_chunks(
     topology: _core.Topology,
     algorithm: str | Schedule,
     options: PlanOptions,
+    *,
+    largest: int | None = None,
+    finer: Sequence[int] = (),
 ) -> list[int | None]:
     """Return the numbers of slices to try: the one that is asked for, or those worth trying.
+
+    Parameters
+    ----------
+    largest
+        Above which none is worth trying, unless there is no other.
+    finer
+        What a search may try after those of every comparison.
 
     Raises
     ------
@@ -77,7 +87,11 @@ def numbers_of_chunks(
     given = options.slices(collective.size)
     if given is not None or not isinstance(algorithm, str):
         return [given]
-    return chunk_ladder(topology, collective, algorithm)
+    found = chunk_ladder(topology, collective, algorithm)
+    found += [count for count in finer if count not in found]
+    if largest is not None:
+        found = [each for each in found if each is None or each <= largest] or found[:1]
+    return found
 
 
 def link_time(plan: Plan, options: PlanOptions, progress: Progress | None = None) -> int | None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         """What a call of :func:`plan_symmetric` may say besides."""
 
 
+NAME = "symmetric"
+"""The algorithm."""
 MOST_TRANSFERS = 2_000_000
 """Transfers of one block up to which more pieces are tried."""
 
@@ -180,7 +182,7 @@ def shift(
     progress: Progress | None = None,
 ) -> SymmetricPlan:
     """As :func:`plan_symmetric`, of a collective that is made; `most_transfers` are those of one block."""
-    check_options("symmetric", options)
+    check_options(NAME, options)
     made = core_plan(
         topology,
         collective,

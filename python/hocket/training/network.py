@@ -13,9 +13,11 @@ from hocket._core import multirail
 from hocket._core.iteration import Shape
 from hocket.collectives.collective import Progress, check_chunks, collective_on
 from hocket.errors import Error, SpecError
-from hocket.plans.algorithms import PREFIX, SCHEDULERS, algorithms, check_name, chunk_ladder
+from hocket.plans.algorithms import PREFIX, SCHEDULERS, algorithms, check_name
+from hocket.plans.choice import numbers_of_chunks
 from hocket.plans.planner import plan, plan_together
 from hocket.plans.schedule import check_rails, schedule_collective
+from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.run import simulate
 from hocket.training.candidates import AUTO, GREEDY, MOST_PIECES, Remembered, candidates, pieces_of
 from hocket.training.contention import Use, at_once, servers, use_of
@@ -393,9 +395,8 @@ class PlanNetwork(Network):
             return [_cut(size, group.size, given)[1]]
         least = max(size, _LEAST * group.size)
         first = collective_on(kind, self.topology, least, npus=group.members[0])
-        ladder = chunk_ladder(self.topology, first, algorithm)
         largest = min(most // pieces_of(group), least // (_LEAST * group.size))
-        return [each for each in ladder if each is None or each <= largest] or ladder[:1]
+        return numbers_of_chunks(first, self.topology, algorithm, PlanOptions(), largest=largest)
 
     def _found(
         self, kind: str, group: Group, size: int, algorithm: str, chunks: int | None

@@ -15,6 +15,9 @@ from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError
 from hocket.plans.synthesis.options import PlanOptions
 
+NAME = "greedy"
+"""The algorithm whose timetables these are."""
+
 
 @dataclass(frozen=True)
 class CompactTimetable(Result):
@@ -84,7 +87,7 @@ def timetable(
         )
     _core.registry.check_size(collective.kind, len(collective.npus), [], None, chunks, limit)
     started = time.perf_counter()
-    pieces = chunks or _core.registry.default_chunks(topology, collective, "greedy")
+    pieces = chunks or _core.registry.default_chunks(topology, collective, NAME)
     unwinding = options.unwindings(topology)[0]
     problem = core.Problem(topology, collective, pieces, unwinding, latency_model, limit)
     slots, sends, end = problem.compact(seed, progress=progress)
