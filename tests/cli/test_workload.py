@@ -128,7 +128,7 @@ def test_show_as_json(hocket: Any, name: str) -> None:
     ("options", "keys"),
     [
         ("--array 32x16", {"array": (32, 16)}),
-        ("--pes 2x4 --samples 64", {"processing_elements": (2, 4)}),
+        ("--processing-elements 2x4 --samples 64", {"processing_elements": (2, 4)}),
         ("--clock '800 MHz'", {"clock": "800 MHz"}),
         ("--precision-bits 16", {"precision_bits": 16}),
         ("--folds overlapped --data-gradient", {"folds": "overlapped", "data_gradient": True}),
@@ -173,8 +173,11 @@ BAD = {
     "workload show alexnet --array 4x4x4": ["--array", "'4x4x4'"],
     "workload show alexnet --array 9999999x1": ["array", "9999999 "],
     "workload show alexnet --array 99999999999999999999x1": ["--array", "is not a size"],
-    "workload show alexnet --pes 4,4": ["--pes", "'4,4'", "4x4"],
-    "workload show alexnet --pes 2000x1": ["processing_elements", "2000 "],
+    "workload show alexnet --processing-elements 4,4": ["--processing-elements", "'4,4'", "4x4"],
+    "workload show alexnet --processing-elements 2000x1": [
+        "--processing-elements",
+        "2000 ",
+    ],
     "workload show alexnet --samples 0": ["samples", "0 "],
     "workload show alexnet --samples x": ["--samples", "whole number"],
     "workload show alexnet --samples 99999999999999999999": ["samples", "is too large"],

@@ -151,6 +151,7 @@ RENAMED = {
     "--precision": "--precision-bits",
     "--dimensions": "--most-dimensions",
     "--most": "--most-evaluated",
+    "--pes": "--processing-elements",
     "--out-of-place": "--no-in-place",
 }
 """The same of options, for the commands that have the new one."""

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+from typing import Annotated
 
 from hocket.cli import complete, options
-from hocket.cli.command import Argument, Option
+from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.form import Form
 from hocket.cli.numbers import FLOPS, SIZES, TIMES, Units
 from hocket.cli.table import Cell, Table
-from hocket.errors import SpecError
-from hocket.units import format_flops, format_time_ps, shown
+from hocket.units import format_flops, format_time_ps
 from hocket.workload import load, models
 from hocket.workload.costs import Block, Work
 from hocket.workload.figures import CostFigures, CycleFigures, ListedWorkload
 from hocket.workload.layers import Layer, Workload, blocks_of
-
-if TYPE_CHECKING:
-    from hocket.workload.systolic import Chiplet, WorkloadCycles
-
+from hocket.workload.systolic import Chiplet, WorkloadCycles
 
 _MAX_ROWS = 2000
 """Of the table of layers; a hundred thousand would take minutes."""
@@ -54,65 +50,13 @@ def list_workloads(*, form: Form) -> None:
     )
 
 
-@dataclass(frozen=True)
-class OnChiplet:
-    """The chiplet whose cycles are counted."""
-
-    panel: ClassVar[str] = "Chiplet"
-
-    array: Annotated[str, Option("--array", help="Rows and columns of the array of a PE.")] = (
-        "256x256"
-    )
-    pes: Annotated[str, Option("--pes", help="Rows and columns of PEs.")] = "4x4"
-    samples: Annotated[int, Option("--samples", help="Number of samples in an iteration.")] = 16
-    clock: Annotated[str, Option("--clock", help='Clock of the chiplet, such as "1 GHz".')] = (
-        "1 GHz"
-    )
-    precision_bits: Annotated[int, Option("--precision-bits", help="Bits of each number.")] = 32
-    folds: Annotated[
-        str,
-        Option("--folds", help="Sequence of the folds of a product: drained or overlapped."),
-    ] = "drained"
-    distribution: Annotated[
-        str,
-        Option(
-            "--distribution",
-            help="Work distributed over PEs: samples, or folds of all samples together.",
-        ),
-    ] = "samples"
-    input_gradient: Annotated[
-        str,
-        Option(
-            "--input-gradient", help="Computation of the input gradient: convolution or columns."
-        ),
-    ] = "convolution"
-    data_gradient: Annotated[
-        bool, Option("--data-gradient", help="Also compute the gradient of the data.")
-    ] = False
-
-    def chiplet(self) -> Chiplet:
-        """Make the chiplet."""
-        from hocket.workload.systolic import DISTRIBUTIONS, FOLDS, INPUT_GRADIENTS, Chiplet
-
-        options.choice("--folds", self.folds, FOLDS)
-        options.choice("--distribution", self.distribution, DISTRIBUTIONS)
-        options.choice("--input-gradient", self.input_gradient, INPUT_GRADIENTS)
-        return Chiplet(
-            _pair("--pes", self.pes),
-            _pair("--array", self.array),
-            self.clock,
-            self.precision_bits,
-            cast(Literal["drained", "overlapped"], self.folds),
-            cast(Literal["samples", "folds"], self.distribution),
-            cast(Literal["convolution", "columns"], self.input_gradient),
-            self.data_gradient,
-        )
-
-
 def show(
     workload: Text,
     *,
-    on: OnChiplet,
+    chiplet: Annotated[Chiplet, Panel("Chiplet")],
+    samples: Annotated[
+        int, Option("--samples", help="Number of samples in an iteration.", panel="Chiplet")
+    ] = 16,
     costs: Annotated[
         bool,
         Option(
@@ -127,7 +71,6 @@ def show(
 
     For example: hocket workload show resnet152 --array 32x32 --samples 16
     """
-    chiplet, samples = on.chiplet(), on.samples
     model = load(workload)
     if costs or not all(isinstance(layer, Layer) for layer in model.layers):
         _show_costs(model, form)
@@ -140,7 +83,7 @@ def show(
     console.print(_table(model, chiplet, cycles))
     console.print(
         f"{cycles.total:,} cycles for {samples} samples, {cycles.forward:,} forward and "
-        f"{cycles.backward:,} backward: {format_time_ps(chiplet.time_ps(cycles.total))} at {on.clock}",
+        f"{cycles.backward:,} backward: {format_time_ps(chiplet.time_ps(cycles.total))} at {chiplet.clock}",
     )
     _print_remarks(model)
 
@@ -151,17 +94,6 @@ def _print_remarks(model: Workload) -> None:
         console.note(f"note: {note}")
     for line in model.source:
         console.note(f"source: {line}")
-
-
-def _pair(option: str, text: str) -> tuple[int, int]:
-    """Read two numbers, such as ``4x4``."""
-    parts = text.lower().split("x")
-    fits = len(parts) == 2 and all(
-        part.isascii() and part.isdecimal() and len(part) < 10 and int(part) > 0 for part in parts
-    )
-    if not fits:
-        raise SpecError(option, f"{shown(text)} is not a size", "write rows and columns as 4x4")
-    return int(parts[0]), int(parts[1])
 
 
 def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:

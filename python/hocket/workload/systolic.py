@@ -10,8 +10,8 @@ the sum of the gradients of a chiplet's own samples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
 
 from hocket._checks import one_of, whole
 from hocket.errors import SpecError
@@ -145,25 +145,28 @@ class Chiplet:
     Attributes
     ----------
     processing_elements
-        Rows and columns of PEs.
+        Rows and columns of PEs, such as 4x4.
     array
-        The array of each, or its rows and columns.
+        Rows and columns of the array of a PE, such as 256x256.
     clock
-        Such as ``"1 GHz"``.
+        Clock of the chiplet, such as ``"1 GHz"``.
     precision_bits
-        Of a number.
+        Bits of each number.
     folds
-        How folds follow each other (:meth:`Array.cycles`).
+        Sequence of the folds of a product: drained or overlapped.
     distribution
-        ``samples``: each PE takes samples of its own, one at a time. ``folds``: all samples make one
-        product, whose folds are dealt out to the PEs.
+        Work distributed over PEs: samples, or folds of all samples together.
     input_gradient
-        ``convolution``: of the output's gradient, spread by the stride and padded, with the filters
-        turned round: ``input pixels x channels``, summed over a filter of each output channel.
-        ``columns``: of every place of the filters, ``output pixels x (filter x channels)``, summed over
-        the filters; adding up what falls on one pixel is not counted.
+        Computation of the input gradient: convolution or columns.
     data_gradient
-        Whether the gradient of the data themselves is computed too, which nobody needs.
+        Also compute the gradient of the data.
+
+    Folds follow each other as in :meth:`Array.cycles`. With the distribution `samples`, each PE takes
+    samples of its own, one at a time. With `folds`, all samples make one product, whose folds are dealt
+    out to the PEs. An input gradient by convolution is that of the output's gradient, spread by the stride
+    and padded, with the filters turned round: ``input pixels x channels``, summed over a filter of each
+    output channel. One by columns is that of every place of the filters, ``output pixels x (filter x
+    channels)``, summed over the filters; adding up what falls on one pixel is not counted.
 
     References
     ----------
@@ -171,9 +174,9 @@ class Chiplet:
     2024, section VI and table II.
     """
 
-    processing_elements: tuple[int, int] = (4, 4)
-    array: Array | tuple[int, int] = field(default_factory=Array)
-    clock: str = "1 GHz"
+    processing_elements: Annotated[tuple[int, int] | str, "ROWSxCOLUMNS"] = "4x4"
+    array: Annotated[Array | tuple[int, int] | str, "ROWSxCOLUMNS"] = "256x256"
+    clock: Annotated[str, "FREQUENCY"] = "1 GHz"
     precision_bits: int = 32
     folds: Literal["drained", "overlapped"] = "drained"
     distribution: Literal["samples", "folds"] = "samples"
@@ -283,7 +286,8 @@ class Chiplet:
 
     def _cycles(self, gemm: Gemm, layer: Layer, samples: int) -> int:
         assert isinstance(self.array, Array)
-        pes = self.processing_elements[0] * self.processing_elements[1]
+        rows, columns = pair("processing_elements", self.processing_elements)
+        pes = rows * columns
         if self.distribution == "folds":
             return self.array.cycles(gemm, folds=self.folds, arrays=pes)
         turns = _ratio(samples, pes) * layer.times
@@ -291,7 +295,15 @@ class Chiplet:
 
 
 def pair(name: str, value: object) -> tuple[int, int]:
-    """Check that a value is two whole numbers, and give them."""
+    """Check that a value is two whole numbers, or such a text as ``4x4``, and give them."""
+    if isinstance(value, str):
+        parts = value.lower().split("x")
+        if len(parts) != 2 or not all(
+            part.isascii() and part.isdecimal() and len(part) < 10 and int(part) for part in parts
+        ):
+            right = "write rows and columns as 4x4"
+            raise SpecError(str(name), f"{shown(value)} is not a size", right)
+        value = tuple(map(int, parts))
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise SpecError(
             str(name), f"{shown(value)} is not a pair", "give rows and columns, as (4, 4)"
