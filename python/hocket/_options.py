@@ -85,14 +85,16 @@ def declared(kind: type) -> dict[str, Declared]:
     hints = get_type_hints(kind, include_extras=True)
     docs: dict[str, str] = {}
     for owner in reversed(kind.__mro__):
-        docs |= _attributes(owner.__doc__ or "")
+        docs |= attributes(owner.__doc__ or "")
     found = {}
     for each in fields(kind):
         parts = list(_parts(hints[each.name]))
         of = next((of for of in (str, float, int, bool) if of in parts), object)
         unit = next((part for part in parts if isinstance(part, str)), "")
         is_many = list in parts and not unit.endswith(",...")
-        found[each.name] = Declared(each.name, of, is_many, unit, each.default, docs[each.name])
+        found[each.name] = Declared(
+            each.name, of, is_many, unit, each.default, _plain(docs[each.name])
+        )
     return found
 
 
@@ -101,7 +103,7 @@ def _parts(hint: Any) -> Iterator[type | str]:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         yield str
-    elif origin in (Sequence, Iterable):
+    elif origin in (Sequence, Iterable, list):
         yield list
         yield from _parts(arguments[0])
     elif origin in (Annotated, Union, UnionType):
@@ -111,19 +113,23 @@ def _parts(hint: Any) -> Iterator[type | str]:
         yield hint
 
 
-def _attributes(docstring: str) -> dict[str, str]:
-    """Return what a docstring says of each attribute, in plain text."""
+def attributes(docstring: str) -> dict[str, str]:
+    """Return what a docstring says of each attribute, in its section ``Attributes``."""
     told = cleandoc(docstring).partition("\nAttributes\n----------\n")[2]
     found: dict[str, str] = {}
     for names, text in re.findall(
         r"^(\w[\w, ]*)\n((?:    .*\n|\n(?=    ))+)", told + "\n", re.MULTILINE
     ):
-        words = re.sub(r":\w+:`~?(.*?)`", r"\1", " ".join(text.split()))
-        words = re.sub(r"``(hocket .*?)``", r"`\1`", words)
-        words = re.sub(r"``(\"?)(.*?)\1``", r"\1\2\1", words)
-        words = re.sub(r" \[[^]]*\]", "", words)  # units of Python's values
-        found |= dict.fromkeys(names.split(", "), words)
+        found |= dict.fromkeys(names.split(", "), text)
     return found
+
+
+def _plain(text: str) -> str:
+    """Return a part of a docstring as plain text, without the units of Python's values."""
+    words = re.sub(r":\w+:`~?(.*?)`", r"\1", " ".join(text.split()))
+    words = re.sub(r"``(hocket .*?)``", r"`\1`", words)
+    words = re.sub(r"``(\"?)(.*?)\1``", r"\1\2\1", words)
+    return re.sub(r" \[[^]]*\]", "", words)
 
 
 def names_of(kind: type) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
@@ -14,6 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import Field as Described
 from typing_extensions import NotRequired, TypedDict, is_typeddict
 
+from hocket._options import attributes
 from hocket._results import Field, Result, fields_of
 
 _TYPED: dict[Any, Any] = {}
@@ -91,9 +91,7 @@ def _names(module: ModuleType) -> dict[str, Any]:
 @cache
 def _attributes(owner: type) -> dict[str, str]:
     """Return what a class says of its fields: below each, or among its ``Attributes``."""
-    section = re.split(r"\n\s*Attributes\n\s*-+\n", inspect.getdoc(owner) or "")[1:]
-    entries = re.findall(r"(?m)^(\w[\w, ]*)\n((?:(?:    .*)?\n?)+)", section[0] if section else "")
-    found = {name: _first(text) for names, text in entries for name in names.split(", ")}
+    found = {name: _first(text) for name, text in attributes(inspect.getdoc(owner) or "").items()}
     body = ast.parse(inspect.cleandoc(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
     for each, below in pairwise(body):
         is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
