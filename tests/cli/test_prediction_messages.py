@@ -27,7 +27,7 @@ TRAINING = "predict --training gpt3-175b --npu a100"
             "predict --training llama2-70b --npu mi300x --parallel tp=8 --batch 8 -t mi300x_8gpu",
             "give --efficiency, the share of the peak",
         ),
-        ("calibrate m.csv -t dgx_a100_1box -o x.json", "--output: x.json is written as YAML"),
+        ("calibrate m.csv -t dgx_a100_1box -o x.json", "--output: 'x.json' does not end in .yml"),
     ],
 )  # fmt: skip
 def test_messages_name_options(

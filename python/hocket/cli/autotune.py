@@ -14,7 +14,6 @@ from hocket.cli.table import NEVER, Table
 from hocket.collectives.custom import is_file
 from hocket.collectives.sizes import sizes_of
 from hocket.errors import SpecError
-from hocket.files.atomic import check_target
 from hocket.runtime.options import MeasureOptions
 from hocket.runtime.table import PlanTable
 from hocket.tuning.options import TuneOptions
@@ -54,11 +53,10 @@ class Where:
 
 Output = Annotated[
     str | None,
-    Option(
-        "--output",
-        "-o",
-        help="Add the rows to the table in this .json file. Default: the table that hocket "
+    options.output_file(
+        "Add the rows to the table in this .json file. Default: the table that hocket "
         "keeps for you.",
+        ".json",
     ),
 ]
 
@@ -108,12 +106,8 @@ def _tuned(
 ) -> None:
     if is_file(kind):
         raise SpecError("COLLECTIVE", f"{shown(kind)} is a file", "name a kind, as all-reduce")
-    if output is not None:
-        if Path(output).suffix != ".json":
-            raise SpecError("--output", f"{shown(output)} does not end in .json")
-        check_target(Path(output))
-        if Path(output).exists():
-            PlanTable.load(output)
+    if output is not None and Path(output).exists():
+        PlanTable.load(output)
     with options.watching() as watch:
         sizes_of(where.sizes)
         found = autotune(

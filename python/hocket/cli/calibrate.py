@@ -14,7 +14,7 @@ from hocket.cli.command import Argument, Option
 from hocket.cli.numbers import percent
 from hocket.cli.table import Table
 from hocket.errors import SpecError
-from hocket.files.atomic import check_target, write_text
+from hocket.files.atomic import write_text
 from hocket.files.complaint import shown_path
 from hocket.files.raw import read_text
 from hocket.files.yaml_tree import parse_yaml
@@ -48,7 +48,9 @@ def calibrate(
     topology: options.TopologyText,
     output: Annotated[
         str | None,
-        Option("--output", "-o", help="Write the topology with its profile to this .yml file."),
+        options.output_file(
+            "Write the topology with its profile to this .yml file.", ".yml", ".yaml"
+        ),
     ] = None,
     prior: Annotated[
         str | None,
@@ -72,10 +74,6 @@ def calibrate(
     for line in spec.assumed:
         options.aside(f"{spec.name}: {line}")
     if output is not None:
-        if Path(output).suffix not in (".yml", ".yaml"):
-            wrong = f"{shown_path(Path(output))} is written as YAML, and its name says otherwise"
-            raise SpecError("--output", wrong, f"name {Path(output).stem}.yml")
-        check_target(Path(output))
         source = _text_of(topology, spec)
     network = build_topology(spec)
     hardware = hardware_of(network)

@@ -25,6 +25,8 @@ from hocket.units import shown
 
 Completer: TypeAlias = Callable[[str], list[str]]
 """Gives the values that begin as what is typed."""
+Check: TypeAlias = Callable[[str, Any], object]
+"""Refuses a value of an option, by the option's name and the value."""
 
 REQUIRED = Parameter.empty
 OTHERS = "Options"
@@ -76,6 +78,8 @@ class Option:
         Heading in help; by default that of its group.
     rare
         Whether only ``--help-all`` shows it.
+    check
+        Refuses a value by the option's name and the value, before the command runs.
     """
 
     names: tuple[str, ...]
@@ -84,6 +88,7 @@ class Option:
     complete: Completer | None
     panel: str | None
     rare: bool
+    check: Check | None
 
     def __init__(
         self,
@@ -93,8 +98,9 @@ class Option:
         complete: Completer | None = None,
         panel: str | None = None,
         rare: bool = False,
+        check: Check | None = None,
     ) -> None:
-        given = (names, help, metavar, complete, panel, rare)
+        given = (names, help, metavar, complete, panel, rare, check)
         for each, value in zip(fields(self), given, strict=True):
             object.__setattr__(self, each.name, value)
 
@@ -448,6 +454,9 @@ class Call:
 
     def __call__(self, values: dict[str, Any]) -> int:
         """Run it with the values of its parameters, and give its exit code."""
+        for each in self.params:
+            if each.field in values and isinstance(each.told, Option) and each.told.check:
+                each.told.check(each.name, values[each.field])
         return self.function(**_made(self._parts, values)) or 0
 
 

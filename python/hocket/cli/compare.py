@@ -72,10 +72,6 @@ def compare(
         options.check_size(spec, kind, algorithms or None, search.chunks, npus=task.npus)
     topology = build_topology(spec)
     collectives = task.collectives(kind, topology)
-    if output.plot is not None:
-        from hocket.plot.style import check_picture
-
-        check_picture(Path(output.plot))
     comparisons = []
     with options.watching() as watch:
         for collective in collectives:

@@ -163,10 +163,6 @@ def compare_training(
         hint = did_you_mean(baseline, built, f"networks are {', '.join(built)}")
         raise SpecError("--baseline", f"{shown(baseline)} is not compared", hint)
     plot = output.plot
-    if plot is not None:
-        from hocket.plot.style import check_picture
-
-        check_picture(Path(plot))
     compared, searches = _run(model, built, combinations, TrainingOptions(**given))
     if plot is not None:
         from hocket.plot.compare_training import draw_training_comparison

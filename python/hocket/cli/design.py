@@ -12,10 +12,7 @@ from hocket.cli.form import Form
 from hocket.cli.groups import Given
 from hocket.cli.numbers import TIMES, percent, significant
 from hocket.cli.table import NEVER, Table
-from hocket.errors import SpecError
-from hocket.files.atomic import check_target
 from hocket.sweeps.design_options import TRAINED, DesignOptions
-from hocket.units import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +65,7 @@ class Written(Form):
 
     output: Annotated[
         str | None,
-        Option("--output", "-o", help="Write the best network to this .yml topology file."),
+        options.output_file("Write the best network to this .yml topology file.", ".yml", ".yaml"),
     ] = None
 
 
@@ -96,11 +93,6 @@ def design(
     from hocket.sweeps.design import design_network
     from hocket.topology.costs import costs_from_file
 
-    if output.output is not None:
-        if Path(output.output).suffix not in (".yml", ".yaml"):
-            why = f"{shown(output.output)} does not end in .yml"
-            raise SpecError("--output", why, "name a .yml file")
-        check_target(Path(output.output))
     asked = DesignOptions(**trained.given, **given)
     with options.watching() as watch:
         found = design_network(

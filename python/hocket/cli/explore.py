@@ -10,7 +10,7 @@ from hocket.cli import options
 from hocket.cli.command import Argument, Option
 from hocket.cli.groups import Simulation
 from hocket.errors import Error, SpecError
-from hocket.files.atomic import check_target, write_text
+from hocket.files.atomic import write_text
 from hocket.files.raw import check_json, read_bytes
 from hocket.plans.plan import Plan
 from hocket.simulation.options import LinkOptions
@@ -39,7 +39,10 @@ def explore(
     files: Files,
     *,
     simulation: Simulation,
-    file: Annotated[str, Option("--output", "-o", help="Write the page to this .html file.")],
+    file: Annotated[
+        str,
+        options.output_file("Write the page to this .html file."),
+    ],
     titles: Titles = None,
 ) -> None:
     """Write a browser page of plans, sweeps, training iterations or jobs.
@@ -48,7 +51,6 @@ def explore(
     -o both.html
     """
     target = Path(file)
-    check_target(target)
     if any(target.resolve() == Path(each).resolve() for each in files):
         raise SpecError("--output", f"{file} is one of the files", "name another file")
     if titles and len(titles) != len(files):

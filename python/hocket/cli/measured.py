@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from hocket.cli import options
-from hocket.cli.command import Argument, Option, Panel
+from hocket.cli.command import Argument, Panel
 from hocket.cli.groups import Given, Nodes, TimedPlanning
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import NEVER, Table
@@ -36,7 +36,9 @@ def measured(
     planning: TimedPlanning,
     output: Annotated[
         str | None,
-        Option("--output", "-o", help="Also draw a picture to this .png, .svg or .pdf file."),
+        options.output_file(
+            "Also draw a picture to this .png, .svg or .pdf file.", check=options.is_picture
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -45,10 +47,6 @@ def measured(
     For example: hocket measured nccl-tests.txt --topology dgx_a100_1box  ·  hocket measured
     trace-*.json.gz --topology dgx_a100_1box -o measured.png
     """
-    if output is not None:
-        from hocket.plot.style import check_picture
-
-        check_picture(Path(output))
     spec = network.spec()
     profile = given.get("profile")
     if profile is None:

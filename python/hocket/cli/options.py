@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from shutil import get_terminal_size
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
@@ -15,22 +16,67 @@ from hocket import _core
 from hocket._checks import one_of
 from hocket._memory import memory_limit
 from hocket.cli import complete
-from hocket.cli.command import Argument, Option
+from hocket.cli.command import Argument, Check, Option
 from hocket.cli.console import QUIET, Printer
 from hocket.collectives.collective import check_chunks, kind_of
 from hocket.collectives.custom import is_file
 from hocket.comparison.limits import check_any
-from hocket.errors import Error
+from hocket.errors import Error, SpecError
+from hocket.files.atomic import check_target
 from hocket.plans.sizes import check_timetable
 from hocket.topology.build import build_topology, counts_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import from_text, read_failures
-from hocket.units import format_size, printable
+from hocket.units import format_size, printable, shown
 
 if TYPE_CHECKING:
     from hocket.simulation.run import Run
 
 T = TypeVar("T")
+
+
+def is_picture(_option: str, file: str) -> None:
+    """Refuse a file that can be no picture."""
+    from hocket.plot.style import check_picture
+
+    check_picture(Path(file))
+
+
+def is_trace(option: str, file: str) -> None:
+    """Refuse a file that can be no trace."""
+    from hocket.files.perfetto import check_trace
+
+    check_trace(option, Path(file))
+
+
+def is_target(_option: str, file: str) -> None:
+    """Refuse a file that cannot be written."""
+    check_target(Path(file))
+
+
+def output_file(
+    help: str, *endings: str, more: str = "", check: Check = is_target, metavar: str | None = None
+) -> Option:
+    """Return the option ``--output`` for a file.
+
+    Parameters
+    ----------
+    endings
+        With which its name may end; any where there are none.
+    more
+        Added to the remedy for another ending.
+    check
+        Refuses a file whose name ends so.
+    """
+
+    def checked(option: str, file: str) -> None:
+        if endings and Path(file).suffix not in endings:
+            why = f"{shown(file)} does not end in {endings[0]}"
+            raise SpecError(option, why, f"name a {endings[0]} file{more}")
+        check(option, file)
+
+    return Option("--output", "-o", help=help, check=checked, metavar=metavar)
+
 
 Kind = Annotated[
     str,
@@ -177,15 +223,18 @@ Json = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
 Perfetto = Annotated[
     str | None,
     Option(
-        "--perfetto", help="Write a timeline for ui.perfetto.dev to this .pftrace or .json file."
+        "--perfetto",
+        help="Write a timeline for ui.perfetto.dev to this .pftrace or .json file.",
+        check=is_trace,
     ),
 ]
 Page = Annotated[
     str | None,
-    Option("--page", help="Write a page for any browser to this .html file."),
+    Option("--page", help="Write a page for any browser to this .html file.", check=is_target),
 ]
 Plot = Annotated[
-    str | None, Option("--plot", help="Also draw a picture to this .png, .svg or .pdf file.")
+    str | None,
+    Option("--plot", help="Also draw a picture to this .png, .svg or .pdf file.", check=is_picture),
 ]
 
 

@@ -18,7 +18,7 @@ from hocket.comparison.pareto import SIZES, Pareto
 from hocket.comparison.pareto import pareto as find_front
 from hocket.comparison.size_table import ParetoOptions
 from hocket.errors import SpecError
-from hocket.files.atomic import check_target, write_text
+from hocket.files.atomic import write_text
 from hocket.topology.build import build_topology
 from hocket.units import format_size, shown
 
@@ -28,24 +28,15 @@ class Shown(Form):
     """Options for the output of a size table."""
 
     output: Annotated[
-        str | None, Option("--output", "-o", help="Write the table to this .csv file.")
+        str | None,
+        options.output_file(
+            "Write the table to this .csv file.", ".csv", more="; --json prints all there is"
+        ),
     ] = None
     plot: options.Plot = None
     why: Annotated[
         bool, Option("--why", "--verbose", "-v", help="Explain why algorithms make no plan here.")
     ] = False
-
-    def check(self) -> None:
-        """Refuse files that cannot be written, before anything is measured."""
-        if self.output is not None:
-            if Path(self.output).suffix != ".csv":
-                why = f"{shown(self.output)} does not end in .csv"
-                raise SpecError("--output", why, "name a .csv file; --json prints all there is")
-            check_target(Path(self.output))
-        if self.plot is not None:
-            from hocket.plot.style import check_picture
-
-            check_picture(Path(self.plot))
 
 
 def pareto(
@@ -64,7 +55,6 @@ def pareto(
     For example: hocket compare --front all-reduce --topology dgx1_v100 -o table.csv --plot front.png
     """
     planning, fidelity = simulation.planned(search)
-    output.check()
     if is_file(kind):
         raise SpecError("COLLECTIVE", f"{shown(kind)} has a size of its own", "use hocket compare")
     spec = network.spec()

@@ -36,6 +36,14 @@ EXACT_LIMIT = 60.0
 """Seconds that exact searches where no limit is given."""
 
 
+def _is_plan_file(option: str, file: str) -> None:
+    """Refuse a file that cannot be written, or whose name says that it is none of Parquet."""
+    check_target(Path(file))
+    if Path(file).suffix in (".csv", ".json", ".yml", ".yaml", ".xml", ".txt", ".png"):
+        right = f"name {Path(file).stem}.parquet; hocket.Plan.to_frame() gives a table"
+        raise SpecError(option, f"{file}: a plan is written as Parquet", right)
+
+
 @dataclass(frozen=True)
 class Making:
     """How one plan is made."""
@@ -63,7 +71,8 @@ class Shown:
     panel: ClassVar[str] = "Output"
 
     output: Annotated[
-        str | None, Option("--output", "-o", help="Write the plan to this Parquet file.")
+        str | None,
+        options.output_file("Write the plan to this Parquet file.", check=_is_plan_file),
     ] = None
     json: options.Json = False
     verbose: Annotated[
@@ -108,11 +117,6 @@ def plan(
     bidirectional-ring -o plan.parquet
     """
     output, json = shown.output, shown.json
-    if output is not None:
-        check_target(Path(output))
-        if Path(output).suffix in (".csv", ".json", ".yml", ".yaml", ".xml", ".txt", ".png"):
-            right = f"name {Path(output).stem}.parquet; hocket.Plan.to_frame() gives a table"
-            raise SpecError("--output", f"{output}: a plan is written as Parquet", right)
     is_timetable = making.timetable_only
     how = BUILTIN[algorithm].making if algorithm in BUILTIN else ""
     if shown.why and (how != "choice" or is_timetable):

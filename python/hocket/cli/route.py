@@ -16,8 +16,6 @@ from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.cluster.hosts import HostOptions
 from hocket.errors import SpecError
-from hocket.files.atomic import check_target
-from hocket.files.perfetto import check_trace
 from hocket.routing.options import ClusterOptions
 from hocket.units import format_time_ps
 
@@ -106,12 +104,18 @@ class Shown(Form):
     timeline: Annotated[
         str | None,
         Option(
-            "--timeline", help="Draw phases and rates over time to this .png, .svg or .pdf file."
+            "--timeline",
+            help="Draw phases and rates over time to this .png, .svg or .pdf file.",
+            check=options.is_picture,
         ),
     ] = None
     heat: Annotated[
         str | None,
-        Option("--heat", help="Draw what each link carried to this .png, .svg or .pdf file."),
+        Option(
+            "--heat",
+            help="Draw what each link carried to this .png, .svg or .pdf file.",
+            check=options.is_picture,
+        ),
     ] = None
     perfetto: options.Perfetto = None
     page: options.Page = None
@@ -125,12 +129,11 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
     from hocket import routing
 
     timeline, heat, perfetto = shown.timeline, shown.heat, shown.perfetto
-    _check_pictures(timeline, heat, paths.compare)
-    if perfetto is not None:
-        _check_one(paths.compare, "--perfetto")
-        check_trace("--perfetto", Path(perfetto))
-    if shown.page is not None:
-        check_target(Path(shown.page))
+    for option, file in (("--timeline", timeline), ("--heat", heat), ("--perfetto", perfetto)):
+        if paths.compare and file is not None:
+            raise SpecError(option, "is of one scheme", "leave it out, or --compare")
+    if timeline is not None and heat is not None and Path(timeline) == Path(heat):
+        raise SpecError("--heat", f"{heat} is the time-line's file", "name another")
     if not paths.compare:
         options.choice("--scheme", paths.scheme, routing.CLUSTER_SCHEMES)
     given = routing.load_jobs(jobs)
@@ -161,23 +164,6 @@ def _write_page(runs: Sequence[ClusterRun], page: str) -> None:
         ranked = [*ranked[: MOST_RUNS - 1], ranked[-1]]
         options.note(f"{page} has the fastest {MOST_RUNS - 1} schemes and the slowest")
     write_cluster(ranked, Path(page))
-
-
-def _check_pictures(timeline: str | None, heat: str | None, compare: bool) -> None:
-    for option, name in (("--timeline", timeline), ("--heat", heat)):
-        if name is None:
-            continue
-        _check_one(compare, option)
-        from hocket.plot.style import check_picture
-
-        check_picture(Path(name))
-    if timeline is not None and heat is not None and Path(timeline) == Path(heat):
-        raise SpecError("--heat", f"{heat} is the time-line's file", "name another")
-
-
-def _check_one(compare: bool, option: str) -> None:
-    if compare:
-        raise SpecError(option, "is of one scheme", "leave it out, or --compare")
 
 
 def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:

@@ -94,12 +94,6 @@ def schedule(
     if not what.algorithm.startswith(PREFIX):
         check_name(what.algorithm)
     plot, json = output.plot, output.json
-    if plot is not None:
-        from pathlib import Path
-
-        from hocket.plot.style import check_picture
-
-        check_picture(Path(plot))
     before = False
     if save is not None:
         from hocket.plans.schedule_file import check_name as check_kept

@@ -14,8 +14,6 @@ from hocket.cli.plan import describe
 from hocket.cli.table import Table
 from hocket.collectives.outcome import Outcome
 from hocket.errors import SpecError
-from hocket.files.atomic import check_target
-from hocket.files.perfetto import check_trace
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
 from hocket.profiles.plans import PlanPrediction, predict_plan
@@ -84,9 +82,7 @@ def simulate(
     measured: AsMeasured,
     file: Annotated[
         str | None,
-        Option(
-            "--output", "-o", help="Write the start and end of every transfer to this Parquet file."
-        ),
+        options.output_file("Write the start and end of every transfer to this Parquet file."),
     ] = None,
     perfetto: options.Perfetto = None,
     output: Output,
@@ -97,16 +93,8 @@ def simulate(
     """
     fidelity = simulation.any_fidelity()
     plot = output.plot
-    if plot is not None:
-        from hocket.plot.style import check_picture
-
-        check_picture(Path(plot))
-    if perfetto is not None:
-        check_trace("--perfetto", Path(perfetto))
-    if file is not None:
-        check_target(Path(file))
-        if Path(file).resolve() == Path(plan).resolve():
-            raise SpecError("--output", f"{file} is the plan", "name another file")
+    if file is not None and Path(file).resolve() == Path(plan).resolve():
+        raise SpecError("--output", f"{file} is the plan", "name another file")
     made = Plan.load(plan)
     if isinstance(fidelity, DimensionOptions):
         for name, given in (

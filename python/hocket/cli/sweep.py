@@ -13,7 +13,6 @@ from hocket.cli.form import Form
 from hocket.cli.numbers import TIMES, percent, significant
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.errors import SpecError
-from hocket.files.atomic import check_target
 from hocket.units import format_size
 
 if TYPE_CHECKING:
@@ -146,12 +145,6 @@ def report(
     """
     from hocket.sweeps.report import report_sweep
 
-    if form.plot is not None:
-        from hocket.plot.style import check_picture
-
-        check_picture(Path(form.plot))
-    if form.page is not None:
-        check_target(Path(form.page))
     found = report_sweep(Path(folder), by=by or None)
     if form.page is not None:
         from hocket.explorer.study import write_study

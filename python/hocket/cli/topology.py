@@ -158,7 +158,8 @@ def draw(
     topology: Text,
     *,
     output: Annotated[
-        str, Option("--output", "-o", help="The .svg, .png or .pdf file to draw to.")
+        str,
+        options.output_file("The .svg, .png or .pdf file to draw to.", check=options.is_picture),
     ],
     schematic: Annotated[
         bool | None,
@@ -178,9 +179,7 @@ def draw(
     """
     from hocket.plot.network import check_count, draw_network
     from hocket.plot.schematic import FULL, check_schematic, draw_schematic, failures_of
-    from hocket.plot.style import check_picture
 
-    check_picture(Path(output))
     spec = options.read_spec(topology, bandwidth, latency, failed)
     npus = counts_of(spec).npus - len(spec.failed_nodes)
     if schematic is False:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast
 
 from hocket.cli import complete, options
@@ -12,7 +11,6 @@ from hocket.cli.form import Form
 from hocket.cli.groups import Network
 from hocket.cli.table import table_of
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
-from hocket.files.perfetto import check_trace
 from hocket.traces.options import ReplayOptions
 from hocket.units import format_time_ps
 
@@ -56,8 +54,6 @@ def run(
     from hocket.traces import DEPENDENCIES, load, replay
 
     options.choice("--dependencies", how.dependencies, DEPENDENCIES)
-    if perfetto is not None:
-        check_trace("--perfetto", Path(perfetto))
     topology = network.build()
     made = load(prefix, how.groups, dependencies=cast(Literal["all", "data"], how.dependencies))
     with options.watching() as watch:

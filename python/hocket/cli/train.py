@@ -13,7 +13,6 @@ from hocket.cli.form import Form
 from hocket.cli.groups import RARE_IN_TRAINING, Nodes
 from hocket.cli.train_report import print_run
 from hocket.errors import SpecError
-from hocket.files.atomic import check_target
 from hocket.training.options import TrainingOptions
 from hocket.units import shown
 
@@ -27,7 +26,11 @@ class Report(Form):
 
     timeline: Annotated[
         str | None,
-        Option("--timeline", help="Draw the timeline to this .png, .svg or .pdf file."),
+        Option(
+            "--timeline",
+            help="Draw the timeline to this .png, .svg or .pdf file.",
+            check=options.is_picture,
+        ),
     ] = None
     perfetto: options.Perfetto = None
     page: options.Page = None
@@ -42,10 +45,8 @@ class Report(Form):
     ] = None
     file: Annotated[
         str | None,
-        Option(
-            "--output",
-            "-o",
-            help="Write the run with its timeline to this .json file, for `hocket show`.",
+        options.output_file(
+            "Write the run with its timeline to this .json file, for `hocket show`.", ".json"
         ),
     ] = None
     layers: Annotated[
@@ -107,7 +108,6 @@ def train(
     """
     from hocket import training
 
-    _check_targets(report)
     topology = network.build()
     spread = _parallel(parallel, places, topology)
     with options.watching() as watch:
@@ -125,24 +125,6 @@ def train(
         print_run(run, algorithm, given.chunks, layers=report.layers)
         for note in notes:
             options.output().note(note)
-
-
-def _check_targets(report: Report) -> None:
-    if report.timeline is not None:
-        from hocket.plot.style import check_picture
-
-        check_picture(Path(report.timeline))
-    if report.perfetto is not None:
-        from hocket.files.perfetto import check_trace
-
-        check_trace("--perfetto", Path(report.perfetto))
-    if report.page is not None:
-        check_target(Path(report.page))
-    if report.file is not None:
-        if Path(report.file).suffix != ".json":
-            why = f"{shown(report.file)} does not end in .json"
-            raise SpecError("--output", why, "name a .json file")
-        check_target(Path(report.file))
 
 
 def _write(run: TrainingRun, report: Report, watch: options.Watch) -> None:

@@ -146,7 +146,7 @@ class Picture:
     ] = None
     file: Annotated[
         str | None,
-        Option("--output", "-o", help="Draw to this .png, .svg or .pdf file."),
+        options.output_file("Draw to this .png, .svg or .pdf file.", check=options.is_picture),
     ] = None
     json: options.Json = False
 
@@ -199,12 +199,8 @@ def _check(picture: Picture, simulation: Simulation, plan: str) -> None:
         raise SpecError(
             "--output", "nowhere to draw", f"give -o {name}.png, or --json for the {what}"
         )
-    if output is not None:
-        from hocket.plot.style import check_picture
-
-        check_picture(Path(output))
-        if Path(output).resolve() == Path(plan).resolve():
-            raise SpecError("--output", f"{output} is the plan", "name another file")
+    if output is not None and Path(output).resolve() == Path(plan).resolve():
+        raise SpecError("--output", f"{output} is the plan", "name another file")
 
 
 def _run(made: Plan, fidelity: TransferOptions, *, keep_services: bool = True) -> Run:

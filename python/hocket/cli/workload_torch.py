@@ -39,23 +39,21 @@ def from_torch(
         str | None,
         Option("--name", help="Name of the workload. Default: the class of the module."),
     ] = None,
-    output: Annotated[str | None, Option("--output", "-o", help="The .yml file to write.")] = None,
+    output: Annotated[
+        str | None,
+        options.output_file("The .yml file to write.", ".yml", ".yaml"),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Trace a PyTorch module, without memory for its numbers, and write it as a workload.
 
     For example: hocket workload from-torch mypkg.models:make_model --input 3x224x224 -o mine.yml
     """
-    from hocket.files.atomic import check_target
     from hocket.workload.text import save
     from hocket.workload.torch import from_torch, need_torch
     from hocket.workload.torch.factory import make, own_code
 
     path = None if output is None else Path(output)
-    if path is not None:
-        if path.suffix not in (".yml", ".yaml"):
-            raise SpecError("--output", f"{output!r} is not a workload file", "let it end in .yml")
-        check_target(path)
     need_torch()
     with own_code():
         module, own = make(factory)
