@@ -44,23 +44,15 @@ def dims(
     table = Table(
         title=f"dimensions of {advice.topology.name}: all-reduce, latencies left out",
     )
-    table.add_column("dimension")
-    table.add_column("NPUs", justify="right")
-    table.add_column("bandwidth", units=RATES)
-    table.add_column("busy, fixed order", justify="right", unit="%")
-    table.add_column("busy, best orders", justify="right", unit="%")
-    table.add_column("split that suits the best orders", units=RATES)
-    table.add_column("split that suits the fixed order", units=RATES)
-    for each in advice.dimensions:
-        table.add_row(
-            f"{each.number} {each.kind}",
-            str(each.size),
-            each.bandwidth,
-            percent(each.busy_fixed),
-            percent(each.busy_best),
-            each.suits_best,
-            each.suits_fixed,
-        )
+    parts, right = advice.dimensions, {"justify": "right"}
+    table.add("dimension", [f"{each.number} {each.kind}" for each in parts])
+    table.add("NPUs", [str(each.size) for each in parts], **right)
+    table.add("bandwidth", [each.bandwidth for each in parts], units=RATES)
+    table.add("busy, fixed order", [percent(each.busy_fixed) for each in parts], unit="%", **right)
+    table.add("busy, best orders", [percent(each.busy_best) for each in parts], unit="%", **right)
+    best, fixed = ([each.suits_best for each in parts], [each.suits_fixed for each in parts])
+    table.add("split that suits the best orders", best, units=RATES)
+    table.add("split that suits the fixed order", fixed, units=RATES)
     console.print(table)
     for line in advice.pairs:
         console.print(line)

@@ -133,24 +133,14 @@ def _tuned(
 def _table(found: Tuning) -> Table:
     how = "measured" if found.options.measure else f"predicted on {found.topology}"
     table = Table(title=f"{found.collective} among {found.ranks} ranks, {how}", by_row=True)
-    table.add_column("size", justify="right", leaves=NEVER)
-    table.add_column("algorithm", leaves=NEVER)
-    table.add_column("chunks", justify="right", leaves=3)
-    table.add_column("transport", leaves=4)
-    table.add_column("time", leaves=NEVER, units=TIMES)
-    table.add_column("usual", leaves=2, units=TIMES)
-    table.add_column("gain", justify="right", leaves=NEVER)
-    table.add_column("why", leaves=1)
-    for each in found:
-        way = each.picked
-        table.add_row(
-            format_size(each.size),
-            way.algorithm,
-            "" if way.chunks is None else str(way.chunks),
-            way.transport,
-            int(way.time_ps),
-            int(each.usual.time_ps),
-            f"{each.gain:.2f}x",
-            each.why,
-        )
+    ways, right = [each.picked for each in found], {"justify": "right"}
+    table.add("size", [format_size(each.size) for each in found], leaves=NEVER, **right)
+    table.add("algorithm", [way.algorithm for way in ways], leaves=NEVER)
+    chunks = ["" if way.chunks is None else str(way.chunks) for way in ways]
+    table.add("chunks", chunks, leaves=3, **right)
+    table.add("transport", [way.transport for way in ways], leaves=4)
+    table.add("time", [int(way.time_ps) for way in ways], leaves=NEVER, units=TIMES)
+    table.add("usual", [int(each.usual.time_ps) for each in found], leaves=2, units=TIMES)
+    table.add("gain", [f"{each.gain:.2f}x" for each in found], leaves=NEVER, **right)
+    table.add("why", [each.why for each in found], leaves=1)
     return table

@@ -135,16 +135,13 @@ def _print(found: Design, file: str | None) -> None:
 
 def _table(title: str, rows: Sequence[Designed]) -> Table:
     table = Table(title=title)
-    has_bound = rows[0].bound_ps is not None
-    table.add_column("network", leaves=NEVER)
-    table.add_column("cost", justify="right", leaves=NEVER)
-    table.add_column("time", units=TIMES, leaves=NEVER)
-    if has_bound:
-        table.add_column("above bound", justify="right", unit="%")
-    table.add_column("algorithm")
-    for each in rows:
-        gap = []
-        if each.bound_ps is not None:
-            gap = [percent(each.time_ps / max(each.bound_ps, 1) - 1)]
-        table.add_row(each.network, significant(each.cost), each.time_ps, *gap, each.algorithm)
+    table.add("network", [each.network for each in rows], leaves=NEVER)
+    costs = [significant(each.cost) for each in rows]
+    table.add("cost", costs, justify="right", leaves=NEVER)
+    table.add("time", [each.time_ps for each in rows], units=TIMES, leaves=NEVER)
+    bounds = [each.bound_ps for each in rows]
+    if bounds[0] is not None:
+        gaps = [percent(each.time_ps / max(each.bound_ps or 0, 1) - 1) for each in rows]
+        table.add("above bound", gaps, justify="right", unit="%")
+    table.add("algorithm", [each.algorithm for each in rows])
     return table

@@ -72,27 +72,21 @@ def _print(found: Measured, output: str | None) -> None:
         alone = ", kernels alone" if timing == "kernel" else ""
         who = f"{found.topology.npu_count} NPUs of {found.topology.name}"
         table = Table(title=f"{kind} among {who}{alone}", by_row=True)
-        table.add_column("size", justify="right", leaves=NEVER)
-        table.add_column("measured", justify="right", units=TIMES, leaves=NEVER)
-        table.add_column("predicted", justify="right", units=TIMES, leaves=NEVER)
+        rows, right = list(group), {"justify": "right"}
+        table.add("size", [format_size(each.size) for each in rows], leaves=NEVER, **right)
+        table.add("measured", [_ps(each.seconds) for each in rows], units=TIMES, leaves=NEVER)
+        table.add("predicted", [_ps(each.predicted) for each in rows], units=TIMES, leaves=NEVER)
         if has_best:
-            table.add_column("best plan", justify="right", units=TIMES)
-        table.add_column("bound", justify="right", units=TIMES)
-        table.add_column("algbw", justify="right", units=RATES)
-        table.add_column("busbw", justify="right", units=RATES)
-        table.add_column(f"{found.library or 'NCCL'} picks")
-        table.add_column("slow", leaves=NEVER)
-        for each in group:
-            times = [each.seconds, each.predicted, *([each.best] if has_best else []), each.bound]
-            pick = each.pick
-            table.add_row(
-                format_size(each.size),
-                *(None if time is None else time * 1e12 for time in times),
-                each.algbw,
-                each.busbw,
-                "–" if pick is None else f"{pick.algorithm}, {pick.protocol}",
-                each.verdict,
-            )
+            table.add("best plan", [_ps(each.best) for each in rows], units=TIMES)
+        table.add("bound", [_ps(each.bound) for each in rows], units=TIMES)
+        table.add("algbw", [each.algbw for each in rows], units=RATES)
+        table.add("busbw", [each.busbw for each in rows], units=RATES)
+        picks = [
+            None if each.pick is None else f"{each.pick.algorithm}, {each.pick.protocol}"
+            for each in rows
+        ]
+        table.add(f"{found.library or 'NCCL'} picks", picks)
+        table.add("slow", [each.verdict for each in rows], leaves=NEVER)
         console.print(table)
     below: dict[tuple[str, str], list[str]] = {}
     for each in found:
@@ -115,3 +109,7 @@ def _launches(found: Measured) -> str:
     return (
         "" if not costs else f", launched in {' to '.join(dict.fromkeys((costs[0], costs[-1])))} us"
     )
+
+
+def _ps(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e12

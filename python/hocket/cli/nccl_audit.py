@@ -79,29 +79,23 @@ def _print(found: Audit, nodes: int) -> None:
     what = f"{found.collective.kind} of {format_size(found.collective.size)}"
     title = f"{what} among {found.topology.npu_count} GPUs{on}, as {found.library} runs it"
     table = Table(title=title)
-    table.add_column("graph", leaves=NEVER)
-    table.add_column("channels", justify="right")
-    table.add_column("each", justify="right", units=RATES)
-    table.add_column("protocol")
-    table.add_column("predicted", justify="right", units=TIMES)
-    table.add_column("simulated", justify="right", units=TIMES, leaves=NEVER)
-    table.add_column("over best", justify="right", unit="%")
-    for each in found.entries:
-        predicted, run = each.predicted, each.run
-        table.add_row(
-            each.algorithm,
-            str(each.channels),
-            each.speed,
-            "-" if predicted is None else predicted.protocol,
-            "-" if predicted is None else predicted.seconds * 1e12,
-            "-" if run is None else float(run.time_ps),
-            "-" if run is None else percent(run.time_ps / found.best.time_ps - 1),
-        )
+    entries, runs = found.entries, [each.run for each in found.entries]
+    predicted = [each.predicted for each in entries]
+    table.add("graph", [each.algorithm for each in entries], leaves=NEVER)
+    table.add("channels", [str(each.channels) for each in entries], justify="right")
+    table.add("each", [each.speed for each in entries], units=RATES)
+    table.add("protocol", ["-" if each is None else each.protocol for each in predicted])
+    times = ["-" if each is None else each.seconds * 1e12 for each in predicted]
+    table.add("predicted", times, units=TIMES)
+    simulated = ["-" if run is None else float(run.time_ps) for run in runs]
+    table.add("simulated", simulated, units=TIMES, leaves=NEVER)
+    over = ["-" if run is None else percent(run.time_ps / found.best.time_ps - 1) for run in runs]
+    table.add("over best", over, justify="right", unit="%")
     console.print(table)
     best = found.best
-    over = percent(best.time_ps / max(found.bound.time_ps, 1) - 1)
+    above = percent(best.time_ps / max(found.bound.time_ps, 1) - 1)
     console.print(
-        f"best plan: {best.plan.algorithm}, {format_time_ps(best.time_ps)}, {over}% above the lower bound"
+        f"best plan: {best.plan.algorithm}, {format_time_ps(best.time_ps)}, {above}% above the lower bound"
     )
     pick, gap = found.pick, found.gap
     if pick is not None:

@@ -13,7 +13,7 @@ from hocket.cli.console import Printer
 from hocket.cli.form import Form
 from hocket.cli.groups import Given
 from hocket.cli.numbers import RATES, TIMES
-from hocket.cli.table import NEVER, Cell, Table
+from hocket.cli.table import NEVER, Table
 from hocket.cluster.hosts import HostOptions
 from hocket.errors import SpecError
 from hocket.routing.options import ClusterOptions
@@ -180,36 +180,41 @@ def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:
 def _print(run: ClusterRun, *, has_outages: bool) -> None:
     console = options.output()
     table = Table(title=f"{run.scheme} on {_described(run.cluster)}")
-    table.add_column("job")
-    for name, leaves in (("GPUs", 8), ("rings", 7), ("iterations", 6)):
-        table.add_column(name, justify="right", leaves=leaves)
-    table.add_column("all-reduce", units=TIMES, leaves=NEVER)
-    table.add_column("ideal", units=TIMES, leaves=5)
-    table.add_column("slowdown", justify="right", leaves=NEVER)
-    table.add_column("flow completion", units=TIMES, leaves=4)
-    table.add_column("throughput", units=RATES, leaves=3)
-    table.add_column("iteration", units=TIMES, leaves=NEVER)
-    table.add_column("communicating", justify="right", leaves=2, unit="%")
-    for job in run.jobs:
-        table.add_row(
-            job.job.name,
-            f"{job.job.gpus:,}",
-            f"{len(job.placed.rings)} of {job.job.data}",
-            f"{len(job.iterations):,}",
-            *_communication(job),
-            _ps(job.iteration),
-            f"{100 * job.all_reduce / job.iteration:.0f}" if job.iteration else None,
-        )
+    jobs, right = run.jobs, {"justify": "right"}
+    sent = [job if job.ideal else None for job in jobs]
+    flows = [job if job.throughput else None for job in jobs]
+    table.add("job", [job.job.name for job in jobs])
+    table.add("GPUs", [f"{job.job.gpus:,}" for job in jobs], leaves=8, **right)
+    rings = [f"{len(job.placed.rings)} of {job.job.data}" for job in jobs]
+    table.add("rings", rings, leaves=7, **right)
+    table.add("iterations", [f"{len(job.iterations):,}" for job in jobs], leaves=6, **right)
+    reduced = [None if job is None else _ps(job.all_reduce) for job in sent]
+    table.add("all-reduce", reduced, units=TIMES, leaves=NEVER)
+    table.add(
+        "ideal", [None if job is None else _ps(job.ideal) for job in sent], units=TIMES, leaves=5
+    )
+    table.add(
+        "slowdown",
+        [None if job is None else f"{job.slowdown:.2f}" for job in sent],
+        leaves=NEVER,
+        **right,
+    )
+    done = [None if job is None else _ps(job.flow_completion) for job in flows]
+    table.add("flow completion", done, units=TIMES, leaves=4)
+    table.add(
+        "throughput",
+        [None if job is None else job.throughput for job in flows],
+        units=RATES,
+        leaves=3,
+    )
+    table.add("iteration", [_ps(job.iteration) for job in jobs], units=TIMES, leaves=NEVER)
+    shares = [
+        f"{100 * job.all_reduce / job.iteration:.0f}" if job.iteration else None for job in jobs
+    ]
+    table.add("communicating", shares, leaves=2, unit="%", **right)
     console.print(table)
     for line in _facts(run, has_outages=has_outages):
         console.note(line)
-
-
-def _communication(job: JobRun) -> tuple[Cell, ...]:
-    """Return the columns from all-reduce to throughput; none of what a job did not send."""
-    reduced = (_ps(job.all_reduce), _ps(job.ideal), f"{job.slowdown:.2f}")
-    sent = (_ps(job.flow_completion), job.throughput)
-    return (*(reduced if job.ideal else (None,) * 3), *(sent if job.throughput else (None,) * 2))
 
 
 def _facts(run: ClusterRun, *, has_outages: bool) -> list[str]:
@@ -279,36 +284,35 @@ def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[Cluster
     has_times = len(runs[0].jobs) <= _MAX_TIMES
     what = "all-reduce times, x the ideal" if has_times else "all-reduce times over the ideal"
     table = Table(title=f"{what}, {_described(cluster)}")
-    table.add_column("scheme")
-    jobs = runs[0].jobs if len(runs[0].jobs) <= _MAX_COLUMNS else ()
-    for job in jobs:
-        if has_times:
-            table.add_column(job.job.name, units=TIMES, leaves=2)
-        table.add_column("x ideal" if has_times else job.job.name, justify="right", leaves=2)
-    table.add_column("mean", justify="right", leaves=NEVER)
-    table.add_column("worst", justify="right", leaves=NEVER)
-    table.add_column("end", units=TIMES, leaves=NEVER)
-    table.add_column("load", justify="right", leaves=NEVER)
-    table.add_column("bound", justify="right", leaves=1)
-    table.add_column("moves", justify="right", leaves=1)
     ranked = sorted(runs, key=lambda run: _mean_slowdown(run.jobs))
-    for run in ranked:
-        routed = bool(run.decisions)
-        table.add_row(
-            run.scheme,
-            *(
-                cell
-                for job in run.jobs
-                if jobs
-                for cell in [_ps(job.all_reduce)] * has_times + [f"x{job.slowdown:.2f}"]
-            ),
-            f"x{_mean_slowdown(run.jobs):.2f}",
-            f"x{max(job.slowdown for job in run.jobs):.2f}",
-            _ps(run.time),
-            f"{run.max_link_load:,}" if routed else "–",
-            f"{max(each.bound for each in run.decisions):,}" if routed else "–",
-            f"{sum(each.moved for each in run.decisions):,}" if routed else "–",
-        )
+    table.add("scheme", [run.scheme for run in ranked])
+    right = {"justify": "right"}
+    for i, job in enumerate(runs[0].jobs if len(runs[0].jobs) <= _MAX_COLUMNS else ()):
+        if has_times:
+            reduced = [_ps(run.jobs[i].all_reduce) for run in ranked]
+            table.add(job.job.name, reduced, units=TIMES, leaves=2)
+        slower = [f"x{run.jobs[i].slowdown:.2f}" for run in ranked]
+        table.add("x ideal" if has_times else job.job.name, slower, leaves=2, **right)
+    means = [f"x{_mean_slowdown(run.jobs):.2f}" for run in ranked]
+    table.add("mean", means, leaves=NEVER, **right)
+    worst = [f"x{max(job.slowdown for job in run.jobs):.2f}" for run in ranked]
+    table.add("worst", worst, leaves=NEVER, **right)
+    table.add("end", [_ps(run.time) for run in ranked], units=TIMES, leaves=NEVER)
+    routed = [run if run.decisions else None for run in ranked]
+    table.add(
+        "load",
+        [None if run is None else f"{run.max_link_load:,}" for run in routed],
+        leaves=NEVER,
+        **right,
+    )
+    bounds = [
+        None if run is None else f"{max(each.bound for each in run.decisions):,}" for run in routed
+    ]
+    table.add("bound", bounds, leaves=1, **right)
+    moves = [
+        None if run is None else f"{sum(each.moved for each in run.decisions):,}" for run in routed
+    ]
+    table.add("moves", moves, leaves=1, **right)
     console.print(table)
     times = [
         f"{run.scheme} {_spread(run.routing_seconds)}" for run in ranked if run.routing_seconds

@@ -156,6 +156,11 @@ class Table:
         right = justify == "right" or bool(units)
         self._columns.append(_Column(_clean(name), right, leaves, prose, unit, units))
 
+    def add(self, name: str, cells: Iterable[Cell], **how: Any) -> None:
+        """Add a column with its cells, see :meth:`add_column`."""
+        self.add_column(name, **how)
+        self._columns[-1].given += cells
+
     def add_columns(self, shown: Iterable[Field], rates: Units = RATES) -> None:
         """Add the columns of fields, as their results declare them; all rates may be in one unit."""
         for each in shown:

@@ -152,17 +152,14 @@ def _lies(run: TrainingRun, group: Group) -> str:
 def _print_choices(console: Printer, run: TrainingRun) -> None:
     console.print("what auto chose for the collectives of an iteration")
     table = Table(by_section=True)
-    table.add_column("collective", leaves=NEVER)
-    table.add_column("NPUs", justify="right")
-    table.add_column("size", justify="right", leaves=NEVER)
-    table.add_column("algorithm", leaves=NEVER)
-    table.add_column("time", units=TIMES, leaves=NEVER)
-    table.add_column("calls", justify="right")
-    for each in run.choices[:_MAX_CHOICES]:
-        size, calls = format_size(each.size), each.calls / run.options.iterations
-        table.add_row(
-            each.kind, f"{each.npus:,}", size, each.algorithm, each.time_ps, f"{calls:,.4g}"
-        )
+    shown, right = run.choices[:_MAX_CHOICES], {"justify": "right"}
+    table.add("collective", [each.kind for each in shown], leaves=NEVER)
+    table.add("NPUs", [f"{each.npus:,}" for each in shown], **right)
+    table.add("size", [format_size(each.size) for each in shown], leaves=NEVER, **right)
+    table.add("algorithm", [each.algorithm for each in shown], leaves=NEVER)
+    table.add("time", [each.time_ps for each in shown], units=TIMES, leaves=NEVER)
+    calls = [f"{each.calls / run.options.iterations:,.4g}" for each in shown]
+    table.add("calls", calls, **right)
     console.print(table)
     rest = len(run.choices) - _MAX_CHOICES
     if rest > 0:
