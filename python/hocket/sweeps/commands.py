@@ -87,6 +87,12 @@ def _run_fields() -> list[Field]:
     return [each for each in fields_of(Run) if each.path[0] != "_plan" and each.is_column]
 
 
+def _taken(kind: type[Result], *keys: str) -> list[Field]:
+    """Return what a row has of a result, by the names that it has in JSON."""
+    found = {each.key: each for each in fields_of(kind)}
+    return [found[key] for key in keys]
+
+
 def _columns(fields: Iterable[Field]) -> dict[str, Column]:
     return {each.key: cast("Column", each.kind) for each in fields}
 
@@ -216,22 +222,26 @@ def _train(point: Point, inputs: SweepInputs) -> list[Row]:
         algorithm=None if "algorithm" not in point else str(point["algorithm"]),
         options=TrainingOptions(**given),
     )
-    where = run.breakdown
+    of_run, of_parts = _trained()
     return [
         {
             **_of_network(point, inputs),
             "planned_by": run.algorithm,
-            "time_ps": run.time_ps,
-            "samples_per_s": run.samples_per_second,
-            "forward_ps": where.forward,
-            "backward_ps": where.backward,
-            "update_ps": where.update,
-            "exposed_ps": where.communication,
-            "waiting_ps": where.waiting,
-            "hidden_share": run.hidden,
+            **_row(run, of_run),
+            **_row(run.breakdown, of_parts),
+            "exposed_ps": run.breakdown.communication,
             "memory_bytes": run.memory.total,
         }
     ]
+
+
+def _trained() -> tuple[list[Field], list[Field]]:
+    """Return what a row has of a training run, and of where its time went."""
+    from hocket.training.result import Breakdown, TrainingRun
+
+    parts = ("forward_ps", "backward_ps", "update_ps", "waiting_ps")
+    of_run = _taken(TrainingRun, "time_ps", "samples_per_s", "hidden_share")
+    return of_run, _taken(Breakdown, *parts)
 
 
 def _predict(point: Point, inputs: SweepInputs) -> list[Row]:
@@ -249,17 +259,16 @@ def _predict(point: Point, inputs: SweepInputs) -> list[Row]:
         profile=profile,
         launch=None if launch is None else str(launch),
     ).times[0]
-    return [
-        {
-            **_of_network(point, inputs),
-            "time_s": found.seconds,
-            "planned_by": found.algorithm,
-            "protocol": found.protocol,
-            "launch_share": found.launch_share,
-            "busbw_bytes_per_s": found.busbw,
-            "below_bound": found.below_bound,
-        }
-    ]
+    more = {"planned_by": found.algorithm, **_row(found, _predicted_fields())}
+    return [{**_of_network(point, inputs), **more}]
+
+
+def _predicted_fields() -> list[Field]:
+    """Return what a row has of a prediction."""
+    from hocket.profiles.prediction import PredictedTime
+
+    figures = ("launch_share", "busbw_bytes_per_s", "below_bound")
+    return _taken(PredictedTime, "time_s", "protocol", *figures)
 
 
 def _predict_training(point: Point, inputs: SweepInputs) -> list[Row]:
@@ -278,13 +287,18 @@ def _predict_training(point: Point, inputs: SweepInputs) -> list[Row]:
         {
             "npu_count": found.job.parallel.npus,
             "cost": cost,
-            "time_s": found.seconds,
-            "tokens_per_s_per_npu": found.tokens_per_s,
-            "tflops_per_npu": found.tflops,
-            "share_of_peak": found.share_of_peak,
+            **_row(found, _predicted_training()),
             "expected_error": None if found.error is None else found.error.median,
         }
     ]
+
+
+def _predicted_training() -> list[Field]:
+    """Return what a row has of a predicted training iteration."""
+    from hocket.throughput.prediction import TrainingPrediction
+
+    figures = ("tokens_per_s_per_npu", "tflops_per_npu", "share_of_peak")
+    return _taken(TrainingPrediction, "time_s", *figures)
 
 
 _HOSTS = ("gpus_per_host", "nics_per_host", "hosts_per_tor", "oversubscription", "bandwidth")
@@ -396,24 +410,20 @@ def _make(name: str) -> SweptCommand:
             "parallel": PARALLEL,
             "algorithm": training_algorithm(),
         }
-        columns = {**_NETWORK_COLUMNS, "planned_by": "text"}
-        times = ("time", "forward", "backward", "update", "exposed", "waiting")
-        columns |= {f"{each}_ps": "number" for each in times}
-        columns |= {"samples_per_s": "number", "hidden_share": "number", "memory_bytes": "whole"}
+        of_run, of_parts = _trained()
+        columns = {**_NETWORK_COLUMNS, "planned_by": "text", **_columns([*of_run, *of_parts])}
+        columns |= {"exposed_ps": "number", "memory_bytes": "whole"}
         return SweptCommand(name, keys | _training(), ("workload", "topology"), columns, _train)
     if name == "predict":
         keys = {**NETWORK, **_predicted()}
-        columns = {**_NETWORK_COLUMNS, "time_s": "number", "planned_by": "text"}
-        columns |= {"protocol": "text", "launch_share": "number", "busbw_bytes_per_s": "number"}
-        columns["below_bound"] = "text"
+        columns = {**_NETWORK_COLUMNS, "planned_by": "text", **_columns(_predicted_fields())}
         return SweptCommand(name, keys, ("topology", "size"), columns, _predict)
     if name == "predict --training":
         from hocket.throughput.options import TrainingPredictionOptions
 
         keys = {"workload": TEXT, **NETWORK, "parallel": PARALLEL, "batch": wholes(least=1)}
-        columns = {**_NETWORK_COLUMNS, "time_s": "number", "tokens_per_s_per_npu": "number"}
-        figures = ("tflops_per_npu", "share_of_peak", "expected_error")
-        columns |= dict.fromkeys(figures, "number")
+        columns = {**_NETWORK_COLUMNS, **_columns(_predicted_training())}
+        columns["expected_error"] = "number"
         needed = ("workload", "parallel", "batch")
         keys |= of_options(TrainingPredictionOptions)
         return SweptCommand(name, keys, needed, columns, _predict_training)
