@@ -65,10 +65,10 @@ browser: .venv/deps.stamp ## install what drives the explorer's page in a browse
 	$(BIN)/python -m pip install --group browser
 	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 || $(BIN)/playwright install chromium
 
-build: .venv/build.stamp ## build the Rust core and install the package, studies and testbed into .venv
+build: .venv/build.stamp ## build the Rust core, write its stubs and install the package, studies and testbed into .venv
 
 .venv/build.stamp: .venv/beside.stamp $(RUST_SOURCES)
-	VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release
+	VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release --generate-stubs
 	@touch $@
 
 .venv/beside.stamp: studies/pyproject.toml testbed/pyproject.toml | .venv/deps.stamp
@@ -84,12 +84,12 @@ controller: .venv/deps.stamp ## build the routing controller, its agent and the 
 wheel: .venv/deps.stamp ## build the wheel into dist/: for this machine, or for WHEEL, say aarch64-unknown-linux-gnu (rustup target add)
 ifneq ($(WHEEL),)
 	$(BIN)/python -m pip install 'maturin[zig]'
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --zig --target $(WHEEL) --out dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --generate-stubs --zig --target $(WHEEL) --out dist
 else
-	$(BIN)/maturin build --release --locked --out dist
+	$(BIN)/maturin build --release --locked --generate-stubs --out dist
 endif
 
-sdist: .venv/deps.stamp ## build the source distribution into dist/
+sdist: .venv/build.stamp ## build the source distribution into dist/
 	$(BIN)/maturin sdist --out dist
 
 static: | tools ## build controller and agent without any library into dist/, for STATIC (musl-tools, rustup target add)
@@ -139,7 +139,7 @@ ruff: .venv/deps.stamp ## ruff: lint and format of the Python code
 mypy: .venv/build.stamp ## mypy --strict on the package, studies and testbed
 	$(BIN)/mypy --strict
 
-stubtest: .venv/build.stamp ## does the stub of the Rust module tell the truth?
+stubtest: .venv/build.stamp ## do the stubs of the Rust module tell the truth?
 	$(BIN)/python -m mypy.stubtest hocket._core
 
 pytest: .venv/build.stamp ## tests of the Python package, examples included
@@ -187,4 +187,4 @@ bench: .venv/build.stamp ## time the stages of the core (bench/RESULTS.md has th
 	cargo bench $(CARGO_FLAGS)
 
 clean: ## remove .venv and all that was built
-	rm -rf .venv target fuzz/target fuzz/work python/hocket/*.so
+	rm -rf .venv target fuzz/target fuzz/work python/hocket/*.so python/hocket/_core

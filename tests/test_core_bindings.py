@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import signal
 import threading
 from collections.abc import Callable
@@ -494,3 +495,15 @@ def test_errors_of_the_core_keep_their_parts() -> None:
         assert (error.origin, error.field, error.remedy) == parts
         assert error.why not in ("", str(error))
         assert ";" not in error.why or error.remedy is None
+
+
+def test_all_that_the_core_offers_says_what_it_is() -> None:
+    modules = [_core, *(each for each in vars(_core).values() if inspect.ismodule(each))]
+    assert len(modules) > 1
+    offered = [
+        (module.__name__, name, thing)
+        for module in modules
+        for name, thing in [("", module), *vars(module).items()]
+        if not name.startswith("_") and not isinstance(thing, str)
+    ]
+    assert not [(module, name) for module, name, thing in offered if not thing.__doc__]

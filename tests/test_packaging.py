@@ -67,7 +67,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a wheel and a source distribution, and give their folder."""
     folder = tmp_path_factory.mktemp("dist")
     maturin = [str(Path(sys.executable).with_name("maturin"))]
-    for command in (["build", "--release", "--locked", "--quiet"], ["sdist"]):
+    wheel = ["build", "--release", "--locked", "--generate-stubs", "--quiet"]
+    for command in (wheel, ["sdist"]):
         subprocess.run([*maturin, *command, "--out", str(folder)], cwd=ROOT, check=True)
     return folder
 
@@ -82,6 +83,7 @@ def test_the_wheel_has_all_that_the_package_reads(built: Path) -> None:
     missing = [name for name in tracked if name.removeprefix("python/") not in names]
     assert not missing
     assert any(name.endswith("_core.abi3.so") for name in names)
+    assert {"hocket/_core/__init__.pyi", "hocket/_core/routing.pyi"} <= names
     assert {Path(name).name for name in names} >= {"LICENSE-MIT", "LICENSE-APACHE"}
 
 
@@ -91,7 +93,7 @@ def test_the_source_distribution_has_what_builds_it(built: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"Cargo.lock", "Cargo.toml", "pyproject.toml", "crates/hocket-plan/src/lib.rs"} <= names
-    assert "python/hocket/py.typed" in names
+    assert {"python/hocket/py.typed", "python/hocket/_core/__init__.pyi"} <= names
 
 
 @pytest.mark.long

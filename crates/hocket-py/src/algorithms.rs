@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use crate::choice::{LATENCIES, choose};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
+use crate::hints::Listener;
 use crate::multirail::{PySchedule, effort_in};
 use crate::packing::PyPacking;
 use crate::plan::PyPlan;
@@ -19,18 +20,30 @@ use crate::progress;
 use crate::select::{PyCandidate, to_unwindings};
 use crate::topology::{GivenDimension, PyTopology, to_dimensions};
 
-/// What is known of an algorithm before there is a network.
+/// An algorithm: what it is called, does, uses and makes its plans of.
 #[pyclass(name = "Entry", module = "hocket._core.registry", frozen, get_all)]
 pub(crate) struct PyEntry {
+    /// Its name, such as halving-doubling.
     name: &'static str,
+    /// What it does, in a line.
     summary: &'static str,
+    /// The kinds of collective that it implements.
     kinds: Vec<&'static str>,
+    /// Options of planning that it uses, of those that not all algorithms do.
     uses: Vec<&'static str>,
+    /// What its plan is made of: a rule, a schedule of dimensions, trees or flows, or a search.
+    ///
+    /// The core plans by these; ``solver`` and ``choice`` take more than that.
     making: &'static str,
+    /// What it promises where it can run: ``auto`` tries those first that promise more; 0 to 100.
     promise: u8,
+    /// Whether it schedules dimensions; hierarchical does, and has plans of its own.
     has_schedule: bool,
+    /// Whether it plans in no more than a few seconds, so that comparisons have it unasked.
     is_compared: bool,
+    /// Whether any network will do for it, so that its refusal says what is wrong with one.
     is_general: bool,
+    /// Whether ``plan`` of the core makes its plans; Python makes those of the others.
     in_core: bool,
 }
 
@@ -59,7 +72,7 @@ impl From<Entry> for PyEntry {
     }
 }
 
-/// Gives the table of the algorithms.
+/// List every algorithm of hocket, in the order in which users see them.
 #[pyfunction]
 pub(crate) fn entries() -> Vec<PyEntry> {
     all().map(PyEntry::from).collect()
@@ -78,6 +91,13 @@ pub(crate) struct PyMade {
     collective: Collective,
 }
 
+/// Make a plan by one algorithm, with ``chunks`` slices that are pipelined or its default.
+///
+/// After ``time_limit`` seconds a search gives its best so far; what has none by then is refused.
+/// ``unwinding`` has an entry for all switches, or one for each dimension; empty tries several.
+///
+/// ``memory_limit`` is for planning, verifying and simulating [bytes]. InfeasibleError where the
+/// algorithm cannot run here, SpecError for one that is unknown or a plan that is too large.
 #[pyfunction]
 #[pyo3(signature = (
     topology, collective, algorithm, chunks, memory_limit, routing="balanced", *, latency="overlapped",
@@ -97,7 +117,7 @@ pub(crate) fn plan(
     trials: Option<u64>,
     unwinding: Vec<String>,
     time_limit: Option<f64>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<PyMade, CoreError> {
     let algorithm: Algorithm = algorithm.parse()?;
     let usual = PlanOptions::new(algorithm);
@@ -128,22 +148,26 @@ pub(crate) fn plan(
 
 #[pymethods]
 impl PyMade {
+    /// The plan, verified where it was proved on the way.
     #[getter]
     fn plan(&self) -> PyPlan {
         let (plan, topology) = (Arc::clone(&self.core.plan), Arc::clone(&self.topology));
         PyPlan::proved(plan, topology, self.core.proof.as_ref())
     }
 
+    /// When it ends at link fidelity [ps], where it was simulated on the way.
     #[getter]
     fn time_ps(&self) -> Option<u64> {
         self.core.time.map(|time| time.as_ps())
     }
 
+    /// Into how many pieces its blocks are cut, or each tree's share, where the algorithm chose that.
     #[getter]
     fn pieces(&self) -> Option<usize> {
         self.core.pieces()
     }
 
+    /// The schedule of dimensions that it carries out.
     #[getter]
     fn schedule(&self) -> Option<PySchedule> {
         let Some(Construction::Schedule(schedule)) = &self.core.construction else {
@@ -153,7 +177,7 @@ impl PyMade {
         Some(PySchedule::of(schedule, topology, collective))
     }
 
-    /// Pieces of each tree, when the plan ends at the latest [ps], and the trees.
+    /// Pieces of each tree, when it ends at the latest [ps], and its trees: of sums, then of copies.
     #[getter]
     fn trees(&self) -> Option<(usize, u64, Vec<PyPacking>)> {
         match &self.core.construction {
@@ -170,7 +194,7 @@ impl PyMade {
         }
     }
 
-    /// What was found, and the same spread over equal paths, where there are any.
+    /// What a search found, and the same spread over equal paths, where there are any.
     #[getter]
     fn candidates(&self) -> Option<(PyCandidate, Option<PyCandidate>)> {
         let Some(Construction::Synthesis { found, spread }) = &self.core.construction else {
@@ -181,7 +205,9 @@ impl PyMade {
     }
 }
 
-/// Refuses a plan that is too large whatever its network, of which the dimensions are enough to know.
+/// Refuse a plan, or without an algorithm a greedy timetable, that is too large on any such network.
+///
+/// What ``auto`` makes may be any algorithm's, and is let through.
 #[pyfunction]
 #[pyo3(signature = (kind, npus, dimensions, algorithm, chunks, memory_limit))]
 pub(crate) fn check_size(
@@ -208,6 +234,7 @@ pub(crate) fn check_size(
     Ok(())
 }
 
+/// Return how many slices an algorithm cuts the data into by default; 1 for ``auto``, which chooses.
 #[pyfunction]
 pub(crate) fn default_chunks(
     topology: &PyTopology,
@@ -220,6 +247,10 @@ pub(crate) fn default_chunks(
     }))
 }
 
+/// List numbers of chunks worth trying, ascending; InfeasibleError as ``plan``.
+///
+/// One of an algorithm that searches for long, its default; none for ``trees``,
+/// ``flows`` and ``auto``, which choose.
 #[pyfunction]
 pub(crate) fn chunk_ladder(
     topology: &PyTopology,

@@ -2,13 +2,110 @@
 
 use hocket_core::id::LinkId;
 use hocket_core::units::{Bandwidth, Time};
-use numpy::ndarray::{ArrayView1, ShapeBuilder};
-use numpy::{Element, PyArray1, PyReadonlyArray1};
-use pyo3::PyClass;
+use std::convert::Infallible;
+use std::ops::Deref;
+
+use numpy::ndarray::{ArrayView1, Dimension, ShapeBuilder};
+use numpy::{Element, Ix1, Ix2, PyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::conversion::FromPyObjectOwned;
+use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::PyList;
+use pyo3::{PyClass, type_hint_identifier, type_hint_subscript, type_hint_union};
+
+/// A number type that NumPy knows, with the type that stubs give to its arrays.
+pub(crate) trait Dtype: Element {
+    /// As in `numpy.typing.NDArray[numpy.uint32]`.
+    const HINT: PyStaticExpr;
+}
+
+macro_rules! dtypes {
+    ($($number:ty: $name:literal),*) => {$(
+        impl Dtype for $number {
+            const HINT: PyStaticExpr = type_hint_subscript!(
+                type_hint_identifier!("numpy.typing", "NDArray"),
+                type_hint_identifier!("numpy", $name)
+            );
+        }
+    )*};
+}
+dtypes!(u8: "uint8", u32: "uint32", u64: "uint64", f32: "float32", f64: "float64");
+
+/// An array of NumPy's. The crate `numpy` says of its own types nothing that stubs could use.
+pub(crate) struct Array<'py, T, D = Ix1>(pub Bound<'py, PyArray<T, D>>);
+
+impl<'py, T: Element> Array<'py, T> {
+    pub(crate) fn from_vec(py: Python<'py>, values: Vec<T>) -> Self {
+        Self(PyArray1::from_vec(py, values))
+    }
+
+    pub(crate) fn from_slice(py: Python<'py>, values: &[T]) -> Self {
+        Self(PyArray1::from_slice(py, values))
+    }
+
+    pub(crate) fn from_iter(py: Python<'py>, values: impl IntoIterator<Item = T>) -> Self {
+        Self(PyArray1::from_iter(py, values))
+    }
+}
+
+impl<'py, T: Element> Array<'py, T, Ix2> {
+    /// Rows one after the other.
+    pub(crate) fn from_rows(py: Python<'py>, values: Vec<T>, shape: [usize; 2]) -> PyResult<Self> {
+        Ok(Self(PyArray1::from_vec(py, values).reshape(shape)?))
+    }
+}
+
+impl<'py, T, D> Deref for Array<'py, T, D> {
+    type Target = Bound<'py, PyArray<T, D>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<'py, T: Dtype, D: Dimension> IntoPyObject<'py> for Array<'py, T, D> {
+    type Target = PyArray<T, D>;
+    type Output = Bound<'py, Self::Target>;
+    type Error = Infallible;
+
+    const OUTPUT_TYPE: PyStaticExpr = T::HINT;
+
+    fn into_pyobject(self, _: Python<'py>) -> Result<Self::Output, Self::Error> {
+        Ok(self.0)
+    }
+}
+
+impl<'a, 'py, T: Dtype, D: Dimension + 'static> FromPyObject<'a, 'py> for Array<'py, T, D> {
+    type Error = PyErr;
+
+    const INPUT_TYPE: PyStaticExpr = T::HINT;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(given.extract()?))
+    }
+}
+
+/// An array from Python that nobody writes to meanwhile.
+pub(crate) struct Given<'py, T: Element>(PyReadonlyArray1<'py, T>);
+
+impl<'py, T: Element> Deref for Given<'py, T> {
+    type Target = PyReadonlyArray1<'py, T>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<'a, 'py, T: Dtype> FromPyObject<'a, 'py> for Given<'py, T> {
+    type Error = PyErr;
+
+    const INPUT_TYPE: PyStaticExpr = T::HINT;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(given.extract()?))
+    }
+}
 
 /// A value that is laid out as a number that NumPy knows.
 ///
@@ -66,12 +163,12 @@ unsafe impl Column for hocket_core::trace::CallKind {
 pub(crate) fn memory_of<'py, C: PyClass<Frozen = True> + Sync>(
     owner: Bound<'py, C>,
     place: impl FnOnce(&C) -> (*mut u8, usize),
-) -> Bound<'py, PyArray1<u8>> {
+) -> Array<'py, u8> {
     let (start, len) = place(owner.get());
     // SAFETY: the owner keeps the bytes as long as the array keeps it.
     unsafe {
         let view = ArrayView1::from_shape_ptr(len, start.cast_const());
-        PyArray1::borrow_from_array(&view, owner.into_any())
+        Array(PyArray1::borrow_from_array(&view, owner.into_any()))
     }
 }
 
@@ -79,7 +176,7 @@ pub(crate) fn memory_of<'py, C: PyClass<Frozen = True> + Sync>(
 pub(crate) fn column<'py, C, T>(
     owner: &Bound<'py, C>,
     rows: impl for<'a> FnOnce(&'a C) -> &'a [T],
-) -> PyResult<Bound<'py, PyArray1<T::Number>>>
+) -> PyResult<Array<'py, T::Number>>
 where
     C: PyClass<Frozen = True> + Sync,
     T: Column,
@@ -92,7 +189,7 @@ pub(crate) fn field<'py, C, R, T>(
     owner: &Bound<'py, C>,
     rows: impl for<'a> FnOnce(&'a C) -> &'a [R],
     of: impl for<'a> Fn(&'a R) -> &'a T,
-) -> PyResult<Bound<'py, PyArray1<T::Number>>>
+) -> PyResult<Array<'py, T::Number>>
 where
     C: PyClass<Frozen = True> + Sync,
     T: Column,
@@ -120,7 +217,7 @@ where
         PyArray1::borrow_from_array(&view, owner.clone().into_any())
     };
     array.call_method1("setflags", (false,))?;
-    Ok(array)
+    Ok(Array(array))
 }
 
 /// A column from Python: an array, or a list, for which NumPy need not be loaded.
@@ -128,9 +225,11 @@ pub(crate) struct Numbers<T>(pub Vec<T>);
 
 impl<'a, 'py, T> FromPyObject<'a, 'py> for Numbers<T>
 where
-    T: Element + Copy + FromPyObjectOwned<'py>,
+    T: Dtype + Copy + FromPyObjectOwned<'py>,
 {
     type Error = PyErr;
+
+    const INPUT_TYPE: PyStaticExpr = type_hint_union!(T::HINT, Vec::<T>::INPUT_TYPE);
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if given.is_instance_of::<PyList>() {

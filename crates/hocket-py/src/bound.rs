@@ -17,11 +17,17 @@ use crate::topology::PyTopology;
 /// A lower bound on the time of any plan, and what proves it.
 #[pyclass(module = "hocket._core", frozen, get_all)]
 pub(crate) struct Bound {
+    /// No plan is faster [ps].
     time_ps: u64,
+    /// What proves it: a node, a cut, a partition, the traffic or a path, in a line.
     witness: String,
+    /// Name and time [ps] of every bound that was tried.
     components: Vec<(String, u64)>,
+    /// Whether the cut is the worst of all cuts.
     exact_cut: bool,
+    /// Whether the partition is the best of all partitions.
     exact_partition: bool,
+    /// Sets of devices whose borders the argument counts; none where it counts something else.
     sides: Vec<Vec<u32>>,
 }
 
@@ -48,7 +54,7 @@ impl Bound {
 
 #[pymethods]
 impl Bound {
-    /// What was found before, as in a pickle.
+    /// Make one that was found before; nothing of it is proved again.
     #[new]
     #[pyo3(signature = (time_ps, witness, components, exact_cut, exact_partition, sides=Vec::new()))]
     fn new(
@@ -95,10 +101,7 @@ impl Bound {
     }
 }
 
-/// Give a lower bound on the time of any plan for the collective on the topology, at a fidelity.
-///
-/// `time_ps` [ps], `witness` (what proves it, in words), `components` (every argument's own bound).
-/// `flit_bytes` is of packet fidelity.
+/// Bound any plan's time at a fidelity; `flit_bytes` are those of packet fidelity.
 #[pyfunction]
 #[pyo3(signature = (topology, collective, fidelity="link", flit_bytes=512))]
 pub(crate) fn bound(

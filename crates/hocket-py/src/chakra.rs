@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::{CoreError, Parts};
+use crate::hints::{Callback, Listener};
 use crate::plan::PyPlan;
 use crate::progress;
 
@@ -14,7 +15,7 @@ impl From<Refused> for CoreError {
     }
 }
 
-/// Writes the file of a rank, node by node.
+/// Writes the file of a rank, node by node; `after` are ids of nodes that must end first.
 #[pyclass(name = "Writer", module = "hocket._core.chakra")]
 pub(crate) struct PyWriter(chakra::Writer);
 
@@ -25,10 +26,12 @@ impl PyWriter {
         Self(chakra::Writer::new())
     }
 
+    /// Add a computation.
     fn compute(&mut self, id: u64, name: &str, after: Vec<u64>, micros: u64) {
         self.0.node(id, name, &after, Does::Compute { micros });
     }
 
+    /// Add a part in a collective, whose kind is numbered as ``hocket.traces.CALLS``.
     #[pyo3(signature = (id, name, after, kind, bytes, group=None))]
     fn call(
         &mut self,
@@ -43,10 +46,12 @@ impl PyWriter {
             .node(id, name, &after, Does::Call { kind, bytes, group });
     }
 
+    /// Add a message to another rank.
     fn send(&mut self, id: u64, name: &str, after: Vec<u64>, to: u64, bytes: u64, tag: u64) {
         self.0.node(id, name, &after, Does::Send { to, bytes, tag });
     }
 
+    /// Add a message from another rank.
     #[pyo3(signature = (id, name, after, source, bytes, tag))]
     fn receive(&mut self, id: u64, name: &str, after: Vec<u64>, source: u64, bytes: u64, tag: u64) {
         let from = source;
@@ -54,16 +59,16 @@ impl PyWriter {
             .node(id, name, &after, Does::Receive { from, bytes, tag });
     }
 
-    /// Gives the file, and begins the next.
+    /// Return the file, and begin the next.
     fn take<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.0.take())
     }
 }
 
-/// What was written of a plan.
+/// The files written for a plan.
 #[pyclass(name = "Exported", module = "hocket._core.chakra", frozen, get_all)]
 pub(crate) struct ChakraExported {
-    /// What ASTRA-sim is told that the collective is.
+    /// The collective as ASTRA-sim knows it.
     call: &'static str,
     ranks: usize,
     nodes: u64,
@@ -72,22 +77,26 @@ pub(crate) struct ChakraExported {
     notes: Vec<String>,
 }
 
-/// Writes the files of a plan, `plan.RANK.et`, and those of a workload that calls it, `workload.NPU.et`: gives
-/// each name and its contents to `write`.
+/// Pass name and contents of each file of a plan to `write`: ``plan.RANK.et``, ``workload.NPU.et``.
+///
+/// Raises
+/// ------
+/// hocket.InfeasibleError
+///     If ASTRA-sim cannot run it.
 #[pyfunction]
 #[pyo3(signature = (plan, write, *, progress=None))]
 pub(crate) fn export(
     py: Python<'_>,
     plan: &PyPlan,
-    write: Py<PyAny>,
-    progress: Option<Py<PyAny>>,
+    write: Callback<(&'static str, &'static [u8])>,
+    progress: Option<Listener>,
 ) -> Result<ChakraExported, CoreError> {
     let verified = plan.verified(py, None)?;
     let topology = plan.network();
     progress::watched(py, progress, |watch| {
         let files = PlanFiles::new(verified.plan(), topology)?;
         let give = |name: String, bytes: Vec<u8>| {
-            Python::attach(|py| write.call1(py, (name, PyBytes::new(py, &bytes))).map(drop))
+            Python::attach(|py| write.call(py, (name, PyBytes::new(py, &bytes))))
         };
         let (ranks, npus) = (files.npus().len(), topology.npu_count());
         let mut writer = chakra::Writer::new();

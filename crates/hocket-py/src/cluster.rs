@@ -10,16 +10,20 @@ use hocket_core::cluster::{
 use hocket_core::id::{LinkId, NpuId};
 use hocket_core::routing::{Assignment, Flow, LoadBound, assignment_of, controller};
 use hocket_core::units::{Bandwidth, Seed, Time};
-use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
+use pyo3::type_hint_union;
 
-use crate::arrays;
+use crate::arrays::{self, Array, Given};
 use crate::choice::choose;
 use crate::error::{CoreError, Parts};
+use crate::hints::{Callback, Listener};
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 use crate::progress;
-use crate::routing::{Options, PyFabric, WitnessTuple, scheme_of, witness_of, witness_row};
+use crate::routing::{
+    FlowTuple, Options, PyFabric, WitnessTuple, scheme_of, witness_of, witness_row,
+};
 use crate::topology::PyTopology;
 
 const ORDERS: [(&str, FlowOrder); 2] = [("job", FlowOrder::Job), ("tor", FlowOrder::Tor)];
@@ -43,7 +47,7 @@ type JobTuple = (
     Vec<Vec<(u32, u32)>>,
 );
 
-/// What every group of a job does in a communication phase.
+/// The plan of every group of a job in a communication phase, for ranks 0, 1, ...
 #[pyclass(module = "hocket._core.cluster", frozen)]
 pub(crate) struct Pattern {
     core: Arc<core::Pattern>,
@@ -62,6 +66,7 @@ impl Pattern {
         Ok(Self { core })
     }
 
+    /// Pairs of ranks, source and destination, that share a connection, and the bytes over it.
     #[getter]
     fn channels(&self) -> Vec<(u32, u32, u64)> {
         let bytes = self.core.bytes_by_channel().iter();
@@ -71,7 +76,7 @@ impl Pattern {
     }
 }
 
-/// What jobs did.
+/// The course of jobs.
 #[pyclass(module = "hocket._core.cluster", frozen)]
 pub(crate) struct Outcome {
     core: core::Outcome,
@@ -92,7 +97,7 @@ type PathsTuple = (Vec<(u64, u32, u32)>, Vec<Vec<u32>>);
 
 #[pymethods]
 impl Outcome {
-    /// What was simulated before, as in a pickle.
+    /// Make an outcome again; that its times are those of the jobs is not checked.
     #[staticmethod]
     #[allow(clippy::too_many_arguments)] // keywords in Python
     fn of_rows(
@@ -101,7 +106,7 @@ impl Outcome {
         time_ps: u64,
         iterations: Vec<IterationTuple>,
         decisions: Vec<DecisionTuple>,
-        link_bytes: PyReadonlyArray1<'_, u64>,
+        link_bytes: Given<'_, u64>,
         rates: Vec<(u64, u32, f64)>,
         computed_ahead: u64,
         paths: Option<PathsTuple>,
@@ -156,7 +161,11 @@ impl Outcome {
         self.core.time.as_ps()
     }
 
-    /// Job, index, start of computation, start, end, flows, their times [s] and rates added up, slowest.
+    /// In order of their ends.
+    ///
+    /// Job, index, when it began to compute, when its flows could start, when the last arrived [ps],
+    /// flows, their completion times added up [s], their throughputs added up [bytes/s], the longest
+    /// completion time [ps].
     #[getter]
     #[allow(clippy::type_complexity)] // a row
     fn iterations(&self) -> Vec<(u32, u32, u64, u64, u64, u64, f64, f64, u64)> {
@@ -176,7 +185,10 @@ impl Outcome {
         self.core.iterations.iter().map(row).collect()
     }
 
-    /// Time, flows, moved, largest load, bound, whether foreseen, whether after a failure, why the bound.
+    /// The actions of the controller.
+    ///
+    /// When [ps], flows, moved, largest load, its bound, whether foreseen, whether after a failure, and
+    /// the argument for the bound.
     #[getter]
     #[allow(clippy::type_complexity)] // a row
     fn decisions(&self) -> Vec<(u64, u32, u32, u64, u64, bool, bool, String)> {
@@ -195,7 +207,7 @@ impl Outcome {
         self.core.decisions.iter().map(row).collect()
     }
 
-    /// What each call of the router took [s]: those that were waited for, and those ahead of time.
+    /// The time of each call of the router: those waited for, and those ahead of time.
     #[getter]
     fn routing_seconds(&self) -> (Vec<f64>, Vec<f64>) {
         let [online, ahead] = &self.seconds;
@@ -208,17 +220,20 @@ impl Outcome {
     }
 
     #[getter]
-    fn link_bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn link_bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.link_bytes.as_slice())
     }
 
+    /// Changes of what a job sends in all: when [ps], job, rate [bytes/s].
     #[getter]
     fn rates(&self) -> Vec<(u64, u32, f64)> {
         let row = |&(time, job, rate): &(Time, u32, f64)| (time.as_ps(), job, rate);
         self.core.rates.iter().map(row).collect()
     }
 
-    /// When which flow was given which path, and the links of each path.
+    /// When [ps] which flow between ToRs was given which path, in order, and the links of each path.
+    ///
+    /// None where they are more than 400,000, or packets take all paths.
     #[getter]
     fn paths(&self) -> Option<PathsTuple> {
         let paths = self.core.paths.as_ref()?;
@@ -347,7 +362,27 @@ impl Router for Timed<'_> {
     }
 }
 
-/// Run jobs on a fabric.
+/// The name of a scheme, or a function from a fabric, flows, jobs and fixed choices to choices.
+pub(crate) struct Scheme<'py>(Bound<'py, PyAny>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Scheme<'py> {
+    type Error = PyErr;
+
+    const INPUT_TYPE: PyStaticExpr = type_hint_union!(
+        String::INPUT_TYPE,
+        Callback::<(PyFabric, Vec<FlowTuple>, Vec<u32>, Vec<u32>)>::INPUT_TYPE
+    );
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(given.to_owned()))
+    }
+}
+
+/// Run jobs.
+///
+/// A job is its name, arrival [ps], computation by iteration [ps], pattern, and groups of (NIC, host) by
+/// rank; an outage a time [ps] and links; options are as of ``routing.assign``. A scheme that is a function
+/// is given flows, the job of each, and the fabric less what has failed, and gives choices.
 #[pyfunction]
 #[pyo3(signature = (
     topology, fabric, jobs, *, scheme, seed=0, options, order="job", reroute="always",
@@ -360,7 +395,7 @@ pub(crate) fn simulate(
     topology: Bound<'_, PyTopology>,
     fabric: &PyFabric,
     jobs: Vec<JobTuple>,
-    scheme: &Bound<'_, PyAny>,
+    scheme: Scheme<'_>,
     seed: u64,
     options: Options,
     order: &str,
@@ -374,7 +409,7 @@ pub(crate) fn simulate(
     by_bytes: bool,
     keep_rates: bool,
     max_moves: u32,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<Outcome, CoreError> {
     let jobs: Vec<Job> = jobs.into_iter().map(job_of).collect();
     let knobs = ClusterOptions {
@@ -402,14 +437,14 @@ pub(crate) fn simulate(
     let network = topology.get().core();
     let mut by_scheme = None;
     let mut by_callable = None;
-    let router: &mut (dyn Router + Send) = match scheme.extract::<String>() {
+    let router: &mut (dyn Router + Send) = match scheme.0.extract::<String>() {
         Ok(name) => by_scheme.insert(ByScheme {
             scheme: scheme_of(&name, &options)?,
             seed: Seed(seed),
             order: choose("order", order, &ORDERS)?,
         }),
         Err(_) => by_callable.insert(ByCallable {
-            callable: scheme.clone().unbind(),
+            callable: scheme.0.unbind(),
             links: network.links().len(),
             raised: None,
         }),

@@ -29,6 +29,7 @@ impl PyCollective {
 
 #[pymethods]
 impl PyCollective {
+    /// Make a collective of a named kind, such as all-reduce; root is a rank.
     #[new]
     #[pyo3(signature = (kind, npus, size, root=None, in_place=true))]
     fn new(
@@ -43,6 +44,7 @@ impl PyCollective {
         Ok(Self::from_core(core.with_in_place(in_place)))
     }
 
+    /// Make one of demands: (bytes, reduced, holders, wanted), None for all participants.
     #[staticmethod]
     #[pyo3(signature = (npus, demands, in_place=true, name=None))]
     fn custom(
@@ -60,6 +62,7 @@ impl PyCollective {
         Ok(Self::from_core(core.with_in_place(in_place)))
     }
 
+    /// Make one that has the demands of several, in order, or SpecError if there is none.
     #[staticmethod]
     fn joined(collectives: Vec<PyRef<'_, Self>>) -> Result<Self, CoreError> {
         let all: Vec<&core::Collective> = collectives.iter().map(|each| &each.core).collect();
@@ -86,11 +89,13 @@ impl PyCollective {
         this
     }
 
+    /// The pattern, such as all-reduce, or custom.
     #[getter]
     fn kind(&self) -> &'static str {
         self.core.kind().name()
     }
 
+    /// What it is called: its kind, or the name of a custom one.
     #[getter]
     fn name(&self) -> &str {
         self.core.name()
@@ -101,26 +106,31 @@ impl PyCollective {
         self.core.npus().iter().map(|npu| npu.0).collect()
     }
 
+    /// Bytes, as nccl-tests counts them.
     #[getter]
     fn size(&self) -> u64 {
         self.core.size()
     }
 
+    /// Busbw / algbw, as nccl-tests has it.
     #[getter]
     fn bus_factor(&self) -> f64 {
         self.core.kind().bus_factor(self.core.npus().len())
     }
 
+    /// Rank of the root, for rooted kinds.
     #[getter]
     fn root(&self) -> Option<u32> {
         self.core.root().map(|rank| rank.0)
     }
 
+    /// Whether the result overwrites the input.
     #[getter]
     fn in_place(&self) -> bool {
         self.core.in_place()
     }
 
+    /// Return precondition and postcondition: (bytes, reduced, holders, wanted).
     fn demands(&self) -> Vec<DemandTuple> {
         self.core.demands().iter().map(from_demand).collect()
     }

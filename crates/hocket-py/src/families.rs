@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{CoreError, Parts};
+use crate::hints::Keywords;
 use crate::topology::{
     DimensionTuple, GivenDimension, PyTopology, dimension_tuple, positive, to_dimensions,
 };
@@ -20,17 +21,18 @@ enum Default {
     Like(&'static str),
 }
 
-/// A parameter of a family.
+/// A parameter of a family: its name, what it is, and what holds where it is left out.
 #[pyclass(name = "Parameter", module = "hocket._core.families", frozen, get_all)]
 pub(crate) struct PyParameter {
     name: &'static str,
     about: String,
     unit: &'static str,
     required: bool,
+    /// A number, True or False, or the name of a parameter that is the same.
     default: Option<Default>,
 }
 
-/// What is known of a family without building a network of it.
+/// A family: its names, sizes of one as text, and what it is made of.
 #[pyclass(name = "Family", module = "hocket._core.families", frozen, get_all)]
 pub(crate) struct PyFamily {
     name: &'static str,
@@ -51,6 +53,7 @@ fn text(lines: &[&str]) -> String {
     lines.join("\n")
 }
 
+/// List every family, as users see them.
 #[pyfunction]
 pub(crate) fn families(py: Python<'_>) -> PyResult<Vec<PyFamily>> {
     let parameter = |one: &Parameter| {
@@ -86,12 +89,14 @@ pub(crate) fn families(py: Python<'_>) -> PyResult<Vec<PyFamily>> {
     FAMILIES.iter().map(family).collect()
 }
 
+/// Make a network of a family, of whole numbers, bytes/s and ps; None is left out.
 #[pyfunction]
-pub(crate) fn build(family: &str, given: &Bound<'_, PyDict>) -> Result<PyTopology, CoreError> {
+pub(crate) fn build(family: &str, given: Keywords<'_>) -> Result<PyTopology, CoreError> {
     let family = named(family)?;
-    Ok(PyTopology::new(family.build(&values(family, given)?)?))
+    Ok(PyTopology::new(family.build(&values(family, &given.0)?)?))
 }
 
+/// Make a product of dimensions; NPU numbers vary fastest in the first.
 #[pyfunction]
 pub(crate) fn build_product(dimensions: Vec<GivenDimension>) -> Result<PyTopology, CoreError> {
     let dimensions = to_dimensions(&dimensions)?;
@@ -111,12 +116,14 @@ fn counts_tuple(counts: &Counts) -> CountsTuple {
     )
 }
 
+/// Count what such a network has, however large.
 #[pyfunction]
-pub(crate) fn counts(family: &str, given: &Bound<'_, PyDict>) -> Result<CountsTuple, CoreError> {
+pub(crate) fn counts(family: &str, given: Keywords<'_>) -> Result<CountsTuple, CoreError> {
     let family = named(family)?;
-    Ok(counts_tuple(&family.counts(&values(family, given)?)?))
+    Ok(counts_tuple(&family.counts(&values(family, &given.0)?)?))
 }
 
+/// Count what a product has, however large.
 #[pyfunction]
 pub(crate) fn product_counts(dimensions: Vec<GivenDimension>) -> Result<CountsTuple, CoreError> {
     Ok(counts_tuple(&Counts::of_dimensions(to_dimensions(

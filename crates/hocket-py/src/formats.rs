@@ -16,6 +16,7 @@ use hocket_formats::{Facts, Finding, Verdict, mscclpp_json, run};
 use pyo3::prelude::*;
 
 use crate::error::{CoreError, Parts};
+use crate::hints::{Callback, Listener};
 use crate::plan::PyPlan;
 use crate::progress;
 
@@ -62,7 +63,7 @@ impl PyFinding {
     }
 }
 
-/// What a file is, and what is wrong with it.
+/// The kind of a file and its faults; sizes in bytes.
 #[pyclass(module = "hocket._core.formats", frozen, get_all)]
 pub(crate) struct Checked {
     name: String,
@@ -108,6 +109,12 @@ impl Checked {
     }
 }
 
+/// Read and judge a file of MSCCL; where it `runs`, on integers as well.
+///
+/// Raises
+/// ------
+/// hocket.SpecError
+///     If it cannot be read.
 #[pyfunction]
 #[pyo3(signature = (text, *, chunks_per_message=1, runs=false, progress=None))]
 pub(crate) fn check_msccl(
@@ -115,7 +122,7 @@ pub(crate) fn check_msccl(
     text: &str,
     chunks_per_message: u32,
     runs: bool,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<Checked, CoreError> {
     let options = CheckOptions { chunks_per_message };
     let (facts, verdict) = progress::watched(py, progress, |watch| {
@@ -130,6 +137,12 @@ pub(crate) fn check_msccl(
     Ok(Checked::new(py, facts, verdict)?)
 }
 
+/// Read and judge a file of MSCCL++; where it `runs`, on integers as well.
+///
+/// Raises
+/// ------
+/// hocket.SpecError
+///     If it cannot be read.
 #[pyfunction]
 #[pyo3(signature = (text, *, chunks_per_message=1, runs=false, progress=None))]
 pub(crate) fn check_mscclpp(
@@ -137,7 +150,7 @@ pub(crate) fn check_mscclpp(
     text: &str,
     chunks_per_message: u32,
     runs: bool,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<Checked, CoreError> {
     let options = CheckOptions { chunks_per_message };
     let (facts, verdict) = progress::watched(py, progress, |watch| {
@@ -152,7 +165,12 @@ pub(crate) fn check_mscclpp(
     Ok(Checked::new(py, facts, verdict)?)
 }
 
-/// Judges a file of NCCL's graphs: what keeps no rule of NCCL's, and what is to be known though it does.
+/// Check a file of NCCL's graphs: broken rules of NCCL's, and notes.
+///
+/// Raises
+/// ------
+/// hocket.SpecError
+///     If it cannot be read.
 #[pyfunction]
 pub(crate) fn check_nccl_graph(
     py: Python<'_>,
@@ -176,7 +194,7 @@ pub(crate) fn check_nccl_graph(
     })
 }
 
-/// The program of a file as transfers of a plan.
+/// The program of a file as transfers of a plan, right one after the other.
 #[pyclass(module = "hocket._core.formats", frozen, get_all)]
 pub(crate) struct Raised {
     collective: &'static str,
@@ -187,11 +205,27 @@ pub(crate) struct Raised {
     unused: u64,
 }
 
+/// Return the transfers of a file of MSCCL: first chunk, count, sender, receiver, whether it sums.
+///
+/// Raises
+/// ------
+/// hocket.SpecError
+///     If it cannot be read.
+/// hocket.InfeasibleError
+///     If no plan can say what it does.
 #[pyfunction]
 pub(crate) fn raise_msccl(py: Python<'_>, text: &str) -> Result<Raised, CoreError> {
     py.detach(|| raised(&msccl_xml::program(&msccl_xml::read(text)?)?))
 }
 
+/// Like :func:`raise_msccl`, for a file of MSCCL++.
+///
+/// Raises
+/// ------
+/// hocket.SpecError
+///     If it cannot be read.
+/// hocket.InfeasibleError
+///     If no plan can say what it does.
 #[pyfunction]
 pub(crate) fn raise_mscclpp(py: Python<'_>, text: &str) -> Result<Raised, CoreError> {
     py.detach(|| raised(&mscclpp_json::program(&mscclpp_json::read(text)?)?.0))
@@ -218,7 +252,7 @@ fn raised(program: &Program) -> Result<Raised, CoreError> {
     })
 }
 
-/// What was written.
+/// The written file.
 #[pyclass(module = "hocket._core.formats", frozen, get_all)]
 pub(crate) struct Exported {
     chunks: u32,
@@ -301,6 +335,12 @@ fn with_channels<T, E: Into<CoreError>>(
     Err(last.expect("something was tried").into())
 }
 
+/// Write a plan as a file of MSCCL, part by part, to `write`; sizes in bytes.
+///
+/// Raises
+/// ------
+/// hocket.InfeasibleError
+///     If the format cannot express it, or no runtime loads it.
 #[pyfunction]
 #[pyo3(signature = (
     plan, write, *, protocol="Simple", channels=None, instances=1, in_place=None, min_bytes=0,
@@ -310,14 +350,14 @@ fn with_channels<T, E: Into<CoreError>>(
 pub(crate) fn export_msccl(
     py: Python<'_>,
     plan: &PyPlan,
-    write: Py<PyAny>,
+    write: Writer,
     protocol: &str,
     channels: Option<u32>,
     instances: u32,
     in_place: Option<bool>,
     min_bytes: u64,
     max_bytes: Option<u64>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<Exported, CoreError> {
     let known = Protocol::ALL
         .into_iter()
@@ -354,6 +394,12 @@ pub(crate) fn export_msccl(
     })
 }
 
+/// Write a plan as a file of MSCCL++, part by part, to `write`; sizes in bytes.
+///
+/// Raises
+/// ------
+/// hocket.InfeasibleError
+///     If the format cannot express it, or the executor cannot hold it.
 #[pyfunction]
 #[pyo3(signature = (
     plan, write, *, protocol="Simple", channels=None, instances=1, in_place=None, min_bytes=0, max_bytes=None,
@@ -363,14 +409,14 @@ pub(crate) fn export_msccl(
 pub(crate) fn export_mscclpp(
     py: Python<'_>,
     plan: &PyPlan,
-    write: Py<PyAny>,
+    write: Writer,
     protocol: &str,
     channels: Option<u32>,
     instances: u32,
     in_place: Option<bool>,
     min_bytes: u64,
     max_bytes: Option<u64>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<Exported, CoreError> {
     let (known, given) = (mscclpp_json::Protocol::ALL, protocol);
     let protocol = known
@@ -442,9 +488,12 @@ fn near(topology: &Topology, npus: &[hocket_core::id::NpuId]) -> Vec<usize> {
         .collect()
 }
 
+/// Takes text, a piece at a time.
+type Writer = Callback<(&'static str,)>;
+
 /// Text that goes to a callable of Python, a megabyte at a time.
 struct ToPython<'a> {
-    write: &'a Py<PyAny>,
+    write: &'a Writer,
     text: String,
     error: Option<PyErr>,
 }
@@ -452,7 +501,7 @@ struct ToPython<'a> {
 impl<'a> ToPython<'a> {
     const AT_ONCE: usize = 1 << 20;
 
-    fn new(write: &'a Py<PyAny>) -> Self {
+    fn new(write: &'a Writer) -> Self {
         Self {
             write,
             text: String::with_capacity(Self::AT_ONCE),
@@ -462,7 +511,7 @@ impl<'a> ToPython<'a> {
 
     fn flush(&mut self) -> fmt::Result {
         let text = &self.text;
-        let given = Python::attach(|py| self.write.call1(py, (text,)).map(drop));
+        let given = Python::attach(|py| self.write.call(py, (text,)));
         self.text.clear();
         given.map_err(|error| {
             self.error = Some(error);

@@ -30,9 +30,12 @@ unsafe extern "C" {
     safe fn _exit(status: c_int) -> !;
 }
 
-/// Ends the process so many seconds after SIGINT is written to the descriptor that this gives.
+/// End the process so many seconds after SIGINT.
 ///
-/// `None` where there are no such descriptors.
+/// Returns
+/// -------
+/// int or None
+///     The descriptor for :func:`signal.set_wakeup_fd`; ``None`` where there are none.
 #[pyfunction]
 #[cfg(unix)]
 pub(crate) fn guard(seconds: f64) -> PyResult<Option<c_int>> {
@@ -59,14 +62,19 @@ pub(crate) fn guard(seconds: f64) -> PyResult<Option<c_int>> {
     Ok(Some(told.into_raw_fd()))
 }
 
-/// Nothing: Windows gives a process no signals.
+/// End the process so many seconds after SIGINT.
+///
+/// Returns
+/// -------
+/// int or None
+///     The descriptor for :func:`signal.set_wakeup_fd`; ``None`` where there are none.
 #[pyfunction]
 #[cfg(not(unix))]
 pub(crate) fn guard(_seconds: f64) -> PyResult<Option<c_int>> {
     Ok(None)
 }
 
-/// Removes unfinished files, says that the command was stopped, and ends the process.
+/// Remove unfinished files, say on standard error that the command was stopped, end with code 130.
 #[pyfunction]
 pub(crate) fn end() {
     if ENDING.swap(true, Ordering::SeqCst) {
@@ -88,14 +96,14 @@ pub(crate) fn end() {
     _exit(INTERRUPTED)
 }
 
-/// Notes a file that is to be removed if the process is ended before it is [`finished`].
+/// Note a file that is to be removed if the process is ended before it is finished.
 #[pyfunction]
 pub(crate) fn unfinished(file: PathBuf) {
     let mut files = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
     files.push(file);
 }
 
-/// Forgets an [`unfinished`] file.
+/// Forget a file that is no longer unfinished.
 #[pyfunction]
 pub(crate) fn finished(file: PathBuf) {
     let mut files = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,13 +2,13 @@
 
 use hocket_core::iteration::{self as core, Calls, Deps, Graph, Nodes, Order};
 use hocket_core::multirail::{Model, Rail};
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{column, to_vec};
+use crate::arrays::{Array, Given, column, to_vec};
 use crate::choice::{Names, SWITCHINGS, choose, name_of};
 use crate::error::{CoreError, Parts};
+use crate::hints::Listener;
 use crate::multirail::PySchedule;
 use crate::pickle::{Reduced, reduced};
 use crate::progress;
@@ -18,7 +18,7 @@ pub(crate) const CALL_ORDERS: &Names<Order> = &[("fifo", Order::Fifo), ("lifo", 
 /// Of an all-to-all.
 const MAX_CHUNKS: usize = 1 << 20;
 
-/// What a call has each of its actors do.
+/// The work of each actor of a collective or message, for the actor's servers 0, 1, ...
 #[pyclass(module = "hocket._core.iteration", frozen)]
 pub(crate) struct Shape {
     core: core::Shape,
@@ -43,6 +43,7 @@ pub(crate) fn core_shapes(shapes: &[Bound<'_, Shape>]) -> Vec<core::Shape> {
 
 #[pymethods]
 impl Shape {
+    /// Make the shape of a schedule; ``first``: the actor's first server for each of its dimensions.
     #[staticmethod]
     fn of_schedule(schedule: Py<PySchedule>, first: Vec<u16>) -> Result<Self, CoreError> {
         let of = schedule.get().core();
@@ -53,6 +54,7 @@ impl Shape {
         })
     }
 
+    /// Make an all-to-all among all NPUs of a product, each of which holds so many bytes.
     #[staticmethod]
     fn all_to_all(
         topology: Py<PyTopology>,
@@ -74,6 +76,7 @@ impl Shape {
         })
     }
 
+    /// Make a message from an NPU to another that is so many steps away along each dimension.
     #[staticmethod]
     fn message(
         topology: Py<PyTopology>,
@@ -96,6 +99,7 @@ impl Shape {
         })
     }
 
+    /// Make a step whose time is known.
     #[staticmethod]
     fn timed(time_ps: u64, server: u16) -> Result<Self, CoreError> {
         Ok(Self {
@@ -147,11 +151,13 @@ impl Shape {
         this
     }
 
+    /// How long it takes where nothing else is under way.
     #[getter]
     fn lone_ps(&self) -> u64 {
         self.core.lone_ps()
     }
 
+    /// Servers that it uses, and how long it keeps each busy [ps].
     #[getter]
     fn busy_ps(&self) -> Vec<(u16, u64)> {
         self.core.busy_ps()
@@ -177,7 +183,7 @@ fn check_servers<T>(rails: usize, given: &[T]) -> Result<(), CoreError> {
     }
 }
 
-/// What a graph came to: the graph itself is kept for what is asked of it afterwards.
+/// When everything started and ended, in picoseconds.
 #[pyclass(name = "Outcome", module = "hocket._core.iteration", frozen)]
 pub(crate) struct PyOutcome {
     pub(crate) graph: Graph,
@@ -193,15 +199,12 @@ impl PyOutcome {
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let py = this.py();
         let me = this.get();
-        let u32s = |values: &[u32]| PyArray1::from_slice(py, values);
+        let u32s = |values: &[u32]| Array::from_slice(py, values);
         let (nodes, deps, calls) = (&me.graph.nodes, &me.graph.deps, &me.graph.calls);
         let keywords = PyDict::new(py);
         keywords.set_item("station", u32s(&me.graph.station))?;
         let (engine, time) = (&nodes.engine, &nodes.time_ps);
-        let (engine, time) = (
-            PyArray1::from_slice(py, engine),
-            PyArray1::from_slice(py, time),
-        );
+        let (engine, time) = (Array::from_slice(py, engine), Array::from_slice(py, time));
         keywords.set_item(
             "nodes",
             (u32s(&nodes.actor), engine, time, u32s(&nodes.call)),
@@ -234,33 +237,38 @@ impl PyOutcome {
         self.core.finish_ps
     }
 
+    /// When each node began to compute; of a call's, when it was ready for it.
     #[getter]
-    fn start_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn start_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         column(this, |me| &me.core.start_ps)
     }
 
+    /// When each node ended.
     #[getter]
-    fn end_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn end_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         column(this, |me| &me.core.end_ps)
     }
 
+    /// When each call began.
     #[getter]
-    fn call_start_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn call_start_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         column(this, |me| &me.core.call_start_ps)
     }
 
+    /// When each call ended.
     #[getter]
-    fn call_end_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn call_end_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         column(this, |me| &me.core.call_end_ps)
     }
 
+    /// Attribute what kept actors from computing.
     fn exposed(&self, py: Python<'_>) -> Exposure {
         let core = py.detach(|| core::exposed(&self.graph, &self.core));
         Exposure { core }
     }
 }
 
-/// What kept actors from computing.
+/// Time in which compute engines idled, by the node that they waited for, in picoseconds.
 #[pyclass(module = "hocket._core.iteration", frozen)]
 pub(crate) struct Exposure {
     core: core::Exposure,
@@ -268,52 +276,75 @@ pub(crate) struct Exposure {
 
 #[pymethods]
 impl Exposure {
+    /// Of each node of a call: while the call ran.
     #[getter]
-    fn exposed_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn exposed_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         column(this, |me| &me.core.exposed_ps)
     }
 
+    /// Of each node: while its call had not begun; and while what is not a call took its time.
     #[getter]
-    fn waited_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn waited_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         column(this, |me| &me.core.waited_ps)
     }
 
+    /// Of each actor: what no node explains.
     #[getter]
-    fn rest_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn rest_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         column(this, |me| &me.core.rest_ps)
     }
 }
 
 /// Actor, engine, time [ps] and call of each node.
 type NodeColumns<'py> = (
-    PyReadonlyArray1<'py, u32>,
-    PyReadonlyArray1<'py, u8>,
-    PyReadonlyArray1<'py, u64>,
-    PyReadonlyArray1<'py, u32>,
+    Given<'py, u32>,
+    Given<'py, u8>,
+    Given<'py, u64>,
+    Given<'py, u32>,
 );
 /// Where each node's dependencies begin, and all of them.
-type DepColumns<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
+type DepColumns<'py> = (Given<'py, u32>, Given<'py, u32>);
 /// Shape, priority and starters of each call, where its members begin, and all members.
 type CallColumns<'py> = (
-    PyReadonlyArray1<'py, u32>,
-    PyReadonlyArray1<'py, u32>,
-    PyReadonlyArray1<'py, u32>,
-    PyReadonlyArray1<'py, u32>,
-    PyReadonlyArray1<'py, u32>,
+    Given<'py, u32>,
+    Given<'py, u32>,
+    Given<'py, u32>,
+    Given<'py, u32>,
+    Given<'py, u32>,
 );
 
+/// Run a graph.
+///
+/// Parameters
+/// ----------
+/// station
+///     Of each actor, its set of servers.
+/// nodes
+///     Actor, engine (0 compute, 1 beside it, 2 none), time [ps], call (4294967295: none) of each.
+/// deps
+///     Where each node's dependencies begin, with the end; and the nodes.
+/// calls
+///     Shape, priority (least first), starters (its first members, whose readiness begins it) of each;
+///     where each one's members begin, with the end; and the nodes.
+/// order
+///     ``fifo`` or ``lifo``: of calls of one priority, which is served first.
+///
+/// Raises
+/// ------
+/// SpecError
+///     If columns do not fit each other, or nodes wait for each other.
 #[pyfunction]
 #[pyo3(signature = (station, nodes, deps, calls, shapes, *, order="fifo", progress=None))]
 #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
 pub(crate) fn run(
     py: Python<'_>,
-    station: PyReadonlyArray1<'_, u32>,
+    station: Given<'_, u32>,
     nodes: NodeColumns<'_>,
     deps: DepColumns<'_>,
     calls: CallColumns<'_>,
     shapes: Vec<Bound<'_, Shape>>,
     order: &str,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<PyOutcome, CoreError> {
     let station = to_vec(&station);
     let graph = Graph {

@@ -1,10 +1,9 @@
 //! `hocket._core.kernel`: what thread blocks take that run their steps in order.
 
 use hocket_core::kernel::{self as core, Block, Costs, Dependency, Kernel, Step};
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::arrays::to_vec;
+use crate::arrays::{Array, Given, to_vec};
 use crate::error::CoreError;
 
 /// Whether it receives, whether it sends, operands, chunks, and blocks with their steps that it waits for.
@@ -35,7 +34,13 @@ fn block_of((npu, send, receive, channel, steps): BlockTuple) -> Block {
     }
 }
 
-/// Times of one kernel with chunks of several sizes.
+/// Return how long it takes with chunks of each of these sizes [us].
+///
+/// Costs are in microseconds, bytes and microseconds per byte: ``fixed`` of a kernel that moves nothing;
+/// ``latency`` until a receiver works on a part; ``sync`` until who waits for a step sees it done;
+/// ``send`` and ``receive`` of a block, and ``operand`` for each local operand; ``link`` is what a link
+/// carries [bytes/us]. A transfer has ``slot`` bytes at most and is passed on in ``parts``; a connection
+/// holds ``in_flight`` of them. A receiver works on a part while it arrives, if it ``streams``.
 #[pyfunction]
 #[pyo3(signature = (npus, instances, blocks, chunks, *, fixed, latency, sync, send, receive, operand, link, slot, parts, in_flight, streams))]
 #[allow(clippy::too_many_arguments)]
@@ -44,7 +49,7 @@ pub(crate) fn durations<'py>(
     npus: u32,
     instances: u32,
     blocks: Vec<BlockTuple>,
-    chunks: PyReadonlyArray1<'py, f64>,
+    chunks: Given<'py, f64>,
     fixed: f64,
     latency: f64,
     sync: f64,
@@ -56,7 +61,7 @@ pub(crate) fn durations<'py>(
     parts: u32,
     in_flight: u32,
     streams: bool,
-) -> Result<Bound<'py, PyArray1<f64>>, CoreError> {
+) -> Result<Array<'py, f64>, CoreError> {
     let blocks = blocks.into_iter().map(block_of).collect();
     let kernel = Kernel {
         npus,
@@ -78,5 +83,5 @@ pub(crate) fn durations<'py>(
     };
     let chunks = to_vec(&chunks);
     let found = py.detach(|| core::durations(&kernel, &costs, &chunks))?;
-    Ok(PyArray1::from_vec(py, found))
+    Ok(Array::from_vec(py, found))
 }

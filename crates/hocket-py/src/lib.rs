@@ -1,12 +1,15 @@
 //! `hocket._core`: the Rust core as Python sees it. Converts and does nothing else.
 //!
 //! One thin file per module of the core. Arrays cross as NumPy views without a copy, long calls run
-//! with the interpreter released, and every core error becomes a class of `hocket.errors`. What the
-//! classes and functions mean is written in the stub, `python/hocket/_core/*.pyi`.
+//! with the interpreter released, and every core error becomes a class of `hocket.errors`. The comments of classes and
+//! functions are what Python shows as their docstrings, and `make build` writes the stubs from them
+//! (`python/hocket/_core/*.pyi`). Types of arguments and results follow from the signatures; `hints` and `arrays` have
+//! those that PyO3 and rust-numpy cannot tell.
 
 mod arrays;
 mod choice;
 mod error;
+mod hints;
 mod progress;
 mod interrupt;
 mod topology;
@@ -40,9 +43,14 @@ mod pickle;
 
 use pyo3::prelude::*;
 
+/// The Rust core: columns in, columns out. ``hocket`` itself is what people use.
+///
+/// Times are whole picoseconds, bandwidths bytes per second. Array properties are read-only views into
+/// the object's own memory and keep it alive. A ``progress`` callable gets (stage, done, total) now and
+/// then; an exception that it raises stops the call and comes out of it, and so does Ctrl-C.
 #[pymodule]
 mod _core {
-    use pyo3::prelude::{PyAnyMethods, PyModule, PyResult, pymodule};
+    use pyo3::prelude::*;
 
     /// Version of the package.
     #[pymodule_export]
@@ -59,21 +67,21 @@ mod _core {
     use crate::families::build_product;
     #[pymodule_export]
     use crate::multirail::{DimensionRun, PySchedule, carries_out, plan_of, schedule};
-    /// `hocket._core.chakra`: execution traces as ASTRA-sim runs them.
+    /// Execution traces as ASTRA-sim runs them.
     #[pymodule]
     mod chakra {
         #[pymodule_export]
         use crate::chakra::{ChakraExported, PyWriter, export};
     }
 
-    /// `hocket._core.families`: networks by their families.
+    /// Families of networks, as the Rust core declares them.
     #[pymodule]
     mod families {
         #[pymodule_export]
         use crate::families::{PyFamily, PyParameter, build, counts, families, product_counts};
     }
 
-    /// `hocket._core.formats`: files of other runtimes.
+    /// Files of other runtimes.
     #[pymodule]
     mod formats {
         #[pymodule_export]
@@ -83,7 +91,7 @@ mod _core {
         };
     }
 
-    /// `hocket._core.interrupt`: the end of a command after Ctrl-C.
+    /// The end of a command after Ctrl-C.
     #[pymodule]
     mod interrupt {
         #[pymodule_export]
@@ -92,28 +100,28 @@ mod _core {
         use crate::progress::unattended;
     }
 
-    /// `hocket._core.iteration`: graphs of computation and collectives.
+    /// Graphs of computation and collectives, as the Rust core runs them.
     #[pymodule]
     mod iteration {
         #[pymodule_export]
         use crate::iteration::{Exposure, PyOutcome, Shape, run};
     }
 
-    /// `hocket._core.kernel`: what thread blocks take that run their steps in order.
+    /// The time of a kernel whose thread blocks run their steps in order, round after round.
     #[pymodule]
     mod kernel {
         #[pymodule_export]
         use crate::kernel::durations;
     }
 
-    /// `hocket._core.multirail`: dimensions as schedulers see them, and how data is spread over them.
+    /// Dimensions as schedulers see them, and how data is spread over them.
     #[pymodule]
     mod multirail {
         #[pymodule_export]
         use crate::multirail::{Balance, balance, check_rails, rails};
     }
 
-    /// `hocket._core.nccl`: files of NCCL, and plans along the channels that they name.
+    /// Files of NCCL, and plans along the channels that they name.
     #[pymodule]
     mod nccl {
         #[pymodule_export]
@@ -123,14 +131,14 @@ mod _core {
         };
     }
 
-    /// `hocket._core.packing`: plans of packed trees.
+    /// Plans of packed trees, and what proves how good the trees are.
     #[pymodule]
     mod packing {
         #[pymodule_export]
         use crate::packing::PyPacking;
     }
 
-    /// `hocket._core.perfetto`: spans of time as Perfetto shows them.
+    /// Spans of time as Perfetto shows them.
     #[pymodule]
     mod perfetto {
         #[pymodule_export]
@@ -141,14 +149,14 @@ mod _core {
     use crate::pickle::restore;
     #[pymodule_export]
     use crate::plan::{PyPlan, checked_routing};
-    /// `hocket._core.registry`: what is known of each algorithm.
+    /// What is known of each algorithm before there is a network.
     #[pymodule]
     mod registry {
         #[pymodule_export]
         use crate::algorithms::{PyEntry, check_size, chunk_ladder, default_chunks, entries};
     }
 
-    /// `hocket._core.replay`: execution traces on a network.
+    /// Execution traces made ready for a network, as the Rust core runs them.
     #[pymodule]
     mod replay {
         #[pymodule_export]
@@ -160,14 +168,14 @@ mod _core {
         DimensionReport, Report, activity, dimension_report, equal_links, gap, heat, rates, report,
         use_and_sums,
     };
-    /// `hocket._core.routing`: paths on a Clos or fat tree.
+    /// Paths on a Clos or fat tree, as the Rust core finds them.
     #[pymodule]
     mod routing {
         #[pymodule_export]
         use crate::routing::{Assignment, PyFabric, Sprayed, assign, assignment_of, spray};
     }
 
-    /// `hocket._core.runtime`: plans run between processes.
+    /// Plans run between processes; only on Unix.
     #[cfg(unix)]
     #[pymodule]
     mod runtime {
@@ -179,7 +187,7 @@ mod _core {
         use crate::runtime::relay;
     }
 
-    /// `hocket._core.steering`: hashes of switches.
+    /// Hashes of switches, as the Rust core models them.
     #[pymodule]
     mod steering {
         #[pymodule_export]
@@ -190,14 +198,14 @@ mod _core {
 
     #[pymodule_export]
     use crate::simulate::{PyRun, simulate, simulate_flows, simulate_packets};
-    /// `hocket._core.symmetry`: plans of one block, shifted by a group.
+    /// Plans of one NPU's block, that a group shifts to the blocks of all others.
     #[pymodule]
     mod symmetry {
         #[pymodule_export]
         use crate::symmetry::{PySymmetricPlan, plan_symmetric};
     }
 
-    /// `hocket._core.synthesis`: plans for any network.
+    /// Plans for any network: problems, timetables, and the quickest plan of all unwindings.
     #[pymodule]
     mod synthesis {
         #[pymodule_export]
@@ -211,14 +219,14 @@ mod _core {
     #[pymodule_export]
     use crate::verify::{Violation, verify};
 
-    /// `hocket._core.cluster`: training jobs on a fabric.
+    /// Training jobs on a fabric, as the Rust core runs them.
     #[pymodule]
     mod cluster {
         #[pymodule_export]
         use crate::cluster::{Outcome, Pattern, simulate};
     }
 
-    /// `hocket._core.trace`: execution traces.
+    /// Execution traces, as the Rust core reads them.
     #[pymodule]
     mod trace {
         #[pymodule_export]
@@ -227,31 +235,13 @@ mod _core {
 
     /// Python finds a submodule of an extension only where it is told of it.
     #[pymodule_init]
-    fn init(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
-        let modules = module.py().import("sys")?.getattr("modules")?;
-        for name in [
-            "chakra",
-            "cluster",
-            "families",
-            "formats",
-            "interrupt",
-            "iteration",
-            "kernel",
-            "multirail",
-            "nccl",
-            "packing",
-            "perfetto",
-            "registry",
-            "replay",
-            "routing",
-            #[cfg(unix)]
-            "runtime",
-            "steering",
-            "symmetry",
-            "synthesis",
-            "trace",
-        ] {
-            modules.set_item(format!("hocket._core.{name}"), module.getattr(name)?)?;
+    fn init(py: Python<'_>) -> PyResult<()> {
+        let modules = py.import("sys")?.getattr("modules")?;
+        let module = py.import("hocket._core")?;
+        for (name, value) in module.dict() {
+            if value.is_instance_of::<PyModule>() {
+                modules.set_item(format!("hocket._core.{name}"), value)?;
+            }
         }
         Ok(())
     }

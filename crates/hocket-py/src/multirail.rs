@@ -9,12 +9,14 @@ use hocket_core::multirail::{schedule_activity, schedule_report};
 use hocket_core::report::Bins;
 use hocket_core::topology::Topology;
 use hocket_core::units::Time;
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::Ix2;
 use pyo3::prelude::*;
 
+use crate::arrays::Array;
 use crate::choice::{LATENCIES, POLICIES, SWITCHINGS, choose, name_of};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
+use crate::hints::Listener;
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 use crate::progress;
@@ -25,6 +27,8 @@ use crate::topology::PyTopology;
 type LaneTuple = (u64, Vec<u8>, Vec<u8>);
 
 /// Which way each chunk goes through the dimensions, and when.
+///
+/// Dimensions are numbered from 0, those of one NPU left out.
 #[pyclass(name = "Schedule", module = "hocket._core", frozen)]
 pub(crate) struct PySchedule {
     core: Arc<core::Schedule>,
@@ -32,6 +36,9 @@ pub(crate) struct PySchedule {
     collective: Collective,
 }
 
+/// Schedule a collective, with errors as of :func:`plan`.
+///
+/// ``effort`` is in simulated steps, ``time_limit`` in seconds.
 #[pyfunction]
 #[pyo3(signature = (
     topology, collective, algorithm, chunks, memory_limit, *,
@@ -47,7 +54,7 @@ pub(crate) fn schedule(
     memory_limit: u64,
     effort: Option<u64>,
     time_limit: Option<f64>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<PySchedule, CoreError> {
     let algorithm: Algorithm = algorithm.parse()?;
     let options = PlanOptions {
@@ -72,6 +79,9 @@ pub(crate) fn effort_in(seconds: Option<f64>) -> u64 {
     (core::EFFORT as f64 * seconds.unwrap_or(1.0).max(1.0)) as u64
 }
 
+/// Make the plan that carries a schedule out, not yet verified.
+///
+/// SpecError or InfeasibleError if it does not fit in memory, or switches sum.
 #[pyfunction]
 pub(crate) fn plan_of(
     py: Python<'_>,
@@ -108,6 +118,9 @@ impl PySchedule {
 
 #[pymethods]
 impl PySchedule {
+    /// Make a schedule of lanes: bytes, order of the reduce-scatter, order of the all-gather.
+    ///
+    /// SpecError or InfeasibleError if a lane makes no sense, or the topology has no dimensions.
     #[staticmethod]
     fn of_lanes(
         topology: &PyTopology,
@@ -179,16 +192,19 @@ impl PySchedule {
         PyCollective::from_core(self.collective.clone())
     }
 
+    /// ``first-come`` or ``smallest-first``.
     #[getter]
     fn policy(&self) -> &'static str {
         name_of(&self.core.policy, POLICIES)
     }
 
+    /// What it was made for: ``store-and-forward`` or ``cut-through``.
     #[getter]
     fn switching(&self) -> &'static str {
         name_of(&self.core.model.switching, SWITCHINGS)
     }
 
+    /// Bytes, order of the reduce-scatter and of the all-gather of each chunk.
     #[getter]
     fn lanes(&self) -> Vec<LaneTuple> {
         let lanes = self.core.lanes.iter();
@@ -202,6 +218,7 @@ impl PySchedule {
         lanes.map(tuple).collect()
     }
 
+    /// Run it at dimension fidelity.
     #[pyo3(signature = (*, switching=None, latency="overlapped"))]
     fn simulate(
         this: Py<Self>,
@@ -226,7 +243,7 @@ impl PySchedule {
     }
 }
 
-/// What a schedule comes to at dimension fidelity.
+/// A schedule in simulated time; arrays have an entry for each task.
 #[pyclass(module = "hocket._core", frozen)]
 pub(crate) struct DimensionRun {
     schedule: Arc<core::Schedule>,
@@ -238,7 +255,7 @@ pub(crate) struct DimensionRun {
 
 #[pymethods]
 impl DimensionRun {
-    /// The run of a schedule.
+    /// Run a schedule.
     #[staticmethod]
     fn of_schedule(
         py: Python<'_>,
@@ -265,52 +282,60 @@ impl DimensionRun {
         this
     }
 
+    /// When the last task ended.
     #[getter]
     fn time_ps(&self) -> u64 {
         self.timeline.finish
     }
 
+    /// How switches passed messages on.
     #[getter]
     fn switching(&self) -> &'static str {
         name_of(&self.model.switching, SWITCHINGS)
     }
 
+    /// ``overlapped`` or ``occupying``.
     #[getter]
     fn latency(&self) -> &'static str {
         name_of(&self.model.latency, LATENCIES)
     }
 
+    /// When each began to send.
     #[getter]
-    fn start_ps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        PyArray1::from_slice(py, &self.timeline.start)
+    fn start_ps<'py>(&self, py: Python<'py>) -> Array<'py, u64> {
+        Array::from_slice(py, &self.timeline.start)
     }
 
+    /// When its last message had arrived.
     #[getter]
-    fn end_ps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        PyArray1::from_slice(py, &self.timeline.end)
+    fn end_ps<'py>(&self, py: Python<'py>) -> Array<'py, u64> {
+        Array::from_slice(py, &self.timeline.end)
     }
 
+    /// Its lane.
     #[getter]
-    fn lane<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+    fn lane<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
         let each = PARTS * self.schedule.stages();
         self.column(py, |task| (task / each) as u32)
     }
 
+    /// Its part of the lane, 0 or 1.
     #[getter]
-    fn part<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+    fn part<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
         let stages = self.schedule.stages();
         self.column(py, |task| (task / stages % PARTS) as u32)
     }
 
+    /// Which of its lane's operations it is.
     #[getter]
-    fn stage<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+    fn stage<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
         let stages = self.schedule.stages();
         self.column(py, |task| (task % stages) as u32)
     }
 
-    /// Position among the dimensions of more than one NPU.
+    /// The dimension along which it goes.
     #[getter]
-    fn dimension<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+    fn dimension<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
         let stages = self.schedule.stages();
         let lanes = &self.schedule.lanes;
         self.column(py, |task| {
@@ -319,39 +344,41 @@ impl DimensionRun {
         })
     }
 
+    /// Sum the use of the dimensions up.
     fn report(&self) -> DimensionReport {
         let report = schedule_report(&self.schedule, &self.timeline, &self.of.get().collective);
         DimensionReport::from_core(&report)
     }
 
+    /// Return the share of each time bin in which each dimension has a task under way.
     #[pyo3(signature = (bins=None, period_ps=None))]
     fn activity<'py>(
         &self,
         py: Python<'py>,
         bins: Option<usize>,
         period_ps: Option<u64>,
-    ) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
+    ) -> Result<Array<'py, f32, Ix2>, CoreError> {
         let bins = crate::report::to_bins(bins, period_ps)?;
         let shares = schedule_activity(&self.schedule, &self.timeline, bins);
         let count = Bins::count(bins, Time::from_ps(self.timeline.finish));
         let rows = self.schedule.rails.len();
-        Ok(PyArray1::from_vec(py, shares).reshape([rows, count])?)
+        Ok(Array::from_rows(py, shares, [rows, count])?)
     }
 }
 
 impl DimensionRun {
-    fn column<'py>(&self, py: Python<'py>, of: impl Fn(usize) -> u32) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_iter(py, (0..self.timeline.start.len()).map(of))
+    fn column<'py>(&self, py: Python<'py>, of: impl Fn(usize) -> u32) -> Array<'py, u32> {
+        Array::from_iter(py, (0..self.timeline.start.len()).map(of))
     }
 }
 
-/// Refuses a topology of whose NPUs one does not stand for all.
+/// Raise SpecError where links have failed or a switch has a limit, so that NPUs differ.
 #[pyfunction]
 pub(crate) fn check_rails(topology: &PyTopology) -> Result<(), CoreError> {
     Ok(Rail::check(topology.core())?)
 }
 
-/// Whether a plan is the one that a schedule makes.
+/// Return whether a plan, perhaps from a file, is the one that the schedule makes, all of its columns.
 #[pyfunction]
 pub(crate) fn carries_out(
     py: Python<'_>,
@@ -368,6 +395,10 @@ pub(crate) fn carries_out(
 /// step [ps], steps of a pass, whether its switches sum.
 type RailTuple = (usize, &'static str, u32, u64, u64, usize, bool);
 
+/// Describe the dimensions of more than one NPU as schedulers see them.
+///
+/// Place among the topology's, kind, size, bandwidth of an NPU [bytes/s], latency of a step [ps],
+/// steps of a pass, whether switches sum.
 #[pyfunction]
 pub(crate) fn rails(topology: &PyTopology) -> Vec<RailTuple> {
     let rails = Rail::of(topology.core()).into_iter();
@@ -385,15 +416,20 @@ pub(crate) fn rails(topology: &PyTopology) -> Vec<RailTuple> {
     rails.map(tuple).collect()
 }
 
-/// Shares of the data by order, and what they do to the dimensions.
+/// Shares of the data by order of the dimensions, and what they do to the dimensions.
 #[pyclass(module = "hocket._core.multirail", frozen, get_all)]
 pub(crate) struct Balance {
+    /// Order of the reduce-scatter and its share, greatest first.
     shares: Vec<(Vec<u8>, f64)>,
+    /// Bytes that an NPU sends over each dimension for a byte that is summed.
     loads: Vec<f64>,
+    /// Which dimensions have most to do for their bandwidth.
     busy: Vec<bool>,
+    /// Of all bandwidth, where latencies count for nothing, 0 to 1.
     utilization: f64,
 }
 
+/// Balance the dimensions' loads best, or show the fixed order; ``None`` for more than six.
 #[pyfunction]
 #[pyo3(signature = (topology, *, fixed=false))]
 pub(crate) fn balance(topology: &PyTopology, fixed: bool) -> Option<Balance> {

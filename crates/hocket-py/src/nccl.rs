@@ -30,20 +30,21 @@ type NetParts = (i64, String, i64, String);
 
 #[pymethods]
 impl PySystem {
-    /// Reads a dump of NCCL or RCCL.
+    /// Read what NCCL or RCCL writes to ``NCCL_TOPO_DUMP_FILE``.
     #[staticmethod]
     fn parse(py: Python<'_>, bytes: &[u8]) -> Result<Self, CoreError> {
         let core = py.detach(|| System::parse(bytes))?;
         Ok(Self { core })
     }
 
-    /// Reads what nvidia-smi prints.
+    /// Read what ``nvidia-smi topo -m`` prints, and after it ``nvidia-smi nvlink -s``.
     #[staticmethod]
     fn read_smi(py: Python<'_>, bytes: &[u8]) -> Result<Self, CoreError> {
         let core = py.detach(|| read_smi(bytes))?;
         Ok(Self { core })
     }
 
+    /// By rank: number in graphs, rank, compute capability, RCCL's architecture, NVLinks, name.
     #[getter]
     fn gpus(&self) -> Vec<GpuParts> {
         let name = |device: usize| self.core.devices[device].name.clone();
@@ -62,6 +63,7 @@ impl PySystem {
         .collect()
     }
 
+    /// By number: number in graphs, name, Mb/s, name of the device.
     #[getter]
     fn nets(&self) -> Vec<NetParts> {
         let nets = self.core.nets.iter();
@@ -72,26 +74,35 @@ impl PySystem {
         .collect()
     }
 
+    /// The make of its processors, as NCCL's model distinguishes them, or ``None`` if unknown.
     #[getter]
     fn processor(&self) -> Option<&'static str> {
         self.core.processor.map(Processor::name)
     }
 
+    /// Whether its switches sum and multicast.
     #[getter]
     fn sums(&self) -> bool {
         self.core.sums()
     }
 }
 
-/// A network of machines.
+/// A network of machines: NPUs first, then switches.
 #[pyclass(name = "Network", module = "hocket._core.nccl", frozen, get_all)]
 pub(crate) struct PyNetwork {
+    /// Of all devices.
     names: Vec<String>,
+    /// How many of them are NPUs.
     npus: usize,
+    /// Ends, bandwidth [bytes/s] and medium.
     links: Vec<(usize, usize, u64, &'static str)>,
+    /// For each machine its NPUs, by rank.
     nodes: Vec<Vec<usize>>,
+    /// For each machine the devices of its NICs, as ``System.nets``; none where it is alone.
     nics: Vec<Vec<usize>>,
+    /// Switches that sum and multicast.
     sums: Vec<usize>,
+    /// Notes for the reader, one sentence each.
     notes: Vec<String>,
 }
 
@@ -111,6 +122,7 @@ impl From<Network> for PyNetwork {
     }
 }
 
+/// Join machines by one switch at which every NIC has its full rate.
 #[pyfunction]
 pub(crate) fn join(systems: Vec<PyRef<'_, PySystem>>) -> Result<PyNetwork, CoreError> {
     if systems.is_empty() {
@@ -129,16 +141,27 @@ type ChannelParts = (Vec<i64>, Vec<GpuRefParts>, u64);
 /// All channels of an algorithm.
 #[pyclass(name = "Graph", module = "hocket._core.nccl", frozen, get_all)]
 pub(crate) struct PyGraph {
+    /// 0 ring, 1 tree, 2 CollNet chain, 3 sums in switches (NVLS), 4 CollNet direct.
     id: i64,
+    /// 1 balanced tree, 2 split tree, 3 tree, 4 ring, 5 NVLS, 6 CollNet direct.
     pattern: i64,
+    /// Whether a ring may leave a node by another NIC than it came in by.
     cross_nic: i64,
+    /// Bandwidth of a channel in a node [GB/s].
     speed_intra: f64,
+    /// Bandwidth of a channel between nodes [GB/s].
     speed_inter: f64,
+    /// Time that the network adds to latencies [us].
     latency_inter: f64,
+    /// How far apart GPUs are that follow one another.
     type_intra: String,
+    /// How far apart GPUs and their NICs are.
     type_inter: String,
+    /// Whether all channels have one order.
     same_channels: i64,
+    /// NICs, GPUs by number and rank, and the line of the file, 0 without one.
     channels: Vec<ChannelParts>,
+    /// Line of the file, 0 without one.
     line: u64,
 }
 
@@ -192,6 +215,7 @@ impl PyGraph {
 
 #[pymethods]
 impl PyGraph {
+    /// Make one of its attributes, and of each channel the NICs and the GPUs by number and rank.
     #[new]
     #[pyo3(signature = (
         id, pattern, *, cross_nic, speed_intra, speed_inter, latency_inter, type_intra, type_inter, same_channels,
@@ -230,12 +254,14 @@ impl PyGraph {
     }
 }
 
+/// Read what NCCL writes to ``NCCL_GRAPH_DUMP_FILE``.
 #[pyfunction]
 pub(crate) fn parse_graphs(py: Python<'_>, bytes: &[u8]) -> Result<Vec<PyGraph>, CoreError> {
     let read = py.detach(|| Graphs::parse(bytes))?;
     Ok(read.graphs.iter().map(PyGraph::from).collect())
 }
 
+/// Write a file for ``NCCL_GRAPH_FILE``, of which NCCL's limits are checked.
 #[pyfunction]
 pub(crate) fn write_graphs(graphs: Vec<PyRef<'_, PyGraph>>) -> Result<String, CoreError> {
     let graphs = graphs.iter().map(|graph| graph.to_core()).collect();
@@ -252,7 +278,7 @@ const JOINTS: &[(&str, Joint)] = &[
 /// NPUs of a node in order, and the devices of its two NICs.
 type LegParts = (Vec<u32>, Option<u32>, Option<u32>);
 
-/// Channels for a file of graphs: for every node its NICs by device and rail.
+/// Find channels for a file of graphs: of every node its NICs are given by device and rail.
 #[pyfunction]
 pub(crate) fn design_channels(
     py: Python<'_>,
@@ -288,6 +314,7 @@ pub(crate) fn design_channels(
         .collect())
 }
 
+/// Plan along channels, each the NPUs of every node in order with the devices of their NICs.
 #[pyfunction]
 pub(crate) fn plan_channels(
     py: Python<'_>,
@@ -322,6 +349,7 @@ pub(crate) fn plan_channels(
     Ok(PyPlan::new(plan?, network))
 }
 
+/// Plan sums in switches whose heads in each node are given.
 #[pyfunction]
 pub(crate) fn plan_heads(
     py: Python<'_>,
@@ -366,6 +394,7 @@ type GivenRow = (
     Option<u32>,
 );
 
+/// Read a table for tuners: collective, sizes, algorithm, protocol, channels, nodes, ranks; comments.
 #[pyfunction]
 pub(crate) fn parse_tuner(bytes: &[u8]) -> Result<(Vec<RowParts>, Vec<String>), CoreError> {
     let table = Table::parse(bytes)?;
@@ -384,6 +413,7 @@ pub(crate) fn parse_tuner(bytes: &[u8]) -> Result<(Vec<RowParts>, Vec<String>), 
     Ok((rows.collect(), table.comments.clone()))
 }
 
+/// Write a table for tuners, which must answer for every size.
 #[pyfunction]
 pub(crate) fn write_tuner(rows: Vec<GivenRow>, comments: Vec<String>) -> Result<String, CoreError> {
     let place = |field: &str, name: &str, names: &[&str]| {

@@ -5,17 +5,26 @@ use hocket_core::packing::{Packing, Passes, Undirected};
 use hocket_core::topology::Topology;
 use pyo3::prelude::*;
 
-/// Trees, and the cut or partition that they cannot beat.
+/// Trees, checked against the network, and the cut or partition that they cannot beat.
 #[pyclass(name = "Packing", module = "hocket._core.packing", frozen, get_all)]
 pub(crate) struct PyPacking {
+    /// What goes along them: sums towards the roots, copies away from them, or both at once.
     carries: &'static str,
+    /// How many trees there are.
     trees: usize,
+    /// How many start at one root.
     trees_a_root: u64,
+    /// Arcs from a root to the furthest end.
     height: usize,
+    /// What all trees reach together of the rate that it allows, rounded down.
     reached: f64,
+    /// What crosses the cut, or all of the partition [bytes/s].
     bandwidth: u128,
+    /// Roots on the cut's far side, or parts of the partition less one.
     weight: u128,
+    /// Names of the devices on the side of the cut that has fewer, or of each part.
     parts: Vec<Vec<String>>,
+    /// All of it in a line.
     text: String,
 }
 

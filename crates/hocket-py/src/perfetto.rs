@@ -6,6 +6,8 @@ use hocket_formats::perfetto::{self, Span, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
+use crate::hints::Keywords;
+
 /// Process, track, name, start and end [ps], category, and what else there is to say.
 type Row<'py> = (
     u32,
@@ -14,10 +16,10 @@ type Row<'py> = (
     u64,
     u64,
     Bound<'py, PyString>,
-    Option<Bound<'py, PyDict>>,
+    Option<Keywords<'py>>,
 );
 
-/// Writes a trace, packet by packet.
+/// Writes a trace, packet by packet, each text once.
 #[pyclass(module = "hocket._core.perfetto")]
 pub(crate) struct Writer(perfetto::Writer);
 
@@ -28,18 +30,24 @@ impl Writer {
         Self(perfetto::Writer::new())
     }
 
+    /// Add a process.
     fn process(&mut self, process: u32, name: &str) {
         self.0.process(process, name);
     }
 
+    /// Add a track of a process.
     fn track(&mut self, process: u32, track: u32, name: &str) {
         self.0.track(process, track, name);
     }
 
-    /// Adds spans and gives the bytes since the last call.
+    /// Add spans, each track's in the order of their starts; give the bytes since the last call.
     fn spans(&mut self, spans: Vec<Row<'_>>) -> PyResult<Cow<'static, [u8]>> {
         for (process, track, name, start_ps, end_ps, category, about) in &spans {
-            let said = about.as_ref().map(said).transpose()?.unwrap_or_default();
+            let said = about
+                .as_ref()
+                .map(|about| said(&about.0))
+                .transpose()?
+                .unwrap_or_default();
             let (name, category) = (name.to_string_lossy(), category.to_string_lossy());
             self.0.span(&Span {
                 process: *process,

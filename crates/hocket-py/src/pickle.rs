@@ -3,10 +3,13 @@
 //! `__reduce__` of a class gives `restore`, the name of a constructor and its keywords: plain values and
 //! columns. A pickle is input like a file: the constructor checks all of it, and no proof is in it.
 
+use std::convert::Infallible;
+
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyMemoryError};
+use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
-use pyo3::{PyTypeInfo, intern};
+use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::{PyTypeInfo, intern, type_hint_identifier, type_hint_subscript};
 
 use crate::bound::Bound as LowerBound;
 use crate::cluster;
@@ -23,7 +26,23 @@ use crate::trace::PyTrace;
 use crate::verify::Violation;
 
 /// What `__reduce__` gives.
-pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, (&'static str, Bound<'py, PyDict>));
+pub(crate) struct Reduced<'py>(Bound<'py, PyTuple>);
+
+impl<'py> IntoPyObject<'py> for Reduced<'py> {
+    type Target = PyTuple;
+    type Output = Bound<'py, Self::Target>;
+    type Error = Infallible;
+
+    const OUTPUT_TYPE: PyStaticExpr = type_hint_subscript!(
+        type_hint_identifier!("builtins", "tuple"),
+        type_hint_identifier!("typing", "Any"),
+        type_hint_identifier!("typing", "Any")
+    );
+
+    fn into_pyobject(self, _: Python<'py>) -> Result<Self::Output, Self::Error> {
+        Ok(self.0)
+    }
+}
 
 /// `restore`, the name of what it is to make, and the keywords.
 pub(crate) fn reduced<'py>(
@@ -32,7 +51,7 @@ pub(crate) fn reduced<'py>(
     keywords: Bound<'py, PyDict>,
 ) -> PyResult<Reduced<'py>> {
     let restore = py.import("hocket._core")?.getattr(intern!(py, "restore"))?;
-    Ok((restore, (name, keywords)))
+    (restore, (name, keywords)).into_pyobject(py).map(Reduced)
 }
 
 /// Keywords of some attributes of an object, by their own names.
@@ -47,7 +66,7 @@ pub(crate) fn attributes<'py>(
     Ok(keywords)
 }
 
-/// Makes an object again; `name` is what `__reduce__` gave.
+/// Make again what ``__reduce__`` of a class gave; all of it is checked, and no proof is in it.
 #[pyfunction]
 pub(crate) fn restore<'py>(
     py: Python<'py>,

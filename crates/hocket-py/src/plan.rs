@@ -6,18 +6,21 @@ use hocket_core::id::{LinkId, TransferId};
 use hocket_core::plan::{self as core, Chunks, Columns, Routes, Wait, lists};
 use hocket_core::topology::Topology;
 use hocket_core::verify::Verified;
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::arrays::{self, to_vec};
+use crate::arrays::{self, Array, Given, to_vec};
 use crate::choice::{ORDERS, choose, name_of};
 use crate::collective::PyCollective;
 use crate::error::{CoreError, Parts};
+use crate::hints::Listener;
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::progress;
 use crate::topology::PyTopology;
 
 /// The transfers that implement a collective on a topology, as columns.
+///
+/// A ``wait`` is ``NO_WAIT``, a transfer, or ``GROUP`` + a group. Groups and paths are packed lists:
+/// list i is ``items[offsets[i]:offsets[i + 1]]``; group members are waits, path members links.
 #[pyclass(name = "Plan", module = "hocket._core", frozen)]
 pub(crate) struct PyPlan {
     core: Arc<core::Plan>,
@@ -64,7 +67,7 @@ impl PyPlan {
     pub(crate) fn verified(
         &self,
         py: Python<'_>,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Listener>,
     ) -> Result<Arc<Verified>, CoreError> {
         if let Some(verified) = self.verified.get() {
             return Ok(Arc::clone(verified));
@@ -91,6 +94,7 @@ impl PyPlan {
     #[classattr]
     const DEFAULT_ROUTE: u32 = core::Plan::DEFAULT_ROUTE;
 
+    /// Make a plan of columns (copied), or SpecError where they do not fit together.
     #[staticmethod]
     #[pyo3(signature = (
         topology, collective, algorithm, *, chunk_offsets, chunk_demand,
@@ -104,19 +108,19 @@ impl PyPlan {
         topology: &PyTopology,
         collective: &PyCollective,
         algorithm: String,
-        chunk_offsets: PyReadonlyArray1<'py, u64>,
-        chunk_demand: PyReadonlyArray1<'py, u32>,
-        chunk: PyReadonlyArray1<'py, u32>,
-        chunk_count: PyReadonlyArray1<'py, u32>,
-        src: PyReadonlyArray1<'py, u32>,
-        dst: PyReadonlyArray1<'py, u32>,
-        op: PyReadonlyArray1<'py, u8>,
-        wait: PyReadonlyArray1<'py, u32>,
-        path: PyReadonlyArray1<'py, u32>,
-        group_offsets: PyReadonlyArray1<'py, u32>,
-        group_items: PyReadonlyArray1<'py, u32>,
-        path_offsets: PyReadonlyArray1<'py, u32>,
-        path_items: PyReadonlyArray1<'py, u32>,
+        chunk_offsets: Given<'py, u64>,
+        chunk_demand: Given<'py, u32>,
+        chunk: Given<'py, u32>,
+        chunk_count: Given<'py, u32>,
+        src: Given<'py, u32>,
+        dst: Given<'py, u32>,
+        op: Given<'py, u8>,
+        wait: Given<'py, u32>,
+        path: Given<'py, u32>,
+        group_offsets: Given<'py, u32>,
+        group_items: Given<'py, u32>,
+        path_offsets: Given<'py, u32>,
+        path_items: Given<'py, u32>,
         link_order: &str,
         routing: &str,
         own_paths: Option<u32>,
@@ -145,6 +149,7 @@ impl PyPlan {
         Ok(Self::new(core, Arc::clone(topology.core())))
     }
 
+    /// Make one plan that carries out several at once; transfers of the plans take turns.
     #[staticmethod]
     fn merged(
         py: Python<'_>,
@@ -169,8 +174,9 @@ impl PyPlan {
         Ok(Self::new(core, topology))
     }
 
-    /// The same transfers, spread over equal paths in another way; with `release` also those whose own path is one
-    /// of several.
+    /// Spread the same transfers over equal paths in another way.
+    ///
+    /// With `release` also those whose own path is one of several equal ones.
     #[pyo3(signature = (routing, *, release=false))]
     fn routed(&self, py: Python<'_>, routing: &str, release: bool) -> Result<Self, CoreError> {
         let routing = routing.parse()?;
@@ -219,16 +225,19 @@ impl PyPlan {
         this
     }
 
+    /// How transfers are spread over equal paths.
     #[getter]
     fn routing(&self) -> String {
         self.core.routing().to_string()
     }
 
+    /// How many of the paths are the algorithm's own; the rest are of ``routing``.
     #[getter]
     fn own_paths(&self) -> u32 {
         self.core.own_paths()
     }
 
+    /// In what order links are meant to serve: ``ready`` or ``plan``.
     #[getter]
     fn link_order(&self) -> &'static str {
         name_of(&self.core.link_order(), ORDERS)
@@ -249,26 +258,31 @@ impl PyPlan {
         PyTopology::from_arc(Arc::clone(&self.topology))
     }
 
+    /// How many chunks the data is cut into.
     #[getter]
     fn chunks(&self) -> usize {
         self.core.chunks().len()
     }
 
+    /// Memory that the columns take [bytes].
     #[getter]
     fn nbytes(&self) -> usize {
         self.core.memory()
     }
 
+    /// Whether it was proved right.
     #[getter]
     fn is_verified(&self) -> bool {
         self.verified.get().is_some()
     }
 
+    /// Whether sums have the same bits in every timing; ``None`` before the proof.
     #[getter]
     fn is_reproducible(&self) -> Option<bool> {
         self.verified.get().map(|verified| verified.reproducible())
     }
 
+    /// How many transfers.
     fn __len__(&self) -> usize {
         self.core.len()
     }
@@ -279,73 +293,85 @@ impl PyPlan {
         format!("<Plan {algorithm} {kind} on {topology:?}: {len} transfers>")
     }
 
+    /// First chunk of each transfer, (len,).
     #[getter]
-    fn chunk<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn chunk<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.chunk())
     }
 
+    /// How many consecutive chunks each transfer carries, (len,).
     #[getter]
-    fn chunk_count<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn chunk_count<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.chunk_count())
     }
 
+    /// Sending NPU of each transfer, (len,).
     #[getter]
-    fn src<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn src<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.src())
     }
 
+    /// Receiving NPU of each transfer, (len,).
     #[getter]
-    fn dst<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn dst<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.dst())
     }
 
+    /// What the receiver does: 0 copy, 1 reduce, (len,).
     #[getter]
-    fn op<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    fn op<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u8>> {
         arrays::column(slf, |this| this.core.op())
     }
 
+    /// What each transfer waits for, (len,).
     #[getter]
-    fn wait<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn wait<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.wait())
     }
 
+    /// Explicit path of each transfer or ``DEFAULT_ROUTE``, (len,).
     #[getter]
-    fn path<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn path<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.path())
     }
 
     /// Bytes that each transfer carries.
     #[getter]
-    fn size_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        PyArray1::from_vec(py, self.core.sizes().collect())
+    fn size_bytes<'py>(&self, py: Python<'py>) -> Array<'py, u64> {
+        Array::from_vec(py, self.core.sizes().collect())
     }
 
+    /// Where each group starts, (groups + 1,).
     #[getter]
-    fn group_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn group_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.groups().offsets())
     }
 
+    /// Members of all groups: waits.
     #[getter]
-    fn group_items<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn group_items<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.groups().items())
     }
 
+    /// Where each path starts, (paths + 1,).
     #[getter]
-    fn path_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn path_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.paths().offsets())
     }
 
+    /// Links of all paths.
     #[getter]
-    fn path_items<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn path_items<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.paths().items())
     }
 
-    /// Links of each transfer's route: where each starts, and the links of all.
-    #[expect(clippy::type_complexity, reason = "two columns")]
+    /// Return the links of each transfer's route: where each starts, (len + 1,), and the links of all.
+    ///
+    /// SpecError where a transfer has no route, or is sprayed over several.
     fn routes<'py>(
         &self,
         py: Python<'py>,
-    ) -> Result<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>), CoreError> {
+    ) -> Result<(Array<'py, u64>, Array<'py, u32>), CoreError> {
         let (plan, topology) = (&self.core, &self.topology);
         let found = py.detach(|| {
             let routes = Routes::resolve(plan, topology).map_err(|error| {
@@ -365,24 +391,23 @@ impl PyPlan {
             Ok((offsets, links))
         });
         let (offsets, links) = found.map_err(|parts: Parts| parts.field("plan"))?;
-        Ok((
-            PyArray1::from_vec(py, offsets),
-            PyArray1::from_vec(py, links),
-        ))
+        Ok((Array::from_vec(py, offsets), Array::from_vec(py, links)))
     }
 
+    /// Running sum of the chunks' bytes from 0, (chunks + 1,).
     #[getter]
-    fn chunk_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn chunk_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.chunks().offsets())
     }
 
+    /// Demand that each chunk belongs to, (chunks,).
     #[getter]
-    fn chunk_demand<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn chunk_demand<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.chunks().demand())
     }
 }
 
-/// A routing's name as it is written in files.
+/// Return a routing as it is written in files, or raise SpecError.
 #[pyfunction]
 pub(crate) fn checked_routing(name: &str) -> Result<String, CoreError> {
     let routing: core::Routing = name.parse()?;

@@ -9,14 +9,12 @@ use hocket_core::progress::Progress;
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
+use crate::hints::Listener;
 
 /// Whether nobody is there who could press Ctrl-C.
 static UNATTENDED: AtomicBool = AtomicBool::new(false);
 
-/// Makes long calls of this process on the thread that asks for them, and looks for no signals meanwhile.
-///
-/// A thread of its own for each call costs two changes of threads, which is much beside a call of a
-/// millisecond.
+/// Make long calls of this process on the thread that asks for them; no signal is heeded meanwhile.
 #[pyfunction]
 pub(crate) fn unattended() {
     UNATTENDED.store(true, Ordering::Relaxed);
@@ -25,7 +23,7 @@ pub(crate) fn unattended() {
 /// Runs `work`, which keeps the best so far, for a number of seconds or to its end; else as [`watched`].
 pub(crate) fn watched_until<T, E>(
     py: Python<'_>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
     seconds: Option<f64>,
     work: impl FnOnce(&mut dyn Progress) -> Result<T, E> + Send,
 ) -> Result<T, CoreError>
@@ -80,7 +78,7 @@ impl Progress for Timed<'_> {
 /// signals; an exception of either stops the work and comes out in place of its result.
 pub(crate) fn watched<T, E>(
     py: Python<'_>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
     work: impl FnOnce(&mut dyn Progress) -> Result<T, E> + Send,
 ) -> Result<T, CoreError>
 where
@@ -142,7 +140,7 @@ fn attended_with<T: Send + 'static>(
 /// As [`attended`], for a number of seconds or to its end; `progress(stage, done, total)` is called meanwhile.
 pub(crate) fn attended_until<T: Send + 'static>(
     py: Python<'_>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
     seconds: Option<f64>,
     work: impl FnOnce(&mut dyn Progress) -> T + Send + 'static,
 ) -> PyResult<T> {
@@ -150,7 +148,7 @@ pub(crate) fn attended_until<T: Send + 'static>(
     let reported = Arc::clone(&latest);
     let end = end_after(seconds);
     let tell = move || match (&progress, take(&latest)) {
-        (Some(callable), Some(report)) => callable.call1(py, report).map(drop),
+        (Some(callable), Some(report)) => callable.call(py, report),
         _ => Ok(()),
     };
     let work = move |watch: &mut dyn Progress| {
@@ -194,7 +192,7 @@ impl Progress for WhileHeeded {
 }
 
 struct Watch {
-    callable: Option<Py<PyAny>>,
+    callable: Option<Listener>,
     raised: Option<PyErr>,
 }
 
@@ -203,7 +201,7 @@ impl Watch {
         Python::attach(|py| {
             py.check_signals()?;
             if let Some(callable) = &self.callable {
-                callable.call1(py, (stage, done, total))?;
+                callable.call(py, (stage, done, total))?;
             }
             Ok(())
         })

@@ -1,19 +1,19 @@
 //! `hocket._core.replay`: execution traces on a network.
 
 use hocket_core::replay::{self as core, Rates, Replay};
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{column, to_vec};
+use crate::arrays::{Array, Given, column, to_vec};
 use crate::choice::choose;
 use crate::error::{CoreError, Parts};
+use crate::hints::Listener;
 use crate::iteration::{CALL_ORDERS, PyOutcome, Shape, core_shapes};
 use crate::pickle::{Reduced, reduced};
 use crate::progress;
 use crate::trace::PyTrace;
 
-/// A trace made ready to be run.
+/// A trace as a graph: nodes are its rows, actors its ranks, calls its collectives, then its sends.
 #[pyclass(name = "Replay", module = "hocket._core.replay", frozen)]
 pub(crate) struct PyReplay {
     trace: Py<PyTrace>,
@@ -23,6 +23,7 @@ pub(crate) struct PyReplay {
 
 #[pymethods]
 impl PyReplay {
+    /// Make it; ``operations`` and ``bytes``: what an NPU does in a second.
     #[new]
     #[pyo3(signature = (trace, operations, bytes=None))]
     fn new(
@@ -62,69 +63,86 @@ impl PyReplay {
         this
     }
 
+    /// For each rank, the first rank that takes part in the same calls.
     #[getter]
-    fn station<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn station<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         column(this, |me| &me.core.graph.station)
     }
 
+    /// The part that each node keeps busy: 0 the NPU, 1 its CPU or memory, 2 nothing.
     #[getter]
-    fn engine<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    fn engine<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u8>> {
         column(this, |me| &me.core.graph.nodes.engine)
     }
 
+    /// For each call, its index among the collectives or, after them, the messages.
     #[getter]
-    fn calls_what<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn calls_what<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         column(this, |me| &me.core.graph.calls.shape)
     }
 
+    /// First of each call's nodes, and their number.
     #[getter]
-    fn calls_first<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn calls_first<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         column(this, |me| &me.core.graph.calls.first)
     }
 
+    /// Nodes of the calls; of a message, the send and the receive.
     #[getter]
-    fn calls_nodes<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn calls_nodes<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         column(this, |me| &me.core.graph.calls.members)
     }
 
+    /// The operation of each distinct collective, numbered as ``hocket.traces.CALLS``.
     #[getter]
-    fn collective_kind<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    fn collective_kind<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u8>> {
         column(this, |me| &me.core.collectives.kind)
     }
 
+    /// Its group, a row of the trace's.
     #[getter]
-    fn collective_group<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn collective_group<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         column(this, |me| &me.core.collectives.group)
     }
 
+    /// Its bytes.
     #[getter]
-    fn collective_size<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn collective_size<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         column(this, |me| &me.core.collectives.size)
     }
 
+    /// The sender of each distinct message.
     #[getter]
-    fn message_source<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn message_source<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         column(this, |me| &me.core.messages.source)
     }
 
+    /// The rank that receives.
     #[getter]
-    fn message_target<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn message_target<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         column(this, |me| &me.core.messages.target)
     }
 
+    /// Its bytes.
     #[getter]
-    fn message_size<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn message_size<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         column(this, |me| &me.core.messages.size)
     }
 
+    /// Run it; ``shape_of``: of each collective and message, its place among ``shapes``.
+    ///
+    /// Raises
+    /// ------
+    /// SpecError
+    ///     Naming rank and node, if ranks wait for each other.
     #[pyo3(signature = (shape_of, shapes, *, order="fifo", progress=None))]
     fn run(
         &self,
         py: Python<'_>,
-        shape_of: PyReadonlyArray1<'_, u32>,
+        shape_of: Given<'_, u32>,
         shapes: Vec<Bound<'_, Shape>>,
         order: &str,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Listener>,
     ) -> Result<PyOutcome, CoreError> {
         let own = shapes.iter().map(|shape| shape.clone().unbind()).collect();
         let (shape_of, shapes) = (to_vec(&shape_of), core_shapes(&shapes));

@@ -2,9 +2,10 @@
 
 use hocket_core::report::{self as core, Bins};
 use hocket_core::units::Time;
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::Ix2;
 use pyo3::prelude::*;
 
+use crate::arrays::Array;
 use crate::collective::PyCollective;
 use crate::error::{CoreError, Parts};
 use crate::simulate::PyRun;
@@ -12,11 +13,15 @@ use crate::simulate::PyRun;
 /// The figures of one run.
 #[pyclass(module = "hocket._core", frozen, get_all)]
 pub(crate) struct Report {
+    /// Bytes moved / (bandwidth of all links x time), 0 to 1.
     utilization: f64,
+    /// Ends of the link occupied longest, for what share of the time (0 to 1); None if nothing moved.
     busiest_link: Option<(String, String, f64)>,
+    /// The most bytes that crossed one link.
     max_link_bytes: u64,
 }
 
+/// Sum a run up.
 #[pyfunction]
 pub(crate) fn report(run: &PyRun) -> Report {
     let (plan, topology) = (run.plan().core(), run.plan().network());
@@ -32,20 +37,20 @@ pub(crate) fn report(run: &PyRun) -> Report {
     }
 }
 
-/// algbw and busbw of a collective that takes so long, in bytes per second.
+/// Return algbw and busbw of a collective that takes so long [bytes/s]; 0 ps count as 1 ps.
 #[pyfunction]
 pub(crate) fn rates(collective: &PyCollective, time_ps: u64) -> (f64, f64) {
     let rates = core::Rates::new(collective.core(), Time::from_ps(time_ps));
     (rates.algbw, rates.busbw)
 }
 
-/// How far a time is above a lower bound.
+/// Return how far a time is above a lower bound: time / bound - 1, where 0 ps count as 1 ps.
 #[pyfunction]
 pub(crate) fn gap(time_ps: u64, bound_ps: u64) -> f64 {
     core::gap(Time::from_ps(time_ps), Time::from_ps(bound_ps))
 }
 
-/// Links of equal paths: how many there are, and how many carried nothing.
+/// Count the links among which equal paths differ, and those of them that carried nothing.
 #[pyfunction]
 pub(crate) fn equal_links(py: Python<'_>, run: &PyRun) -> Result<(usize, usize), CoreError> {
     let verified = run.verified(py)?;
@@ -56,11 +61,17 @@ pub(crate) fn equal_links(py: Python<'_>, run: &PyRun) -> Result<(usize, usize),
 /// How well one run uses the dimensions of a product topology.
 #[pyclass(module = "hocket._core", frozen, get_all)]
 pub(crate) struct DimensionReport {
+    /// Kind, size, bandwidth of an NPU [bytes/s], bytes sent, utilization (0 to 1) of each.
+    ///
+    /// Dimensions of one NPU are left out.
     dimensions: Vec<(&'static str, u32, f64, u128, f64)>,
+    /// Mean of the dimensions' utilization, their bandwidth the weight, 0 to 1.
     weighted_utilization: f64,
+    /// Time at full use of all bandwidth [s]; None for collectives that have none.
     ideal: Option<f64>,
 }
 
+/// Sum the dimensions up, or SpecError where the topology is not a whole product of dimensions.
 #[pyfunction]
 pub(crate) fn dimension_report(run: &PyRun) -> Result<DimensionReport, CoreError> {
     let (plan, topology) = (run.plan().core(), run.plan().network());
@@ -88,20 +99,22 @@ impl DimensionReport {
     }
 }
 
+/// Return the share of each time bin in which each link was occupied, (link_count, bins).
 #[pyfunction]
 pub(crate) fn heat<'py>(
     py: Python<'py>,
     run: &PyRun,
     bins: usize,
-) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
+) -> Result<Array<'py, f32, Ix2>, CoreError> {
     let run = with_services(run)?.core();
     let shares = py.detach(|| core::heat(run, bins));
-    Ok(PyArray1::from_vec(py, shares).reshape([run.links.len(), bins])?)
+    Ok(Array::from_rows(py, shares, [run.links.len(), bins])?)
 }
 
 /// Rows of links, columns of bins.
-type Cells<'py> = Bound<'py, PyArray2<u8>>;
+type Cells<'py> = Array<'py, u8, Ix2>;
 
+/// Return heat from 0 to 255, rounded up, and what of it were sums, 0 to 15; both (link_count, bins).
 #[pyfunction]
 pub(crate) fn use_and_sums<'py>(
     py: Python<'py>,
@@ -112,8 +125,8 @@ pub(crate) fn use_and_sums<'py>(
     let (used, sums) = py.detach(|| core::use_and_sums(run, op, bins));
     let shape = [run.links.len(), bins];
     Ok((
-        PyArray1::from_vec(py, used).reshape(shape)?,
-        PyArray1::from_vec(py, sums).reshape(shape)?,
+        Array::from_rows(py, used, shape)?,
+        Array::from_rows(py, sums, shape)?,
     ))
 }
 
@@ -126,6 +139,10 @@ fn with_services(run: &PyRun) -> Result<&PyRun, CoreError> {
     Ok(run)
 }
 
+/// Return the share of each time bin in which each dimension has activity, (dimensions, bins).
+///
+/// Dimensions of one NPU are left out. Either so many bins, or bins of that length. SpecError if the
+/// topology is not a whole product of dimensions.
 #[pyfunction]
 #[pyo3(signature = (run, bins=None, period_ps=None))]
 pub(crate) fn activity<'py>(
@@ -133,13 +150,13 @@ pub(crate) fn activity<'py>(
     run: &PyRun,
     bins: Option<usize>,
     period_ps: Option<u64>,
-) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
+) -> Result<Array<'py, f32, Ix2>, CoreError> {
     let bins = to_bins(bins, period_ps)?;
     let verified = run.verified(py)?;
     let shares = py.detach(|| core::activity(run.core(), &verified, bins))?;
     let count = bins.count(run.core().time);
     let rows = shares.len() / count;
-    Ok(PyArray1::from_vec(py, shares).reshape([rows, count])?)
+    Ok(Array::from_rows(py, shares, [rows, count])?)
 }
 
 /// Either so many bins, or bins of that length.

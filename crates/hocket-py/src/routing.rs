@@ -3,11 +3,10 @@
 use hocket_core::id::{LinkId, NpuId};
 use hocket_core::routing::{self as core, Annealing, Ecmp, Flow, Hash, Scheme, Share, Witness};
 use hocket_core::units::Seed;
-use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays;
+use crate::arrays::{self, Array};
 use crate::choice::choose;
 use crate::error::{CoreError, Parts};
 use crate::pickle::{Reduced, reduced};
@@ -37,7 +36,7 @@ const HASHES: [(&str, Hash); 3] = [
 
 pub(crate) type FlowTuple = (u32, u32, u64);
 
-/// A Clos or fat tree as routing sees it.
+/// A Clos or fat tree as routing sees it; switches keep the numbers in their names.
 #[pyclass(name = "Fabric", module = "hocket._core.routing", frozen, eq)]
 pub(crate) struct PyFabric {
     core: core::Fabric,
@@ -92,37 +91,43 @@ impl PyFabric {
         this
     }
 
+    /// Levels of switches, 2 or 3.
     #[getter]
     fn levels(&self) -> u32 {
         self.core.levels()
     }
 
+    /// Bytes per second of a link that a weight loads with just itself.
     #[getter]
     fn reference(&self) -> u64 {
         self.core.reference().bytes_per_second()
     }
 
+    /// List the numbers of the highest switches of the paths from a ToR to another.
     fn choices_between(&self, src: u32, dst: u32) -> Vec<u32> {
         self.core.choices_between(src, dst).collect()
     }
 
+    /// List the links of a choice; none if it is not one.
     fn route(&self, src: u32, dst: u32, choice: u32) -> Vec<u32> {
         let mut links = Vec::new();
         self.core.route(src, dst, choice, &mut links);
         links.into_iter().map(|link| link.0).collect()
     }
 
+    /// Return the number of the ToR above an NPU.
     fn tor_of(&self, npu: u32) -> Option<u32> {
         self.core.tor_of(NpuId(npu))
     }
 
+    /// Return the links from an NPU up to its ToR and down again.
     fn npu_links(&self, npu: u32) -> (Option<u32>, Option<u32>) {
         let [up, down] = self.core.npu_links(NpuId(npu));
         (up.map(|link| link.0), down.map(|link| link.0))
     }
 }
 
-/// A choice for each flow.
+/// A choice for each flow; up and down loads are rows of ToRs.
 #[pyclass(module = "hocket._core.routing", frozen)]
 pub(crate) struct Assignment {
     core: core::Assignment,
@@ -167,13 +172,13 @@ impl Assignment {
     }
 
     #[getter]
-    fn choices<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn choices<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.choices())
     }
 
     /// Links of all paths, one path after the other.
     #[getter]
-    fn path_links<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn path_links<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.paths.links())
     }
 
@@ -184,17 +189,17 @@ impl Assignment {
     }
 
     #[getter]
-    fn link_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn link_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.link_loads.as_slice())
     }
 
     #[getter]
-    fn up_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn up_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.up_loads())
     }
 
     #[getter]
-    fn down_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn down_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.down_loads())
     }
 
@@ -203,13 +208,14 @@ impl Assignment {
         self.core.max_link_load()
     }
 
+    /// A load that no assignment beats, the ToR that forces it, and how.
     #[getter]
     fn bound(&self) -> (u64, Option<u32>, String) {
         bound(self.core.load_bound())
     }
 }
 
-/// What links carry of flows that are spread over all their choices.
+/// Loads of links if flows are split evenly over all their choices.
 #[pyclass(module = "hocket._core.routing", frozen)]
 pub(crate) struct Sprayed {
     core: core::Sprayed,
@@ -236,17 +242,17 @@ impl Sprayed {
     }
 
     #[getter]
-    fn link_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn link_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, f64>> {
         arrays::column(slf, |this| this.link_loads.as_slice())
     }
 
     #[getter]
-    fn up_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn up_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, f64>> {
         arrays::column(slf, |this| this.core.up_loads())
     }
 
     #[getter]
-    fn down_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn down_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, f64>> {
         arrays::column(slf, |this| this.core.down_loads())
     }
 
@@ -255,6 +261,7 @@ impl Sprayed {
         self.core.max_link_load()
     }
 
+    /// A load that no assignment of whole flows beats, the ToR that forces it, and how.
     #[getter]
     fn bound(&self) -> (u64, Option<u32>, String) {
         bound(self.core.load_bound())
@@ -362,7 +369,7 @@ pub(crate) fn scheme_of(name: &str, options: &Options) -> Result<Scheme, CoreErr
     })
 }
 
-/// Give flows (source, destination, weight) choices.
+/// Choose paths for flows (source, destination, weight); options: hash, upstream, salted, steps.
 #[pyfunction]
 pub(crate) fn assign(
     py: Python<'_>,
@@ -399,7 +406,7 @@ pub(crate) fn spray(
     })
 }
 
-/// Give the assignment that these choices make.
+/// Return the assignment that these choices make.
 #[pyfunction]
 pub(crate) fn assignment_of(
     fabric: Bound<'_, PyFabric>,

@@ -1,6 +1,5 @@
 //! `hocket._core.runtime`: plans run between processes.
 
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,10 +13,12 @@ use hocket_runtime::pace::{Pace, Pacer};
 use hocket_runtime::script::Loaded;
 use hocket_runtime::store::Store;
 use numpy::npyffi::flags::NPY_ARRAY_WRITEABLE;
-use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
+use crate::arrays::Array;
 use crate::error::{CoreError, Parts};
+use crate::hints::Address;
 use crate::plan::PyPlan;
 
 impl From<Failure> for CoreError {
@@ -29,10 +30,14 @@ impl From<Failure> for CoreError {
     }
 }
 
-/// Where ranks meet.
+/// The store where ranks meet, served by threads of this process until it is closed or forgotten.
+///
+/// Raises ``TransportError`` if the address is not of this host or in use, ``SpecError`` if it can be
+/// reached from other hosts and there is no secret.
 #[pyclass(name = "Store", module = "hocket._core.runtime", frozen)]
 pub(crate) struct PyStore {
     store: Mutex<Option<Store>>,
+    /// Host and port, the one that was free where 0 was given.
     address: String,
 }
 
@@ -51,11 +56,13 @@ impl PyStore {
         })
     }
 
+    /// Host and port, the one that was free where 0 was given.
     #[getter]
     fn address(&self) -> &str {
         &self.address
     }
 
+    /// End it: groups that have met here lose their store.
     fn close(&self, py: Python<'_>) {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let store = store.take();
@@ -64,6 +71,8 @@ impl PyStore {
 }
 
 /// Links that ranks of this process share.
+///
+/// Their rates are in bytes per second, the latency that each has besides in seconds.
 #[pyclass(name = "Pacer", module = "hocket._core.runtime", frozen)]
 pub(crate) struct PyPacer {
     pacer: Arc<Pacer>,
@@ -84,12 +93,15 @@ impl PyPacer {
         })
     }
 
+    /// Return the bytes that each link has carried.
     fn carried(&self) -> Vec<u64> {
         self.pacer.carried()
     }
 }
 
-/// Passes frames between devices until another end of `stop` is closed.
+/// Pass frames between the open devices of each pair, each after a delay in seconds; drop a share.
+///
+/// Returns when the other end of the pipe `stop` is closed, with the numbers of frames passed and dropped.
 #[cfg(target_os = "linux")]
 #[pyfunction]
 pub(crate) fn relay(
@@ -127,7 +139,9 @@ pub(crate) fn relay(
     Ok(py.detach(|| hocket_runtime::delay_line::relay(&files, delay, stop.as_fd())))
 }
 
-/// What ranks run.
+/// The program of ranks: a plan, proved first, with places instead of chunks.
+///
+/// Raises ``VerificationError`` for a wrong plan, ``InfeasibleError`` for one that has no program.
 #[pyclass(name = "Program", module = "hocket._core.runtime", frozen)]
 pub(crate) struct PyProgram {
     loaded: Loaded,
@@ -135,6 +149,9 @@ pub(crate) struct PyProgram {
 
 #[pymethods]
 impl PyProgram {
+    /// Lower a plan; on channels of each transfer, and in the plan's order, where that is asked for.
+    ///
+    /// A channel goes over the stream of its number modulo the number of streams.
     #[new]
     #[pyo3(signature = (plan, channel_of=None, *, in_plan_order=false))]
     fn new(
@@ -168,16 +185,19 @@ impl PyProgram {
         self.loaded.program().task().root
     }
 
+    /// Whether the whole vector is one array that is read and written.
     #[getter]
     fn in_place(&self) -> bool {
         self.loaded.is_in_place()
     }
 
+    /// Equal for equal programs.
     #[getter]
     fn hash(&self) -> u64 {
         self.loaded.hash()
     }
 
+    /// List the ranks that one is connected with; none for a rank that it does not have.
     fn peers(&self, rank: u32) -> Vec<u32> {
         if rank >= self.ranks() {
             return Vec::new();
@@ -200,7 +220,7 @@ struct PyBoard {
     board: std::sync::Arc<hocket_runtime::group::Board>,
 }
 
-/// A group of ranks.
+/// Ranks that have come together. A call that fails ends it: all later ones raise the same.
 #[pyclass(name = "Group", module = "hocket._core.runtime", frozen)]
 pub(crate) struct PyGroup {
     group: Mutex<Option<Group>>,
@@ -209,10 +229,13 @@ pub(crate) struct PyGroup {
     rank: u32,
     #[pyo3(get)]
     size: u32,
+    /// Whether all ranks share memory.
     #[pyo3(get)]
     shares: bool,
+    /// Of the group in its store, which uses none twice.
     #[pyo3(get)]
     number: u64,
+    /// Rank of each in the group that failed before; of a first group its own.
     #[pyo3(get)]
     old_ranks: Vec<u32>,
 }
@@ -271,11 +294,7 @@ fn closed() -> Failure {
 }
 
 /// Memory of an array; `None` stands for none.
-fn area(
-    name: &str,
-    array: Option<&Bound<'_, PyArray1<u8>>>,
-    written: bool,
-) -> Result<Area, CoreError> {
+fn area(name: &str, array: Option<&Array<'_, u8>>, written: bool) -> Result<Area, CoreError> {
     let Some(array) = array else {
         let start = std::ptr::NonNull::<u8>::dangling().as_ptr();
         return Ok(Area { start, bytes: 0 });
@@ -368,6 +387,12 @@ fn time(name: &str, value: f64) -> Result<Duration, CoreError> {
 
 #[pymethods]
 impl PyGroup {
+    /// Join the group of a name at a store; `patience` and `timeout` are in seconds.
+    ///
+    /// All ranks must have the same `table`: a hash of what they choose plans by, or 0. `ways` says
+    /// where streams to ranks connect: (rank, stream, address). With a `pacer`, `routes` says which of its
+    /// links each stream takes: (rank, stream, links). `local` is where others reach this rank. With
+    /// `outward` the lower of two ranks opens odd streams.
     #[staticmethod]
     #[pyo3(signature = (address, *, group, rank, size, secret, patience, timeout, shares, streams, table=0, ways=None, pacer=None, routes=None, local=None, outward=false))]
     #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
@@ -383,10 +408,10 @@ impl PyGroup {
         shares: bool,
         streams: u32,
         table: u64,
-        ways: Option<Vec<(u32, u32, IpAddr)>>,
+        ways: Option<Vec<(u32, u32, Address)>>,
         pacer: Option<&PyPacer>,
         routes: Option<Vec<(u32, u32, Vec<u32>)>>,
-        local: Option<IpAddr>,
+        local: Option<Address>,
         outward: bool,
     ) -> Result<Self, CoreError> {
         let ways = ways.unwrap_or_default().into_iter();
@@ -401,10 +426,10 @@ impl PyGroup {
             shares,
             streams,
             table,
-            local,
+            local: local.map(|Address(address)| address),
             outward,
             ways: ways
-                .map(|(rank, stream, to)| ((rank, stream), to))
+                .map(|(rank, stream, Address(to))| ((rank, stream), to))
                 .collect(),
             pace: pacer.map(|each| Pace {
                 pacer: Arc::clone(&each.pacer),
@@ -419,6 +444,7 @@ impl PyGroup {
         Ok(Self::of(group))
     }
 
+    /// Run a program on bytes; `elements` numbers are the whole vector. In place, `input` is written.
     #[pyo3(signature = (program, dtype, op, elements, input, output=None, *, by_memory=false))]
     #[expect(clippy::too_many_arguments, reason = "a call")]
     fn run(
@@ -428,19 +454,20 @@ impl PyGroup {
         dtype: &str,
         op: &str,
         elements: u64,
-        input: Option<&Bound<'_, PyArray1<u8>>>,
-        output: Option<&Bound<'_, PyArray1<u8>>>,
+        input: Option<Array<'_, u8>>,
+        output: Option<Array<'_, u8>>,
         by_memory: bool,
     ) -> Result<(), CoreError> {
         let request = request(dtype, op, elements, by_memory)?;
-        let input = area("input", input, program.in_place())?;
-        let output = area("output", output, true)?;
+        let input = area("input", input.as_ref(), program.in_place())?;
+        let output = area("output", output.as_ref(), true)?;
         self.call(py, |group, stop| {
             // SAFETY: the caller's references keep the arrays until the call ends.
             unsafe { group.run(&program.loaded, &request, input, output, stop) }
         })
     }
 
+    /// Do a collective through shared memory.
     #[pyo3(signature = (kind, root, dtype, op, elements, input, output))]
     #[expect(clippy::too_many_arguments, reason = "a call")]
     fn exchange(
@@ -451,21 +478,20 @@ impl PyGroup {
         dtype: &str,
         op: &str,
         elements: u64,
-        input: Option<&Bound<'_, PyArray1<u8>>>,
-        output: Option<&Bound<'_, PyArray1<u8>>>,
+        input: Option<Array<'_, u8>>,
+        output: Option<Array<'_, u8>>,
     ) -> Result<(), CoreError> {
         let kind: CollectiveKind = kind.parse()?;
         let request = request(dtype, op, elements, true)?;
-        let input = area("input", input, false)?;
-        let output = area("output", output, true)?;
+        let input = area("input", input.as_ref(), false)?;
+        let output = area("output", output.as_ref(), true)?;
         self.call(py, |group, stop| {
             // SAFETY: the caller's references keep the arrays until the call ends.
             unsafe { group.exchange(kind, root, &request, input, output, stop) }
         })
     }
 
-    /// An all-reduce through memory whose result takes the place of what was given; whether the array is one that needs
-    /// no more than a look.
+    /// Do an all-reduce through shared memory if these are NumPy's numbers in one piece; say whether.
     fn reduce_in_place(
         &self,
         py: Python<'_>,
@@ -488,26 +514,25 @@ impl PyGroup {
         Ok(true)
     }
 
-    #[cfg(target_os = "linux")]
+    /// Return memory that all ranks see, with so many bytes each, or None if it cannot be shared.
     fn allocate<'py>(
         &self,
         py: Python<'py>,
         bytes: usize,
-    ) -> Result<Option<Bound<'py, PyArray1<u8>>>, CoreError> {
-        let made = self.call(py, |group, stop| group.allocate(bytes, stop))?;
-        let Some(board) = made else { return Ok(None) };
-        let owner = Bound::new(py, PyBoard { board })?;
-        Ok(Some(crate::arrays::memory_of(owner, |each| {
-            (each.board.own(), each.board.bytes())
-        })))
+    ) -> Result<Option<Array<'py, u8>>, CoreError> {
+        #[cfg(target_os = "linux")]
+        if let Some(board) = self.call(py, |group, stop| group.allocate(bytes, stop))? {
+            let owner = Bound::new(py, PyBoard { board })?;
+            return Ok(Some(crate::arrays::memory_of(owner, |each| {
+                (each.board.own(), each.board.bytes())
+            })));
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (py, bytes);
+        Ok(None)
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn allocate(&self, bytes: usize) -> Option<Py<PyAny>> {
-        let _ = bytes;
-        None
-    }
-
+    /// End the group: calls of all ranks fail and name this rank.
     fn abort(&self, py: Python<'_>, why: &str) {
         self.aborting.store(true, Ordering::Release);
         py.detach(|| {
@@ -517,6 +542,7 @@ impl PyGroup {
         });
     }
 
+    /// Make a group of the ranks that are left, waiting so many seconds for each that is alive.
     fn shrink(&self, py: Python<'_>, patience: f64) -> Result<Self, CoreError> {
         let patience = seconds("patience", patience)?;
         let group = py.detach(|| match self.lock().as_ref() {
@@ -526,6 +552,7 @@ impl PyGroup {
         Ok(Self::of(group))
     }
 
+    /// Leave.
     fn close(&self, py: Python<'_>) {
         py.detach(|| drop(self.lock().take()));
     }

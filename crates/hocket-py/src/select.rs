@@ -12,7 +12,7 @@ use crate::plan::PyPlan;
 use crate::progress;
 use crate::synthesis::{PyProblem, PyTimetables, to_unwinding};
 
-/// A synthesized plan, proved and simulated when somebody asks when it ends.
+/// A synthesized plan, proved and simulated at link fidelity when somebody asks when it ends.
 #[pyclass(name = "Candidate", module = "hocket._core.synthesis", frozen)]
 pub(crate) struct PyCandidate {
     core: core::Candidate,
@@ -27,7 +27,7 @@ impl PyCandidate {
 
 #[pymethods]
 impl PyCandidate {
-    /// Of timetables that were made elsewhere.
+    /// Make one of timetables from elsewhere.
     #[new]
     fn new(
         problem: &PyProblem,
@@ -55,6 +55,7 @@ impl PyCandidate {
         PyProblem::of(Arc::clone(problem), Arc::clone(topology))
     }
 
+    /// One entry for all switches, or one for each dimension.
     #[getter]
     fn unwinding(&self) -> Vec<String> {
         self.core
@@ -64,29 +65,33 @@ impl PyCandidate {
             .collect()
     }
 
+    /// The plan, verified if it was simulated.
     #[getter]
     fn plan(&self, py: Python<'_>) -> PyPlan {
         let plan = py.detach(|| Arc::clone(self.core.plan()));
         PyPlan::proved(plan, Arc::clone(self.core.topology()), self.core.proof())
     }
 
+    /// When its timetable ends; None of a plan made without one.
     #[getter]
     fn end_ps(&self) -> Option<u64> {
         self.core.end().map(|end| end.as_ps())
     }
 
+    /// Whether its time is simulated; that of a large plan is when its timetable ends.
     #[getter]
     fn is_simulated(&self) -> bool {
         self.core.is_simulated()
     }
 
+    /// When the plan ends [ps].
     #[getter]
     fn time_ps(&self, py: Python<'_>) -> Result<u64, CoreError> {
         let ending = progress::watched(py, None, |watch| self.core.ending(watch))?;
         Ok(ending.time.as_ps())
     }
 
-    /// The plan spread over equal paths; balanced only where that is no slower.
+    /// Spread the plan over equal paths; balanced only where that is no slower.
     fn routed(&self, py: Python<'_>, routing: &str) -> Result<Self, CoreError> {
         let routing = routing.parse()?;
         let core = progress::watched(py, None, |watch| self.core.clone().routed(routing, watch))?;

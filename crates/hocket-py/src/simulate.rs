@@ -7,25 +7,27 @@ use hocket_core::simulate::{
 };
 use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::Verified;
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::arrays;
+use crate::arrays::{self, Array, Given};
 use crate::choice::{FIDELITIES, LATENCIES, ORDERS, SWITCHINGS, choose, name_of};
 use crate::error::CoreError;
+use crate::hints::Listener;
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 use crate::progress;
 
-/// What a simulation returns: times of every transfer, use of every link.
+/// What a simulation returns. Service columns are empty unless they were asked for.
 #[pyclass(name = "Run", module = "hocket._core", frozen)]
 pub(crate) struct PyRun {
     core: core::Run,
     /// The plan that was simulated, proved when somebody asks for what follows from its routes.
     plan: Py<PyPlan>,
+    /// How finely it was simulated: link, flow or packet.
     fidelity: &'static str,
-    /// None where links serve all that comes at once.
+    /// In what order links served: ready or plan; none of flows.
     order: Option<LinkOrder>,
+    /// How messages crossed devices: store-and-forward or cut-through.
     switching: Switching,
     /// A cycle of the routers' clock, of packets.
     cycle: Option<Time>,
@@ -45,6 +47,9 @@ impl PyRun {
     }
 }
 
+/// Simulate a plan at link fidelity, after proving it; names as in :func:`hocket.simulate`.
+///
+/// A message is across `ahead_ps` before its link is done with it.
 #[pyfunction]
 #[pyo3(signature = (
     plan, *, order=None, switching=None, latency="overlapped",
@@ -59,7 +64,7 @@ pub(crate) fn simulate(
     latency: &str,
     keep_services: bool,
     ahead_ps: u64,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<PyRun, CoreError> {
     let order = order.map(|name| choose("order", name, ORDERS));
     let switching = switching.map(|name| choose("switching", name, SWITCHINGS));
@@ -90,6 +95,7 @@ pub(crate) fn simulate(
     })
 }
 
+/// Simulate a plan at packet fidelity, as :class:`hocket.Packets` says; rates in bytes/s.
 #[pyfunction]
 #[pyo3(signature = (
     plan, *, packet_bytes, flit_bytes, header_flits, virtual_channels, buffer_flits, cycle_ps=None,
@@ -108,7 +114,7 @@ pub(crate) fn simulate_packets(
     reduction_rate: Option<u64>,
     order: Option<&str>,
     keep_services: bool,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<PyRun, CoreError> {
     let order = order
         .map(|name| choose("order", name, ORDERS))
@@ -142,6 +148,7 @@ pub(crate) fn simulate_packets(
     })
 }
 
+/// Simulate a plan at flow fidelity; no flow is faster than the rate [bytes/s].
 #[pyfunction]
 #[pyo3(signature = (plan, *, flow_rate=None, keep_services=false, progress=None))]
 pub(crate) fn simulate_flows(
@@ -149,7 +156,7 @@ pub(crate) fn simulate_flows(
     plan: Py<PyPlan>,
     flow_rate: Option<u64>,
     keep_services: bool,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<PyRun, CoreError> {
     let options = FlowOptions {
         flow_rate: flow_rate.and_then(Bandwidth::from_bytes_per_second),
@@ -174,7 +181,7 @@ pub(crate) fn simulate_flows(
 
 #[pymethods]
 impl PyRun {
-    /// A run that was simulated before, as in a pickle.
+    /// Make one that was simulated before; SpecError for columns that are not those of a run.
     #[staticmethod]
     #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     fn from_columns<'py>(
@@ -184,17 +191,17 @@ impl PyRun {
         switching: &str,
         cycle_ps: Option<u64>,
         time_ps: u64,
-        start_ps: PyReadonlyArray1<'py, u64>,
-        end_ps: PyReadonlyArray1<'py, u64>,
-        link_busy_ps: PyReadonlyArray1<'py, u64>,
-        link_bytes: PyReadonlyArray1<'py, u64>,
-        link_messages: PyReadonlyArray1<'py, u64>,
-        service_transfer: PyReadonlyArray1<'py, u32>,
-        service_link: PyReadonlyArray1<'py, u32>,
-        service_start_ps: PyReadonlyArray1<'py, u64>,
-        service_end_ps: PyReadonlyArray1<'py, u64>,
+        start_ps: Given<'py, u64>,
+        end_ps: Given<'py, u64>,
+        link_busy_ps: Given<'py, u64>,
+        link_bytes: Given<'py, u64>,
+        link_messages: Given<'py, u64>,
+        service_transfer: Given<'py, u32>,
+        service_link: Given<'py, u32>,
+        service_start_ps: Given<'py, u64>,
+        service_end_ps: Given<'py, u64>,
     ) -> Result<Self, CoreError> {
-        let times = |column: &PyReadonlyArray1<'py, u64>| {
+        let times = |column: &Given<'py, u64>| {
             let values = arrays::to_vec(column).into_iter();
             values.map(Time::from_ps).collect::<Vec<Time>>()
         };
@@ -253,73 +260,87 @@ impl PyRun {
         this
     }
 
+    /// Collective time [ps].
     #[getter]
     fn time_ps(&self) -> u64 {
         self.core.time.as_ps()
     }
 
+    /// A cycle of the routers' clock [ps]; of packets only.
     #[getter]
     fn cycle_ps(&self) -> Option<u64> {
         self.cycle.map(Time::as_ps)
     }
 
+    /// How finely it was simulated: link, flow or packet.
     #[getter]
     fn fidelity(&self) -> &'static str {
         self.fidelity
     }
 
+    /// In what order links served: ready or plan; none of flows.
     #[getter]
     fn order(&self) -> Option<&'static str> {
         self.order.map(|order| name_of(&order, ORDERS))
     }
 
+    /// How messages crossed devices: store-and-forward or cut-through.
     #[getter]
     fn switching(&self) -> &'static str {
         name_of(&self.switching, SWITCHINGS)
     }
 
+    /// When each transfer began to occupy its first link [ps], (len(plan),).
     #[getter]
-    fn start_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn start_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| &this.core.start)
     }
 
+    /// When each transfer had arrived whole [ps], (len(plan),).
     #[getter]
-    fn end_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn end_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| &this.core.end)
     }
 
+    /// How long each link was occupied [ps], (link_count,).
     #[getter]
-    fn link_busy_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn link_busy_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::field(slf, |this| &this.core.links, |link| &link.busy)
     }
 
+    /// Bytes that crossed each link, (link_count,).
     #[getter]
-    fn link_bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn link_bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::field(slf, |this| &this.core.links, |link| &link.bytes)
     }
 
+    /// Messages that crossed each link, (link_count,).
     #[getter]
-    fn link_messages<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn link_messages<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::field(slf, |this| &this.core.links, |link| &link.messages)
     }
 
+    /// Transfer of each stay on a link.
     #[getter]
-    fn service_transfer<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn service_transfer<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::field(slf, |this| &this.core.services, |service| &service.transfer)
     }
 
+    /// Link of each stay.
     #[getter]
-    fn service_link<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn service_link<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::field(slf, |this| &this.core.services, |service| &service.link)
     }
 
+    /// When each stay began [ps].
     #[getter]
-    fn service_start_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn service_start_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::field(slf, |this| &this.core.services, |service| &service.start)
     }
 
+    /// When each stay ended [ps].
     #[getter]
-    fn service_end_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn service_end_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::field(slf, |this| &this.core.services, |service| &service.end)
     }
 

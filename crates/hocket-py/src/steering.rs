@@ -1,7 +1,5 @@
 //! Hashes of switches: ways, ports that lead along paths, and hashes learned from what was observed.
 
-use std::net::IpAddr;
-
 use hocket_core::routing::steering::{
     self as core, Algorithm, Fields, FlowLabel, Header, Observed, Policy, SourcePort, Stage,
     Stages, SwitchHash,
@@ -12,11 +10,12 @@ use pyo3::prelude::*;
 
 use crate::choice::choose;
 use crate::error::{CoreError, Parts};
+use crate::hints::{Address, Listener};
 use crate::progress;
 use crate::routing::{FlowTuple, PyFabric, flows_of};
 
 /// Source, destination, protocol, source port, destination port, flow label.
-type HeaderTuple = (IpAddr, IpAddr, u8, u16, u16, u32);
+type HeaderTuple = (Address, Address, u8, u16, u16, u32);
 /// Algorithm, fields, seed, offset.
 type HashTuple = (String, u8, u32, u32);
 /// Hash, ways, the way that is wanted.
@@ -41,7 +40,8 @@ const ALGORITHMS: [(&str, OfFields); 11] = [
     ("toeplitz", Algorithm::Toeplitz),
 ];
 
-fn header_of((src, dst, protocol, sport, dport, label): HeaderTuple) -> Result<Header, CoreError> {
+fn header_of(given: HeaderTuple) -> Result<Header, CoreError> {
+    let (Address(src), Address(dst), protocol, sport, dport, label) = given;
     if src.is_ipv4() != dst.is_ipv4() {
         let why = format!("{src} and {dst} are addresses of two families");
         return Err(Parts::new(why).remedy("give two of one").into());
@@ -84,7 +84,7 @@ fn stages_of(stages: Vec<StageTuple>) -> Result<Vec<Stage>, CoreError> {
     stages.into_iter().map(stage).collect()
 }
 
-/// Give the way of each header, of so many.
+/// Return the way of each header, of so many.
 #[pyfunction]
 pub(crate) fn ways(
     hash: HashTuple,
@@ -102,7 +102,7 @@ pub(crate) fn ways(
         .collect())
 }
 
-/// Give the first source port of a range, from one on and around, that leads through all stages.
+/// Return the first source port of a range, from one on and around, that leads through all stages.
 #[pyfunction]
 pub(crate) fn find_port(
     header: HeaderTuple,
@@ -126,7 +126,7 @@ pub(crate) fn find_port(
     Ok(among.find(&header_of(header)?, stages)?)
 }
 
-/// Give the first flow label, from one on and around, that leads through all stages.
+/// Return the first flow label, from one on and around, that leads through all stages.
 #[pyfunction]
 pub(crate) fn find_label(
     header: HeaderTuple,
@@ -142,7 +142,7 @@ pub(crate) fn find_label(
     Ok(FlowLabel { first }.find(&header_of(header)?, stages)?)
 }
 
-/// Give the hashes, with the next hop of each way, that explain which hop each header took.
+/// Return the hashes that explain which hop each header took: algorithm, seed, hop of each way.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // keywords in Python
 pub(crate) fn identify(
@@ -153,7 +153,7 @@ pub(crate) fn identify(
     algorithms: Vec<(String, u8)>,
     seeds: (u64, u64),
     most: usize,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<Vec<IdentifiedTuple>, CoreError> {
     let headers = headers_of(headers)?;
     let observe = |(header, hop)| Observed { header, hop };
@@ -175,7 +175,7 @@ pub(crate) fn identify(
     Ok(found.into_iter().map(row).collect())
 }
 
-/// Give the choices that ToRs with these hashes, by number, make of flows with these headers.
+/// Return the choices that ToRs with these hashes, by number, make of flows with these headers.
 #[pyfunction]
 pub(crate) fn hashed(
     fabric: &PyFabric,
@@ -193,12 +193,13 @@ pub(crate) fn hashed(
     )?)
 }
 
-/// Give the seed of a switch of ecmp, drawn from that of the scheme.
+/// Return the UDP source port of a queue pair of RoCEv2.
 #[pyfunction]
 pub(crate) fn queue_pair_port(queue_pairs: [u32; 2], label: u32) -> u16 {
     core::queue_pair_port(queue_pairs, label)
 }
 
+/// Return the seed of a switch of ecmp, drawn from that of the scheme.
 #[pyfunction]
 pub(crate) fn switch_seed(seed: u64, level: u32, number: u32) -> u32 {
     seed_of(Seed(seed), level, number)

@@ -11,6 +11,7 @@ use crate::bound::Bound;
 use crate::choice::{LATENCIES, choose};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
+use crate::hints::Listener;
 use crate::packing::PyPacking;
 use crate::plan::PyPlan;
 use crate::progress;
@@ -22,6 +23,9 @@ pub(crate) struct PySymmetricPlan {
     core: Arc<core::SymmetricPlan>,
 }
 
+/// Find the group and plan one block; InfeasibleError and SpecError as ``plan``.
+///
+/// `most_transfers` are those of a block; ``None`` for few enough that all shifts make a plan.
 #[pyfunction]
 #[pyo3(signature = (
     topology, collective, *, pieces, latency, memory_limit, most_transfers, time_limit=None, progress=None
@@ -36,7 +40,7 @@ pub(crate) fn plan_symmetric(
     memory_limit: u64,
     most_transfers: Option<u64>,
     time_limit: Option<f64>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<PySymmetricPlan, CoreError> {
     let whole = SymmetricOptions::for_whole(topology.core());
     let options = SymmetricOptions {
@@ -61,22 +65,26 @@ impl PySymmetricPlan {
 
 #[pymethods]
 impl PySymmetricPlan {
+    /// How often each generator of the group is applied until all is where it was.
     #[getter]
     fn orders(&self) -> Vec<u32> {
         self.core.symmetry.orders().to_vec()
     }
 
+    /// Kinds of links: the group takes each link to all of its kind, and to no others.
     #[getter]
     fn orbits(&self) -> usize {
         self.core.symmetry.orbits().len()
     }
 
+    /// Name of the NPU of the block.
     #[getter]
     fn first(&self) -> String {
         let first = self.core.symmetry.npu(0).device();
         self.topology().device(first).name.clone()
     }
 
+    /// The plan of the block, proved.
     #[getter]
     fn block(&self) -> PyPlan {
         let proof = &self.core.base;
@@ -84,26 +92,31 @@ impl PySymmetricPlan {
         PyPlan::proved(plan, topology, Some(proof))
     }
 
+    /// How many transfers the whole plan has.
     #[getter]
     fn transfers(&self) -> u128 {
         self.core.shifted().len()
     }
 
+    /// When the whole plan ends at link fidelity, at the latest [ps].
     #[getter]
     fn time_ps(&self) -> u64 {
         self.core.time.as_ps()
     }
 
+    /// Pieces that every tree carries.
     #[getter]
     fn pieces(&self) -> usize {
         self.core.pieces
     }
 
+    /// The trees, of sums and then of copies.
     #[getter]
     fn packings(&self) -> Vec<PyPacking> {
         PyPacking::all(&self.core.passes, self.topology())
     }
 
+    /// Bound any plan's time from what one NPU, and one of each subgroup, must receive or send.
     fn bound(&self, py: Python<'_>) -> Result<Bound, CoreError> {
         let core = Arc::clone(&self.core);
         let found = progress::attended(py, move |watch| {
@@ -113,6 +126,7 @@ impl PySymmetricPlan {
         Ok(Bound::of(&found, self.topology()))
     }
 
+    /// Make the whole plan, which is not proved; SpecError if it is too large.
     fn expand(&self, py: Python<'_>, memory_limit: u64) -> Result<PyPlan, CoreError> {
         let core = Arc::clone(&self.core);
         let plan = progress::attended(py, move |_| core.shifted().expand(memory_limit))??;

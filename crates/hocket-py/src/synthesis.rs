@@ -5,38 +5,38 @@ use std::sync::Arc;
 use hocket_core::plan::Lists;
 use hocket_core::synthesis::{self as core, Part, Send, Timetable, Unwinding, Wanted};
 use hocket_core::topology::Topology;
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::arrays::to_vec;
+use crate::arrays::{Array, Given, to_vec};
 use crate::choice::{LATENCIES, choose};
 use crate::collective::PyCollective;
 use crate::error::{CoreError, Parts};
+use crate::hints::Listener;
 use crate::progress;
 use crate::topology::PyTopology;
 
-/// A collective on a network whose switches are unwound.
+/// A collective on a network whose switches are unwound into edges between NPUs.
+///
+/// What is summed is described mirrored in time: holders are where a sum must end, wanted is who adds
+/// to it. Costs are listed edge by edge, size by size.
 #[pyclass(name = "Problem", module = "hocket._core.synthesis", frozen)]
 pub(crate) struct PyProblem {
     core: Arc<core::Problem>,
     topology: Arc<Topology>,
 }
 
-/// Who sends what when.
+/// Who sends what when: sums, then copies.
 #[pyclass(name = "Timetables", module = "hocket._core.synthesis", frozen)]
 pub(crate) struct PyTimetables {
     core: core::Timetables,
 }
 
 /// Chunk of the plan, edge, start of each send.
-type SendArrays<'py> = (
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<u64>>,
-);
+type SendArrays<'py> = (Array<'py, u32>, Array<'py, u32>, Array<'py, u64>);
 /// Chunk of the plan, position of its size, holders, who wants it (`None`: every NPU).
 type ChunkTuple = (u32, u32, Vec<u32>, Option<Vec<u32>>);
 
+/// List unwindings worth trying: each one entry for all switches, or one for each dimension.
 #[pyfunction]
 pub(crate) fn unwindings(topology: &PyTopology) -> Vec<Vec<String>> {
     let names = |each: Vec<Unwinding>| each.iter().map(ToString::to_string).collect();
@@ -68,6 +68,7 @@ impl PyTimetables {
 
 #[pymethods]
 impl PyProblem {
+    /// Make the problem; SpecError for an unknown unwinding, or more than fits in memory.
     #[new]
     #[pyo3(signature = (topology, collective, pieces, unwinding, latency, memory_limit))]
     fn new(
@@ -94,6 +95,7 @@ impl PyProblem {
         })
     }
 
+    /// Return the problem with every cost rounded up to whole slots.
     fn discretised(&self, factor_ps: u64) -> Result<Self, CoreError> {
         Ok(Self {
             core: Arc::new(self.core.discretised(factor_ps)?),
@@ -101,6 +103,7 @@ impl PyProblem {
         })
     }
 
+    /// Ends of each edge.
     #[getter]
     fn edges(&self) -> Vec<(u32, u32)> {
         let edges = self.core.network().edges().iter();
@@ -117,6 +120,7 @@ impl PyProblem {
         chunks_of(&self.core.work().copies)
     }
 
+    /// From the start of a send of each size over each edge until it is there [ps].
     #[getter]
     fn sum_delays(&self) -> Vec<u64> {
         self.core
@@ -126,6 +130,7 @@ impl PyProblem {
             .collect()
     }
 
+    /// As ``sum_delays``, of what is copied.
     #[getter]
     fn copy_delays(&self) -> Vec<u64> {
         self.core
@@ -140,11 +145,13 @@ impl PyProblem {
         self.core.network().npus()
     }
 
+    /// A lower bound on the end of any timetable [ps].
     #[getter]
     fn least_ps(&self) -> u64 {
         self.core.least()
     }
 
+    /// Match greedily; the best of the trials so far when the time limit [s] ends.
     #[pyo3(signature = (seed, trials, *, time_limit=None, progress=None))]
     fn greedy(
         &self,
@@ -152,7 +159,7 @@ impl PyProblem {
         seed: u64,
         trials: u64,
         time_limit: Option<f64>,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Listener>,
     ) -> Result<PyTimetables, CoreError> {
         let core = progress::watched_until(py, progress, time_limit, |watch| {
             self.core.greedy(seed, trials, watch)
@@ -160,23 +167,25 @@ impl PyProblem {
         Ok(PyTimetables { core })
     }
 
-    /// Slots, sends and end [ps] of a compact table, checked.
+    /// Match slot by slot, check, and give slots, sends and end [ps]: no plan, little memory.
     #[pyo3(signature = (seed, *, progress=None))]
     fn compact(
         &self,
         py: Python<'_>,
         seed: u64,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Listener>,
     ) -> Result<(u64, u64, u64), CoreError> {
         let made = progress::watched(py, progress, |watch| self.core.compact(seed, watch))?;
         Ok((made.table.slots(), made.table.sends(), made.end))
     }
 
+    /// Transfers of a plan in which nobody passes on what he does not want.
     #[getter]
     fn transfers(&self) -> u64 {
         u64::try_from(self.core.work().transfers()).unwrap_or(u64::MAX)
     }
 
+    /// Match greedily, no copy before the last sum has ended.
     fn greedy_apart(
         &self,
         py: Python<'_>,
@@ -189,16 +198,16 @@ impl PyProblem {
         Ok(PyTimetables { core })
     }
 
-    /// Sends of chunks that the plan numbers so; starts in picoseconds.
+    /// Make timetables of sends; SpecError where they do not do what is asked.
     #[pyo3(signature = (*, sum_chunk, sum_edge, sum_start, copy_chunk, copy_edge, copy_start))]
     fn timetables<'py>(
         &self,
-        sum_chunk: PyReadonlyArray1<'py, u32>,
-        sum_edge: PyReadonlyArray1<'py, u32>,
-        sum_start: PyReadonlyArray1<'py, u64>,
-        copy_chunk: PyReadonlyArray1<'py, u32>,
-        copy_edge: PyReadonlyArray1<'py, u32>,
-        copy_start: PyReadonlyArray1<'py, u64>,
+        sum_chunk: Given<'py, u32>,
+        sum_edge: Given<'py, u32>,
+        sum_start: Given<'py, u64>,
+        copy_chunk: Given<'py, u32>,
+        copy_edge: Given<'py, u32>,
+        copy_start: Given<'py, u64>,
     ) -> Result<PyTimetables, CoreError> {
         let work = self.core.work();
         let sends = |part: &Part, chunk: Vec<u32>, edge: Vec<u32>, start: Vec<u64>| {
@@ -230,7 +239,7 @@ impl PyProblem {
         Ok(PyTimetables { core })
     }
 
-    /// The sends of sums, then of copies.
+    /// Return the sends of sums, then of copies, in the order of their starts.
     fn sends<'py>(
         &self,
         py: Python<'py>,
@@ -245,9 +254,9 @@ impl PyProblem {
             let edge: Vec<u32> = sends.iter().map(|send| send.edge).collect();
             let start: Vec<u64> = sends.iter().map(|send| send.start).collect();
             (
-                PyArray1::from_vec(py, chunk),
-                PyArray1::from_vec(py, edge),
-                PyArray1::from_vec(py, start),
+                Array::from_vec(py, chunk),
+                Array::from_vec(py, edge),
+                Array::from_vec(py, start),
             )
         };
         let work = self.core.work();
@@ -260,6 +269,7 @@ impl PyProblem {
 
 #[pymethods]
 impl PyTimetables {
+    /// When all is done [ps].
     #[getter]
     fn end_ps(&self) -> u64 {
         self.core.end()

@@ -7,13 +7,14 @@ use hocket_core::topology::build::{Along, FAMILIES};
 use hocket_core::topology::equal::EqualPaths;
 use hocket_core::topology::{self as core, DimensionKind, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Time};
-use numpy::PyArray1;
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::arrays::{self, Numbers};
+use crate::arrays::{self, Array, Numbers};
 use crate::choice::{SWITCHINGS, choose, name_of};
 use crate::error::{CoreError, Parts};
+use crate::hints::Unread;
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::progress;
 
@@ -57,12 +58,12 @@ const NODES: (&str, &str) = ("nodes", "give names of devices, as [\"npu0\", \"sw
 const LINKS: (&str, &str) = ("links", "give both ends of each, as [\"npu0,npu1\"]");
 
 /// What is listed, a single text being a list of one; `field` is its name and what would be right.
-fn listed<'py, T>(
-    given: Option<Bound<'py, PyAny>>,
-    read: impl Fn(&Bound<'py, PyAny>) -> Option<T>,
+fn listed<'py, T: FromPyObjectOwned<'py>>(
+    given: Option<Unread<'py, Vec<T>>>,
     field: (&str, &str),
 ) -> Result<Vec<T>, CoreError> {
-    let Some(given) = given else {
+    let read = |item: &Bound<'py, PyAny>| item.extract::<T>().ok();
+    let Some(Unread(given, _)) = given else {
         return Ok(Vec::new());
     };
     let wrong = |value: &Bound<'py, PyAny>| -> CoreError {
@@ -97,14 +98,19 @@ pub(crate) fn dimension_tuple(dimension: &core::Dimension) -> DimensionTuple {
     )
 }
 
-/// A directed multigraph of NPUs and switches.
+/// A directed multigraph of NPUs and switches; NPU i is device i.
 #[pyclass(name = "Topology", module = "hocket._core", frozen, eq)]
 #[derive(PartialEq)]
 pub(crate) struct PyTopology {
     core: Arc<core::Topology>,
 }
 
-/// What `Topology.inspect` finds.
+/// What ``Topology.inspect`` finds; bandwidths in bytes/s.
+///
+/// Degrees are the fewest and most links of an NPU, ``unreachable`` an NPU and another that it does
+/// not reach, diameters (None if not connected) the most links and the most latency [ps] on a
+/// quickest way between NPUs. The bisection is the least one-way bandwidth between two halves of
+/// the NPUs; where it is not exact, the least that was found.
 #[pyclass(module = "hocket._core", frozen, get_all)]
 pub(crate) struct Inspection {
     npus: usize,
@@ -156,6 +162,19 @@ impl PyTopology {
 
 #[pymethods]
 impl PyTopology {
+    /// Make a topology of columns: devices NPUs first, a limit or None for each switch.
+    ///
+    /// A dimension is (kind, size, bandwidth, latency, offload), offload False where it is left
+    /// out; kinds are Ring, Line, FullyConnected and Switch. The caller vouches that devices and
+    /// links follow the dimensions. Switching is store-and-forward or cut-through. Groups are the NPUs
+    /// of each node; none by default. What each switch can do besides forwarding is (operations, rate
+    /// [bytes/s] or None, trees or None), or None; none by default.
+    ///
+    /// Raises
+    /// ------
+    /// hocket.errors.SpecError
+    ///     For columns of unequal length, a bandwidth of 0, a self-loop, a name used twice, offload
+    ///     of a dimension other than Switch.
     #[staticmethod]
     #[pyo3(signature = (
         name, device_names, npu_count, switch_limits,
@@ -240,7 +259,7 @@ impl PyTopology {
         self.core.name()
     }
 
-    /// Whether any two NPUs may have equal paths; `False` is certain.
+    /// Whether any two NPUs may have equal paths; ``False`` is certain.
     #[getter]
     fn may_have_equal_paths(&self) -> bool {
         EqualPaths::may_exist(&self.core)
@@ -256,17 +275,20 @@ impl PyTopology {
         self.core.device_count()
     }
 
+    /// How many directed links there are.
     #[getter]
     fn link_count(&self) -> usize {
         self.core.links().len()
     }
 
+    /// Name of each device, NPUs first.
     #[getter]
     fn device_names(&self) -> Vec<&str> {
         let devices = self.core.devices().iter();
         devices.map(|device| device.name.as_str()).collect()
     }
 
+    /// Bandwidth limit of each switch [bytes/s].
     #[getter]
     fn switch_limits(&self) -> Vec<Option<u64>> {
         let switches = self.core.devices()[self.core.npu_count()..].iter();
@@ -275,7 +297,9 @@ impl PyTopology {
             .collect()
     }
 
-    /// For each switch its operations, rate and trees; empty where every switch only forwards.
+    /// Operations, rate [bytes/s] and trees of each switch that sums or multicasts, else None.
+    ///
+    /// Empty where no switch does.
     #[getter]
     fn switch_offloads(&self) -> Vec<Option<OffloadTuple>> {
         if !self.core.has_offload() {
@@ -290,6 +314,7 @@ impl PyTopology {
         switches.map(|switch| switch.offload.map(tuple)).collect()
     }
 
+    /// Return the same network whose switches of these device numbers can do that, or only forward.
     fn with_offload(
         &self,
         switches: Vec<u32>,
@@ -303,42 +328,52 @@ impl PyTopology {
         Ok(Self::new(core))
     }
 
+    /// Device where each link starts, (link_count,).
     #[getter]
-    fn link_src<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn link_src<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::field(slf, |this| this.core.links(), |link| &link.src)
     }
 
+    /// Device where each link ends, (link_count,).
     #[getter]
-    fn link_dst<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn link_dst<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::field(slf, |this| this.core.links(), |link| &link.dst)
     }
 
+    /// Bandwidth of each link [bytes/s], (link_count,).
     #[getter]
-    fn link_bandwidth<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn link_bandwidth<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::field(slf, |this| this.core.links(), |link| &link.bandwidth)
     }
 
+    /// Latency of each link [ps], (link_count,).
     #[getter]
-    fn link_latency_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn link_latency_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::field(slf, |this| this.core.links(), |link| &link.latency)
     }
 
+    /// Kind, size, bandwidth [bytes/s], latency [ps] and offload of each dimension of a product.
+    ///
+    /// Offload: whether its switches sum and multicast.
     #[getter]
     fn dimensions(&self) -> Vec<DimensionTuple> {
         self.core.dimensions().iter().map(dimension_tuple).collect()
     }
 
+    /// How its devices pass messages on: store-and-forward or cut-through.
     #[getter]
     fn switching(&self) -> &'static str {
         name_of(&self.core.switching(), SWITCHINGS)
     }
 
+    /// Return the same network, whose devices pass messages on in that way.
     fn with_switching(&self, switching: &str) -> Result<Self, CoreError> {
         let switching = choose("switching", switching, SWITCHINGS)?;
         let core = core::Topology::clone(&self.core);
         Ok(Self::new(core.with_switching(switching)))
     }
 
+    /// The NPUs of each node; empty where it is not said which NPUs form one.
     #[getter]
     fn groups(&self) -> Vec<Vec<u32>> {
         let groups = self.core.groups().iter();
@@ -347,30 +382,38 @@ impl PyTopology {
             .collect()
     }
 
+    /// Return the same network whose NPUs form these nodes, every NPU in one; or no nodes.
     fn with_groups(&self, groups: Vec<Vec<u32>>) -> Result<Self, CoreError> {
         let core = core::Topology::clone(&self.core);
         Ok(Self::new(core.with_groups(to_npus(groups))?))
     }
 
+    /// Return the same network under another name.
     fn with_name(&self, name: &str) -> Result<Self, CoreError> {
         let core = core::Topology::clone(&self.core);
         Ok(Self::new(core.with_name(name)?))
     }
 
+    /// Return the position of the device of that name, or raise SpecError.
     fn device_index(&self, name: &str) -> Result<u32, CoreError> {
         Ok(self.core.device_by_name(name)?.0)
     }
 
+    /// Return the network less some NPUs or switches and some links, by name.
+    ///
+    /// A link named by its ends, ``("a", "b")`` or ``"a,b"``, goes both ways, with all links parallel
+    /// to it. The rest keeps its names, and groups what is left of them. Dimensions are kept where every
+    /// NPU is.
+    ///
+    /// SpecError for a name or link that there is not, or if no NPU would be left.
     #[pyo3(signature = (nodes=None, links=None))]
     fn without(
         &self,
-        nodes: Option<Bound<'_, PyAny>>,
-        links: Option<Bound<'_, PyAny>>,
+        nodes: Option<Unread<'_, Vec<String>>>,
+        links: Option<Unread<'_, Vec<LinkEnds>>>,
     ) -> Result<Self, CoreError> {
-        let node = |item: &Bound<'_, PyAny>| item.extract::<String>().ok();
-        let nodes = listed(nodes, node, NODES)?;
-        let link = |item: &Bound<'_, PyAny>| item.extract::<LinkEnds>().ok();
-        let links = listed(links, link, LINKS)?;
+        let nodes = listed(nodes, NODES)?;
+        let links = listed(links, LINKS)?;
         let mut devices = Vec::with_capacity(nodes.len());
         for node in &nodes {
             devices.push(self.core.device_by_name(node)?);
@@ -390,6 +433,7 @@ impl PyTopology {
         Ok(Self::new(self.core.without(&devices, &gone)?))
     }
 
+    /// Find degrees, diameter, bisection and whether it is connected.
     fn inspect(&self, py: Python<'_>) -> PyResult<Inspection> {
         let core = Arc::clone(&self.core);
         let found = progress::attended(py, move |_| core.inspect())?;

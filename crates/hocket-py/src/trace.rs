@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use hocket_core::trace::{self as core, Columns, File, Follow, Trace, UngroupedTrace};
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
-use crate::arrays::{self, to_vec};
+use crate::arrays::{self, Array, Given, to_vec};
 use crate::choice::choose;
 use crate::error::{CoreError, Parts};
 use crate::pickle::{Reduced, attributes, reduced};
 
 const FOLLOWS: [(&str, Follow); 2] = [("all", Follow::All), ("data", Follow::Data)];
 
-/// A trace whose groups are not known yet.
+/// A trace whose groups of ranks are not known yet: the name and contents of each rank's file.
 #[pyclass(name = "Draft", module = "hocket._core.trace", frozen)]
 pub(crate) struct PyDraft {
     /// Gone once it is linked.
     core: Mutex<Option<UngroupedTrace>>,
+    /// Inputs of metadata nodes, with their rank.
     process_groups: Vec<(u32, String)>,
 }
 
@@ -52,6 +52,7 @@ impl PyDraft {
         self.process_groups.clone()
     }
 
+    /// Make the trace, given ids and ranks of groups; once.
     fn link(&self, py: Python<'_>, groups: Vec<(u64, Vec<u32>)>) -> Result<PyTrace, CoreError> {
         let draft = match self.core.lock() {
             Ok(mut core) => core.take(),
@@ -65,7 +66,7 @@ impl PyDraft {
     }
 }
 
-/// A trace of all ranks.
+/// A trace of all ranks: columns over nodes, rank by rank, then dependencies, groups and calls.
 #[pyclass(name = "Trace", module = "hocket._core.trace", frozen)]
 pub(crate) struct PyTrace {
     core: Trace,
@@ -99,28 +100,33 @@ impl PyTrace {
         calls.map(|call| (call as u8, call.name())).collect()
     }
 
-    /// A trace that was read before, as in a pickle.
+    /// Make a trace again of its columns, and the id and ranks of each group; all of it is checked.
+    ///
+    /// Raises
+    /// ------
+    /// SpecError
+    ///     If the columns are none of a trace.
     #[staticmethod]
     #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     fn of_columns(
         py: Python<'_>,
-        rank_first: PyReadonlyArray1<'_, u32>,
-        id: PyReadonlyArray1<'_, u64>,
-        kind: PyReadonlyArray1<'_, u8>,
-        duration_ps: PyReadonlyArray1<'_, u64>,
-        operations: PyReadonlyArray1<'_, u64>,
-        tensor_bytes: PyReadonlyArray1<'_, u64>,
-        is_cpu: PyReadonlyArray1<'_, u8>,
-        call_kind: PyReadonlyArray1<'_, u8>,
-        bytes: PyReadonlyArray1<'_, u64>,
-        group: PyReadonlyArray1<'_, u32>,
-        peer: PyReadonlyArray1<'_, u32>,
-        tag: PyReadonlyArray1<'_, u64>,
-        priority: PyReadonlyArray1<'_, u32>,
+        rank_first: Given<'_, u32>,
+        id: Given<'_, u64>,
+        kind: Given<'_, u8>,
+        duration_ps: Given<'_, u64>,
+        operations: Given<'_, u64>,
+        tensor_bytes: Given<'_, u64>,
+        is_cpu: Given<'_, u8>,
+        call_kind: Given<'_, u8>,
+        bytes: Given<'_, u64>,
+        group: Given<'_, u32>,
+        peer: Given<'_, u32>,
+        tag: Given<'_, u64>,
+        priority: Given<'_, u32>,
         names: Vec<String>,
-        name_row: PyReadonlyArray1<'_, u32>,
-        dependency_first: PyReadonlyArray1<'_, u32>,
-        dependencies: PyReadonlyArray1<'_, u32>,
+        name_row: Given<'_, u32>,
+        dependency_first: Given<'_, u32>,
+        dependencies: Given<'_, u32>,
         groups: Vec<(u64, Vec<u32>)>,
     ) -> Result<Self, CoreError> {
         let columns = Columns {
@@ -193,6 +199,7 @@ impl PyTrace {
         self.core.len()
     }
 
+    /// Collective nodes that do not say what they do.
     #[getter]
     fn unspecified(&self) -> usize {
         self.core.unspecified()
@@ -204,138 +211,169 @@ impl PyTrace {
         self.core.names.iter().collect()
     }
 
+    /// First row of each rank, and the number of rows.
     #[getter]
-    fn rank_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn rank_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.rank_first.as_slice())
     }
 
+    /// The node's number in its file.
     #[getter]
-    fn id<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn id<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.id.as_slice())
     }
 
+    /// The kind of each node, numbered as ``hocket.traces.KINDS``.
     #[getter]
-    fn kind<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    fn kind<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u8>> {
         arrays::column(slf, |this| this.core.kind.as_slice())
     }
 
+    /// How long it took, where the trace says so.
     #[getter]
-    fn duration_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn duration_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.duration.as_slice())
     }
 
+    /// Operations of a computation.
     #[getter]
-    fn operations<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn operations<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.operations.as_slice())
     }
 
+    /// Bytes that a computation or a memory node touches.
     #[getter]
-    fn tensor_bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn tensor_bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.tensor_bytes.as_slice())
     }
 
+    /// 1 for what a CPU does, else 0.
     #[getter]
-    fn is_cpu<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    fn is_cpu<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u8>> {
         arrays::column(slf, |this| this.core.is_cpu.as_slice())
     }
 
+    /// The collective of a node, numbered as ``hocket.traces.CALLS``.
+    ///
+    /// 254 is one that does not say it, 255 no collective.
     #[getter]
-    fn call_kind<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    fn call_kind<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u8>> {
         arrays::column(slf, |this| this.core.call_kind.as_slice())
     }
 
+    /// ``comm_size`` as it stands in the file.
     #[getter]
-    fn bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.bytes.as_slice())
     }
 
+    /// Group of a collective, a row of the groups, or ``NONE``.
     #[getter]
-    fn group<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn group<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.group.as_slice())
     }
 
+    /// Rank at the other end of a send or receive, or ``NONE``.
     #[getter]
-    fn peer<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn peer<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.peer.as_slice())
     }
 
+    /// Tag of a send or receive.
     #[getter]
-    fn tag<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn tag<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.tag.as_slice())
     }
 
+    /// Priority of a collective.
     #[getter]
-    fn priority<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn priority<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.priority.as_slice())
     }
 
+    /// Which of ``names`` is each row's.
     #[getter]
-    fn name_row<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn name_row<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.names.of.as_slice())
     }
 
+    /// First of each row's dependencies, and their number.
     #[getter]
-    fn dependency_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn dependency_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.dependency_first.as_slice())
     }
 
+    /// Rows that must end before a row starts, ascending.
     #[getter]
-    fn dependencies<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn dependencies<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.dependencies.as_slice())
     }
 
+    /// All rows, rank by rank, each after what it depends on.
+    ///
+    /// Of those that may come next the one with the lowest id does.
     #[getter]
-    fn order<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn order<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.order.as_slice())
     }
 
+    /// Numbers of the groups; row 0 is all ranks.
     #[getter]
-    fn group_id<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn group_id<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.groups.id.as_slice())
     }
 
+    /// First of each group's ranks, and their number.
     #[getter]
-    fn group_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn group_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.groups.first.as_slice())
     }
 
+    /// Ranks of the groups.
     #[getter]
-    fn group_ranks<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn group_ranks<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.groups.ranks.as_slice())
     }
 
+    /// The collective of each call, as ``call_kind``.
     #[getter]
-    fn calls_kind<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    fn calls_kind<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u8>> {
         arrays::column(slf, |this| this.core.calls.kind.as_slice())
     }
 
+    /// Among whom, a row of the groups.
     #[getter]
-    fn calls_group<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn calls_group<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.calls.group.as_slice())
     }
 
+    /// Bytes as ``Collective.size`` counts them; 0 for a barrier.
     #[getter]
-    fn calls_size<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn calls_size<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
         arrays::column(slf, |this| this.core.calls.size.as_slice())
     }
 
+    /// First of each call's nodes, and their number.
     #[getter]
-    fn calls_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn calls_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.calls.first.as_slice())
     }
 
+    /// Nodes of the calls, one for each rank of the group in its order.
     #[getter]
-    fn calls_nodes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn calls_nodes<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.calls.nodes.as_slice())
     }
 
+    /// Call of a collective node, or ``NONE``.
     #[getter]
-    fn call<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn call<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.call.as_slice())
     }
 
+    /// The receive of a send and the reverse, or ``NONE``.
     #[getter]
-    fn partner<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn partner<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
         arrays::column(slf, |this| this.core.partner.as_slice())
     }
 }

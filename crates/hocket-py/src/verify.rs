@@ -4,18 +4,25 @@ use hocket_core::verify as core;
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
+use crate::hints::Listener;
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 
-/// One thing that is wrong with a plan.
+/// One thing that is wrong with a plan; ``str`` gives all of it in a line.
 #[pyclass(module = "hocket._core", frozen, eq, get_all)]
 #[derive(PartialEq)]
 pub(crate) struct Violation {
+    /// Stable name of its kind, such as counted_twice.
     code: String,
+    /// The transfer to blame.
     transfer: Option<u32>,
+    /// The chunk concerned.
     chunk: Option<u32>,
+    /// The NPU concerned.
     npu: Option<u32>,
+    /// What is missing, counted twice or out of order.
     detail: String,
+    /// All of it in a line.
     text: String,
 }
 
@@ -78,12 +85,13 @@ impl Violation {
     }
 }
 
+/// Prove a plan right, once, or raise VerificationError; later calls return at once.
 #[pyfunction]
 #[pyo3(signature = (plan, progress=None))]
 pub(crate) fn verify(
     py: Python<'_>,
     plan: &PyPlan,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Listener>,
 ) -> Result<(), CoreError> {
     plan.verified(py, progress).map(drop)
 }

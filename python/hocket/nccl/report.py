@@ -376,7 +376,7 @@ def plan_graph(
         if algorithm == "nvls":
             heads = list(dict.fromkeys(tuple(leg[0][0] for leg in each) for each in channels))
             return Plan(_core.nccl.plan_heads(topology, given, heads, chunks, limit))
-        core = _core.nccl.plan_channels(topology, given, joint, channels, chunks, limit)  # type: ignore[arg-type]
+        core = _core.nccl.plan_channels(topology, given, joint, channels, chunks, limit)
         return Plan(core)
 
     given = planning or PlanOptions()
