@@ -1,4 +1,4 @@
-"""How much memory there is to work in."""
+"""The memory that work may take."""
 
 from __future__ import annotations
 

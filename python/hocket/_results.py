@@ -26,7 +26,7 @@ KINDS = {"int": "whole", "float": "number", "str": "text", "bool": "truth"}
 
 @dataclass(frozen=True)
 class Column:
-    """How a command's table shows a field.
+    """The way in which a command's table shows a field.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Said:
-    """How a field is said.
+    """The name, unit and column of a field.
 
     Attributes
     ----------

@@ -296,7 +296,7 @@ def _number(value: object) -> Fraction | None:
 
 
 def _is_span(value: object) -> bool:
-    """Whether it is NumPy's ``timedelta64``, which counts as a whole number, of any unit."""
+    """Return whether it is NumPy's ``timedelta64``, which counts as a whole number, of any unit."""
     return getattr(getattr(value, "dtype", None), "kind", "") == "m"
 
 

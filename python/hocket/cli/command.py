@@ -47,7 +47,7 @@ class UnknownOptionError(UsageError):
 
 @dataclass(frozen=True)
 class Argument:
-    """What stands without a name.
+    """The arguments that stand without a name.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Panel:
-    """How help shows options that a class of the library declares.
+    """The place in the help of options that a class of the library declares.
 
     The class says all else of them: their names, types, units and defaults, and what each is.
 
@@ -177,14 +177,14 @@ class Param:
 
     @property
     def name(self) -> str:
-        """What errors call it: the longest of its names, or what help calls an argument."""
+        """Its name in errors: the longest of its names, or the argument's name in the help."""
         if isinstance(self.told, Argument):
             return self.told.metavar
         return max((each for each, is_on in self.words.items() if is_on), key=len)
 
     @property
     def value(self) -> str:
-        """What help calls its value; empty for a flag."""
+        """The name of its value in the help; empty for a flag."""
         if self.is_flag:
             return ""
         return self.told.metavar or _METAVARS.get(self.field, _READERS[self.kind][2])
@@ -369,7 +369,7 @@ class Call:
 
     @property
     def example(self) -> str:
-        """How it is called; empty where nothing says so."""
+        """Its name; empty if nothing states one."""
         told = [
             each for each in paragraphs(cleandoc(self.function.__doc__ or "")) if "For ex" in each
         ]
@@ -377,7 +377,7 @@ class Call:
 
     @property
     def arguments(self) -> list[Param]:
-        """What stands without a name."""
+        """The arguments that stand without a name."""
         return [each for each in self.params if isinstance(each.told, Argument)]
 
     @cached_property

@@ -127,7 +127,7 @@ class FailureAdvicesDocument(TypedDict):
 
 
 class SweepCountDocument(TypedDict):
-    """How many points a sweep has."""
+    """The number of points of a sweep."""
 
     points: int
 
@@ -164,7 +164,7 @@ class IdentifiedData(TypedDict):
 
 
 class CalibrationMore(TypedDict):
-    """Which switch each probe reached, and the hashes that explain it."""
+    """The switch that each probe reached, and the hashes that explain it."""
 
     identified: list[IdentifiedData]
 

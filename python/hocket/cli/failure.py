@@ -1,4 +1,4 @@
-"""How errors are printed."""
+"""Printing of errors."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def check(
 
 
 def _is_plan(path: Path) -> bool:
-    """Whether a file is meant as a plan: by its name, or by how Parquet begins."""
+    """Return whether a file is meant as a plan: by its name, or by how Parquet begins."""
     if not path.is_file():
         return path.suffix == ".parquet" or path.is_dir()
     with path.open("rb") as file:
@@ -130,7 +130,7 @@ def _print(found: CheckedFile) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How a file is read as a plan."""
+    """The options of reading a file as a plan."""
 
     panel: ClassVar[str] = "Plan"
 

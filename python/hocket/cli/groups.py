@@ -156,7 +156,7 @@ Given: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """How plans are simulated, other than on dimensions."""
+    """The options of simulations, other than those on dimensions."""
 
     panel: ClassVar[str] = "Simulation"
 

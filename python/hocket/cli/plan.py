@@ -46,7 +46,7 @@ def _is_plan_file(option: str, file: str) -> None:
 
 @dataclass(frozen=True)
 class Making:
-    """How one plan is made."""
+    """The options of one plan."""
 
     panel: ClassVar[str] = "Planning"
 

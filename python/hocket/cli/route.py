@@ -76,7 +76,7 @@ class Hosts:
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """How flows get paths, and how jobs go."""
+    """The options of paths and of jobs."""
 
     panel: ClassVar[str] = "Routing"
 

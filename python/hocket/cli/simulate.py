@@ -25,7 +25,7 @@ from hocket.units import format_bandwidth, format_size, format_time_ps
 
 @dataclass(frozen=True, kw_only=True)
 class AnyFidelity(Simulation):
-    """How the plan is simulated."""
+    """The options of the simulation."""
 
     fidelity: Annotated[
         str,

@@ -117,7 +117,7 @@ def _counted(count: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Summed(Form):
-    """How a report is shown; the rows of CSV are its table."""
+    """The form in which a report is shown; the rows of CSV are its table."""
 
     plot: options.Plot = None
     page: options.Page = None

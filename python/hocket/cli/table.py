@@ -82,11 +82,11 @@ class _Column:
                 self.cells[i] = text if is_one else f"{text} {unit.ljust(_unit_width(self.units))}"
 
     def natural(self) -> int:
-        """How wide it is without anything wrapped."""
+        """Its width if nothing is wrapped."""
         return max(map(cell_width, (self.name, self.unit, *self.cells)))
 
     def least(self) -> int:
-        """How wide its words are."""
+        """Return the width of its longest word."""
         if self.prose:
             words = [word for cell in (self.name, *self.cells) for word in cell.split()]
             longest = max(map(cell_width, words), default=0)
@@ -338,7 +338,7 @@ def _unit_width(units: Units) -> int:
 
 
 def cell_width(text: str) -> int:
-    """How many columns of a terminal a text takes: its longest line."""
+    """Return the columns of a terminal that the longest line of a text takes."""
     if "\n" in text:
         return max(map(cell_width, text.split("\n")))
     if text.isascii():

@@ -20,7 +20,7 @@ _MAX_ROWS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Replaying:
-    """How the trace runs."""
+    """The options of the replay."""
 
     panel: ClassVar[str] = "Replay"
 

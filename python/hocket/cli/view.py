@@ -72,7 +72,7 @@ class BusyLink(NamedLink):
 
 @dataclass(frozen=True)
 class LinkHeat(Result):
-    """How busy each link is while a plan runs."""
+    """The share of time in which each link is busy while a plan runs."""
 
     fidelity: str
     cycle_ps: int | None
@@ -118,7 +118,7 @@ class TimeExpanded(Result):
 
 @dataclass(frozen=True)
 class Picture:
-    """Which picture, and where."""
+    """The kind of picture, and its file."""
 
     panel: ClassVar[str] = "Picture"
 

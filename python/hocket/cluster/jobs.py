@@ -38,7 +38,7 @@ _LONGEST_TIME = 1 << 63
 
 
 class _Way(NamedTuple):
-    """How an all-reduce is planned: a hocket algorithm, and the network of ranks that it runs on."""
+    """The plan of an all-reduce: a hocket algorithm, and the network of ranks that it runs on."""
 
     algorithm: str
     network: Callable[[int, Sequence[int]], Topology]

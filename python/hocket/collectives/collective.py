@@ -121,7 +121,7 @@ def _listed(text: str, topology: _core.Topology) -> list[int | str]:
 
 
 def _is_number(text: str) -> bool:
-    """Whether it is a whole number, of no more digits than any NPU's has."""
+    """Return whether it is a whole number, of no more digits than any NPU's has."""
     return text.isdecimal() and len(text) <= _MAX_DIGITS
 
 

@@ -223,7 +223,7 @@ def neighbor_exchange(
 
 
 def is_file(text: str) -> bool:
-    """Whether what stands for a collective is a file, by its ending."""
+    """Return whether what stands for a collective is a file, by its ending."""
     return text.lower().endswith((".yml", ".yaml", ".json"))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DimensionUse(Result):
-    """How a run uses one dimension of a product topology."""
+    """The use of one dimension of a product topology in a run."""
 
     kind: str
     """Ring, Line, FullyConnected or Switch."""
@@ -105,7 +105,7 @@ class Outcome(Result, ABC):
     @abstractmethod
     @figure(column=False)
     def fidelity(self) -> str:
-        """How finely it was simulated."""
+        """The fidelity of the simulation."""
 
     @property
     @abstractmethod
@@ -116,7 +116,7 @@ class Outcome(Result, ABC):
     @property
     @abstractmethod
     def collective(self) -> _core.Collective:
-        """What was done."""
+        """The collective that was carried out."""
 
     @property
     @abstractmethod
@@ -168,20 +168,20 @@ class Outcome(Result, ABC):
     @property
     @figure(column=Column("gap", leaves=0))
     def gap(self) -> float:
-        """How far above the bound: time / bound - 1, where 0 ps count as 1 ps."""
+        """The gap to the bound: time / bound - 1, where 0 ps count as 1 ps."""
         return _core.gap(self.time_ps, self.lower_bound.time_ps)
 
     @property
     @abstractmethod
     @figure()
     def utilization(self) -> float:
-        """How much of the bandwidth there is was used, 0 to 1."""
+        """The share of all bandwidth that was used, 0 to 1."""
 
     @property
     @abstractmethod
     @figure(column=False)
     def switching(self) -> Switching:
-        """How devices passed messages on."""
+        """The switching of the devices: how they passed messages on."""
 
     @property
     def dimensions(self) -> list[DimensionUse]:

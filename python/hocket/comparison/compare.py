@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from hocket.simulation.options import FidelityKeywords
 
     class Keywords(CollectiveKeywords, PlanKeywords, FidelityKeywords, total=False):
-        """What a call of :func:`compare` may say besides."""
+        """The keywords of :func:`compare`."""
 
         gpu: str | None
 
@@ -80,13 +80,13 @@ class Entry(Result):
     @property
     @figure()
     def transfers(self) -> int:
-        """How many transfers the plan has."""
+        """The number of transfers of the plan."""
         return len(self.plan)
 
     @property
     @figure(column=False)
     def routing(self) -> str:
-        """How they are spread over equal paths."""
+        """The routing: how transfers are spread over equal paths."""
         return self.plan.routing
 
     @property
@@ -268,7 +268,7 @@ def _reason(name: str, error: Error) -> str:
 
 
 class _OptionsError(Exception):
-    """What is wrong with the options of a simulation, whatever the algorithm."""
+    """Return what is wrong with the options of a simulation for every algorithm."""
 
     def __init__(self, error: SpecError) -> None:
         super().__init__(error)

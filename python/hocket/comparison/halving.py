@@ -1,4 +1,4 @@
-"""Which sizes are measured: those asked for, then those between, until it is known where plans change."""
+"""The sizes to measure: those asked for, then those between, until all changes of plans are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which plans are too large to compare, as soon as the number of NPUs is known."""
+"""Refusals of plans that are too large to compare, as soon as the number of NPUs is known."""
 
 from __future__ import annotations
 

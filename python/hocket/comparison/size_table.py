@@ -15,7 +15,7 @@ from hocket.units import shown
 
 @dataclass(frozen=True, kw_only=True)
 class ParetoOptions(Result):
-    """How exactly a front is found.
+    """The precision with which a size table is found.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class ParetoPoint(Result):
     @property
     @figure()
     def gap(self) -> float:
-        """How far above the bound: time / bound - 1, where 0 ps count as 1 ps."""
+        """The gap to the bound: time / bound - 1, where 0 ps count as 1 ps."""
         return _core.gap(self.time_ps, self.bound_ps)
 
 
@@ -125,7 +125,7 @@ class ParetoRange(Result):
     @property
     @figure(column=Column("algorithm", leaves=0, after="to_bytes"))
     def algorithm(self) -> str:
-        """What plans it."""
+        """The algorithm that plans it."""
         return self.first.algorithm
 
     @property
@@ -145,6 +145,6 @@ class ParetoRange(Result):
 
 
 def is_open(low: ParetoPoint, high: ParetoPoint, options: ParetoOptions) -> bool:
-    """Whether a size between two is still to be found at which the quickest plan changes."""
+    """Return whether a size between two is still to be found at which the quickest plan changes."""
     is_wide = high.size > low.size * (1 + options.precision) and high.size - low.size > 1
     return is_wide and (low.algorithm, low.chunks) != (high.algorithm, high.chunks)

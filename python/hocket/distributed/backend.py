@@ -60,11 +60,11 @@ class Call(Work):  # type: ignore[misc,unused-ignore]
         self.wait()
 
     def is_completed(self) -> bool:
-        """Whether it has ended."""
+        """Return whether it has ended."""
         return bool(self._promise.future.done())
 
     def is_success(self) -> bool:
-        """Whether it has ended well."""
+        """Return whether it has ended well."""
         return self.is_completed() and self._promise.failed is None
 
     def exception(self) -> BaseException | None:

@@ -149,7 +149,7 @@ def _ask(
     limit: tuple[float, float],
     asker: socket.socket,
 ) -> tuple[HTTPStatus, str]:
-    """Ask a process, and wait for its answer until the limit of seconds is over.
+    """Send a request to a process, and wait for its answer until the limit of seconds is over.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def _ask(
 
 
 def _has_gone(asker: socket.socket) -> bool:
-    """Whether whoever is at the other end has closed the connection."""
+    """Return whether whoever is at the other end has closed the connection."""
     with selectors.DefaultSelector() as selector:
         selector.register(asker, selectors.EVENT_READ)
         if not selector.select(0):

@@ -79,7 +79,7 @@ class Server(ThreadingHTTPServer):
             print(f"hocket: a request failed: {type(error).__name__}: {error}", file=sys.stderr)
 
     def is_meant(self, host: str) -> bool:
-        """Whether a request's Host is ours: another's name may lead to this machine by a trick.
+        """Return whether a request's Host is ours: another's name may lead to this machine by a trick.
 
         A server at all addresses is meant by each of them, as long as that is no name.
         """

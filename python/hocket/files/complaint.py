@@ -12,7 +12,7 @@ from hocket.units import shown
 
 
 class Located:
-    """Says where in a file something is wrong.
+    """Positions of errors in a file.
 
     Parameters
     ----------

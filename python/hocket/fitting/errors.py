@@ -1,4 +1,4 @@
-"""How far the law is from what was measured, by collective and band of sizes."""
+"""Errors of a law against measured times, by collective and band of sizes."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def _legs(run: Run, machine: Machine, rings: Sequence[_Ring]) -> Iterator[list[L
 
 
 class _Nics:
-    """Which NICs messages between nodes pass."""
+    """Return the NICs that messages between nodes pass."""
 
     def __init__(self, run: Run, machine: Machine) -> None:
         core, topology = run.core, run.topology

@@ -1,4 +1,4 @@
-"""How files of runtimes are judged, read as plans and written."""
+"""Options for checking, importing and exporting files of runtimes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NODES = 4096
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """How a file is judged.
+    """The options of a check.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class CheckOptions:
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """How a file is read as a plan. ``None`` lets the kind of file choose.
+    """The options of an import. ``None`` lets the kind of file choose.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class ImportOptions:
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a plan is written for a runtime. ``None`` lets the format choose.
+    """The options of an export. ``None`` lets the format choose.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""Where devices and links of a network lie in a picture, whatever draws it."""
+"""Places of devices and links in a picture, for everything that draws one."""

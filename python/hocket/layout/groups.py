@@ -38,7 +38,7 @@ class Group:
 
     @cached_property
     def npu_count(self) -> int:
-        """How many NPUs, those of the groups within among them."""
+        """The number of NPUs, including those of the groups within."""
         return len(self.npus) + sum(child.npu_count for child in self.children)
 
 

@@ -354,7 +354,7 @@ def _types(machine: Machine, number: int, legs: Sequence[Leg]) -> tuple[str, str
 
 
 class _Paths:
-    """How far apart devices are, as NCCL names it."""
+    """Return the distance of devices, as NCCL names it."""
 
     def __init__(self, machine: Machine) -> None:
         network = machine.network

@@ -119,7 +119,7 @@ class Machine:
 
     @property
     def count(self) -> int:
-        """How many channels NCCL has: the fewest of all rings and trees of all nodes; 0 without any."""
+        """The number of channels of NCCL: the fewest of all rings and trees of all nodes; 0 without any."""
         counts = [
             len(graph.channels)
             for node in self.nodes

@@ -58,7 +58,7 @@ _FEWEST_NVLS = 4
 
 @dataclass(frozen=True)
 class NcclChannels:
-    """How many channels a graph has, and what each carries [GB/s].
+    """The number of channels of a graph, and the bandwidth of each [GB/s].
 
     Attributes
     ----------

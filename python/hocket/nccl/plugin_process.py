@@ -1,4 +1,4 @@
-"""Asks a tuner plugin what it picks, in a process of its own: a plugin may end the process that loads it.
+"""The process that asks a tuner plugin for its picks: a plugin may end the process that loads it.
 
 ``python -m hocket.nccl.plugin_process`` reads a question from standard input and writes
 answers, both as JSON.
@@ -123,7 +123,7 @@ class Plugin:
     def ask(
         self, collective: int, size: int, costs: Sequence[float]
     ) -> tuple[int, int, list[float]]:
-        """Ask for one size.
+        """Return the pick for one size.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What NCCL does run on a machine, by its own dumps, beside the best that hocket finds."""
+"""The audit of what NCCL runs on a machine, by its own dumps, beside the best that hocket finds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GRAPHS = ("ring", "tree", "nvls")
 
 @dataclass(frozen=True)
 class AuditEntry(Result):
-    """What NCCL has of one algorithm.
+    """NCCL's channels and time for one algorithm.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class AuditEntry(Result):
     @property
     @figure()
     def predicted_ps(self) -> int | None:
-        """How long it takes by NCCL's model [ps]."""
+        """The time by NCCL's model [ps]."""
         return None if self.predicted is None else picoseconds(self.predicted.seconds)
 
     @property
@@ -102,7 +102,7 @@ def _name(entry: AuditEntry) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Audit(OnCollective, ListResult[AuditEntry]):
-    """What NCCL does on a machine.
+    """The audit of NCCL on a machine.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Audit(OnCollective, ListResult[AuditEntry]):
     @property
     @figure(of=_name)
     def pick(self) -> AuditEntry | None:
-        """What NCCL picks, by its own model; ``None`` where its model has none of them."""
+        """NCCL's pick by its own model, or ``None`` if its model has none of them."""
         known = [each for each in self.entries if each.predicted is not None]
         return min(known, key=lambda each: _seconds(each.predicted), default=None)
 

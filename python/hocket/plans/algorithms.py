@@ -54,7 +54,7 @@ def compared() -> list[str]:
 
 
 def is_synthesized(algorithm: str) -> bool:
-    """Whether an algorithm's plan is searched for, transfer by transfer."""
+    """Return whether an algorithm's plan is searched for, transfer by transfer."""
     return algorithm in BUILTIN and BUILTIN[algorithm].making in ("synthesis", "solver", "choice")
 
 
@@ -69,7 +69,7 @@ def by_promise(names: Sequence[str]) -> list[str]:
 
 
 def is_scheduled(algorithm: str) -> bool:
-    """Whether an algorithm's plan is made of a schedule; hierarchical has a plan of its own."""
+    """Return whether an algorithm's plan is made of a schedule; hierarchical has a plan of its own."""
     if algorithm in BUILTIN:
         return BUILTIN[algorithm].making == "schedule"
     return algorithm.startswith(PREFIX)

@@ -127,7 +127,7 @@ class _LimitPassedError(Exception):
 
 @dataclass
 class _Search:
-    """What has been tried, and the best of it.
+    """The plans that were tried, and the best of them.
 
     Attributes
     ----------

@@ -118,7 +118,7 @@ class PlanBuilder:
 
     @property
     def chunks(self) -> int:
-        """How many chunks there are."""
+        """The number of chunks."""
         return len(self._demand)
 
     def copy(

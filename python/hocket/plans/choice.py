@@ -53,7 +53,7 @@ class ChunkChoice:
     tried: tuple[int | None, ...]
 
     def is_faster_than(self, other: ChunkChoice | None) -> bool:
-        """Whether it is to be preferred: it takes less time, or is the first to have any."""
+        """Return whether it is to be preferred: it takes less time, or is the first to have any."""
         if other is None:
             return True
         if self.time_ps is None or other.time_ps is None:

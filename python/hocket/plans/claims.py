@@ -50,7 +50,7 @@ _COLUMNS = ("chunk", "chunk_count", "src", "dst", "op", "chunk_offsets", "chunk_
 
 
 class Claims(NamedTuple):
-    """How a plan was made; None where a file does not say, or what it says does not hold."""
+    """The origin of a plan; each part is None if a file does not state it, or states what does not hold."""
 
     synthesis: Synthesis | None = None
     trees: Trees | None = None
@@ -132,7 +132,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _agree(made: Claims) -> bool:
-    """Whether claims do not contradict themselves or each other, and can be shown."""
+    """Return whether claims do not contradict themselves or each other, and can be shown."""
     synthesis, trees, selection = made
     fits = all(
         text.isprintable() for each in made if each is not None for text in _texts(asdict(each))
@@ -162,7 +162,7 @@ def _agree(made: Claims) -> bool:
 
 
 def _fit(made: Claims, core: _core.Plan) -> bool:
-    """Whether claims are of such a plan: of its algorithm, its kind of collective, and its size."""
+    """Return whether claims are of such a plan: of its algorithm, its kind of collective, and its size."""
     synthesis, trees, selection = made
     fits = selection is None or selection.algorithm == core.algorithm
     if synthesis is not None:
@@ -206,7 +206,7 @@ def _certificate(packing: Packing) -> str:
 
 
 def _hold(made: Claims, core: _core.Plan) -> bool:
-    """Whether claims are true of a plan: its time, and the bounds."""
+    """Return whether claims are true of a plan: its time, and the bounds."""
     selection = made.selection
     try:
         fits = any(_holds_under(latency, time, made, core) for latency, time in _times(core))
@@ -230,7 +230,7 @@ def _times(core: _core.Plan) -> Iterator[tuple[str, int]]:
 
 
 def _holds_under(latency: str, time_ps: int, made: Claims, core: _core.Plan) -> bool:
-    """Whether the stated times are those under a model of latency, and the least time is no larger."""
+    """Return whether the stated times hold under a model of latency, the least time being no larger."""
     synthesis, trees, selection = made
     fits = selection is None or selection.time_ps == time_ps
     if trees is not None:
@@ -255,7 +255,7 @@ def _least(synthesis: Synthesis, core: _core.Plan, latency: str) -> int:
 
 
 def _is_cut(packing: Packing, core: _core.Plan) -> bool:
-    """Whether the parts that a certificate names have the links and roots that it states."""
+    """Return whether the parts that a certificate names have the links and roots that it states."""
     topology = core.topology
     places = {name: i for i, name in enumerate(topology.device_names)}
     members = [[places.get(name, -1) for name in part] for part in packing.parts]

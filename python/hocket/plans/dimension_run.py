@@ -44,12 +44,12 @@ class DimensionRun(Outcome):
 
     @property
     def switching(self) -> Switching:
-        """How switches passed messages on."""
+        """The switching: how switches passed messages on."""
         return cast(Switching, self.core.switching)
 
     @property
     def fidelity(self) -> str:
-        """How finely it was simulated."""
+        """The fidelity of the simulation."""
         return "dimension"
 
     @property

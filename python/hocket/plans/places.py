@@ -1,4 +1,4 @@
-"""Which earlier transfers a new one must wait for, from what each did at each place.
+"""The earlier transfers that a new one must wait for, from what each did at each place.
 
 A place is a chunk at an NPU. Two transfers conflict at a place unless both read it, or both add to it
 (docs/proof.md). The accesses of a place, in the order of the plan, fall into phases: longest stretches

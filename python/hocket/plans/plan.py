@@ -73,7 +73,7 @@ class Transfers:
 
 @dataclass(frozen=True)
 class _Made(Result):
-    """How a plan was made, where it is known."""
+    """The origin of a plan, as far as it is known."""
 
     synthesis: Synthesis | None
     trees: Trees | None
@@ -143,13 +143,13 @@ class Plan(OnCollective):
 
     @property
     def collective(self) -> _core.Collective:
-        """What it implements."""
+        """The collective that it implements."""
         return self.core.collective
 
     @property
     @figure("chunk_count")
     def chunks(self) -> int:
-        """How many chunks the data is cut into."""
+        """The number of chunks of the data."""
         return self.core.chunks
 
     @property
@@ -161,7 +161,7 @@ class Plan(OnCollective):
     @property
     @figure()
     def routing(self) -> str:
-        """How its transfers are spread over equal paths: balanced, ecmp:SEED, spray or single.
+        """The routing of its transfers over equal paths: balanced, ecmp:SEED, spray or single.
 
         ``single`` says that nobody spread them: an algorithm's own paths are what it chose.
         """

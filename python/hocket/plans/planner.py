@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hocket.plans.synthesis.options import PlanKeywords
 
     class Keywords(CollectiveKeywords, PlanKeywords, total=False):
-        """What a call of :func:`plan` may say besides."""
+        """The keywords of :func:`plan`."""
 
 
 def plan(

@@ -195,7 +195,7 @@ def _installed() -> None:
 
 
 def _any_package() -> bool:
-    """Whether any package may bring algorithms: importlib.metadata alone takes long to import."""
+    """Return whether any package may bring algorithms: importlib.metadata alone takes long to import."""
     mark = f"[{GROUP}]".encode()
     for folder in dict.fromkeys(sys.path):
         for pattern in ("*.dist-info", "*.egg-info"):

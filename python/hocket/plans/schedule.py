@@ -40,7 +40,7 @@ class Lane(NamedTuple):
 
 
 class Schedule(OnCollective, TableResult):
-    """Which way each chunk goes through the dimensions, and in what order each dimension serves them.
+    """The order of dimensions for each chunk, and the order in which each dimension serves the chunks.
 
     Made by :func:`hocket.schedule` or :meth:`Schedule.load`. Immutable.
     """
@@ -67,13 +67,13 @@ class Schedule(OnCollective, TableResult):
     @property
     @figure()
     def policy(self) -> str:
-        """Which of the operations that are ready a dimension begins: first-come or smallest-first."""
+        """The policy by which a dimension picks a ready operation: first-come or smallest-first."""
         return self.core.policy
 
     @property
     @figure()
     def switching(self) -> Switching:
-        """How switches pass messages on, for which it was made."""
+        """The switching for which it was made."""
         return cast(Switching, self.core.switching)
 
     @cached_property

@@ -99,7 +99,7 @@ def _path(name: str | PathLike[str]) -> Path:
 
 
 def is_kept(name: str | PathLike[str]) -> bool:
-    """Whether there is a schedule of that name, or such a file."""
+    """Return whether there is a schedule of that name, or such a file."""
     return _path(name).is_file()
 
 

@@ -1,4 +1,4 @@
-"""How ``auto`` chose a plan, and why."""
+"""The choice of a plan by ``auto``, and its reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENDS: dict[Ended, str] = {
 
 @dataclass(frozen=True)
 class Selection(Result):
-    """How ``auto`` chose a plan: what it tried, what came next, and what it left out.
+    """The choice of ``auto``: the plans that it tried, the runner-up, and what it left out.
 
     ``hk.plan`` with this algorithm, these chunks and this seed makes the plan again without the search.
 
@@ -75,7 +75,7 @@ class Selection(Result):
     @property
     @figure()
     def gap(self) -> float:
-        """How much longer it takes than the bound: time / bound - 1, where 0 ps count as 1 ps."""
+        """The gap to the bound: time / bound - 1, where 0 ps count as 1 ps."""
         return _core.gap(self.time_ps, self.bound_ps)
 
     @property
@@ -87,7 +87,7 @@ class Selection(Result):
     @property
     @figure()
     def lead(self) -> float | None:
-        """How much longer the runner-up's plan takes, as a share of the time; ``None`` without one."""
+        """The extra time of the runner-up's plan as a share of the time; ``None`` without one."""
         if self.runner_up is None:
             return None
         return _core.gap(self.times_ps[self.runner_up], self.time_ps)

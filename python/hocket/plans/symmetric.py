@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hocket.plans.synthesis.options import PlanKeywords
 
     class Keywords(CollectiveKeywords, PlanKeywords, total=False):
-        """What a call of :func:`plan_symmetric` may say besides."""
+        """The keywords of :func:`plan_symmetric`."""
 
 
 NAME = "symmetric"
@@ -94,18 +94,18 @@ class SymmetricPlan(OnCollective):
 
     @property
     def bound(self) -> float:
-        """What no plan is faster than [s]."""
+        """The lower bound on the time of every plan [s]."""
         return self.bound_ps * 1e-12
 
     @property
     def gap(self) -> float:
-        """How much longer it takes than the bound, as a share of the bound."""
+        """The gap to the bound, as a share of the bound."""
         return _core.gap(self.time_ps, self.bound_ps)
 
     @property
     @figure()
     def algorithm(self) -> str:
-        """What made it."""
+        """The algorithm that made it."""
         return self.block.algorithm
 
     @property

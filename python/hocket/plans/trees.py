@@ -48,7 +48,7 @@ class Packing(Result):
 
 @dataclass(frozen=True)
 class Trees(Result):
-    """How a plan of packed trees was made, and its certificate.
+    """The trees of a plan, and their witness.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How busy each link of a network was in a run, and how many links were over time.
+"""Pictures of the use of each link in a run, and of all links over time.
 
 References
 ----------

@@ -60,7 +60,7 @@ class Scene:
 
     @property
     def radius(self) -> float:
-        """Of a device."""
+        """The place of a device."""
         return 0.2 * self.spacing
 
     @property

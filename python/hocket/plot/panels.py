@@ -79,7 +79,7 @@ class Panel:
 
     @property
     def count(self) -> int:
-        """How many members there are."""
+        """The number of members."""
         return math.prod(size for _, size in self.axes)
 
 

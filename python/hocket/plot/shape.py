@@ -71,7 +71,7 @@ def draw_structures(
 
 
 def _shared(found: Sequence[Structure]) -> bool:
-    """Whether two structures take the same link."""
+    """Return whether two structures take the same link."""
     links = [link for each in found for link in each.links]
     return len(set(links)) < len(links)
 

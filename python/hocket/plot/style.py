@@ -1,4 +1,4 @@
-"""How every picture looks and is written."""
+"""The style of all pictures, and how they are written."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _ALIKE = 0.95
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How constants are fitted.
+    """The options of a fit.
 
     Attributes
     ----------

@@ -117,7 +117,7 @@ class Assignment:
 
     @property
     def gap(self) -> float:
-        """How far the largest load is above the certificate's: 0 for an optimum, 0.5 for half more.
+        """The gap of the largest load to its bound: 0 for an optimum, 0.5 for half more.
 
         Spraying divides flows and may be below.
         """

@@ -1,4 +1,4 @@
-"""How flows get paths, and how jobs and the controller go, where users may choose."""
+"""Options of paths, of jobs and of the controller."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ WEIGHTS = ("flows", "bytes")
 
 @dataclass(frozen=True, kw_only=True)
 class SchemeOptions:
-    """How schemes give flows paths.
+    """The options of the schemes that give flows paths.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class SchemeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions(SchemeOptions):
-    """How jobs run on a cluster; besides, how schemes give flows paths, see :class:`SchemeOptions`.
+    """The options of jobs on a cluster, and those of schemes (:class:`SchemeOptions`).
 
     Attributes
     ----------

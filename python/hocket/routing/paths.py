@@ -1,4 +1,4 @@
-"""Which flow of which job was on which links when: the paths that a run has kept."""
+"""The paths that a run has kept: which flow of which job was on which links when."""
 
 from __future__ import annotations
 

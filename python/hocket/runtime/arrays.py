@@ -64,7 +64,7 @@ class Numbers:
 
     @property
     def count(self) -> int:
-        """How many numbers it has; a complex one is two."""
+        """The count of its numbers; a complex one is two."""
         return self.array.nbytes // DTYPES[self.dtype]
 
     def empty(self, shape: tuple[int, ...]) -> Numbers:

@@ -84,22 +84,22 @@ class Communicator:
 
     @property
     def rank(self) -> int:
-        """Which rank this process is, from 0."""
+        """The rank of this process, from 0."""
         return self._group.rank
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return self._group.size
 
     @property
     def transport(self) -> str:
-        """How calls travel that name no plan: ``shared`` or ``tcp``."""
+        """The transport of calls that name no plan: ``shared`` or ``tcp``."""
         return "shared" if self._group.shares else "tcp"
 
     @property
     def plan_transport(self) -> str:
-        """How calls travel that name a plan: ``shared`` or ``tcp``."""
+        """The transport of calls that name a plan: ``shared`` or ``tcp``."""
         return "shared" if self._by_memory and self._group.shares else "tcp"
 
     @property
@@ -109,7 +109,7 @@ class Communicator:
 
     @property
     def old_ranks(self) -> tuple[int, ...]:
-        """Which rank each was in the group that failed before; in a first group, its own."""
+        """The rank of each in the group that failed before; in a first group, its own."""
         return tuple(self._group.old_ranks)
 
     def check_shared(self) -> None:

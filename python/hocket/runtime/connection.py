@@ -1,4 +1,4 @@
-"""How ranks come together."""
+"""Connection of ranks to one group."""
 
 from __future__ import annotations
 

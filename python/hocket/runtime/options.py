@@ -1,4 +1,4 @@
-"""How processes come together, and how runs are measured."""
+"""Options of groups of processes, and of measurements."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _MAX_STREAMS = 64
 
 @dataclass(frozen=True)
 class ConnectOptions:
-    """How a group of processes comes together.
+    """The options of a group of processes.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ class Pending:
         self._error: BaseException | None = None
 
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Return whether it has ended, well or not."""
         return self._ended.is_set()
 
     def wait(self, timeout: float | None = None) -> Any:
@@ -70,7 +70,7 @@ class Worker:
 
     @property
     def is_inside(self) -> bool:
-        """Whether who asks is one of its calls."""
+        """Return whether the caller is one of its calls."""
         return threading.current_thread() is self._thread
 
     @property

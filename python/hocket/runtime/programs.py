@@ -1,4 +1,4 @@
-"""Which program a call runs that names no plan."""
+"""The choice of a program for a call that names no plan."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SECRET = "HOCKET_SECRET"
 
 
 def serve(address: str = "127.0.0.1:0", *, secret: str | bytes | None = None) -> Store:
-    """Let ranks meet at an address, in threads of this process.
+    """Serve an address at which ranks meet, in threads of this process.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which plan a call runs that names none: a table by kind, number of ranks and size, kept in a file."""
+"""The plans of calls that name none: a table by kind, number of ranks and size, kept in a file."""
 
 from __future__ import annotations
 

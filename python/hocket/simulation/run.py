@@ -99,7 +99,7 @@ class Run(Outcome):
 
     @property
     def fidelity(self) -> Fidelity:
-        """How finely it was simulated."""
+        """The fidelity of the simulation."""
         return cast(Fidelity, self.core.fidelity)
 
     @property
@@ -126,7 +126,7 @@ class Run(Outcome):
 
     @property
     def switching(self) -> Switching:
-        """How messages crossed devices."""
+        """The switching: how messages crossed devices."""
         return cast(Switching, self.core.switching)
 
     @property

@@ -243,7 +243,7 @@ class _Ring:
     chunks: list[int]
 
     def takes(self, follows: NDArray[np.int64]) -> bool:
-        """Whether a set keeps to the cycle, all but one link of it."""
+        """Return whether a set keeps to the cycle, all but one link of it."""
         here = follows[self.cycle]
         given = here >= 0
         return bool(given.sum() >= len(here) - 1) and bool(

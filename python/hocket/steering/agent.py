@@ -76,7 +76,7 @@ class Agent(Closing):
     def port(
         self, dst: str, dport: int, *, protocol: str = "tcp", src: str | None = None
     ) -> int | None:
-        """Ask for the source port of a connection that is to come.
+        """Return the source port for a connection that is to come.
 
         Parameters
         ----------

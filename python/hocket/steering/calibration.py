@@ -62,7 +62,7 @@ class SwitchPorts(Result):
 
 @dataclass(frozen=True)
 class _Probed(Result):
-    """How far the switches are, and how many probes were sent."""
+    """The distance of the switches, and the number of probes that were sent."""
 
     hops: int
     probes: int
@@ -81,7 +81,7 @@ class Probe(Result):
 
 
 class Calibration(TableResult):
-    """Which switch each probe reached; made by :func:`calibrate`."""
+    """The switch that each probe reached; made by :func:`calibrate`."""
 
     def __init__(self, hops: int, headers: Iterable[Header], answers: Iterable[str | None]) -> None:
         self.hops = hops
@@ -197,7 +197,7 @@ class Calibration(TableResult):
         ]
 
     def __repr__(self) -> str:
-        """How many probes reached how many switches."""
+        """Return the numbers of probes and of switches that they reached."""
         answered = len(self.answers) - self.unanswered
         return f"<Calibration: {answered} of {len(self.answers)} probes, {len(self.switches)} switches>"
 

@@ -94,7 +94,7 @@ class Header:
 
     @property
     def core(self) -> tuple[str, str, int, int, int, int]:
-        """What the core takes."""
+        """The arguments of the core."""
         protocol = PROTOCOLS[self.protocol]
         return self.src, self.dst, protocol, self.sport, self.dport, self.label
 
@@ -145,7 +145,7 @@ class SwitchHash:
 
     @property
     def core(self) -> tuple[str, int, int, int]:
-        """What the core takes."""
+        """The arguments of the core."""
         return self.algorithm, self.fields, self.seed, self.offset
 
 

@@ -122,7 +122,7 @@ def _sent(header: Header, life: int) -> socket.socket | None:
 
 
 def _has_address(address: str) -> bool:
-    """Whether this host has an address."""
+    """Return whether this host has an address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_port, suppress(OSError):
         any_port.bind((address, 0))
         return True

@@ -41,7 +41,7 @@ class Shape:
 
     @property
     def npus(self) -> int:
-        """How many it joins."""
+        """The number of NPUs that it joins."""
         if self.clos is not None:
             return self.clos[1] * self.clos[2]
         if self.ports is not None:
@@ -50,7 +50,7 @@ class Shape:
 
     @property
     def ways(self) -> int:
-        """How many parts a budget is split into."""
+        """The number of parts of a budget."""
         if self.ports is not None:
             return 1
         return 2 if self.clos is not None else len(self.dimensions)

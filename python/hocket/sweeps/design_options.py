@@ -1,4 +1,4 @@
-"""How networks for a budget are searched for, where users may choose."""
+"""Options of the search of networks for a budget."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TRAINED = ("parallel", "samples", "npu", "recompute")
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
-    """How networks for a budget are searched for.
+    """The options of the search of networks for a budget.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class DesignOptions:
 
     @property
     def trained(self) -> dict[str, str | int | bool]:
-        """What is said of training."""
+        """The keys of training."""
         given = {name: getattr(self, name) for name in TRAINED}
         return {name: value for name, value in given.items() if value not in (None, False)}
 

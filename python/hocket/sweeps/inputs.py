@@ -139,7 +139,7 @@ def _kept(
 
 
 def names_file(text: str) -> bool:
-    """Whether a text names a topology file rather than a builder or a shipped machine."""
+    """Return whether a text names a topology file rather than a builder or a shipped machine."""
     head = text.partition("=")[2] if label_of(text) is not None else text
     head = head.partition("@")[0]
     return "/" in head or Path(head).suffix in (".yml", ".yaml", ".xml", ".txt")

@@ -60,7 +60,7 @@ class OnRay:
 
     @property
     def room(self) -> int:
-        """How many more tasks it would take now."""
+        """The number of further tasks that it would take now."""
         return self._most - len(self._running)
 
     def submit(self, task: BatchTask) -> None:

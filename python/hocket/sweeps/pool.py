@@ -61,7 +61,7 @@ class Executor(Protocol):
 
     @property
     def room(self) -> int:
-        """How many more tasks it would take now."""
+        """The number of further tasks that it would take now."""
         ...
 
     def submit(self, task: BatchTask) -> None:
@@ -111,7 +111,7 @@ class Local:
 
     @property
     def room(self) -> int:
-        """How many more tasks it would take now."""
+        """The number of further tasks that it would take now."""
         return sum(_AHEAD - len(worker.tasks) for worker in self._workers)
 
     def submit(self, task: BatchTask) -> None:

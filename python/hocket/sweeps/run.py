@@ -348,7 +348,7 @@ def read_manifest(place: Path) -> dict[str, Any]:
 
 
 def _is_manifest(found: Any) -> bool:
-    """Whether it says all that is read of it."""
+    """Return whether it says all that is read of it."""
     if not isinstance(found, dict) or found.get("format") != "hocket.sweep":
         return False
     keys, swept = found.get("keys"), found.get("sweep")

@@ -69,7 +69,7 @@ class Sweep:
 
     @property
     def count(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return len(self.entries) * prod(len(axis.values) for axis in self.axes)
 
     @property
@@ -103,7 +103,7 @@ class Sweep:
 
     @property
     def parts(self) -> int:
-        """How many parts there are."""
+        """The number of batches."""
         return -(-self.count // self.part_size)
 
     def numbers(self, part: int) -> range:

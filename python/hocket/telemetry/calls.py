@@ -82,7 +82,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class Times:
-    """How long one size of one collective took.
+    """The measured times of one size of one collective.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ _UNTIMED = "without duration_ms, which TORCH_NCCL_ENABLE_TIMING=1 makes PyTorch 
 
 
 def is_flight(value: object) -> bool:
-    """Whether a value is a dump."""
+    """Return whether a value is a dump."""
     return isinstance(value, dict) and "pg_config" in value
 
 

@@ -29,7 +29,7 @@ _PARTS = ("coll_perf", "p2p_perf", "proxy_op")
 
 
 def is_inspector(value: object) -> bool:
-    """Whether a JSON value is a call that was recorded."""
+    """Return whether a JSON value is a call that was recorded."""
     return isinstance(value, dict) and "header" in value and any(part in value for part in _PARTS)
 
 

@@ -19,7 +19,7 @@ _UNNAMED = "kernels of NCCL that do not say which collective they are (of an old
 
 
 def is_kineto(value: object) -> bool:
-    """Whether a JSON value is a trace: an object with events, or events alone."""
+    """Return whether a JSON value is a trace: an object with events, or events alone."""
     return isinstance(value, dict) and "traceEvents" in value
 
 
@@ -82,7 +82,7 @@ def _call(event: Node, recorder: str) -> Call | str:
 
 
 def _is_even(split: Node | None) -> bool:
-    """Whether the parts that are listed are alike; a list that is cut off or empty tells nothing else."""
+    """Return whether the listed parts are alike; a list that is cut off or empty tells nothing else."""
     if split is None:
         return True
     parts = split.value

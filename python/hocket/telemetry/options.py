@@ -1,4 +1,4 @@
-"""How what was measured is judged."""
+"""The options of judging measured times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredOptions:
-    """How what was measured is judged.
+    """The options of judging measured times.
 
     Attributes
     ----------

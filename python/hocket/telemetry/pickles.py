@@ -48,7 +48,7 @@ class _Plain(pickle.Unpickler):
 
 
 def is_pickle(data: bytes) -> bool:
-    """Whether bytes begin as a pickle does, of a version from this century."""
+    """Return whether bytes begin as a pickle does, of a version from this century."""
     return data[:1] == b"\x80" and data[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05")
 
 

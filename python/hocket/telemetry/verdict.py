@@ -46,7 +46,7 @@ def _algorithm(pick: NcclChoice) -> str:
 
 @dataclass(frozen=True)
 class MeasuredSize(Result):
-    """How long one size of one collective took, and what was to be expected.
+    """The measured and the expected time of one size of one collective.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""How fast training goes on real machines: a law of few constants, fitted to published runs."""
+"""The speed of training on real machines: a law of few constants, fitted to published runs."""

@@ -23,7 +23,7 @@ _FILE = Path(__file__).parent / "constants.yml"
 
 @dataclass(frozen=True)
 class ExpectedError(Result):
-    """How far predictions were from runs that were not fitted, as shares of the measured time.
+    """Errors of predictions for runs that were not fitted, as shares of the measured time.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Constants:
     errors: Mapping[str, ExpectedError] = field(default_factory=dict)
 
     def has(self, owner: str, name: str) -> bool:
-        """Whether this very owner has the constant."""
+        """Return whether this very owner has the constant."""
         return (owner, name) in self.fitted
 
     def given(self, name: str, stack: Stack, machine: Machine, precision: str) -> float | None:

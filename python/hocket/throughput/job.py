@@ -108,7 +108,7 @@ class Job:
 
     @property
     def micro_batches(self) -> int:
-        """How many micro-batches a replica computes in an iteration."""
+        """The number of micro-batches that a replica computes in an iteration."""
         return self.batch // (self.parallel.dp * self.micro_batch)
 
     @property

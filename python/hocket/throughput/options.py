@@ -94,7 +94,7 @@ class TrainingPredictionOptions:
 
     @property
     def accelerator(self) -> Accelerator:
-        """What computes."""
+        """The accelerator that computes."""
         return self.npu if isinstance(self.npu, Accelerator) else accelerator(self.npu)
 
     @property

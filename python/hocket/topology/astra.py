@@ -27,7 +27,7 @@ _KINDS = ("Ring", "FullyConnected", "Switch")
 
 
 def is_astra(values: dict[str, Any]) -> bool:
-    """Whether the values of a file look like an ASTRA-sim network."""
+    """Return whether the values of a file look like an ASTRA-sim network."""
     if any(key in values for key in ("builder", "dims", "links")):
         return False
     lists = [
@@ -159,7 +159,7 @@ def _only_dimension(topology: _core.Topology) -> _Dimension:
 
 
 def _is_product(topology: _core.Topology, dimensions: list[_Dimension]) -> bool:
-    """Whether the links are those of the product of some dimensions, whatever devices are called."""
+    """Return whether the links are those of the product of some dimensions, whatever devices are called."""
     made = _core.build_product(dimensions)
     return (
         made.npu_count == topology.npu_count

@@ -14,7 +14,7 @@ from hocket.topology.spec import OffloadSpec, TopologySpec
 
 
 class Counts(NamedTuple):
-    """What a network has before any fails: NPUs, switches, links, and its dimensions."""
+    """The counts of a network before any failure: NPUs, switches, links and dimensions."""
 
     npus: int
     switches: int
@@ -91,7 +91,7 @@ def _grouped(spec: TopologySpec, topology: _core.Topology) -> _core.Topology:
 def _offloaded(
     spec: TopologySpec, topology: _core.Topology, number: int, offload: OffloadSpec
 ) -> _core.Topology:
-    """Let switches sum and multicast; a refusal names the line that says so."""
+    """Make switches sum and multicast; a refusal names the line that asks for it."""
     switches = "all" if offload.switches is None else offload.switches
     try:
         return offloaded(

@@ -1,4 +1,4 @@
-"""What a network is, as data: its devices, links and figures, and what its file says of it."""
+"""A network as data: its devices, links and figures, and the statements of its file."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _DEEPEST = 16
 
 
 def is_infragraph(values: dict[str, Any]) -> bool:
-    """Whether the values of a file look like InfraGraph's."""
+    """Return whether the values of a file look like InfraGraph's."""
     return "infrastructure" in values or ("devices" in values and "instances" in values)
 
 

@@ -14,7 +14,7 @@ _DIGITS = 10
 
 
 def named(text: str) -> bool:
-    """Whether a text can be a name: those with dots or brackets cannot be named in edges."""
+    """Return whether a text can be a name: those with dots or brackets cannot be named in edges."""
     return _NAME.fullmatch(text) is not None
 
 

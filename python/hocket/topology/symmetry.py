@@ -1,4 +1,4 @@
-"""Which failures of a network are alike: those that no walk from the failed part tells apart."""
+"""Equivalent failures of a network: those that no walk from the failed part tells apart."""
 
 from __future__ import annotations
 

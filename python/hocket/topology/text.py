@@ -177,7 +177,7 @@ def label_of(text: str) -> str | None:
 
 
 def is_builder(text: str) -> bool:
-    """Whether a text is a builder with its sizes, not a name or a path."""
+    """Return whether a text is a builder with its sizes, not a name or a path."""
     head = text.partition("@")[0]
     if label_of(head) is not None:
         head = head.partition("=")[2]
@@ -222,7 +222,7 @@ def _mark(option: str) -> str:
 
 
 def _is(what: Callable[[Path], bool], path: Path) -> bool:
-    """Ask the system something of a path; of one that there cannot be nothing is so."""
+    """Return the system's answer to a question about a path; False for an impossible path."""
     try:
         return what(path)
     except (OSError, ValueError):

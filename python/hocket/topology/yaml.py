@@ -186,7 +186,7 @@ def _groups(file: Common) -> Groups:
 
 class _Reader(Reader):
     def form(self, values: dict[str, Any]) -> type[Common]:
-        """Which form a file has."""
+        """Return the form of a file."""
         forms = [key for key in _FORMS if key in values]
         if len(forms) > 1:
             found = " and ".join(forms)

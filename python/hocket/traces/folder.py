@@ -12,7 +12,7 @@ _OWN = re.compile(r"(plan|workload)\.[0-9]+\.et|(system|memory|groups)\.json|net
 
 
 def is_trace_file(name: str) -> bool:
-    """Whether a file of a folder is one that is written here, by its name."""
+    """Return whether a file of a folder is one that is written here, by its name."""
     return _OWN.fullmatch(name) is not None
 
 

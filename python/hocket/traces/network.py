@@ -38,7 +38,7 @@ _SCHEDULED = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 
 @dataclass
 class TraceNetwork:
-    """Gives a shape for each call of a trace, whose rank r is NPU r.
+    """The shape of each call of a trace, whose rank r is NPU r.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How a trace is replayed: the options in one value."""
+"""Options of replays, in one value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ORDERS = ("fifo", "lifo")
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions:
-    """How a trace is replayed.
+    """The options of a replay.
 
     Attributes
     ----------

@@ -399,7 +399,7 @@ def update_bytes(precision_bits: int) -> Fraction:
 
 
 def is_work(work: Work) -> bool:
-    """Whether a pass is done at all."""
+    """Return whether a pass is done at all."""
     return bool(work.flops or work.bytes or work.time_ps)
 
 

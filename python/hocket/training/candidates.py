@@ -1,4 +1,4 @@
-"""Which algorithms ``auto`` tries for a collective of training: what costs about as much as greedy alone.
+"""The algorithms that ``auto`` tries for a collective of training: they cost about as much as greedy alone.
 
 Training plans many collectives, and the same question must have the same answer on every machine. So
 what limits the search is how much there is to plan, not how long that takes.

@@ -41,7 +41,7 @@ class Epoch:
 
     @property
     def time(self) -> int:
-        """Of the whole epoch: each of the two terms of equation 2."""
+        """The two terms of equation 2, over the whole epoch."""
         return self.iterations * (self.compute + self.all_reduce)
 
     @property

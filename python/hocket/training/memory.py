@@ -1,4 +1,4 @@
-"""How much memory training takes on an NPU."""
+"""The memory that training takes on an NPU."""
 
 from __future__ import annotations
 

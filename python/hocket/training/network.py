@@ -59,7 +59,7 @@ def check_uses(algorithm: str, chunks: int | None) -> None:
 
 
 def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
-    """Whether an algorithm works on dimensions, and these are whole.
+    """Return whether an algorithm works on dimensions, and these are whole.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
 
 
 def has_dimensions(topology: _core.Topology) -> bool:
-    """Whether a topology has dimensions that are whole."""
+    """Return whether a topology has dimensions that are whole."""
     try:
         return bool(topology.dimensions) and is_on_dimensions(topology, IDEAL)
     except SpecError:
@@ -134,7 +134,7 @@ class Exchange(NamedTuple):
 
 @dataclass
 class Network(ABC):
-    """Gives a shape for each collective; the same for the same.
+    """The shape of each collective; equal collectives have equal shapes.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ def _portion_network(topology: _core.Topology, portions: tuple[Portion, ...]) ->
 
 
 def does(algorithm: str, kind: str) -> bool:
-    """Whether an algorithm makes plans for collectives of a kind."""
+    """Return whether an algorithm makes plans for collectives of a kind."""
     return any(each.name == algorithm and kind in each.kinds for each in algorithms())
 
 

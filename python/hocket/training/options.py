@@ -1,4 +1,4 @@
-"""How training goes, where users may choose."""
+"""Options of training."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ALL = "all"
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """How training goes.
+    """The options of training.
 
     Attributes
     ----------

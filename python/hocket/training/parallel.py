@@ -1,4 +1,4 @@
-"""How a model is spread over NPUs: the sizes of parallelism, and which NPUs make a group."""
+"""Parallelism: its sizes, and the NPUs of each group."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class NpuFigures(Result):
 
 @dataclass(frozen=True)
 class OptionFigures(Result):
-    """How training goes."""
+    """The options of training."""
 
     chunks: int | None
     """Of each collective; None where the algorithm chose."""
@@ -322,7 +322,7 @@ class TrainingRun(TableResult):
     @property
     @figure()
     def chosen(self) -> dict[str, int]:
-        """How many different collectives ``auto`` left to each algorithm, the most first."""
+        """The number of different collectives that ``auto`` left to each algorithm, the most first."""
         return dict(Counter(self.makers.values()).most_common())
 
     @cached_property

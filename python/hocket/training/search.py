@@ -1,4 +1,4 @@
-"""Which parallelism is best: every split of the NPUs into replicas, tensor and pipeline groups."""
+"""The search for the best parallelism: all splits of the NPUs into replicas, tensor and pipeline groups."""
 
 from __future__ import annotations
 

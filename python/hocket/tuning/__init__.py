@@ -1,1 +1,1 @@
-"""Which plan is the quickest for each size: predicted, or measured on this machine, and kept in a table."""
+"""The fastest plan for each size: predicted, or measured on this machine, and kept in a table."""

@@ -1,4 +1,4 @@
-"""How plans for a table are picked."""
+"""The options of tuning."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_CANDIDATES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class TuneOptions:
-    """How plans for a table are picked.
+    """The options of tuning.
 
     Attributes
     ----------

@@ -96,7 +96,7 @@ class TunedSize(Result):
     @property
     @figure()
     def gain(self) -> float:
-        """How many times as fast as the usual way."""
+        """The speed-up over the usual way."""
         return self.usual.time_ps / max(self.picked.time_ps, 1)
 
 

@@ -64,7 +64,7 @@ class Lstm:
 
     @property
     def count(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return self.layers
 
     def blocks(self) -> list[Block]:

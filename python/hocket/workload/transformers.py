@@ -151,7 +151,7 @@ class Transformer:
 
     @property
     def count(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         each = 8 if self.experts else 7
         ends = 1 + self.head if self.vocabulary else 0
         return self.layers * each + ends + (self.embedding_norm and ends > 0) + self.final_norm

@@ -37,7 +37,7 @@ _THREADS = 256
 
 @dataclass(frozen=True)
 class Buffers:
-    """How a protocol cuts up what a connection carries.
+    """The pieces in which a protocol sends what a connection carries.
 
     Attributes
     ----------

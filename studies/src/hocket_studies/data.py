@@ -1,4 +1,4 @@
-"""What studies print with ``--json``."""
+"""The data that studies print with ``--json``."""
 
 from __future__ import annotations
 

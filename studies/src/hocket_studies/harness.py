@@ -1,4 +1,4 @@
-"""What every study has in common: a folder with pictures and files, tables or JSON."""
+"""The common part of all studies: a folder with pictures and files, tables or JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hocket.files.atomic import write_text
 
 @dataclass(frozen=True)
 class Report:
-    """What a study found, and how it is shown.
+    """The results of a study, and the ways to show them.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Into:
-    """Where a study goes, and in what form."""
+    """The output of a study: its folder and form."""
 
     panel: ClassVar[str] = "Output"
 

@@ -33,7 +33,7 @@ _APART = 1.1
 
 @dataclass(frozen=True)
 class Order:
-    """How many pairs of schedules differ by more than a tenth, and how many are in the right order."""
+    """The pairs of schedules that differ by more than a tenth, and those of them in the right order."""
 
     pairs: int
     right: int
@@ -41,7 +41,7 @@ class Order:
 
 @dataclass(frozen=True)
 class ScheduleStudy:
-    """What was predicted without having been fitted.
+    """The predictions of what was not fitted.
 
     Attributes
     ----------

@@ -92,7 +92,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Pick:
-    """What a set says that NCCL picked, and what its model picks here."""
+    """NCCL's pick as a set states it, and the pick of its model here."""
 
     file: str
     row: Measurement
@@ -111,7 +111,7 @@ class MachinesResult:
 
     @property
     def right_picks(self) -> int:
-        """How many picks are as stated."""
+        """The number of picks that are as stated."""
         return sum(each.stated == each.modelled for each in self.picks)
 
     def worst(self, count: int) -> list[tuple[Check, str, str, Band, ErrorSummary]]:

@@ -71,7 +71,7 @@ class Case:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """What is done otherwise, one by one."""
+        """The alternatives, one by one."""
         return tuple(self.variant.split("+")) if self.variant else ()
 
 

@@ -1,4 +1,4 @@
-"""Which modelling choice moves which figure of Laskar et al., found by trying each.
+"""The modelling choices that move the figures of Laskar et al., found by trying each.
 
 Each experiment runs the same all-reduces with one thing done otherwise, and gives a mean speed-up without
 and with it beside the published one.

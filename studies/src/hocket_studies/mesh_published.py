@@ -1,4 +1,4 @@
-"""What Laskar et al. print about all-reduce on meshes: table I and the numbers in the text.
+"""The published figures of Laskar et al. for all-reduce on meshes: table I and the numbers in the text.
 
 References
 ----------

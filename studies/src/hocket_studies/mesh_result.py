@@ -1,4 +1,4 @@
-"""What ``reproduce mesh`` computes, all together."""
+"""The results of ``reproduce mesh``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = (
 
 @dataclass
 class MeshResult:
-    """What was computed; what was not asked for is ``None``."""
+    """The results; a part that was not asked for is ``None``."""
 
     study: Study = field(default_factory=Study)
     used_links: dict[int, dict[str, float]] | None = None

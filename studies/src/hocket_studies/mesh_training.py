@@ -96,12 +96,12 @@ class Example:
 
     @property
     def all_reduce_gain(self) -> float:
-        """What tto gains of the epoch's all-reduces, as a share of its own: the printed 44 %."""
+        """The gain of tto in the epoch's all-reduces, as a share of its own time: the printed 44 %."""
         return self.base.all_reduce_time / self.tto.all_reduce_time - 1
 
     @property
     def epoch_gain(self) -> float:
-        """What it gains of the whole epoch."""
+        """Its gain in the whole epoch."""
         return self.base.speedup(self.tto) - 1
 
 

@@ -1,4 +1,4 @@
-"""How far the best plans are from the lower bound, on every shipped machine.
+"""The gap of the best plans to the lower bound, on every shipped machine.
 
 A cell is a machine, a kind, a size and what has failed. All algorithms that a comparison has unasked plan
 it; every plan is proved and run at link fidelity, and the quickest counts. The gap is its time over the
@@ -48,7 +48,7 @@ OnCase = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """What is planned."""
+    """The collective, size and machine of a cell."""
 
     machine: str
     kind: str
@@ -64,7 +64,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a cell came to.
+    """The result of a cell.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class OptimalResult:
 
     @property
     def impossible(self) -> int:
-        """How many cells nothing can run in, since what has failed cuts an NPU off."""
+        """The number of cells in which nothing can run, since a failure cuts an NPU off."""
         return sum(not out.is_possible for out in self.outcomes.values())
 
     @property

@@ -25,7 +25,7 @@ class _Check(Protocol):
 
 @dataclass(frozen=True)
 class Ratios:
-    """How such a picture looks.
+    """The style of such a picture.
 
     Attributes
     ----------

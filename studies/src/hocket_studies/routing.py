@@ -41,7 +41,7 @@ OnCase = Callable[[str, int, int], None]
 
 
 class Method(NamedTuple):
-    """How flows get paths: a scheme of :func:`hocket.routing.simulate` and its options."""
+    """A scheme of :func:`hocket.routing.simulate`, and its options."""
 
     scheme: str
     order: str = "job"
@@ -85,7 +85,7 @@ class Cell:
 
 
 class Measured(NamedTuple):
-    """What one job did; times in seconds."""
+    """The result of one job; times in seconds."""
 
     model: str
     all_reduces: tuple[float, ...]
@@ -106,7 +106,7 @@ class Measured(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What the jobs of a cell did."""
+    """The results of the jobs of a cell."""
 
     jobs: tuple[Measured, ...]
     draws: int
@@ -226,7 +226,7 @@ METRICS: dict[str, Metric] = {
 
 @dataclass
 class Study:
-    """What cells gave, each run once."""
+    """The results of all cells, each run once."""
 
     seeds: int = SEEDS
     outcomes: dict[Cell, Outcome] = field(default_factory=dict)

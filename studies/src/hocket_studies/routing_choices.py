@@ -1,4 +1,4 @@
-"""What decides figures 4 to 8 of Cohen et al.: each assumption of the released code done otherwise.
+"""The assumptions that decide figures 4 to 8 of Cohen et al.: each one of the released code is changed.
 
 The paper itself places jobs on random hosts and lets random spines fail.
 

@@ -1,4 +1,4 @@
-"""What there is of numbers on Cohen et al., figures 4 to 8: the paper prints almost none.
+"""The published numbers of Cohen et al., figures 4 to 8: the paper prints almost none.
 
 The paper's plots have no values, so the numbers are those that its released simulator prints, run on its
 own traffic: one draw of everything, and true means over all iterations.

@@ -1,4 +1,4 @@
-"""What ``reproduce routing`` computes, all together."""
+"""The results of ``reproduce routing``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("released", *(f"figure {number}" for number in range(4, 9)), "choices")
 
 @dataclass
 class RoutingResult:
-    """What was computed; what was not asked for is not there."""
+    """The results; a part that was not asked for is absent."""
 
     study: Study = field(default_factory=Study)
     timings: list[Timing] | None = None

@@ -1,4 +1,4 @@
-"""How a row of TACOS's tables is carried out: synthesized, or by a baseline."""
+"""The methods of TACOS's tables: synthesis and baselines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TACOS prints: tables I to V, and the numbers that the text gives for figures 6, 19 and 21.
+"""The published figures of TACOS: tables I to V, and the numbers in the text for figures 6, 19 and 21.
 
 Two columns of table I, headed "Ring" and "Greedy", are taken for those of Direct and of Ring. On the
 network as unwound, where nodes are a one-way ring, Direct comes to 4.0, 12.0, 28.0 times the best from

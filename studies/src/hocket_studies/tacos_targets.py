@@ -1,4 +1,4 @@
-"""What the tables and figures of TACOS are about: networks, collectives, and methods compared.
+"""The subjects of TACOS's tables and figures: networks, collectives and the methods compared.
 
 The paper gives bandwidths; latency (0.5 us) and the bytes of a chunk only for some. Here a link
 has 0.5 us and a chunk 1 MB where nothing is said. Of synthesized plans on a network whose links are

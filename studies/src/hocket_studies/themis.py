@@ -103,7 +103,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class ThemisFigures:
-    """What figures 8 to 11 show."""
+    """The results that figures 8 to 11 show."""
 
     schedulers: tuple[str, ...]
     cases: list[Case] = field(default_factory=list)

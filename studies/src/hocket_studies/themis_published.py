@@ -1,4 +1,4 @@
-"""What section 6.1 of Themis says in numbers; the bars of its figures carry none.
+"""The published numbers of section 6.1 of Themis; the bars of its figures carry none.
 
 References
 ----------

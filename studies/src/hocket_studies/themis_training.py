@@ -54,7 +54,7 @@ OnCase = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Setup:
-    """How a model is trained.
+    """The training of a model.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class TrainingFigures:
-    """What figures 4 and 12 show."""
+    """The results that figures 4 and 12 show."""
 
     algorithms: tuple[str, ...]
     cells: tuple[Cell, ...]

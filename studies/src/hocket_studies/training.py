@@ -302,7 +302,7 @@ def _with_errors(result: TrainingResult) -> Constants:
 
 
 def _is_a_kind(run: PublishedRun) -> bool:
-    """Whether a run is outside for what it is, not for where it ran: its error is that of its kind."""
+    """Return whether a run is outside for what it is, not where it ran: its error is that of its kind."""
     return not run.stack.hides_gathers or run.job.precision != USUAL
 
 

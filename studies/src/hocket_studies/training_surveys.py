@@ -63,7 +63,7 @@ _LATER = 1.03
 
 
 def is_survey(path: Path) -> bool:
-    """Whether a table is the survey."""
+    """Return whether a table is the survey."""
     head = next((line for line in _lines(path) if not line.startswith("#")), "")
     return {"model", "hardware", "tflops_per_gpu", "notes"} <= set(head.strip().split(","))
 

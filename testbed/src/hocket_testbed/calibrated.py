@@ -1,4 +1,4 @@
-"""What a network of namespaces does without a plan: what links carry, and what a step between ranks takes.
+"""Measurements of namespaces without a plan: the rates of links, and the time of a step between ranks.
 
 Data goes at 1448 of 1514 bytes of a link's rate, which the kernel keeps closely. A message takes longer by
 what a program needs to wake up, sum and send on, whatever its bytes.
@@ -44,7 +44,7 @@ _UNIT = 1_000_000
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured before plans ran.
+    """The measurements before plans run.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Calibration:
 
     @property
     def besides(self) -> float:
-        """What any message takes on a link besides bytes and latency, before anything is ahead [s]."""
+        """The time of a message on an idle link besides its bytes and the latency [s]."""
         return max(self.delay, self.short or 0.0, 0.0)
 
     @property
@@ -77,7 +77,7 @@ class Calibration:
 
     @property
     def worst(self) -> float:
-        """Of the links together, the one that is furthest off; over loopback they are not measured."""
+        """The rate that is furthest off, of all links together; over loopback they are not measured."""
         return max(self.together, key=lambda each: abs(each - 1), default=self.alone)
 
 

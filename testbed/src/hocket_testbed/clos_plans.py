@@ -82,13 +82,13 @@ class ClosPlan(Result):
     @property
     @figure()
     def algorithm(self) -> str:
-        """What made the plan."""
+        """The algorithm that made the plan."""
         return self.plan.algorithm
 
     @property
     @figure()
     def collective(self) -> str:
-        """What it does."""
+        """The collective that it carries out."""
         return self.plan.collective.name
 
     @property
@@ -128,7 +128,7 @@ class ClosPlans(OnClos):
         return [one.time / other.time for one, other in zip(hashed, steered, strict=True)]
 
     def __repr__(self) -> str:
-        """How many plans, and where."""
+        """Return the number of plans, and the network."""
         return f"<ClosPlans: {len(self.runs) // 2} plans on {self.spec.host_count} hosts>"
 
 

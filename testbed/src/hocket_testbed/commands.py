@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Jobs:
-    """What runs on it."""
+    """The jobs that run on it."""
 
     panel: ClassVar[str] = "Jobs"
 
@@ -59,7 +59,7 @@ class Jobs:
 
 @dataclass(frozen=True)
 class Shown(Form):
-    """What is shown."""
+    """The parts of the output."""
 
     plot: options.Plot = None
 

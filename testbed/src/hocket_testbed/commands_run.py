@@ -27,7 +27,7 @@ WIDE = 0.005
 
 @dataclass(frozen=True)
 class Planned:
-    """What algorithms plan."""
+    """The collective and size that algorithms plan."""
 
     panel: ClassVar[str] = "Algorithms"
 
@@ -105,7 +105,7 @@ class Bed:
 
 @dataclass(frozen=True)
 class Shown:
-    """What is made of it."""
+    """The output files."""
 
     panel: ClassVar[str] = "Output"
 

@@ -16,7 +16,7 @@ _BYTES, _PACKETS = 8, 9
 
 
 class Sent(NamedTuple):
-    """What an interface has sent since it was made."""
+    """The bytes that an interface has sent since it was made."""
 
     bytes: int
     """Bytes of frames."""

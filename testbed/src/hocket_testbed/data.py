@@ -1,4 +1,4 @@
-"""What results say of a testbed, as values of JSON."""
+"""Results of a testbed as values of JSON."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _NAME = struct.Struct("16sH22x")
 
 @dataclass(frozen=True)
 class Delays:
-    """What happens on cables.
+    """The losses and delays on cables.
 
     Attributes
     ----------

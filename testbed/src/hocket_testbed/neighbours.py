@@ -46,7 +46,7 @@ _PATIENCE = 2.0
 
 
 class Heard(NamedTuple):
-    """What one device heard of another."""
+    """The messages that one device received from another."""
 
     src: str
     """The device that spoke."""

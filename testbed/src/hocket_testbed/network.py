@@ -144,17 +144,17 @@ class NetworkSpec:
 
     @property
     def latency_ps(self) -> int:
-        """What each link takes besides bytes [ps]."""
+        """The latency of each link [ps]."""
         return int(self.latency)  # type: ignore[arg-type]
 
     @property
     def delays(self) -> Delays:
-        """What happens on its cables."""
+        """The losses and delays on its cables."""
         return Delays(self.latency_ps / 1e12, self.loss, self.seed)
 
     @property
     def goodput(self) -> tuple[int, ...]:
-        """What each link carries of data [bytes/s]."""
+        """The rate of data on each link [bytes/s]."""
         return tuple(max(1, int(rate * GOODPUT)) for rate in self.rates)
 
     @property

@@ -1,4 +1,4 @@
-"""Who owns a testbed, and what becomes of it when its owner is gone.
+"""The ownership of a testbed, and its removal when its owner is gone.
 
 A lock on a file stands for each prefix: the kernel frees it when the process ends, however it ends. A
 guard, a process of its own session, removes the namespaces when the owner's end of a pipe closes, which

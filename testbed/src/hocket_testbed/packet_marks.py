@@ -1,4 +1,4 @@
-"""What a host does to a flow's packets so that they take a path: source port, flow label, or segment."""
+"""The marks that make a flow's packets take a path: source port, flow label or segment."""
 
 from __future__ import annotations
 

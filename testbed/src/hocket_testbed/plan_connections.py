@@ -1,4 +1,4 @@
-"""What way each transfer of a plan takes, as connections between ranks: one for each pair and route.
+"""The path of each transfer of a plan, as connections between ranks: one for each pair and route.
 
 A connection carries what both ranks send each other by the routes of its number. Each has an address of
 its own at either end, so that every device on the way needs one route for each direction, and knows

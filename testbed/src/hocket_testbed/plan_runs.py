@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
 
     class PlannedKeywords(TypedDict, total=False):
-        """What algorithms plan."""
+        """The collective and size that algorithms plan."""
 
         collective: str
         size: int | str
@@ -153,7 +153,7 @@ class PlanStudy(TableResult):
         ]
 
     def __repr__(self) -> str:
-        """How many plans, and where."""
+        """Return the number of plans, and the network."""
         return f"<PlanStudy: {len(self.runs)} plans on {self.spec.topology.name}>"
 
 

@@ -1,4 +1,4 @@
-"""What the simulation of flows says of ring all-reduces on a testbed, with the ports that they have."""
+"""The simulated time of ring all-reduces on a testbed, with the ports that they have."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _PRIORITY = 40
 
 @contextmanager
 def promptly(real_time: bool, above: int = 0) -> Iterator[None]:
-    """Let this thread run before all others, as far as that is permitted, and so many steps above those."""
+    """Make this thread run before all others, as far as permitted, and so many steps above those."""
     if not real_time:
         yield
         return

@@ -1,4 +1,4 @@
-"""Whether a testbed can be built here: programs, rights and features of the kernel."""
+"""The requirements of a testbed: programs, rights and features of the kernel."""
 
 from __future__ import annotations
 

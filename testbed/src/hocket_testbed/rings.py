@@ -142,7 +142,7 @@ class _Rank:
         return self.received == self.steps and self.sending == self.steps and not self.view
 
     def is_right(self) -> bool:
-        """Whether the vector is the sum of all."""
+        """Return whether the vector is the sum of all."""
         return bool((self.vector.reshape(-1) == self.expected).all())
 
     def _offer(self) -> None:
@@ -249,7 +249,7 @@ def _run(rings: Sequence[list[_Rank]], sizes: Sequence[int]) -> list[float]:
 
 @contextmanager
 def _promptly() -> Iterator[None]:
-    """Let this thread run before all others, as far as that is permitted, and without pauses of its own."""
+    """Make this thread run before all others, as far as permitted, and without pauses of its own."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     collects = gc.isenabled()
     with suppress(OSError):

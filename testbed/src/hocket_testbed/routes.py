@@ -1,4 +1,4 @@
-"""What the kernel says of a route: ``ip route get`` for a packet that comes in by an interface."""
+"""The kernel's answer for a route: ``ip route get`` for a packet that comes in by an interface."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Service:
         self.agents: dict[int, subprocess.Popen[bytes]] = {}
 
     def socket(self, host: int) -> Path:
-        """Where programs of a host reach its agent: what ``HOCKET_AGENT_SOCKET`` is to be."""
+        """Return the socket at which programs of a host reach its agent (``HOCKET_AGENT_SOCKET``)."""
         return self.folder / f"host{host}.sock"
 
     def address(self, host: int) -> str:

@@ -1,4 +1,4 @@
-"""Whether flows take the paths that were wanted for them, by the kernel's counters."""
+"""The test of whether flows take the wanted paths, by the kernel's counters."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SteeredRow(Result):
 
 @dataclass(frozen=True)
 class Steered(TableResult):
-    """What became of flows that were steered; made by :func:`steer_flows`."""
+    """The results of steered flows; made by :func:`steer_flows`."""
 
     _table = "rows"
 
@@ -69,11 +69,11 @@ class Steered(TableResult):
     @property
     @figure()
     def right(self) -> int:
-        """How many of them went the wanted way."""
+        """The number of them that went the wanted way."""
         return sum(row.right for row in self.rows)
 
     def __repr__(self) -> str:
-        """How many flows went right."""
+        """Return the number of flows that went right."""
         return f"<Steered: {self.right} of {self.flows} flows>"
 
 

@@ -81,7 +81,7 @@ class StudyRun(Result):
 
 @dataclass(frozen=True)
 class Study(OnClos):
-    """What came of it; made by :func:`run_study`."""
+    """The results; made by :func:`run_study`."""
 
     spec: ClosSpec = field(metadata=HIDDEN)
     jobs: int
@@ -123,7 +123,7 @@ class Study(OnClos):
         return median(abs(run.deviation) for run in self.hashed) if self.hashed else None
 
     def __repr__(self) -> str:
-        """How many runs, and the gain."""
+        """Return the number of runs, and the gain."""
         gain = "" if self.gain is None else f", gain {self.gain:.2f}"
         return f"<Study: {len(self.runs)} runs of {self.jobs} jobs{gain}>"
 

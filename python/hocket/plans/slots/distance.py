@@ -1,4 +1,4 @@
-"""How many slots a chunk needs at least: to get to an NPU, and from there to who wants it."""
+"""Distances in slots: the fewest that a chunk needs to an NPU, and from there to those that want it."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _loads(problem: SlotProblem) -> list[int]:
 
 
 class _Listing:
-    """Who has what when, while a plan of one way grows."""
+    """The chunks that each NPU has in each slot, while a plan of one way grows."""
 
     def __init__(
         self,

@@ -162,7 +162,7 @@ class Model:
                 self.model.add_bool_or([sent.negated(), *self._into.get((chunk, src), [])])
 
     def _order_equal_chunks(self, known: Distances) -> None:
-        """Let chunks that could change names arrive at one NPU in the order of their names."""
+        """Make interchangeable chunks arrive at one NPU in the order of their names."""
         kinds: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for chunk in range(self.problem.chunks):
             missing = self.problem.missing(chunk)

@@ -16,7 +16,7 @@ Send = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class SlotPlan:
-    """Who sends what when.
+    """The sends of a plan: who sends which chunk in which slot.
 
     Attributes
     ----------

@@ -58,12 +58,12 @@ class SlotProblem:
 
     @property
     def edges(self) -> int:
-        """How many edges there are."""
+        """The number of edges."""
         return len(self.edge_src)
 
     @property
     def chunks(self) -> int:
-        """How many chunks there are."""
+        """The number of chunks."""
         return len(self.chunk_class)
 
     def missing(self, chunk: int) -> frozenset[int]:

@@ -36,7 +36,7 @@ class Clock:
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
     def over(self) -> bool:
-        """Whether nothing is left."""
+        """Return whether nothing is left."""
         return self.left() == 0.0
 
 

@@ -17,7 +17,7 @@ from hocket.plans.synthesis.options import ROUNDING, PlanOptions
 
 @dataclass(frozen=True)
 class Synthesis(Result):
-    """How a plan was synthesized.
+    """The result of a synthesis.
 
     Attributes
     ----------
@@ -72,24 +72,24 @@ class Synthesis(Result):
 
     @property
     def slot(self) -> float | None:
-        """How long a slot is [s]; None if there are none."""
+        """The length of a slot [s]; None if there are no slots."""
         return None if self.slot_ps is None else self.slot_ps * 1e-12
 
     @property
     @figure()
     def gap(self) -> float:
-        """How much longer than the least: time / least - 1, where 0 ps count as 1 ps."""
+        """The gap to the least time: time / least - 1, where 0 ps count as 1 ps."""
         return _core.gap(self.time_ps, self.least_ps)
 
 
 class Deadline:
-    """What is left of a time limit."""
+    """The rest of a time limit."""
 
     def __init__(self, seconds: float | None) -> None:
         self._ends = None if seconds is None else time.monotonic() + seconds
 
     def is_over(self) -> bool:
-        """Whether nothing is left."""
+        """Return whether nothing is left."""
         return self._ends is not None and time.monotonic() >= self._ends
 
     def left(self) -> float | None:
@@ -200,7 +200,7 @@ def synthesis_of(
 
 
 def _keeps_time(found: core.Candidate, spread: core.Candidate) -> bool:
-    """Whether a plan takes the time that its timetable says."""
+    """Return whether a plan takes the time that its timetable says."""
     plan, time_ps = found.plan, found.time_ps
     topology = plan.topology
     is_plain = len(topology.device_names) == topology.npu_count == len(plan.collective.npus)

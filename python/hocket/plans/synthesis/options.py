@@ -1,4 +1,4 @@
-"""How a plan is made: the options of every algorithm in one value."""
+"""Options of planning: those of every algorithm in one value."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TRIALS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """How a plan is made.
+    """The options of planning.
 
     Numbers are in seconds and bytes, texts have a unit; both are kept as numbers. ``auto`` searches for ten
     seconds at most, fewer where more trials find nothing faster.
@@ -137,7 +137,7 @@ class PlanOptions:
 
     @property
     def slot_ps(self) -> int | None:
-        """How long a slot is [ps]."""
+        """The length of a slot [ps]."""
         return None if self.slot is None else round(float(self.slot) * 1e12)
 
     @property

@@ -26,7 +26,7 @@ def names() -> list[str]:
 
 
 def known(name: str) -> bool:
-    """Whether there is a machine of that name; ``-`` and ``_`` are one."""
+    """Return whether there is a machine of that name; ``-`` and ``_`` are one."""
     return name.replace("-", "_") in _names()
 
 

@@ -19,7 +19,7 @@ _FORM = "write mypkg.models:make_model"
 
 @contextmanager
 def own_code() -> Iterator[None]:
-    """Let code be imported from the current folder; what it prints goes to standard error."""
+    """Make code of the current folder importable, and send what it prints to standard error."""
     here = str(Path.cwd())
     sys.path.insert(0, here)
     importlib.invalidate_caches()

@@ -1,4 +1,4 @@
-"""Which tensors share memory, which depend on the inputs, and their bytes for numbers of 16 bits."""
+"""Storages: tensors that share memory or depend on the inputs, and their bytes for numbers of 16 bits."""
 
 from __future__ import annotations
 
