@@ -85,7 +85,7 @@ impl Agent {
         }
     }
 
-    /// A port for a socket whose flow ends with it.
+    /// Returns a port for a socket whose flow ends with it.
     ///
     /// # Errors
     /// As [`Agent::open`].
@@ -96,7 +96,7 @@ impl Agent {
         }
     }
 
-    /// Says how many bytes a flow has left.
+    /// Reports how many bytes a flow has left.
     ///
     /// # Errors
     /// What the system says.

@@ -37,7 +37,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Its number in packets.
+    /// Returns its number in packets.
     pub fn number(self) -> u8 {
         match self {
             Self::Tcp => 6,

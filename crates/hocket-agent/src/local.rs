@@ -269,7 +269,7 @@ impl Program {
     }
 }
 
-/// Says answers in the order of the questions, and news between them.
+/// Sends answers in the order of the questions, and news between them.
 async fn say(
     socket: Arc<Connection>,
     agent_owner: Arc<AgentOwner>,

@@ -62,7 +62,7 @@ impl Ports {
         }
     }
 
-    /// Gives out a port that takes a path.
+    /// Leases a port that takes a path.
     ///
     /// # Errors
     /// [`NoPort`] if there is none.
@@ -74,7 +74,7 @@ impl Ports {
         self.lease_if(ends, stages, |port| is_free(ends, port))
     }
 
-    /// Gives out a port of which nothing is wanted but the way of packets that come back.
+    /// Leases a port that matters only for the path of packets that come back.
     ///
     /// # Errors
     /// [`NoPort`] if there is none.
@@ -127,7 +127,7 @@ impl Ports {
     }
 }
 
-/// What switches see of a flow.
+/// Returns what switches see of a flow.
 pub fn header(ends: &Ends, sport: u16) -> Header {
     Header {
         src: ends.src,
@@ -139,8 +139,8 @@ pub fn header(ends: &Ends, sport: u16) -> Header {
     }
 }
 
-/// Whether nobody has a port, not even for another receiver: a program binds before it says where it goes. A socket
-/// that waits after its end has it as well.
+/// Returns whether nobody has a port, not even for another receiver: a program binds before it says where it goes. A
+/// socket that waits after its end has it as well.
 fn is_free(ends: &Ends, port: u16) -> Result<bool, NoPort> {
     let kind = match ends.protocol {
         Protocol::Tcp => SocketType::STREAM,
@@ -159,7 +159,7 @@ fn is_free(ends: &Ends, port: u16) -> Result<bool, NoPort> {
     }
 }
 
-/// The address that the host sends from.
+/// Returns the address that the host sends from.
 ///
 /// # Errors
 /// What the system says.

@@ -23,7 +23,7 @@ fn open(flags: SocketFlags) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// A connection that waits for answers.
+/// Returns a connection that waits for answers.
 pub(crate) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     let socket = open(SocketFlags::empty())?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
@@ -53,7 +53,7 @@ impl Listener {
 pub(crate) struct Connection(UnixStream);
 
 impl Connection {
-    /// The next message, 0 bytes at the end; one that is longer than the buffer is cut.
+    /// Returns the next message, 0 bytes at the end; one that is longer than the buffer is cut.
     pub(crate) async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             self.0.readable().await?;
@@ -63,7 +63,7 @@ impl Connection {
         }
     }
 
-    /// The next message if it is there.
+    /// Returns the next message if it is there.
     pub(crate) fn receive_now(&self, buffer: &mut [u8]) -> Option<io::Result<usize>> {
         match self.0.try_read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,

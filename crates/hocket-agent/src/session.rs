@@ -59,7 +59,7 @@ impl Dial for Tcp {
 
 /// Who the agent is. It is read anew for each connection, so that other files take effect without a restart.
 pub trait Identify: Send + Sync + 'static {
-    /// How it connects.
+    /// Returns how it connects.
     ///
     /// # Errors
     /// [`SetupError`] for files that cannot be read or do not fit each other.

@@ -8,22 +8,22 @@ use std::error::Error;
 /// Whoever shows the error by its parts need not take the text apart: the field may be an option of a command
 /// or a key of a file by another name, and the origin known to the reader already.
 pub trait Explain: Error {
-    /// The object that is at fault, with which the text begins: a file, a node, an algorithm.
+    /// Returns the object that is at fault, with which the text begins: a file, a node, an algorithm.
     fn origin(&self) -> Option<Cow<'_, str>> {
         None
     }
 
-    /// The argument that is wrong, with which the text goes on; `None` where the text names none.
+    /// Returns the argument that is wrong, with which the text goes on; `None` where the text names none.
     fn field(&self) -> Option<&'static str> {
         None
     }
 
-    /// What would be right, with which the text ends.
+    /// Returns what would be right, with which the text ends.
     fn remedy(&self) -> Option<Cow<'_, str>> {
         None
     }
 
-    /// What is wrong: the text without the other parts.
+    /// Returns what is wrong: the text without the other parts.
     fn why(&self) -> String {
         let text = self.to_string();
         let after = |text: &str, part: &str| {

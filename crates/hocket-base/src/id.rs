@@ -10,7 +10,7 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The id as a `usize`, for indexing columns.
+            /// Returns the id as a `usize`, for indexing columns.
             #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -60,7 +60,7 @@ id!(
 );
 
 impl NpuId {
-    /// The same NPU as a device.
+    /// Returns the same NPU as a device.
     #[inline]
     pub const fn device(self) -> DeviceId {
         DeviceId(self.0)

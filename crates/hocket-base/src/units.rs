@@ -102,7 +102,7 @@ impl Bandwidth {
         self.0.get()
     }
 
-    /// The inverse bandwidth (beta) as an exact fraction, for fast repeated use.
+    /// Returns the inverse bandwidth (beta) as an exact fraction, for fast repeated use.
     pub fn beta(self) -> Beta {
         let divisor = gcd(PS_PER_SECOND, self.0.get());
         Beta {
@@ -111,7 +111,7 @@ impl Bandwidth {
         }
     }
 
-    /// Time to transmit `bytes`: bytes / bandwidth, rounded up to whole picoseconds.
+    /// Returns time to transmit `bytes`: bytes / bandwidth, rounded up to whole picoseconds.
     pub fn transmission(self, bytes: u64) -> Time {
         self.beta().transmission(bytes)
     }
@@ -143,7 +143,7 @@ pub struct Beta {
 }
 
 impl Beta {
-    /// Time to transmit `bytes`, rounded up to whole picoseconds; saturates at [`Time::MAX`].
+    /// Returns time to transmit `bytes`, rounded up to whole picoseconds; saturates at [`Time::MAX`].
     ///
     /// # Source
     /// The beta term of the alpha-beta model (Hockney).
@@ -208,7 +208,7 @@ impl Seed {
         z ^ (z >> 31)
     }
 
-    /// A value in `0..bound` (bias below `bound / 2^64`).
+    /// Returns a value in `0..bound` (bias below `bound / 2^64`).
     ///
     /// # Panics
     /// If `bound` is 0.

@@ -64,7 +64,7 @@ impl Digest {
     }
 }
 
-/// What a pattern adds to its job.
+/// Returns what a pattern adds to its job.
 pub fn of_pattern(pattern: &[PatternFlow]) -> u64 {
     pattern.iter().fold(pattern.len() as u64, |sum, flow| {
         mix(address(address(sum, flow.src), flow.dst) ^ flow.bytes)

@@ -100,7 +100,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A directory of hosts, and of jobs with the hosts that may speak for them. `is_open`: any host may speak
+    /// Returns a directory of hosts, and of jobs with the hosts that may speak for them. `is_open`: any host may speak
     /// for a job that is not listed; else none may. An address of IPv4 that is written as IPv6 is that of IPv4.
     ///
     /// # Errors
@@ -167,12 +167,12 @@ impl Directory {
         Ok(())
     }
 
-    /// The host of a name.
+    /// Returns the host of a name.
     pub fn host(&self, name: &str) -> Option<HostId> {
         self.by_name.get(name).copied()
     }
 
-    /// A host's entry.
+    /// Returns a host's entry.
     ///
     /// # Panics
     /// If the host is of another directory.
@@ -180,22 +180,22 @@ impl Directory {
         &self.hosts[host.index()]
     }
 
-    /// Number of hosts.
+    /// Returns the number of hosts.
     pub fn len(&self) -> usize {
         self.hosts.len()
     }
 
-    /// Whether there is no host.
+    /// Returns whether there is no host.
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()
     }
 
-    /// The host and the NIC that have an address.
+    /// Returns the host and the NIC that have an address.
     pub fn at(&self, address: IpAddr) -> Option<(HostId, NpuId)> {
         self.by_address.get(&address.to_canonical()).copied()
     }
 
-    /// Whether a host may speak for a job; each may for 0, which is none.
+    /// Returns whether a host may speak for a job; each may for 0, which is none.
     pub fn may(&self, host: HostId, job: u32) -> bool {
         let members = self.jobs.get(&job);
         job == 0 || members.map_or(self.is_open, |members| members.contains(&host))

@@ -199,7 +199,7 @@ pub enum FromHost {
 }
 
 impl FromHost {
-    /// The number of a numbered message.
+    /// Returns the number of a numbered message.
     pub fn sequence(&self) -> Option<u64> {
         match self {
             Self::Hello(Hello { sequence, .. })

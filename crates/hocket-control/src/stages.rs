@@ -66,17 +66,17 @@ impl Stages {
         self
     }
 
-    /// Whether switches have segments.
+    /// Returns whether switches have segments.
     pub fn have_segments(&self) -> bool {
         self.segments.iter().any(Option::is_some)
     }
 
-    /// The fabric, nothing failed.
+    /// Returns the fabric, nothing failed.
     pub fn fabric(&self) -> &Fabric {
         &self.whole
     }
 
-    /// Number of links of the network.
+    /// Returns the number of links of the network.
     pub fn link_count(&self) -> usize {
         self.hashes.len()
     }
@@ -94,7 +94,7 @@ impl Stages {
         std::mem::replace(self, after)
     }
 
-    /// The path from one ToR to another by a choice; `None` where links of it have failed or were never there.
+    /// Returns the path from one ToR to another by a choice; `None` where links of it have failed or were never there.
     ///
     /// # Complexity
     /// On two levels O(choices between the ToRs); on three O(choices x ways) the first time, O(log kept) afterwards.
@@ -135,7 +135,7 @@ impl Stages {
         })
     }
 
-    /// The choice that a packet takes where nobody steers it: at each switch the way that it hashes to. `None`
+    /// Returns the choice that a packet takes where nobody steers it: at each switch the way that it hashes to. `None`
     /// where no path leads to the receiver's ToR.
     ///
     /// # Complexity
@@ -167,7 +167,7 @@ impl Stages {
         left.first().map(|&(choice, _)| choice)
     }
 
-    /// What each switch that has several ways is to choose; the links are appended.
+    /// Returns what each switch that has several ways is to choose; the links are appended.
     fn one_way(
         &self,
         src: u32,
@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// A fat tree of 4 ports, or a Clos of as many ToRs, less some links; each switch has a seed of its own.
+    /// Returns a fat tree of 4 ports, or a Clos of as many ToRs, less some links; each switch has a seed of its own.
     fn stages(is_tree: bool, failed: &[prop::sample::Index]) -> Stages {
         let bandwidth = Bandwidth::from_bytes_per_second(1_000).unwrap();
         let clos = build::Clos {

@@ -45,7 +45,7 @@ pub trait Listener: Send + 'static {
     /// A connection.
     type Io: AsyncRead + AsyncWrite + Send + Unpin + 'static;
 
-    /// The next one, and who connects.
+    /// Returns the next one, and who connects.
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Io, SocketAddr)>> + Send;
 }
 

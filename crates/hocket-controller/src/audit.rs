@@ -10,7 +10,7 @@ use crate::cluster::{Network, some};
 /// How many links or hosts a line names.
 pub const NAMED: usize = 20;
 
-/// A reason to end a session, in words.
+/// Returns a reason to end a session, in words.
 pub fn close(why: Close) -> &'static str {
     match why {
         Close::Replaced => "the host opened another",
@@ -24,7 +24,7 @@ pub fn close(why: Close) -> &'static str {
     }
 }
 
-/// A reason to refuse a flow or a job, in words.
+/// Returns a reason to refuse a flow or a job, in words.
 pub fn refusal(why: Refusal) -> &'static str {
     match why {
         Refusal::BadNumber => "bad number",

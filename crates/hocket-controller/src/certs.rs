@@ -67,7 +67,7 @@ pub fn make(request: &Request<'_>) -> Result<Vec<PathBuf>, SetupError> {
 
 type Authority = Issuer<'static, KeyPair>;
 
-/// The authority, and whether it was made anew. Its key makes its certificate again where that is missing.
+/// Returns the authority, and whether it was made anew. Its key makes its certificate again where that is missing.
 fn authority(
     request: &Request<'_>,
     written: &mut Vec<PathBuf>,
@@ -117,7 +117,7 @@ fn authority(
     }
 }
 
-/// Whether a file is there and holds the certificate of an authority's key.
+/// Returns whether a file is there and holds the certificate of an authority's key.
 ///
 /// # Errors
 /// A file that is there and does not.

@@ -18,7 +18,7 @@ use crate::cluster::Network;
 
 const HEADER: &[u8] = b"hocket controller events 1\n";
 
-/// What the file begins with.
+/// Returns what the file begins with.
 pub fn header(network: &Network) -> Vec<u8> {
     [HEADER, &network.digest().to_le_bytes()].concat()
 }
@@ -91,7 +91,7 @@ pub fn read(path: &Path, network: &Network) -> Result<(Log, Option<LeftOut>), Se
     Ok((log, left_out))
 }
 
-/// The first piece, and what stands after it.
+/// Returns the first piece, and what stands after it.
 fn next(bytes: &[u8]) -> Result<(Log, &[u8]), &'static str> {
     const TORN: &str = "a piece was not written whole";
     let (length, rest) = bytes.split_first_chunk::<4>().ok_or(TORN)?;
@@ -125,7 +125,7 @@ impl Replayed {
         }
     }
 
-    /// How much there was of what, in lines.
+    /// Returns how much there was of what, in lines.
     pub fn summary(&self) -> String {
         let count = |is: fn(&Command) -> bool| {
             let all = self.commands.iter().flatten();
@@ -149,7 +149,7 @@ impl Replayed {
     }
 }
 
-/// A reason as one word.
+/// Returns a reason as one word.
 pub fn word(reason: Reason) -> &'static str {
     match reason {
         Reason::New => "new",

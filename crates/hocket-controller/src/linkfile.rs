@@ -23,7 +23,7 @@ use crate::audit::NAMED;
 use crate::cluster::Network;
 use crate::server_owner::ServerOwner;
 
-/// The links that a file says have failed, by number.
+/// Returns the links that a file says have failed, by number.
 ///
 /// # Errors
 /// [`SetupError`] for a file that cannot be read or does not name devices and links of the network.
@@ -63,7 +63,7 @@ enum Seen {
 }
 
 impl LinkFile {
-    /// A file; links of which the controller knows that they have failed return if the file does not name them.
+    /// Returns a file; links of which the controller knows that they have failed return if the file does not name them.
     pub fn new(path: PathBuf, network: Arc<Network>, failed: BTreeSet<u32>) -> Self {
         Self {
             path,

@@ -19,7 +19,7 @@ impl Number {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Its value.
+    /// Returns its value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -171,7 +171,7 @@ fn queue_pair(values: &[&str], count: usize) -> Result<QueuePair, Wrong> {
     })
 }
 
-/// A number below a limit, decimal or 0x....
+/// Returns a number below a limit, decimal or 0x....
 fn number(text: &str, limit: u32) -> Result<u32, Wrong> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
@@ -308,7 +308,7 @@ impl Foreseer<'_> {
             .collect()
     }
 
-    /// A port that no other queue pair of the two hosts is given.
+    /// Returns a port that no other queue pair of the two hosts is given.
     fn port(&mut self, [src, dst]: [u32; 2], choice: u32, header: &Header) -> Option<u16> {
         let path = self.stages.path(src, dst, choice)?;
         let taken = self.ports.entry([header.src, header.dst]).or_default();

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 use crate::accept::Shown;
 use crate::metrics::Metrics;
 
-/// What is shown now.
+/// Returns what is shown now.
 ///
 /// # Errors
 /// [`SetupError`] for files that cannot be read or do not fit each other.

@@ -217,7 +217,7 @@ fn begin(config: &Config, mut active: Active, start: Start) -> Result<Running, S
     })
 }
 
-/// The server of a configuration.
+/// Returns the server of a configuration.
 pub fn server_owner(
     config: &Config,
     epoch: u64,
@@ -271,7 +271,7 @@ fn hosts(
     }
 }
 
-/// Lets time pass for the server.
+/// Advances the time of the server.
 async fn tick(server_owner: Arc<ServerOwner>, config: &Config) {
     let options = config.session.options;
     let every = options.terms.beat / 4;
@@ -285,7 +285,7 @@ async fn tick(server_owner: Arc<ServerOwner>, config: &Config) {
     }
 }
 
-/// What is noted is on disk when this returns.
+/// Writes to disk all that is noted, before it returns.
 async fn finish(server_owner: Arc<ServerOwner>, thread: std::thread::JoinHandle<()>) {
     for _ in 0..100 {
         if Arc::strong_count(&server_owner) == 1 {
@@ -298,7 +298,7 @@ async fn finish(server_owner: Arc<ServerOwner>, thread: std::thread::JoinHandle<
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
 }
 
-/// The token of operators, made where there is none.
+/// Returns the token of operators, made where there is none.
 fn token(state: &Path) -> Result<String, SetupError> {
     let path = state.join("operator.token");
     if let Ok(token) = std::fs::read_to_string(&path) {

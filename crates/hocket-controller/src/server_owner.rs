@@ -86,7 +86,7 @@ pub struct Opened {
 }
 
 impl ServerOwner {
-    /// An owner whose sessions may have so many messages waiting. The server has been told nothing yet.
+    /// Returns an owner whose sessions may have so many messages waiting. The server has been told nothing yet.
     pub fn new(
         server: Server,
         network: Arc<Network>,
@@ -113,7 +113,7 @@ impl ServerOwner {
         }
     }
 
-    /// What is counted.
+    /// Returns what is counted.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }

@@ -146,7 +146,7 @@ impl Reading {
     }
 }
 
-/// Why nothing more comes: what is wrong with a message, or that the connection was cut.
+/// Returns why nothing more comes: what is wrong with a message, or that the connection was cut.
 fn broken(status: &Status) -> String {
     match std::error::Error::source(status) {
         Some(cause) => format!("the connection was cut: {}", deepest(cause)),

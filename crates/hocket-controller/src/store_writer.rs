@@ -29,7 +29,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// A new file for a fabric, of so many bytes at most.
+    /// Returns a new file for a fabric, of so many bytes at most.
     ///
     /// # Errors
     /// What the system says.

@@ -162,7 +162,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Two hosts, every other time of one ToR.
+    /// Returns two hosts, every other time of one ToR.
     fn neighbours(&self, seed: &mut Seed) -> [usize; 2] {
         let host = seed.below(self.flows_to.len());
         if seed.below(2) == 0 {
@@ -205,7 +205,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The first choice from a place on that joins the flow's ends.
+    /// Returns the first choice from a place on that joins the flow's ends.
     fn carrier(&self, flow: usize, place: usize) -> u32 {
         let Flow { src, dst, .. } = self.flows[flow];
         let pods = [src, dst].map(|tor| self.fabric.pod_of(tor));

@@ -36,7 +36,7 @@ impl Assignment {
         }
     }
 
-    /// Number of the highest switch that each flow crosses: a spine; on three levels a core, and an
+    /// Returns the number of the highest switch that each flow crosses: a spine; on three levels a core, and an
     /// aggregation switch for flows within a pod.
     pub fn choices(&self) -> &[u32] {
         &self.choices
@@ -54,7 +54,7 @@ impl Assignment {
         &self.loads[self.lower..2 * self.lower]
     }
 
-    /// The links between switches with their loads, in no order of note.
+    /// Returns the links between switches with their loads, in no order of note.
     ///
     /// # Panics
     /// If `fabric` is not that of the assignment.
@@ -64,17 +64,17 @@ impl Assignment {
         fabric.links.iter().zip(&self.loads).filter_map(loaded)
     }
 
-    /// The largest load of a link.
+    /// Returns the largest load of a link.
     pub fn max_link_load(&self) -> u64 {
         self.max_link_load
     }
 
-    /// A load that no assignment can keep every link below, and why.
+    /// Returns a load that no assignment can keep every link below, and why.
     pub fn load_bound(&self) -> &LoadBound {
         &self.load_bound
     }
 
-    /// The links that each flow takes, from source to destination: two, or four through a core.
+    /// Returns the links that each flow takes, from source to destination: two, or four through a core.
     ///
     /// # Panics
     /// If `fabric` or `flows` are not those of the assignment.
@@ -90,7 +90,7 @@ impl Assignment {
     }
 }
 
-/// The assignment that choices from elsewhere make.
+/// Returns the assignment that choices from elsewhere make.
 ///
 /// # Errors
 /// As [`super::assign`]; [`RoutingError::BadChoices`] for another number of choices than flows, or
@@ -110,8 +110,8 @@ pub fn assignment_of(
     Ok(Assignment::new(fabric, flows, choices, load_bound))
 }
 
-/// Gives flows that come to others the least loaded paths, as [`super::Scheme::LeastLoaded`] does: the
-/// first flows have their choices, `fixed`, and keep them.
+/// Assigns flows that come to others the least loaded paths, as [`super::Scheme::LeastLoaded`] does: the first flows
+/// have their choices, `fixed`, and keep them.
 ///
 /// # Errors
 /// As [`super::assign`]; [`RoutingError::BadChoices`] for more choices than flows, or one that a flow

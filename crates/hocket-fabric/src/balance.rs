@@ -95,7 +95,7 @@ fn pods(upper: &Upper, flow: &Flow) -> [u32; 2] {
     [flow.src, flow.dst].map(|tor| upper.pod_of[tor as usize])
 }
 
-/// The planes that ToRs reach, each with its working cores.
+/// Returns the planes that ToRs reach, each with its working cores.
 fn planes(fabric: &Fabric, upper: &Upper) -> Vec<(u32, Vec<u32>)> {
     let mut found: Vec<(u32, Vec<u32>)> = Vec::new();
     let mut used: Vec<u32> = upper.aggs.iter().flatten().map(|at| at[1]).collect();

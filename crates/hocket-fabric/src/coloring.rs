@@ -13,9 +13,8 @@
 
 const NONE: u32 = u32::MAX;
 
-/// A colour for each edge of a bipartite multigraph, such that no vertex has more of a colour than
-/// its share, rounded up or down; of edges in `order`, heavy ones first, so that each vertex's are
-/// spread by weight as well.
+/// Returns a colour for each edge of a bipartite multigraph, such that no vertex has more of a colour than its share,
+/// rounded up or down; of edges in `order`, heavy ones first, so that each vertex's are spread by weight as well.
 pub(super) fn balanced(
     edges: &[[u32; 2]],
     mut order: Vec<u32>,
@@ -37,7 +36,7 @@ pub(super) fn balanced(
     coloring.colors
 }
 
-/// The part of each edge's vertex at one side, `colors` edges to a part, and how many there are.
+/// Returns the part of each edge's vertex at one side, `colors` edges to a part, and how many there are.
 fn cut(
     edges: &[[u32; 2]],
     order: &[u32],
@@ -147,7 +146,7 @@ impl Coloring {
         middle
     }
 
-    /// Gives the edges of a tour their halves, from one that has its own.
+    /// Assigns the edges of a tour their halves, from one that has its own.
     fn walk(&mut self, start: u32, mut side: usize) {
         let mut half = 0;
         let mut edge = self.partners[start as usize][side];
@@ -199,8 +198,8 @@ impl Coloring {
         }
     }
 
-    /// A colour that is free at both ends of an edge, after a path from its right end has swapped
-    /// its two colours if need be; the path cannot come to the left end, where one is free.
+    /// Returns a colour that is free at both ends of an edge, after a path from its right end has swapped its two
+    /// colours if need be; the path cannot come to the left end, where one is free.
     fn make_room(&mut self, table: &mut Table, edge: u32) -> u32 {
         let [left, right] = self.ends[edge as usize];
         let wanted = table.free(0, left);

@@ -42,8 +42,8 @@ impl Default for Ecmp {
     }
 }
 
-/// The seed of a switch under [`Hash::Linux`], drawn from that of the scheme: never 0, which Linux takes
-/// for a random one.
+/// Returns the seed of a switch under [`Hash::Linux`], drawn from that of the scheme: never 0, which Linux takes for a
+/// random one.
 ///
 /// `level` counts from 0 for ToRs. `number` is a ToR's number; on level 1 that of its pod times the
 /// planes, and its plane.
@@ -84,7 +84,7 @@ pub(super) fn ecmp(fabric: &Fabric, flows: &[Flow], options: Ecmp, seed: Seed) -
     flows.iter().map(choose).collect()
 }
 
-/// The choices that switches make of flows whose headers are known, on two levels.
+/// Returns the choices that switches make of flows whose headers are known, on two levels.
 ///
 /// `hashes` are those of the ToRs by number; a ToR's next hops are its spines, lowest first.
 ///
@@ -167,8 +167,8 @@ impl<F: Fn(u32, u32) -> SwitchHash> Switches<F> {
     }
 }
 
-/// A hash with a number mixed in. A number hashed with the header would not do: both hashes are
-/// linear, so that it would flip the same bits of every flow.
+/// Returns a hash with a number mixed in. A number hashed with the header would not do: both hashes are linear, so that
+/// it would flip the same bits of every flow.
 fn salted(hash: u32, level: usize) -> u32 {
     (Seed(u64::from(hash) | (level as u64) << 32).next_u64() >> 32) as u32
 }
@@ -190,7 +190,7 @@ fn header(flow: &Flow) -> Header {
 }
 
 impl Hash {
-    /// The hash of a switch, by level and number as for [`switch_seed`].
+    /// Returns the hash of a switch, by level and number as for [`switch_seed`].
     fn of(self, seed: Seed, level: u32, number: u32) -> SwitchHash {
         let (algorithm, seed) = match self {
             Hash::Crc32 => (Algorithm::Crc32(Fields::FIVE), 0),

@@ -58,7 +58,7 @@ fn greedy_in_order(fabric: &Fabric, flows: &[Flow], order: &[u32]) -> Vec<u32> {
     choices
 }
 
-/// The largest load after exchanges, and the choices that make it.
+/// Returns the largest load after exchanges, and the choices that make it.
 fn relieved(
     fabric: &Fabric,
     flows: &[Flow],
@@ -154,7 +154,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Whether an exchange relieved some slot of that load.
+    /// Returns whether an exchange relieved some slot of that load.
     fn relieve_all(&mut self, largest: u64) -> bool {
         let full: Vec<usize> = (0..self.loads.len())
             .filter(|&slot| self.loads[slot] == largest)
@@ -209,7 +209,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// What stands in the way of a step's flow taking a choice, once the step before is done.
+    /// Returns what stands in the way of a step's flow taking a choice, once the step before is done.
     fn blocked(&self, step: usize, choice: u32, largest: u64) -> Room {
         let Step {
             flow,

@@ -78,8 +78,8 @@ impl Slots {
 }
 
 impl Fabric {
-    /// The fabric of a network that `topology::build::clos` or `topology::build::fat_tree` made, or of
-    /// one with switches so named and joined alike, less what failed.
+    /// Returns the fabric of a network that `topology::build::clos` or `topology::build::fat_tree` made, or of one with
+    /// switches so named and joined alike, less what failed.
     ///
     /// Links between switches may differ in bandwidth. On three levels aggregation switches that
     /// reach the same cores make a plane, of which a pod has one switch.
@@ -99,7 +99,7 @@ impl Fabric {
         self.tors
     }
 
-    /// How many links a ToR may have each way: one more than the highest number of a spine, or planes.
+    /// Returns how many links a ToR may have each way: one more than the highest number of a spine, or planes.
     pub fn column_count(&self) -> usize {
         self.columns
     }
@@ -109,18 +109,18 @@ impl Fabric {
         if self.upper.is_some() { 3 } else { 2 }
     }
 
-    /// Whether nothing failed but whole spines, cores or ToRs, or all switches of a plane.
+    /// Returns whether nothing failed but whole spines, cores or ToRs, or all switches of a plane.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// The bandwidth of a link that a weight loads with just itself: the least common multiple of
-    /// all between switches, which is that of each where they are alike.
+    /// Returns the bandwidth of a link that a weight loads with just itself: the least common multiple of all between
+    /// switches, which is that of each where they are alike.
     pub fn reference(&self) -> Bandwidth {
         self.reference.expect("a fabric has links between switches")
     }
 
-    /// The fabric less the links that are dead, by link; everything keeps its number.
+    /// Returns the fabric less the links that are dead, by link; everything keeps its number.
     pub fn without(&self, is_dead: &[bool]) -> Self {
         let mut less = self.clone();
         for slot in &mut less.links {
@@ -130,13 +130,13 @@ impl Fabric {
         less
     }
 
-    /// Number of the ToR above an NPU, the lowest link's where it has several; `None` where all its
-    /// links failed and for NPUs that are not there.
+    /// Returns the number of the ToR above an NPU, the lowest link's where it has several; `None` where all its links
+    /// failed and for NPUs that are not there.
     pub fn tor_of(&self, npu: NpuId) -> Option<u32> {
         self.hosts.get(npu.index())?.tor
     }
 
-    /// The links from an NPU up to its ToR and down again, where they are there.
+    /// Returns the links from an NPU up to its ToR and down again, where they are there.
     pub fn npu_links(&self, npu: NpuId) -> [Option<LinkId>; 2] {
         let host = self.hosts.get(npu.index()).copied().unwrap_or_default();
         [host.up, host.down]
@@ -147,9 +147,9 @@ impl Fabric {
         self.upper.as_ref()?.pod_of.get(tor as usize).copied()
     }
 
-    /// The choices of a flow from one ToR to another, lowest first: numbers of the highest switches
-    /// of its paths. Those are spines on two levels; on three levels cores, and within a pod
-    /// aggregation switches. There are none from a ToR to itself or for ToRs that are not there.
+    /// Returns the choices of a flow from one ToR to another, lowest first: numbers of the highest switches of its
+    /// paths. Those are spines on two levels; on three levels cores, and within a pod aggregation switches. There are
+    /// none from a ToR to itself or for ToRs that are not there.
     pub fn choices_between(&self, src: u32, dst: u32) -> impl Iterator<Item = u32> + '_ {
         let (first, past) = match &self.upper {
             _ if src.max(dst) as usize >= self.tors => (0, 0),
@@ -165,7 +165,7 @@ impl Fabric {
         (first..past).filter(move |&choice| self.slots(src, dst, choice).is_some())
     }
 
-    /// Whether there is a choice.
+    /// Returns whether there is a choice.
     #[inline]
     pub(super) fn joins(&self, src: u32, dst: u32) -> bool {
         if self.complete && self.upper.is_none() {
@@ -186,7 +186,7 @@ impl Fabric {
         slots.is_some()
     }
 
-    /// The slots of a choice, if all its links are there.
+    /// Returns the slots of a choice, if all its links are there.
     #[inline]
     pub(super) fn slots(&self, src: u32, dst: u32, choice: u32) -> Option<Slots> {
         let slots = self.places(src, dst, choice)?;
@@ -194,7 +194,7 @@ impl Fabric {
         there.then_some(slots)
     }
 
-    /// The slots of a choice that is known to be one.
+    /// Returns the slots of a choice that is known to be one.
     #[inline]
     pub(super) fn slots_of(&self, src: u32, dst: u32, choice: u32) -> Slots {
         let slots = self.places(src, dst, choice);
@@ -235,23 +235,23 @@ impl Fabric {
         }
     }
 
-    /// What a weight of 1 loads a slot's link with.
+    /// Returns what a weight of 1 loads a slot's link with.
     #[inline]
     pub(super) fn scale(&self, slot: usize) -> u64 {
         self.scales.get(slot).copied().unwrap_or(1)
     }
 
-    /// Whether all links between switches have one bandwidth.
+    /// Returns whether all links between switches have one bandwidth.
     pub(super) fn is_even(&self) -> bool {
         self.scales.is_empty()
     }
 
-    /// NPUs below a ToR, rounded up.
+    /// Returns the number of NPUs below a ToR, rounded up.
     pub(super) fn hosts_per_tor(&self) -> usize {
         self.hosts_per_tor.max(1)
     }
 
-    /// Numbers of the spines or cores that have links; of aggs where no core has.
+    /// Returns the numbers of the spines or cores that have links; of aggs where no core has.
     pub(super) fn tops(&self) -> &[u32] {
         &self.tops
     }
@@ -269,7 +269,7 @@ impl Fabric {
 }
 
 impl Slots {
-    /// The first and the last.
+    /// Returns the first and the last.
     pub(super) fn ends(self) -> [u32; 2] {
         [self.at[0], self.at[self.count as usize - 1]]
     }

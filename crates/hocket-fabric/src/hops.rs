@@ -34,8 +34,8 @@ pub(super) fn climb(
     choices[0]
 }
 
-/// The least loaded link up among those that lead to the flow's end, whatever lies behind it; the
-/// lowest where several are. The first flows have their choices, `fixed`, already.
+/// Returns the least loaded link up among those that lead to the flow's end, whatever lies behind it; the lowest where
+/// several are. The first flows have their choices, `fixed`, already.
 pub(super) fn least_loaded(fabric: &Fabric, flows: &[Flow], fixed: &[u32]) -> Vec<u32> {
     let mut loads = vec![0u64; fabric.blocks()[4]];
     let (mut choices, mut ways) = (Vec::new(), Vec::new());

@@ -63,7 +63,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A flow that weighs 1.
+    /// Returns a flow that weighs 1.
     pub const fn new(src: u32, dst: u32) -> Self {
         Self {
             src,
@@ -107,7 +107,7 @@ pub enum Scheme {
     EdgeColoring,
 }
 
-/// Gives every flow a path.
+/// Assigns a path to every flow.
 ///
 /// # Complexity
 /// With n flows, S choices of a flow and T ToRs: greedy and least-loaded O(n S), ECMP O(n) on whole
@@ -170,8 +170,8 @@ pub fn assign(
     Ok(Assignment::new(fabric, flows, choices, load_bound))
 }
 
-/// The choices of a balanced colouring, see [`Scheme::EdgeColoring`]; `None` where links are missing or
-/// differ, and for flows that [`assign`] would refuse. Switches that are used more than others take `turn`s.
+/// Returns the choices of a balanced colouring, see [`Scheme::EdgeColoring`]; `None` where links are missing or differ,
+/// and for flows that [`assign`] would refuse. Switches that are used more than others take `turn`s.
 pub fn colored(fabric: &Fabric, flows: &[Flow], turn: usize) -> Option<Vec<u32>> {
     let whole = fabric.is_complete() && fabric.is_even();
     (whole && error::check(fabric, flows).is_ok()).then(|| balance::color(fabric, flows, turn))

@@ -88,10 +88,10 @@ impl LoadBound {
     }
 }
 
-/// The strongest of these arguments, over all ToRs and pods both ways and, where links are missing or
-/// differ, over all pairs of ToRs: flows of total weight W on the k links that their paths use load one
-/// with W / k; the k j + 1 heaviest load one with the j + 1 lightest of them (j = 0: the heaviest
-/// flow). Of links that differ, all loaded just as high, the flows must fit in what they carry.
+/// Returns the strongest of these arguments, over all ToRs and pods both ways and, where links are missing or differ,
+/// over all pairs of ToRs: flows of total weight W on the k links that their paths use load one with W / k; the k j + 1
+/// heaviest load one with the j + 1 lightest of them (j = 0: the heaviest flow). Of links that differ, all loaded just
+/// as high, the flows must fit in what they carry.
 ///
 /// For flows of one weight on a complete two-level fabric of equal links this is the optimum, which
 /// edge colouring reaches.
@@ -191,7 +191,7 @@ impl Search<'_> {
         }
     }
 
-    /// The slots that some flow can take. `pairs`: the flows, pair by pair.
+    /// Returns the slots that some flow can take. `pairs`: the flows, pair by pair.
     fn leading(&self, pairs: &[u32]) -> Vec<bool> {
         let (fabric, flows) = (self.fabric, self.flows);
         let mut leads = vec![false; fabric.links.len()];
@@ -268,7 +268,7 @@ impl Search<'_> {
         }
     }
 
-    /// What one link must carry of the group, heaviest first.
+    /// Returns what one link must carry of the group, heaviest first.
     fn least(&self, group: &[u32], total: u64) -> u64 {
         let links = self.scales.len();
         let weight = |position: usize| self.flows[group[position] as usize].weight;
@@ -288,12 +288,12 @@ impl Search<'_> {
         best
     }
 
-    /// What a weight loads the widest link with.
+    /// Returns what a weight loads the widest link with.
     fn scaled(&self, weight: u64) -> u64 {
         weight * self.scales.iter().copied().min().unwrap_or(1)
     }
 
-    /// The least load at which the links carry a total of whole units.
+    /// Returns the least load at which the links carry a total of whole units.
     fn least_of_uneven(&self, unit: u64, total: u64) -> u64 {
         let carries = |load: u64| -> u128 {
             let carried = |&scale: &u64| u128::from(load / (scale * unit)) * u128::from(unit);
@@ -311,13 +311,13 @@ impl Search<'_> {
     }
 }
 
-/// Positions by ToR or pod, in the order given. Those that belong nowhere are left out.
+/// Returns the positions by ToR or pod, in the order given. Those that belong nowhere are left out.
 fn grouped(sets: usize, order: &[u32], set_of: impl Fn(u32) -> Option<usize>) -> Lists<u32> {
     let in_sets = |&i: &u32| set_of(i).map(|set| (set, i));
     Lists::grouped(sets, order.iter().filter_map(in_sets))
 }
 
-/// Each list that is not empty, with its number.
+/// Returns each list that is not empty, with its number.
 fn not_empty(groups: &Lists<u32>) -> impl Iterator<Item = (usize, &[u32])> {
     let groups = groups.iter().enumerate();
     groups.filter(|(_, group)| !group.is_empty())

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::sets::Sets;
 use super::{Fabric, Flow, greedy};
 
-/// The same as [`greedy::greedy`], part by part.
+/// Returns the same as [`greedy::greedy`], part by part.
 ///
 /// Flows with one source ToR or one destination ToR are connected, on three levels also those that
 /// leave or enter one pod. What is not connected shares no link, so that neither the order nor the
@@ -31,7 +31,7 @@ pub(super) fn greedy_parallel(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
     choices
 }
 
-/// The component of each flow, by the lowest of its ends; sources and destinations are apart.
+/// Returns the component of each flow, by the lowest of its ends; sources and destinations are apart.
 fn components(fabric: &Fabric, flows: &[Flow]) -> Vec<usize> {
     let tors = fabric.tor_count();
     let pods = fabric.upper.as_ref().map_or(0, |upper| upper.pods);
@@ -53,7 +53,7 @@ fn components(fabric: &Fabric, flows: &[Flow]) -> Vec<usize> {
         .collect()
 }
 
-/// Flows in so many parts of whole components, about alike in size; each part in the order given.
+/// Returns the flows in so many parts of whole components, about alike in size; each part in the order given.
 fn batches(component: &[usize], count: usize) -> Vec<Vec<u32>> {
     let mut sizes = vec![0u32; component.iter().max().map_or(0, |&last| last + 1)];
     for &of in component {

@@ -23,17 +23,17 @@ impl Paths {
         self.ends.push(self.links.len());
     }
 
-    /// Number of paths.
+    /// Returns the number of paths.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The links of a path.
+    /// Returns the links of a path.
     ///
     /// # Panics
     /// If there are not so many paths.
@@ -42,12 +42,12 @@ impl Paths {
         &self.links[start..self.ends[path]]
     }
 
-    /// The links of each path.
+    /// Returns the links of each path.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[LinkId]> {
         (0..self.len()).map(|path| self.get(path))
     }
 
-    /// All links, path after path.
+    /// Returns all links, path after path.
     pub fn links(&self) -> &[LinkId] {
         &self.links
     }

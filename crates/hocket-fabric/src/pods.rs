@@ -11,7 +11,7 @@ use super::read::{Level, Role};
 use super::sets::Sets;
 use crate::topology::Topology;
 
-/// The third level of a network of so many ToRs, aggs and cores.
+/// Returns the third level of a network of so many ToRs, aggs and cores.
 pub(super) fn upper(
     topology: &Topology,
     roles: &[Role],
@@ -78,7 +78,7 @@ impl Numbered {
     }
 }
 
-/// The lowest and highest agg of each pod, if no two of one share a plane.
+/// Returns the lowest and highest agg of each pod, if no two of one share a plane.
 fn ranges(aggs: &[Option<[u32; 2]>], pods: usize) -> Result<Vec<[u32; 2]>, String> {
     let mut taken = HashMap::new();
     let mut ranges = vec![[u32::MAX, 0]; pods];

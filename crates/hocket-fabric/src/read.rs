@@ -153,7 +153,7 @@ fn add_links(fabric: &mut Fabric, topology: &Topology, roles: &[Role]) -> Result
     }
 }
 
-/// The slot of a link between two tiers.
+/// Returns the slot of a link between two tiers.
 fn slot(fabric: &Fabric, low: Role, high: Role, up: bool) -> Option<usize> {
     let place = |agg: usize| fabric.upper.as_ref()?.aggs[agg];
     let (block, row, width, column) = match (low.level, high.level) {

@@ -4,12 +4,12 @@
 pub(super) struct Sets(Vec<u32>);
 
 impl Sets {
-    /// Every number below `count` in a set of its own.
+    /// Returns every number below `count` in a set of its own.
     pub(super) fn new(count: usize) -> Self {
         Self((0..count as u32).collect())
     }
 
-    /// The least number of a set.
+    /// Returns the least number of a set.
     pub(super) fn least(&mut self, mut at: usize) -> usize {
         while self.0[at] as usize != at {
             self.0[at] = self.0[self.0[at] as usize];

@@ -23,7 +23,7 @@ impl Sprayed {
         &self.loads[self.lower..2 * self.lower]
     }
 
-    /// The links between switches with their loads, in no order of note.
+    /// Returns the links between switches with their loads, in no order of note.
     ///
     /// # Panics
     /// If `fabric` is not the one that was loaded.
@@ -33,12 +33,12 @@ impl Sprayed {
         fabric.links.iter().zip(&self.loads).filter_map(loaded)
     }
 
-    /// The largest load of a link, in the unit of the weights.
+    /// Returns the largest load of a link, in the unit of the weights.
     pub fn max_link_load(&self) -> f64 {
         self.loads.iter().copied().fold(0.0, f64::max)
     }
 
-    /// A load that no assignment of whole flows can keep every link below. Spraying can.
+    /// Returns a load that no assignment of whole flows can keep every link below. Spraying can.
     pub fn load_bound(&self) -> &LoadBound {
         &self.load_bound
     }

@@ -30,14 +30,14 @@ pub struct Element {
 }
 
 impl Element {
-    /// The value of an attribute.
+    /// Returns the value of an attribute.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut all = self.attributes.iter();
         all.find(|(key, _)| key == name)
             .map(|(_, value)| value.as_str())
     }
 
-    /// The value of an attribute that there must be.
+    /// Returns the value of an attribute that there must be.
     ///
     /// # Errors
     /// A fault at the element's line.
@@ -48,7 +48,7 @@ impl Element {
         })
     }
 
-    /// A number that there must be, in some range.
+    /// Returns a number that there must be, in some range.
     ///
     /// # Errors
     /// A fault at the element's line.
@@ -60,7 +60,7 @@ impl Element {
         self.number_in(name, self.text(name)?, range)
     }
 
-    /// A number where there is one, in some range.
+    /// Returns a number where there is one, in some range.
     ///
     /// # Errors
     /// A fault at the element's line.
@@ -95,7 +95,7 @@ impl Element {
         })
     }
 
-    /// A number with a fraction that there must be, from 0 to 10^6.
+    /// Returns a number with a fraction that there must be, from 0 to 10^6.
     ///
     /// # Errors
     /// A fault at the element's line.
@@ -143,18 +143,18 @@ impl Document {
         })
     }
 
-    /// The outermost element.
+    /// Returns the outermost element.
     pub fn root(&self) -> &Element {
         &self.elements[0]
     }
 
-    /// The elements within one, in order.
+    /// Returns the elements within one, in order.
     pub fn within<'a>(&'a self, element: &'a Element) -> impl Iterator<Item = &'a Element> {
         element.children.iter().map(|&child| &self.elements[child])
     }
 }
 
-/// A value in quotation marks, cut where it is long.
+/// Returns a value in quotation marks, cut where it is long.
 pub fn quoted(text: &str) -> String {
     let word: String = text.chars().take(40).collect();
     match word.len() < text.len() {

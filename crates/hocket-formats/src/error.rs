@@ -10,7 +10,7 @@ pub struct FormatError {
 }
 
 impl FormatError {
-    /// A fault of the whole file.
+    /// Returns a fault of the whole file.
     pub fn new(why: impl Into<String>) -> Self {
         Self {
             line: None,
@@ -19,7 +19,7 @@ impl FormatError {
         }
     }
 
-    /// A fault at a line, from 1.
+    /// Returns a fault at a line, from 1.
     pub fn at(line: u64, why: impl Into<String>) -> Self {
         Self {
             line: Some(line),
@@ -27,19 +27,19 @@ impl FormatError {
         }
     }
 
-    /// What would be right; nothing if it is empty.
+    /// Returns what would be right; nothing if it is empty.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
         let remedy = Some(in_a_line(&remedy.into())).filter(|text| !text.is_empty());
         Self { remedy, ..self }
     }
 
-    /// The line that is at fault.
+    /// Returns the line that is at fault.
     pub fn line(&self) -> Option<u64> {
         self.line
     }
 
-    /// What is wrong.
+    /// Returns what is wrong.
     pub fn why(&self) -> &str {
         &self.why
     }

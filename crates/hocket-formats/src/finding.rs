@@ -46,7 +46,7 @@ impl Verdict {
     /// Most findings that are kept.
     pub const KEPT: usize = 100;
 
-    /// Whether nothing is wrong.
+    /// Returns whether nothing is wrong.
     pub fn is_right(&self) -> bool {
         self.count == 0
     }

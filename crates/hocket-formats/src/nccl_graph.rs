@@ -121,7 +121,7 @@ impl Graphs {
         }
     }
 
-    /// The graph of an id, if it has channels.
+    /// Returns the graph of an id, if it has channels.
     pub fn of(&self, id: i64) -> Option<&Graph> {
         let mut all = self.graphs.iter();
         all.find(|it| it.id == id && !it.channels.is_empty())
@@ -172,7 +172,7 @@ impl Graphs {
     }
 }
 
-/// A number as short as it can be.
+/// Returns a number as short as it can be.
 fn short(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -251,7 +251,7 @@ fn channel(document: &Document, element: &Element) -> Result<Channel, FormatErro
     Ok(channel)
 }
 
-/// The number of a GPU or NIC, which is hexadecimal with or without `0x`.
+/// Returns the number of a GPU or NIC, which is hexadecimal with or without `0x`.
 fn hexadecimal(element: &Element) -> Result<i64, FormatError> {
     let text = element.text("dev")?;
     let digits = text.strip_prefix("0x").unwrap_or(text);

@@ -188,12 +188,13 @@ impl Table {
         Ok(out)
     }
 
-    /// The line that answers a question.
+    /// Returns the line that answers a question.
     pub fn pick(&self, asked: &Question) -> Option<&Row> {
         self.rows.iter().find(|row| row.answers(asked))
     }
 
-    /// The first size for which lines of a collective, nodes and ranks have no answer, of those that the table has.
+    /// Returns the first size for which lines of a collective, nodes and ranks have no answer, of those that the table
+    /// has.
     pub fn hole(&self) -> Option<(&'static str, u64)> {
         let key = |row: &Row| (row.collective, row.nodes, row.ranks);
         let mut keys: Vec<_> = self.rows.iter().map(key).collect();

@@ -66,7 +66,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A trace without packets.
+    /// Returns a trace without packets.
     pub fn new() -> Self {
         Self::default()
     }
@@ -140,7 +140,7 @@ impl Writer {
         });
     }
 
-    /// Gives the bytes since the last call.
+    /// Returns the bytes since the last call.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }

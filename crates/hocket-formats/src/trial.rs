@@ -59,7 +59,7 @@ pub fn run(program: &Program, options: &CheckOptions, verdict: &mut Verdict) {
 const EXPLORED_STEPS: usize = 64;
 const EXPLORED_STATES: usize = 5_000;
 
-/// What runs of a program come to, after "of all its runs".
+/// Returns what runs of a program come to, after "of all its runs".
 fn what_of(outcome: Explored) -> &'static str {
     match outcome {
         Explored::TooMany => "only some were made",
@@ -71,7 +71,7 @@ fn what_of(outcome: Explored) -> &'static str {
     }
 }
 
-/// What all runs of a program come to in all its modes; nothing where there are too many.
+/// Returns what all runs of a program come to in all its modes; nothing where there are too many.
 fn explored(program: &Program, chunks_per_message: u32) -> Option<Explored> {
     for &mode in program.modes() {
         match explore(program, mode, chunks_per_message, EXPLORED_STATES).ok()? {

@@ -15,7 +15,7 @@ const DEFAULT: &CStr = c"/run/hocket/agent.sock";
 /// How long each step of a question may take, where nobody says otherwise [ms].
 const PATIENCE: u32 = 5;
 
-/// The port that the agent gives; `None` without one.
+/// Returns the port that the agent gives; `None` without one.
 pub(crate) fn ask(protocol: &str, src: Ipv4Addr, dst: Ipv4Addr, dport: u16) -> Option<u16> {
     let mut line = Line::default();
     let written = match src.is_unspecified() {
@@ -87,7 +87,7 @@ fn count_failure(otherwise: &crate::counts::Count) {
     }
 }
 
-/// How long each step of a question may take.
+/// Returns how long each step of a question may take.
 fn patience() -> timeval {
     // SAFETY: text that ends in a zero byte, or null.
     let given = unsafe { libc::getenv(c"HOCKET_AGENT_PATIENCE_MS".as_ptr()) };
@@ -129,7 +129,7 @@ fn place() -> Option<(sockaddr_un, socklen_t)> {
     Some((to, (before + bytes.len() + 1) as socklen_t))
 }
 
-/// The port of `port 50123`.
+/// Returns the port of `port 50123`.
 fn port_of(answer: &[u8]) -> Option<u16> {
     let text = std::str::from_utf8(answer).ok()?;
     let number = text.trim_end().strip_prefix("port ")?;

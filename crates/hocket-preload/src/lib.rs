@@ -79,7 +79,7 @@ fn missing() -> c_int {
     -1
 }
 
-/// The C library's `connect`.
+/// Returns the C library's `connect`.
 ///
 /// # Safety
 /// As `connect(2)`.

@@ -36,7 +36,7 @@ pub(crate) unsafe fn steer(socket: c_int, to: *const sockaddr, length: socklen_t
     unsafe { *libc::__errno_location() = before };
 }
 
-/// `None` where the socket is left alone.
+/// Returns `None` where the socket is left alone.
 fn bind_to(socket: c_int, to: Address, call: Call) -> Option<()> {
     if to.host.is_loopback() || to.host.is_unspecified() || to.port == 0 {
         return None;
@@ -68,7 +68,7 @@ fn bind_to(socket: c_int, to: Address, call: Call) -> Option<()> {
     None
 }
 
-/// The address that a socket is bound to; port 0 if it is not.
+/// Returns the address that a socket is bound to; port 0 if it is not.
 fn own_address(socket: c_int) -> Option<Address> {
     let mut raw = Raw::empty();
     let mut length = size_of::<Raw>() as socklen_t;

@@ -81,7 +81,7 @@ impl Agreement {
         }
     }
 
-    /// How two ranks differ, in words: `theirs` is of rank `peer`.
+    /// Returns how two ranks differ, in words: `theirs` is of rank `peer`.
     pub fn differences(&self, theirs: &Self, peer: u32) -> String {
         let name = |dtype: u8| {
             let known = Dtype::ALL.get(dtype as usize);
@@ -121,7 +121,7 @@ impl Agreement {
         format!("rank {peer} {}", found.join(" and "))
     }
 
-    /// What is called for, in words.
+    /// Returns what is called for, in words.
     fn what(&self) -> String {
         if self.plan == Self::BOARD {
             return "for memory that all see".to_owned();

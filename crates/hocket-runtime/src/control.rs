@@ -122,7 +122,7 @@ impl Control {
         })
     }
 
-    /// The address of this host from which the store is reached.
+    /// Returns the address of this host from which the store is reached.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -154,7 +154,7 @@ impl Control {
         }
     }
 
-    /// What the store has said, if it has; an error if it is gone.
+    /// Returns what the store has said, if it has; an error if it is gone.
     pub fn poll(&mut self) -> Result<Option<Failure>, Failure> {
         let mut buffer = [0; 4096];
         loop {
@@ -187,7 +187,7 @@ impl Control {
         }
     }
 
-    /// Whether the store has said that a rank has left.
+    /// Returns whether the store has said that a rank has left.
     pub fn has_left(&self, rank: u32) -> bool {
         self.left.contains(&rank)
     }
@@ -209,7 +209,7 @@ impl Control {
         }
     }
 
-    /// Says something to the store; whether it is gone shows when it is asked.
+    /// Sends something to the store; whether it is gone shows when it is asked.
     pub fn say(&self, frame: &Frame) {
         let bytes = frame.encode();
         let mut sent = 0;

@@ -95,7 +95,7 @@ pub fn relay(pairs: &[(OwnedFd, OwnedFd)], delay: Delay, stop: BorrowedFd<'_>) -
 struct Sample(u64);
 
 impl Sample {
-    /// The next, from 0 to below 1.
+    /// Returns the next, from 0 to below 1.
     fn below_one(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -41,7 +41,7 @@ impl Code {
         Code::Lost,
     ];
 
-    /// The name in programs, as `stalled`.
+    /// Returns the name in programs, as `stalled`.
     pub const fn name(self) -> &'static str {
         match self {
             Code::Invalid => "invalid",
@@ -71,7 +71,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that no rank is to blame for.
+    /// Returns a failure that no rank is to blame for.
     pub fn new(code: Code, why: impl Into<String>) -> Self {
         let (culprit, call, why) = (None, 0, why.into());
         Self {
@@ -82,7 +82,7 @@ impl Failure {
         }
     }
 
-    /// The same, with the rank at fault and the call.
+    /// Returns the same, with the rank at fault and the call.
     pub fn of(self, culprit: Option<u32>, call: u64) -> Self {
         Self {
             culprit,
@@ -91,7 +91,7 @@ impl Failure {
         }
     }
 
-    /// The same; of a wait that nobody else has judged, with the rank that was waited for.
+    /// Returns the same; of a wait that nobody else has judged, with the rank that was waited for.
     pub(crate) fn awaiting(self, peer: u32) -> Self {
         match (self.code, self.culprit, self.call) {
             (Code::Stalled, None, 0) => self.of(Some(peer), 0),

@@ -264,7 +264,7 @@ impl<'a> Execution<'a> {
         Ok(())
     }
 
-    /// A rank that has left, and from which something must still come, or to which something must go.
+    /// Returns a rank that has left, and from which something must still come, or to which something must go.
     #[cfg(target_os = "linux")]
     fn left_too_early(&self) -> Option<u32> {
         let keys = self.uses.iter();
@@ -495,7 +495,7 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Why a connection broke: what the store says, if it knows.
+    /// Returns why a connection broke: what the store says, if it knows.
     fn broken(&mut self, peer: u32, how: &str) -> Failure {
         let how = format!("the connection to rank {peer} broke: {how}");
         crate::group::lost(self.call.agreement.call, peer, &how, self.control)
@@ -522,7 +522,7 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// What stands before the first message of a call on a stream.
+/// Returns what stands before the first message of a call on a stream.
 fn opening(agreement: &Agreement) -> Vec<u8> {
     let header = Header {
         opens: true,
@@ -551,7 +551,7 @@ fn message_out(script: &Script, step: Step) -> Place {
     }
 }
 
-/// The three buffers, of which scratch is the call's own.
+/// Returns the three buffers, of which scratch is the call's own.
 pub(crate) fn buffers(input: *mut u8, output: *mut u8, scratch: &mut [u8]) -> Buffers {
     let mut at = [std::ptr::null_mut(); 3];
     at[Buffer::Input as usize] = input;

@@ -33,7 +33,7 @@ pub(crate) fn keep(socket: &impl AsRawFd) -> Kept {
     Kept(number)
 }
 
-/// How many forks led to this process: what was made under another number belongs to a parent.
+/// Returns how many forks led to this process: what was made under another number belongs to a parent.
 pub(crate) fn generation() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }

@@ -74,22 +74,22 @@ impl Group {
         self.options.rank
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> u32 {
         self.options.size
     }
 
-    /// How it was made, with this rank and the number of ranks as they are now.
+    /// Returns how it was made, with this rank and the number of ranks as they are now.
     pub fn options(&self) -> &GroupOptions {
         &self.options
     }
 
-    /// Number of the group in its store.
+    /// Returns the number of the group in its store.
     pub fn id(&self) -> u64 {
         self.links.group
     }
 
-    /// Whether all ranks share memory.
+    /// Returns whether all ranks share memory.
     pub fn shares(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.window.is_some();
@@ -102,7 +102,7 @@ impl Group {
         &self.old_ranks
     }
 
-    /// Why the group is dead, if it is.
+    /// Returns why the group is dead, if it is.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
@@ -440,7 +440,7 @@ impl Drop for Group {
     }
 }
 
-/// An error if the caller wants to stop.
+/// Returns an error if the caller wants to stop.
 fn goes_on(stop: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
     match stop() {
         true => Err(Failure::new(Code::Interrupted, "the call was interrupted")),

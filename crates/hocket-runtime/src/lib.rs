@@ -40,7 +40,7 @@ pub mod store;
 mod window;
 pub mod wire;
 
-/// An error of the system, as users know it.
+/// Returns an error of the system, as users know it.
 pub(crate) fn says(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -51,7 +51,7 @@ pub(crate) fn says(error: &std::io::Error) -> String {
     }
 }
 
-/// A time, as users write it.
+/// Returns a time, as users write it.
 pub(crate) fn seconds(time: std::time::Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }

@@ -49,7 +49,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Bytes that are still to go.
+    /// Returns the bytes that are still to go.
     fn left(&self) -> usize {
         self.head.len() + self.len - self.sent
     }
@@ -134,12 +134,12 @@ impl Stream {
         }
     }
 
-    /// Whether something of this call can still come.
+    /// Returns whether something of this call can still come.
     pub fn can_come(&self) -> bool {
         self.awaited > 0 && self.reading != Reading::Parked
     }
 
-    /// The connection; a way through memory has none.
+    /// Returns the connection; a way through memory has none.
     pub fn socket(&self) -> Option<&TcpStream> {
         match &self.carrier {
             Carrier::Tcp { socket, .. } => Some(socket),
@@ -148,7 +148,7 @@ impl Stream {
         }
     }
 
-    /// What has come and is not yet used; of much, the first part.
+    /// Returns what has come and is not yet used; of much, the first part.
     pub fn waiting(&self) -> &[u8] {
         match &self.carrier {
             Carrier::Tcp {
@@ -171,7 +171,7 @@ impl Stream {
         }
     }
 
-    /// The header that comes next, if it is there as a whole.
+    /// Returns the header that comes next, if it is there as a whole.
     pub fn header(&self) -> Option<&[u8; Header::BYTES]> {
         self.waiting().first_chunk()
     }
@@ -246,7 +246,7 @@ impl Stream {
         turns.due(self.out.iter().map(Outgoing::left))
     }
 
-    /// Whether something has come through memory that was not looked at.
+    /// Returns whether something has come through memory that was not looked at.
     #[cfg(target_os = "linux")]
     pub fn has_more(&self) -> bool {
         match &self.carrier {
@@ -255,7 +255,7 @@ impl Stream {
         }
     }
 
-    /// Whether there is room in memory for what waits to go.
+    /// Returns whether there is room in memory for what waits to go.
     #[cfg(target_os = "linux")]
     pub fn has_room(&self) -> bool {
         match &self.carrier {
@@ -294,7 +294,7 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    /// Whether the first of two ranks opens a stream to the second.
+    /// Returns whether the first of two ranks opens a stream to the second.
     fn opens(&self, rank: u32, peer: u32, stream: u32) -> bool {
         (rank > peer) != (self.outward && stream % 2 == 1)
     }
@@ -342,7 +342,7 @@ impl Links {
         }
     }
 
-    /// The stream that a channel to a rank goes over.
+    /// Returns the stream that a channel to a rank goes over.
     pub fn stream_of(&self, peer: u32, channel: u32) -> (u32, u32) {
         #[cfg(target_os = "linux")]
         if self.memory.is_some() {
@@ -438,7 +438,7 @@ impl Links {
         Failure::new(Code::Lost, why).of(Some(peer), 0)
     }
 
-    /// What both sides prove: the group, who connects to whom, and which stream it is.
+    /// Returns what both sides prove: the group, who connects to whom, and which stream it is.
     fn parts(&self, from: u32, to: u32, stream: u32) -> Vec<u8> {
         let mut parts = self.group.to_le_bytes().to_vec();
         for number in [from, to, stream] {
@@ -513,7 +513,7 @@ impl Links {
         Ok(())
     }
 
-    /// Lets in ranks of the group that have come and know the secret; closes others. It never waits.
+    /// Admits ranks of the group that have come and know the secret; closes others. It never waits.
     pub fn admit(&mut self) {
         for stranger in std::mem::take(&mut self.strangers) {
             self.hear(stranger);
@@ -542,7 +542,7 @@ impl Links {
         }
     }
 
-    /// Lets in a rank of the group that knows the secret.
+    /// Admits a rank of the group that knows the secret.
     fn welcome(&mut self, stranger: Stranger) -> io::Result<()> {
         let (said, proof) = stranger
             .said

@@ -19,12 +19,12 @@ pub(crate) const SLEEP: Duration = Duration::from_millis(10);
 /// How often a wait looks before it sleeps, where each rank has a core of its own.
 const SPINS: u32 = 2000;
 
-/// A new file that is nowhere but in memory.
+/// Returns a new file that is nowhere but in memory.
 pub(crate) fn file() -> Option<OwnedFd> {
     memfd_create("hocket", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).ok()
 }
 
-/// The file that a process of this host has under a number; its own is taken as it is.
+/// Returns the file that a process of this host has under a number; its own is taken as it is.
 pub(crate) fn reach(own: OwnedFd, (process, number): (u32, u32)) -> Option<OwnedFd> {
     if process == std::process::id() && number as i32 == own.as_raw_fd() {
         return Some(own);
@@ -34,7 +34,7 @@ pub(crate) fn reach(own: OwnedFd, (process, number): (u32, u32)) -> Option<Owned
     Some(file.into())
 }
 
-/// How often a wait of one of so many ranks looks before it sleeps.
+/// Returns how often a wait of one of so many ranks looks before it sleeps.
 pub(crate) fn spins(ranks: usize) -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if ranks <= cores { SPINS } else { 0 }
@@ -127,7 +127,7 @@ impl Mapping {
         self.base.as_ptr()
     }
 
-    /// A word of it.
+    /// Returns a word of it.
     pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
         debug_assert!(at + 4 <= self.len && at.is_multiple_of(4));
         // SAFETY: within the mapping, at a place that all use as such.

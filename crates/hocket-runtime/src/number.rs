@@ -60,7 +60,7 @@ impl Dtype {
         Dtype::U64,
     ];
 
-    /// The name, as NumPy and `ml_dtypes` write it.
+    /// Returns the name, as NumPy and `ml_dtypes` write it.
     pub const fn name(self) -> &'static str {
         match self {
             Dtype::F64 => "float64",
@@ -80,7 +80,7 @@ impl Dtype {
         }
     }
 
-    /// Bytes of a number.
+    /// Returns the bytes of a number.
     pub const fn bytes(self) -> usize {
         match self {
             Dtype::F64 | Dtype::I64 | Dtype::U64 => 8,
@@ -90,7 +90,7 @@ impl Dtype {
         }
     }
 
-    /// Whether it is an integer.
+    /// Returns whether it is an integer.
     pub const fn is_integer(self) -> bool {
         self as u8 >= Dtype::I8 as u8
     }
@@ -128,7 +128,7 @@ impl Reduction {
         Reduction::Average,
     ];
 
-    /// The name in messages and options.
+    /// Returns the name in messages and options.
     pub const fn name(self) -> &'static str {
         match self {
             Reduction::Sum => "sum",

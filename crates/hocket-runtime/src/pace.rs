@@ -31,7 +31,7 @@ struct Link {
 }
 
 impl Pacer {
-    /// Links of these rates, in bytes per second and above 0, each of which takes `latency` besides.
+    /// Returns the links of these rates, in bytes per second and above 0, each of which takes `latency` besides.
     pub fn new(rates: &[u64], latency: Duration) -> Self {
         let free = Instant::now();
         let link = |&rate: &u64| Link {
@@ -45,17 +45,17 @@ impl Pacer {
         }
     }
 
-    /// Number of links.
+    /// Returns the number of links.
     pub fn len(&self) -> usize {
         self.links().len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes that each link has carried, or is about to.
+    /// Returns the bytes that each link has carried, or is about to.
     pub fn carried(&self) -> Vec<u64> {
         self.links().iter().map(|link| link.carried).collect()
     }
@@ -128,7 +128,7 @@ impl Turns {
         })
     }
 
-    /// Bytes that may be written now of messages with so many bytes left each.
+    /// Returns the bytes that may be written now of messages with so many bytes left each.
     pub fn allow(&mut self, left: impl Iterator<Item = usize> + Clone, now: Instant) -> usize {
         loop {
             if let Some(&(due, bytes)) = self.pieces.front()
@@ -149,7 +149,7 @@ impl Turns {
         }
     }
 
-    /// Bytes of the next piece: it ends where a message does.
+    /// Returns the bytes of the next piece: it ends where a message does.
     fn next(&self, left: impl Iterator<Item = usize>) -> Option<usize> {
         let mut ends = 0;
         for bytes in left {

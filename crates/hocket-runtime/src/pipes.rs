@@ -24,7 +24,7 @@ const PIECE: usize = 128 << 10;
 /// A page for the bell of each rank, and for whether it sleeps.
 const BELL: usize = 4096;
 
-/// Bytes that the rings of a group take; memory is only behind those that are used.
+/// Returns the bytes that the rings of a group take; memory is only behind those that are used.
 pub(crate) fn len(ranks: usize) -> usize {
     ranks * BELL + ranks * ranks * (HEAD + RING)
 }
@@ -42,7 +42,7 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Those of a group, in a file from a place on.
+    /// Returns those of a group, in a file from a place on.
     pub fn open(file: &OwnedFd, start: usize, rank: usize, ranks: usize) -> Option<Self> {
         let file = file.try_clone().ok()?;
         let bells = Mapping::part(file.as_fd(), start, ranks * BELL)?;
@@ -73,7 +73,7 @@ impl Pipes {
         })
     }
 
-    /// How often this rank's bell has rung.
+    /// Returns how often this rank's bell has rung.
     pub fn rung(&self) -> u32 {
         self.bells.word(self.rank * BELL).load(Ordering::SeqCst)
     }
@@ -100,22 +100,22 @@ impl Pipes {
 struct Ring(Mapping);
 
 impl Ring {
-    /// How many bytes were ever written, by the one who writes; it wraps.
+    /// Returns how many bytes were ever written, by the one who writes; it wraps.
     fn written(&self) -> &AtomicU32 {
         self.0.word(0)
     }
 
-    /// How many bytes were ever read, by the one who reads.
+    /// Returns how many bytes were ever read, by the one who reads.
     fn read(&self) -> &AtomicU32 {
         self.0.word(APART)
     }
 
-    /// Whether who writes waits for room.
+    /// Returns whether who writes waits for room.
     fn is_awaited(&self) -> &AtomicU32 {
         self.0.word(2 * APART)
     }
 
-    /// The place of a count of bytes.
+    /// Returns the place of a count of bytes.
     fn at(&self, count: u32) -> *mut u8 {
         // SAFETY: within the ring, behind which it is mapped once more.
         unsafe { self.0.base().add(HEAD + count as usize % RING) }
@@ -165,12 +165,12 @@ impl Pipe {
         Ok(done)
     }
 
-    /// Whether there is room to write.
+    /// Returns whether there is room to write.
     pub fn has_room(&self) -> bool {
         self.out.filled() < RING
     }
 
-    /// Whether there is something that was not seen yet.
+    /// Returns whether there is something that was not seen yet.
     pub fn has_more(&self) -> bool {
         self.come.filled() > self.seen
     }
@@ -181,7 +181,7 @@ impl Pipe {
         std::mem::replace(&mut self.seen, filled) < filled
     }
 
-    /// What there is to read, or the first piece of it.
+    /// Returns what there is to read, or the first piece of it.
     pub fn waiting(&self) -> &[u8] {
         let start = self.come.at(self.come.read().load(Ordering::Relaxed));
         // SAFETY: it was written, and nobody writes it before it has been taken.

@@ -14,7 +14,7 @@ pub(crate) fn wait(sockets: &mut [PollFd<'_>], most: Duration) {
     let _ = poll(sockets, Some(&time));
 }
 
-/// Whether there is something to read, or an end.
+/// Returns whether there is something to read, or an end.
 pub(crate) fn is_readable(socket: &impl AsFd) -> bool {
     let mut sockets = [PollFd::new(socket, PollFlags::IN)];
     wait(&mut sockets, Duration::ZERO);

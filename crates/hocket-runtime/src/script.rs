@@ -50,8 +50,8 @@ impl Loaded {
         })
     }
 
-    /// The program of a proved plan. Sends and receives have blocks of their own, so that none waits for the other;
-    /// what a rank gathers or scatters lies apart from what it has itself.
+    /// Returns the program of a proved plan. Sends and receives have blocks of their own, so that none waits for the
+    /// other; what a rank gathers or scatters lies apart from what it has itself.
     ///
     /// # Errors
     /// [`CompileError`], of a plan that has no program.
@@ -93,12 +93,12 @@ impl Loaded {
         Ok(Self::new(program).expect("lowered programs have only messages and copies"))
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Whether input and output are one place.
+    /// Returns whether input and output are one place.
     pub fn is_in_place(&self) -> bool {
         self.mode == Mode::InPlace
     }
@@ -214,7 +214,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// The script of a rank for a whole vector of that many numbers.
+    /// Returns the script of a rank for a whole vector of that many numbers.
     ///
     /// # Errors
     /// [`Code::Invalid`] if the numbers do not fill parts of ranks that are equally large.
@@ -317,7 +317,7 @@ impl Script {
     }
 }
 
-/// Whether a rank receives any message.
+/// Returns whether a rank receives any message.
 fn is_sent_to(program: &Program, rank: u32) -> bool {
     let mut steps = program
         .blocks_of(rank)

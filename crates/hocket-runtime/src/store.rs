@@ -174,7 +174,7 @@ fn serve(listener: &TcpListener, state: &Arc<State>, stop: &AtomicBool) {
     }
 }
 
-/// Lets in who knows the secret, and proves to know it.
+/// Admits those that know the secret, and proves to know it.
 fn greet(mut socket: &TcpStream, secret: &[u8]) -> io::Result<()> {
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(GREETING_TIME))?;
@@ -289,12 +289,12 @@ impl Room {
         }
     }
 
-    /// A rank, as it was when it joined.
+    /// Returns a rank, as it was when it joined.
     fn guest(&self, rank: u32) -> Option<&Guest> {
         self.members.values().nth(rank as usize)
     }
 
-    /// The rank in this group of who joined with another.
+    /// Returns the rank in this group of who joined with another.
     fn rank_of(&self, joined_as: u32) -> u32 {
         self.members.range(..joined_as).count() as u32
     }

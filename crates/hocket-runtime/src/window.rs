@@ -64,12 +64,12 @@ pub(crate) struct Window {
     spins: u32,
 }
 
-/// Bytes of words and blocks.
+/// Returns the bytes of words and blocks.
 fn len(ranks: usize) -> usize {
     head(ranks) + (2 * ranks + 2) * BLOCK
 }
 
-/// Bytes of words before the blocks.
+/// Returns the bytes of words before the blocks.
 fn head(ranks: usize) -> usize {
     (APART * 2 + ranks * WORDS).next_multiple_of(4096)
 }
@@ -94,7 +94,7 @@ impl Window {
         })
     }
 
-    /// Ways between the ranks for messages.
+    /// Returns the ways between the ranks for messages.
     pub fn pipes(&self) -> Arc<Pipes> {
         Arc::clone(&self.pipes)
     }
@@ -177,7 +177,7 @@ impl Window {
         2 * APART + rank * WORDS + 3 * APART
     }
 
-    /// Says what call this rank is at, whatever the call goes through.
+    /// Announces the call that this rank is at, whatever transport the call takes.
     pub fn announce(&self, agreement: &Agreement) {
         let at = Self::current(self.rank);
         let count = self.word(at).load(Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Window {
         2 * APART + rank * WORDS + APART * (1 + self.tick as usize % 2)
     }
 
-    /// Says what this rank has come for.
+    /// Declares the call that this rank has come for.
     fn declare(&self, agreement: &Agreement, places: &Places) {
         let at = self.declared(self.rank);
         self.write(at, &agreement.encode());
@@ -318,7 +318,7 @@ impl Window {
         unsafe { divide(exchange.dtype, exchange.output, bytes, self.ranks as u32) };
     }
 
-    /// Whether what was declared must be put aside, as arrays of some other rank are in memory that all see.
+    /// Returns whether what was declared must be put aside, as arrays of some other rank are in memory that all see.
     fn is_mixed(&self) -> bool {
         self.places_of_all().iter().any(Places::are_known)
     }

@@ -26,7 +26,7 @@ pub const GREETING: [u8; 8] = *b"hocket\x04S";
 /// How a rank greets another.
 pub const LINK_GREETING: [u8; 8] = *b"hocket\x04L";
 
-/// The answer to a challenge, by whoever knows the secret. `role` keeps an answer from being used elsewhere.
+/// Returns the answer to a challenge, by whoever knows the secret. `role` keeps an answer from being used elsewhere.
 pub fn prove(secret: &[u8], role: &str, parts: &[&[u8]]) -> Proof {
     let mut mac = keyed(secret);
     mac.update(role.as_bytes());
@@ -37,7 +37,7 @@ pub fn prove(secret: &[u8], role: &str, parts: &[&[u8]]) -> Proof {
     mac.finalize().into_bytes().into()
 }
 
-/// Whether an answer is right, in a time that does not depend on where it is wrong.
+/// Returns whether an answer is right, in a time that does not depend on where it is wrong.
 pub fn proves(secret: &[u8], role: &str, parts: &[&[u8]], answer: &Proof) -> bool {
     let right = prove(secret, role, parts);
     let differing = right.iter().zip(answer).map(|(a, b)| a ^ b);
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
 const NOBODY: u32 = u32::MAX;
 
 impl Frame {
-    /// The frame with its length and kind before it.
+    /// Returns the frame with its length and kind before it.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer(vec![0; 4]);
         match self {
@@ -280,7 +280,7 @@ impl Frame {
         out.0
     }
 
-    /// The frame that a body is; `None` if it is none.
+    /// Returns the frame that a body is; `None` if it is none.
     pub fn decode(body: &[u8]) -> Option<Frame> {
         let (&kind, rest) = body.split_first()?;
         let mut reader = Reader(rest);
@@ -337,7 +337,8 @@ impl Frame {
         reader.0.is_empty().then_some(frame)
     }
 
-    /// The first frame of what has arrived, and how many bytes it took; `None` while it has not arrived as a whole.
+    /// Returns the first frame of what has arrived, and how many bytes it took; `None` while it has not arrived as a
+    /// whole.
     ///
     /// # Errors
     /// If it cannot be one.

@@ -20,7 +20,7 @@ pub struct TopologyBuilder {
 }
 
 impl TopologyBuilder {
-    /// An empty topology with a name for reports.
+    /// Returns an empty topology with a name for reports.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -64,7 +64,7 @@ impl TopologyBuilder {
         DeviceId::from(self.devices.len() - 1)
     }
 
-    /// Lets a switch added before do more than forward, or, for `None`, no more.
+    /// Makes a switch added before do more than forward, or, for `None`, no more.
     ///
     /// # Panics
     /// If there is no such device.
@@ -93,7 +93,7 @@ impl TopologyBuilder {
         self.dimensions = dimensions;
     }
 
-    /// Says how devices pass messages on; store-and-forward by default.
+    /// Sets how devices pass messages on; store-and-forward by default.
     pub fn switching(&mut self, switching: Switching) {
         self.switching = switching;
     }
@@ -176,8 +176,8 @@ impl TopologyBuilder {
     }
 }
 
-/// Why a name would not show as what it is, in one line: it is empty or very long, or has a character that
-/// ends a line, hides, turns the text round or steers a terminal.
+/// Returns why a name would not show as what it is, in one line: it is empty or very long, or has a character that ends
+/// a line, hides, turns the text round or steers a terminal.
 pub fn name_fault(name: &str) -> Option<String> {
     const LONGEST: usize = 10_000;
     let hides = |c: char| {
@@ -198,7 +198,7 @@ pub fn name_fault(name: &str) -> Option<String> {
     ))
 }
 
-/// Links grouped by their near end, by far end and link id within a group; `ends` gives (near, far).
+/// Returns the links grouped by their near end, by far end and link id within a group; `ends` gives (near, far).
 fn adjacency(
     device_count: usize,
     links: &[Link],

@@ -50,7 +50,7 @@ const MIN_PATHS: u64 = 8;
 const MAX_LINKS: u64 = 1 << 26;
 
 impl EqualPaths {
-    /// Whether any two NPUs may have equal paths at all; `false` is certain.
+    /// Returns whether any two NPUs may have equal paths at all; `false` is certain.
     ///
     /// # Complexity
     /// O(links log links).
@@ -58,7 +58,7 @@ impl EqualPaths {
         Islands::of(topology).is_none_or(|islands| islands.share_two_npus(topology))
     }
 
-    /// The equal paths of `wanted`: pairs of NPUs and the bytes of a message between them. Messages that end or
+    /// Returns the equal paths of `wanted`: pairs of NPUs and the bytes of a message between them. Messages that end or
     /// start at a switch have none: which switch is to sum is the algorithm's choice.
     ///
     /// # Complexity
@@ -96,8 +96,8 @@ impl EqualPaths {
         found
     }
 
-    /// The paths from one NPU to another for a message of so many bytes, which must be among those that
-    /// were wanted; `None` where there is only one.
+    /// Returns the paths from one NPU to another for a message of so many bytes, which must be among those that were
+    /// wanted; `None` where there is only one.
     pub fn between(
         &self,
         topology: &Topology,
@@ -109,18 +109,18 @@ impl EqualPaths {
         set.copied().filter(|&set| set != NO_SET).map(PathSet)
     }
 
-    /// Whether there is no set.
+    /// Returns whether there is no set.
     pub fn is_empty(&self) -> bool {
         self.sets.is_empty()
     }
 
-    /// How many paths a set has: two or more.
+    /// Returns how many paths a set has: two or more.
     #[inline]
     pub fn count(&self, set: PathSet) -> usize {
         self.sets[set.0 as usize].paths as usize
     }
 
-    /// The part of a path in which it may differ from the others of its set.
+    /// Returns the part of a path in which it may differ from the others of its set.
     #[inline]
     pub fn middle(&self, set: PathSet, path: usize) -> &[LinkId] {
         let Set { start, hops, .. } = self.sets[set.0 as usize];
@@ -128,7 +128,7 @@ impl EqualPaths {
         &self.links[from..from + hops as usize]
     }
 
-    /// Every link that some paths of a set take and others do not, in order.
+    /// Returns every link that some paths of a set take and others do not, in order.
     pub fn alternatives(&self) -> Vec<LinkId> {
         let mut found = Vec::new();
         for set in (0..self.sets.len() as u32).map(PathSet) {
@@ -145,7 +145,7 @@ impl EqualPaths {
         found
     }
 
-    /// The links of a path from one NPU to another, in order.
+    /// Returns the links of a path from one NPU to another, in order.
     pub fn links(
         &self,
         (src, dst): (NpuId, NpuId),
@@ -157,7 +157,7 @@ impl EqualPaths {
         first.into_iter().chain(middle).chain(last)
     }
 
-    /// The link of a path from one NPU to another at a hop; `None` after the last.
+    /// Returns the link of a path from one NPU to another at a hop; `None` after the last.
     #[inline]
     pub fn link(
         &self,
@@ -179,14 +179,14 @@ impl EqualPaths {
         }
     }
 
-    /// How many links each path from one NPU to another has.
+    /// Returns how many links each path from one NPU to another has.
     #[inline]
     pub fn hops(&self, (src, dst): (NpuId, NpuId), set: PathSet) -> usize {
         let ends = [self.only[0][src.index()], self.only[1][dst.index()]];
         self.sets[set.0 as usize].hops as usize + ends.iter().flatten().count()
     }
 
-    /// `None` where an end is a switch.
+    /// Returns `None` where an end is a switch.
     fn key(&self, topology: &Topology, src: NpuId, dst: NpuId, bytes: u64) -> Option<Key> {
         let [out, back] = &self.only;
         let from = out.get(src.index())?;
@@ -196,7 +196,7 @@ impl EqualPaths {
         Some((from, to, if self.any_size { 0 } else { bytes }))
     }
 
-    /// Whether the links between switches are all alike, no switch has a limit, and each NPU hangs on one
+    /// Returns whether the links between switches are all alike, no switch has a limit, and each NPU hangs on one
     /// switch by one link each way: then the paths with fewest hops are the shortest.
     fn is_alike(&self, topology: &Topology) -> bool {
         let leaves = |&npu: &NpuId| {
@@ -261,7 +261,7 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// The best links at a device, and where they lead; NPUs pass nothing on.
+    /// Returns the best links at a device, and where they lead; NPUs pass nothing on.
     fn steps(&self, device: DeviceId) -> Vec<(LinkId, DeviceId)> {
         let end = |id: LinkId| (id, self.topology.link(id).dst);
         let leads_on =
@@ -333,7 +333,7 @@ struct Islands {
 }
 
 impl Islands {
-    /// `None` where links are parallel, or links between switches close a circle.
+    /// Returns `None` where links are parallel, or links between switches close a circle.
     fn of(topology: &Topology) -> Option<Self> {
         let end = |id: &LinkId| topology.link(*id).dst;
         let devices = || (0..topology.device_count()).map(DeviceId::from);
@@ -364,7 +364,7 @@ impl Islands {
         Some(Self { island })
     }
 
-    /// Whether an NPU hangs on one island twice, or two islands have two NPUs in common.
+    /// Returns whether an NPU hangs on one island twice, or two islands have two NPUs in common.
     fn share_two_npus(&self, topology: &Topology) -> bool {
         let mut joined = HashSet::new();
         for npu in topology.npus() {

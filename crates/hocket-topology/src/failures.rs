@@ -5,7 +5,7 @@ use super::{DeviceKind, Topology, TopologyBuilder, TopologyError};
 use crate::id::{DeviceId, LinkId, NpuId};
 
 impl Topology {
-    /// The topology without some devices, the links of those, and some links. Its name says so.
+    /// Returns the topology without some devices, the links of those, and some links. Its name says so.
     ///
     /// The rest keeps its names and its order, so that ids close up. Dimensions are kept where every
     /// NPU is: they then describe the whole product, of which links or switches may be missing.
@@ -58,7 +58,7 @@ impl Topology {
         builder.finish()?.with_groups(renumbered(&self.groups, new))
     }
 
-    /// Every link from `src` to `dst`, parallel ones included, lowest id first.
+    /// Returns every link from `src` to `dst`, parallel ones included, lowest id first.
     ///
     /// # Errors
     /// [`TopologyError::UnknownLink`], with the devices that `src` does have links to;
@@ -146,7 +146,7 @@ impl Topology {
     }
 }
 
-/// Which of `count` positions are listed; the first that is out of range is the error.
+/// Returns which of `count` positions are listed; the first that is out of range is the error.
 fn marked(count: usize, positions: impl Iterator<Item = usize>) -> Result<Vec<bool>, usize> {
     let mut marks = vec![false; count];
     for position in positions {

@@ -4,12 +4,12 @@ use super::{Topology, TopologyError, name_fault};
 use crate::id::NpuId;
 
 impl Topology {
-    /// The NPUs of each node in the order stated, every NPU in one; empty where no nodes are stated.
+    /// Returns the NPUs of each node in the order stated, every NPU in one; empty where no nodes are stated.
     pub fn groups(&self) -> &[Vec<NpuId>] {
         &self.groups
     }
 
-    /// The same network whose NPUs form these nodes; none at all for no groups.
+    /// Returns the same network whose NPUs form these nodes; none at all for no groups.
     ///
     /// Where nodes are alike, NPUs at the same place of their groups should be too: algorithms pair them.
     ///
@@ -70,7 +70,7 @@ impl Topology {
         Ok(self)
     }
 
-    /// The same network under another name.
+    /// Returns the same network under another name.
     ///
     /// # Errors
     /// [`TopologyError::BadParameter`] for a name that cannot be shown in a line.
@@ -87,7 +87,7 @@ impl Topology {
     }
 }
 
-/// The groups that are left of some where NPUs have got new numbers, or are gone.
+/// Returns the groups that are left of some where NPUs have got new numbers, or are gone.
 pub(super) fn renumbered(
     groups: &[Vec<NpuId>],
     new: impl Fn(NpuId) -> Option<NpuId>,

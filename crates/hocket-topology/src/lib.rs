@@ -184,28 +184,28 @@ impl Topology {
         &self.name
     }
 
-    /// How devices pass messages on.
+    /// Returns how devices pass messages on.
     pub fn switching(&self) -> Switching {
         self.switching
     }
 
-    /// The same network, whose devices pass messages on in another way.
+    /// Returns the same network, whose devices pass messages on in another way.
     pub fn with_switching(mut self, switching: Switching) -> Self {
         self.switching = switching;
         self
     }
 
-    /// Number of NPUs.
+    /// Returns the number of NPUs.
     pub fn npu_count(&self) -> usize {
         self.npu_count as usize
     }
 
-    /// Number of devices: NPUs and switches.
+    /// Returns the number of devices: NPUs and switches.
     pub fn device_count(&self) -> usize {
         self.devices.len()
     }
 
-    /// Every device, NPUs first.
+    /// Returns every device, NPUs first.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
@@ -215,7 +215,7 @@ impl Topology {
         &self.devices[id.index()]
     }
 
-    /// Every NPU.
+    /// Returns every NPU.
     pub fn npus(&self) -> impl ExactSizeIterator<Item = NpuId> + use<> {
         (0..self.npu_count).map(NpuId)
     }
@@ -226,7 +226,7 @@ impl Topology {
         id.0 < self.npu_count
     }
 
-    /// Every link.
+    /// Returns every link.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
@@ -237,13 +237,13 @@ impl Topology {
         &self.links[id.index()]
     }
 
-    /// Links that start at a device, by where they end, parallel ones by id.
+    /// Returns the links that start at a device, by where they end, parallel ones by id.
     #[inline]
     pub fn out_links(&self, id: DeviceId) -> &[LinkId] {
         self.out.get(id.index())
     }
 
-    /// Links that end at a device, by where they start, parallel ones by id.
+    /// Returns the links that end at a device, by where they start, parallel ones by id.
     #[inline]
     pub fn in_links(&self, id: DeviceId) -> &[LinkId] {
         self.into.get(id.index())
@@ -257,13 +257,13 @@ impl Topology {
         &links[start..end]
     }
 
-    /// The product's dimensions, first the one in which NPU ids vary fastest; empty where the
-    /// topology is not a product.
+    /// Returns the product's dimensions, first the one in which NPU ids vary fastest; empty where the topology is not a
+    /// product.
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
     }
 
-    /// The device of a name.
+    /// Returns the device of a name.
     ///
     /// # Errors
     /// [`TopologyError::UnknownDevice`], with the closest names.

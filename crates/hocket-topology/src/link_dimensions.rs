@@ -29,7 +29,7 @@ impl Topology {
         Some(self.links().iter().map(of_link).collect())
     }
 
-    /// The NPU and the number of the switch that a link joins, whichever way.
+    /// Returns the NPU and the number of the switch that a link joins, whichever way.
     fn npu_and_switch(&self, a: DeviceId, b: DeviceId) -> Option<(u32, usize)> {
         match (self.is_npu(a), self.is_npu(b)) {
             (true, false) => Some((a.0, b.index() - self.npu_count())),
@@ -54,7 +54,7 @@ impl Axes {
         (whole && !topology.dimensions().is_empty()).then_some(Self { strides })
     }
 
-    /// The one dimension in which two NPUs differ, if it is one.
+    /// Returns the one dimension in which two NPUs differ, if it is one.
     fn along(&self, a: u32, b: u32) -> Option<u32> {
         let apart = a.abs_diff(b);
         let above = self.strides.partition_point(|&stride| stride <= apart);
@@ -119,7 +119,7 @@ mod tests {
             .prop_filter("two NPUs", |all| all.iter().any(|one| one.size > 1))
     }
 
-    /// Links of one group, as the builder counts on.
+    /// Returns the number of links of one group, as the builder counts on.
     fn group_links(one: &Dimension) -> u32 {
         let n = one.size;
         match one.kind {

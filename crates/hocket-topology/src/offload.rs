@@ -37,7 +37,7 @@ impl Offload {
         trees: None,
     };
 
-    /// The names of its operations, as topology files have them.
+    /// Returns the names of its operations, as topology files have them.
     pub fn operations(&self) -> impl Iterator<Item = &'static str> + use<> {
         let all = [
             (self.sums, "sum"),
@@ -48,7 +48,7 @@ impl Offload {
             .filter_map(|(can, name)| can.then_some(name))
     }
 
-    /// Why it makes no sense, if it does not.
+    /// Returns why it makes no sense, if it does not.
     fn fault(&self) -> Option<&'static str> {
         if self.operations().next().is_none() {
             return Some(
@@ -60,7 +60,7 @@ impl Offload {
 }
 
 impl Topology {
-    /// The same network with a switch that can do more, or, for `None`, no more than forward.
+    /// Returns the same network with a switch that can do more, or, for `None`, no more than forward.
     ///
     /// # Errors
     /// [`TopologyError::BadParameter`] for an NPU or a device that is not there, for no operation and for 0 trees.
@@ -104,19 +104,19 @@ impl Topology {
         Ok(self)
     }
 
-    /// Whether any switch can do more than forward.
+    /// Returns whether any switch can do more than forward.
     #[inline]
     pub fn has_offload(&self) -> bool {
         self.has_offload
     }
 
-    /// What a device can do as a switch; `None` for NPUs and for switches that only forward.
+    /// Returns what a device can do as a switch; `None` for NPUs and for switches that only forward.
     #[inline]
     pub fn offload(&self, id: DeviceId) -> Option<&Offload> {
         self.devices.get(id.index())?.offload.as_ref()
     }
 
-    /// Whether a transfer may start and end at a device: NPUs, and switches that can do more than forward.
+    /// Returns whether a transfer may start and end at a device: NPUs, and switches that can do more than forward.
     #[inline]
     pub fn can_end(&self, id: DeviceId) -> bool {
         self.is_npu(id) || (self.has_offload && self.offload(id).is_some())

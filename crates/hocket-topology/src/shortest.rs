@@ -105,14 +105,14 @@ impl RouteTree {
         self.dst
     }
 
-    /// The link to take at a device; `None` at the destination and where there is no way.
+    /// Returns the link to take at a device; `None` at the destination and where there is no way.
     #[inline]
     pub fn next(&self, device: DeviceId) -> Option<LinkId> {
         Some(self.next[device.index()]).filter(|&link| link != NO_LINK)
     }
 
-    /// The links to take at a device that are as good as any: the same time in as many hops. None at
-    /// the destination and where there is no way; the tree must be of a whole search.
+    /// Returns the links to take at a device that are as good as any: the same time in as many hops. None at the
+    /// destination and where there is no way; the tree must be of a whole search.
     pub fn equal<'a>(
         &'a self,
         topology: &'a Topology,
@@ -127,12 +127,12 @@ impl RouteTree {
         topology.out_links(device).iter().copied().filter(is_best)
     }
 
-    /// Time of a lone message from a device; `None` where there is no way.
+    /// Returns time of a lone message from a device; `None` where there is no way.
     pub fn time(&self, device: DeviceId) -> Option<Time> {
         (device == self.dst || self.next(device).is_some()).then(|| self.cost[device.index()].time)
     }
 
-    /// The links from a device to the destination; `None` where there is no way.
+    /// Returns the links from a device to the destination; `None` where there is no way.
     pub fn path(&self, topology: &Topology, src: DeviceId) -> Option<Vec<LinkId>> {
         let mut links = Vec::new();
         let mut device = src;
@@ -145,7 +145,7 @@ impl RouteTree {
     }
 }
 
-/// What a lone message takes over a link and, at its end, across a switch with a limit.
+/// Returns what a lone message takes over a link and, at its end, across a switch with a limit.
 fn length(topology: &Topology, id: LinkId, bytes: u64) -> Time {
     let link = topology.link(id);
     let crossing = topology.device(link.dst).limit;

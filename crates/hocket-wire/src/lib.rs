@@ -30,21 +30,21 @@ pub const MOST_BATCH_BYTES: usize = 8 << 20;
 /// Most messages of a batch.
 pub const MOST_MESSAGES: usize = 1 << 12;
 
-/// What a host says, as it is sent.
+/// Returns what a host says, as it is sent.
 pub fn host_batch<'a>(messages: impl IntoIterator<Item = &'a FromHost>) -> v1::HostBatch {
     v1::HostBatch {
         messages: messages.into_iter().map(from_host::write).collect(),
     }
 }
 
-/// What the controller says, as it is sent.
+/// Returns what the controller says, as it is sent.
 pub fn controller_batch<'a>(messages: impl IntoIterator<Item = &'a ToHost>) -> v1::ControllerBatch {
     v1::ControllerBatch {
         messages: messages.into_iter().map(to_host::write).collect(),
     }
 }
 
-/// What a host has sent.
+/// Returns what a host has sent.
 ///
 /// # Errors
 /// [`BadMessage`] for the first message that is none: a kind that is not known, an address that is none, more
@@ -54,7 +54,7 @@ pub fn read_host_batch(batch: v1::HostBatch) -> Result<Vec<FromHost>, BadMessage
     batch.messages.into_iter().map(from_host::read).collect()
 }
 
-/// What the controller has sent.
+/// Returns what the controller has sent.
 ///
 /// # Errors
 /// [`BadMessage`] as [`read_host_batch`].

@@ -26,7 +26,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// The whole file.
+    /// Returns the whole file.
     ///
     /// # Errors
     /// [`SetupError`] for a file that cannot be read or is not TOML.
@@ -38,7 +38,7 @@ impl Section {
         Self::parse(file, &text)
     }
 
-    /// The text of a file.
+    /// Returns the text of a file.
     ///
     /// # Errors
     /// [`SetupError`] for text that is not TOML.
@@ -63,7 +63,7 @@ impl Section {
         })
     }
 
-    /// An error about a key.
+    /// Returns an error about a key.
     pub fn wrong(
         &self,
         key: &str,
@@ -77,7 +77,7 @@ impl Section {
         )
     }
 
-    /// The file, and where in it the table is.
+    /// Returns the file, and where in it the table is.
     pub fn origin(&self) -> String {
         match self.path.as_str() {
             "" => self.file.display().to_string(),
@@ -97,8 +97,8 @@ impl Section {
         self.table.get(key)
     }
 
-    /// An error about a key that must be there and is not. A key that nobody asked for and that is nearly the same
-    /// was meant for it.
+    /// Returns an error about a key that must be there and is not. A key that nobody asked for and that is nearly the
+    /// same was meant for it.
     pub fn missing(&self, key: &str, remedy: &str) -> SetupError {
         let meant = self.meant_for(key).or_else(|| self.meant.clone());
         meant.unwrap_or_else(|| self.wrong(key, "it is missing", remedy))
@@ -128,7 +128,7 @@ impl Section {
         }
     }
 
-    /// A list of texts, empty where the key is not there.
+    /// Returns a list of texts, empty where the key is not there.
     ///
     /// # Errors
     /// [`SetupError`] if it is something else.
@@ -145,7 +145,7 @@ impl Section {
         }
     }
 
-    /// A file, relative to the folder of the settings.
+    /// Returns a file, relative to the folder of the settings.
     ///
     /// # Errors
     /// [`SetupError`] if it is not text.
@@ -154,7 +154,7 @@ impl Section {
         Ok(self.text(key)?.map(|path| folder.join(path)))
     }
 
-    /// A file that must be named.
+    /// Returns a file that must be named.
     ///
     /// # Errors
     /// [`SetupError`] if it is missing or not text.
@@ -163,7 +163,7 @@ impl Section {
         path.ok_or_else(|| self.missing(key, "name a file"))
     }
 
-    /// Whether a switch is on.
+    /// Returns whether a switch is on.
     ///
     /// # Errors
     /// [`SetupError`] if it is neither true nor false.
@@ -175,7 +175,7 @@ impl Section {
         }
     }
 
-    /// A whole number within bounds.
+    /// Returns a whole number within bounds.
     ///
     /// # Errors
     /// [`SetupError`] if it is something else.
@@ -199,7 +199,7 @@ impl Section {
             })
     }
 
-    /// A time such as `500 ms`, above 0 and at most a day.
+    /// Returns a time such as `500 ms`, above 0 and at most a day.
     ///
     /// # Errors
     /// [`SetupError`] if it is something else.
@@ -223,7 +223,7 @@ impl Section {
         })
     }
 
-    /// A size such as `1 MB`.
+    /// Returns a size such as `1 MB`.
     ///
     /// # Errors
     /// [`SetupError`] if it is something else.
@@ -249,7 +249,7 @@ impl Section {
         })
     }
 
-    /// An address and port to listen on or to connect to.
+    /// Returns an address and port to listen on or to connect to.
     ///
     /// # Errors
     /// [`SetupError`] if it is something else.
@@ -267,7 +267,7 @@ impl Section {
         }))
     }
 
-    /// An address.
+    /// Returns an address.
     ///
     /// # Errors
     /// [`SetupError`] if it is something else.
@@ -295,7 +295,7 @@ impl Section {
         })
     }
 
-    /// A table in this one, empty where it is not there.
+    /// Returns a table in this one, empty where it is not there.
     ///
     /// # Errors
     /// [`SetupError`] if it is not a table.
@@ -313,12 +313,12 @@ impl Section {
         }
     }
 
-    /// Whether a key is there.
+    /// Returns whether a key is there.
     pub fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// The tables in a table, by name.
+    /// Returns the tables in a table, by name.
     ///
     /// # Errors
     /// [`SetupError`] if something else is among them.
@@ -365,7 +365,7 @@ impl Section {
     }
 }
 
-/// A whole number and a unit.
+/// Returns a whole number and a unit.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -375,12 +375,12 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.checked_mul(*scale)
 }
 
-/// Whether one is likely the other, mistyped.
+/// Returns whether one is likely the other, mistyped.
 fn is_near(one: &str, other: &str) -> bool {
     distance(one, other) <= (one.len().max(other.len()) / 3).max(1)
 }
 
-/// How many letters are to be changed, added, left out or swapped with their neighbours.
+/// Returns how many letters are to be changed, added, left out or swapped with their neighbours.
 fn distance(one: &str, other: &str) -> usize {
     let [one, other] = [one, other].map(|text| text.chars().collect::<Vec<_>>());
     let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];

@@ -18,7 +18,7 @@ pub struct SetupError {
 }
 
 impl SetupError {
-    /// An error in three parts.
+    /// Returns an error in three parts.
     pub fn new(
         origin: impl Into<String>,
         why: impl Into<String>,
@@ -31,13 +31,13 @@ impl SetupError {
         }
     }
 
-    /// An error whose text says what would be right, and where it was met.
+    /// Returns an error whose text says what would be right, and where it was met.
     pub fn caused(origin: impl Into<String>, error: impl Display) -> Self {
         Self::new(origin, error.to_string(), "")
     }
 }
 
-/// What is wrong with what was typed, in one line: what stands before the usage in what is said of it.
+/// Returns what is wrong with what was typed, in one line: what stands before the usage in what is said of it.
 pub fn typed_wrong(said: &str) -> String {
     let lines = said
         .lines()
@@ -47,7 +47,7 @@ pub fn typed_wrong(said: &str) -> String {
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// The cause that says most.
+/// Returns the cause that says most.
 pub fn deepest(error: &dyn std::error::Error) -> String {
     let mut deepest = error;
     while let Some(source) = deepest.source() {

@@ -56,7 +56,7 @@ pub struct Identity {
 }
 
 impl Files {
-    /// The keys `ca`, `certificate` and `key` of a table.
+    /// Returns the keys `ca`, `certificate` and `key` of a table.
     ///
     /// # Errors
     /// [`SetupError`] if one is missing.
@@ -172,12 +172,12 @@ impl Identity {
         }
     }
 
-    /// The host that the own certificate names.
+    /// Returns the host that the own certificate names.
     pub fn host(&self) -> Option<String> {
         host_of(&self.chain[0])
     }
 
-    /// How the controller speaks with those that connect: TLS 1.3, both ends with certificates.
+    /// Returns how the controller speaks with those that connect: TLS 1.3, both ends with certificates.
     ///
     /// # Errors
     /// [`SetupError`] for a key that is not the certificate's.
@@ -200,7 +200,7 @@ impl Identity {
         Ok(config)
     }
 
-    /// How a host speaks with the controller.
+    /// Returns how a host speaks with the controller.
     ///
     /// # Errors
     /// [`SetupError`] for a key that is not the certificate's.
@@ -232,7 +232,7 @@ impl Identity {
     }
 }
 
-/// The host that a certificate is made out to.
+/// Returns the host that a certificate is made out to.
 pub fn host_of(certificate: &CertificateDer<'_>) -> Option<String> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     let mut hosts = certificate
@@ -243,8 +243,8 @@ pub fn host_of(certificate: &CertificateDer<'_>) -> Option<String> {
     (is_host(host) && hosts.next().is_none()).then(|| host.to_owned())
 }
 
-/// Whether a text may be a host's name: letters, digits, dots, dashes and underscores, 253 at most, a letter or digit
-/// first. Files are called after it.
+/// Returns whether a text may be a host's name: letters, digits, dots, dashes and underscores, 253 at most, a letter or
+/// digit first. Files are called after it.
 pub fn is_host(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     let first = name.bytes().next();

@@ -5,7 +5,7 @@ use std::path::Path;
 use hocket_wire::setup::SetupError;
 use tracing::error;
 
-/// The epoch of a file; 0 where there is none.
+/// Returns the epoch of a file; 0 where there is none.
 ///
 /// # Errors
 /// [`SetupError`] for a file that cannot be read, or holds no epoch.

@@ -101,7 +101,7 @@ pub struct AgentOwner {
 }
 
 impl AgentOwner {
-    /// An owner that says by the channel when a connection is to be made. `epoch_file` outlives a restart.
+    /// Returns an owner that says by the channel when a connection is to be made. `epoch_file` outlives a restart.
     ///
     /// # Errors
     /// [`SetupError`] where the file holds no epoch.
@@ -253,7 +253,7 @@ impl AgentOwner {
         self.over.notify_waiters();
     }
 
-    /// Says goodbye to the controller, and returns when it has heard it.
+    /// Ends the session with the controller, and returns when it has heard it.
     pub async fn leave(&self) {
         let over = self.over.notified();
         if self.lock().session.take().is_some() {
@@ -266,12 +266,12 @@ impl AgentOwner {
         self.drive(&mut self.lock(), input);
     }
 
-    /// What the agent has counted.
+    /// Returns what the agent has counted.
     pub fn metrics(&self) -> Metrics {
         *self.lock().agent.metrics()
     }
 
-    /// What was seen of flows that were left alone.
+    /// Returns what was seen of flows that were left alone.
     pub fn observed(&self) -> Observed {
         self.lock().observed
     }
@@ -428,7 +428,7 @@ impl AgentOwner {
 }
 
 impl State {
-    /// Whether a refusal is to be logged: one of a kind in a while.
+    /// Returns whether a refusal is to be logged: one of a kind in a while.
     fn is_news(&mut self, why: Refusal) -> bool {
         let now = Instant::now();
         let is_news = self
@@ -473,7 +473,7 @@ impl State {
     }
 }
 
-/// The port of a socket to a receiver that no other flow has, if there is one.
+/// Returns the port of a socket to a receiver that no other flow has, if there is one.
 fn port_of(connected: &std::collections::BTreeSet<(Ends, u16)>, ends: &Ends) -> Option<u16> {
     let mut to = connected.range((*ends, 0)..=(*ends, u16::MAX));
     to.next().map(|&(_, port)| port)

@@ -3,7 +3,7 @@
 use hocket_control::agent::Why;
 use hocket_control::message::{Reason, Refusal};
 
-/// Why a flow has no path, in words.
+/// Returns why a flow has no path, in words.
 pub(super) fn word(why: Why) -> &'static str {
     match why {
         Why::Small => "too few bytes",

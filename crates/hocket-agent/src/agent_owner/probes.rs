@@ -22,7 +22,7 @@ pub struct Wanted {
 }
 
 impl AgentOwner {
-    /// Paths that flows were given, whether they take them now or not: by sender, receiver and choice.
+    /// Returns the paths that flows were given, whether they take them now or not: by sender, receiver and choice.
     pub fn paths(&self) -> BTreeMap<(IpAddr, IpAddr, u32), Wanted> {
         let state = self.lock();
         let mut paths = BTreeMap::new();
@@ -39,7 +39,7 @@ impl AgentOwner {
         paths
     }
 
-    /// A port for probes of a path.
+    /// Returns a port for probes of a path.
     ///
     /// # Errors
     /// [`NoPort`] if there is none.
@@ -52,7 +52,7 @@ impl AgentOwner {
         self.lock().ports.release(ends, port);
     }
 
-    /// What probes found of the path of these flows; how many of them leave it.
+    /// Returns what probes found of the path of these flows; how many of them leave it.
     pub fn probed(&self, flows: &[u64], loss_ppm: u32, rtt: Option<Duration>) -> u64 {
         let mut state = self.lock();
         let before = state.agent.metrics().worse;

@@ -9,19 +9,19 @@ use crate::ports::Ends;
 use crate::srv6::{Counts, Done, Packets, Srv6, Steer};
 
 impl AgentOwner {
-    /// The same, with flows steered by segments where their paths have some.
+    /// Returns the same, with flows steered by segments where their paths have some.
     #[must_use]
     pub fn with_segments(mut self, srv6: Srv6) -> Self {
         self.srv6 = Some(srv6);
         self
     }
 
-    /// What has been done about segments, where flows are steered by them.
+    /// Returns what has been done about segments, where flows are steered by them.
     pub fn segments(&self) -> Option<Counts> {
         self.srv6.as_ref().map(Srv6::counts)
     }
 
-    /// What has become of a flow that was to cross segments: its program may connect now.
+    /// Handles the result for a flow that was to cross segments: its program may connect now.
     pub fn done(&self, done: Done) {
         let mut state = self.lock();
         let Some(local) = state.flows.get_mut(&done.flow) else {
@@ -43,7 +43,7 @@ impl AgentOwner {
         }
     }
 
-    /// Whether flows between these ends are steered by segments, where their paths have some.
+    /// Returns whether flows between these ends are steered by segments, where their paths have some.
     pub(super) fn may_lead(&self, ends: &Ends) -> bool {
         self.srv6.is_some() && !self.observes && ends.src.is_ipv6() && ends.dst.is_ipv6()
     }

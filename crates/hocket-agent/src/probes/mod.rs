@@ -294,7 +294,7 @@ async fn hear(
     }
 }
 
-/// The number of an answered probe of this agent.
+/// Returns the number of an answered probe of this agent.
 fn answer(bytes: &[u8], nonce: u64) -> Option<u64> {
     let (word, rest) = bytes.split_first_chunk::<8>()?;
     let (of, number) = rest.split_first_chunk::<8>()?;

@@ -224,7 +224,7 @@ impl Prober {
         turned
     }
 
-    /// What is known of a path; `None` where too few probes say something of it.
+    /// Returns what is known of a path; `None` where too few probes say something of it.
     pub fn verdict(&self, now: Duration, way: Way) -> Option<Verdict> {
         let track = self.tracks.get(&way)?;
         let any = Way {
@@ -250,7 +250,7 @@ impl Prober {
         })
     }
 
-    /// How much was done.
+    /// Returns how much was done.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -264,7 +264,7 @@ impl Prober {
 }
 
 impl Track {
-    /// Whether probes sent shortly before and shortly after a time were answered.
+    /// Returns whether probes sent shortly before and shortly after a time were answered.
     fn is_answered_around(&self, at: Duration, near: Duration) -> bool {
         let answered = || self.probes.iter().filter(|probe| probe.rtt.is_some());
         let is_before = answered().any(|probe| probe.at <= at && probe.at + near >= at);
@@ -307,7 +307,7 @@ mod tests {
             }
         }
 
-        /// Time passes; probes are answered where `answers` says so, of the path that they take.
+        /// Returns time passes; probes are answered where `answers` says so, of the path that they take.
         fn pass(&mut self, time: Duration, answers: impl Fn(Duration, u32) -> Option<Duration>) {
             let end = self.now + time;
             while self.now < end {

@@ -50,12 +50,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Its tables: one for each flow, and one more for the flow that moves.
+    /// Returns its tables: one for each flow, and one more for the flow that moves.
     pub fn tables(&self) -> RangeInclusive<u32> {
         self.table..=self.table + self.most
     }
 
-    /// The kernel of this host. What an agent before this one has left behind is removed.
+    /// Returns the kernel of this host. What an agent before this one has left behind is removed.
     ///
     /// # Errors
     /// [`SetupError`] where the agent has no right to do so.
@@ -70,7 +70,7 @@ impl Settings {
         cleared.map_err(|error| wrong(&error))
     }
 
-    /// The same, and the kernel is tried out.
+    /// Returns the same, and the kernel is tried out.
     ///
     /// # Errors
     /// [`SetupError`] where the agent has no right to set rules, or the kernel has no segments or takes none.
@@ -206,7 +206,7 @@ impl Srv6 {
         }
     }
 
-    /// What has been done so far.
+    /// Returns what has been done so far.
     pub fn counts(&self) -> Counts {
         let slots = self.shared.lock();
         Counts {
@@ -274,7 +274,7 @@ impl<K: Kernel> Worker<K> {
         }
     }
 
-    /// What has changed, or nothing once it is time to renew; `None` at the end.
+    /// Returns what has changed, or nothing once it is time to renew; `None` at the end.
     fn next(&self, until: Instant) -> Option<Vec<(u64, u64, Option<Steer>)>> {
         let mut slots = self.shared.lock();
         loop {

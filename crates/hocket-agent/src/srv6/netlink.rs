@@ -111,7 +111,7 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The value of an attribute that comes after a body.
+/// Returns the value of an attribute that comes after a body.
 fn find(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let [count, kind] = [half(attributes, 0)?, half(attributes, 2)?];
@@ -202,7 +202,7 @@ impl Netlink {
         }
     }
 
-    /// The interface by which packets leave.
+    /// Returns the interface by which packets leave.
     fn out(&mut self, dst: Ipv6Addr) -> io::Result<u32> {
         let body = [IPV6, 128, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let asked = Message::new(GET_ROUTE, 0, &body).with(DST, &dst.octets());
@@ -222,7 +222,7 @@ impl Netlink {
         self.ask(message).map(drop)
     }
 
-    /// All rules, or routes, of this protocol and these tables: the table, and what the kernel says.
+    /// Returns all rules, or routes, of this protocol and these tables: the table, and what the kernel says.
     fn dump(&mut self, get: u16, found: u16) -> io::Result<Vec<(u32, Vec<u8>)>> {
         let body = [IPV6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let said = self.ask(Message::new(get, ALL, &body))?;
@@ -276,7 +276,7 @@ fn rule_message([kind, flags]: [u16; 2], priority: u32, table: u32, packets: &Pa
         .with(DPORTS, &range(packets.dport))
 }
 
-/// Which packets a rule leads.
+/// Returns which packets a rule leads.
 fn read_rule(body: &[u8]) -> Option<Packets> {
     let attributes = body.get(body_of_route())?;
     let one = |kind| {
@@ -313,7 +313,7 @@ fn body_of_route() -> std::ops::RangeFrom<usize> {
     12..
 }
 
-/// A table's number in the byte that there is for it; others are told by an attribute.
+/// Returns a table's number in the byte that there is for it; others are told by an attribute.
 fn small(table: u32) -> u8 {
     u8::try_from(table).unwrap_or(0)
 }
@@ -338,7 +338,8 @@ fn route_body(table: u32) -> [u8; 12] {
 /// Where segments begin in what [`header`] makes.
 const SEGMENTS: usize = 28;
 
-/// The routing header as the kernel is told it: segments backwards, with room for the receiver's address before them.
+/// Returns the routing header as the kernel is told it: segments backwards, with room for the receiver's address before
+/// them.
 fn header(segments: &[Ipv6Addr]) -> Vec<u8> {
     let last = segments.len() as u8;
     let mut bytes = INLINE.to_ne_bytes().to_vec();
@@ -351,12 +352,12 @@ fn header(segments: &[Ipv6Addr]) -> Vec<u8> {
     bytes
 }
 
-/// What packets are sent to at first.
+/// Returns what packets are sent to at first.
 fn first(way: &Way) -> Ipv6Addr {
     way.segments.first().copied().unwrap_or(way.dst)
 }
 
-/// What is to be removed may be gone.
+/// Removes what is there; nothing if it is gone already.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     const NO_ENTRY: i32 = 2;
     const NO_PROCESS: i32 = 3;

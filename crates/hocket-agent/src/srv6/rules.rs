@@ -67,7 +67,7 @@ pub trait Kernel: Debug {
     /// # Errors
     /// What the system says; so do all others.
     fn clear(&mut self) -> io::Result<usize>;
-    /// What there is.
+    /// Returns what there is.
     fn list(&mut self) -> io::Result<There>;
     /// Puts a route into a table that has no other.
     fn add_route(&mut self, table: u32, way: &Way) -> io::Result<()>;

@@ -89,12 +89,12 @@ impl<T: Copy> Lists<T> {
         }
     }
 
-    /// How many lists.
+    /// Returns how many lists.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -105,12 +105,12 @@ impl<T: Copy> Lists<T> {
         &self.items[self.offsets[index] as usize..self.offsets[index + 1] as usize]
     }
 
-    /// Every list, in order.
+    /// Returns every list, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[T]> + DoubleEndedIterator {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// All items, list after list.
+    /// Returns all items, list after list.
     pub fn items(&self) -> &[T] {
         &self.items
     }
@@ -126,7 +126,7 @@ pub trait Offset: Copy + Default {
     /// One more.
     fn next(self) -> Self;
 
-    /// The sum; `None` if it does not fit.
+    /// Returns the sum; `None` if it does not fit.
     fn plus(self, other: Self) -> Option<Self>;
 
     /// For indexing.
@@ -226,17 +226,17 @@ pub struct Slots<O = u32> {
 }
 
 impl<O: Offset> Slots<O> {
-    /// How many items there are in all.
+    /// Returns how many items there are in all.
     pub fn len(&self) -> usize {
         self.next[self.next.len() - 1].index()
     }
 
-    /// Whether there is no item.
+    /// Returns whether there is no item.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The place of a group's next item. As many must be taken for each group as were counted.
+    /// Returns the place of a group's next item. As many must be taken for each group as were counted.
     #[inline]
     pub fn take(&mut self, group: usize) -> usize {
         let next = &mut self.next[group + 1];

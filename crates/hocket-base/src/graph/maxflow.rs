@@ -59,7 +59,7 @@ const UNSEEN: u32 = u32::MAX;
 const PATIENCE: usize = 24;
 
 impl FlowNetwork {
-    /// A network of arcs (from, to, capacity), parallel ones allowed; no drains yet.
+    /// Returns a network of arcs (from, to, capacity), parallel ones allowed; no drains yet.
     ///
     /// Capacities are not negative. All that are summed (every capacity, and every finite supply, drain and
     /// limit) must be below 2^120, and an endless supply or drain [`UNLIMITED`].
@@ -105,7 +105,7 @@ impl FlowNetwork {
         }
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn node_count(&self) -> usize {
         self.drains.len()
     }
@@ -116,7 +116,7 @@ impl FlowNetwork {
         self.drain[node as usize] = amount;
     }
 
-    /// The greatest flow from the supplies given to the drains, but no more than `limit`.
+    /// Returns the greatest flow from the supplies given to the drains, but no more than `limit`.
     pub fn flow(&mut self, supplies: &[(u32, i128)], limit: i128) -> i128 {
         self.reset();
         self.least = 1;
@@ -150,7 +150,7 @@ impl FlowNetwork {
         self.level[node] != UNSEEN
     }
 
-    /// The nodes of that side.
+    /// Returns the nodes of that side.
     pub fn near_nodes(&self) -> &[u32] {
         &self.visited
     }
@@ -235,7 +235,7 @@ impl FlowNetwork {
         total
     }
 
-    /// The next edge of a node that leads a level on.
+    /// Returns the next edge of a node that leads a level on.
     fn advance(&mut self, node: usize) -> Option<u32> {
         while self.next[node] < self.first[node + 1] {
             let edge = self.next[node] as usize;
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// What is more than enough for one phase after another goes by wide paths.
+    /// Checks that capacity for more than one phase is used by wide paths.
     #[test]
     fn long_searches_agree_too() {
         let mut seed = Seed(4);

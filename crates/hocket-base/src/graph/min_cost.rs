@@ -40,7 +40,7 @@ pub struct CheapestWays {
 }
 
 impl CheapestWays {
-    /// A network of arcs (from, to, capacity, cost for each unit), parallel ones allowed. An arc of cost
+    /// Returns a network of arcs (from, to, capacity, cost for each unit), parallel ones allowed. An arc of cost
     /// `u64::MAX` is of no use.
     ///
     /// # Panics
@@ -74,8 +74,8 @@ impl CheapestWays {
         self.potentials.fill(0);
     }
 
-    /// Lets more flow from a node to any that `is_end`, over the cheapest way that is left: how much, and what each unit
-    /// of it costs. `None` where that is `too_much` or more, or where there is no way. Since the last
+    /// Sends more flow from a node to any that `is_end`, over the cheapest way that is left: how much, and what each
+    /// unit of it costs. `None` where that is `too_much` or more, or where there is no way. Since the last
     /// [`restart`](Self::restart), ends and start must be the same.
     pub fn grow(
         &mut self,
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::units::Seed;
 
-    /// The least cost of a flow of each amount, a unit at a time, over cheapest paths by Bellman and Ford.
+    /// Returns the least cost of a flow of each amount, a unit at a time, over cheapest paths by Bellman and Ford.
     fn least_costs(nodes: usize, arcs: &[(u32, u32, u64, u64)], to: u32) -> Vec<u64> {
         let mut edges: Vec<(usize, usize, i64, i64)> = Vec::new();
         for &(src, dst, room, cost) in arcs {

@@ -140,18 +140,18 @@ impl<C: Copy + Ord, V: Copy + Ord> ShortestPaths<C, V> {
         &self.costs
     }
 
-    /// The nodes that were settled, by rising cost.
+    /// Returns the nodes that were settled, by rising cost.
     pub fn settled(&self) -> &[u32] {
         &self.settled
     }
 
-    /// How a node was reached.
+    /// Returns how a node was reached.
     #[inline]
     pub fn via(&self, node: u32) -> V {
         self.vias[node as usize]
     }
 
-    /// The cost of every node, and how each was reached.
+    /// Returns the cost of every node, and how each was reached.
     pub fn into_parts(self) -> (Vec<C>, Vec<V>) {
         (self.costs, self.vias)
     }
@@ -224,7 +224,7 @@ impl<C: Copy + Ord> Queue<C> {
         Some(first)
     }
 
-    /// Nodes that were not taken.
+    /// Returns the nodes that were not taken.
     fn nodes(&self) -> impl Iterator<Item = u32> {
         let listed = self.now[self.taken..].iter().chain(&self.next).copied();
         listed.chain(self.rest.iter().map(|Reverse((_, node))| *node))

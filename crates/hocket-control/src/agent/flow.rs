@@ -62,7 +62,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// Whether the path is bad.
+    /// Returns whether the path is bad.
     pub(super) fn is_bad(
         &mut self,
         options: &Options,
@@ -104,7 +104,7 @@ impl Flow {
         }
     }
 
-    /// What it should use, where its path is this one; `None`: it goes on waiting.
+    /// Returns what it should use, where its path is this one; `None`: it goes on waiting.
     pub(super) fn wanted(&self, path: Option<&Arc<Path>>, why: Option<Why>) -> Option<Using> {
         match path {
             Some(_) if self.health.until.is_some() => Some(Using::Ecmp(Why::Worse)),

@@ -73,7 +73,7 @@ impl Agent {
         self.flush();
     }
 
-    /// Whether a numbered message is the one that is to be put into effect now.
+    /// Returns whether a numbered message is the one that is to be put into effect now.
     fn is_next(&mut self, epoch: u64, revision: u64) -> bool {
         if !matches!(self.link, Link::Up { .. }) || epoch != self.epoch {
             return false;
@@ -229,7 +229,7 @@ impl Agent {
         }
     }
 
-    /// What the controller has not named since its welcome is void.
+    /// Voids what the controller has not named since its welcome.
     fn synced(&mut self) {
         let is_void = |flow: &Flow| {
             flow.kind == Kind::Announced && !flow.is_confirmed && flow.given.is_some()

@@ -77,7 +77,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent that begins now. `epoch` is the last that [`Output::Remember`] named before a restart, else 0.
+    /// Returns an agent that begins now. `epoch` is the last that [`Output::Remember`] named before a restart, else 0.
     pub fn new(options: Options, epoch: u64, now: Duration) -> Self {
         let options = Options {
             most_flows: options.most_flows.min(MOST_FLOWS),
@@ -353,7 +353,7 @@ impl Agent {
         self.settle(id, None);
     }
 
-    /// What time brings to flows.
+    /// Does what is due for flows at a time.
     fn wake(&mut self) {
         while let Some(&(at, id)) = self.timers.first() {
             if at > self.now {
@@ -397,32 +397,32 @@ impl Agent {
         }
     }
 
-    /// The highest epoch that it has obeyed.
+    /// Returns the highest epoch that it has obeyed.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The last revision that is in effect.
+    /// Returns the last revision that is in effect.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Whether a controller has welcomed it.
+    /// Returns whether a controller has welcomed it.
     pub fn is_up(&self) -> bool {
         matches!(self.link, Link::Up { .. })
     }
 
-    /// What it has counted.
+    /// Returns what it has counted.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// What it keeps to.
+    /// Returns what it keeps to.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// The path that an open flow takes; `None` where it goes as switches hash it, or waits.
+    /// Returns the path that an open flow takes; `None` where it goes as switches hash it, or waits.
     pub fn path(&self, flow: u64) -> Option<&Arc<Path>> {
         match &self.flows.get(&flow)?.using {
             Using::Path(path) => Some(path),
@@ -430,7 +430,7 @@ impl Agent {
         }
     }
 
-    /// The path that the controller gave an open flow, whether it takes it now or not.
+    /// Returns the path that the controller gave an open flow, whether it takes it now or not.
     pub fn given(&self, flow: u64) -> Option<&Arc<Path>> {
         let flow = self.flows.get(&flow)?;
         match flow.kind {
@@ -452,12 +452,12 @@ impl Agent {
         self.patterns.live()
     }
 
-    /// Flows of patterns that this host sends and holds paths for, from this iteration or the one before.
+    /// Returns the flows of patterns that this host sends and holds paths for, from this iteration or the one before.
     pub fn held(&self) -> impl Iterator<Item = HeldPattern> {
         self.patterns.held().into_iter()
     }
 
-    /// Jobs that local programs registered, and whether each is live.
+    /// Returns the jobs that local programs registered, and whether each is live.
     pub fn jobs(&self) -> impl Iterator<Item = (u32, bool)> {
         self.jobs.iter().map(|(&job, local)| (job, local.is_live))
     }

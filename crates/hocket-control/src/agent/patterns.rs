@@ -23,7 +23,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The path that its flow takes now.
+    /// Returns the path that its flow takes now.
     pub(super) fn current(&self) -> Option<&Arc<Path>> {
         self.path.as_ref().or(self.ahead.as_ref())
     }
@@ -45,7 +45,7 @@ impl Patterns {
         self.entries.get_mut(&key)
     }
 
-    /// A flow of a job from one address to another that no program's flow is yet becomes this one.
+    /// Returns a flow of a job from one address to another that no program's flow is yet becomes this one.
     pub(super) fn bind(&mut self, job: u32, ends: [IpAddr; 2], flow: u64) -> Option<Key> {
         let indices = self.by_ends.get(&(job, ends))?;
         let is_free = |index: &&u32| self.entries[&(job, **index)].flow.is_none();
@@ -54,7 +54,7 @@ impl Patterns {
         Some((job, index))
     }
 
-    /// The controller names a flow. Gives the program's flow that was bound to another with this place.
+    /// Returns the controller names a flow. Gives the program's flow that was bound to another with this place.
     fn name(&mut self, key: Key, ends: [IpAddr; 2]) -> Option<u64> {
         let mut unbound = None;
         if self
@@ -133,7 +133,7 @@ impl Patterns {
             .for_each(|entry| entry.is_confirmed = false);
     }
 
-    /// What the controller has not named since is void; gives the programs' flows that were of it.
+    /// Returns what the controller has not named since is void; gives the programs' flows that were of it.
     pub(super) fn drop_doubted(&mut self) -> Vec<u64> {
         let doubted = self.entries.iter().filter(|(_, entry)| !entry.is_confirmed);
         let doubted: Vec<Key> = doubted.map(|(&key, _)| key).collect();
@@ -155,7 +155,7 @@ impl Patterns {
         entry.flow
     }
 
-    /// Paths that are held, for [`crate::message::Hello`].
+    /// Returns the paths that are held, for [`crate::message::Hello`].
     pub(super) fn held(&self) -> Vec<HeldPattern> {
         let held = self.entries.iter().filter_map(|(&(job, index), entry)| {
             let choice = entry.current()?.choice;

@@ -103,7 +103,7 @@ impl Said {
 }
 
 impl Agent {
-    /// Says all that the host has, in place of whatever was said before.
+    /// Announces all that the host has, in place of all earlier announcements.
     pub(super) fn greet(&mut self, session: SessionId, since: Duration) {
         self.pending.clear();
         self.outstanding.clear();
@@ -180,7 +180,7 @@ impl Agent {
         }
     }
 
-    /// Says what was noted, in as few messages as may be.
+    /// Sends what was noted, in as few messages as possible.
     pub(super) fn flush(&mut self) {
         let Link::Up { session, .. } = self.link else {
             return;
@@ -224,8 +224,8 @@ impl Agent {
         }
     }
 
-    /// Says up to which revision it does what the controller wants: with what it says otherwise, with a beat, or where
-    /// much was heard since.
+    /// Acknowledges up to which revision it does what the controller wants: with what it says otherwise, with a beat,
+    /// or where much was heard since.
     fn acknowledge(&mut self, session: SessionId) {
         if std::mem::take(&mut self.unsaid) > 0 {
             let (epoch, revision) = (self.epoch, self.revision);
@@ -293,7 +293,7 @@ impl Agent {
         }
     }
 
-    /// Says something that has a number, and keeps it until it is taken.
+    /// Sends something that has a number, and keeps it until it is taken.
     fn say(&mut self, message: impl FnOnce(u64) -> FromHost) {
         let Link::Up { session, .. } = self.link else {
             return;
@@ -332,7 +332,7 @@ impl Agent {
         }
     }
 
-    /// What time brings to the session.
+    /// Does what is due for the session at a time.
     pub(super) fn tend(&mut self) {
         match self.link {
             Link::Away { until } if self.now >= until => {

@@ -104,7 +104,7 @@ impl Server {
         }
     }
 
-    /// The path of a pattern's flow that is likely to start.
+    /// Returns the path of a pattern's flow that is likely to start.
     pub(super) fn ahead(&mut self, job: u32, index: u32, choice: u32) -> Option<Change> {
         let known = self.jobs.get(&job)?;
         let (nics, ends) = (known.nics[index as usize], known.ends(index));
@@ -116,7 +116,7 @@ impl Server {
         })
     }
 
-    /// The host that sends a flow, if both are known.
+    /// Returns the host that sends a flow, if both are known.
     fn sender(&self, flow: FlowId) -> Option<HostId> {
         match flow_numbers::parse(flow) {
             (Some(host), _) => ((host.index()) < self.hosts.len()).then_some(host),
@@ -172,7 +172,7 @@ impl Server {
         Some(self.fit(path, nics[1], is_held))
     }
 
-    /// Whether a host took a path of the flow when it announced it.
+    /// Returns whether a host took a path of the flow when it announced it.
     fn is_held(&self, host: HostId, name: FlowName) -> bool {
         let FlowName::Own(flow) = name else {
             return false;
@@ -359,7 +359,7 @@ impl Server {
         self.resend(host, self.options.resend);
     }
 
-    /// Says again to a host what it has not acknowledged for long.
+    /// Sends again to a host what it has not acknowledged for long.
     pub(super) fn resend(&mut self, host: HostId, patience: Duration) {
         let now = self.now;
         let Some(session) = &mut self.hosts[host.index()].session else {

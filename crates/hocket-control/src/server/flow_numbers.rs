@@ -8,17 +8,17 @@ use crate::message::{FLOW_IDS, FlowName};
 const PATTERN: u64 = 1 << 63;
 const OWN_JOB: u32 = 1 << 31;
 
-/// The policy's number of a host's own flow.
+/// Returns the policy's number of a host's own flow.
 pub(super) fn own(host: HostId, flow: u64) -> FlowId {
     FlowId(u64::from(host.0) * FLOW_IDS + flow)
 }
 
-/// The policy's number of a pattern's flow.
+/// Returns the policy's number of a pattern's flow.
 pub(super) fn pattern(job: u32, index: u32) -> FlowId {
     FlowId(PATTERN | u64::from(job) << 32 | u64::from(index))
 }
 
-/// The policy's number of the flow that a host is told of.
+/// Returns the policy's number of the flow that a host is told of.
 pub(super) fn of(host: HostId, name: FlowName) -> FlowId {
     match name {
         FlowName::Own(flow) => own(host, flow),
@@ -26,7 +26,7 @@ pub(super) fn of(host: HostId, name: FlowName) -> FlowId {
     }
 }
 
-/// What a number means; the host is `None` for patterns.
+/// Returns what a number means; the host is `None` for patterns.
 pub(super) fn parse(FlowId(id): FlowId) -> (Option<HostId>, FlowName) {
     if id & PATTERN != 0 {
         let (job, index) = ((id & !PATTERN) >> 32, id as u32);
@@ -37,7 +37,7 @@ pub(super) fn parse(FlowId(id): FlowId) -> (Option<HostId>, FlowName) {
     (Some(host), FlowName::Own(id % FLOW_IDS))
 }
 
-/// The policy's job of a host's own flows: its iterations end without those of the pattern.
+/// Returns the policy's job of a host's own flows: its iterations end without those of the pattern.
 pub(super) fn own_job(job: u32) -> JobId {
     JobId(job | OWN_JOB)
 }

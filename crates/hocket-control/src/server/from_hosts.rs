@@ -130,7 +130,7 @@ impl Server {
         }
     }
 
-    /// Says up to which number messages are taken, and stored where they must be.
+    /// Acknowledges up to which number messages are taken, and stored if they must be.
     pub(super) fn tell_taken(&mut self, host: HostId, is_again: bool) {
         let stored = self.settled;
         let Some(session) = &mut self.hosts[host.index()].session else {
@@ -157,7 +157,7 @@ impl Server {
         }
     }
 
-    /// What a host's probes say.
+    /// Handles what a host's probes report.
     pub(super) fn reported(&mut self, host: HostId, failed: &[u32], returned: &[u32]) {
         let mut said = Vec::new();
         for (links, has_failed) in [(failed, true), (returned, false)] {
@@ -183,7 +183,7 @@ impl Server {
         self.settle(&said);
     }
 
-    /// What operators say; links that are not there are counted.
+    /// Handles what operators report; counts links that are not there.
     pub(super) fn operated(&mut self, links: Vec<u32>, have_failed: bool) {
         let count = links.len();
         let known: Vec<u32> = links
@@ -194,7 +194,7 @@ impl Server {
         self.operate(known, have_failed, true);
     }
 
-    /// What operators say is stored even where it is nothing new: a controller that has been deposed learns so from the
+    /// Stores what operators report, even if it is nothing new: a controller that has been deposed learns so from the
     /// store, before anybody is told that it is kept.
     pub(super) fn operate(&mut self, mut links: Vec<u32>, have_failed: bool, is_stored: bool) {
         let said = links.clone();
@@ -260,7 +260,7 @@ impl Server {
     }
 }
 
-/// How many things a message says; `None` where they are too many.
+/// Returns how many things a message says; `None` where they are too many.
 fn size(message: &FromHost) -> Option<usize> {
     let (count, most) = match message {
         FromHost::Starts { flows, .. } => (flows.len(), MOST_FLOWS),

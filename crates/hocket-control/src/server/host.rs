@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    /// Number of the last message that was taken and will be known after a restart, as far as it is to be.
+    /// Returns the number of the last message that was taken and will be known after a restart, as far as it is to be.
     pub(super) fn settled(&mut self, stored: u64) -> Option<u64> {
         while self
             .storing

@@ -38,7 +38,7 @@ impl Job {
         [flow.src, flow.dst]
     }
 
-    /// A flow of the pattern, as the policy is told of it.
+    /// Returns a flow of the pattern, as the policy is told of it.
     fn announced(&self, job: u32, index: u32, held: Option<u32>) -> Announced {
         let [src, dst] = self.nics[index as usize];
         Announced {
@@ -224,7 +224,7 @@ impl Server {
         self.tell(Event::JobStops(JobId(id)));
     }
 
-    /// The flows of a job's pattern that a host sends, with the paths that it holds.
+    /// Returns the flows of a job's pattern that a host sends, with the paths that it holds.
     pub(super) fn pattern_flows(
         &self,
         host: HostId,
@@ -241,7 +241,7 @@ impl Server {
         sent.map(flow).collect()
     }
 
-    /// What a host that came was told before of rates and of paths ahead, once more.
+    /// Repeats to a host that came what it was told of rates and of paths ahead.
     pub(super) fn retell_patterns(&mut self, host: HostId) {
         let (mut changes, mut ahead) = (Vec::new(), Vec::new());
         for (&id, job) in &self.jobs {

@@ -35,7 +35,7 @@ impl Links {
         &self.has_failed
     }
 
-    /// What operators say of a link; whether they said otherwise before.
+    /// Notes what operators report of a link; returns whether they reported otherwise before.
     pub(super) fn operate(&mut self, link: u32, has_failed: bool) -> bool {
         match has_failed {
             true => self.operators.insert(link),
@@ -43,7 +43,7 @@ impl Links {
         }
     }
 
-    /// What a host says of a link.
+    /// Notes what a host reports of a link.
     pub(super) fn report(&mut self, host: HostId, link: u32, has_failed: bool) {
         if has_failed {
             self.reports.entry(link).or_default().insert(host);

@@ -79,7 +79,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A service that begins now, with an epoch above all others and with what was stored before it.
+    /// Returns a service that begins now, with an epoch above all others and with what was stored before it.
     pub fn new(
         stages: Stages,
         directory: Directory,
@@ -181,12 +181,12 @@ impl Server {
         std::mem::take(&mut self.outputs)
     }
 
-    /// Its epoch.
+    /// Returns its epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Whether every host has come back, or the time for it is over.
+    /// Returns whether every host has come back, or the time for it is over.
     pub fn is_synced(&self) -> bool {
         self.recovering.is_none()
     }
@@ -198,32 +198,32 @@ impl Server {
             .map(|(_, host)| HostId(host))
     }
 
-    /// The policy, to be looked at.
+    /// Returns the policy, to be looked at.
     pub fn policy(&self) -> &Controller {
         &self.policy
     }
 
-    /// Which hosts there are.
+    /// Returns which hosts there are.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// How it treats hosts.
+    /// Returns how it treats hosts.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// What it has counted.
+    /// Returns what it has counted.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Number of open sessions.
+    /// Returns the number of open sessions.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Whether a host has an open session, and how many messages to it are not acknowledged.
+    /// Returns whether a host has an open session, and how many messages to it are not acknowledged.
     pub fn unacknowledged(&self, host: HostId) -> Option<usize> {
         let session = self.hosts.get(host.index())?.session.as_ref()?;
         Some(session.window.len())
@@ -244,23 +244,23 @@ impl Server {
         jobs.map(|(&id, job)| (id, job.leader, job.pattern.len(), job.is_live))
     }
 
-    /// The host and the name under which it knows a flow of the policy.
+    /// Returns the host and the name under which it knows a flow of the policy.
     pub fn name(&self, flow: FlowId) -> (Option<HostId>, FlowName) {
         flow_numbers::parse(flow)
     }
 
-    /// The policy's number of a flow of a host.
+    /// Returns the policy's number of a flow of a host.
     pub fn id(&self, host: HostId, flow: FlowName) -> FlowId {
         flow_numbers::of(host, flow)
     }
 
-    /// Links that have failed, by link.
+    /// Returns the links that have failed, by link.
     pub fn has_failed(&self) -> &[bool] {
         self.links.has_failed()
     }
 
-    /// The events that the policy was told since the last call, where the options keep them. Pieces that are put
-    /// together replay as one log.
+    /// Returns the events that the policy was told since the last call, where the options keep them. Pieces that are
+    /// put together replay as one log.
     pub fn take_log(&mut self) -> Log {
         std::mem::take(&mut self.log)
     }

@@ -98,7 +98,7 @@ impl Allowance {
         self.left >= -(i128::from(options.burst) * WHOLE)
     }
 
-    /// Whether no more was said than allowed.
+    /// Returns whether no more was said than allowed.
     pub(super) fn is_left(&self) -> bool {
         self.left >= 0
     }

@@ -55,7 +55,7 @@ impl Server {
         }
     }
 
-    /// A path as its sender is to be told it.
+    /// Returns a path as its sender is to be told it.
     pub(super) fn fit(&self, mut path: Arc<Path>, dst: NpuId, is_held: bool) -> Arc<Path> {
         // After a start, flows keep what they have until their receivers are heard.
         let unheard = is_held && self.recovering.is_some();

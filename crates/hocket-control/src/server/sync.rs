@@ -168,7 +168,7 @@ impl Server {
         }
     }
 
-    /// Says of jobs whose flows a host holds, and which are not live, whether they are there at all.
+    /// Tells a host whether jobs are there at all whose flows it holds, and which are not live.
     fn settle_patterns(&mut self, host: HostId, held: &[HeldPattern]) {
         let jobs: BTreeSet<u32> = held.iter().map(|held| held.job).collect();
         for job in jobs {

@@ -19,13 +19,13 @@ pub enum DiskError {
 /// What was not synced may be gone after a crash, or partly there; that holds for names as well. A call that
 /// fails may have done a part.
 pub trait Disk {
-    /// The names of all files, in any order.
+    /// Returns the names of all files, in any order.
     ///
     /// # Errors
     /// [`DiskError`] where they cannot be read.
     fn list(&mut self) -> Result<Vec<String>, DiskError>;
 
-    /// All bytes of a file.
+    /// Returns all bytes of a file.
     ///
     /// # Errors
     /// [`DiskError`] where they cannot be read.
@@ -43,7 +43,7 @@ pub trait Disk {
     /// [`DiskError`], after which nothing is known of what was not synced before.
     fn sync(&mut self, name: &str) -> Result<(), DiskError>;
 
-    /// Gives a file another name, in place of the file that has it.
+    /// Renames a file, in place of the file that has the name.
     ///
     /// # Errors
     /// [`DiskError`] where it keeps its name.

@@ -54,7 +54,7 @@ pub(super) fn write(bytes: &mut Vec<u8>, number: u64, payload: &[u8]) {
     *bytes = writer.0;
 }
 
-/// Bytes that a payload takes.
+/// Returns the bytes that a payload takes.
 pub(super) fn length(payload: &[u8]) -> usize {
     RECORD + payload.len()
 }
@@ -91,7 +91,7 @@ pub struct Frames<'a> {
     pub tail: Tail,
 }
 
-/// The records of a file, up to the first that is none.
+/// Returns the records of a file, up to the first that is none.
 ///
 /// # Complexity
 /// O(bytes), and where the tail is no record O(its bytes x the length of records in it).
@@ -134,7 +134,7 @@ pub fn frames(bytes: &[u8]) -> Frames<'_> {
     }
 }
 
-/// The record that stands at a place.
+/// Returns the record that stands at a place.
 fn record(bytes: &[u8], at: usize) -> Option<(u64, &[u8])> {
     let mut reader = Reader(bytes.get(at..)?);
     let (length, sum, number) = (reader.small()?, reader.small()?, reader.word()?);
@@ -143,8 +143,8 @@ fn record(bytes: &[u8], at: usize) -> Option<(u64, &[u8])> {
     is_whole.then_some((number, payload))
 }
 
-/// Whether a record that was written after the one at `at` stands anywhere behind it. Its number is higher,
-/// by no more than as many records as fit between.
+/// Returns whether a record that was written after the one at `at` stands anywhere behind it. Its number is higher, by
+/// no more than as many records as fit between.
 fn follows(bytes: &[u8], at: usize, next: Option<u64>) -> bool {
     (at + 1..bytes.len().saturating_sub(RECORD)).any(|place| {
         let number: [u8; 8] = bytes[place + 8..place + 16].try_into().unwrap_or_default();

@@ -60,7 +60,7 @@ pub enum StoreError {
     Deposed(u64),
 }
 
-/// What opening found.
+/// Returns what opening found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// The file with a torn tail, which a crash leaves, and where it begins.
@@ -307,28 +307,28 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// What is stored.
+    /// Returns what is stored.
     pub fn saved(&self) -> &Saved {
         &self.saved
     }
 
-    /// The epoch that it has claimed the folder for.
+    /// Returns the epoch that it has claimed the folder for.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// What opening found.
+    /// Returns what opening found.
     pub fn recovered(&self) -> &Recovered {
         &self.recovered
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn into_disk(self) -> D {
         self.disk
     }
 }
 
-/// The last epoch that a folder was claimed for; 0: none.
+/// Returns the last epoch that a folder was claimed for; 0: none.
 ///
 /// # Errors
 /// [`StoreError::Disk`] where the folder cannot be listed.
@@ -359,7 +359,7 @@ fn parse(file: &str, kind: &str) -> Option<(u64, u64)> {
     (name(kind, id) == file).then_some(id)
 }
 
-/// The epoch of any of the store's files.
+/// Returns the epoch of any of the store's files.
 fn epoch_of(file: &str) -> Option<u64> {
     let bare = file.strip_suffix(".tmp").unwrap_or(file);
     let of_claim = || u64::from_str_radix(bare.strip_prefix("claim-")?, 16).ok();

@@ -122,7 +122,7 @@ impl Record {
         writer.0
     }
 
-    /// `None` for bytes that no record is.
+    /// Returns `None` for bytes that no record is.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         let record = match reader.byte()? {

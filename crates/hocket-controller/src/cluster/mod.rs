@@ -119,37 +119,37 @@ impl Network {
         })
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         self.topology.name()
     }
 
-    /// The NPU of a name.
+    /// Returns the NPU of a name.
     pub fn npu(&self, name: &str) -> Option<NpuId> {
         let id = *self.by_name.get(name)?;
         self.topology.is_npu(id).then_some(NpuId(id.0))
     }
 
-    /// The switch of a name.
+    /// Returns the switch of a name.
     pub fn switch(&self, name: &str) -> Option<DeviceId> {
         let id = *self.by_name.get(name)?;
         (!self.topology.is_npu(id)).then_some(id)
     }
 
-    /// Its NPUs, in order.
+    /// Returns its NPUs, in order.
     pub fn npus(&self) -> impl Iterator<Item = (NpuId, &str)> {
         let npus = self.topology.npu_count();
         let named = self.names[..npus].iter().enumerate();
         named.map(|(id, name)| (NpuId::from(id), name.as_str()))
     }
 
-    /// Its switches with their tiers, in order.
+    /// Returns its switches with their tiers, in order.
     pub fn switches(&self) -> impl Iterator<Item = (DeviceId, &str, Tier)> {
         let ids = self.topology.npu_count()..self.names.len();
         ids.map(|id| (DeviceId::from(id), self.names[id].as_str(), self.tiers[id]))
     }
 
-    /// A device's name.
+    /// Returns a device's name.
     pub fn device(&self, id: DeviceId) -> &str {
         &self.names[id.index()]
     }
@@ -160,7 +160,7 @@ impl Network {
         [link.src, link.dst]
     }
 
-    /// A number that another network most likely does not have: of the names in their order, and of the links.
+    /// Returns a number that another network most likely does not have: of the names in their order, and of the links.
     pub fn digest(&self) -> u32 {
         let mut digest = crc32fast::Hasher::new();
         for name in &self.names {
@@ -174,7 +174,7 @@ impl Network {
         digest.finalize()
     }
 
-    /// Whether a switch has several links to choose from: upwards, or to one neighbour.
+    /// Returns whether a switch has several links to choose from: upwards, or to one neighbour.
     pub fn chooses(&self, switch: DeviceId) -> bool {
         let out = self.topology.out_links(switch).iter();
         let next: Vec<DeviceId> = out.map(|&link| self.ends(link)[1]).collect();
@@ -185,12 +185,12 @@ impl Network {
         up.count() > 1 || distinct.len() < next.len()
     }
 
-    /// What it is made of.
+    /// Returns what it is made of.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// A device's tier.
+    /// Returns a device's tier.
     pub fn tier(&self, id: DeviceId) -> Tier {
         self.tiers[id.index()]
     }
@@ -211,7 +211,7 @@ impl Network {
         some(&named.collect::<Vec<_>>(), most)
     }
 
-    /// The links that a text names: `A,B` both links between two devices, `A` all links of a switch.
+    /// Returns the links that a text names: `A,B` both links between two devices, `A` all links of a switch.
     ///
     /// # Errors
     /// What is wrong with the text.
@@ -241,7 +241,7 @@ impl Network {
     }
 }
 
-/// The first few of several names.
+/// Returns the first few of several names.
 pub fn some(names: &[impl AsRef<str>], most: usize) -> String {
     let named = names.iter().take(most).map(AsRef::as_ref);
     let named = named.collect::<Vec<_>>().join(", ");

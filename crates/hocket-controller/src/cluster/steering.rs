@@ -36,7 +36,7 @@ pub struct Hashes {
 }
 
 impl Hashes {
-    /// The tables `hash` (all switches, and `both_ways`) and `switches` (some, by name).
+    /// Returns the tables `hash` (all switches, and `both_ways`) and `switches` (some, by name).
     ///
     /// # Errors
     /// [`SetupError`] for an unknown algorithm, numbers out of range, switches that are not there, and segments that
@@ -93,23 +93,23 @@ impl Hashes {
         })
     }
 
-    /// The hash of a switch.
+    /// Returns the hash of a switch.
     pub fn of(&self, switch: DeviceId) -> SwitchHash {
         self.of.get(&switch).copied().unwrap_or(self.default)
     }
 
-    /// The segment of a switch.
+    /// Returns the segment of a switch.
     pub fn segment(&self, switch: DeviceId) -> Option<Ipv6Addr> {
         self.segments.get(&switch).copied()
     }
 
-    /// Whether packets that come back are to take the same switches.
+    /// Returns whether packets that come back are to take the same switches.
     pub fn are_both_ways(&self) -> bool {
         self.both_ways
     }
 }
 
-/// The segment of a switch that has one.
+/// Returns the segment of a switch that has one.
 fn segment(section: &Section, tier: Tier) -> Result<Option<Ipv6Addr>, SetupError> {
     let wrong = |why: String, remedy: &str| Err(section.wrong("segment", why, remedy));
     let remedy = "write such as \"fd00:5::1\", to which the switch has the action End";

@@ -81,7 +81,7 @@ impl Switches {
         Self { npus, joined, ends }
     }
 
-    /// The tier of every device.
+    /// Returns the tier of every device.
     pub(super) fn tiers(&self) -> Result<Vec<Tier>, Fault> {
         let mut tiers: Vec<Option<Tier>> = vec![None; self.joined.len()];
         tiers[..self.npus].fill(Some(Tier::Npu));
@@ -118,7 +118,7 @@ impl Switches {
             .collect()
     }
 
-    /// The names that routing knows switches of these tiers by, in order.
+    /// Returns the names that routing knows switches of these tiers by, in order.
     pub(super) fn canonical(&self, tiers: &[Tier]) -> Vec<String> {
         let names = match tiers.contains(&Tier::Core) {
             true => ["", "edge", "agg", "core"],

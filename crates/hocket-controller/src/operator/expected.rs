@@ -1,7 +1,7 @@
 //! How many flows too many links would carry if switches spread them by hashing, as they do without a controller.
 
-/// What so many flows over so many links are expected to exceed the links' shares by, all links together, where each
-/// flow takes each link with the same probability.
+/// Returns what so many flows over so many links are expected to exceed the links' shares by, all links together, where
+/// each flow takes each link with the same probability.
 pub fn excess(flows: u64, links: u64) -> f64 {
     if links < 2 {
         return 0.0;

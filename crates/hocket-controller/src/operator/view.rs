@@ -103,7 +103,7 @@ fn summary(server: &Server) -> Value {
     })
 }
 
-/// Flows over the fullest links, of those that hosts announced themselves.
+/// Returns the flows over the fullest links, of those that hosts announced themselves.
 fn worst_flows(server: &Server, network: &Network) -> Value {
     let (directory, fabric) = (server.directory(), &network.fabric);
     let mut path = Vec::new();
@@ -138,7 +138,7 @@ fn worst_flows(server: &Server, network: &Network) -> Value {
     named.collect()
 }
 
-/// What hashing would make links exceed their shares by, ToR by ToR, up and down.
+/// Returns what hashing would make links exceed their shares by, ToR by ToR, up and down.
 fn by_hash(network: &Network, links: &[Loaded]) -> f64 {
     let mut at: BTreeMap<(usize, bool), [u64; 2]> = BTreeMap::new();
     for loaded in links.iter().filter(|loaded| !loaded.has_failed) {

@@ -177,7 +177,7 @@ impl Held {
         }
     }
 
-    /// Gives the key back, so that another controller takes over at once.
+    /// Returns the key, so that another controller takes over at once.
     pub async fn give_back(self) {
         let mut leases = LeaseClient::new(self.channel.clone());
         let revoke = leases.lease_revoke(LeaseRevokeRequest { id: self.lease });

@@ -45,7 +45,7 @@ impl Chains {
         self.marks.resize(rows, 0);
     }
 
-    /// The chain that moves fewest flows whose hosts have a path already, of those tried since
+    /// Returns the chain that moves fewest flows whose hosts have a path already, of those tried since
     /// [`Chains::begin`]: flows and their new columns.
     pub(super) fn cheapest(&self) -> &[(u32, u32)] {
         &self.best
@@ -88,8 +88,8 @@ impl Chains {
         None
     }
 
-    /// A flow of column `over` to move to `other`: among the first few one whose other end has room, else
-    /// the first; and whether it has.
+    /// Returns a flow of column `over` to move to `other`: among the first few one whose other end has room, else the
+    /// first; and whether it has.
     fn next(
         &self,
         flows: &Flows,
@@ -117,7 +117,7 @@ impl Chains {
     }
 }
 
-/// The ToR of a flow at a side.
+/// Returns the ToR of a flow at a side.
 fn end(flows: &Flows, flow: u32, side: Side) -> u32 {
     let row = flows.row(flow);
     match side {

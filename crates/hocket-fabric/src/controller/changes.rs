@@ -24,7 +24,7 @@ impl Controller {
         Ok([src, dst])
     }
 
-    /// Whether a flow lacks its receiver alone, which is gone.
+    /// Returns whether a flow lacks its receiver alone, which is gone.
     fn may_come(&self, flow: &Announced) -> bool {
         let is_gone = |nic: NpuId| self.is_gone.get(nic.index()).copied();
         let have_tors = [flow.src, flow.dst].map(|nic| self.fabric.tor_of(nic).is_some());
@@ -135,7 +135,7 @@ impl Controller {
         Some(row)
     }
 
-    /// Whether the event under way has announced a flow already.
+    /// Returns whether the event under way has announced a flow already.
     fn is_unplaced(&self, id: FlowId) -> bool {
         let has_no_path = |flow| self.flows.row(flow).choice == NONE;
         self.flows.find(id).is_some_and(has_no_path) && !self.stranded.contains(&id)
@@ -260,7 +260,7 @@ impl Controller {
         }
     }
 
-    /// What hosts hold is known: links with more than their share are relieved from now on.
+    /// Notes that everything that hosts hold is known: links with more than their share are relieved from now on.
     pub(super) fn recovered(&mut self) {
         self.is_recovering = false;
         for side in Side::BOTH {

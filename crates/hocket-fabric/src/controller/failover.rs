@@ -28,7 +28,7 @@ pub struct Chosen {
 /// that has none is left out.
 pub type Repairs = HashMap<Vec<LinkId>, Vec<(u32, u32)>>;
 
-/// Links that fail together, sorted: those between each two switches, and those of each switch above the
+/// Returns the links that fail together, sorted: those between each two switches, and those of each switch above the
 /// ToRs.
 pub fn outages(fabric: &Fabric) -> Vec<Vec<LinkId>> {
     let [up, down, above, below, _] = fabric.blocks();

@@ -40,7 +40,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Whether it may move to make room for another.
+    /// Returns whether it may move to make room for another.
     pub(super) fn can_move(&self) -> bool {
         !self.is_fixed || self.choice != self.told
     }
@@ -138,7 +138,7 @@ impl Flows {
         (0..).zip(&self.rows).filter(|(_, row)| row.is_live)
     }
 
-    /// A new flow, whose id is not live.
+    /// Returns a new flow, whose id is not live.
     pub(super) fn add(&mut self, row: Row) -> u32 {
         let (id, job, from) = (row.id, row.job, row.from);
         let flow = match self.free.pop() {
@@ -192,18 +192,18 @@ impl Flows {
         }
     }
 
-    /// Flows that take the link of a slot, the one that came last first.
+    /// Returns the flows that take the link of a slot, the one that came last first.
     #[inline]
     pub(super) fn on(&self, slot: usize) -> impl Iterator<Item = u32> + '_ {
         self.listed(self.by_slot[slot])
     }
 
-    /// Flows of a sender.
+    /// Returns the flows of a sender.
     pub(super) fn from(&self, sender: NpuId) -> impl Iterator<Item = u32> + '_ {
         self.listed(self.by_sender[sender.index()])
     }
 
-    /// Flows of a job.
+    /// Returns the flows of a job.
     pub(super) fn of(&self, job: JobId) -> impl Iterator<Item = u32> + '_ {
         let job = self.jobs.get(&job);
         self.listed(job.map_or(NONE, |&job| self.by_job[job as usize]))

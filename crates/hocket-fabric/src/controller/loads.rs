@@ -85,7 +85,7 @@ impl Loads {
         &self.counts[start..start + self.columns]
     }
 
-    /// Flows on a link; 0 where there is none.
+    /// Returns the number of flows on a link; 0 where there is none.
     pub(super) fn count(&self, slot: usize) -> u16 {
         match self.counts[slot] {
             DEAD => 0,
@@ -97,19 +97,19 @@ impl Loads {
         self.counts[slot] == DEAD
     }
 
-    /// How many flows a link of a ToR may have.
+    /// Returns how many flows a link of a ToR may have.
     #[inline]
     pub(super) fn share(&self, side: Side, tor: u32) -> u16 {
         self.shares[side as usize][tor as usize]
     }
 
-    /// Whether a link is there and has room for one flow more within its share.
+    /// Returns whether a link is there and has room for one flow more within its share.
     #[inline]
     pub(super) fn has_room(&self, side: Side, tor: u32, column: u32) -> bool {
         self.counts[self.slot(side, tor, column)] < self.share(side, tor)
     }
 
-    /// Whether a link has more flows than its share.
+    /// Returns whether a link has more flows than its share.
     pub(super) fn is_over(&self, side: Side, tor: u32, column: u32) -> bool {
         let count = self.counts[self.slot(side, tor, column)];
         count != DEAD && count > self.share(side, tor)
@@ -151,8 +151,8 @@ impl Loads {
         }
     }
 
-    /// The path with most room within the shares of its ToRs, and whether it has any; the busiest link
-    /// counts, then the other, then the lowest choice. For flat fabrics.
+    /// Returns the path with most room within the shares of its ToRs, and whether it has any; the busiest link counts,
+    /// then the other, then the lowest choice. For flat fabrics.
     #[inline]
     pub(super) fn roomiest(&self, src: u32, dst: u32) -> Option<(u32, bool)> {
         let shares = [self.share(Side::Up, src), self.share(Side::Down, dst)];
@@ -161,8 +161,8 @@ impl Loads {
         Some((column, load < most))
     }
 
-    /// The path whose busiest link carries least (Algorithm 1), then the other link, then the lowest
-    /// choice; `None` where there is no path, or none whose links may take more.
+    /// Returns the path whose busiest link carries least (Algorithm 1), then the other link, then the lowest choice;
+    /// `None` where there is no path, or none whose links may take more.
     pub(super) fn best(&self, fabric: &Fabric, src: u32, dst: u32) -> Option<u32> {
         if self.is_flat {
             return Some(self.least(src, dst, [0; 2])?.0);
@@ -175,8 +175,8 @@ impl Loads {
         Some(loaded.min()?.1)
     }
 
-    /// What the busiest link of a path would carry with one flow more, in flows of the fabric's
-    /// reference bandwidth; `None` where a link is dead or full.
+    /// Returns what the busiest link of a path would carry with one flow more, in flows of the fabric's reference
+    /// bandwidth; `None` where a link is dead or full.
     pub(super) fn busiest(&self, fabric: &Fabric, src: u32, dst: u32, choice: u32) -> Option<u64> {
         let slots = fabric.slots(src, dst, choice)?;
         let load = |slot: usize| {
@@ -188,7 +188,7 @@ impl Loads {
             .try_fold(0, |most, slot| Some(load(slot)?.max(most)))
     }
 
-    /// The column whose busier link, with `more` added to either side, carries least, and that load.
+    /// Returns the column whose busier link, with `more` added to either side, carries least, and that load.
     #[inline]
     fn least(&self, src: u32, dst: u32, more: [u16; 2]) -> Option<(u32, u16)> {
         let key = |(&up, &down): (&u16, &u16)| {

@@ -36,7 +36,7 @@ pub struct BadLog {
 
 impl crate::explain::Explain for BadLog {}
 
-/// Tells a controller all events of a log, and gives what it says to each.
+/// Tells a controller all events of a log, and returns its answer to each.
 pub fn replay(controller: &mut Controller, log: &Log) -> Vec<Vec<Command>> {
     let events = log.events.iter();
     events
@@ -45,7 +45,7 @@ pub fn replay(controller: &mut Controller, log: &Log) -> Vec<Vec<Command>> {
 }
 
 impl Log {
-    /// The log as bytes.
+    /// Returns the log as bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = HEADER.to_vec();
         let mut before = Time::ZERO;
@@ -57,7 +57,7 @@ impl Log {
         bytes
     }
 
-    /// The log that bytes are.
+    /// Returns the log that bytes are.
     ///
     /// # Errors
     /// [`BadLog`] for bytes that [`Log::encode`] did not make.

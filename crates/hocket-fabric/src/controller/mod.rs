@@ -61,7 +61,7 @@ impl Tally {
         self.moves[reason as usize]
     }
 
-    /// All moves.
+    /// Returns all moves.
     pub fn total_moves(&self) -> u64 {
         self.moves.iter().sum()
     }
@@ -149,7 +149,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller that knows of no flow yet.
+    /// Returns a controller that knows of no flow yet.
     pub fn new(fabric: Fabric, options: Options) -> Self {
         let count = fabric.links.iter().flatten().map(|link| link.index() + 1);
         let mut slot_of = vec![NONE; count.max().unwrap_or(0)];
@@ -224,12 +224,12 @@ impl Controller {
         commands
     }
 
-    /// The fabric, nothing failed.
+    /// Returns the fabric, nothing failed.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
     }
 
-    /// How it decides.
+    /// Returns how it decides.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -239,17 +239,17 @@ impl Controller {
         self.revision
     }
 
-    /// What it has done so far.
+    /// Returns what it has done so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Number of live flows between ToRs.
+    /// Returns the number of live flows between ToRs.
     pub fn flow_count(&self) -> usize {
         self.flows.len()
     }
 
-    /// The choice of a live flow; `None` for others and where no path is left.
+    /// Returns the choice of a live flow; `None` for others and where no path is left.
     pub fn choice(&self, flow: FlowId) -> Option<u32> {
         let choice = self.flows.row(self.flows.find(flow)?).choice;
         (choice != NONE).then_some(choice)
@@ -261,7 +261,7 @@ impl Controller {
         self.flows.live().map(move |(_, row)| (row.id, choice(row)))
     }
 
-    /// Flows on a link between switches; 0 for others.
+    /// Returns the number of flows on a link between switches; 0 for others.
     pub fn load(&self, link: LinkId) -> u16 {
         match self.slot_of.get(link.index()) {
             None | Some(&NONE) => 0,
@@ -289,7 +289,7 @@ impl Controller {
         excess
     }
 
-    /// What hosts have not acknowledged, to be said again; with the revision of each.
+    /// Returns what hosts have not acknowledged, to be said again; with the revision of each.
     pub fn unacknowledged(&self) -> impl Iterator<Item = (u64, Command)> {
         let rows = self.flows.live().map(|(_, row)| row);
         let waiting = rows.filter(|row| !row.is_acknowledged && row.revision > 0);
@@ -355,7 +355,7 @@ impl Controller {
     }
 }
 
-/// What the host of a flow is told.
+/// Returns what the host of a flow is told.
 fn command(row: &Row) -> Command {
     let &Row {
         id: flow,

@@ -7,12 +7,12 @@ use super::loads::{Loads, Side};
 use super::{Controller, Policy};
 
 impl Controller {
-    /// Whether flows move so that links keep to their shares.
+    /// Returns whether flows move so that links keep to their shares.
     pub(super) fn is_balancing(&self) -> bool {
         self.options.policy == Policy::Balanced && self.loads.is_flat()
     }
 
-    /// Gives a flow without a path one: the one that is `wanted` where it is as good as any.
+    /// Places a flow without a path: the one that is `wanted` where it is as good as any.
     pub(super) fn place(&mut self, flow: u32, wanted: Option<u32>, reason: Reason) {
         let row = self.flows.row(flow);
         let (src, dst) = (row.src, row.dst);
@@ -90,7 +90,7 @@ impl Controller {
         self.postpone(Side::Down, dst);
     }
 
-    /// The path for a flow among such loads where nothing moves, and whether that will do.
+    /// Returns the path for a flow among such loads where nothing moves, and whether that will do.
     pub(super) fn choose(&self, loads: &Loads, src: u32, dst: u32) -> Option<(u32, bool)> {
         match self.is_balancing() {
             true => loads.roomiest(src, dst),
@@ -100,7 +100,7 @@ impl Controller {
         }
     }
 
-    /// Whether a path is as good as the one that would be chosen.
+    /// Returns whether a path is as good as the one that would be chosen.
     pub(super) fn is_good(&self, loads: &Loads, src: u32, dst: u32, choice: u32) -> bool {
         let Some(load) = loads.busiest(&self.fabric, src, dst, choice) else {
             return false;

@@ -37,7 +37,7 @@ impl Controller {
         }
     }
 
-    /// A flow's equal share of the fullest link on its path, rounded down; 0 without one [bytes/s].
+    /// Returns a flow's equal share of the fullest link on its path, rounded down; 0 without one [bytes/s].
     pub(super) fn rate(&self, flow: u32) -> u64 {
         let row = self.flows.row(flow);
         if row.choice == NONE {

@@ -20,7 +20,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of the packets that come back.
+    /// Returns the header of the packets that come back.
     pub fn reversed(&self) -> Self {
         Self {
             src: self.dst,
@@ -54,7 +54,7 @@ impl Fields {
     /// Addresses and ports.
     pub const FOUR: Self = Self(0x33);
 
-    /// Whether all fields of `other` are among these.
+    /// Returns whether all fields of `other` are among these.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -64,7 +64,7 @@ impl Fields {
         Self(self.0 | other.0)
     }
 
-    /// The fields of a header in network order: addresses, ports, protocol, label.
+    /// Returns the fields of a header in network order: addresses, ports, protocol, label.
     pub(super) fn bytes(self, header: &Header) -> Bytes {
         let mut bytes = Bytes {
             all: [0; LONGEST],

@@ -30,7 +30,7 @@ pub struct Identified {
     pub hops: Vec<Option<u32>>,
 }
 
-/// The candidates that explain all observations, algorithm by algorithm and seed by seed, at most `most`.
+/// Returns the candidates that explain all observations, algorithm by algorithm and seed by seed, at most `most`.
 ///
 /// Every algorithm is tried with every seed, without an offset. Headers that differ in the source port alone
 /// tell most hashes apart; some need more: two protocols, or several pairs of addresses. With `ways` next hops
@@ -107,7 +107,7 @@ pub fn identify(
     Ok(found)
 }
 
-/// The next hop of each way, if the hash explains all observations.
+/// Returns the next hop of each way, if the hash explains all observations.
 fn hops_of<'a>(
     hash: &SwitchHash,
     observed: &[Observed],

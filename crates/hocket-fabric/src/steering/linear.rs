@@ -8,7 +8,7 @@
 //! ITU-T V.41. Toeplitz: Krawczyk, LFSR-based hashing and authentication, CRYPTO 1994; key and check values of
 //! Microsoft, Verifying the RSS hash calculation.
 
-/// The table of a reflected polynomial.
+/// Returns the table of a reflected polynomial.
 const fn table(polynomial: u32) -> [u32; 256] {
     let mut table = [0; 256];
     let mut i = 0;
@@ -52,7 +52,7 @@ pub(super) fn crc_ccitt(seed: u16, bytes: &[u8]) -> u32 {
     bytes.iter().fold(!seed, step).into()
 }
 
-/// All words of 16 bits, an odd last byte as the high half of one.
+/// Returns all words of 16 bits, an odd last byte as the high half of one.
 pub(super) fn xor16(seed: u16, bytes: &[u8]) -> u32 {
     let word = |pair: &[u8]| u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]);
     bytes

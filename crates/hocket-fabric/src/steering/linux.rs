@@ -141,7 +141,7 @@ fn ports(sport: u16, dport: u16) -> u32 {
     u32::from(source.max(target)) << 16 | u32::from(source.min(target))
 }
 
-/// The kernel's number of a header, 31 bits.
+/// Returns the kernel's number of a header, 31 bits.
 pub(super) fn hash(policy: Policy, seed: u32, header: &Header) -> u32 {
     policy.number(keyed(policy, seed, header))
 }
@@ -174,7 +174,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The fields that it hashes.
+    /// Returns the fields that it hashes.
     pub fn fields(self, header: &Header) -> Fields {
         match (self, header.src) {
             (Policy::Layer3, IpAddr::V4(_)) => Fields::SRC.and(Fields::DST),
@@ -224,7 +224,7 @@ pub(super) struct ByPort {
 }
 
 impl ByPort {
-    /// `None` if the port that varies is not hashed; `is_back`: it is the destination's.
+    /// Returns `None` if the port that varies is not hashed; `is_back`: it is the destination's.
     pub(super) fn new(policy: Policy, seed: u32, header: &Header, is_back: bool) -> Option<Self> {
         let fields = policy.fields(header);
         let [varies, stays] = match is_back {

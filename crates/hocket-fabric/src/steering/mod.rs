@@ -61,7 +61,7 @@ pub enum Mark {
 
 /// A way to express paths.
 pub trait Express {
-    /// What the host that sends `header` does so that its packets take a path.
+    /// Returns what the host that sends `header` does so that its packets take a path.
     ///
     /// # Errors
     /// [`Unreachable`] where no packet of this kind takes the path, with the proof.
@@ -94,7 +94,7 @@ impl SourcePort {
         }
     }
 
-    /// The first port, in order from `first` on and around, that leads through all stages.
+    /// Returns the first port, in order from `first` on and around, that leads through all stages.
     ///
     /// # Errors
     /// [`Unreachable`] if there is none.
@@ -151,7 +151,7 @@ pub struct FlowLabel {
 }
 
 impl FlowLabel {
-    /// The first label, in order from `first` on and around, that leads through all stages.
+    /// Returns the first label, in order from `first` on and around, that leads through all stages.
     ///
     /// # Errors
     /// [`Unreachable`] if there is none, and for IPv4.

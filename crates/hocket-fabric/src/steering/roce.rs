@@ -3,7 +3,7 @@
 /// UDP port that RoCEv2 is sent to.
 pub const ROCE_PORT: u16 = 4791;
 
-/// The UDP source port of a reliable or unreliable connection, which its two ends share.
+/// Returns the UDP source port of a reliable or unreliable connection, which its two ends share.
 ///
 /// `label` is the flow label that the address handle has; where it is 0, as NCCL leaves it, one is made of
 /// the two queue pairs' numbers (24 bits each). Either is folded into 14 bits, above 0xc000.

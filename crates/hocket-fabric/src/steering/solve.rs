@@ -112,8 +112,8 @@ fn check(stages: Stages<'_>) -> Result<(), Unreachable> {
     Ok(())
 }
 
-/// Whether some hash leads the wanted way at two stages with the same hash: intervals that meet, or
-/// remainders that agree.
+/// Returns whether some hash leads the wanted way at two stages with the same hash: intervals that meet, or remainders
+/// that agree.
 fn meet(one: &Stage, other: &Stage) -> bool {
     match one.hash.algorithm {
         Algorithm::Linux(_) => {

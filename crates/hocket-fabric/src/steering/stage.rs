@@ -32,7 +32,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The fields of a header that it hashes.
+    /// Returns the fields of a header that it hashes.
     pub fn fields(self, header: &Header) -> Fields {
         match self {
             Algorithm::Linux(policy) => policy.fields(header),
@@ -61,7 +61,7 @@ pub struct SwitchHash {
 }
 
 impl SwitchHash {
-    /// The number of a header: 31 bits for Linux, 16 or 32 for others.
+    /// Returns the number of a header: 31 bits for Linux, 16 or 32 for others.
     pub fn hash(&self, header: &Header) -> u32 {
         if let Algorithm::Linux(policy) = self.algorithm {
             return linux::hash(policy, self.seed, header);
@@ -86,7 +86,7 @@ impl SwitchHash {
         }
     }
 
-    /// Which of so many equal ways a header takes, from 0, in the order of the switch's next hops.
+    /// Returns which of so many equal ways a header takes, from 0, in the order of the switch's next hops.
     ///
     /// # Panics
     /// If there are none.
@@ -104,7 +104,7 @@ impl SwitchHash {
         }
     }
 
-    /// The hashes that lead to a way: an interval for Linux, whose bounds are next hops' `upper_bound`.
+    /// Returns the hashes that lead to a way: an interval for Linux, whose bounds are next hops' `upper_bound`.
     pub(super) fn interval(way: u32, ways: u32) -> [u32; 2] {
         let low = way
             .checked_sub(1)
@@ -112,7 +112,7 @@ impl SwitchHash {
         [low, bound(way, ways)]
     }
 
-    /// Whether the hash of a packet is also that of one which comes back.
+    /// Returns whether the hash of a packet is also that of one which comes back.
     pub(super) fn is_symmetric(&self) -> bool {
         match self.algorithm {
             Algorithm::Linux(Policy::Custom(fields)) => {
@@ -125,7 +125,7 @@ impl SwitchHash {
     }
 }
 
-/// The last hash of a way of so many.
+/// Returns the last hash of a way of so many.
 fn bound(way: u32, ways: u32) -> u32 {
     let ways = u64::from(ways);
     ((((u64::from(way) + 1) << 31) + ways / 2) / ways - 1) as u32
@@ -143,7 +143,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Whether a hash leads the wanted way.
+    /// Returns whether a hash leads the wanted way.
     #[inline(always)]
     fn is_met(&self, hash: u32, [low, high]: [u32; 2]) -> bool {
         match self.hash.algorithm {

@@ -61,7 +61,7 @@ pub enum Does {
     },
 }
 
-/// The number that the format has for a collective.
+/// Returns the number that the format has for a collective.
 pub fn comm_type(kind: CollectiveKind) -> Option<u64> {
     Some(match kind {
         CollectiveKind::AllReduce => 0,
@@ -93,7 +93,7 @@ impl Default for Writer {
 }
 
 impl Writer {
-    /// A file without nodes.
+    /// Returns a file without nodes.
     pub fn new() -> Self {
         let mut writer = Self {
             out: Vec::new(),
@@ -137,12 +137,12 @@ impl Writer {
         self.nodes += 1;
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// Gives the file, and begins the next.
+    /// Returns the file, and begins the next.
     pub fn take(&mut self) -> Vec<u8> {
         let file = std::mem::take(&mut self.out);
         self.nodes = 0;

@@ -149,7 +149,7 @@ impl<'a> PlanFiles<'a> {
         &self.npus
     }
 
-    /// What the format, or ASTRA-sim, leaves out of the plan.
+    /// Returns what the format, or ASTRA-sim, leaves out of the plan.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         // A single link is the way that ASTRA-sim takes too.
@@ -242,7 +242,7 @@ impl<'a> PlanFiles<'a> {
         Ok(())
     }
 
-    /// The node, at the sender of a transfer, that ends when another transfer has.
+    /// Returns the node, at the sender of a transfer, that ends when another transfer has.
     fn ended(&self, transfer: usize, awaited: u32) -> Result<u64, Refused> {
         let (plan, npu, i) = (self.plan, self.plan.src()[transfer], awaited as usize);
         let id = 3 * u64::from(awaited);
@@ -260,8 +260,8 @@ impl<'a> PlanFiles<'a> {
         }
     }
 
-    /// What ASTRA-sim is told that the collective is: it runs four kinds, and of a plan looks at nothing but its
-    /// files.
+    /// Returns what ASTRA-sim is told that the collective is: it runs four kinds, and of a plan looks at nothing but
+    /// its files.
     pub fn call(&self) -> CollectiveKind {
         match self.plan.collective().kind() {
             kind @ (CollectiveKind::AllReduce
@@ -271,7 +271,7 @@ impl<'a> PlanFiles<'a> {
         }
     }
 
-    /// Number of the ranks' group, if they are not all NPUs in order.
+    /// Returns the number of the ranks' group, if they are not all NPUs in order.
     pub fn group(&self) -> Option<u64> {
         let all = 0..self.rank_of.len() as u32;
         (!self.npus.iter().copied().eq(all)).then_some(GROUP)

@@ -177,7 +177,7 @@ fn words(program: &Program, step: u32) -> Result<(StepType, At, At, u32), Refuse
     }
 }
 
-/// The file of a program, as a whole.
+/// Returns the file of a program, as a whole.
 ///
 /// # Errors
 /// [`Refused::Inexpressible`].

@@ -39,7 +39,7 @@ impl Protocol {
     /// All of them.
     pub const ALL: [Protocol; 3] = [Protocol::Simple, Protocol::Ll, Protocol::Ll128];
 
-    /// The name in files.
+    /// Returns the name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Protocol::Simple => "Simple",
@@ -48,7 +48,8 @@ impl Protocol {
         }
     }
 
-    /// Messages that a connection holds: of its 8 slots, a message of Simple takes 4 and others take 1.
+    /// Returns the number of messages that a connection holds: of its 8 slots, a message of Simple takes 4 and others
+    /// take 1.
     pub const fn in_flight(self) -> u32 {
         match self {
             Protocol::Simple => 2,
@@ -100,7 +101,7 @@ pub struct Algo {
 }
 
 impl Algo {
-    /// The kind of collective; `None` for names that have none here, as `custom` and `alltoallv`.
+    /// Returns the kind of collective; `None` for names that have none here, as `custom` and `alltoallv`.
     pub fn kind(&self) -> Option<CollectiveKind> {
         let known = COLLECTIVES
             .iter()
@@ -172,7 +173,7 @@ impl StepType {
         StepType::RecvReduceCopySend,
     ];
 
-    /// The name in files.
+    /// Returns the name in files.
     pub const fn name(self) -> &'static str {
         match self {
             StepType::Nop => "nop",

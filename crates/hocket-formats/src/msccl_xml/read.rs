@@ -161,7 +161,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What an element is, from its name and the element that it lies in.
+    /// Returns what an element is, from its name and the element that it lies in.
     fn level(&self, start: &BytesStart<'_>) -> Result<Level, FormatError> {
         let name = start.name();
         let inside = self.depth.last().copied();
@@ -401,7 +401,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// A whole number as C's strtol reads it: decimal, 0x for hexadecimal or 0 for octal.
+    /// Returns a whole number as C's strtol reads it: decimal, 0x for hexadecimal or 0 for octal.
     fn integer(&self, name: &str, least: i64, most: i64) -> Result<i64, FormatError> {
         let text = self.text(name)?;
         let (sign, digits) = match text.strip_prefix('-') {
@@ -442,7 +442,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// The beginning of a value, for messages.
+/// Returns the beginning of a value, for messages.
 fn shown(value: &str) -> String {
     value
         .chars()

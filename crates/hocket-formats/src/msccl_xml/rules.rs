@@ -31,7 +31,7 @@ impl Runtime {
     /// All of them.
     pub const ALL: [Runtime; 3] = [Runtime::Msccl, Runtime::Azure, Runtime::Rccl];
 
-    /// The name in messages.
+    /// Returns the name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Runtime::Msccl => "MSCCL",
@@ -40,7 +40,7 @@ impl Runtime {
         }
     }
 
-    /// Blocks that a rank may have.
+    /// Returns the number of blocks that a rank may have.
     const fn max_blocks(self) -> usize {
         match self {
             Runtime::Msccl => 216,
@@ -49,7 +49,7 @@ impl Runtime {
         }
     }
 
-    /// Steps that a block may have.
+    /// Returns the number of steps that a block may have.
     const fn max_steps(self) -> usize {
         match self {
             Runtime::Msccl | Runtime::Azure => MAX_STEPS as usize,
@@ -57,14 +57,14 @@ impl Runtime {
         }
     }
 
-    /// Why it does not load a file; `None` if it does.
+    /// Returns why it does not load a file; `None` if it does.
     pub fn refuses(self, algo: &Algo) -> Option<String> {
         let gpus = || algo.gpus.iter().enumerate();
         let by_gpu = || gpus().find_map(|(rank, gpu)| self.refuses_gpu(algo, rank, gpu));
         self.refuses_head(algo).or_else(by_gpu)
     }
 
-    /// Why it does not load a file because of the attributes of `<algo>`.
+    /// Returns why it does not load a file because of the attributes of `<algo>`.
     pub(super) fn refuses_head(self, algo: &Algo) -> Option<String> {
         const MSCCL: [&str; 7] = [
             "allreduce",
@@ -109,7 +109,7 @@ impl Runtime {
         }
     }
 
-    /// Why it does not load a file because of what a rank does.
+    /// Returns why it does not load a file because of what a rank does.
     pub(super) fn refuses_gpu(self, algo: &Algo, rank: usize, gpu: &Gpu) -> Option<String> {
         const MAX_NODES: usize = 4096;
         let blocks = gpu.blocks.len();
@@ -140,7 +140,7 @@ impl Runtime {
     }
 }
 
-/// What microsoft/msccl demands of the sizes of buffers.
+/// Returns what microsoft/msccl demands of the sizes of buffers.
 fn wrong_sizes(algo: &Algo, gpu: &Gpu, rank: usize) -> Option<String> {
     let (ranks, chunks) = (u64::from(algo.ranks), u64::from(algo.chunks));
     let times = |name| if algo.collective == name { ranks } else { 1 };

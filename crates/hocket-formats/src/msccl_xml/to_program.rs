@@ -10,7 +10,7 @@ use hocket_program::program::{
 use super::{Algo, At, Runtime, Step, StepType, rules};
 use crate::{FormatError, Verdict};
 
-/// The program of an algorithm.
+/// Returns the program of an algorithm.
 ///
 /// # Errors
 /// [`FormatError`] for an offset of -1 where a chunk is read or written, and what [`ProgramBuilder::finish`]

@@ -48,7 +48,7 @@ impl Protocol {
     /// All of them.
     pub const ALL: [Protocol; 2] = [Protocol::Simple, Protocol::Ll];
 
-    /// The name in files.
+    /// Returns the name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Protocol::Simple => "Simple",
@@ -140,7 +140,7 @@ pub fn export(
     Ok(written)
 }
 
-/// The plan of a program, without its ranks.
+/// Returns the plan of a program, without its ranks.
 fn head(program: &Program, protocol: Protocol) -> Result<ExecutionPlan, Refused> {
     let task = program.task();
     let known = COLLECTIVES.iter().find(|(_, kind)| *kind == task.kind);
@@ -184,7 +184,7 @@ fn head(program: &Program, protocol: Protocol) -> Result<ExecutionPlan, Refused>
     })
 }
 
-/// What a plan was called before its hash was added, if it has one.
+/// Returns what a plan was called before its hash was added, if it has one.
 pub(super) fn plain_name(name: &str) -> &str {
     match name.rsplit_once('-') {
         Some((plain, hash))

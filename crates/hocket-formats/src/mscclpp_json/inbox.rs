@@ -44,7 +44,7 @@ pub(super) struct Inbox {
     pub scratch: u32,
 }
 
-/// Steps of a rank that send, or that receive, by peer and channel; those of a connection in order.
+/// Returns the steps of a rank that send, or that receive, by peer and channel; those of a connection in order.
 pub(super) fn ends(part: &Program, rank: u32, receives: bool) -> Vec<((u32, u32), u32)> {
     let mut ends = Vec::new();
     for number in part.blocks_of(rank) {
@@ -98,7 +98,7 @@ impl Inbox {
         Ok(inbox)
     }
 
-    /// The messages of a connection.
+    /// Returns the messages of a connection.
     pub(super) fn from(&self, connection: (u32, u32)) -> impl Iterator<Item = Pass> {
         let messages = match self.connections.binary_search(&connection) {
             Ok(i) => self.starts[i] as usize..self.starts[i + 1] as usize,
@@ -151,7 +151,7 @@ impl Inbox {
     }
 }
 
-/// How often each chunk of a rank's buffers is written; 255 stands for more.
+/// Returns how often each chunk of a rank's buffers is written; 255 stands for more.
 fn write_counts(part: &Program, rank: u32) -> [Vec<u8>; 3] {
     let mut counts = part.sizes()[rank as usize].map(|size| vec![0u8; size as usize]);
     let steps = part.blocks_of(rank).flat_map(|block| part.steps_of(block));
@@ -165,7 +165,7 @@ fn write_counts(part: &Program, rank: u32) -> [Vec<u8>; 3] {
     counts
 }
 
-/// Whether a chunk holds data before the first step.
+/// Returns whether a chunk holds data before the first step.
 fn starts_filled(part: &Program, rank: u32, buffer: Memory, chunk: u32) -> bool {
     let task = part.task();
     let in_place = part.modes().contains(&Mode::InPlace);

@@ -207,7 +207,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-/// The keys of a plan that are not read; none of what is no plan.
+/// Returns the keys of a plan that are not read; none of what is no plan.
 pub(super) fn ignored(text: &str) -> Vec<Ignored> {
     let mut found = Found::default();
     let mut reader = serde_json::Deserializer::from_str(text);

@@ -113,7 +113,7 @@ pub enum ChannelType {
 }
 
 impl ChannelType {
-    /// The name in files.
+    /// Returns the name in files.
     pub const fn name(self) -> &'static str {
         match self {
             ChannelType::Memory => "memory",
@@ -138,7 +138,7 @@ pub enum BufferType {
 }
 
 impl BufferType {
-    /// The name in files.
+    /// Returns the name in files.
     pub const fn name(self) -> &'static str {
         match self {
             BufferType::Input => "i",

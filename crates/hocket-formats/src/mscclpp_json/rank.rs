@@ -149,7 +149,7 @@ impl<'a> RankWriter<'a> {
         Ok(())
     }
 
-    /// The rank without its blocks.
+    /// Returns the rank without its blocks.
     fn gpu(&self) -> Gpu {
         let rank = self.rank;
         let channels = [ChannelType::Memory, ChannelType::Port]
@@ -216,7 +216,7 @@ impl<'a> RankWriter<'a> {
         }
     }
 
-    /// What a step waits for.
+    /// Adds what a step waits for.
     fn before(&self, block: u32, step: u32, writer: &mut Writer) {
         if let Some(target) = self.program.step(step).dependency {
             let giver = self.program.block_of(target);

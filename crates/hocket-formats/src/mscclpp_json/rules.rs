@@ -413,7 +413,7 @@ impl Rules<'_> {
     }
 }
 
-/// The buffer of other ranks that an operation's buffer is, if it is one.
+/// Returns the buffer of other ranks that an operation's buffer is, if it is one.
 fn reached(gpu: &Gpu, tb: &Threadblock, op: &Op, buffer: &Buffer) -> Option<BufferType> {
     if let Some(id) = buffer.buffer_id {
         let mut refs = tb.remote_buffer_refs.iter();

@@ -29,7 +29,7 @@ pub(super) const COLLECTIVES: [(&str, CollectiveKind); 6] = [
 ];
 
 impl BufferType {
-    /// The buffer of a program.
+    /// Returns the buffer of a program.
     pub(super) const fn memory(self) -> Memory {
         match self {
             BufferType::Input => Memory::Input,
@@ -42,7 +42,7 @@ impl BufferType {
 /// Rounds of a pipeline for each of its chunks.
 const ROUNDS: u32 = 2;
 
-/// The program of a plan that keeps the rules, and the operation that each step comes from.
+/// Returns the program of a plan that keeps the rules, and the operation that each step comes from.
 ///
 /// # Errors
 /// [`FormatError`] for numbers that lead nowhere or are too large.
@@ -248,7 +248,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Numbers of the lines of an operation's channels: outward for signals, inward for waits.
+    /// Returns the numbers of the lines of an operation's channels: outward for signals, inward for waits.
     fn lines_of(
         &mut self,
         gpu: &Gpu,
@@ -291,7 +291,7 @@ impl Reader {
         Ok(lines)
     }
 
-    /// The spans of a buffer: one, or at a switch one for each rank.
+    /// Returns the spans of a buffer: one, or at a switch one for each rank.
     fn spans(
         &self,
         gpu: &Gpu,
@@ -345,7 +345,7 @@ impl Reader {
             .collect())
     }
 
-    /// First chunk and number of chunks, of those that chunks are cut into.
+    /// Returns first chunk and number of chunks, of those that chunks are cut into.
     fn range(&self, op: &Op, buffer: &Buffer) -> Result<(u32, u32), FormatError> {
         let start = u64::from(buffer.index) * u64::from(self.cut);
         let (start, count) = match self.round {

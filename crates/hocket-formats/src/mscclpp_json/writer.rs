@@ -79,7 +79,7 @@ impl Writer {
         self.text.push(b',');
     }
 
-    /// Bytes that have not been handed on.
+    /// Returns the bytes that have not been handed on.
     pub(super) fn held(&self) -> usize {
         self.text.len()
     }
@@ -122,7 +122,7 @@ impl Writer {
         self.is_synced = true;
     }
 
-    /// Position in a list of the block, which gets it if it has it not.
+    /// Returns position in a list of the block, which gets it if it has it not.
     fn position(list: &mut Vec<u32>, id: u32) -> u32 {
         let found = list.iter().position(|&known| known == id);
         found.unwrap_or_else(|| {
@@ -147,7 +147,7 @@ impl Writer {
         self.is_synced = true;
     }
 
-    /// Gives or takes semaphores.
+    /// Writes semaphores that are released or acquired.
     pub(super) fn semaphores(&mut self, name: &str, numbers: &[u32]) {
         for part in numbers.chunks(rules::MAX_OP_SEMAPHORES) {
             if let Some(text) = self.push(name) {

@@ -10,7 +10,7 @@ const LONGEST: usize = 254;
 /// `MAX_ATTR_COUNT`.
 const MOST_ATTRIBUTES: usize = 16;
 
-/// What NCCL's own reader stops at first, or takes for something else, in text that is XML.
+/// Returns what NCCL's own reader stops at first, or takes for something else, in text that is XML.
 pub fn reader_fault(text: &str) -> Option<GraphFault> {
     let mut reader = Reader {
         rest: text,
@@ -46,7 +46,7 @@ impl Reader<'_> {
         self.rest = rest;
     }
 
-    /// The next tag; nothing at the end of the file.
+    /// Returns the next tag; nothing at the end of the file.
     fn tag(&mut self) -> Option<Stopped> {
         let blank = self.rest.len() - self.rest.trim_start_matches([' ', '\n', '\r']).len();
         self.skip(blank);
@@ -102,7 +102,7 @@ impl Reader<'_> {
         self.rest.starts_with("<!--")
     }
 
-    /// What stands between `<` and `>`.
+    /// Returns what stands between `<` and `>`.
     fn inside(&self, tag: &str) -> Stopped {
         if tag.contains('\n') || tag.contains('\r') {
             let remedy = "NCCL's reader wants a tag and its attributes on one line";

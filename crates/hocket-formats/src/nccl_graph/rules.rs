@@ -52,8 +52,8 @@ impl Graphs {
         })
     }
 
-    /// What is better otherwise though NCCL takes it: it has no graph of rings or of trees, or more of one than of the
-    /// other, as what NCCL writes may have.
+    /// Returns what is better otherwise though NCCL takes it: it has no graph of rings or of trees, or more of one than
+    /// of the other, as what NCCL writes may have.
     pub fn advice(&self) -> Option<GraphFault> {
         let of = [0, 1].map(|id| self.of(id));
         let [Some(rings), Some(trees)] = of else {
@@ -76,7 +76,7 @@ impl Graphs {
         })
     }
 
-    /// All rules that it does not keep, in the order of the file.
+    /// Returns all rules that it does not keep, in the order of the file.
     pub fn faults(&self) -> Vec<GraphFault> {
         let mut found = Vec::new();
         let elements: usize = self.graphs.iter().map(elements_of).sum();

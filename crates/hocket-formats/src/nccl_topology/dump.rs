@@ -355,7 +355,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// A name in a host; the first one's need no prefix.
+/// Returns a name in a host; the first one's need no prefix.
 fn named(host: usize, name: &str) -> String {
     match host {
         0 => name.to_owned(),

@@ -61,7 +61,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Its number in files of graphs.
+    /// Returns its number in files of graphs.
     pub fn id(&self) -> i64 {
         ((self.host as i64) << 56) + self.dev
     }
@@ -83,7 +83,7 @@ pub struct Net {
 }
 
 impl Net {
-    /// Its number in files of graphs.
+    /// Returns its number in files of graphs.
     pub fn id(&self) -> i64 {
         ((self.host as i64) << 56) + self.dev
     }
@@ -103,7 +103,7 @@ pub enum Processor {
 }
 
 impl Processor {
-    /// Tells by the architecture and the vendor that a dump states.
+    /// Returns the kind by the architecture and the vendor that a dump states.
     #[must_use]
     pub fn of(arch: &str, vendor: &str) -> Self {
         match (arch, vendor) {
@@ -113,13 +113,13 @@ impl Processor {
         }
     }
 
-    /// What two machines have together.
+    /// Returns what two machines have together.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         if self == other { self } else { Self::Mixed }
     }
 
-    /// Its name in small letters.
+    /// Returns its name in small letters.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -191,7 +191,7 @@ impl System {
         dump::read(bytes)
     }
 
-    /// Whether the switches of the machine sum and multicast: NVSwitches, and GPUs from Hopper on.
+    /// Returns whether the switches of the machine sum and multicast: NVSwitches, and GPUs from Hopper on.
     pub fn sums(&self) -> bool {
         let has_switch = self.devices.iter().any(|it| it.kind == Kind::NvSwitch);
         has_switch

@@ -214,7 +214,7 @@ impl Kept {
     }
 }
 
-/// Whether links join all GPUs of a machine.
+/// Returns whether links join all GPUs of a machine.
 pub(super) fn joins(system: &System, links: &[Link]) -> bool {
     let mut next = vec![Vec::new(); system.devices.len()];
     for link in links {

@@ -25,7 +25,7 @@ pub enum Medium {
 }
 
 impl Medium {
-    /// What it is called among defaults of latency.
+    /// Returns what it is called among defaults of latency.
     pub fn name(self) -> &'static str {
         match self {
             Self::NvLink => "nvlink",
@@ -85,7 +85,7 @@ pub fn pcie(speed: &str, width: i64) -> u64 {
     (transfers * coding / 8.0 * GIGA * lanes as f64) as u64
 }
 
-/// What NCCL counts between two processors of a kind.
+/// Returns what NCCL counts between two processors of a kind.
 ///
 /// # Source
 /// NVIDIA NCCL 2.30.7, `src/graph/topo.h` and `ncclTopoGetInterCpuBw`.

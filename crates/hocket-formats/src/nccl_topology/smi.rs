@@ -162,7 +162,7 @@ impl Matrix {
         })
     }
 
-    /// Whether two devices are near the same processor, by their affinity; `None` where it does not tell.
+    /// Returns whether two devices are near the same processor, by their affinity; `None` where it does not tell.
     fn is_near_same(&self, a: usize, b: usize) -> Option<bool> {
         let meets = |of: usize| {
             let (a, b) = (self.near[a][of].as_ref()?, self.near[b][of].as_ref()?);
@@ -225,7 +225,7 @@ impl Matrix {
     }
 }
 
-/// What a row says behind its cells: near cores, and near parts of the memory.
+/// Returns what a row says behind its cells: near cores, and near parts of the memory.
 fn affinity(words: &[&str], columns: &[usize]) -> [Option<Ranges>; 2] {
     if words.len() != columns.len() {
         return [None, None];
@@ -241,7 +241,7 @@ fn affinity(words: &[&str], columns: &[usize]) -> [Option<Ranges>; 2] {
     [of(0), of(1)]
 }
 
-/// A line without the colours of a terminal.
+/// Returns a line without the colours of a terminal.
 fn plain(line: &str) -> String {
     let mut parts = line.split(ESCAPE);
     let mut found = parts.next().unwrap_or_default().to_owned();
@@ -299,7 +299,7 @@ fn listed(text: &str) -> Result<Vec<Listed>, FormatError> {
     Ok(found)
 }
 
-/// What makers state of a link whose raw rate is 26.562 GB/s, as that of Hopper, or 53.125.
+/// Returns what makers state of a link whose raw rate is 26.562 GB/s, as that of Hopper, or 53.125.
 fn nominal(rate: f64) -> u64 {
     let known = [
         (26.562, 25.0),
@@ -311,7 +311,7 @@ fn nominal(rate: f64) -> u64 {
     (same.map_or(rate, |(_, stated)| *stated) * 1e9) as u64
 }
 
-/// The compute capability of a GPU by its name; 0 where it is not known.
+/// Returns the compute capability of a GPU by its name; 0 where it is not known.
 fn capability(name: &str) -> i64 {
     let known = [
         ("B300", 103),
@@ -427,7 +427,8 @@ fn nvlinks(system: &mut System, matrix: &Matrix, listed: &[Listed]) -> Result<()
     Ok(())
 }
 
-/// A note for three or more GPUs with equally many NVLinks between any two: a switch would give the same matrix.
+/// Returns a note for three or more GPUs with equally many NVLinks between any two: a switch would give the same
+/// matrix.
 fn may_be_switched(rows: &[Vec<u32>]) -> Option<String> {
     rows.iter().find_map(|row| {
         let members: Vec<usize> = (0..rows.len())
@@ -450,7 +451,8 @@ fn may_be_switched(rows: &[Vec<u32>]) -> Option<String> {
     })
 }
 
-/// A PCI switch for every set of devices that are near, and a processor for every set of those; whether some of these were guessed.
+/// Returns a PCI switch for every set of devices that are near, and a processor for every set of those; whether some of
+/// these were guessed.
 fn pci(system: &mut System, matrix: &Matrix) -> bool {
     let switches = matrix.sets(1);
     let (processors, is_guessed) = matrix.processors();

@@ -40,7 +40,7 @@ impl Ratio {
     }
 }
 
-/// The greatest of bytes(A) / bandwidth(A -> rest) over all sets of devices A, by kind of demand.
+/// Returns the greatest of bytes(A) / bandwidth(A -> rest) over all sets of devices A, by kind of demand.
 ///
 /// What is copied from sole holders to a set W of NPUs must leave every A that misses one of W:
 /// d(A), the bytes held inside, over the links that leave A. For all-gather among all NPUs this
@@ -167,8 +167,8 @@ fn witness(problem: &Problem, inside: &[bool], bytes: u128, bandwidth: Bandwidth
     }
 }
 
-/// The set A with the greatest bytes(A) / bandwidth(A -> rest), by node; `None` where the numbers
-/// are too large to be exact.
+/// Returns the set A with the greatest bytes(A) / bandwidth(A -> rest), by node; `None` where the numbers are too large
+/// to be exact.
 pub fn worst_cut(
     network: &ArcNetwork,
     spread: &DemandGroup,
@@ -243,7 +243,7 @@ fn visiting_order(network: &ArcNetwork, spread: &DemandGroup) -> Vec<u32> {
     order
 }
 
-/// The best of the cuts around one NPU: a good start.
+/// Returns the best of the cuts around one NPU: a good start.
 fn best_single(
     network: &ArcNetwork,
     spread: &DemandGroup,
@@ -277,7 +277,7 @@ fn best_single(
     Some((ratio, inside))
 }
 
-/// Bytes that must leave a set over the bandwidth that leaves it; `None` if there is none.
+/// Returns the bytes that must leave a set over the bandwidth that leaves it; `None` if there is none.
 fn ratio_of(
     network: &ArcNetwork,
     spread: &DemandGroup,

@@ -188,8 +188,8 @@ fn one(
     most
 }
 
-/// What must enter or leave at each distance, farthest first, and the farthest of it: how far, and whom it concerns.
-/// Without distances everything is taken to be near.
+/// Returns what must enter or leave at each distance, farthest first, and the farthest of it: how far, and whom it
+/// concerns. Without distances everything is taken to be near.
 fn distances(
     problem: &Problem,
     rank: usize,

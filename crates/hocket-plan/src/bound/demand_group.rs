@@ -40,7 +40,7 @@ pub(super) struct DemandGroups {
 /// Groups are cut off here; custom collectives alone can have so many.
 const MAX_GROUPS: usize = 64;
 
-/// The groups of a collective's demands.
+/// Returns the groups of a collective's demands.
 pub(super) fn group(needs: &Needs) -> DemandGroups {
     let npus = needs.npus();
     let mut groups: Vec<DemandGroup> = Vec::new();
@@ -108,12 +108,12 @@ fn merged(ends: &[(NpuId, u64)]) -> Vec<(NpuId, u64)> {
     merged
 }
 
-/// Whether the two groups are the two halves of one all-reduce.
+/// Returns whether the two groups are the two halves of one all-reduce.
 fn all_reduce_only(needs: &Needs) -> bool {
     matches!(needs.demands(), [only] if only.reduced)
 }
 
-/// A set and one NPU more, in one form for equal sets.
+/// Returns a set and one NPU more, in one form for equal sets.
 fn with_end(set: &NpuSet, end: NpuId, npus: &[NpuId]) -> NpuSet {
     if set.contains(end) {
         return set.clone();

@@ -30,7 +30,7 @@ impl Nearest {
         }
     }
 
-    /// How far the nearest participant is from a place that copies, but for itself.
+    /// Returns how far the nearest participant is from a place that copies, but for itself.
     pub fn after(&self, place: u32) -> u64 {
         self.after[place as usize]
     }
@@ -52,8 +52,8 @@ fn nearest(problem: &Problem, network: &ArcNetwork) -> Vec<u64> {
     found
 }
 
-/// Whether there is anything to be learned: not where the time of one NPU stands for that of all, nor from
-/// what enters at flow fidelity.
+/// Returns whether there is anything to be learned: not where the time of one NPU stands for that of all, nor from what
+/// enters at flow fidelity.
 pub(super) fn applies(problem: &Problem, side: Side) -> bool {
     match problem.options.fidelity {
         Fidelity::Link | Fidelity::Packet { .. } => true,
@@ -154,8 +154,8 @@ pub(super) fn offer(
     });
 }
 
-/// What leaves the NPU of a rank, or enters it: bytes times those that want or contribute it, the bytes
-/// alone, and who these others are.
+/// Returns what leaves the NPU of a rank, or enters it: bytes times those that want or contribute it, the bytes alone,
+/// and who these others are.
 fn served(problem: &Problem, rank: usize, side: Side) -> (u128, u128, Vec<bool>) {
     let npu = problem.needs.npus()[rank];
     let mut is_other = vec![false; problem.network.node_count()];

@@ -12,8 +12,7 @@ pub(super) struct Pipe {
     pub capacity: u128,
 }
 
-/// The least t, rounded down to picoseconds, with sum of capacity x max(0, t - delay) >= amount / parts
-/// bytes.
+/// Returns the least t, rounded down to picoseconds, with sum of capacity x max(0, t - delay) >= amount / parts bytes.
 ///
 /// The left side is increasing and piecewise linear in t: with the pipes by rising delay, the first
 /// k alone need t_k = (amount / parts + sum of capacity x delay) / sum of capacity, and the answer is the
@@ -40,7 +39,7 @@ pub(super) fn fill(pipes: &mut [Pipe], amount: u128, parts: u64) -> Time {
     Time::MAX
 }
 
-/// The capacity of all pipes, in bytes per second.
+/// Returns the capacity of all pipes, in bytes per second.
 pub(super) fn capacity(pipes: &[Pipe]) -> u128 {
     pipes.iter().map(|pipe| pipe.capacity).sum()
 }

@@ -3,7 +3,7 @@
 use super::network::ArcNetwork;
 use crate::graph::FlowNetwork;
 
-/// A network's arcs with their capacity times `scale` (divided by `unit`); no drains yet.
+/// Returns a network's arcs with their capacity times `scale` (divided by `unit`); no drains yet.
 pub(super) fn flow_network(network: &ArcNetwork, unit: u64, scale: u128) -> FlowNetwork {
     let capacity = |capacity: u64| (u128::from(capacity / unit) * scale) as i128;
     let arcs = network.arcs().iter();
@@ -11,8 +11,8 @@ pub(super) fn flow_network(network: &ArcNetwork, unit: u64, scale: u128) -> Flow
     FlowNetwork::new(network.node_count(), arcs)
 }
 
-/// Whether flows of `total` times a bandwidth, and of `total` times every capacity, can be summed
-/// without overflow.
+/// Returns whether flows of `total` times a bandwidth, and of `total` times every capacity, can be summed without
+/// overflow.
 pub(super) fn fits(network: &ArcNetwork, unit: u64, total: u128) -> bool {
     let capacities = network
         .arcs()

@@ -121,7 +121,7 @@ pub struct Bound {
     pub exact_partition: bool,
 }
 
-/// The greatest lower bound that this module knows for a collective on a topology.
+/// Returns the greatest lower bound that this module knows for a collective on a topology.
 ///
 /// Only participants hold data; other NPUs may help by forwarding, copying and summing. The time is
 /// [`Time::MAX`], with [`Witness::Unreachable`], where data cannot get where it is wanted.
@@ -208,7 +208,7 @@ pub fn bound(
     })
 }
 
-/// Whether bytes may be summed and copied where no NPU is: only dimension fidelity knows that.
+/// Returns whether bytes may be summed and copied where no NPU is: only dimension fidelity knows that.
 fn sums_in_switches(topology: &Topology, fidelity: Fidelity) -> bool {
     let mut dimensions = topology.dimensions().iter();
     fidelity == Fidelity::Dimension && dimensions.any(|it| it.offload && it.size > 1)

@@ -99,7 +99,7 @@ impl<'a> Needs<'a> {
         self.parts
     }
 
-    /// An amount in bytes, rounded up.
+    /// Returns an amount in bytes, rounded up.
     pub fn in_bytes(&self, amount: u128) -> u128 {
         amount.div_ceil(self.parts.into())
     }
@@ -109,7 +109,7 @@ impl<'a> Needs<'a> {
         self.npus
     }
 
-    /// The demands, merged, but for an all-to-all's.
+    /// Returns the demands, merged, but for an all-to-all's.
     pub fn demands(&self) -> &[Demand] {
         &self.demands
     }
@@ -163,7 +163,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Bytes that must pass from the NPUs `inside` (by NPU) to the others.
+    /// Returns the bytes that must pass from the NPUs `inside` (by NPU) to the others.
     ///
     /// A copy must pass if all who hold it are inside and one who wants it is outside; a sum, if
     /// one who contributes is inside and one who wants it is outside. Each at least once, whatever
@@ -264,7 +264,7 @@ impl<'a, 'b> Crossing<'a, 'b> {
         }
     }
 
-    /// Whether a demand must leave and whether it must enter; see [`Needs::crossing`].
+    /// Returns whether a demand must leave and whether it must enter; see [`Needs::crossing`].
     fn crosses(&self, demand: usize) -> [bool; 2] {
         let Demand {
             reduced,

@@ -125,7 +125,7 @@ impl ArcNetwork {
         }
     }
 
-    /// The same network with every arc turned round.
+    /// Returns the same network with every arc turned round.
     pub fn reversed(&self) -> Self {
         let mut turned = self.clone();
         turned.is_turned = !self.is_turned;
@@ -136,7 +136,7 @@ impl ArcNetwork {
         turned
     }
 
-    /// The same nodes with other arcs.
+    /// Returns the same nodes with other arcs.
     pub fn with_arcs(&self, arcs: Vec<Arc>) -> Self {
         Self::index(
             self.npu_count,
@@ -147,7 +147,7 @@ impl ArcNetwork {
         )
     }
 
-    /// The first nodes alone, all of them NPUs, without arcs.
+    /// Returns the first nodes alone, all of them NPUs, without arcs.
     pub fn within(&self, npus: usize) -> Self {
         Self::index(
             npus,
@@ -158,63 +158,63 @@ impl ArcNetwork {
         )
     }
 
-    /// Whether arcs lead from where links end to where they start.
+    /// Returns whether arcs lead from where links end to where they start.
     pub fn is_turned(&self) -> bool {
         self.is_turned
     }
 
-    /// Number of nodes: devices, and a second node for each switch with a limit.
+    /// Returns the number of nodes: devices, and a second node for each switch with a limit.
     pub fn node_count(&self) -> usize {
         self.device_of.len()
     }
 
-    /// How many devices there are: nodes from here on are far halves of switches.
+    /// Returns the number of devices: nodes from here on are far halves of switches.
     pub fn device_count(&self) -> usize {
         self.device_count
     }
 
-    /// Whether a node is an NPU.
+    /// Returns whether a node is an NPU.
     pub fn is_npu(&self, node: u32) -> bool {
         (node as usize) < self.npu_count
     }
 
-    /// Every NPU.
+    /// Returns every NPU.
     pub fn npus(&self) -> impl Iterator<Item = NpuId> + use<> {
         (0..self.npu_count).map(NpuId::from)
     }
 
-    /// Whether data can be summed or copied at a node: at an NPU, or a switch (either half of one with a limit)
+    /// Returns whether data can be summed or copied at a node: at an NPU, or a switch (either half of one with a limit)
     /// that can sum or multicast. What such a switch cannot do, or has no room for, only makes plans slower.
     pub fn is_station(&self, node: u32) -> bool {
         self.stations[node as usize]
     }
 
-    /// Every node at which data can be summed or copied.
+    /// Returns every node at which data can be summed or copied.
     pub fn stations(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.node_count() as u32).filter(|&node| self.is_station(node))
     }
 
-    /// The device that a node is, or is half of.
+    /// Returns the device that a node is, or is half of.
     pub fn device_of(&self, node: usize) -> DeviceId {
         self.device_of[node]
     }
 
-    /// All arcs, by number.
+    /// Returns all arcs, by number.
     pub fn arcs(&self) -> &[Arc] {
         &self.arcs
     }
 
-    /// Positions of the arcs that leave a node.
+    /// Returns the positions of the arcs that leave a node.
     pub fn arcs_out(&self, node: u32) -> &[u32] {
         self.out.get(node as usize)
     }
 
-    /// Positions of the arcs that enter a node.
+    /// Returns the positions of the arcs that enter a node.
     pub fn arcs_in(&self, node: u32) -> &[u32] {
         self.into.get(node as usize)
     }
 
-    /// The greatest bandwidth that divides all bandwidths.
+    /// Returns the greatest bandwidth that divides all bandwidths.
     pub fn unit(&self) -> u64 {
         self.arcs
             .iter()
@@ -222,7 +222,7 @@ impl ArcNetwork {
             .max(1)
     }
 
-    /// Whether at every node as much bandwidth enters as leaves.
+    /// Returns whether at every node as much bandwidth enters as leaves.
     pub fn is_balanced(&self) -> bool {
         let total = |arcs: &[u32]| -> u128 {
             let capacity = |&arc: &u32| u128::from(self.arcs[arc as usize].capacity);
@@ -232,8 +232,8 @@ impl ArcNetwork {
             .all(|node| total(self.arcs_out(node)) == total(self.arcs_in(node)))
     }
 
-    /// Whether every distance is as long as that of the way back, since each arc has one of equal latency
-    /// the other way.
+    /// Returns whether every distance is as long as that of the way back, since each arc has one of equal latency the
+    /// other way.
     pub fn is_two_way(&self) -> bool {
         let ends = |end: fn(&Arc) -> (u32, u32, u64)| {
             let mut ends: Vec<_> = self.arcs.iter().map(end).collect();
@@ -243,7 +243,7 @@ impl ArcNetwork {
         ends(|arc| (arc.src, arc.dst, arc.latency)) == ends(|arc| (arc.dst, arc.src, arc.latency))
     }
 
-    /// Nodes in breadth-first order from one; those out of reach are left out.
+    /// Returns the nodes in breadth-first order from one; those out of reach are left out.
     pub fn breadth_first(&self, from: u32) -> Vec<u32> {
         let mut seen = vec![false; self.node_count()];
         seen[from as usize] = true;
@@ -288,12 +288,12 @@ impl Search {
         self.distances()
     }
 
-    /// The distances that [`run`](Self::run) found last.
+    /// Returns the distances that [`run`](Self::run) found last.
     pub fn distances(&self) -> &[u64] {
         self.paths.costs()
     }
 
-    /// The nodes that [`run`](Self::run) reached last, nearest first.
+    /// Returns the nodes that [`run`](Self::run) reached last, nearest first.
     pub fn nearest_first(&self) -> &[u32] {
         self.paths.settled()
     }

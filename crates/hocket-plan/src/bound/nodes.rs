@@ -29,7 +29,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// `None` where the topology states no nodes, or fewer than two, or the fidelity knows other times.
+    /// Returns `None` where the topology states no nodes, or fewer than two, or the fidelity knows other times.
     pub fn new(problem: &Problem, groups: &[Vec<NpuId>]) -> Option<Self> {
         let is_known = matches!(
             problem.options.fidelity,
@@ -149,8 +149,9 @@ impl Nodes {
         }
     }
 
-    /// The arcs out of a node, each as a pipe to one of k other nodes, and each as a later one to the k - 1 that a byte can
-    /// be passed on to, for k times the bytes of its NPU. [`Nodes::offer`] has searched before and after.
+    /// Returns the arcs out of a node, each as a pipe to one of k other nodes, and each as a later one to the k - 1
+    /// that a byte can be passed on to, for k times the bytes of its NPU. [`Nodes::offer`] has searched before and
+    /// after.
     ///
     /// In the terms of [`Nodes::offer`]: let c be the least time from the start of an arc out of the node of v, by way of
     /// a place in another node that copies or sums and the arcs out of that node, to some r_j. What counts is the first arc
@@ -285,7 +286,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// The ranks of the participants in each group.
+    /// Returns the ranks of the participants in each group.
     fn members(&self, problem: &Problem) -> Vec<Vec<usize>> {
         let mut members = vec![Vec::new(); self.count];
         for (rank, npu) in problem.needs.npus().iter().enumerate() {
@@ -294,7 +295,7 @@ impl Nodes {
         members
     }
 
-    /// What leaves the NPU of a rank (or enters it) for other nodes: bytes times nodes, the bytes alone, and
+    /// Returns what leaves the NPU of a rank (or enters it) for other nodes: bytes times nodes, the bytes alone, and
     /// the farthest NPU of each such node.
     fn served(
         &self,
@@ -340,7 +341,7 @@ impl Nodes {
     }
 }
 
-/// The network along the way of what leaves, or of what enters backwards in time; and the same turned round.
+/// Returns the network along the way of what leaves, or of what enters backwards in time; and the same turned round.
 fn along<'a>(problem: &'a Problem<'_>, side: Side) -> [&'a ArcNetwork; 2] {
     match side {
         Side::Egress => [&problem.network, &problem.reversed],
@@ -348,7 +349,7 @@ fn along<'a>(problem: &'a Problem<'_>, side: Side) -> [&'a ArcNetwork; 2] {
     }
 }
 
-/// The switches of a group.
+/// Returns the switches of a group.
 fn switches(problem: &Problem, of: &[u32], group: u32) -> Vec<DeviceId> {
     let devices = 0..problem.network.device_count() as u32;
     let switches = devices.filter(|&device| !problem.network.is_npu(device));

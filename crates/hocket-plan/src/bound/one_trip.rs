@@ -118,7 +118,7 @@ pub(super) fn bound(
     Ok(best)
 }
 
-/// Whether some switch sums or multicasts, none does both at once, and no two of them are joined but by NPUs.
+/// Returns whether some switch sums or multicasts, none does both at once, and no two of them are joined but by NPUs.
 fn applies(problem: &Problem, topology: &Topology) -> bool {
     let is_known = matches!(
         problem.options.fidelity,
@@ -134,7 +134,8 @@ fn applies(problem: &Problem, topology: &Topology) -> bool {
         && are_apart(&problem.network)
 }
 
-/// Whether every way between two places that sum or multicast leads by an NPU, unless both are halves of one switch.
+/// Returns whether every way between two places that sum or multicast leads by an NPU, unless both are halves of one
+/// switch.
 fn are_apart(network: &ArcNetwork) -> bool {
     let able = |node: u32| network.is_station(node) && !network.is_npu(node);
     (0..network.node_count() as u32)

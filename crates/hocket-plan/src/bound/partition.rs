@@ -19,7 +19,7 @@ pub(super) struct Partitions {
 /// Disjoint sets of NPUs, with switches, that each have a participant.
 pub type Parts = Vec<Vec<u32>>;
 
-/// The best bound from splitting the NPUs into k parts that each have a participant.
+/// Returns the best bound from splitting the NPUs into k parts that each have a participant.
 ///
 /// Take one element of an all-reduce and the messages that carry anything of it from an NPU of one
 /// part to one of another, in the order in which they end. Call a part complete once its NPUs
@@ -234,8 +234,8 @@ fn for_each_entry(network: &ArcNetwork, sets: &Parts, mut visit: impl FnMut(usiz
     }
 }
 
-/// The partition with the greatest (k - 1) / bandwidth into its parts; `None` where the numbers are
-/// too large to be exact. NPUs that are in no part of `start` are treated as switches.
+/// Returns the partition with the greatest (k - 1) / bandwidth into its parts; `None` where the numbers are too large
+/// to be exact. NPUs that are in no part of `start` are treated as switches.
 ///
 /// Newton's method on t: with f(A) = t x bandwidth into A - 1, the least of the sum of f over the
 /// parts, plus 1, is 0 at the right t, and below it where some partition is better; that one gives
@@ -277,8 +277,8 @@ pub fn strongest(
     }
 }
 
-/// The least sum of f over the parts of a partition, times `bandwidth`, and that partition. The network has
-/// so many `arcs`.
+/// Returns the least sum of f over the parts of a partition, times `bandwidth`, and that partition. The network has so
+/// many `arcs`.
 fn least_partition(
     mut flows: FlowNetwork,
     order: &[u32],
@@ -332,7 +332,7 @@ fn unite(parts: &mut Parts, set: &[u32], is_npu: &[bool]) {
     parts.push(united);
 }
 
-/// The NPUs given, breadth-first from the first, those out of reach last.
+/// Returns the NPUs given, breadth-first from the first, those out of reach last.
 fn near_first(network: &ArcNetwork, npus: &[u32]) -> Vec<u32> {
     let mut left = vec![false; network.node_count()];
     for &npu in npus {

@@ -149,7 +149,7 @@ fn one(
     }
 }
 
-/// What must enter or leave an NPU, farthest first. A sum needs the contribution of the farthest, and what
+/// Returns what must enter or leave an NPU, farthest first. A sum needs the contribution of the farthest, and what
 /// leaves gets to the farthest; a copy may come from any who holds it.
 fn farthest_first(problem: &Problem, rank: usize, side: Side, searched: &Search) -> Vec<Far> {
     let npu = problem.needs.npus()[rank];

@@ -39,7 +39,7 @@ pub(super) fn offer(
     Ok(())
 }
 
-/// The best prefix of an order by bytes over bandwidth, for what leaves it and for what enters it.
+/// Returns the best prefix of an order by bytes over bandwidth, for what leaves it and for what enters it.
 fn sweep(problem: &Problem, order: &[u32]) -> [Option<Vec<bool>>; 2] {
     let network = &problem.network;
     let mut crossing = Crossing::new(&problem.needs);
@@ -85,7 +85,7 @@ fn sweep(problem: &Problem, order: &[u32]) -> [Option<Vec<bool>>; 2] {
     [prefix(0, best[0].1), prefix(1, best[1].1)]
 }
 
-/// The NPU last reached by latency; the highest of equals.
+/// Returns the NPU last reached by latency; the highest of equals.
 fn farthest(network: &ArcNetwork, from: u32) -> u32 {
     let mut search = Search::default();
     let distance = search.run(network, [from], |arc| arc.latency.max(1));
@@ -114,7 +114,8 @@ fn by_coordinate(problem: &Problem) -> Vec<Vec<u32>> {
     orders
 }
 
-/// Nodes by rising place. That of an NPU is given; that of a switch is the mean of its neighbours'.
+/// Returns the number of nodes by rising place. That of an NPU is given; that of a switch is the mean of its
+/// neighbours'.
 fn placed(network: &ArcNetwork, place: impl Fn(u64) -> u64) -> Vec<u32> {
     let count = network.node_count();
     let npus = network.npus().count();
@@ -186,7 +187,7 @@ mod tests {
         Bandwidth::from_bytes_per_second(giga * 1_000_000_000).expect("positive")
     }
 
-    /// NPUs and then switches, and links both ways: from, to, GB/s, nanoseconds.
+    /// Returns the NPUs and then switches, and links both ways: from, to, GB/s, nanoseconds.
     fn topology(npus: usize, switches: usize, links: &[(u32, u32, u64, u64)]) -> Topology {
         let mut builder = TopologyBuilder::new("test");
         builder.npus(npus);

@@ -8,7 +8,7 @@ use crate::collective::Demand;
 use crate::id::NpuId;
 use crate::progress::{Interrupted, Paced, Progress};
 
-/// The best bound from the traffic under a few lengths of links.
+/// Returns the best bound from the traffic under a few lengths of links.
 ///
 /// Give every link e a length l_e >= 0, whichever. Bytes that go a way of length d take d of the
 /// sum of bandwidth x l that the network has each second, so t >= work / sum of B_e l_e, where work

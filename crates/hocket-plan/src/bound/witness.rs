@@ -392,7 +392,7 @@ impl Lengths {
     }
 }
 
-/// A sum of bandwidths, in the type that prints; sums beyond 64 bits are cut off.
+/// Returns a sum of bandwidths, in the type that prints; sums beyond 64 bits are cut off.
 pub fn saturating_bandwidth(bytes_per_second: u128) -> Bandwidth {
     let bytes = u64::try_from(bytes_per_second).unwrap_or(u64::MAX).max(1);
     Bandwidth::from_bytes_per_second(bytes).expect("at least 1")
@@ -442,7 +442,7 @@ pub fn show_parts(topology: &Topology, parts: &[Vec<DeviceId>]) -> String {
     abbreviate(&sets)
 }
 
-/// The first few of a long list, the last one and how many there are.
+/// Returns the first few of a long list, the last one and how many there are.
 fn abbreviate(items: &[String]) -> String {
     match items {
         [first @ .., last] if items.len() > 8 => {

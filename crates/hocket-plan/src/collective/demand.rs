@@ -15,7 +15,7 @@ pub enum NpuSet {
 }
 
 impl NpuSet {
-    /// The set of the NPUs given, in any order.
+    /// Returns the set of the NPUs given, in any order.
     pub fn of(npus: impl IntoIterator<Item = NpuId>) -> Self {
         let mut npus: Vec<NpuId> = npus.into_iter().collect();
         npus.sort_unstable();
@@ -26,7 +26,7 @@ impl NpuSet {
         }
     }
 
-    /// Its members, given the participants.
+    /// Returns its members, given the participants.
     pub fn members<'a>(&'a self, all: &'a [NpuId]) -> &'a [NpuId] {
         match self {
             NpuSet::All => all,
@@ -35,7 +35,7 @@ impl NpuSet {
         }
     }
 
-    /// Whether a participant is a member.
+    /// Returns whether a participant is a member.
     pub fn contains(&self, npu: NpuId) -> bool {
         match self {
             NpuSet::All => true,
@@ -80,7 +80,7 @@ impl Demand {
     }
 }
 
-/// The demands of a collective, in the order that [`Collective::demands`] documents.
+/// Returns the demands of a collective, in the order that [`Collective::demands`] documents.
 pub(super) fn expand(collective: &Collective) -> Vec<Demand> {
     let npus = &collective.npus;
     let n = npus.len();

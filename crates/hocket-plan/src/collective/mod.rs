@@ -49,7 +49,7 @@ impl CollectiveKind {
         CollectiveKind::AllToAll,
     ];
 
-    /// The name in files and on the command line, as `all-reduce`.
+    /// Returns the name in files and on the command line, as `all-reduce`.
     pub const fn name(self) -> &'static str {
         match self {
             CollectiveKind::AllReduce => "all-reduce",
@@ -64,7 +64,7 @@ impl CollectiveKind {
         }
     }
 
-    /// Whether it has a root.
+    /// Returns whether it has a root.
     pub const fn is_rooted(self) -> bool {
         matches!(
             self,
@@ -75,7 +75,7 @@ impl CollectiveKind {
         )
     }
 
-    /// Whether it sums.
+    /// Returns whether it sums.
     pub const fn reduces(self) -> bool {
         matches!(
             self,
@@ -226,7 +226,7 @@ pub struct Collective {
 }
 
 impl Collective {
-    /// A collective of a named kind among `npus`.
+    /// Returns a collective of a named kind among `npus`.
     ///
     /// `root` is the rank (position in `npus`) of the root; a rooted kind without one uses rank 0.
     ///
@@ -302,7 +302,7 @@ impl Collective {
         })
     }
 
-    /// A collective of a named kind among all NPUs of a topology.
+    /// Returns a collective of a named kind among all NPUs of a topology.
     ///
     /// # Errors
     /// As [`Collective::new`].
@@ -314,7 +314,7 @@ impl Collective {
         Self::new(kind, topology.npus().collect(), size, None)
     }
 
-    /// A precondition and a postcondition, demand by demand, among `npus`.
+    /// Returns a precondition and a postcondition, demand by demand, among `npus`.
     ///
     /// # Errors
     /// [`CollectiveError`] for fewer than two NPUs, a repeated one, no demand, or a demand with no
@@ -381,14 +381,14 @@ impl Collective {
         }
     }
 
-    /// The same collective with its result in a buffer of its own (`false`) or over its input
-    /// (`true`, the default). The local copy that out-of-place adds takes no network time.
+    /// Returns the same collective with its result in a buffer of its own (`false`) or over its input (`true`, the
+    /// default). The local copy that out-of-place adds takes no network time.
     pub fn with_in_place(mut self, in_place: bool) -> Self {
         self.in_place = in_place;
         self
     }
 
-    /// The same collective under a name of its own, such as "token shuffle".
+    /// Returns the same collective under a name of its own, such as "token shuffle".
     ///
     /// # Errors
     /// [`CollectiveError::BadName`] for a name that is empty, too long or more than a line.
@@ -400,12 +400,12 @@ impl Collective {
         Ok(self)
     }
 
-    /// What it is called: its kind, or the name that it was given.
+    /// Returns what it is called: its kind, or the name that it was given.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or(self.kind.name())
     }
 
-    /// The pattern.
+    /// Returns the pattern.
     pub fn kind(&self) -> CollectiveKind {
         self.kind
     }
@@ -420,17 +420,17 @@ impl Collective {
         self.size
     }
 
-    /// The root's rank, for rooted kinds.
+    /// Returns the root's rank, for rooted kinds.
     pub fn root(&self) -> Option<Rank> {
         self.root
     }
 
-    /// Whether the result overwrites the input.
+    /// Returns whether the result overwrites the input.
     pub fn in_place(&self) -> bool {
         self.in_place
     }
 
-    /// First byte of block `i` of the vector cut into `blocks`: floor(i size / blocks).
+    /// Returns first byte of block `i` of the vector cut into `blocks`: floor(i size / blocks).
     pub fn block_start(&self, i: usize, blocks: usize) -> u64 {
         block_start(self.size, i, blocks)
     }
@@ -454,7 +454,7 @@ impl Collective {
         }
     }
 
-    /// The precondition and postcondition: what data there is, who holds it, who must get it.
+    /// Returns the precondition and postcondition: what data there is, who holds it, who must get it.
     ///
     /// One demand for all-reduce, broadcast and reduce; one per rank, in rank order, for
     /// reduce-scatter, all-gather, gather and scatter; n x n for all-to-all, that of (source i,
@@ -464,7 +464,7 @@ impl Collective {
     }
 }
 
-/// First byte of block `i` of `size` bytes cut into `blocks`.
+/// Returns first byte of block `i` of `size` bytes cut into `blocks`.
 pub fn block_start(size: u64, i: usize, blocks: usize) -> u64 {
     (u128::from(size) * i as u128 / blocks as u128) as u64
 }

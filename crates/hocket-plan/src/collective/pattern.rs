@@ -52,7 +52,7 @@ impl Shape {
         }
     }
 
-    /// Steps of one pass among `n` ranks.
+    /// Returns the number of steps of one pass among `n` ranks.
     pub fn steps(self, n: usize) -> usize {
         match self {
             Shape::Ring | Shape::Direct => n - 1,
@@ -62,7 +62,7 @@ impl Shape {
 }
 
 impl Pattern {
-    /// A ring through every rank in the order given.
+    /// Returns a ring through every rank in the order given.
     pub fn ring(cycle: Vec<u32>) -> Self {
         Self {
             shape: Shape::Ring,
@@ -70,7 +70,7 @@ impl Pattern {
         }
     }
 
-    /// A ring the other way round.
+    /// Returns a ring the other way round.
     pub fn reversed(&self) -> Self {
         Self {
             shape: self.shape,
@@ -78,7 +78,7 @@ impl Pattern {
         }
     }
 
-    /// Every rank to every other.
+    /// Returns every rank to every other.
     pub fn direct() -> Self {
         Self {
             shape: Shape::Direct,
@@ -100,12 +100,12 @@ impl Pattern {
         }
     }
 
-    /// Its shape.
+    /// Returns its shape.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The moves of one step among `n` ranks.
+    /// Returns the moves of one step among `n` ranks.
     pub fn step(&self, pass: Pass, n: usize, step: usize) -> Vec<Move> {
         let mut moves = Vec::with_capacity(n);
         match self.shape {
@@ -187,7 +187,7 @@ fn halving_level(group: std::ops::Range<u32>, level: usize, pass: Pass, moves: &
     }
 }
 
-/// Each group that is cut makes one move a rank: m(n) = n + m(ceil(n/2)) + m(floor(n/2)), m(1) = 0.
+/// Returns each group that is cut makes one move a rank: m(n) = n + m(ceil(n/2)) + m(floor(n/2)), m(1) = 0.
 fn halving_moves(n: u128) -> u128 {
     let power = n.next_power_of_two();
     n * (u128::from(power.ilog2()) + 1) - power

@@ -21,7 +21,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// The rails that are busy all the time: those that limit, where not all are.
+    /// Returns the rails that are busy all the time: those that limit, where not all are.
     pub fn busy(&self, rails: &[Rail]) -> Vec<bool> {
         let most = self.time(rails);
         let time = |(load, rail): (&f64, &Rail)| load / rail.bandwidth as f64;
@@ -29,7 +29,7 @@ impl Balance {
         times.map(|time| time >= 0.999 * most).collect()
     }
 
-    /// Time for each byte, in seconds.
+    /// Returns time for each byte, in seconds.
     fn time(&self, rails: &[Rail]) -> f64 {
         let times = self.loads.iter().zip(rails);
         times
@@ -37,7 +37,7 @@ impl Balance {
             .fold(0.0, f64::max)
     }
 
-    /// What shares do to rails.
+    /// Returns what shares do to rails.
     pub fn of(rails: &[Rail], shares: Vec<(Vec<u8>, f64)>) -> Self {
         let mut loads = vec![0.0; rails.len()];
         for (order, share) in &shares {
@@ -57,8 +57,8 @@ impl Balance {
     }
 }
 
-/// The shares with which the most loaded rail has least to do, over all orders of the rails. `None` for
-/// more than six rails.
+/// Returns the shares with which the most loaded rail has least to do, over all orders of the rails. `None` for more
+/// than six rails.
 ///
 /// # Source
 /// The choice that Themis (section 4.2) calls impractical chunk by chunk is a small linear program by
@@ -103,7 +103,7 @@ pub fn balance(rails: &[Rail]) -> Option<Balance> {
     Some(Balance::of(rails, found))
 }
 
-/// Bytes that one NPU sends on each rail for a byte that is summed in an order.
+/// Returns the bytes that one NPU sends on each rail for a byte that is summed in an order.
 fn costs(rails: &[Rail], order: &[u8]) -> Vec<f64> {
     let mut costs = vec![0.0; rails.len()];
     let mut held = 1.0;
@@ -115,7 +115,7 @@ fn costs(rails: &[Rail], order: &[u8]) -> Vec<f64> {
     costs
 }
 
-/// Every order of `count` rails.
+/// Returns every order of `count` rails.
 fn orders(count: usize) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new()];
     for rail in 0..count as u8 {

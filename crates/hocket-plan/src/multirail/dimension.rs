@@ -101,7 +101,7 @@ pub struct Operation {
     pub steps: Vec<u64>,
 }
 
-/// The first server of each rail, and how many there are in all.
+/// Returns the first server of each rail, and how many there are in all.
 pub fn servers(rails: &[Rail], parts: usize) -> (Vec<u8>, usize) {
     let mut next = 0;
     let mut first = Vec::with_capacity(rails.len());
@@ -112,13 +112,13 @@ pub fn servers(rails: &[Rail], parts: usize) -> (Vec<u8>, usize) {
     (first, next)
 }
 
-/// Whether each part of a lane goes round a ring its own way, at half of the bandwidth.
+/// Returns whether each part of a lane goes round a ring its own way, at half of the bandwidth.
 fn is_both_ways(rail: &Rail, parts: usize) -> bool {
     parts == 2 && rail.kind == DimensionKind::Ring && rail.size > 2
 }
 
 impl Tasks {
-    /// The tasks of lanes that travel in one part or two.
+    /// Returns the tasks of lanes that travel in one part or two.
     pub fn of(rails: &[Rail], lanes: &[Lane], parts: usize) -> Self {
         let (first_server, count) = servers(rails, parts);
         let mut tasks = Self {
@@ -140,8 +140,8 @@ impl Tasks {
         tasks
     }
 
-    /// The tasks of operations in a row, as many in each row. `ways`: of each server, the latency from NPU
-    /// to NPU, and the links crossed.
+    /// Returns the tasks of operations in a row, as many in each row. `ways`: of each server, the latency from NPU to
+    /// NPU, and the links crossed.
     pub fn of_operations(ways: Vec<(u64, u64)>, rows: &[Vec<Operation>]) -> Self {
         let mut tasks = Self {
             stages: rows.first().map_or(0, Vec::len),
@@ -205,22 +205,22 @@ impl Tasks {
         }
     }
 
-    /// How many.
+    /// Returns how many.
     pub fn len(&self) -> usize {
         self.server.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.server.is_empty()
     }
 
-    /// Number of steps of a task.
+    /// Returns the number of steps of a task.
     pub fn steps(&self, task: usize) -> u32 {
         self.first[task + 1] - self.first[task]
     }
 
-    /// Time that each step's message takes to send, in picoseconds.
+    /// Returns time that each step's message takes to send, in picoseconds.
     pub fn times(&self, task: usize) -> &[u64] {
         &self.time[self.first[task] as usize..self.first[task + 1] as usize]
     }

@@ -137,7 +137,7 @@ impl Dispatcher {
         Some(cost(self.last_done, self.sum_done)).filter(|&cost| cost <= limit)
     }
 
-    /// Whether it came to the end.
+    /// Returns whether it came to the end.
     fn go(
         &mut self,
         tasks: &Tasks,
@@ -200,7 +200,7 @@ impl Dispatcher {
     }
 }
 
-/// What a search makes less.
+/// Returns what a search makes less.
 fn cost(last_done: u64, sum_done: u64) -> u64 {
     const SHARE: u64 = 10;
     last_done + sum_done / SHARE

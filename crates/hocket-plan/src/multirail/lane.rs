@@ -33,19 +33,19 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Whether it sums; else it copies.
+    /// Returns whether it sums; else it copies.
     pub fn reduces(&self) -> bool {
         self.pass == Pass::ReduceScatter
     }
 
-    /// Time that it occupies its rail, in picoseconds: n_K x B_K.
+    /// Returns time that it occupies its rail, in picoseconds: n_K x B_K.
     pub fn occupied_ps(&self, rails: &[Rail]) -> f64 {
         self.sent * 1e12 / rails[usize::from(self.rail)].bandwidth as f64
     }
 }
 
 impl Lane {
-    /// A lane that follows one order of rails: in that order for a reduce-scatter, against it for an
+    /// Returns a lane that follows one order of rails: in that order for a reduce-scatter, against it for an
     /// all-gather.
     pub fn along(kind: CollectiveKind, bytes: u64, order: &[u8]) -> Self {
         let backwards = || order.iter().rev().copied().collect();
@@ -62,22 +62,22 @@ impl Lane {
         }
     }
 
-    /// Number of operations of the lane.
+    /// Returns the number of operations of the lane.
     pub fn len(&self) -> usize {
         self.reduce_scatter.len() + self.all_gather.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether it has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The rail of each operation, first to last.
+    /// Returns the rail of each operation, first to last.
     pub fn rails(&self) -> impl Iterator<Item = u8> + '_ {
         self.reduce_scatter.iter().chain(&self.all_gather).copied()
     }
 
-    /// Its operations, first to last.
+    /// Returns its operations, first to last.
     ///
     /// # Source
     /// Themis, section 4.4 and its footnote 7: the bytes sent on dimension K are (P_K - 1) / P_K of
@@ -120,9 +120,9 @@ impl Lane {
 }
 
 impl Lane {
-    /// The order in which the digits of a chunk's place in the lane stand for NPUs' coordinates, most
-    /// significant first: that of the reduce-scatter, or against that of the all-gather, whichever makes
-    /// fewer transfers; and their number in one part of the lane.
+    /// Returns the order in which the digits of a chunk's place in the lane stand for NPUs' coordinates, most
+    /// significant first: that of the reduce-scatter, or against that of the all-gather, whichever makes fewer
+    /// transfers; and their number in one part of the lane.
     ///
     /// A transfer carries consecutive chunks. What an NPU holds in a pass is consecutive where the layout
     /// follows the pass, and where all-gather turns back the way of the reduce-scatter one layout follows
@@ -150,7 +150,7 @@ impl Lane {
         stages.sum()
     }
 
-    /// The ranges of each operation under a layout, first to last.
+    /// Returns the ranges of each operation under a layout, first to last.
     pub fn ranges<'a>(
         &'a self,
         rails: &'a [Rail],
@@ -196,7 +196,7 @@ impl Ranges {
         out
     }
 
-    /// The ranges of so many messages that carry so many blocks together.
+    /// Returns the ranges of so many messages that carry so many blocks together.
     pub fn of(self, messages: u64, blocks: u64) -> u64 {
         self.times * if self.joins { messages } else { blocks }
     }

@@ -3,7 +3,7 @@
 use crate::topology::{Dimension, DimensionKind, Topology, build};
 use crate::units::{Bandwidth, Time};
 
-/// A dimension of links of one rate in bytes per second and latency in picoseconds.
+/// Returns a dimension of links of one rate in bytes per second and latency in picoseconds.
 ///
 /// # Panics
 /// If the rate is 0.
@@ -18,7 +18,7 @@ pub fn dimension(kind: DimensionKind, size: u32, bandwidth: u64, ps: u64) -> Dim
     }
 }
 
-/// A dimension by what an NPU sends over all of its links, in Gb/s, and the latency of a step.
+/// Returns a dimension by what an NPU sends over all of its links, in Gb/s, and the latency of a step.
 fn per_npu((kind, size, gbit, ns): (DimensionKind, u32, u64, u64)) -> Dimension {
     let (links, hops) = match kind {
         DimensionKind::Ring => (2, 1),
@@ -28,7 +28,7 @@ fn per_npu((kind, size, gbit, ns): (DimensionKind, u32, u64, u64)) -> Dimension 
     dimension(kind, size, gbit * 125_000_000 / links, ns * 1000 / hops)
 }
 
-/// The six networks of 1,024 NPUs.
+/// Returns the six networks of 1,024 NPUs.
 ///
 /// # Source
 /// Themis, table 2.

@@ -28,7 +28,7 @@ pub struct Problem {
 /// Simulated steps that each of two searches may take: about a second's worth.
 pub const EFFORT: u64 = 15_000_000;
 
-/// The best schedule found: never worse than the fixed order's or Themis's.
+/// Returns the best schedule found: never worse than the fixed order's or Themis's.
 ///
 /// Two searches, the same whatever the number of threads, begin with Themis's orders and with those of
 /// the linear program ([`balance()`]). Each is a simulated annealing over the orders of the lanes, those
@@ -86,7 +86,7 @@ pub fn optimal(problem: &Problem, effort: u64, progress: &mut dyn Progress) -> S
 }
 
 impl Problem {
-    /// The fewest bytes of a lane: enough for every chunk of its parts to have one.
+    /// Returns the fewest bytes of a lane: enough for every chunk of its parts to have one.
     fn least(&self) -> u64 {
         let npus: u64 = self.rails.iter().map(|rail| u64::from(rail.size)).product();
         2 * PARTS as u64 * npus

@@ -88,7 +88,7 @@ impl Rail {
         Ok(())
     }
 
-    /// The rails of a topology, in the order of its dimensions; those of size 1 are left out. Whether all of
+    /// Returns the rails of a topology, in the order of its dimensions; those of size 1 are left out. Whether all of
     /// their links are there [`check`](Self::check) says.
     pub fn of(topology: &Topology) -> Vec<Rail> {
         let dimensions = topology.dimensions().iter().enumerate();
@@ -122,17 +122,17 @@ impl Rail {
         }
     }
 
-    /// Blocks that the busiest NPU sends or receives in each step of a reduce-scatter.
+    /// Returns the blocks that the busiest NPU sends or receives in each step of a reduce-scatter.
     pub fn steps(&self) -> &[u32] {
         &self.steps
     }
 
-    /// The sum over the steps.
+    /// Returns the sum over the steps.
     pub fn blocks(&self) -> u32 {
         self.steps.iter().sum()
     }
 
-    /// Time to send so many blocks of a pass of a lane, cut into parts: exact, and rounded up to whole
+    /// Returns time to send so many blocks of a pass of a lane, cut into parts: exact, and rounded up to whole
     /// picoseconds. What is longer than can be told is as long as can be.
     pub fn sending(&self, bytes: u64, blocks: u32, stage: &Stage, parts: usize) -> u64 {
         const PS_PER_SECOND: u128 = 1_000_000_000_000;
@@ -142,8 +142,8 @@ impl Rail {
         u64::try_from(time).unwrap_or(u64::MAX)
     }
 
-    /// Messages on a link in a step of so many blocks: a transfer of a plan carries one range of chunks. What
-    /// goes to a switch that sums is no transfer.
+    /// Returns the number of messages on a link in a step of so many blocks: a transfer of a plan carries one range of
+    /// chunks. What goes to a switch that sums is no transfer.
     pub fn messages(&self, blocks: u32, ranges: Ranges) -> u32 {
         match self.kind {
             DimensionKind::Switch if self.offload => 1,
@@ -158,12 +158,12 @@ impl Rail {
         self.moves
     }
 
-    /// Links from NPU to NPU.
+    /// Returns the number of links from NPU to NPU.
     pub fn hops(&self) -> u64 {
         hops(self.kind, self.size)
     }
 
-    /// Steps of a reduce-scatter, or of an all-gather.
+    /// Returns the number of steps of a reduce-scatter, or of an all-gather.
     pub fn step_count(&self) -> usize {
         self.steps.len()
     }
@@ -184,8 +184,7 @@ impl Rail {
     }
 }
 
-/// Whether lanes could take longer than can be told: all operations one after the other take more than
-/// 46 days.
+/// Returns whether lanes could take longer than can be told: all operations one after the other take more than 46 days.
 pub fn is_too_long(rails: &[Rail], bytes: u64, chunks: usize) -> bool {
     const LONGEST_PS: f64 = 4e18;
     let npus: f64 = rails.iter().map(|rail| f64::from(rail.size)).product();
@@ -202,7 +201,7 @@ pub fn is_too_long(rails: &[Rail], bytes: u64, chunks: usize) -> bool {
     3.0 * rails.iter().map(rail).sum::<f64>() > LONGEST_PS
 }
 
-/// Links from an NPU to the next that it sends to; on a line at most.
+/// Returns the number of links from an NPU to the next that it sends to; on a line at most.
 fn hops(kind: DimensionKind, n: u32) -> u64 {
     match kind {
         DimensionKind::Switch => 2,
@@ -211,7 +210,7 @@ fn hops(kind: DimensionKind, n: u32) -> u64 {
     }
 }
 
-/// The algorithm that suits a building block.
+/// Returns the algorithm that suits a building block.
 pub fn shape(kind: DimensionKind) -> Shape {
     match kind {
         DimensionKind::Ring | DimensionKind::Line => Shape::Ring,
@@ -220,8 +219,8 @@ pub fn shape(kind: DimensionKind) -> Shape {
     }
 }
 
-/// Blocks in each step. A direct exchange is one step, over all links at once; so is one through a
-/// switch that sums, to which an NPU sends all that it has.
+/// Returns the blocks in each step. A direct exchange is one step, over all links at once; so is one through a switch
+/// that sums, to which an NPU sends all that it has.
 fn steps(kind: DimensionKind, n: u32, offload: bool) -> Vec<u32> {
     match shape(kind) {
         _ if offload => vec![n],
@@ -247,8 +246,7 @@ fn moves(kind: DimensionKind, n: u32) -> (u64, u64) {
     }
 }
 
-/// The most blocks that a rank sends or receives in each halving: the sizes are powers of two where
-/// n is one.
+/// Returns the most blocks that a rank sends or receives in each halving: the sizes are powers of two where n is one.
 fn halving_steps(n: u32) -> Vec<u32> {
     let pattern = Pattern::halving_doubling();
     let count = Shape::HalvingDoubling.steps(n as usize);

@@ -5,8 +5,8 @@ use crate::multirail::{Schedule, Timeline};
 use crate::report::{Bins, DimensionReport, DimensionUse, Union, ideal};
 use crate::units::Time;
 
-/// The use that a schedule makes of its rails in a timeline of its own; what [`DimensionReport::new`] says
-/// of a run. Where switches sum, a rail's bandwidth counts each way and there is no ideal time.
+/// Returns the use that a schedule makes of its rails in a timeline of its own; what [`DimensionReport::new`] says of a
+/// run. Where switches sum, a rail's bandwidth counts each way and there is no ideal time.
 pub fn schedule_report(
     schedule: &Schedule,
     timeline: &Timeline,

@@ -61,7 +61,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule that a policy makes of lanes.
+    /// Returns the schedule that a policy makes of lanes.
     pub fn new(
         kind: CollectiveKind,
         rails: Vec<Rail>,
@@ -81,13 +81,13 @@ impl Schedule {
         }
     }
 
-    /// The same, made by another name.
+    /// Returns the same, made by another name.
     pub fn named(mut self, algorithm: &'static str) -> Self {
         self.algorithm = algorithm;
         self
     }
 
-    /// The schedule of lanes that a user gives, as from a file.
+    /// Returns the schedule of lanes that a user gives, as from a file.
     ///
     /// # Errors
     /// [`BadLanes`]: what is wrong with them.

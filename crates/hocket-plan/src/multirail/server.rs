@@ -21,9 +21,9 @@ pub trait Load {
     /// Counts the tasks that become ready or begin: `u32`, or `u64` where they may be more.
     type Count: Count;
 
-    /// The server that sends a task's steps.
+    /// Returns the server that sends a task's steps.
     fn server(&self, task: Self::Task) -> usize;
-    /// A task's key.
+    /// Returns a task's key.
     fn key(&self, task: Self::Task) -> Self::Key;
     /// A task begins: as the `number`-th of all.
     fn begin(&mut self, task: Self::Task, number: Self::Count, now: u64);
@@ -119,7 +119,7 @@ impl<T: Copy + Ord, K: Copy + Ord, C: Count> Servers<T, K, C> {
         self.under_way.resize_with(servers, UnderWay::default);
     }
 
-    /// What happens next, and when; at `NEVER` where nothing does.
+    /// Returns what happens next, and when; at `NEVER` where nothing does.
     #[inline]
     pub fn next_event(&self) -> (Event, u64) {
         let mut least = (0, NEVER);

@@ -4,7 +4,7 @@ use super::Rail;
 use super::lane::{Lane, split};
 use crate::collective::CollectiveKind;
 
-/// The order of the hierarchical all-reduce for every chunk: rails upwards, and back.
+/// Returns the order of the hierarchical all-reduce for every chunk: rails upwards, and back.
 ///
 /// # Source
 /// Cho et al.: BlueConnect, MLSys 2019; Themis, section 2.3.
@@ -57,14 +57,14 @@ pub fn themis(rails: &[Rail], kind: CollectiveKind, bytes: u64, chunks: usize) -
     lanes
 }
 
-/// Position of the least load, the first of equals.
+/// Returns position of the least load, the first of equals.
 fn smallest(loads: &[f64]) -> usize {
     (0..loads.len())
         .min_by(|&a, &b| loads[a].total_cmp(&loads[b]))
         .unwrap_or(0)
 }
 
-/// Position of the greatest load.
+/// Returns position of the greatest load.
 fn largest(loads: &[f64]) -> usize {
     (0..loads.len())
         .max_by(|&a, &b| loads[a].total_cmp(&loads[b]))

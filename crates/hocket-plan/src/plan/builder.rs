@@ -66,7 +66,7 @@ pub struct PlanBuilder {
 const BYTES_PER_TRANSFER: u128 = 100;
 
 impl PlanBuilder {
-    /// A plan without transfers.
+    /// Returns a plan without transfers.
     pub fn new(algorithm: impl Into<String>, collective: &Collective, chunks: Chunks) -> Self {
         Self {
             plan: Plan {
@@ -154,8 +154,8 @@ impl PlanBuilder {
         })
     }
 
-    /// A wait for all of `members`, each a transfer or an earlier group; [`Wait::NOTHING`] among
-    /// them counts for nothing. Makes no group where one or none is left.
+    /// Returns a wait for all of `members`, each a transfer or an earlier group; [`Wait::NOTHING`] among them counts
+    /// for nothing. Makes no group where one or none is left.
     pub fn all_of(&mut self, members: &[Wait]) -> Wait {
         let bits: Vec<u32> = members
             .iter()
@@ -179,7 +179,7 @@ impl PlanBuilder {
         self.plan.link_order = order;
     }
 
-    /// Number of transfers so far.
+    /// Returns the number of transfers so far.
     pub fn len(&self) -> usize {
         self.plan.len()
     }
@@ -216,7 +216,7 @@ pub struct Columns {
 }
 
 impl Plan {
-    /// A copy of the columns, to be changed and made a plan of again.
+    /// Returns a copy of the columns, to be changed and made a plan of again.
     pub fn columns(&self) -> Columns {
         Columns {
             chunk: self.chunk.clone(),
@@ -229,8 +229,8 @@ impl Plan {
         }
     }
 
-    /// A plan from columns (a file, another tool). Only what is needed to read it safely is checked
-    /// here; [`crate::verify`] judges the rest.
+    /// Returns a plan from columns (a file, another tool). Only what is needed to read it safely is checked here;
+    /// [`crate::verify`] judges the rest.
     ///
     /// # Errors
     /// [`PlanError::Malformed`] for columns of unequal length, or an op, path, group or wait that

@@ -87,7 +87,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Chunks from columns (a file, another tool).
+    /// Returns the chunks from columns (a file, another tool).
     ///
     /// # Errors
     /// [`PlanError::Malformed`] unless `offsets` starts at 0, never falls and is one longer than
@@ -104,7 +104,7 @@ impl Chunks {
         self.demand.push(demand);
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     pub fn len(&self) -> usize {
         self.demand.len()
     }
@@ -124,7 +124,7 @@ impl Chunks {
         &self.offsets
     }
 
-    /// Bytes of `count` consecutive chunks.
+    /// Returns the bytes of `count` consecutive chunks.
     #[inline]
     pub fn bytes_of(&self, first: u32, count: u32) -> u64 {
         self.offsets[first as usize + count as usize] - self.offsets[first as usize]

@@ -81,7 +81,7 @@ impl Plan {
     }
 }
 
-/// The chunks of all plans, and the first of each plan's.
+/// Returns the chunks of all plans, and the first of each plan's.
 fn side_by_side(plans: &[&Plan], collectives: &[&Collective]) -> (Chunks, Vec<u32>) {
     let count = plans.iter().map(|plan| plan.chunks().len()).sum();
     let mut chunks = Chunks::with_capacity(count);
@@ -97,7 +97,7 @@ fn side_by_side(plans: &[&Plan], collectives: &[&Collective]) -> (Chunks, Vec<u3
     (chunks, first)
 }
 
-/// Which plan's which transfer each row is.
+/// Returns which plan's which transfer each row is.
 fn turns(plans: &[&Plan]) -> Vec<(usize, usize)> {
     let longest = plans.iter().map(|plan| plan.len()).max().unwrap_or(0);
     let has = |&(p, i): &(usize, usize)| i < plans[p].len();
@@ -120,7 +120,7 @@ fn group_waits(plan: &Plan, place: &[u32], merged: &mut PlanBuilder) -> Vec<Wait
     waits
 }
 
-/// A wait of a plan, whose transfers and groups have become others.
+/// Returns a wait of a plan, whose transfers and groups have become others.
 fn moved(wait: Wait, place: &[u32], groups: &[Wait]) -> Wait {
     match wait.target() {
         WaitOn::Nothing => Wait::NOTHING,
@@ -136,7 +136,7 @@ mod tests {
     use crate::id::NpuId;
     use crate::plan::Op;
 
-    /// A chain from the first NPU through the others, the second hop waiting for a group of both.
+    /// Returns a chain from the first NPU through the others, the second hop waiting for a group of both.
     fn chain(npus: [u32; 3], order: LinkOrder) -> Plan {
         let npus = npus.map(NpuId);
         let kind = CollectiveKind::Broadcast;

@@ -34,7 +34,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The name in files, `copy` or `reduce`.
+    /// Returns the name in files, `copy` or `reduce`.
     pub const fn name(self) -> &'static str {
         match self {
             Op::Copy => "copy",
@@ -118,7 +118,7 @@ impl Wait {
         }
     }
 
-    /// The four bytes, for columns: `u32::MAX` nothing, high bit a group, else a transfer.
+    /// Returns the four bytes, for columns: `u32::MAX` nothing, high bit a group, else a transfer.
     #[inline]
     pub const fn to_bits(self) -> u32 {
         self.0
@@ -262,7 +262,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// The same refusal, of an algorithm that asked another whether it can run.
+    /// Returns the same refusal, of an algorithm that asked another whether it can run.
     pub fn named(self, name: &'static str) -> Self {
         match self {
             Self::NotApplicable { why, .. } => {
@@ -343,24 +343,24 @@ impl Plan {
         self.link_order
     }
 
-    /// The same plan, whose links are meant to serve in another order.
+    /// Returns the same plan, whose links are meant to serve in another order.
     pub fn with_link_order(mut self, order: LinkOrder) -> Self {
         self.link_order = order;
         self
     }
 
-    /// How its transfers were spread over equal paths; [`Routing::Single`] where they were not.
+    /// Returns how its transfers were spread over equal paths; [`Routing::Single`] where they were not.
     pub fn routing(&self) -> Routing {
         self.routing
     }
 
-    /// How many of [`paths`](Self::paths) are the algorithm's own; what comes behind is of
+    /// Returns how many of [`paths`](Self::paths) are the algorithm's own; what comes behind is of
     /// [`routing`](Self::routing).
     pub fn own_paths(&self) -> u32 {
         self.own_paths
     }
 
-    /// The same plan, said to have been spread over equal paths in a certain way (a plan from a file); the
+    /// Returns the same plan, said to have been spread over equal paths in a certain way (a plan from a file); the
     /// algorithm's own paths are the first `own_paths`.
     pub fn said_routed(mut self, routing: Routing, own_paths: u32) -> Self {
         self.routing = routing;
@@ -373,12 +373,12 @@ impl Plan {
         &self.collective
     }
 
-    /// The data, cut into chunks.
+    /// Returns the data, cut into chunks.
     pub fn chunks(&self) -> &Chunks {
         &self.chunks
     }
 
-    /// Number of transfers.
+    /// Returns the number of transfers.
     pub fn len(&self) -> usize {
         self.chunk.len()
     }
@@ -388,12 +388,12 @@ impl Plan {
         self.chunk.is_empty()
     }
 
-    /// First chunk of each transfer.
+    /// Returns first chunk of each transfer.
     pub fn chunk(&self) -> &[u32] {
         &self.chunk
     }
 
-    /// How many consecutive chunks each transfer carries.
+    /// Returns how many consecutive chunks each transfer carries.
     pub fn chunk_count(&self) -> &[u32] {
         &self.chunk_count
     }
@@ -418,29 +418,29 @@ impl Plan {
         &self.wait
     }
 
-    /// Position in [`paths`](Self::paths) of each transfer's path, or [`Plan::DEFAULT_ROUTE`].
+    /// Returns position in [`paths`](Self::paths) of each transfer's path, or [`Plan::DEFAULT_ROUTE`].
     pub fn path(&self) -> &[u32] {
         &self.path
     }
 
-    /// The groups that transfers wait for: members as [`Wait`] bits, transfers or earlier groups.
+    /// Returns the groups that transfers wait for: members as [`Wait`] bits, transfers or earlier groups.
     pub fn groups(&self) -> &Lists<u32> {
         &self.groups
     }
 
-    /// The explicit paths that transfers take.
+    /// Returns the explicit paths that transfers take.
     pub fn paths(&self) -> &Lists<LinkId> {
         &self.paths
     }
 
-    /// Bytes that a transfer carries.
+    /// Returns the bytes that a transfer carries.
     #[inline]
     pub fn bytes(&self, transfer: TransferId) -> u64 {
         let i = transfer.index();
         self.chunks.bytes_of(self.chunk[i], self.chunk_count[i])
     }
 
-    /// Bytes that each transfer carries; of what lies beyond the last chunk, none.
+    /// Returns the bytes that each transfer carries; of what lies beyond the last chunk, none.
     pub fn sizes(&self) -> impl ExactSizeIterator<Item = u64> {
         let offsets = self.chunks.offsets();
         let last = offsets.len() - 1;
@@ -449,7 +449,7 @@ impl Plan {
         ranges.map(move |(&first, &count)| at(first as usize + count as usize) - at(first as usize))
     }
 
-    /// Whether it has the same transfers as another, column by column, chunks and link order too; by what name
+    /// Returns whether it has the same transfers as another, column by column, chunks and link order too; by what name
     /// does not matter.
     pub fn is_same_as(&self, other: &Plan) -> bool {
         let unnamed = |plan: &Plan| Plan {

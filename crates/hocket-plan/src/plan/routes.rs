@@ -90,7 +90,7 @@ impl Routes {
         })
     }
 
-    /// The route of a transfer.
+    /// Returns the route of a transfer.
     #[inline]
     pub fn route(&self, transfer: TransferId) -> Route {
         let bits = self.route[transfer.index()];
@@ -102,17 +102,17 @@ impl Routes {
         }
     }
 
-    /// The paths that routes share.
+    /// Returns the paths that routes share.
     pub fn paths(&self) -> &Lists<LinkId> {
         &self.paths
     }
 
-    /// The equal paths over which transfers are sprayed; `None` where none is.
+    /// Returns the equal paths over which transfers are sprayed; `None` where none is.
     pub fn equal(&self) -> Option<&EqualPaths> {
         self.equal.as_deref()
     }
 
-    /// The next link at a device of a tree that leads on from there.
+    /// Returns the next link at a device of a tree that leads on from there.
     #[inline]
     pub fn next(&self, tree: u32, device: DeviceId) -> LinkId {
         LinkId(self.trees[tree as usize][device.index()])
@@ -136,7 +136,7 @@ impl Routes {
         }
     }
 
-    /// The next link of a transfer, and where it is after that; `None` once it has arrived.
+    /// Returns the next link of a transfer, and where it is after that; `None` once it has arrived.
     #[inline]
     pub fn follow(
         &self,
@@ -183,7 +183,7 @@ fn ends(plan: &Plan, transfer: TransferId) -> (NpuId, NpuId) {
     (NpuId(plan.src()[i]), NpuId(plan.dst()[i]))
 }
 
-/// The equal paths of a plan whose transfers are sprayed; `None` where there are none.
+/// Returns the equal paths of a plan whose transfers are sprayed; `None` where there are none.
 fn sprayed(plan: &Plan, topology: &Topology) -> Option<Box<EqualPaths>> {
     if plan.routing() != Routing::Spray || !EqualPaths::may_exist(topology) {
         return None;
@@ -263,7 +263,7 @@ impl<'a> Router<'a> {
         Some(route)
     }
 
-    /// The best way where there is none of one or two links.
+    /// Returns the best way where there is none of one or two links.
     fn far(&mut self, src: NpuId, dst: NpuId, bytes: u64) -> Option<u32> {
         let key = (dst.0, bytes);
         if !self.tree_ids.contains_key(&key) {
@@ -313,7 +313,7 @@ impl<'a> Router<'a> {
         link.latency + link.bandwidth.transmission(bytes) + crossing
     }
 
-    /// The best way of one or two links: ties go to one link, then to the lowest ids.
+    /// Returns the best way of one or two links: ties go to one link, then to the lowest ids.
     fn near(&self, src: DeviceId, dst: DeviceId, bytes: u64) -> Option<Near> {
         let topology = self.topology;
         let one = topology.links_from_to(src, dst).iter().map(|&first| Near {
@@ -339,8 +339,8 @@ impl<'a> Router<'a> {
         best.into_iter().chain(two).min()
     }
 
-    /// What a way of three links or more takes at least: the sender's fastest link out, the
-    /// receiver's fastest link in, and a link that is as quick and as wide as any.
+    /// Returns what a way of three links or more takes at least: the sender's fastest link out, the receiver's fastest
+    /// link in, and a link that is as quick and as wide as any.
     fn three_links_at_least(&self, src: DeviceId, dst: DeviceId, bytes: u64) -> Option<Time> {
         if self.uniform {
             return Some(Time::MAX);
@@ -361,7 +361,7 @@ struct Near {
     second: Option<LinkId>,
 }
 
-/// Whether all links are alike and no switch has a limit, so that fewer links are always faster.
+/// Returns whether all links are alike and no switch has a limit, so that fewer links are always faster.
 fn is_uniform(topology: &Topology) -> bool {
     let mut links = topology.links().iter();
     let Some(one) = links.next() else {

@@ -51,19 +51,19 @@ impl WaitGraph {
         }
     }
 
-    /// What a node sets free: transfers that wait for it and groups that it is a member of.
+    /// Returns what a node sets free: transfers that wait for it and groups that it is a member of.
     #[inline]
     pub fn freed_by(&self, node: usize) -> &[u32] {
         self.freed.get(node)
     }
 
-    /// How many members of each group are still to end, at the start.
+    /// Returns how many members of each group are still to end, at the start.
     pub fn member_counts(&self) -> &[u32] {
         &self.members
     }
 
-    /// Transfers by their level, the length of the longest chain of waits that ends in them; in a level, in the plan's
-    /// order. Those on cycles, and those behind them, are left out.
+    /// Returns the transfers by their level, the length of the longest chain of waits that ends in them; in a level, in
+    /// the plan's order. Those on cycles, and those behind them, are left out.
     pub fn levels(&self, plan: &Plan) -> Lists<u32> {
         let transfers = plan.len();
         let mut left = self.members.clone();
@@ -108,8 +108,8 @@ impl WaitGraph {
         }
     }
 
-    /// Transfers in an order in which each follows what it waits for; those on cycles, and those
-    /// behind them, are left out.
+    /// Returns the transfers in an order in which each follows what it waits for; those on cycles, and those behind
+    /// them, are left out.
     pub fn sorted(&self, plan: &Plan) -> Vec<u32> {
         let transfers = plan.len();
         let mut left = self.members.clone();

@@ -18,7 +18,7 @@ pub enum Bins {
 }
 
 impl Bins {
-    /// How many bins a run of that time has.
+    /// Returns how many bins a run of that time has.
     pub fn count(self, time: Time) -> usize {
         match self {
             Bins::Count(count) => count,
@@ -176,7 +176,7 @@ impl Union {
         });
     }
 
-    /// The share of each bin that the union covers.
+    /// Returns the share of each bin that the union covers.
     pub fn shares(mut self, time: Time, bins: Bins) -> Vec<f32> {
         let count = bins.count(time);
         // In units in which every bin begins at a whole multiple of its width.

@@ -44,7 +44,7 @@ pub struct DimensionReport {
 }
 
 impl DimensionReport {
-    /// The use that a run of `collective` makes of the dimensions of `topology`.
+    /// Returns the use that a run of `collective` makes of the dimensions of `topology`.
     ///
     /// # Errors
     /// [`ReportError::NoDimensions`].
@@ -84,7 +84,7 @@ impl DimensionReport {
     }
 }
 
-/// The least seconds of a collective at the bytes per second of all dimensions together, latency left out;
+/// Returns the least seconds of a collective at the bytes per second of all dimensions together, latency left out;
 /// `None` for all-to-all.
 pub fn ideal(collective: &Collective, bandwidth: f64) -> Option<f64> {
     let kind = collective.kind();
@@ -96,7 +96,7 @@ pub fn ideal(collective: &Collective, bandwidth: f64) -> Option<f64> {
     (balanced && bandwidth > 0.0).then(|| bytes / bandwidth)
 }
 
-/// Each dimension of more than one NPU, with its position among all.
+/// Returns each dimension of more than one NPU, with its position among all.
 pub(super) fn wide(topology: &Topology) -> impl Iterator<Item = (usize, &Dimension)> {
     let all = topology.dimensions().iter().enumerate();
     all.filter(|(_, dimension)| dimension.size > 1)

@@ -62,7 +62,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The figures of a run of `collective` on `topology`.
+    /// Returns the figures of a run of `collective` on `topology`.
     ///
     /// # Examples
     /// ```
@@ -119,7 +119,7 @@ impl Report {
         }
     }
 
-    /// How far the time is above a lower bound; see [`gap`].
+    /// Returns how far the time is above a lower bound; see [`gap`].
     pub fn gap(&self, bound: Time) -> f64 {
         gap(self.time, bound)
     }

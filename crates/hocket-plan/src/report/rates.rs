@@ -21,7 +21,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// The rates of a collective that takes `time`, in which 0 ps count as 1 ps.
+    /// Returns the rates of a collective that takes `time`, in which 0 ps count as 1 ps.
     pub fn new(collective: &Collective, time: Time) -> Self {
         let algbw = collective.size() as f64 / time.max(INSTANT).as_seconds();
         let factor = collective.kind().bus_factor(collective.npus().len());
@@ -32,7 +32,7 @@ impl Rates {
     }
 }
 
-/// How far a time is above a lower bound: time / bound - 1, where 0 ps count as 1 ps.
+/// Returns how far a time is above a lower bound: time / bound - 1, where 0 ps count as 1 ps.
 ///
 /// # Examples
 /// ```

@@ -200,7 +200,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Whether a message is at its destination, whole: [`Self::serve`] times it so.
+    /// Returns whether a message is at its destination, whole: [`Self::serve`] times it so.
     #[inline]
     fn has_arrived(&self, message: Message) -> bool {
         self.way.next(message).is_none()

@@ -28,7 +28,7 @@ impl Ready {
         }
     }
 
-    /// Gives each transfer that waits for nothing, or for groups without members.
+    /// Returns each transfer that waits for nothing, or for groups without members.
     pub fn at_first(&mut self, plan: &Plan, mut start: impl FnMut(u32)) {
         let left = self.left.iter().enumerate();
         let empty = left.filter(|&(_, &left)| left == 0);

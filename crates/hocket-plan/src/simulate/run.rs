@@ -66,7 +66,7 @@ pub struct RunColumns {
 }
 
 impl Run {
-    /// A run that was simulated before, of so many transfers on so many links.
+    /// Returns a run that was simulated before, of so many transfers on so many links.
     ///
     /// # Errors
     /// [`SimulateError::Malformed`] for columns of other lengths, transfers or links that are not there, and

@@ -28,7 +28,7 @@ pub(super) struct Way<'a> {
     paths: Lists<u32>,
 }
 
-/// The servers of switches, in the order of [`Way`]: the limits of those that have one, then the rates at which
+/// Returns the servers of switches, in the order of [`Way`]: the limits of those that have one, then the rates at which
 /// switches take in what ends there.
 pub(super) fn switch_servers(topology: &Topology) -> impl Iterator<Item = Bandwidth> + '_ {
     let devices = topology.devices().iter();
@@ -84,7 +84,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// The same where one link of several alike serves the messages of all: of paths that pass no switch with a
+    /// Returns the same where one link of several alike serves the messages of all: of paths that pass no switch with a
     /// limit, and of transfers that have explicit paths.
     pub(super) fn folded(verified: &'a Verified, stands_for: &[LinkId]) -> Self {
         let paths = verified.routes().paths().iter();
@@ -115,7 +115,7 @@ impl<'a> Way<'a> {
         Message { transfer, at }
     }
 
-    /// The server that a message goes to, and where it is after that; `None` once it has arrived.
+    /// Returns the server that a message goes to, and where it is after that; `None` once it has arrived.
     #[inline]
     pub(super) fn next(&self, message: Message) -> Option<(u32, u32)> {
         let at = message.at;
@@ -149,7 +149,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// How many paths a transfer is sprayed over, if it is.
+    /// Returns how many paths a transfer is sprayed over, if it is.
     pub(super) fn sprayed(&self, transfer: u32) -> Option<usize> {
         match self.routes.route(TransferId(transfer)) {
             Route::Spray(set) => self.routes.equal().map(|equal| equal.count(set)),
@@ -157,7 +157,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// The servers of one of the paths that a transfer is sprayed over.
+    /// Returns the servers of one of the paths that a transfer is sprayed over.
     pub(super) fn servers_on(&self, transfer: u32, path: usize) -> Vec<u32> {
         let Route::Spray(set) = self.routes.route(TransferId(transfer)) else {
             return Vec::new();

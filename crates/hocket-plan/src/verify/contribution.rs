@@ -64,7 +64,7 @@ pub struct SetTable {
 }
 
 impl SetTable {
-    /// A table for ranks `0..n`, with the empty set alone.
+    /// Returns a table for ranks `0..n`, with the empty set alone.
     pub fn new(n: usize) -> Self {
         Self {
             n: n as u32,
@@ -87,17 +87,17 @@ impl SetTable {
         self.unions.clear();
     }
 
-    /// The set of one rank.
+    /// Returns the set of one rank.
     pub fn single(&self, rank: u32) -> Set {
         Set::run(rank, 1)
     }
 
-    /// The set of all ranks.
+    /// Returns the set of all ranks.
     pub fn all(&self) -> Set {
         Set::run(0, self.n)
     }
 
-    /// The set of the ranks given.
+    /// Returns the set of the ranks given.
     pub fn of(&mut self, ranks: impl IntoIterator<Item = u32>) -> Set {
         let mut bits = vec![0; self.words];
         for rank in ranks {
@@ -133,7 +133,7 @@ impl SetTable {
         }
     }
 
-    /// Whether `rank` is in `set`.
+    /// Returns whether `rank` is in `set`.
     #[inline]
     pub fn contains(&self, set: Set, rank: u32) -> bool {
         match set.as_run() {
@@ -149,7 +149,7 @@ impl SetTable {
         }
     }
 
-    /// The ranks of `set`, ascending.
+    /// Returns the ranks of `set`, ascending.
     pub fn ranks(&self, set: Set) -> impl Iterator<Item = u32> + '_ {
         (0..self.n).filter(move |&rank| self.contains(set, rank))
     }
@@ -192,7 +192,7 @@ impl SetTable {
         Some(self.intern(&bits))
     }
 
-    /// The handle of a bit set: a run where it is one.
+    /// Returns the handle of a bit set: a run where it is one.
     fn intern(&mut self, bits: &[u64]) -> Set {
         let has = |rank: u32| bits[rank as usize / 64] >> (rank % 64) & 1 == 1;
         let length: u32 = bits.iter().map(|word| word.count_ones()).sum();

@@ -50,7 +50,7 @@ impl Forest {
         }
     }
 
-    /// Whether `above` is `below` or lies above it, so that it is over whenever `below` is.
+    /// Returns whether `above` is `below` or lies above it, so that it is over whenever `below` is.
     #[inline]
     pub(super) fn is_above(&self, above: Wait, below: Wait) -> bool {
         match (self.node(above), self.node(below)) {
@@ -70,8 +70,8 @@ impl Forest {
     }
 }
 
-/// The node above each node; and for each group the position of its latest transfer, plus one (0
-/// where it has none).
+/// Returns the node above each node; and for each group the position of its latest transfer, plus one (0 where it has
+/// none).
 fn parents(plan: &Plan, positions: Option<&[u32]>) -> (Vec<u32>, Vec<u32>) {
     let transfers = plan.len();
     let mut latest: Vec<u32> = Vec::with_capacity(plan.groups().len());
@@ -100,7 +100,7 @@ fn parents(plan: &Plan, positions: Option<&[u32]>) -> (Vec<u32>, Vec<u32>) {
     (parent, latest)
 }
 
-/// All nodes, each after the one above it.
+/// Returns all nodes, each after the one above it.
 fn downwards(plan: &Plan, order: &Order, latest: &[u32]) -> Vec<u32> {
     let transfers = plan.len();
     // Groups by their latest transfer, those of one transfer as they are numbered.

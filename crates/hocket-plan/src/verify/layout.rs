@@ -27,7 +27,7 @@ pub(super) struct Run {
     pub(super) demand: u32,
 }
 
-/// The runs of equal demand among a component's chunks.
+/// Returns the runs of equal demand among a component's chunks.
 pub(super) fn runs(demand: &[u32]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (i, &demand) in demand.iter().enumerate() {
@@ -44,8 +44,8 @@ pub(super) fn runs(demand: &[u32]) -> Vec<Run> {
 }
 
 impl Layout {
-    /// The coarsest layout for the transfers of a component of `length` chunks from `first` on; or,
-    /// where `finest`, one that cuts at every chunk where any transfer starts or ends.
+    /// Returns the coarsest layout for the transfers of a component of `length` chunks from `first` on; or, where
+    /// `finest`, one that cuts at every chunk where any transfer starts or ends.
     pub(super) fn new(
         records: &[Record],
         (first, length): (u32, u32),
@@ -128,7 +128,7 @@ impl Layout {
         }
     }
 
-    /// How many segments.
+    /// Returns how many segments.
     pub(super) fn len(&self, npus: usize) -> usize {
         match self {
             Layout::Whole => npus,
@@ -155,7 +155,7 @@ impl Layout {
         }
     }
 
-    /// First chunk (relative) of a segment.
+    /// Returns first chunk (relative) of a segment.
     #[inline]
     pub(super) fn start(&self, segment: usize) -> u32 {
         match self {
@@ -164,7 +164,7 @@ impl Layout {
         }
     }
 
-    /// Positions of the segments of an NPU that share a chunk with `start..end` (relative).
+    /// Returns the positions of the segments of an NPU that share a chunk with `start..end` (relative).
     pub(super) fn overlapping(&self, npu: u32, start: u32, end: u32) -> std::ops::Range<usize> {
         let first = self.position(npu, start + 1) - 1;
         first..self.position(npu, end)

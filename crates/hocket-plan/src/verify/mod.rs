@@ -49,29 +49,29 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// The plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// The topology that it was proved on.
+    /// Returns the topology that it was proved on.
     pub fn topology(&self) -> &Arc<Topology> {
         &self.topology
     }
 
-    /// The links that each transfer takes.
+    /// Returns the links that each transfer takes.
     pub fn routes(&self) -> &Routes {
         &self.routes
     }
 
-    /// The same for the plan whose links are meant to serve in another order, which no proof depends on.
+    /// Returns the same for the plan whose links are meant to serve in another order, which no proof depends on.
     pub fn with_link_order(mut self, order: LinkOrder) -> Self {
         self.plan = Arc::new(Plan::clone(&self.plan).with_link_order(order));
         self
     }
 
-    /// Whether sums come out bit by bit the same in every timing, rounding included: every two sums
-    /// into one value are ordered by the waits, so that each value is one expression.
+    /// Returns whether sums come out bit by bit the same in every timing, rounding included: every two sums into one
+    /// value are ordered by the waits, so that each value is one expression.
     pub fn reproducible(&self) -> bool {
         self.reproducible
     }

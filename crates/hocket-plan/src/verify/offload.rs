@@ -101,7 +101,7 @@ fn judge(
     });
 }
 
-/// What a switch does that it cannot, where one chunk comes from so many and leaves to so many.
+/// Returns what a switch does that it cannot, where one chunk comes from so many and leaves to so many.
 fn beyond(offload: &Offload, came: usize, left: usize) -> Option<&'static str> {
     let (sums, spreads) = (came > 1, left > 1);
     if sums && spreads {

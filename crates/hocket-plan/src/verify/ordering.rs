@@ -56,19 +56,19 @@ impl<'a> Ordering<'a> {
         }
     }
 
-    /// How many transfers the last question was about.
+    /// Returns how many transfers the last question was about.
     #[inline]
     pub(super) fn asked(&self) -> usize {
         self.asked
     }
 
-    /// What was gone through so far, in transfers and members: a measure of the work.
+    /// Returns what was gone through so far, in transfers and members: a measure of the work.
     #[cfg(test)]
     pub(super) fn work(&self) -> u64 {
         self.searched + self.compared
     }
 
-    /// The first of `transfers` that may not have ended when whoever waits for `wait` starts.
+    /// Returns the first of `transfers` that may not have ended when whoever waits for `wait` starts.
     pub(super) fn first_open(
         &mut self,
         transfers: impl Iterator<Item = TransferId>,
@@ -151,7 +151,7 @@ impl<'a> Ordering<'a> {
         self.open.retain(|&open| self.seen[open as usize] == mark);
     }
 
-    /// A fresh mark, set on all transfers of `open`.
+    /// Returns a fresh mark, set on all transfers of `open`.
     fn mark_open(&mut self) -> u32 {
         let mark = self.fresh_mark();
         for &open in &self.open {
@@ -220,8 +220,8 @@ impl<'a> Ordering<'a> {
         }
     }
 
-    /// Whether `inner` is always over when `outer` is, as far as a short look tells; `false` may
-    /// only mean that it was not found.
+    /// Returns whether `inner` is always over when `outer` is, as far as a short look tells; `false` may only mean that
+    /// it was not found.
     pub(super) fn covers(&mut self, inner: Wait, outer: Wait) -> bool {
         self.is_near(inner, outer)
             || self
@@ -230,8 +230,8 @@ impl<'a> Ordering<'a> {
                 .is_some_and(|forest| is_above(self.plan, forest, inner, outer))
     }
 
-    /// Whether `inner` is `outer`, or a member of it or of a group nested in it; where `outer` is a
-    /// transfer, then of what that waits for. A short look.
+    /// Returns whether `inner` is `outer`, or a member of it or of a group nested in it; where `outer` is a transfer,
+    /// then of what that waits for. A short look.
     fn is_near(&mut self, inner: Wait, outer: Wait) -> bool {
         let mut looks = LOOK;
         self.stack.clear();
@@ -255,8 +255,8 @@ impl<'a> Ordering<'a> {
         false
     }
 
-    /// A wait that is over no later than `wait`, but like it not before all of `transfers` have
-    /// ended: the part of it that the waits of others are likely to share.
+    /// Returns a wait that is over no later than `wait`, but like it not before all of `transfers` have ended: the part
+    /// of it that the waits of others are likely to share.
     ///
     /// # Complexity
     /// A small multiple of the number of `transfers`, all of which end before `wait` is over.
@@ -293,8 +293,8 @@ impl<'a> Ordering<'a> {
         wait
     }
 
-    /// A member of a group that is not over before all of `transfers`, which end by position
-    /// `latest`, have ended; as far as a number of `tries` finds one.
+    /// Returns a member of a group that is not over before all of `transfers`, which end by position `latest`, have
+    /// ended; as far as a number of `tries` finds one.
     fn sole_member(
         &mut self,
         transfers: impl Iterator<Item = TransferId> + Clone,
@@ -338,7 +338,7 @@ impl<'a> Ordering<'a> {
     }
 }
 
-/// Whether `above` lies above `below`, or above one of its first members if it is a group.
+/// Returns whether `above` lies above `below`, or above one of its first members if it is a group.
 fn is_above(plan: &Plan, forest: &Forest, above: Wait, below: Wait) -> bool {
     let members = match below.target() {
         WaitOn::Group(group) => plan.groups().get(group as usize),
@@ -358,7 +358,7 @@ mod tests {
     use crate::id::NpuId;
     use crate::plan::{Chunks, Op, PlanBuilder};
 
-    /// A plan of transfers that wait for the one before, and of one, the last, that waits for nothing.
+    /// Returns a plan of transfers that wait for the one before, and of one, the last, that waits for nothing.
     fn chain(length: usize) -> (Plan, Vec<TransferId>) {
         let npus: Vec<NpuId> = (0..2).map(NpuId::from).collect();
         let collective = Collective::new(CollectiveKind::AllReduce, npus.clone(), 8, None)

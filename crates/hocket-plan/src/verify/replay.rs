@@ -325,7 +325,7 @@ impl<'a> Replay<'a> {
         self.reproducible = self.ordering.first_open(phase.take(1), wait).is_none();
     }
 
-    /// The first transfer of the phase before that may not have ended when this one starts.
+    /// Returns the first transfer of the phase before that may not have ended when this one starts.
     fn check_before(&mut self, segment: usize, record: &Record) -> Option<TransferId> {
         let state = self.states[segment];
         let wait = Wait::from_bits(record.wait);
@@ -407,13 +407,13 @@ impl<'a> Replay<'a> {
         union
     }
 
-    /// Whether its chunks are to be summed.
+    /// Returns whether its chunks are to be summed.
     fn is_summed(&self, segment: usize) -> bool {
         self.demands[self.demand_of(segment) as usize].reduced
     }
 
-    /// Whether a value that is copied in must have left by the one read there was, so that it comes
-    /// after it without a search.
+    /// Returns whether a value that is copied in must have left by the one read there was, so that it comes after it
+    /// without a search.
     ///
     /// A contribution of an NPU to a sum is, at first, nowhere else. If the NPU sent the chunk once
     /// only, then whatever contains its contribution descends from that send. And that send came
@@ -509,7 +509,7 @@ impl<'a> Replay<'a> {
         self.report = report;
     }
 
-    /// What messages call an end of a transfer.
+    /// Returns what messages call an end of a transfer.
     fn end(&self, device: u32) -> String {
         structure::end_name(self.topology, device)
     }
@@ -530,7 +530,7 @@ impl<'a> Replay<'a> {
 }
 
 impl State {
-    /// A place that nobody accessed yet.
+    /// Returns a place that nobody accessed yet.
     fn new(value: Set, epoch: u32) -> Self {
         Self {
             value,

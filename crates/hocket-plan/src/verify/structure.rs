@@ -98,7 +98,7 @@ fn describe_bad_transfer(
     });
 }
 
-/// What messages call an end of a transfer, as `NPU 3` or `switch nvs0`.
+/// Returns what messages call an end of a transfer, as `NPU 3` or `switch nvs0`.
 pub(super) fn end_name(topology: &Topology, device: u32) -> String {
     match topology.is_npu(DeviceId(device)) {
         true => format!("NPU {device}"),
@@ -181,7 +181,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// The transfer at a position.
+    /// Returns the transfer at a position.
     pub(super) fn at(&self, position: usize) -> u32 {
         match self {
             Order::Plan => position as u32,
@@ -189,7 +189,7 @@ impl Order {
         }
     }
 
-    /// The position of each transfer; `None` where that is its number.
+    /// Returns the position of each transfer; `None` where that is its number.
     pub(super) fn positions(&self) -> Option<Vec<u32>> {
         let Order::Other(order) = self else {
             return None;
@@ -294,7 +294,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// A copy that waits for nothing.
+    /// Returns a copy that waits for nothing.
     #[cfg(test)]
     pub(super) fn of(chunk: u32, count: u32, (src, dst): (u32, u32)) -> Self {
         Self {
@@ -316,7 +316,7 @@ impl Record {
     }
 }
 
-/// The transfers of each component, in wait order: records and where each component's start.
+/// Returns the transfers of each component, in wait order: records and where each component's start.
 ///
 /// A counting sort; the replay then touches one small set of states at a time.
 pub(super) fn records(plan: &Plan, starts: &[u32], order: &Order) -> (Vec<Record>, Vec<u32>) {

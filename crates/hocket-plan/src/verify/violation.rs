@@ -60,7 +60,7 @@ impl Code {
         Code::Missing,
     ];
 
-    /// The name in reports and JSON, as `counted_twice`.
+    /// Returns the name in reports and JSON, as `counted_twice`.
     pub const fn name(self) -> &'static str {
         match self {
             Code::UnknownNpu => "unknown_npu",
@@ -130,22 +130,22 @@ impl VerifyReport {
     /// How many violations are kept in full; the rest are counted.
     pub const KEPT: usize = 100;
 
-    /// The violations kept.
+    /// Returns the violations kept.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
 
-    /// How many were found; once [`VerifyReport::KEPT`] are, the replay looks for no more.
+    /// Returns how many were found; once [`VerifyReport::KEPT`] are, the replay looks for no more.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether as many are kept as can be, so that there may be more.
+    /// Returns whether as many are kept as can be, so that there may be more.
     pub fn is_full(&self) -> bool {
         self.violations.len() == Self::KEPT
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

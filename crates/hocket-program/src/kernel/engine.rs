@@ -113,7 +113,7 @@ impl Wires {
     }
 }
 
-/// Chunks of the steps that send, or that receive.
+/// Returns the chunks of the steps that send, or that receive.
 fn moves(block: &Block, does: impl Fn(&Step) -> bool) -> Vec<u32> {
     block
         .steps
@@ -218,7 +218,7 @@ struct Engine<'a> {
     ends: Vec<f64>,
 }
 
-/// Gives when each of so many rounds has ended everywhere, with tiles of so many bytes.
+/// Returns when each of so many rounds has ended everywhere, with tiles of so many bytes.
 pub(super) fn ends(
     kernel: &Kernel,
     wires: &Wires,
@@ -286,7 +286,7 @@ impl Engine<'_> {
         })
     }
 
-    /// A block that cannot go on: one whose connection is full, if there is any, since that is why others wait.
+    /// Returns a block that cannot go on: one whose connection is full, if there is any, since that is why others wait.
     fn stuck(&self) -> Option<usize> {
         let waits = |&block: &usize| self.blocks[block].now != Now::Ended;
         let is_full = |&block: &usize| {
@@ -305,7 +305,7 @@ impl Engine<'_> {
         &self.kernel.blocks[block].steps[self.blocks[block].step]
     }
 
-    /// How many parts a step that sends or receives is passed on in.
+    /// Returns how many parts a step that sends or receives is passed on in.
     fn parts(&self, step: &Step) -> u32 {
         if !(step.sends || step.receives) {
             return 1;
@@ -357,7 +357,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether a block can begin its next part; if it only takes time, it is tried again by itself.
+    /// Returns whether a block can begin its next part; if it only takes time, it is tried again by itself.
     fn can_begin(&mut self, block: usize, now: f64) -> bool {
         let state = &self.blocks[block];
         if state.round == self.rounds || self.kernel.blocks[block].steps.is_empty() {
@@ -399,7 +399,7 @@ impl Engine<'_> {
         true
     }
 
-    /// What a block sent is on its way completely.
+    /// Notes that all that a block sent is on its way.
     fn sent(&mut self, block: usize, now: f64) {
         let Some(to) = self.wires.sends[block] else {
             return;

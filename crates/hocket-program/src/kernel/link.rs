@@ -42,7 +42,7 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// The rate of each of so many blocks: its own, or its share of the link if that is less.
+    /// Returns the rate of each of so many blocks: its own, or its share of the link if that is less.
     fn rate(&self, blocks: usize) -> f64 {
         self.own.min(self.link / (self.instances * blocks as f64))
     }

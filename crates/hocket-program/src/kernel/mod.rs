@@ -174,7 +174,7 @@ const MOST_PARTS: u32 = 1 << 10;
 /// Rounds that are simulated; more of them follow at the pace of the last half.
 pub const ROUNDS: usize = 24;
 
-/// Gives how long a kernel takes with chunks of each of these sizes, in microseconds.
+/// Returns how long a kernel takes with chunks of each of these sizes, in microseconds.
 ///
 /// Chunks of more than [`ROUNDS`] slots take the pace that the last rounds have.
 ///

@@ -49,7 +49,7 @@ pub struct NewStep<'a> {
 }
 
 impl NewStep<'_> {
-    /// A step without operands that waits for nothing.
+    /// Returns a step without operands that waits for nothing.
     pub const fn new(op: Op) -> Self {
         NewStep {
             op,
@@ -71,7 +71,7 @@ pub struct ProgramBuilder {
 }
 
 impl ProgramBuilder {
-    /// A program without blocks, whose ranks have the buffers of the task and no scratch.
+    /// Returns a program without blocks, whose ranks have the buffers of the task and no scratch.
     pub fn new(name: impl Into<String>, task: Task) -> Self {
         let sizes = (0..task.ranks).map(|rank| [task.input(rank), task.output(rank), 0]);
         Self {
@@ -147,7 +147,7 @@ impl ProgramBuilder {
         self.program.semaphores.len() as u32 - 1
     }
 
-    /// Number of blocks so far.
+    /// Returns the number of blocks so far.
     pub fn blocks(&self) -> u32 {
         self.program.blocks.len() as u32
     }

@@ -108,7 +108,7 @@ struct Decompiler<'a> {
     step: u32,
 }
 
-/// Gives the transfers that a program makes, of one that the check found right.
+/// Returns the transfers that a program makes, of one that the check found right.
 ///
 /// # Errors
 /// [`DecompileError`] for programs of which no plan can say what they do.
@@ -205,7 +205,7 @@ impl Decompiler<'_> {
         Ok(())
     }
 
-    /// What a chunk holds, as it arrives at the rank that reads it.
+    /// Returns what a chunk holds, as it arrives at the rank that reads it.
     fn read(&mut self, span: Span, i: u32, reader: u32) -> Result<Value, DecompileError> {
         let value = self.values[self.memory.chunks(span).start + i as usize];
         if span.rank() == reader {
@@ -232,7 +232,7 @@ impl Decompiler<'_> {
         Ok(())
     }
 
-    /// What a rank sends, as it arrives.
+    /// Returns what a rank sends, as it arrives.
     fn send(&mut self, rank: u32, value: Value) -> Result<Value, DecompileError> {
         self.settle(rank, value)?;
         self.decompiled.unused += 1; // until it becomes a transfer

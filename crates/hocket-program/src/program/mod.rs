@@ -62,7 +62,7 @@ impl Buffer {
     /// All buffers, in the order of [`Program::sizes`].
     pub const ALL: [Buffer; 3] = [Buffer::Input, Buffer::Output, Buffer::Scratch];
 
-    /// The name in messages.
+    /// Returns the name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Buffer::Input => "input",
@@ -85,7 +85,7 @@ impl Span {
     pub const MAX_RANKS: u32 = 1 << 20;
     const PACKET: u64 = 1 << 62;
 
-    /// Chunks `offset`, ... `offset + count - 1` of a buffer of rank `rank`.
+    /// Returns the chunks `offset`, ... `offset + count - 1` of a buffer of rank `rank`.
     ///
     /// # Panics
     /// In debug builds, if a part is too large; whoever reads files checks before.
@@ -96,7 +96,7 @@ impl Span {
         Self(place | u64::from(count) << 24)
     }
 
-    /// The same chunks as packets: a read waits until they have been written.
+    /// Returns the same chunks as packets: a read waits until they have been written.
     pub fn packet(self) -> Self {
         Self(self.0 | Self::PACKET)
     }
@@ -106,7 +106,7 @@ impl Span {
         (self.0 >> 40) as u32 & (Self::MAX_RANKS - 1)
     }
 
-    /// The buffer.
+    /// Returns the buffer.
     pub const fn buffer(self) -> Buffer {
         match self.0 >> 60 & 3 {
             0 => Buffer::Input,
@@ -115,17 +115,17 @@ impl Span {
         }
     }
 
-    /// First chunk.
+    /// Returns first chunk.
     pub const fn offset(self) -> u32 {
         self.0 as u32 & (Self::MAX_CHUNKS - 1)
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     pub const fn count(self) -> u32 {
         (self.0 >> 24) as u32 & Self::MAX_COUNT
     }
 
-    /// Whether the chunks are packets.
+    /// Returns whether the chunks are packets.
     pub const fn is_packet(self) -> bool {
         self.0 & Self::PACKET != 0
     }
@@ -204,7 +204,7 @@ impl Op {
         Op::Release,
     ];
 
-    /// The name in messages.
+    /// Returns the name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Op::Nop => "nop",
@@ -224,7 +224,7 @@ impl Op {
         }
     }
 
-    /// Whether it sends over the block's connection.
+    /// Returns whether it sends over the block's connection.
     pub const fn sends(self) -> bool {
         matches!(
             self,
@@ -232,7 +232,7 @@ impl Op {
         )
     }
 
-    /// Whether it receives over the block's connection.
+    /// Returns whether it receives over the block's connection.
     pub const fn receives(self) -> bool {
         matches!(
             self,
@@ -240,7 +240,7 @@ impl Op {
         )
     }
 
-    /// Whether its operands are spans, not numbers of lines, barriers or semaphores.
+    /// Returns whether its operands are spans, not numbers of lines, barriers or semaphores.
     pub const fn moves_data(self) -> bool {
         (self as u8) < Op::Signal as u8 && self as u8 != Op::Nop as u8
     }
@@ -320,10 +320,10 @@ pub struct Program {
 
 /// A program that is given rank by rank, so that not all of it need be in memory at once.
 pub trait Ranks {
-    /// All but the blocks.
+    /// Returns all but the blocks.
     fn frame(&self) -> &Program;
 
-    /// The program, of which only the blocks of one rank are looked at.
+    /// Returns the program, of which only the blocks of one rank are looked at.
     fn rank(&self, rank: u32) -> Cow<'_, Program>;
 }
 
@@ -352,7 +352,7 @@ pub struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    /// What it reads; none if its operands are no spans.
+    /// Returns what it reads; none if its operands are no spans.
     pub fn sources(self) -> impl ExactSizeIterator<Item = Span> + Clone + 'a {
         let count = if self.op.moves_data() {
             self.sources as usize
@@ -362,7 +362,7 @@ impl<'a> Step<'a> {
         self.operands[..count].iter().map(|&bits| Span(bits))
     }
 
-    /// What it writes; none if its operands are no spans.
+    /// Returns what it writes; none if its operands are no spans.
     pub fn targets(self) -> impl ExactSizeIterator<Item = Span> + Clone + 'a {
         let first = if self.op.moves_data() {
             self.sources as usize
@@ -382,7 +382,7 @@ impl<'a> Step<'a> {
         self.operands[..count].iter().map(|&bits| Span(bits))
     }
 
-    /// Numbers of lines, barriers or semaphores; none if it moves data.
+    /// Returns the numbers of lines, barriers or semaphores; none if it moves data.
     pub fn numbers(self) -> impl ExactSizeIterator<Item = u32> + Clone + 'a {
         let count = if self.op.moves_data() {
             0
@@ -392,7 +392,8 @@ impl<'a> Step<'a> {
         self.operands[..count].iter().map(|&number| number as u32)
     }
 
-    /// Chunks that it sends, receives, copies or sums: those of its first span; of copies, of all sources.
+    /// Returns the number of chunks that it sends, receives, copies or sums: those of its first span; of copies, of all
+    /// sources.
     pub fn count(self) -> u32 {
         match self.op {
             Op::Copy => self.sources().map(Span::count).sum(),
@@ -402,17 +403,17 @@ impl<'a> Step<'a> {
 }
 
 impl Program {
-    /// What it is called.
+    /// Returns what it is called.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is meant to do.
+    /// Returns what it is meant to do.
     pub fn task(&self) -> &Task {
         &self.task
     }
 
-    /// Whether it is meant for calls in place, out of place or both.
+    /// Returns whether it is meant for calls in place, out of place or both.
     pub fn modes(&self) -> &[Mode] {
         &self.modes
     }
@@ -422,50 +423,51 @@ impl Program {
         self.limits
     }
 
-    /// Messages that a connection holds before its sender has to wait; `None` if there is no limit.
+    /// Returns the number of messages that a connection holds before its sender has to wait; `None` if there is no
+    /// limit.
     pub fn in_flight(&self) -> Option<u32> {
         self.in_flight
     }
 
-    /// The same program with connections that hold another number of messages.
+    /// Returns the same program with connections that hold another number of messages.
     pub fn with_in_flight(mut self, messages: Option<u32>) -> Self {
         self.in_flight = messages;
         self
     }
 
-    /// Whether each step of a block has ended, for all threads of the block, before the next starts.
+    /// Returns whether each step of a block has ended, for all threads of the block, before the next starts.
     pub fn is_synced(&self) -> bool {
         self.synced
     }
 
-    /// Whether two halves of the scratch take turns from call to call; sizes are those of one.
+    /// Returns whether two halves of the scratch take turns from call to call; sizes are those of one.
     pub fn alternates(&self) -> bool {
         self.alternates
     }
 
-    /// Chunks of input, output and scratch of each rank.
+    /// Returns the chunks of input, output and scratch of each rank.
     pub fn sizes(&self) -> &[[u32; 3]] {
         &self.sizes
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> u32 {
         self.sizes.len() as u32
     }
 
-    /// The thread blocks, those of a rank next to each other and ranks ascending.
+    /// Returns the thread blocks, those of a rank next to each other and ranks ascending.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// Blocks of a rank, by their numbers.
+    /// Returns the blocks of a rank, by their numbers.
     pub fn blocks_of(&self, rank: u32) -> std::ops::Range<u32> {
         let first = self.blocks.partition_point(|block| block.rank < rank);
         let last = self.blocks.partition_point(|block| block.rank <= rank);
         first as u32..last as u32
     }
 
-    /// Steps of a block, by their numbers in the program.
+    /// Returns the steps of a block, by their numbers in the program.
     pub fn steps_of(&self, block: u32) -> std::ops::Range<u32> {
         self.starts[block as usize]..self.starts[block as usize + 1]
     }
@@ -475,12 +477,12 @@ impl Program {
         self.starts.partition_point(|&start| start <= step) as u32 - 1
     }
 
-    /// Number of steps in all.
+    /// Returns the number of steps in all.
     pub fn len(&self) -> usize {
         self.op.len()
     }
 
-    /// Whether it has no step.
+    /// Returns whether it has no step.
     pub fn is_empty(&self) -> bool {
         self.op.is_empty()
     }
@@ -497,12 +499,12 @@ impl Program {
         }
     }
 
-    /// The lines of signals.
+    /// Returns the lines of signals.
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// The semaphores.
+    /// Returns the semaphores.
     pub fn semaphores(&self) -> &[Semaphore] {
         &self.semaphores
     }

@@ -49,12 +49,12 @@ pub struct Task {
 }
 
 impl Task {
-    /// Chunks of a rank's part of the whole vector.
+    /// Returns the number of chunks of a rank's part of the whole vector.
     pub fn part(&self) -> u32 {
         self.chunks / self.ranks
     }
 
-    /// Chunks of the input of a rank.
+    /// Returns the number of chunks of the input of a rank.
     pub fn input(&self, rank: u32) -> u32 {
         match self.kind {
             CollectiveKind::AllGather | CollectiveKind::Gather => self.part(),
@@ -63,7 +63,7 @@ impl Task {
         }
     }
 
-    /// Chunks of the output of a rank.
+    /// Returns the number of chunks of the output of a rank.
     pub fn output(&self, rank: u32) -> u32 {
         match self.kind {
             CollectiveKind::ReduceScatter | CollectiveKind::Scatter => self.part(),
@@ -72,7 +72,7 @@ impl Task {
         }
     }
 
-    /// Whether parts of ranks have equally many chunks, as far as the kind has parts.
+    /// Returns whether parts of ranks have equally many chunks, as far as the kind has parts.
     pub fn is_even(&self) -> bool {
         let has_parts = matches!(
             self.kind,
@@ -85,12 +85,12 @@ impl Task {
         !has_parts || self.chunks.is_multiple_of(self.ranks)
     }
 
-    /// Whether chunks are summed.
+    /// Returns whether chunks are summed.
     pub fn reduces(&self) -> bool {
         self.kind.reduces() || self.kind == CollectiveKind::Custom
     }
 
-    /// What chunk `chunk` of the input of `rank` holds before.
+    /// Returns what chunk `chunk` of the input of `rank` holds before.
     pub fn before(&self, rank: u32, chunk: u32) -> Contents {
         let data = match self.kind {
             CollectiveKind::AllGather | CollectiveKind::Gather => rank * self.part() + chunk,
@@ -103,7 +103,7 @@ impl Task {
         }
     }
 
-    /// What chunk `chunk` of the output of `rank` must hold after; `None` if that is not known.
+    /// Returns what chunk `chunk` of the output of `rank` must hold after; `None` if that is not known.
     pub fn after(&self, rank: u32, chunk: u32) -> Option<Contents> {
         let part = self.part();
         let (data, of) = match self.kind {
@@ -121,7 +121,7 @@ impl Task {
         Some(Contents { data, rank: of })
     }
 
-    /// The chunk of the memory shared by input and output that `chunk` of `buffer` is, in place.
+    /// Returns the chunk of the memory shared by input and output that `chunk` of `buffer` is, in place.
     pub fn in_place(&self, rank: u32, buffer: Buffer, chunk: u32) -> u32 {
         let own_part = matches!(
             (self.kind, buffer),

@@ -250,7 +250,7 @@ impl Execution<'_> {
         Ok(true)
     }
 
-    /// Whether something must still come over a stream.
+    /// Returns whether something must still come over a stream.
     pub(super) fn needs(&self, key: &(u32, u32)) -> bool {
         let comes = self.inboxes.iter().any(|inbox| {
             inbox.peer == key.0 && (inbox.begun < inbox.lengths.len() || inbox.wanted)

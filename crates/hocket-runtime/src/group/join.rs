@@ -216,7 +216,7 @@ fn same<T: PartialEq>(
     Err(Failure::new(Code::Mismatch, why).of(Some(culprit as u32), 0))
 }
 
-/// The host and its namespace of processes: equal where memory can be shared.
+/// Returns the host and its namespace of processes: equal where memory can be shared.
 fn host() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();

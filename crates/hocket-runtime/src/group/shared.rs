@@ -50,7 +50,7 @@ impl Group {
         Ok(made.filter(|_| all_have).map(|(board, _)| shelf.put(board)))
     }
 
-    /// Gives what each rank says, through shared memory.
+    /// Exchanges what each rank says, through shared memory.
     fn tell_all(
         &mut self,
         own: [u64; 2],

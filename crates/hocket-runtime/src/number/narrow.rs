@@ -283,7 +283,7 @@ pub(super) unsafe fn divide(dtype: Dtype, dst: *mut u8, count: usize, by: f32) {
 mod tests {
     use super::*;
 
-    /// The nearest of all finite values of a type, ties to the even one, by looking at each.
+    /// Returns the nearest of all finite values of a type, ties to the even one, by looking at each.
     fn nearest(value: f32, all: &[(u16, f32)]) -> u16 {
         let distance = |each: &(u16, f32)| (f64::from(each.1) - f64::from(value)).abs();
         let best = all.iter().map(distance).fold(f64::INFINITY, f64::min);

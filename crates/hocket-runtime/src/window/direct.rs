@@ -29,7 +29,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// Bytes from one rank's part to the next.
+    /// Returns the bytes from one rank's part to the next.
     pub(crate) fn stride(bytes: usize) -> usize {
         let step = if bytes < LARGE { 4096 } else { LARGE };
         bytes.max(1).next_multiple_of(step)
@@ -50,7 +50,7 @@ impl Board {
         self.of(self.rank, 0)
     }
 
-    /// Bytes of each rank's part.
+    /// Returns the bytes of each rank's part.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -85,12 +85,12 @@ pub(super) struct Places {
 impl Places {
     const BYTES: usize = 24;
 
-    /// Whether the rank has what it needs there.
+    /// Returns whether the rank has what it needs there.
     pub fn are_known(&self) -> bool {
         self.input.board > 0
     }
 
-    /// Whether all have theirs on the same boards: then all still know these.
+    /// Returns whether all have theirs on the same boards: then all still know these.
     pub fn suit(&self, all: &[Places]) -> bool {
         let boards = |places: &Places| (places.input.board, places.output.board);
         all.iter().all(|other| boards(other) == boards(self))
@@ -120,7 +120,7 @@ impl Places {
     }
 }
 
-/// Whether arrays of such a call are used where they are, if they are where all see them.
+/// Returns whether arrays of such a call are used where they are, if they are where all see them.
 pub(super) fn suits(exchange: &Exchange) -> bool {
     exchange.bytes > SMALL
         && !matches!(

@@ -50,18 +50,18 @@ impl BiGraph {
         self.sides[0].len()
     }
 
-    /// NPUs at each switch.
+    /// Returns the number of NPUs at each switch.
     pub(super) fn npus_per_switch(&self) -> usize {
         self.sides[0][0].len()
     }
 
-    /// An NPU by its side, the number of its switch there and its own at that.
+    /// Returns an NPU by its side, the number of its switch there and its own at that.
     pub(super) fn npu(&self, side: usize, switch: usize, number: usize) -> NpuId {
         self.sides[side][switch][number]
     }
 }
 
-/// The one switch that an NPU is linked to, both ways.
+/// Returns the one switch that an NPU is linked to, both ways.
 fn switch_of(topology: &Topology, npu: NpuId) -> Option<DeviceId> {
     let (out, into) = (
         topology.out_links(npu.device()),
@@ -75,7 +75,7 @@ fn switch_of(topology: &Topology, npu: NpuId) -> Option<DeviceId> {
     is_only.then_some(switch)
 }
 
-/// The switches of both sides, as many on each; none where two on a side are linked, or some are apart.
+/// Returns the switches of both sides, as many on each; none where two on a side are linked, or some are apart.
 fn sides(topology: &Topology) -> Option<[Vec<DeviceId>; 2]> {
     let npus = topology.npu_count();
     let count = topology.device_count() - npus;

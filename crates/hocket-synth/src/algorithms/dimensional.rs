@@ -38,14 +38,14 @@ impl Along {
         }
     }
 
-    /// The same, on paths for each pattern.
+    /// Returns the same, on paths for each pattern.
     pub(super) fn on_paths(mut self, paths: Vec<PathOf>) -> Self {
         self.paths = paths;
         self
     }
 }
 
-/// Transfers of a collective over a grid, exactly.
+/// Returns the number of transfers of a collective over a grid, exactly.
 pub(super) fn transfers(
     kind: CollectiveKind,
     lanes: u128,
@@ -120,7 +120,7 @@ fn numbered(plan: &mut PlanBuilder, paths: &[PathOf]) -> Vec<HashMap<(NpuId, Npu
     paths.iter().map(each).collect()
 }
 
-/// The passes that a kind is made of.
+/// Returns the passes that a kind is made of.
 fn passes(kind: CollectiveKind) -> &'static [Pass] {
     match kind {
         CollectiveKind::AllReduce => &[Pass::ReduceScatter, Pass::AllGather],
@@ -157,21 +157,21 @@ impl<'a> Grid<'a> {
         member / self.stride[d] % self.sides[d].size
     }
 
-    /// First chunk, within a lane, of what a member sums or gathers along dimension `d`.
+    /// Returns first chunk, within a lane, of what a member sums or gathers along dimension `d`.
     fn first_chunk(&self, member: usize, d: usize) -> usize {
         (0..d)
             .map(|e| self.coordinate(member, e) * self.width[e])
             .sum()
     }
 
-    /// The members with coordinate 0 along dimension `d`: one for each group.
+    /// Returns the members with coordinate 0 along dimension `d`: one for each group.
     fn bases(&self, d: usize) -> Vec<usize> {
         (0..self.len)
             .filter(|&member| self.coordinate(member, d) == 0)
             .collect()
     }
 
-    /// A lane's chunks: each demand is its owner's.
+    /// Returns a lane's chunks: each demand is its owner's.
     fn chunks(&self, job: &Job<'_>, npus: &[NpuId], lanes: usize) -> Result<Chunks, PlanError> {
         let demands = job.collective.demands();
         if job.collective.kind() == CollectiveKind::AllReduce {
@@ -322,8 +322,8 @@ impl Run<'_> {
         }
     }
 
-    /// What a place waits for before it sends in a step. In a ring it sends on what came in the
-    /// step before: added to what it had (reduce-scatter), or as it came (all-gather).
+    /// Returns what a place waits for before it sends in a step. In a ring it sends on what came in the step before:
+    /// added to what it had (reduce-scatter), or as it came (all-gather).
     fn wait_of(&mut self, place: usize, in_squad: usize, pass: Pass, step: usize) -> Wait {
         let ready = self.ready[place];
         match (self.fresh.get(in_squad), pass) {

@@ -78,7 +78,7 @@ struct Family {
     children: Vec<usize>,
 }
 
-/// The families of an in-order binary tree over positions 0 to n-1, by the parent's depth.
+/// Returns the families of an in-order binary tree over positions 0 to n-1, by the parent's depth.
 ///
 /// Even positions are leaves. So mirrored (n even) or shifted by one (n odd), inner nodes become
 /// leaves.

@@ -24,7 +24,7 @@ impl Follow {
         }
     }
 
-    /// Lets links serve in the order of the sends.
+    /// Makes links serve in the order of the sends.
     pub(super) fn in_order(mut self) -> Self {
         self.plan.link_order(LinkOrder::Plan);
         self
@@ -48,7 +48,7 @@ impl Follow {
         }
     }
 
-    /// What has brought a chunk to an NPU.
+    /// Returns what has brought a chunk to an NPU.
     pub(super) fn came(&self, chunk: u32, npu: NpuId) -> Wait {
         self.came[self.place(chunk, npu)]
     }

@@ -38,7 +38,7 @@ impl Recipe for HalvingDoubling {
     }
 }
 
-/// The same among the participants in an order of its own.
+/// Returns the same among the participants in an order of its own.
 pub(super) fn among(job: &Job<'_>, npus: &[NpuId]) -> Result<Plan, PlanError> {
     let side = Along::new(npus.len(), vec![Pattern::halving_doubling()]);
     dimensional::build(job, npus, &[side], job.chunks)

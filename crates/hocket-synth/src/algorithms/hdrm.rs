@@ -87,7 +87,7 @@ impl Recipe for Hdrm {
     }
 }
 
-/// The NPU of each rank.
+/// Returns the NPU of each rank.
 fn placed(graph: &BiGraph) -> Vec<NpuId> {
     let (switches, ports) = (graph.switches(), graph.npus_per_switch());
     let (s, p) = (switches.ilog2(), ports.ilog2());

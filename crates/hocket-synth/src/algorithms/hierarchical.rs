@@ -87,7 +87,7 @@ impl Recipe for Hierarchical {
     }
 }
 
-/// Transfers over a grid, exactly.
+/// Returns the number of transfers over a grid, exactly.
 pub(super) fn transfers(sides: &[Side], kind: CollectiveKind, chunks: u128) -> u128 {
     let sides = sides
         .iter()
@@ -102,7 +102,7 @@ pub(super) struct Side {
     kind: DimensionKind,
 }
 
-/// The dimensions of a product with more than one NPU.
+/// Returns the dimensions of a product with more than one NPU.
 pub(super) fn sides(dimensions: &[Dimension]) -> Vec<Side> {
     let long = dimensions.iter().filter(|it| it.size > 1);
     long.map(|it| Side {
@@ -112,8 +112,8 @@ pub(super) fn sides(dimensions: &[Dimension]) -> Vec<Side> {
     .collect()
 }
 
-/// The grid that the NPUs of a topology form: its nodes, its dimensions, or the ToRs of a Clos; empty
-/// where there is none.
+/// Returns the grid that the NPUs of a topology form: its nodes, its dimensions, or the ToRs of a Clos; empty where
+/// there is none.
 pub(super) fn grid(topology: &Topology) -> Vec<Side> {
     if !topology.groups().is_empty() {
         return by_groups(topology).unwrap_or_default();
@@ -125,7 +125,7 @@ pub(super) fn grid(topology: &Topology) -> Vec<Side> {
     }
 }
 
-/// NPUs of a node, and nodes, where all nodes have as many.
+/// Returns the NPUs of a node, and nodes, where all nodes have as many.
 fn by_groups(topology: &Topology) -> Option<Vec<Side>> {
     let groups = topology.groups();
     let size = groups.first()?.len();
@@ -151,7 +151,7 @@ fn by_groups(topology: &Topology) -> Option<Vec<Side>> {
     even.then(|| sides.collect())
 }
 
-/// NPUs of a ToR, and ToRs, where NPUs are numbered ToR by ToR and all ToRs have as many.
+/// Returns the NPUs of a ToR, and ToRs, where NPUs are numbered ToR by ToR and all ToRs have as many.
 fn by_tors(topology: &Topology) -> Option<Vec<Side>> {
     let fabric = Fabric::new(topology).ok()?;
     let tors: Option<Vec<u32>> = topology.npus().map(|npu| fabric.tor_of(npu)).collect();
@@ -171,7 +171,7 @@ fn by_tors(topology: &Topology) -> Option<Vec<Side>> {
     is_grid.then(|| both.into_iter().filter(|side| side.size > 1).collect())
 }
 
-/// The first node of another size than node 0, and its NPUs.
+/// Returns the first node of another size than node 0, and its NPUs.
 fn uneven(topology: &Topology) -> Option<(usize, usize)> {
     let mut sizes = topology.groups().iter().map(Vec::len).enumerate();
     let (_, size) = sizes.next()?;
@@ -188,7 +188,7 @@ pub(super) fn no_nodes(topology: &Topology) -> String {
     )
 }
 
-/// Why an algorithm along the dimensions of a product cannot run, if it cannot.
+/// Returns why an algorithm along the dimensions of a product cannot run, if it cannot.
 pub(super) fn product_refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     let sizes = topology
         .dimensions()

@@ -54,7 +54,7 @@ impl Ladder {
         }
     }
 
-    /// A number that depends on the network where none is given.
+    /// Returns a number that depends on the network where none is given.
     pub(super) fn usually_best(self, best: fn(&On<'_>) -> usize) -> Self {
         Self {
             usual: Usual::Best(best),
@@ -70,7 +70,7 @@ impl Ladder {
         }
     }
 
-    /// The number where none is given.
+    /// Returns the number where none is given.
     pub(super) fn default(&self, on: &On<'_>) -> usize {
         let wanted = match self.usual {
             Usual::Number(chunks) => chunks,
@@ -103,7 +103,8 @@ impl Ladder {
     }
 }
 
-/// The number of chunks where the user names none, fewer than its algorithm takes where there are not enough bytes.
+/// Returns the number of chunks where the user names none, fewer than its algorithm takes where there are not enough
+/// bytes.
 pub fn default_chunks(algorithm: Algorithm, topology: &Topology, collective: &Collective) -> usize {
     let on = On {
         topology,
@@ -112,7 +113,7 @@ pub fn default_chunks(algorithm: Algorithm, topology: &Topology, collective: &Co
     algorithm.recipe().ladder(&on).default(&on)
 }
 
-/// Numbers of chunks worth trying where the user names none, ascending; never empty.
+/// Returns the numbers of chunks worth trying where the user names none, ascending; never empty.
 ///
 /// Limited by the bytes there are and to plans of some two million transfers, eight million for
 /// multi-rail schedulers.
@@ -139,7 +140,7 @@ pub fn chunk_ladder(
     tried
 }
 
-/// The number of chunks asked for, or the default, if the data can be cut so.
+/// Returns the number of chunks asked for, or the default, if the data can be cut so.
 pub(super) fn chunk_count(on: &On<'_>, options: &PlanOptions) -> Result<usize, PlanError> {
     let ladder = options.algorithm.recipe().ladder(on);
     let chunks = options.chunks.unwrap_or_else(|| ladder.default(on));
@@ -151,7 +152,7 @@ pub(super) fn chunk_count(on: &On<'_>, options: &PlanOptions) -> Result<usize, P
     Ok(chunks)
 }
 
-/// Bytes of the smallest demand.
+/// Returns the bytes of the smallest demand.
 fn smallest_piece(collective: &Collective) -> u64 {
     match is_whole(collective.kind()) {
         true => collective.size(),
@@ -159,12 +160,12 @@ fn smallest_piece(collective: &Collective) -> u64 {
     }
 }
 
-/// Whether all of the data goes from one NPU to all, or the other way.
+/// Returns whether all of the data goes from one NPU to all, or the other way.
 pub(super) fn is_single(kind: CollectiveKind) -> bool {
     matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce)
 }
 
-/// Whether all of the data is one demand.
+/// Returns whether all of the data is one demand.
 fn is_whole(kind: CollectiveKind) -> bool {
     kind == CollectiveKind::AllReduce || is_single(kind)
 }

@@ -54,7 +54,7 @@ impl Mesh {
         NpuId::from(x + self.columns * y)
     }
 
-    /// The corners: (0, 0), then those across in x, in y and in both.
+    /// Returns the corners: (0, 0), then those across in x, in y and in both.
     pub(super) fn corners(&self) -> [NpuId; 4] {
         let (x, y) = (self.columns - 1, self.rows - 1);
         [self.at(0, 0), self.at(x, 0), self.at(0, y), self.at(x, y)]
@@ -75,12 +75,12 @@ impl Mesh {
     }
 }
 
-/// Whether a collective is among all NPUs, in any order.
+/// Returns whether a collective is among all NPUs, in any order.
 pub(super) fn is_of_all(collective: &Collective, topology: &Topology) -> bool {
     collective.npus().len() == topology.npu_count()
 }
 
-/// NPUs along each dimension of more than one, of a product of lines; none where it is something else.
+/// Returns the NPUs along each dimension of more than one, of a product of lines; none where it is something else.
 fn sides(topology: &Topology) -> Vec<usize> {
     let sides = topology.dimensions().iter().filter(|side| side.size > 1);
     let is_mesh = sides.clone().all(|side| side.kind == DimensionKind::Line);

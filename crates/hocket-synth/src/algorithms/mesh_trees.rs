@@ -53,7 +53,7 @@ pub(super) struct Trees {
     pub(super) without_data: Option<NpuId>,
 }
 
-/// A part of every chunk up and down each tree.
+/// Returns a part of every chunk up and down each tree.
 pub(super) fn build(job: &Job<'_>, trees: &Trees, down: Down) -> Result<Plan, PlanError> {
     let &Trees {
         ref trees,
@@ -103,15 +103,14 @@ pub(super) fn build(job: &Job<'_>, trees: &Trees, down: Down) -> Result<Plan, Pl
     Ok(plan.finish())
 }
 
-/// The chunk that crosses an edge in a step, if the first one does in step `first`.
+/// Returns the chunk that crosses an edge in a step, if the first one does in step `first`.
 fn chunk_in(step: usize, first: usize, chunks: usize) -> Option<usize> {
     step.checked_sub(first).filter(|&chunk| chunk < chunks)
 }
 
-/// The number of chunks that takes least time where a step of b bytes holds a link for alpha + b / bandwidth,
+/// Returns the number of chunks that takes least time where a step of b bytes holds a link for alpha + b / bandwidth,
 /// of the slowest link: C = sqrt((S - 1) D / (T alpha bandwidth)) minimises (S + C - 1) (alpha + D / (T C bandwidth)),
-/// T the trees, S the steps that one chunk takes before the next way begins; no part of a chunk smaller than a
-/// packet.
+/// T the trees, S the steps that one chunk takes before the next way begins; no part of a chunk smaller than a packet.
 pub(super) fn best_chunks(on: &On<'_>, trees: usize, steps: usize) -> usize {
     let On {
         topology,
@@ -136,8 +135,8 @@ pub(super) fn best_chunks(on: &On<'_>, trees: usize, steps: usize) -> usize {
     }
 }
 
-/// The numbers of chunks to try of such trees: the one that takes least time, and more, which are better where latency
-/// holds no link.
+/// Returns the numbers of chunks to try of such trees: the one that takes least time, and more, which are better where
+/// latency holds no link.
 pub(super) fn ladder(on: &On<'_>, trees: usize, best: fn(&On<'_>) -> usize) -> Ladder {
     let ladder = Ladder::short(trees).usually_best(best);
     let best = ladder.default(on);
@@ -145,7 +144,7 @@ pub(super) fn ladder(on: &On<'_>, trees: usize, best: fn(&On<'_>) -> usize) -> L
     ladder.trying([best, (4 * best).min(most), most])
 }
 
-/// The most chunks that are of use by default: a part of each a packet, and not too many transfers.
+/// Returns the most chunks that are of use by default: a part of each a packet, and not too many transfers.
 fn most_chunks(collective: &Collective, trees: usize) -> usize {
     let trees = trees as u64;
     let packets = collective.size() / trees / PACKET;

@@ -90,7 +90,7 @@ pub struct PlanOptions {
 }
 
 impl PlanOptions {
-    /// The defaults for an algorithm.
+    /// Returns the defaults for an algorithm.
     pub fn new(algorithm: Algorithm) -> Self {
         let searched = synthesis::SynthesisOptions::default();
         Self {
@@ -185,7 +185,7 @@ pub fn make(
     Ok(made)
 }
 
-/// Chunks and transfers of a job that can be done.
+/// Returns the chunks and transfers of a job that can be done.
 fn check(on: &On<'_>, options: &PlanOptions) -> Result<(usize, u128), PlanError> {
     check_applicable(on.topology, on.collective, options.algorithm)?;
     let chunks = chunk_count(on, options)?;
@@ -235,9 +235,9 @@ pub fn check_applicable(
     }
 }
 
-/// How many transfers a plan has, exactly, for an algorithm that [applies](check_applicable);
-/// multirail-optimal may make up to twice as many, trees several times as many, and flows, greedy and blind as many more as
-/// chunks are passed on by NPUs that do not want them. Saturates.
+/// Returns how many transfers a plan has, exactly, for an algorithm that [applies](check_applicable); multirail-optimal
+/// may make up to twice as many, trees several times as many, and flows, greedy and blind as many more as chunks are
+/// passed on by NPUs that do not want them. Saturates.
 pub fn transfer_count(
     topology: &Topology,
     collective: &Collective,
@@ -262,7 +262,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// What is done where.
+    /// Returns what is done where.
     fn on(&self) -> On<'a> {
         On {
             topology: self.topology,
@@ -270,24 +270,24 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The algorithm.
+    /// Returns the algorithm.
     fn algorithm(&self) -> Algorithm {
         self.options.algorithm
     }
 
-    /// The number of chunks, where one is asked for.
+    /// Returns the number of chunks, where one is asked for.
     fn asked_chunks(&self) -> Option<usize> {
         self.options.chunks.map(|_| self.chunks)
     }
 
-    /// A plan with room for all its transfers.
+    /// Returns a plan with room for all its transfers.
     fn builder(&self, chunks: Chunks) -> PlanBuilder {
         let mut builder = PlanBuilder::new(self.algorithm().name(), self.collective, chunks);
         builder.reserve(self.transfers);
         builder
     }
 
-    /// The root's rank; 0 for kinds without one.
+    /// Returns the root's rank; 0 for kinds without one.
     fn root(&self) -> usize {
         self.collective.root().map_or(0, |root| root.index())
     }

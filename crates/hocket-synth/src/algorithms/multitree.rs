@@ -230,7 +230,7 @@ mod tests {
     use crate::topology::build;
     use crate::units::{Bandwidth, Time};
 
-    /// The trees as the header says it: every turn looks from the first parent on.
+    /// Returns the trees as the header says it: every turn looks from the first parent on.
     fn by_the_letter(neighbours: &[Vec<usize>]) -> Vec<Vec<Edge>> {
         let ranks = neighbours.len();
         let mut trees: Vec<Vec<usize>> = (0..ranks).map(|root| vec![root]).collect();

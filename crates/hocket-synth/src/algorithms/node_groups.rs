@@ -109,7 +109,7 @@ fn parts(on: &On<'_>) -> usize {
         .map_or(1, Vec::len)
 }
 
-/// The participants of each node, the root's node first.
+/// Returns the participants of each node, the root's node first.
 fn nodes(topology: &Topology, collective: &Collective) -> Vec<Vec<NpuId>> {
     let mut takes_part = vec![false; topology.npu_count()];
     for npu in collective.npus() {
@@ -139,7 +139,7 @@ struct Hop {
     to: NpuId,
 }
 
-/// What all pieces do, step by step: into the root's node, to other nodes, on to further ones, and within each.
+/// Returns what all pieces do, step by step: into the root's node, to other nodes, on to further ones, and within each.
 fn hops(job: &Job<'_>, nodes: &[Vec<NpuId>]) -> Vec<Hop> {
     let root = root(job.collective);
     let (parts, others) = (nodes[0].len(), nodes.len() - 1);
@@ -173,7 +173,7 @@ fn hops(job: &Job<'_>, nodes: &[Vec<NpuId>]) -> Vec<Hop> {
     steps.into_iter().flatten().collect()
 }
 
-/// How many pieces of each part go from the root's node to all others at once.
+/// Returns how many pieces of each part go from the root's node to all others at once.
 ///
 /// Of pieces that are passed on, the last is everywhere two latencies after it left; so the node can send to all n - 1
 /// others what takes it a latency: with t for all of the data once, a share of latency / ((n - 1) t).

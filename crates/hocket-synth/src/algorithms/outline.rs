@@ -19,26 +19,26 @@ pub struct Outline<'a> {
 }
 
 impl Outline<'_> {
-    /// How many transfers a plan of so many chunks has; see [`transfer_count`](super::transfer_count).
+    /// Returns how many transfers a plan of so many chunks has; see [`transfer_count`](super::transfer_count).
     ///
     /// 0 for the hierarchical ones where there are no dimensions.
     pub fn transfers(&self, algorithm: Algorithm, chunks: usize) -> u128 {
         algorithm.recipe().outlined(self, chunks as u128)
     }
 
-    /// Transfers of one pattern among all participants, in so many lanes.
+    /// Returns the number of transfers of one pattern among all participants, in so many lanes.
     pub(super) fn flat(&self, lanes: u128, shape: Shape) -> u128 {
         let side = [(self.npus as usize, shape)].into_iter();
         dimensional::transfers(self.kind, lanes, side)
     }
 
-    /// Transfers where each chunk goes to, or comes from, every participant but one.
+    /// Returns the number of transfers where each chunk goes to, or comes from, every participant but one.
     pub(super) fn others(&self, chunks: u128) -> u128 {
         chunks.saturating_mul(u128::from(self.npus) - 1)
     }
 
-    /// Transfers where whatever is wanted is sent once to, or from, everybody who wants or has it: the least that plans
-    /// for any network have.
+    /// Returns the number of transfers where whatever is wanted is sent once to, or from, everybody who wants or has
+    /// it: the least that plans for any network have.
     pub(super) fn least(&self, chunks: u128) -> u128 {
         let n = u128::from(self.npus);
         let roots = match self.kind {

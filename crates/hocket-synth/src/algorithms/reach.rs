@@ -4,7 +4,7 @@ use super::recipe::Need;
 use crate::id::{DeviceId, NpuId};
 use crate::topology::Topology;
 
-/// Why the need is not met, if it is not.
+/// Returns why the need is not met, if it is not.
 ///
 /// # Complexity
 /// O(devices + links): one search each way from one participant.

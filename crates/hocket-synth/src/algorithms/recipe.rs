@@ -61,7 +61,7 @@ impl SearchOption {
         SearchOption::Window,
     ];
 
-    /// The name of the option, as `seed`.
+    /// Returns the name of the option, as `seed`.
     pub const fn name(self) -> &'static str {
         match self {
             SearchOption::Seed => "seed",
@@ -146,7 +146,7 @@ impl About {
         Self { promise, ..self }
     }
 
-    /// Whether it implements a kind.
+    /// Returns whether it implements a kind.
     pub fn supports(&self, kind: CollectiveKind) -> bool {
         self.kinds.contains(&kind) || (self.does_custom && kind == CollectiveKind::Custom)
     }
@@ -160,12 +160,13 @@ pub(crate) struct On<'a> {
 }
 
 impl On<'_> {
-    /// Number of participants.
+    /// Returns the number of participants.
     pub(super) fn npus(&self) -> usize {
         self.collective.npus().len()
     }
 
-    /// Blocks of all data that an all-reduce by blocks cuts it into, and 1 of the others, whose demands are blocks.
+    /// Returns the number of blocks of all data that an all-reduce by blocks cuts it into, and 1 of the others, whose
+    /// demands are blocks.
     pub(super) fn blocks(&self) -> usize {
         match self.collective.kind() {
             CollectiveKind::AllReduce => self.npus(),
@@ -173,7 +174,7 @@ impl On<'_> {
         }
     }
 
-    /// What is known of it without the network's links.
+    /// Returns what is known of it without the network's links.
     pub(super) fn outline(&self) -> Outline<'_> {
         Outline {
             kind: self.collective.kind(),
@@ -182,7 +183,7 @@ impl On<'_> {
         }
     }
 
-    /// The network as proofs hold it.
+    /// Returns the network as proofs hold it.
     pub(super) fn shared(&self) -> Arc<Topology> {
         Arc::new(self.topology.clone())
     }
@@ -200,7 +201,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// What the data themselves need: the ways from the root, or to it.
+    /// Returns what the data themselves need: the ways from the root, or to it.
     pub(super) fn of_data(collective: &Collective) -> Self {
         let Some(root) = collective.root() else {
             return Need::Mutual;
@@ -220,13 +221,13 @@ pub(crate) type Scheduler = fn(Problem, u64, &mut dyn Progress) -> Schedule;
 ///
 /// What has a default here is what most do.
 pub(crate) trait Recipe: Sync {
-    /// What is known of it before there is a network.
+    /// Returns what is known of it before there is a network.
     fn about(&self) -> About;
 
-    /// Why it cannot do a collective, of a kind that it supports, on a network; `None` where it can.
+    /// Returns why it cannot do a collective, of a kind that it supports, on a network; `None` where it can.
     fn refusal(&self, on: &On<'_>) -> Option<String>;
 
-    /// Which participants must reach which.
+    /// Returns which participants must reach which.
     fn need(&self, _collective: &Collective) -> Need {
         Need::Mutual
     }
@@ -234,16 +235,17 @@ pub(crate) trait Recipe: Sync {
     /// Into how many chunks the data may be cut.
     fn ladder(&self, on: &On<'_>) -> Ladder;
 
-    /// How many transfers a plan of so many chunks has by what is known before there is a network; at the least, where
-    /// that does not tell. Saturates.
+    /// Returns how many transfers a plan of so many chunks has by what is known before there is a network; at the
+    /// least, where that does not tell. Saturates.
     fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128;
 
-    /// How many transfers a plan has, exactly, on a network that it does not refuse; see [`super::transfer_count`].
+    /// Returns how many transfers a plan has, exactly, on a network that it does not refuse; see
+    /// [`super::transfer_count`].
     fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
         self.outlined(&on.outline(), chunks)
     }
 
-    /// How it schedules dimensions, if it does.
+    /// Returns how it schedules dimensions, if it does.
     fn scheduler(&self) -> Option<Scheduler> {
         None
     }
@@ -277,7 +279,7 @@ impl From<Plan> for Made {
 }
 
 impl Made {
-    /// A plan that was proved on the way.
+    /// Returns a plan that was proved on the way.
     pub(super) fn proved(proof: Arc<Verified>, construction: Construction) -> Self {
         Self {
             plan: Arc::clone(proof.plan()),
@@ -360,7 +362,7 @@ macro_rules! recipes {
             pub const ALL: [Algorithm; [$($(stringify!($name)),+),+].len()] =
                 [$($(Algorithm::$name),+),+];
 
-            /// Its implementation.
+            /// Returns its implementation.
             pub(crate) fn recipe(self) -> &'static dyn $crate::algorithms::recipe::Recipe {
                 match self {
                     $($(Algorithm::$name => &$module::$name,)+)+
@@ -374,42 +376,42 @@ pub(super) use recipes;
 use super::Algorithm;
 
 impl Algorithm {
-    /// What is known of it before there is a network.
+    /// Returns what is known of it before there is a network.
     pub fn about(self) -> About {
         self.recipe().about()
     }
 
-    /// The name in files and on the command line, as `double-binary-tree`.
+    /// Returns the name in files and on the command line, as `double-binary-tree`.
     pub fn name(self) -> &'static str {
         self.about().name
     }
 
-    /// What it does, in a line.
+    /// Returns what it does, in a line.
     pub fn summary(self) -> &'static str {
         self.about().summary
     }
 
-    /// The kinds that it implements.
+    /// Returns the kinds that it implements.
     pub fn kinds(self) -> &'static [CollectiveKind] {
         self.about().kinds
     }
 
-    /// Whether it implements a kind; some implement custom collectives, of demands that suit them.
+    /// Returns whether it implements a kind; some implement custom collectives, of demands that suit them.
     pub fn supports(self, kind: CollectiveKind) -> bool {
         self.about().supports(kind)
     }
 
-    /// Whether its plans are made of a schedule of dimensions: see [`super::schedule`].
+    /// Returns whether its plans are made of a schedule of dimensions: see [`super::schedule`].
     pub fn is_multirail(self) -> bool {
         self.about().making == Origin::Schedule
     }
 
-    /// Whether [`super::schedule`] makes a schedule by it.
+    /// Returns whether [`super::schedule`] makes a schedule by it.
     pub fn has_schedule(self) -> bool {
         self.recipe().scheduler().is_some()
     }
 
-    /// Why it refuses a kind that it does not support.
+    /// Returns why it refuses a kind that it does not support.
     pub(super) fn unsupported(self, kind: CollectiveKind) -> String {
         let others: Vec<&str> = Algorithm::ALL
             .into_iter()
@@ -425,7 +427,7 @@ impl Algorithm {
         format!("it does {}, not {kind}; {remedy}", own.join(", "))
     }
 
-    /// Its refusal.
+    /// Returns its refusal.
     pub(super) fn refused(self, why: impl Into<String>) -> PlanError {
         PlanError::NotApplicable {
             algorithm: self.name(),

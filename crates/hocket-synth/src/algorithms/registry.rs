@@ -38,7 +38,7 @@ pub struct Entry {
     pub counts_as: Option<Algorithm>,
 }
 
-/// Every algorithm, those of [`Algorithm`] first and in its order.
+/// Returns every algorithm, those of [`Algorithm`] first and in its order.
 pub fn entries() -> impl Iterator<Item = Entry> {
     let planned = Algorithm::ALL.into_iter().map(|algorithm| Entry {
         about: algorithm.about(),
@@ -53,7 +53,7 @@ pub fn entries() -> impl Iterator<Item = Entry> {
     }))
 }
 
-/// The algorithm of a name.
+/// Returns the algorithm of a name.
 ///
 /// # Errors
 /// [`PlanError::UnknownAlgorithm`] with the names that there are.
@@ -62,7 +62,7 @@ pub fn entry(name: &str) -> Result<Entry, PlanError> {
     found.ok_or_else(|| unknown(name, entries().map(|each| each.about.name)))
 }
 
-/// The refusal of a name that none of them has.
+/// Returns the refusal of a name that none of them has.
 pub(super) fn unknown(name: &str, known: impl Iterator<Item = &'static str>) -> PlanError {
     PlanError::UnknownAlgorithm {
         name: name.to_owned(),

@@ -169,7 +169,7 @@ impl Half {
         }
     }
 
-    /// The NPU at a position of a ring along a dimension of this half.
+    /// Returns the NPU at a position of a ring along a dimension of this half.
     fn npu(&self, dimension: usize, position: usize, other: usize) -> NpuId {
         let (x, y) = match self.rows_first == (dimension == 0) {
             true => (position, other),

@@ -90,8 +90,8 @@ impl Recipe for RingBiOdd {
     }
 }
 
-/// A cycle through all NPUs of a mesh of odd sides but the corner furthest from (0, 0): along the first row,
-/// to and fro through the rows below but for two, up and down through the last two, back up the first column.
+/// Returns a cycle through all NPUs of a mesh of odd sides but the corner furthest from (0, 0): along the first row, to
+/// and fro through the rows below but for two, up and down through the last two, back up the first column.
 fn cycle(mesh: &Mesh) -> Vec<NpuId> {
     let (columns, rows) = (mesh.columns, mesh.rows);
     let mut cycle: Vec<NpuId> = (0..columns).map(|x| mesh.at(x, 0)).collect();

@@ -110,7 +110,7 @@ fn scheduled(job: &Job<'_>, progress: &mut dyn Progress) -> Result<Schedule, Pla
     Ok(scheduler(problem, options.effort, progress).named(algorithm.name()))
 }
 
-/// The plan of a schedule that an algorithm makes.
+/// Returns the plan of a schedule that an algorithm makes.
 pub(super) fn planned(job: &Job<'_>, progress: &mut dyn Progress) -> Result<Made, PlanError> {
     let (topology, collective, options) = (job.topology, job.collective, job.options);
     let schedule = scheduled(job, progress)?;

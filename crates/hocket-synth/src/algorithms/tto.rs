@@ -82,7 +82,7 @@ impl Recipe for TtoOverlapped {
     }
 }
 
-/// A third of every chunk up and down each tree.
+/// Returns a third of every chunk up and down each tree.
 fn build(job: &Job<'_>, down: Down) -> Result<Plan, PlanError> {
     let mesh = Mesh::of(job.topology).expect("refused otherwise");
     let excluded = excluded(&mesh, job.collective).expect("refused otherwise");
@@ -94,7 +94,7 @@ fn build(job: &Job<'_>, down: Down) -> Result<Plan, PlanError> {
     mesh_trees::build(job, &trees, down)
 }
 
-/// The height of all trees.
+/// Returns the height of all trees.
 fn height(mesh: &Mesh) -> usize {
     mesh.columns + mesh.rows - 2
 }
@@ -104,14 +104,14 @@ fn transfers(outline: &Outline<'_>, chunks: u128) -> u128 {
     chunks.saturating_mul(2 * (3 * u128::from(outline.npus) - 1))
 }
 
-/// The number of chunks that takes least time, where each takes so many heights before the next way begins.
+/// Returns the number of chunks that takes least time, where each takes so many heights before the next way begins.
 fn best_chunks(on: &On<'_>, heights: usize) -> usize {
     Mesh::of(on.topology).map_or(1, |mesh| {
         mesh_trees::best_chunks(on, TREES, heights * height(&mesh))
     })
 }
 
-/// Why it cannot run, if it cannot.
+/// Returns why it cannot run, if it cannot.
 fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     let mesh = match Mesh::of(topology) {
         Ok(mesh) => mesh,
@@ -133,7 +133,7 @@ fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     ))
 }
 
-/// The corner that takes no part where all others do.
+/// Returns the corner that takes no part where all others do.
 fn excluded(mesh: &Mesh, collective: &Collective) -> Option<NpuId> {
     let npus = collective.npus();
     let mut absent = mesh
@@ -144,7 +144,7 @@ fn excluded(mesh: &Mesh, collective: &Collective) -> Option<NpuId> {
     (npus.len() + 1 == mesh.columns * mesh.rows).then_some(corner)
 }
 
-/// Trees rooted at the corners beside the excluded one and at the one across.
+/// Returns the trees rooted at the corners beside the excluded one and at the one across.
 ///
 /// Seen with the excluded corner at the bottom left: the tree of the top left goes down the first column, then
 /// along the rows; that of the bottom right along the last row, then up the columns; that of the top right
@@ -199,7 +199,7 @@ fn trees(mesh: &Mesh, excluded: NpuId) -> Vec<Tree> {
 
 type Cell = (usize, usize);
 
-/// A tree of each cell's parent.
+/// Returns a tree of each cell's parent.
 fn tree(
     root: Cell,
     parents: &[(Cell, Option<Cell>)],

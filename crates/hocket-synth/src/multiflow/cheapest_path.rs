@@ -98,7 +98,7 @@ impl CheapestPath {
     }
 }
 
-/// A way each of whose arcs comes nearer by `least`, the cheapest at each node, and its cost.
+/// Returns a way each of whose arcs comes nearer by `least`, the cheapest at each node, and its cost.
 fn straight(
     network: &ArcNetwork,
     prices: &[u64],

@@ -16,7 +16,7 @@ pub(crate) struct Flow {
     pub bytes: u64,
 }
 
-/// The flows of a collective, by who wants them and then who has them; what an NPU wants of itself is left out.
+/// Returns the flows of a collective, by who wants them and then who has them; what an NPU wants of itself is left out.
 ///
 /// # Errors
 /// The position of a demand that is no flow: a sum, or one that several have or want.

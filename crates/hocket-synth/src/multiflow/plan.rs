@@ -62,13 +62,13 @@ impl Legs {
         legs
     }
 
-    /// Transfers of a plan.
+    /// Returns the number of transfers of a plan.
     pub fn steps(&self) -> usize {
         self.of.items().len()
     }
 }
 
-/// The plan in which each part takes its way.
+/// Returns the plan in which each part takes its way.
 ///
 /// # Errors
 /// [`PlanError::TooManyChunks`] for a demand without bytes; [`PlanError::TooLong`]; [`PlanError::Interrupted`].

@@ -72,7 +72,7 @@ impl Prices {
         self.price[arc as usize] = self.at_load(arc as usize);
     }
 
-    /// How long the busiest arc sends [s].
+    /// Returns how long the busiest arc sends [s].
     pub fn busiest(&self) -> f64 {
         let busy = self
             .load
@@ -87,7 +87,7 @@ impl Prices {
         &self.pace
     }
 
-    /// The price of a byte on each arc, at least 1.
+    /// Returns the price of a byte on each arc, at least 1.
     #[inline]
     pub fn all(&self) -> &[u64] {
         &self.price

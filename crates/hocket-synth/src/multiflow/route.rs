@@ -125,7 +125,7 @@ impl Routing {
     }
 }
 
-/// How long an NPU's links are busy at least with what it sends or gets, the most of all [s].
+/// Returns how long an NPU's links are busy at least with what it sends or gets, the most of all [s].
 fn most_at_an_npu(network: &ArcNetwork, flows: &[Flow]) -> f64 {
     let mut bytes = vec![[0.0; 2]; network.node_count()];
     for flow in flows {
@@ -218,8 +218,8 @@ impl Router<'_> {
         );
     }
 
-    /// How long the busiest arc sends at least, whatever the ways: bytes times their distances, over what all arcs
-    /// carry in a second at their prices.
+    /// Returns how long the busiest arc sends at least, whatever the ways: bytes times their distances, over what all
+    /// arcs carry in a second at their prices.
     fn least(&mut self) -> Result<Least, Unroutable> {
         let mut work = 0.0;
         for group in 0..self.groups.len() {
@@ -262,7 +262,7 @@ impl Least {
         })
     }
 
-    /// The greater of two.
+    /// Returns the greater of two.
     fn or(self, other: Self) -> Self {
         Self {
             of_links: self.of_links.max(other.of_links),
@@ -271,7 +271,7 @@ impl Least {
     }
 }
 
-/// The flows of each destination; they are sorted by it.
+/// Returns the flows of each destination; they are sorted by it.
 fn groups(flows: &[Flow]) -> Vec<Range<usize>> {
     let mut start = 0;
     let groups = flows.chunk_by(|a, b| a.dst == b.dst).map(|group| {

@@ -38,12 +38,12 @@ impl Shares {
         parts
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn len(&self) -> usize {
         self.flow.len()
     }
 
-    /// The parts of a flow.
+    /// Returns the parts of a flow.
     pub fn of(&self, flow: usize) -> Range<usize> {
         self.first[flow] as usize..self.first[flow + 1] as usize
     }

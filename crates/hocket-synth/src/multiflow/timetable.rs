@@ -92,8 +92,8 @@ struct Timetable<'a> {
     served: Vec<(u64, Step)>,
 }
 
-/// The steps of all parts, in the order in which links take them; those of the lowest turn first, where nothing else
-/// tells them apart.
+/// Returns the steps of all parts, in the order in which links take them; those of the lowest turn first, where nothing
+/// else tells them apart.
 ///
 /// # Errors
 /// [`PlanError::TooLong`], [`PlanError::Interrupted`].
@@ -273,7 +273,7 @@ impl<'a> Timetable<'a> {
         self.events.push(Reverse((self.free[l], LINK, link, 0)));
     }
 
-    /// The group of which a free link takes a part.
+    /// Returns the group of which a free link takes a part.
     fn choose(&mut self, link: usize, now: u64) -> Option<u32> {
         let groups = &self.beginning[link];
         let from = self.from[link] % groups.len().max(1);
@@ -311,7 +311,7 @@ impl<'a> Timetable<'a> {
         best.map(|(_, g)| g)
     }
 
-    /// How many parts of this size wait at the fullest link of a leg when one comes there that starts now.
+    /// Returns how many parts of this size wait at the fullest link of a leg when one comes there that starts now.
     fn late(&self, stages: &[Stage], bytes: u64, now: u64) -> u64 {
         let mut late = 0;
         let mut lag = 0;

@@ -14,7 +14,7 @@ pub(super) struct ArcPaths {
 }
 
 impl ArcPaths {
-    /// The number of a way, given anew where it is not known.
+    /// Returns the number of a way, given anew where it is not known.
     pub fn number(&mut self, arcs: Vec<u32>, costs: &[u64]) -> u32 {
         if let Some(&number) = self.numbers.get(&arcs) {
             return number;
@@ -28,7 +28,7 @@ impl ArcPaths {
     }
 }
 
-/// A way without what it does between two visits of the same node.
+/// Returns a way without what it does between two visits of the same node.
 pub(super) fn straight(arcs: &[Arc], way: Vec<u32>) -> Vec<u32> {
     let mut straight: Vec<u32> = Vec::with_capacity(way.len());
     for arc in way {

@@ -62,7 +62,7 @@ impl Edge {
     }
 }
 
-/// Links between the same devices, the fastest there with the fastest back.
+/// Returns the links between the same devices, the fastest there with the fastest back.
 pub(super) fn edges(network: &ArcNetwork) -> Vec<Edge> {
     let mut between: BTreeMap<[u32; 2], Ways> = BTreeMap::new();
     for (link, arc) in (0..).map(LinkId).zip(network.arcs()) {
@@ -217,7 +217,7 @@ impl<F: Fn(u32) -> u32> Between<F> {
     }
 }
 
-/// Says for each node to which others faster edges lead: the first of those.
+/// Returns for each node the others to which faster edges lead: the first of those.
 fn clusters(edges: &[Edge], rate: u64) -> impl Fn(u32) -> u32 + use<> {
     let mut first: BTreeMap<u32, u32> = BTreeMap::new();
     let find = |first: &BTreeMap<u32, u32>, mut node: u32| {
@@ -233,7 +233,7 @@ fn clusters(edges: &[Edge], rate: u64) -> impl Fn(u32) -> u32 + use<> {
     move |node| find(&first, node)
 }
 
-/// The edge of a port that is joined next, with what it has left; nothing where none has.
+/// Returns the edge of a port that is joined next, with what it has left; nothing where none has.
 fn last(port: &Port) -> (usize, u64) {
     port.edges.last().copied().unwrap_or((0, 0))
 }

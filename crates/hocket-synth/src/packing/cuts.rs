@@ -36,7 +36,7 @@ impl Backward {
         }
     }
 
-    /// A set that less may enter than must, where there is one.
+    /// Returns a set that less may enter than must, where there is one.
     ///
     /// Targets that were served become sources for the next: sets that they are outside of are settled.
     pub fn violated(
@@ -76,7 +76,7 @@ impl Backward {
         sets
     }
 
-    /// How much less some end can get than it must, at most.
+    /// Returns how much less some end can get than it must, at most.
     pub fn shortage(&mut self) -> i64 {
         self.reset();
         let mut most = 0;
@@ -149,7 +149,7 @@ impl Pool {
         is_new
     }
 
-    /// How much more enters each set than must.
+    /// Returns how much more enters each set than must.
     pub fn slacks(&self, arcs: &[Arc], supply: &[i64]) -> Vec<i64> {
         let slack = |set: &Vec<bool>| -> i64 {
             let enters = |arc: &&Arc| !set[arc.src as usize] && set[arc.dst as usize];

@@ -35,7 +35,7 @@ impl SwitchPaths {
         self.ways.len() as u32 - 1
     }
 
-    /// The arcs of [`Graph::new`] that a way takes, in order: their ways have their numbers.
+    /// Returns the arcs of [`Graph::new`] that a way takes, in order: their ways have their numbers.
     pub fn arcs(&self, way: u32) -> Vec<u32> {
         let mut arcs = Vec::new();
         let mut left = vec![way];
@@ -48,7 +48,7 @@ impl SwitchPaths {
         arcs
     }
 
-    /// The link that an arc of [`Graph::new`] is; `None` of the inside of a switch.
+    /// Returns the link that an arc of [`Graph::new`] is; `None` of the inside of a switch.
     pub fn link(&self, arc: u32) -> Option<LinkId> {
         match self.ways[arc as usize] {
             Way::Link(link) => Some(link),
@@ -66,7 +66,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// The links of a network, and the insides of switches that have limits.
+    /// Returns the links of a network, and the insides of switches that have limits.
     pub fn new(network: &ArcNetwork, ends: &[NpuId]) -> Self {
         let mut is_end = vec![false; network.node_count()];
         ends.iter().for_each(|npu| is_end[npu.index()] = true);
@@ -89,7 +89,7 @@ impl Graph {
         Self { is_end, arcs, ways }
     }
 
-    /// The same arcs with other units.
+    /// Returns the same arcs with other units.
     pub fn with_units(mut self, units: &[i64]) -> Self {
         for (arc, &units) in self.arcs.iter_mut().zip(units) {
             arc.units = units;

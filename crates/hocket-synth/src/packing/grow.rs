@@ -229,7 +229,7 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// The next arc out of a node that a batch can take, and how many of its trees can.
+    /// Returns the next arc out of a node that a batch can take, and how many of its trees can.
     fn next_arc(&mut self, batch: usize, node: u32) -> Option<(u32, i64)> {
         let out = self.out.get(node as usize);
         let state = &mut self.batches[batch];
@@ -269,7 +269,7 @@ impl<'a> Growth<'a> {
         self.batches.push(rest);
     }
 
-    /// How many trees of a batch may take an arc, so that every batch can still get everywhere.
+    /// Returns how many trees of a batch may take an arc, so that every batch can still get everywhere.
     fn safe(&self, graph: &Graph, batch: usize, arc: u32) -> i64 {
         let nodes = graph.nodes();
         let Arc { src, dst, .. } = graph.arcs[arc as usize];
@@ -328,7 +328,7 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// How many pairs of a tree and an end are missing.
+    /// Returns how many pairs of a tree and an end are missing.
     fn missing(&self, ends: usize) -> u64 {
         let missing = |batch: &Batch| batch.trees as u64 * (ends - batch.size) as u64;
         self.batches.iter().map(missing).sum()

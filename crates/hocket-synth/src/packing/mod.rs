@@ -137,7 +137,7 @@ pub enum NoPacking {
 }
 
 impl TreeSet {
-    /// Arcs from a root to the furthest end.
+    /// Returns the number of arcs from a root to the furthest end.
     pub fn height(&self) -> usize {
         let of = |tree: &Tree| {
             let mut depths: Vec<usize> = Vec::with_capacity(tree.arcs.len());
@@ -154,7 +154,7 @@ impl TreeSet {
 }
 
 impl Packing {
-    /// How long a byte of each root of weight 1 takes at the rate that is reached [s].
+    /// Returns how long a byte of each root of weight 1 takes at the rate that is reached [s].
     pub(crate) fn seconds_a_byte(&self) -> f64 {
         let share = self.reached_ppm.max(1) as f64 / 1e6;
         self.rate.weight as f64 / (self.rate.bandwidth as f64 * share)
@@ -175,7 +175,8 @@ impl Packing {
         )
     }
 
-    /// The devices that the worst cut is around: the side with fewer. A switch with a limit is where its inputs are.
+    /// Returns the devices that the worst cut is around: the side with fewer. A switch with a limit is where its inputs
+    /// are.
     pub fn cut(&self, topology: &Topology) -> Vec<DeviceId> {
         let devices = (0..topology.device_count()).map(DeviceId::from);
         let (inside, outside): (Vec<DeviceId>, Vec<DeviceId>) =
@@ -308,8 +309,8 @@ fn trees_over(
     Ok(forest.map(|forest| shallow::trees(graph, &logical, &forest, costs)))
 }
 
-/// How long a piece takes over each arc: its latency, and the mean latency once more in place of the time that its
-/// bytes take and that it waits for its turn, which are not known yet.
+/// Returns how long a piece takes over each arc: its latency, and the mean latency once more in place of the time that
+/// its bytes take and that it waits for its turn, which are not known yet.
 fn costs(network: &ArcNetwork) -> Vec<u64> {
     let latencies = network.arcs().iter().map(|arc| arc.latency);
     let mean = latencies.clone().sum::<u64>() / network.arcs().len().max(1) as u64;

@@ -50,7 +50,7 @@ struct Row {
 }
 
 impl Passes {
-    /// The trees along which data is summed.
+    /// Returns the trees along which data is summed.
     pub fn sums(&self) -> Option<&TreeSet> {
         match self {
             Self::Apart { sums, .. } => sums.as_ref().map(|packing| &packing.set),
@@ -58,7 +58,7 @@ impl Passes {
         }
     }
 
-    /// The trees along which data is copied.
+    /// Returns the trees along which data is copied.
     pub fn copies(&self) -> Option<&TreeSet> {
         match self {
             Self::Apart { copies, .. } => copies.as_ref().map(|packing| &packing.set),
@@ -66,7 +66,7 @@ impl Passes {
         }
     }
 
-    /// Transfers of a plan, for each piece of all trees.
+    /// Returns the number of transfers of a plan, for each piece of all trees.
     pub(crate) fn arcs(&self) -> u64 {
         let sets = self.sums().into_iter().chain(self.copies());
         sets.flat_map(|set| &set.trees)
@@ -74,7 +74,7 @@ impl Passes {
             .sum()
     }
 
-    /// Chunks of a piece of all trees.
+    /// Returns the number of chunks of a piece of all trees.
     pub(crate) fn trees(&self) -> usize {
         let one = self.copies().or_else(|| self.sums());
         one.map_or(0, |set| set.trees.len())
@@ -137,7 +137,7 @@ impl Passes {
         })
     }
 
-    /// The plan in which every tree carries so many pieces.
+    /// Returns the plan in which every tree carries so many pieces.
     ///
     /// Where pieces pass several links in a row, links that serve first come, first served may not keep to the
     /// timetable: who has no reason to wait sends all pieces at once, and keeps others from links that they share.
@@ -356,7 +356,7 @@ impl<'a> Maker<'a> {
 }
 
 impl Passes {
-    /// The chunk that each tree carries first: of several roots, theirs are next to each other.
+    /// Returns the chunk that each tree carries first: of several roots, theirs are next to each other.
     fn chunks_of(&self, set: &TreeSet, collective: &Collective) -> Vec<u32> {
         let trees = set.trees.len() as u32;
         let of_one_root = set
@@ -425,12 +425,12 @@ impl<'a> Pass<'a> {
         row.piece as usize * self.arcs + self.first[row.tree as usize] + arc as usize
     }
 
-    /// The transfer of another arc of the same tree with the same piece.
+    /// Returns the transfer of another arc of the same tree with the same piece.
     fn at(&self, row: Row, arc: u32) -> u32 {
         self.made[self.place(row, arc)]
     }
 
-    /// The transfer of the last piece that must be there before a row's may be sent over the same arc.
+    /// Returns the transfer of the last piece that must be there before a row's may be sent over the same arc.
     fn before(&self, row: Row) -> Option<u32> {
         let window = self
             .windows
@@ -439,7 +439,7 @@ impl<'a> Pass<'a> {
         Some(self.at(Row { piece, ..row }, row.arc))
     }
 
-    /// The transfers that lead on from an arc, or from the root.
+    /// Returns the transfers that lead on from an arc, or from the root.
     fn below(&self, row: Row, arc: Option<u32>) -> Vec<Wait> {
         let tree = row.tree as usize;
         let place = arc.map_or(self.arcs + tree, |arc| self.first[tree] + arc as usize);

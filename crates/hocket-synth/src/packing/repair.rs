@@ -83,7 +83,7 @@ fn give(
     false
 }
 
-/// Whether a node of a tree is reached through another, or is it.
+/// Returns whether a node of a tree is reached through another, or is it.
 fn is_below(graph: &Graph, forest: &Forest, tree: usize, mut node: u32, other: u32) -> bool {
     loop {
         if node == other {

@@ -75,8 +75,8 @@ struct Found {
     fullest: f64,
 }
 
-/// Trees of all NPUs that sum and copy at once; `None` where not all NPUs take part, a switch has a limit or can sum or
-/// multicast, or no partition is known.
+/// Returns the trees of all NPUs that sum and copy at once; `None` where not all NPUs take part, a switch has a limit
+/// or can sum or multicast, or no partition is known.
 ///
 /// # Errors
 /// [`NoPacking::Interrupted`].
@@ -116,7 +116,7 @@ pub(crate) fn reroute(
     }))
 }
 
-/// What the fullest link allows of a best time of `share` bytes over `bandwidth`: in millionths, rounded down.
+/// Returns what the fullest link allows of a best time of `share` bytes over `bandwidth`: in millionths, rounded down.
 fn reached(network: &ArcNetwork, found: &Found, share: u128, bandwidth: u128) -> u64 {
     let scale = share.saturating_mul(1_000_000);
     let loaded = network.arcs().iter().zip(&found.loads);
@@ -233,7 +233,7 @@ impl Router {
         Ok(best)
     }
 
-    /// Lets trees grow again, the highest first, so that they are less deep, as long as no link is fuller by that than the fullest.
+    /// Grows trees again, the highest first, so that they are less deep and no link is fuller than the fullest.
     fn make_shallow(&mut self, found: &mut Found, wanted: &[(Sense, u32)]) {
         self.loads.clone_from(&found.loads);
         let fullest = found.fullest;
@@ -294,7 +294,7 @@ impl Router {
             .fold(0.0, f64::max)
     }
 
-    /// What one use more of an arc costs.
+    /// Returns what one use more of an arc costs.
     fn price(&self, arc: u32) -> f64 {
         let capacity = self.capacity[arc as usize] * self.least;
         let load = f64::from(self.loads[arc as usize]);
@@ -302,8 +302,8 @@ impl Router {
         power(load + 1.0) - power(load)
     }
 
-    /// NPUs by how far the furthest other is, the nearest first; `None` where one cannot be reached. Scales costs, so that
-    /// the first of them has all others within one.
+    /// Returns the NPUs by how far the furthest other is, the nearest first; `None` where one cannot be reached. Scales
+    /// costs, so that the first of them has all others within one.
     fn roots(&mut self) -> Option<Vec<u32>> {
         let mut far: Vec<(f64, u32)> = Vec::with_capacity(self.nodes);
         for root in 0..self.nodes as u32 {
@@ -346,7 +346,7 @@ impl Router {
         times
     }
 
-    /// A tree from a root, whose arcs are loaded; `None` where somebody cannot be reached.
+    /// Returns a tree from a root, whose arcs are loaded; `None` where somebody cannot be reached.
     fn grow(&mut self, sense: Sense, root: u32) -> Option<Routed> {
         let networks = Rc::clone(&self.networks);
         self.grow_on(&networks[sense as usize], root)
@@ -439,7 +439,7 @@ impl Router {
         }
     }
 
-    /// What an arc of a tree costs, if those that there are stay.
+    /// Returns what an arc of a tree costs, if those that there are stay.
     fn mean_price(&self) -> f64 {
         let all: f64 = (0..self.loads.len() as u32)
             .map(|arc| f64::from(self.loads[arc as usize]) * self.price(arc))

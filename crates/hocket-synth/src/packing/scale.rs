@@ -26,7 +26,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// How many trees start at each node.
+    /// Returns how many trees start at each node.
     pub fn supply(&self, graph: &Graph, weights: &[(NpuId, u64)]) -> Vec<i64> {
         let mut supply = vec![0; graph.nodes()];
         for &(npu, weight) in weights {
@@ -35,7 +35,7 @@ impl Scale {
         supply
     }
 
-    /// The same number of trees in a time longer by a quarter.
+    /// Returns the same number of trees in a time longer by a quarter.
     pub fn slower(&self, graph: &Graph, weights: &[(NpuId, u64)]) -> Self {
         let (over, under) = (self.over * 5, self.under * 4);
         Self {
@@ -54,7 +54,7 @@ impl Scale {
     }
 }
 
-/// Trees that each arc carries in a time: no more than all there are, to every end.
+/// Returns the trees that each arc carries in a time: no more than all there are, to every end.
 fn floors(
     graph: &Graph,
     weights: &[(NpuId, u64)],
@@ -67,8 +67,8 @@ fn floors(
     graph.arcs.iter().map(floor).collect()
 }
 
-/// The exact number of trees of a root of weight 1 where it is among `counts`, else the best of these, which may lose
-/// a little; see [`Scale::reached_ppm`]. `None` where none fits.
+/// Returns the exact number of trees of a root of weight 1 where it is among `counts`, else the best of these, which
+/// may lose a little; see [`Scale::reached_ppm`]. `None` where none fits.
 pub(super) fn choose(
     graph: &Graph,
     weights: &[(NpuId, u64)],
@@ -142,8 +142,8 @@ pub(super) fn choose(
     Ok(best)
 }
 
-/// Trees that leave room: as many as take about `percent` of the rate, so that more can enter each end than must. `None`
-/// where no number among `counts` leaves enough.
+/// Returns the trees that leave room: as many as take about `percent` of the rate, so that more can enter each end than
+/// must. `None` where no number among `counts` leaves enough.
 pub(super) fn roomy(
     graph: &Graph,
     weights: &[(NpuId, u64)],
@@ -173,7 +173,7 @@ pub(super) fn roomy(
     })
 }
 
-/// The bandwidth that [`Graph::new`] counts in.
+/// Returns the bandwidth that [`Graph::new`] counts in.
 fn unit_of(graph: &Graph, rate: &Rate) -> u128 {
     let cut = graph.arcs.iter();
     let cut = cut.filter(|arc| !rate.cut[arc.src as usize] && rate.cut[arc.dst as usize]);
@@ -232,7 +232,7 @@ fn into_ends(graph: &Graph) -> Vec<(u32, Vec<usize>)> {
         .collect()
 }
 
-/// Whether the arcs into each end can carry all trees of others.
+/// Returns whether the arcs into each end can carry all trees of others.
 fn all_enter(into: &[(u32, Vec<usize>)], units: &[i64], supply: &[i64]) -> bool {
     let all: i64 = supply.iter().sum();
     into.iter().all(|(end, arcs)| {

@@ -29,8 +29,8 @@ const SHAKES: usize = 3;
 /// How finely the time to a node is counted: in this many parts of the latest of all.
 const FINENESS: u64 = 1 << 12;
 
-/// The trees of a forest, lowered as long as that helps: over the arcs of `graph`, which the ways of `logical` are made
-/// of. `costs` says how long each of these arcs takes.
+/// Returns the trees of a forest, lowered as long as that helps: over the arcs of `graph`, which the ways of `logical`
+/// are made of. `costs` says how long each of these arcs takes.
 pub(super) fn trees(
     graph: &Graph,
     logical: &Graph,
@@ -169,7 +169,7 @@ impl<'a> Hanging<'a> {
         self.graph.arcs[self.way(tree, node)[0] as usize].src
     }
 
-    /// A node of a tree and all below it, each after the one above.
+    /// Returns a node of a tree and all below it, each after the one above.
     fn subtree(&self, tree: usize, node: u32) -> Vec<u32> {
         let mut all = vec![node];
         let mut next = 0;
@@ -204,7 +204,7 @@ impl<'a> Hanging<'a> {
         (times.copied().max().unwrap_or(0), all)
     }
 
-    /// What it costs that a node has the first piece at a time: far more where that is late.
+    /// Returns what it costs that a node has the first piece at a time: far more where that is late.
     fn weight(&self, time: u64) -> i128 {
         i128::from(time / self.unit).pow(4)
     }
@@ -264,7 +264,7 @@ impl<'a> Hanging<'a> {
         }
     }
 
-    /// Lets a node of a tree hang where the first piece is earlier; whether it does now.
+    /// Hangs a node of a tree where the first piece is earlier; returns whether it does now.
     fn lift(&mut self, tree: usize, node: u32) -> bool {
         let its = &self.trees[tree];
         if its.time[node as usize] <= self.least[&its.root][node as usize] {
@@ -287,8 +287,8 @@ impl<'a> Hanging<'a> {
         self.hang(other as usize, below, crossing.other_way);
     }
 
-    /// The quickest way to a node over arcs with room, from anywhere in the tree that is not below it; `None` where it
-    /// is no quicker than what there is.
+    /// Returns the quickest way to a node over arcs with room, from anywhere in the tree that is not below it; `None`
+    /// where it is no quicker than what there is.
     fn free_way(&mut self, tree: usize, node: u32) -> Option<Vec<u32>> {
         let latest = self.trees[tree].time[node as usize];
         let own = self.trees[tree].way[node as usize];
@@ -328,7 +328,7 @@ impl<'a> Hanging<'a> {
         Some(way)
     }
 
-    /// The exchange for a node that gains most; with a seed, any that is possible.
+    /// Returns the exchange for a node that gains most; with a seed, any that is possible.
     fn best_crossing(
         &mut self,
         tree: usize,
@@ -412,7 +412,7 @@ impl<'a> Hanging<'a> {
         nodes.iter().map(of).sum()
     }
 
-    /// Lets a node hang from another way.
+    /// Hangs a node from another way.
     fn hang(&mut self, tree: usize, node: u32, way: Vec<u32>) {
         let own = self.way(tree, node).to_vec();
         let mark = (tree as u32, node);
@@ -439,7 +439,7 @@ impl<'a> Hanging<'a> {
             self.set_time(tree, node);
         }
     }
-    /// The trees with their arcs in order, and the links of the ways that they take.
+    /// Returns the trees with their arcs in order, and the links of the ways that they take.
     fn trees(&self) -> TreeSet {
         let mut ways = Vec::new();
         let mut numbers = vec![NONE; self.ways.arcs.len()];

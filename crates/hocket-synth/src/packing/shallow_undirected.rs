@@ -18,8 +18,8 @@ struct Hung {
     depth: Vec<u32>,
 }
 
-/// Lets nodes hang from neighbours that are nearer to the root: over an edge that has a unit left, or that another
-/// tree gives in exchange, if both together become lower by that.
+/// Hangs nodes from neighbours that are nearer to the root: over an edge that has a unit left, or that another tree
+/// gives in exchange, if both together become lower by that.
 ///
 /// `left` has the units of each edge that no tree has; each tree is given by its edges and gets a root in its middle.
 pub(super) fn make_shallow(edges: &Edges, trees: &mut [Vec<u32>], left: &mut [u64]) {
@@ -53,7 +53,7 @@ pub(super) fn make_shallow(edges: &Edges, trees: &mut [Vec<u32>], left: &mut [u6
     }
 }
 
-/// Lets one node of one tree hang nearer to the root; whether it does now.
+/// Hangs one node of one tree nearer to the root; returns whether it does now.
 fn lift(
     edges: &Edges,
     of_nodes: &[Vec<u32>],
@@ -153,7 +153,7 @@ impl Hung {
             .unwrap_or(0)
     }
 
-    /// The node half way from the root to the deepest.
+    /// Returns the node half way from the root to the deepest.
     fn half_way(&self, edges: &Edges) -> u32 {
         let mut node = self.deepest();
         for _ in 0..self.depth[node as usize] / 2 {
@@ -162,7 +162,7 @@ impl Hung {
         node
     }
 
-    /// What a tree is to have little of: depth, and far more so of what is deepest.
+    /// Returns what a tree is to have little of: depth, and far more so of what is deepest.
     fn height(&self) -> i64 {
         let cubes = self.depth.iter().map(|&depth| i64::from(depth).pow(3));
         cubes.sum()
@@ -178,7 +178,7 @@ impl Hung {
         is_lower
     }
 
-    /// The same, a node with all below it at another neighbour.
+    /// Returns the same, a node with all below it at another neighbour.
     fn with_parent(&self, edges: &Edges, node: u32, edge: u32) -> Self {
         let mut changed = self.clone();
         changed.parent[node as usize] = edge;
@@ -186,7 +186,7 @@ impl Hung {
         changed
     }
 
-    /// The same with an edge in place of another; `None` where it would be no tree.
+    /// Returns the same with an edge in place of another; `None` where it would be no tree.
     fn exchanged(&self, edges: &Edges, (gone, new): (u32, u32)) -> Option<Self> {
         let [a, b] = edges.ends[gone as usize];
         let below = if self.parent[a as usize] == gone {

@@ -53,7 +53,7 @@ const MANNERS: [(Manner, usize); 4] = [
 /// Pairs of arcs that are compared at most to join single units at a switch: beyond, more go at a time.
 const MOST_JOINS: i64 = 1 << 18;
 
-/// The graph without any node that is no end; `None` where no way of joining kept every end's share.
+/// Returns the graph without any node that is no end; `None` where no way of joining kept every end's share.
 pub(super) fn off(
     graph: &Graph,
     supply: &[i64],
@@ -313,7 +313,7 @@ impl<'a> Splitting<'a> {
         )
     }
 
-    /// How many units may go past a node before a known set gets too little.
+    /// Returns how many units may go past a node before a known set gets too little.
     fn allowed(&self, node: u32, src: u32, dst: u32) -> i64 {
         let sets = self.pool.sets().iter().zip(&self.slack);
         let loses = |set: &[bool]| {
@@ -363,8 +363,8 @@ impl<'a> Splitting<'a> {
     }
 }
 
-/// Nodes that are in the same sets, by number. Those in no set are a group each, or one with the only root: what it
-/// sends then goes to many of the sets.
+/// Returns the nodes that are in the same sets, by number. Those in no set are a group each, or one with the only root:
+/// what it sends then goes to many of the sets.
 fn groups(nodes: usize, sets: &[Vec<bool>], supply: &[i64]) -> Vec<u32> {
     let has_one_root = supply.iter().filter(|trees| **trees > 0).count() == 1;
     let mut known: HashMap<Vec<u32>, u32> = HashMap::new();

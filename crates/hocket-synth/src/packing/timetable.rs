@@ -395,7 +395,7 @@ impl Slots {
         period * self.period + within
     }
 
-    /// The first free slot that starts at a time or later.
+    /// Returns the first free slot that starts at a time or later.
     fn free_from(&self, time: u64) -> u64 {
         let (period, within) = (time / self.period, time % self.period);
         let first = match within.checked_mul(self.count) {

@@ -123,8 +123,8 @@ pub(crate) fn pack_undirected(
     }))
 }
 
-/// The partition that no all-reduce beats; `None` where not all NPUs take part, a switch has a limit or can sum or
-/// multicast (no partition is a bound then), or numbers are too large to be exact.
+/// Returns the partition that no all-reduce beats; `None` where not all NPUs take part, a switch has a limit or can sum
+/// or multicast (no partition is a bound then), or numbers are too large to be exact.
 pub(super) fn worst_partition(
     network: &ArcNetwork,
     ends: &[NpuId],
@@ -141,7 +141,8 @@ pub(super) fn worst_partition(
     Ok(parts.map(|parts| partition_of(network, &parts)))
 }
 
-/// How long a byte of all data takes at what the worst partition lets through [s]; `None` as of [`worst_partition`].
+/// Returns how long a byte of all data takes at what the worst partition lets through [s]; `None` as of
+/// [`worst_partition`].
 ///
 /// # Errors
 /// [`Interrupted`].
@@ -160,7 +161,7 @@ fn singles(nodes: usize) -> Vec<Vec<u32>> {
 }
 
 impl Undirected {
-    /// How long a byte of all data takes at the rate that is reached [s].
+    /// Returns how long a byte of all data takes at the rate that is reached [s].
     pub(crate) fn seconds_a_byte(&self) -> f64 {
         let share = self.reached_ppm.max(1) as f64 / 1e6;
         let parts = self.partition.parts.len() as f64 - 1.0;
@@ -193,7 +194,7 @@ impl<'a> Strength<'a> {
         }
     }
 
-    /// `None` where the numbers are too large to be exact.
+    /// Returns `None` where the numbers are too large to be exact.
     fn worst(&self, units: &[u64], watch: &mut Paced) -> Result<Option<Worst>, Interrupted> {
         let used = self.edges.iter().zip(units);
         let arcs = used.filter(|(_, units)| **units > 0);
@@ -216,7 +217,7 @@ impl<'a> Strength<'a> {
         }))
     }
 
-    /// How many trees, and in what time each link carries its own; the exact number where it is small.
+    /// Returns how many trees, and in what time each link carries its own; the exact number where it is small.
     fn choose(&self, watch: &mut Paced) -> Result<Option<(u64, u128, u128)>, Interrupted> {
         let Some(worst) = self.worst(&self.sizes, watch)? else {
             return Ok(None);
@@ -268,7 +269,7 @@ impl<'a> Strength<'a> {
     }
 }
 
-/// Trees that each edge carries in a time.
+/// Returns the trees that each edge carries in a time.
 fn floors(sizes: &[u64], (over, under): (u128, u128)) -> Vec<u64> {
     let floor = |&size: &u64| (u128::from(size) * over / under) as u64;
     sizes.iter().map(floor).collect()
@@ -295,7 +296,7 @@ fn partition_of(network: &ArcNetwork, parts: &[Vec<u32>]) -> Partition {
     }
 }
 
-/// The trees from their middles, along links and along links turned round.
+/// Returns the trees from their middles, along links and along links turned round.
 fn tree_sets(
     network: &ArcNetwork,
     nodes: usize,
@@ -328,7 +329,7 @@ fn tree_sets(
     (copies, sums)
 }
 
-/// The node in the middle of a longest path of a tree.
+/// Returns the node in the middle of a longest path of a tree.
 fn middle(near: &[Vec<(u32, u32)>]) -> u32 {
     let last = |start: u32| {
         let tree = from(start, near);
@@ -346,7 +347,7 @@ fn middle(near: &[Vec<(u32, u32)>]) -> u32 {
     path[path.len() / 2]
 }
 
-/// The tree from one of its nodes, the nearest first.
+/// Returns the tree from one of its nodes, the nearest first.
 fn from(root: u32, near: &[Vec<(u32, u32)>]) -> Tree {
     let mut arcs: Vec<TreeArc> = Vec::with_capacity(near.len() - 1);
     let mut queue = VecDeque::from([(root, root, TreeArc::ROOT)]);

@@ -29,7 +29,7 @@ impl Edges {
         a ^ b ^ node
     }
 
-    /// The edges of each node.
+    /// Returns the edges of each node.
     pub fn of_nodes(&self) -> Vec<Vec<u32>> {
         let mut of = vec![Vec::new(); self.nodes];
         for (edge, ends) in (0..).zip(&self.ends) {
@@ -39,7 +39,7 @@ impl Edges {
     }
 }
 
-/// The edges of so many spanning trees; `None` where there are not so many.
+/// Returns the edges of so many spanning trees; `None` where there are not so many.
 pub(super) fn trees(
     edges: &Edges,
     count: usize,
@@ -152,7 +152,7 @@ impl<'a> Union<'a> {
         }
     }
 
-    /// Nodes by how far the furthest other is, the nearest first.
+    /// Returns the nodes by how far the furthest other is, the nearest first.
     fn middle_first(&self) -> Vec<u32> {
         let nodes = self.edges.nodes;
         let furthest = |start: u32| {
@@ -227,7 +227,7 @@ impl<'a> Union<'a> {
         }
     }
 
-    /// The edges between two nodes in a forest; `None` where they are not connected.
+    /// Returns the edges between two nodes in a forest; `None` where they are not connected.
     fn path(&self, forest: u32, [start, end]: [u32; 2]) -> Option<Vec<u32>> {
         let near = &self.near[forest as usize];
         let mut came = vec![(NONE, NONE); self.edges.nodes];

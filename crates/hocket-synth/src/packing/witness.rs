@@ -114,8 +114,8 @@ impl Packing {
         (agrees && reaches).then_some(()).ok_or(PackingFault::Cut)
     }
 
-    /// The rate that the fullest link, or switch with a limit, leaves to each tree, times the trees of a weight, over
-    /// the best rate: in millionths, rounded down.
+    /// Returns the rate that the fullest link, or switch with a limit, leaves to each tree, times the trees of a
+    /// weight, over the best rate: in millionths, rounded down.
     fn allowed_ppm(&self, topology: &Topology) -> u64 {
         let ppm = |(bandwidth, uses): (Bandwidth, u128)| {
             let rate = u128::from(bandwidth.bytes_per_second()) * u128::from(self.trees_a_weight);
@@ -238,7 +238,7 @@ fn ends_of(topology: &Topology, link: LinkId, turned: bool) -> (DeviceId, Device
     }
 }
 
-/// The bandwidth of each link, and each switch with a limit, that trees use, and how often they do.
+/// Returns the bandwidth of each link, and each switch with a limit, that trees use, and how often they do.
 fn uses(topology: &Topology, sets: &[(&TreeSet, bool)]) -> Vec<(Bandwidth, u128)> {
     let mut uses: HashMap<LinkId, u128> = HashMap::new();
     let mut through: HashMap<usize, u128> = HashMap::new();

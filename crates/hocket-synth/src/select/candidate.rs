@@ -42,7 +42,7 @@ pub struct Candidate {
 pub type On = (Arc<Topology>, Vec<Unwinding>, LatencyModel);
 
 impl Candidate {
-    /// A plan still to be made of timetables, by the name of `greedy`.
+    /// Returns a plan still to be made of timetables, by the name of `greedy`.
     pub fn of_timetables(on: On, problem: Arc<Problem>, times: Timetables) -> Self {
         let (topology, unwinding, latency) = on;
         Self {
@@ -58,7 +58,7 @@ impl Candidate {
         }
     }
 
-    /// A plan that was made without a timetable.
+    /// Returns a plan that was made without a timetable.
     pub fn of_plan(on: On, problem: Arc<Problem>, plan: Plan) -> Self {
         let (topology, unwinding, latency) = on;
         Self {
@@ -74,28 +74,28 @@ impl Candidate {
         }
     }
 
-    /// The same under the name of another algorithm; a plan that is made already keeps its own.
+    /// Returns the same under the name of another algorithm; a plan that is made already keeps its own.
     pub fn named(mut self, algorithm: &str) -> Self {
         algorithm.clone_into(&mut self.algorithm);
         self
     }
 
-    /// The problem that it solves.
+    /// Returns the problem that it solves.
     pub fn problem(&self) -> &Arc<Problem> {
         &self.problem
     }
 
-    /// How switches were unwound.
+    /// Returns how switches were unwound.
     pub fn unwinding(&self) -> &[Unwinding] {
         &self.unwinding
     }
 
-    /// The network.
+    /// Returns the network.
     pub fn topology(&self) -> &Arc<Topology> {
         &self.topology
     }
 
-    /// The plan, made now where it was not made before.
+    /// Returns the plan, made now where it was not made before.
     pub fn plan(&self) -> &Arc<Plan> {
         self.plan.get_or_init(|| {
             let times = self.times.as_ref().expect("it has a plan or timetables");
@@ -103,7 +103,7 @@ impl Candidate {
         })
     }
 
-    /// The proof of the plan, where there is one by now.
+    /// Returns the proof of the plan, where there is one by now.
     pub fn proof(&self) -> Option<&Arc<Verified>> {
         self.proof.get()
     }
@@ -113,7 +113,7 @@ impl Candidate {
         self.times.as_ref().map(|times| Time::from_ps(times.end()))
     }
 
-    /// Whether [`ending`](Self::ending) simulates: plans of up to 300,000 transfers, and those without a
+    /// Returns whether [`ending`](Self::ending) simulates: plans of up to 300,000 transfers, and those without a
     /// timetable.
     pub fn is_simulated(&self) -> bool {
         match self.ending.get() {
@@ -160,7 +160,7 @@ impl Candidate {
         })
     }
 
-    /// The plan spread over equal paths: balanced only where that is no slower, since unwinding has spread what
+    /// Returns the plan spread over equal paths: balanced only where that is no slower, since unwinding has spread what
     /// shares links; large plans stay as they are then, and so does a plan whose simulation is stopped.
     ///
     /// # Errors

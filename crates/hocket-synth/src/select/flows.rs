@@ -144,14 +144,14 @@ struct Found {
 }
 
 impl On<'_> {
-    /// Whether there are links between switches.
+    /// Returns whether there are links between switches.
     fn has_inner_links(&self) -> bool {
         let is_npu = |node: u32| self.network.is_npu(node);
         let mut arcs = self.network.arcs().iter();
         arcs.any(|arc| !arc.internal && !is_npu(arc.src) && !is_npu(arc.dst))
     }
 
-    /// The quickest plan with so many pieces, in which links between switches are free for the share `spare`.
+    /// Returns the quickest plan with so many pieces, in which links between switches are free for the share `spare`.
     fn quickest(
         &self,
         pieces: u64,
@@ -196,7 +196,7 @@ impl On<'_> {
     }
 }
 
-/// Why it does not do a collective, whatever the network.
+/// Returns why it does not do a collective, whatever the network.
 pub(crate) fn refusal(collective: &Collective) -> Option<String> {
     let demand = flows_of(collective).err()?;
     Some(not_of_one(collective, demand))
@@ -239,7 +239,7 @@ mod tests {
         Bandwidth::from_bytes_per_second(giga * 1_000_000_000).expect("positive")
     }
 
-    /// How much of the bound a plan reaches.
+    /// Returns how much of the bound a plan reaches.
     fn share(topology: &Arc<Topology>, collective: &Collective) -> f64 {
         let made = flows(topology, collective, None, MEMORY, &mut Silent).expect("a plan");
         let plan = Arc::clone(made.proof.plan());

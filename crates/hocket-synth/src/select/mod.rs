@@ -92,7 +92,7 @@ impl Candidates {
         }
     }
 
-    /// The one that ends first, the first of equals: as simulated, where all are small enough for it, else by
+    /// Returns the one that ends first, the first of equals: as simulated, where all are small enough for it, else by
     /// their timetables. Timetables decide, too, where `progress` stops the simulations.
     ///
     /// # Errors

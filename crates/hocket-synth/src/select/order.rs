@@ -25,7 +25,8 @@ pub(super) fn in_best_order(
     or_when_ready((proof, planned), latency, progress)
 }
 
-/// A proved plan that ends at a time, or the same with links that serve what is ready first, if that ends sooner.
+/// Returns a proved plan that ends at a time, or the same with links that serve what is ready first, if that ends
+/// sooner.
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].

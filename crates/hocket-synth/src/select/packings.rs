@@ -79,7 +79,7 @@ pub(super) fn rerouted(
     Ok(found)
 }
 
-/// Trees that carry so many pieces.
+/// Returns the trees that carry so many pieces.
 pub(super) fn passes(
     topology: &Topology,
     collective: &Collective,
@@ -130,8 +130,8 @@ pub(super) fn passes(
     Ok(Passes::Apart { sums, copies })
 }
 
-/// Trees of a root up to which more are tried where the exact number is larger: the more, the less is lost, but the
-/// more transfers a piece of all of them takes.
+/// Returns the number of trees of a root up to which more are tried where the exact number is larger: the more, the
+/// less is lost, but the more transfers a piece of all of them takes.
 fn most_trees(collective: &Collective) -> u64 {
     let others = collective.npus().len() as u64 - 1;
     if collective.root().is_some() {
@@ -143,7 +143,7 @@ fn most_trees(collective: &Collective) -> u64 {
         .min(MOST_TRANSFERS / arcs)
 }
 
-/// Bytes that each root has.
+/// Returns the bytes that each root has.
 fn share(collective: &Collective) -> u64 {
     match collective.root() {
         Some(_) => collective.size(),
@@ -205,7 +205,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// How long a byte of all data takes by sums and copies at once, at the rate that nothing exceeds [s].
+    /// Returns how long a byte of all data takes by sums and copies at once, at the rate that nothing exceeds [s].
     fn least_both(&mut self) -> Result<Option<f64>, PlanError> {
         seconds_of_partition(&self.network, self.npus, self.progress).map_err(stopped)
     }

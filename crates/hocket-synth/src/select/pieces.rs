@@ -125,7 +125,7 @@ impl Search<'_> {
         Ok(ends.last().copied().unwrap_or(u64::MAX))
     }
 
-    /// Numbers of pieces, and when the plans of the first of them end, as long as more pieces are better.
+    /// Returns the numbers of pieces, and when the plans of the first of them end, as long as more pieces are better.
     fn ends(&self) -> Result<(Vec<u64>, Vec<u64>), PlanError> {
         let ladder = self.ladder();
         let mut ends: Vec<u64> = Vec::with_capacity(ladder.len());

@@ -30,7 +30,7 @@ pub(super) fn twins(topology: &Topology) -> Option<Vec<LinkId>> {
         .collect()
 }
 
-/// Trees that sum over the links that lead back.
+/// Returns the trees that sum over the links that lead back.
 pub(super) fn mirrored(copies: &Packing, twins: &[LinkId]) -> Packing {
     let mut sums = copies.clone();
     sums.turned = !copies.turned;

@@ -34,7 +34,7 @@ pub(crate) fn reversed_in_time(
     Ok(Plan::clone(proof.plan()))
 }
 
-/// The same of a proved broadcast; with when the reduce ends.
+/// Returns the same of a proved broadcast; with when the reduce ends.
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].

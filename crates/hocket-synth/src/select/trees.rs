@@ -199,7 +199,7 @@ fn finer(
 struct Best(Option<(usize, Found)>);
 
 impl Best {
-    /// Whether a plan that ends then would be quicker.
+    /// Returns whether a plan that ends then would be quicker.
     fn is_worth(&self, promised: u64) -> bool {
         let found = self.0.as_ref();
         found.is_none_or(|(_, found)| promised < found.time.as_ps())
@@ -232,8 +232,8 @@ fn twins_of(topology: &Topology, collective: &Collective) -> Option<Vec<LinkId>>
     }
 }
 
-/// A reduce that is the best broadcast over the same trees, turned round in time; and whether it takes about as long.
-/// It may take longer where messages pass several links: see [`reversed_proof`].
+/// Returns a reduce that is the best broadcast over the same trees, turned round in time; and whether it takes about as
+/// long. It may take longer where messages pass several links: see [`reversed_proof`].
 fn as_turned(
     topology: &Arc<Topology>,
     collective: &Collective,
@@ -290,7 +290,7 @@ mod tests {
         Bandwidth::from_bytes_per_second(giga * 1_000_000_000).expect("positive")
     }
 
-    /// How much of the bound a plan reaches.
+    /// Returns how much of the bound a plan reaches.
     fn share(topology: &Arc<Topology>, kind: CollectiveKind, bytes: u64) -> f64 {
         let collective = Collective::among_all(kind, topology, bytes).expect("a collective");
         let made = trees(topology, &collective, &TreeOptions::default(), &mut Silent);

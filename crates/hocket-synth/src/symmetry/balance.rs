@@ -54,18 +54,18 @@ impl<'a> Balance<'a> {
         found
     }
 
-    /// How long the busiest link takes for a byte of every tree.
+    /// Returns how long the busiest link takes for a byte of every tree.
     pub(super) fn busiest(&self) -> f64 {
         self.busy().fold(0.0, f64::max)
     }
 
-    /// The same for a link of each orbit.
+    /// Returns the same for a link of each orbit.
     pub(super) fn busy(&self) -> impl Iterator<Item = f64> {
         let each = self.uses.iter().zip(self.costs);
         each.map(|(&uses, cost)| uses as f64 * cost)
     }
 
-    /// How many arcs of each profile a pattern has.
+    /// Returns how many arcs of each profile a pattern has.
     pub(super) fn shares(&self) -> BTreeMap<&Vec<u32>, &Vec<u64>> {
         self.patterns
             .iter()
@@ -82,7 +82,8 @@ impl<'a> Balance<'a> {
         }
     }
 
-    /// How busy the busiest orbit of a profile is with one arc more, when one of each of the orbits of `less` is gone.
+    /// Returns how busy the busiest orbit of a profile is with one arc more, when one of each of the orbits of `less`
+    /// is gone.
     fn after(&self, profile: u32, less: &[u32]) -> f64 {
         let each = self.profiles[profile as usize].iter();
         let busy = each.map(|orbit| {

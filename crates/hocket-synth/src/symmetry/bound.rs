@@ -9,7 +9,8 @@ use crate::progress::{Interrupted, Progress};
 use crate::topology::Topology;
 use crate::units::{Bandwidth, Time};
 
-/// A lower bound for an all-gather, a reduce-scatter or an all-reduce among all NPUs, with no work for pairs of NPUs.
+/// Returns a lower bound for an all-gather, a reduce-scatter or an all-reduce among all NPUs, with no work for pairs of
+/// NPUs.
 ///
 /// The greatest of two: what one NPU must receive (or send), which is a gather to it (or a scatter from it); and what
 /// must cross the cut round each subgroup. An all-reduce gives every NPU the sum of each subgroup's and its shifts'

@@ -7,8 +7,9 @@ use crate::topology::Topology;
 /// Pairs of neighbours up to which squares are looked for.
 const MOST_PAIRS: usize = 1 << 24;
 
-/// NPUs in an order in which those of the first coordinate come next to each other, and so on: where a network is a
-/// product of cycles and of complete graphs, as tori and hypercubes are. What is returned is a guess to be checked.
+/// Returns the NPUs in an order in which those of the first coordinate come next to each other, and so on: where a
+/// network is a product of cycles and of complete graphs, as tori and hypercubes are. What is returned is a guess to be
+/// checked.
 ///
 /// In a product two links of different factors at one NPU span exactly one square; of one factor they rarely do. So
 /// opposite sides of such a square are of one factor, and so are two links that span none, or several. A cycle of four
@@ -68,7 +69,7 @@ fn neighbours(topology: &Topology) -> Lists<u32> {
     Lists::grouped(topology.npu_count(), ends.into_iter())
 }
 
-/// The factor of each neighbour of each NPU, as a number of some edge in it.
+/// Returns the factor of each neighbour of each NPU, as a number of some edge in it.
 fn factors(near: &Lists<u32>) -> Vec<u32> {
     let place = |u: u32, v: u32| {
         let found = near.get(u as usize).binary_search(&v);
@@ -116,7 +117,7 @@ impl Parts {
     }
 }
 
-/// The parts that edges of some kind leave connected, and how many there are.
+/// Returns the parts that edges of some kind leave connected, and how many there are.
 fn layers(near: &Lists<u32>, stays: impl Fn(usize, usize) -> bool) -> (Vec<u32>, usize) {
     let mut layer = vec![u32::MAX; near.len()];
     let mut count = 0;
@@ -139,8 +140,8 @@ fn layers(near: &Lists<u32>, stays: impl Fn(usize, usize) -> bool) -> (Vec<u32>,
     (layer, count as usize)
 }
 
-/// The position of each on a walk that visits all, always to the first neighbour that is left: round a cycle, or
-/// over a complete graph.
+/// Returns the position of each on a walk that visits all, always to the first neighbour that is left: round a cycle,
+/// or over a complete graph.
 fn around(joined: &Lists<u32>) -> Option<Vec<usize>> {
     let mut position = vec![usize::MAX; joined.len()];
     let mut at = 0;

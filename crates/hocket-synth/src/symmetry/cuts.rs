@@ -18,7 +18,7 @@ pub(super) struct SubgroupCut {
 /// Generators up to which all subgroups of digits are looked at; beyond, those of the first so many, and of the last.
 const MOST_GENERATORS: usize = 8;
 
-/// A cut round each subgroup of digits but the whole group.
+/// Returns a cut round each subgroup of digits but the whole group.
 pub(super) fn cuts(topology: &Topology, symmetry: &Symmetry, turned: bool) -> Vec<SubgroupCut> {
     let count = symmetry.orders().len();
     let subsets: Vec<u64> = if count <= MOST_GENERATORS {
@@ -37,7 +37,7 @@ pub(super) fn cuts(topology: &Topology, symmetry: &Symmetry, turned: bool) -> Ve
     subsets.iter().map(of).collect()
 }
 
-/// The NPUs, with each switch that makes less bandwidth lead in.
+/// Returns the NPUs, with each switch that makes less bandwidth lead in.
 fn around(topology: &Topology, npus: &[NpuId], turned: bool) -> SubgroupCut {
     let mut inside = vec![false; topology.device_count()];
     npus.iter().for_each(|npu| inside[npu.index()] = true);

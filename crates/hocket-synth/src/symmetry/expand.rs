@@ -16,7 +16,7 @@ pub struct Shifted<'a> {
 }
 
 impl<'a> Shifted<'a> {
-    /// All shifts of a plan of the first NPU's block, whether right or not.
+    /// Returns all shifts of a plan of the first NPU's block, whether right or not.
     ///
     /// # Panics
     /// If not all NPUs take part.
@@ -38,12 +38,12 @@ impl<'a> Shifted<'a> {
         }
     }
 
-    /// Number of transfers of all shifts.
+    /// Returns the number of transfers of all shifts.
     pub fn len(&self) -> u128 {
         self.base.len() as u128 * self.symmetry.len() as u128
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.base.is_empty()
     }
@@ -66,7 +66,7 @@ impl<'a> Shifted<'a> {
         }
     }
 
-    /// All transfers in the plan's order, made as they are asked for.
+    /// Returns all transfers in the plan's order, made as they are asked for.
     pub fn transfers(&self) -> impl Iterator<Item = Transfer> + '_ {
         let rows = (0..self.base.len()).map(TransferId::from);
         rows.flat_map(move |row| {
@@ -75,13 +75,13 @@ impl<'a> Shifted<'a> {
         })
     }
 
-    /// The links of a path of the plan of one block, shifted.
+    /// Returns the links of a path of the plan of one block, shifted.
     pub fn path(&self, path: u32, element: u32) -> impl Iterator<Item = LinkId> + '_ {
         let links = self.base.paths().get(path as usize).iter();
         links.map(move |&link| self.symmetry.take_link(element, link))
     }
 
-    /// The whole plan.
+    /// Returns the whole plan.
     ///
     /// # Errors
     /// [`PlanError::TooLarge`]; [`PlanError::TooManyChunks`].
@@ -130,7 +130,7 @@ impl<'a> Shifted<'a> {
         u32::try_from(number).expect("a plan that can be made has 32-bit numbers")
     }
 
-    /// The position of a block's NPU among the participants.
+    /// Returns the position of a block's NPU among the participants.
     fn rank(&self, element: u32) -> u32 {
         self.ranks[self.symmetry.npu(element).index()]
     }

@@ -43,7 +43,7 @@ impl<'a> Extender<'a> {
         }
     }
 
-    /// The shift that takes each NPU where `npus` says, if switches and links can follow.
+    /// Returns the shift that takes each NPU where `npus` says, if switches and links can follow.
     ///
     /// Switches that are joined alike to the same NPUs keep their order.
     ///
@@ -113,7 +113,7 @@ fn alike(topology: &Topology, (src, dst): (DeviceId, DeviceId)) -> Vec<LinkId> {
     links
 }
 
-/// NPUs by their labels, all switches alike.
+/// Returns the NPUs by their labels, all switches alike.
 fn first(topology: &Topology, labels: &[u32]) -> Vec<u64> {
     let mut colors: Vec<u64> = labels.iter().map(|&label| mix(u64::from(label))).collect();
     let switches = topology.devices()[topology.npu_count()..].iter();
@@ -122,7 +122,7 @@ fn first(topology: &Topology, labels: &[u32]) -> Vec<u64> {
     colors
 }
 
-/// Every switch also by what it is joined to.
+/// Returns every switch also by what it is joined to.
 fn refine(topology: &Topology, colors: &[u64]) -> Vec<u64> {
     let mut next = colors.to_vec();
     for (i, color) in next.iter_mut().enumerate().skip(topology.npu_count()) {

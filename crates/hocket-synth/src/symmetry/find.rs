@@ -74,7 +74,7 @@ fn check_alike(topology: &Topology) -> Result<(), NoSymmetry> {
     Ok(())
 }
 
-/// NPUs node by node, where nodes are stated and have as many each.
+/// Returns the NPUs node by node, where nodes are stated and have as many each.
 fn by_nodes(topology: &Topology) -> Option<Vec<u32>> {
     let groups = topology.groups();
     let size = groups.first()?.len();
@@ -88,7 +88,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// The fewest digits that each can be counted up, of the positions of NPUs in an order.
+    /// Returns the fewest digits that each can be counted up, of the positions of NPUs in an order.
     fn by_digits(&self, order: &[u32]) -> Result<Symmetry, NoSymmetry> {
         let npus = order.len();
         let steps: Vec<usize> = (1..=npus)
@@ -129,7 +129,7 @@ impl Finder<'_> {
         Symmetry::new(self.topology, &generators, NpuId(order[0]))
     }
 
-    /// The shift that counts up the digit between two multiples.
+    /// Returns the shift that counts up the digit between two multiples.
     fn count_up(&self, order: &[u32], below: usize, above: usize) -> Result<Shift, NoSymmetry> {
         let mut npus = vec![0; order.len()];
         for (position, &npu) in order.iter().enumerate() {

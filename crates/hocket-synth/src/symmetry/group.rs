@@ -94,37 +94,37 @@ impl Symmetry {
         })
     }
 
-    /// How often each generator is applied until all is where it was.
+    /// Returns how often each generator is applied until all is where it was.
     pub fn orders(&self) -> &[u32] {
         &self.orders
     }
 
-    /// How many elements there are: as many as NPUs.
+    /// Returns the number of elements: as many as NPUs.
     pub fn len(&self) -> usize {
         self.npus.len()
     }
 
-    /// Whether there is no element; there always is one.
+    /// Returns whether there is no element; there always is one.
     pub fn is_empty(&self) -> bool {
         self.npus.is_empty()
     }
 
-    /// The NPU that an element takes the first one to.
+    /// Returns the NPU that an element takes the first one to.
     pub fn npu(&self, element: u32) -> NpuId {
         self.npus[element as usize]
     }
 
-    /// The element that takes the first NPU to this one.
+    /// Returns the element that takes the first NPU to this one.
     pub fn element(&self, npu: NpuId) -> u32 {
         self.element[npu.index()]
     }
 
-    /// What one element after another comes to.
+    /// Returns what one element after another comes to.
     pub fn sum(&self, a: u32, b: u32) -> u32 {
         self.digits(a, b, |a, b, order| (a + b) % order)
     }
 
-    /// What takes `b` to `a`.
+    /// Returns what takes `b` to `a`.
     pub fn difference(&self, a: u32, b: u32) -> u32 {
         self.digits(a, b, |a, b, order| (a + order - b) % order)
     }
@@ -158,12 +158,12 @@ impl Symmetry {
         LinkId(link)
     }
 
-    /// The links that are taken to each other.
+    /// Returns the links that are taken to each other.
     pub fn orbits(&self) -> &Orbits {
         &self.orbits
     }
 
-    /// The NPUs that the generators chosen take the first to, itself among them.
+    /// Returns the NPUs that the generators chosen take the first to, itself among them.
     pub(super) fn subgroup(&self, chosen: impl Fn(usize) -> bool) -> Vec<NpuId> {
         let is_in = |mut element: u32| {
             self.orders.iter().enumerate().all(|(i, &order)| {
@@ -211,27 +211,27 @@ impl Orbits {
         found
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn len(&self) -> usize {
         self.first.len()
     }
 
-    /// Whether there is none: a network without links.
+    /// Returns whether there is none: a network without links.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
 
-    /// The orbit of a link.
+    /// Returns the orbit of a link.
     pub fn of(&self, link: LinkId) -> u32 {
         self.of[link.index()]
     }
 
-    /// The link that stands for an orbit.
+    /// Returns the link that stands for an orbit.
     pub fn first(&self, orbit: u32) -> LinkId {
         self.first[orbit as usize]
     }
 
-    /// How many links an orbit has.
+    /// Returns how many links an orbit has.
     pub fn size(&self, orbit: u32) -> u32 {
         self.sizes[orbit as usize]
     }
@@ -267,7 +267,7 @@ fn check_shift(topology: &Topology, shift: &Shift) -> Result<(), NoSymmetry> {
     Ok(())
 }
 
-/// Whether two devices differ in nothing but their names.
+/// Returns whether two devices differ in nothing but their names.
 pub(super) fn are_alike(a: &Device, b: &Device) -> bool {
     let name = String::new();
     Device {
@@ -285,7 +285,7 @@ fn is_permutation(column: &[u32], count: usize) -> bool {
     column.len() == count && column.iter().all(&mut fresh)
 }
 
-/// First `b`, then `a`.
+/// Returns first `b`, then `a`.
 fn after(a: &[u32], b: &[u32]) -> Vec<u32> {
     b.iter().map(|&i| a[i as usize]).collect()
 }

@@ -212,7 +212,7 @@ pub struct SymmetricPlan {
 }
 
 impl SymmetricPlan {
-    /// The whole plan, transfer by transfer.
+    /// Returns the whole plan, transfer by transfer.
     pub fn shifted(&self) -> Shifted<'_> {
         Shifted::new(&self.symmetry, self.base.plan(), &self.collective)
     }
@@ -336,7 +336,7 @@ fn check(topology: &Topology, collective: &Collective) -> Result<(), PlanError> 
     Ok(())
 }
 
-/// Why a collective cannot be planned by symmetry here.
+/// Returns why a collective cannot be planned by symmetry here.
 pub fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     let found = check(topology, collective).and_then(|()| Ok(find(topology)?));
     match found {
@@ -353,7 +353,7 @@ fn refused(why: &str) -> PlanError {
     }
 }
 
-/// The trees of a collective, and the same over the first link of each orbit.
+/// Returns the trees of a collective, and the same over the first link of each orbit.
 fn passes(
     topology: &Topology,
     collective: &Collective,
@@ -401,7 +401,7 @@ fn passes(
     Ok((passes, busy))
 }
 
-/// What the worst cut round a subgroup lets through.
+/// Returns what the worst cut round a subgroup lets through.
 fn rate(symmetry: &Symmetry, cuts: &[SubgroupCut]) -> Rate {
     let weight = |cut: &SubgroupCut| (symmetry.len() - cut.npus) as u128;
     let slow = |a: &&SubgroupCut, b: &&SubgroupCut| {
@@ -468,7 +468,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// What is asked of one block, cut into so many equal chunks, each as large as the largest of any block.
+    /// Returns what is asked of one block, cut into so many equal chunks, each as large as the largest of any block.
     fn of_block(&self, chunks: u64) -> Result<Collective, PlanError> {
         let size = self.collective.size();
         let npus = self.symmetry.len() as u64;

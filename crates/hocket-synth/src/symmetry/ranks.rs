@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::group::Symmetry;
 use super::steps::Steps;
 
-/// How far every element is from the first, in arcs of the cheapest tree; `u32::MAX` where no step leads.
+/// Returns how far every element is from the first, in arcs of the cheapest tree; `u32::MAX` where no step leads.
 ///
 /// The tree is grown by its cheapest arc at each time, of those of equal price the one that starts nearest the root.
 /// Every arc then leads from a lower rank to a higher one, and trees whose arcs all do are no higher than that.

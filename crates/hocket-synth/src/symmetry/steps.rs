@@ -55,7 +55,7 @@ impl<'a> Growth<'a> {
 }
 
 impl Steps {
-    /// The quickest way for each first link, last link and NPU at its end; one for each NPU and set of orbits.
+    /// Returns the quickest way for each first link, last link and NPU at its end; one for each NPU and set of orbits.
     ///
     /// Ways are left out that take two links of an orbit, a link that other elements leave in place, or a switch with
     /// a limit of its own: there data of several NPUs would queue, and only one of them could be first.
@@ -87,7 +87,8 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Whether a link can be used: no other elements leave it in place, and it does not leave a switch with a limit.
+    /// Returns whether a link can be used: no other elements leave it in place, and it does not leave a switch with a
+    /// limit.
     fn is_own(&mut self, id: LinkId) -> bool {
         let (topology, orbits) = (self.growth.topology, self.symmetry.orbits());
         let switch = topology.device(topology.link(id).src);

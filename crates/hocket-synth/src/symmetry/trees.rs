@@ -86,7 +86,7 @@ pub(super) fn trees(
     Ok(grow(symmetry, &steps, &choice))
 }
 
-/// The best number of trees for some prices; also how busy each orbit is.
+/// Returns the best number of trees for some prices; also how busy each orbit is.
 fn choose(
     symmetry: &Symmetry,
     steps: &Steps,
@@ -137,7 +137,7 @@ fn choose(
     ))
 }
 
-/// Gives each element of each tree one of the profiles of its pattern, in turn, so that each has its share.
+/// Assigns each element of each tree one of the profiles of its pattern, in turn, so that each has its share.
 fn grow(symmetry: &Symmetry, steps: &Steps, choice: &Choice) -> Trees {
     let mut order: Vec<u32> = (1..symmetry.len() as u32).collect();
     order.sort_by_key(|&element| (choice.rank[element as usize], element));
@@ -182,7 +182,7 @@ fn grow(symmetry: &Symmetry, steps: &Steps, choice: &Choice) -> Trees {
     }
 }
 
-/// The profile that is furthest behind its share of what has been dealt.
+/// Returns the profile that is furthest behind its share of what has been dealt.
 fn furthest_behind(shares: &[u64], dealt: &[u64]) -> usize {
     let behind = |&i: &usize| {
         // By when its next one is due, as a share of its own; those that have all theirs come last.
@@ -202,7 +202,7 @@ struct Ways {
 }
 
 impl Ways {
-    /// The way of a step from an element.
+    /// Returns the way of a step from an element.
     fn get(&mut self, symmetry: &Symmetry, steps: &Steps, from: u32, step: u32) -> u32 {
         let next = self.links.len() as u32;
         let number = *self.number.entry((from, step)).or_insert(next);

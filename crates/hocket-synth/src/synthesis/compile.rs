@@ -144,7 +144,7 @@ impl<'a> Holders<'a> {
         self.participates[npu.index()] && self.demands[demand].holders.contains(npu)
     }
 
-    /// How many contributions are at an NPU.
+    /// Returns how many contributions are at an NPU.
     fn at(&self, chunk: u32, npu: NpuId) -> u32 {
         let come = self.come.get(&(chunk, npu)).copied().unwrap_or(0);
         come + u32::from(self.contains(chunk, npu))
@@ -158,7 +158,7 @@ impl<'a> Holders<'a> {
         }
     }
 
-    /// Whether an NPU through which a sum has come has had all of it.
+    /// Returns whether an NPU through which a sum has come has had all of it.
     fn is_complete(&self, chunk: u32, npu: NpuId) -> bool {
         let adding = self.adding.get(&chunk);
         adding.is_some_and(|&adding| self.at(chunk, npu) == adding)
@@ -185,24 +185,24 @@ impl Arrived {
         }
     }
 
-    /// The last transfer that has brought a chunk to an NPU, or [`NONE`].
+    /// Returns the last transfer that has brought a chunk to an NPU, or [`NONE`].
     #[inline]
     fn latest(&mut self, npu: u32, chunk: u32) -> &mut u32 {
         &mut self.latest[chunk as usize * self.npus + npu as usize]
     }
 
-    /// Whether a chunk has come to an NPU.
+    /// Returns whether a chunk has come to an NPU.
     fn any(&mut self, npu: u32, chunk: u32) -> bool {
         *self.latest(npu, chunk) != NONE
     }
 
-    /// The sum that came to the same place before a transfer, or [`NONE`].
+    /// Returns the sum that came to the same place before a transfer, or [`NONE`].
     #[inline]
     fn earlier(&self, id: u32) -> u32 {
         self.earlier.get(id as usize).copied().unwrap_or(NONE)
     }
 
-    /// The first transfer that has brought a chunk to an NPU.
+    /// Returns the first transfer that has brought a chunk to an NPU.
     fn first(&mut self, npu: u32, chunk: u32) -> Option<TransferId> {
         let mut first = *self.latest(npu, chunk);
         while first != NONE && self.earlier(first) != NONE {

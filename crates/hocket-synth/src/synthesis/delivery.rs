@@ -33,7 +33,7 @@ pub enum Wanted {
 }
 
 impl Delivery {
-    /// Number of chunks.
+    /// Returns the number of chunks.
     pub fn chunks(&self) -> usize {
         self.class.len()
     }

@@ -55,19 +55,19 @@ impl Near {
         Self { near }
     }
 
-    /// Whether there is none at all.
+    /// Returns whether there is none at all.
     pub(super) fn is_empty(&self) -> bool {
         self.near.iter().all(Vec::is_empty)
     }
 
-    /// NPUs that are nearer to the end of an edge than the edge is long, with the time from each.
+    /// Returns the NPUs that are nearer to the end of an edge than the edge is long, with the time from each.
     #[inline]
     pub(super) fn of(&self, edge: u32) -> &[(u32, u64)] {
         self.near.get(edge as usize).map_or(&[], Vec::as_slice)
     }
 }
 
-/// NPUs from which `npu` is reached within less than `limit`, itself left out, nearest first.
+/// Returns the number of NPUs from which `npu` is reached within less than `limit`, itself left out, nearest first.
 fn within(
     paths: &mut ShortestPaths<u64>,
     network: &UnwoundNetwork,

@@ -184,7 +184,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// How many have a chunk, as far as that matters to an edge; more where it would be of less use there.
+    /// Returns how many have a chunk, as far as that matters to an edge; more where it would be of less use there.
     fn rarity(&self, [src, dst]: [usize; 2], chunk: usize) -> u64 {
         let everywhere = u64::from(self.count[chunk]);
         if self.in_node.is_empty() {
@@ -289,7 +289,7 @@ impl<'a> State<'a> {
         self.awake = awake;
     }
 
-    /// Whether the edge has to stay free for a reserved stretch; it is looked at again after it.
+    /// Returns whether the edge has to stay free for a reserved stretch; it is looked at again after it.
     fn is_reserved(&mut self, edge: u32) -> bool {
         let Some(stretches) = self.with.reserved.get(edge as usize) else {
             return false;
@@ -312,7 +312,7 @@ impl<'a> State<'a> {
         self.with.timings[edge as usize * self.sizes + size]
     }
 
-    /// A chunk that the edge's sender has, or had at `since`, and its receiver lacks.
+    /// Returns a chunk that the edge's sender has, or had at `since`, and its receiver lacks.
     ///
     /// With `direct`, none that would come sooner another way.
     fn pick(&mut self, edge: u32, since: Option<u64>, direct: bool) -> u32 {

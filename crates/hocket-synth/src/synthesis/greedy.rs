@@ -30,7 +30,7 @@ const MANY: u64 = 400_000;
 /// Crowdings tried where ways are chosen beforehand.
 const CROWDINGS: [f64; 4] = [1.0, 0.2, 4.0, 0.05];
 
-/// How many trials of so many sends may run at once, each in memory of its own.
+/// Returns how many trials of so many sends may run at once, each in memory of its own.
 pub(super) fn trials_at_once(sends: u128) -> u128 {
     match sends > u128::from(MANY_SENDS) {
         true => 1,
@@ -60,8 +60,8 @@ pub(super) struct Trials {
     pub(super) most: u64,
 }
 
-/// The best timetable of several trials: different seeds, choices and ways. Stops at the least time that
-/// is possible.
+/// Returns the best timetable of several trials: different seeds, choices and ways. Stops at the least time that is
+/// possible.
 pub(super) fn greedy(
     network: &UnwoundNetwork,
     spread: &Delivery,
@@ -238,7 +238,7 @@ fn pruned(
     Timetable::new(kept, timings, spread)
 }
 
-/// How many threads to share NPUs out among; results do not depend on it.
+/// Returns how many threads to share NPUs out among; results do not depend on it.
 pub(super) fn threads(npus: usize) -> usize {
     /// Below, starting threads for every slot takes longer than their work.
     const LEAST: usize = 2_048;

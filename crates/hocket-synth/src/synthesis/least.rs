@@ -12,8 +12,8 @@ const NPU_LIMIT: usize = 256;
 /// Edges and chunks that may be looked at for them.
 const EFFORT: usize = 1_000_000;
 
-/// A lower bound on the end of any timetable on this network, in picoseconds: each NPU gets the chunks
-/// it lacks one at a time over each edge, none before it can have come the shortest way.
+/// Returns a lower bound on the end of any timetable on this network, in picoseconds: each NPU gets the chunks it lacks
+/// one at a time over each edge, none before it can have come the shortest way.
 ///
 /// Edges take whole chunks, so that this may be above the bounds of [`crate::bound`], which cut data in
 /// any way; it holds for this network, as unwound, and these chunks.

@@ -89,7 +89,7 @@ impl Default for SynthesisOptions {
 /// The name of the greedy algorithm.
 pub const GREEDY: &str = "greedy";
 
-/// The unwindings worth trying: each kind for all fabrics, and for products each combination.
+/// Returns the unwindings worth trying: each kind for all fabrics, and for products each combination.
 pub fn unwindings(topology: &Topology) -> Vec<Vec<Unwinding>> {
     /// NPUs of a fabric up to which all are joined to all.
     const MAX_NPUS: usize = 32;

@@ -94,7 +94,7 @@ impl UnwoundNetwork {
         }
     }
 
-    /// How many nodes the topology states, each a group of NPUs; 0 where that tells nothing.
+    /// Returns how many nodes the topology states, each a group of NPUs; 0 where that tells nothing.
     pub(super) fn nodes(&self) -> usize {
         self.node_of
             .iter()
@@ -107,7 +107,7 @@ impl UnwoundNetwork {
         &self.node_of
     }
 
-    /// The same network, every edge turned round.
+    /// Returns the same network, every edge turned round.
     pub(super) fn mirrored(&self) -> Self {
         let mut mirrored = self.clone();
         for edge in &mut mirrored.edges {
@@ -117,32 +117,32 @@ impl UnwoundNetwork {
         mirrored
     }
 
-    /// How many NPUs.
+    /// Returns how many NPUs.
     pub fn npus(&self) -> usize {
         self.npus
     }
 
-    /// Every edge.
+    /// Returns every edge.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// The links that an edge takes, in order.
+    /// Returns the links that an edge takes, in order.
     pub fn path(&self, edge: u32) -> &[LinkId] {
         self.paths.get(edge as usize)
     }
 
-    /// Edges that start at an NPU.
+    /// Returns the edges that start at an NPU.
     pub fn out_edges(&self, npu: usize) -> &[u32] {
         self.out.get(npu)
     }
 
-    /// Edges that end at an NPU.
+    /// Returns the edges that end at an NPU.
     pub fn in_edges(&self, npu: usize) -> &[u32] {
         self.into.get(npu)
     }
 
-    /// What a chunk of `bytes` costs on each edge.
+    /// Returns what a chunk of `bytes` costs on each edge.
     ///
     /// A link, or a switch's own limit, that k edges share gives each 1/k of its bandwidth. Stored and
     /// forwarded, a chunk is sent whole on every link of its path and passes every limit whole; cut
@@ -175,8 +175,8 @@ impl UnwoundNetwork {
         self.paths.iter().map(time).collect()
     }
 
-    /// What serves a chunk on a path, one after the other: the bandwidth, how many edges share it, and
-    /// the latency after it, in picoseconds.
+    /// Returns what serves a chunk on a path, one after the other: the bandwidth, how many edges share it, and the
+    /// latency after it, in picoseconds.
     fn stages<'a>(
         &'a self,
         topology: &'a Topology,

@@ -23,7 +23,7 @@ const STAGGER_TRIALS: u64 = 4;
 /// Groups of an all-reduce's chunks that follow each other, at most.
 const GROUPS: usize = 8;
 
-/// The best timetables found.
+/// Returns the best timetables found.
 ///
 /// Where sums and copies are of different chunks, copies go into the gaps that the sums leave, or sums at
 /// the end. Of an all-reduce, whose chunks are summed and then copied, the pieces go in groups: while one
@@ -147,7 +147,7 @@ impl Group {
         })
     }
 
-    /// All chunks, or groups of them where there are many.
+    /// Returns all chunks, or groups of them where there are many.
     fn to_stagger(problem: &Problem, sends: u64) -> Option<Self> {
         if sends <= MANY {
             let (sums, copies) = problem.parts();
@@ -169,12 +169,12 @@ impl Group {
         Self::of(problem, groups)
     }
 
-    /// Which chunk of a group a chunk of the first one is.
+    /// Returns which chunk of a group a chunk of the first one is.
     fn chunk_of(&self, group: usize) -> impl Fn(u32) -> u32 {
         move |chunk| self.members[chunk as usize] + (group * self.size) as u32
     }
 
-    /// The same for every group, one after the other.
+    /// Returns the same for every group, one after the other.
     fn repeated(&self, times: &Timetables) -> Timetables {
         let mut all = Timetables::default();
         for group in 0..self.groups {
@@ -235,7 +235,7 @@ fn staggered(
     Ok(Timetables { sums, copies })
 }
 
-/// The same sums in the same order on every edge, each as early as its edge and its parts allow.
+/// Returns the same sums in the same order on every edge, each as early as its edge and its parts allow.
 fn earliest(problem: &Problem, spread: &Delivery, mut sums: Timetable) -> Timetable {
     let mut free = vec![0; problem.network.edges().len()];
     let mut summed = vec![0; spread.npus * spread.chunks()];
@@ -309,7 +309,7 @@ fn in_groups(
     Ok(times)
 }
 
-/// Those chunks of a spread that `keep` names, and which they are.
+/// Returns those chunks of a spread that `keep` names, and which they are.
 fn subset(spread: &Delivery, keep: impl Fn(usize) -> bool) -> (Delivery, Vec<u32>) {
     let kept: Vec<u32> = (0..spread.chunks())
         .filter(|&c| keep(c))

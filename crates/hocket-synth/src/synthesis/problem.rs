@@ -111,8 +111,8 @@ impl Problem {
         Ok(())
     }
 
-    /// The same problem in slots of `factor` picoseconds: every cost rounded up to whole slots, so that
-    /// what is sent always fits, and an edge is held until its chunk is there.
+    /// Returns the same problem in slots of `factor` picoseconds: every cost rounded up to whole slots, so that what is
+    /// sent always fits, and an edge is held until its chunk is there.
     ///
     /// # Errors
     /// [`PlanError::TooLong`] for slots so long that times could pass what can be told.
@@ -139,17 +139,17 @@ impl Problem {
         Ok(slotted)
     }
 
-    /// The network that chunks are matched to.
+    /// Returns the network that chunks are matched to.
     pub fn network(&self) -> &UnwoundNetwork {
         &self.network
     }
 
-    /// What is to be summed and copied.
+    /// Returns what is to be summed and copied.
     pub fn work(&self) -> &SumsAndCopies {
         &self.work
     }
 
-    /// What a chunk of each size of what is summed costs on each edge, of edge x sizes.
+    /// Returns what a chunk of each size of what is summed costs on each edge, of edge x sizes.
     pub fn sum_times(&self) -> &[Timing] {
         &self.sum_times
     }
@@ -159,8 +159,8 @@ impl Problem {
         &self.copy_times
     }
 
-    /// The least that any timetable takes, in picoseconds; see [`Bound`](crate::bound::Bound) for what
-    /// holds of all plans.
+    /// Returns the least that any timetable takes, in picoseconds; see [`Bound`](crate::bound::Bound) for what holds of
+    /// all plans.
     pub fn least(&self) -> u64 {
         let [sums, copies] = &self.smallest_times;
         let sums = least(&self.mirror, &self.work.sums.spread, sums);
@@ -276,8 +276,8 @@ impl Problem {
         Ok(found.mirrored(&self.sum_times, spread))
     }
 
-    /// What sums cost in mirrored time, in which an edge is held before a chunk is there rather than
-    /// from its start: where its links pass on chunks of different sizes, for longer.
+    /// Returns what sums cost in mirrored time, in which an edge is held before a chunk is there rather than from its
+    /// start: where its links pass on chunks of different sizes, for longer.
     fn mirrored_times(&self) -> Vec<Timing> {
         let sizes = self.work.sums.spread.sizes.len().max(1);
         let mut times = self.sum_times.clone();
@@ -303,7 +303,7 @@ impl Problem {
         )
     }
 
-    /// The plan of a timetable, under the name of the algorithm that found it.
+    /// Returns the plan of a timetable, under the name of the algorithm that found it.
     pub fn plan(&self, algorithm: &str, times: &Timetables) -> Plan {
         compile(
             algorithm,
@@ -314,7 +314,7 @@ impl Problem {
         )
     }
 
-    /// Every chunk on a shortest way, whatever else is on it: the congestion-blind baseline.
+    /// Returns every chunk on a shortest way, whatever else is on it: the congestion-blind baseline.
     ///
     /// # Errors
     /// [`PlanError::NotApplicable`] where somebody cannot be reached.
@@ -383,7 +383,7 @@ impl Problem {
             .map_err(|why| PlanError::Malformed { why })
     }
 
-    /// What is copied, held from when it is summed; `None` where nothing is summed.
+    /// Returns what is copied, held from when it is summed; `None` where nothing is summed.
     fn copies_after(&self, sums: &Timetable) -> Option<Delivery> {
         let (of_sums, of_copies) = self.parts();
         if of_sums.is_empty() || of_copies.is_empty() {
@@ -490,7 +490,7 @@ fn shortfall(work: &SumsAndCopies, part: &Part) -> u64 {
     chunks.map(less).max().unwrap_or(0)
 }
 
-/// What a chunk of each size costs on each edge, of edge x sizes.
+/// Returns what a chunk of each size costs on each edge, of edge x sizes.
 fn timings(
     topology: &Topology,
     network: &UnwoundNetwork,

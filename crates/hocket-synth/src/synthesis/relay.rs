@@ -14,8 +14,8 @@ pub(super) struct Relayed {
     pub(super) ahead: Vec<u32>,
 }
 
-/// Gives every chunk a tree from its holders to all who want it: one after the other, each wanter joined
-/// to the tree by the shortest way, where edges that already carry much count as longer.
+/// Grows a tree for every chunk from its holders to all who want it: one after the other, each wanter joined to the
+/// tree by the shortest way, where edges that already carry much count as longer.
 ///
 /// `crowding` says how much: an edge of the mean load is 1 + `crowding` times as long.
 ///
@@ -167,8 +167,8 @@ impl<'a> Router<'a> {
         )
     }
 
-    /// The tree of a chunk: each NPU that joins, with the edge it joins by, after that edge's source;
-    /// `None` where somebody who wants it cannot be reached.
+    /// Returns the tree of a chunk: each NPU that joins, with the edge it joins by, after that edge's source; `None`
+    /// where somebody who wants it cannot be reached.
     fn tree(&mut self, chunk: u32, wanted: &[u32]) -> Option<Vec<(u32, u32)>> {
         let mut sources = vec![self.spread.holders[chunk as usize].0];
         sources.extend(&self.others[chunk as usize]);

@@ -24,7 +24,7 @@ impl SlotBits {
         }
     }
 
-    /// Every NPU with every chunk.
+    /// Returns every NPU with every chunk.
     pub(super) fn full(npus: usize, chunks: usize) -> Self {
         let mut full = Self::new(npus, chunks);
         for (block, lines) in full.lines.chunks_mut(npus.max(1)).enumerate() {
@@ -42,12 +42,12 @@ impl SlotBits {
         full
     }
 
-    /// How many lines each NPU has.
+    /// Returns how many lines each NPU has.
     pub(super) fn per_npu(chunks: usize) -> usize {
         chunks.div_ceil(CHUNKS)
     }
 
-    /// How many chunks a line is of: 512, but for the last.
+    /// Returns how many chunks a line is of: 512, but for the last.
     pub(super) fn chunks_of(block: usize, chunks: usize) -> usize {
         (chunks - block * CHUNKS).min(CHUNKS)
     }
@@ -94,7 +94,7 @@ pub(super) fn place(chunk: u32) -> (usize, usize, u64) {
     (chunk / CHUNKS, chunk / 64 % WORDS, 1 << (chunk % 64))
 }
 
-/// A chunk that is in both lines of a block, from a random place on.
+/// Returns a chunk that is in both lines of a block, from a random place on.
 #[inline]
 pub(super) fn common(block: usize, a: &Line, b: &Line, random: u64) -> Option<u32> {
     let any = a.iter().zip(b).fold(0, |any, (a, b)| any | (a & b));

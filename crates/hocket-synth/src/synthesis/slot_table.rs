@@ -141,7 +141,7 @@ impl SlotTable {
         slots.map(|slot| slot.chunks.len() as u64).sum()
     }
 
-    /// The same as sends.
+    /// Returns the same as sends.
     pub(super) fn timetable(&self, network: &UnwoundNetwork, clockwork: Clockwork) -> Timetable {
         let mut sends = Vec::with_capacity(self.sends() as usize);
         for (slot, number) in self.numbers.iter().enumerate() {

@@ -19,7 +19,7 @@ pub(super) struct Clockwork {
 }
 
 impl Clockwork {
-    /// `None` where edges cost different times, or not everybody wants everything.
+    /// Returns `None` where edges cost different times, or not everybody wants everything.
     pub(super) fn of(spread: &Delivery, timings: &[Timing]) -> Option<Self> {
         let first = timings.first()?;
         let is_spread = matches!(spread.wanted, Wanted::All) && spread.others.is_empty();
@@ -153,13 +153,13 @@ impl Held {
         }
     }
 
-    /// What has come to an NPU, of what may be sent on for the first time in this slot.
+    /// Returns what has come to an NPU, of what may be sent on for the first time in this slot.
     fn news(&self, npu: usize) -> impl Iterator<Item = u32> + '_ {
         let news = &self.news[self.begin[npu]..self.begin[npu + 1]];
         news.iter().copied().filter(|&chunk| chunk != NOTHING)
     }
 
-    /// What was taken in a slot may be sent on.
+    /// Shows what was taken in a slot, so that it may be sent on.
     fn show(&mut self, shops: &mut [Shop<'_>], per_part: usize, slot: usize) {
         let Self { have, begin, news } = self;
         let mut rest = &mut news[..];

@@ -53,8 +53,8 @@ impl<'a> SumPlaces<'a> {
     }
 }
 
-/// An NPU that all of `holders` reach and that reaches all of `wanted`: the first of the holders, else
-/// of those who want, else of all.
+/// Returns an NPU that all of `holders` reach and that reaches all of `wanted`: the first of the holders, else of those
+/// who want, else of all.
 ///
 /// # Complexity
 /// O((holders + wanted) x edges).
@@ -76,7 +76,7 @@ pub(super) fn meeting(
     known.find(|npu| count[npu.index()] == holders.len() + wanted.len())
 }
 
-/// Who can be reached from some NPUs, they among them; with `backwards`, who can reach one of them.
+/// Returns who can be reached from some NPUs, they among them; with `backwards`, who can reach one of them.
 pub(super) fn reached(network: &UnwoundNetwork, from: &[NpuId], backwards: bool) -> Vec<bool> {
     let mut seen = vec![false; network.npus()];
     let mut stack = from.to_vec();

@@ -93,7 +93,7 @@ impl SumsAndCopies {
         })
     }
 
-    /// Transfers of its plan, if nobody passes on what he does not want.
+    /// Returns the number of transfers of its plan, if nobody passes on what he does not want.
     pub fn transfers(&self) -> u128 {
         self.sums.transfers() + self.copies.transfers()
     }
@@ -118,14 +118,14 @@ impl Sizes {
         Self { known }
     }
 
-    /// What a size counts as: the least known that is no smaller.
+    /// Returns what a size counts as: the least known that is no smaller.
     fn of(&self, size: u64) -> u64 {
         self.known[self.known.partition_point(|&known| known >= size) - 1]
     }
 }
 
 impl Part {
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }

@@ -35,7 +35,7 @@ pub(super) struct SwitchGroup {
 }
 
 impl SwitchGroup {
-    /// The fabrics through which somebody can send to somebody else.
+    /// Returns the fabrics through which somebody can send to somebody else.
     pub(super) fn all(topology: &Topology) -> Vec<Self> {
         let mut seen = vec![false; topology.device_count()];
         let switches = topology.npu_count()..topology.device_count();
@@ -48,12 +48,12 @@ impl SwitchGroup {
         fabrics
     }
 
-    /// How many NPUs are around it.
+    /// Returns how many NPUs are around it.
     pub(super) fn npus(&self) -> usize {
         self.both.len() + self.senders.len() + self.receivers.len()
     }
 
-    /// The fabric of one switch; `None` where nobody could send to somebody else through it.
+    /// Returns the fabric of one switch; `None` where nobody could send to somebody else through it.
     fn around(topology: &Topology, start: DeviceId, seen: &mut [bool]) -> Option<Self> {
         let mut stack = vec![start];
         let mut switches = Vec::new();
@@ -123,8 +123,8 @@ impl SwitchGroup {
         ends
     }
 
-    /// The way through the fabric with fewest links, and of those the least shared; `None` where
-    /// there is no way.
+    /// Returns the way through the fabric with fewest links, and of those the least shared; `None` where there is no
+    /// way.
     pub(super) fn path(
         &self,
         topology: &Topology,
@@ -172,7 +172,7 @@ impl SwitchGroup {
     }
 }
 
-/// The NPUs of a list of links, ascending, with how many links each has.
+/// Returns the NPUs of a list of links, ascending, with how many links each has.
 fn counted(mut links: Vec<(NpuId, LinkId)>) -> Vec<Around> {
     links.sort_unstable();
     let groups = links.chunk_by(|a, b| a.0 == b.0);
@@ -183,7 +183,7 @@ fn counted(mut links: Vec<(NpuId, LinkId)>) -> Vec<Around> {
     around.collect()
 }
 
-/// Whether each of some switches can reach each other: the first all others, and all others the first.
+/// Returns whether each of some switches can reach each other: the first all others, and all others the first.
 fn is_whole(topology: &Topology, switches: &[DeviceId], member: &[bool]) -> bool {
     let reaches_all = |backwards: bool| {
         let mut seen = vec![false; member.len()];

@@ -126,8 +126,7 @@ impl Symmetry {
         result
     }
 
-    /// The best timetable of several trials; stops at `floor`. `None` where some NPUs cannot be
-    /// reached.
+    /// Returns the best timetable of several trials; stops at `floor`. `None` where some NPUs cannot be reached.
     ///
     /// What NPU 0 receives is chosen event by event, as in [`super::event`]; everybody else receives the
     /// same, shifted. A chunk is named by how far from its receiver it began: what comes over a step
@@ -330,7 +329,7 @@ impl<'a> Search<'a> {
         item
     }
 
-    /// Whether an item will be with somebody near soon enough to come sooner than over a step.
+    /// Returns whether an item will be with somebody near soon enough to come sooner than over a step.
     fn comes_sooner(&self, item: usize, step: usize, now: u64) -> bool {
         let pieces = self.with.pieces;
         let arrival = now + self.with.steps[step].1.delay;

@@ -29,7 +29,7 @@ pub enum Unwinding {
 }
 
 impl Unwinding {
-    /// How far on, among n NPUs, those lie that an NPU is joined to.
+    /// Returns how far on, among n NPUs, those lie that an NPU is joined to.
     fn offsets(self, n: usize) -> Vec<usize> {
         match self {
             _ if n < 2 => Vec::new(),
@@ -40,7 +40,7 @@ impl Unwinding {
         }
     }
 
-    /// How many of n others an NPU with links of one direction is joined to.
+    /// Returns how many of n others an NPU with links of one direction is joined to.
     fn degree(self, n: usize) -> usize {
         match self {
             Unwinding::Degree(d) => n.min(d as usize),
@@ -86,8 +86,7 @@ impl std::str::FromStr for Unwinding {
     }
 }
 
-/// Gives every edge that the fabrics of a topology unwind into, with its path, and counts it into
-/// `link_share`.
+/// Returns every edge that the switch groups of a topology unwind into, with its path, and counts it into `link_share`.
 ///
 /// # Complexity
 /// One search of its fabric for each edge; where a fabric joins its NPUs one way only in places, one
@@ -219,8 +218,8 @@ fn spread(from: NpuId, next: &[Vec<NpuId>], seen: &mut [bool]) {
     }
 }
 
-/// The fabrics of a topology that join at least two NPUs: how many there are of each dimension, for
-/// choosing among unwindings. `None` stands for those of no dimension.
+/// Returns the fabrics of a topology that join at least two NPUs: how many there are of each dimension, for choosing
+/// among unwindings. `None` stands for those of no dimension.
 pub(super) fn fabric_sizes(topology: &Topology) -> Vec<(Option<u32>, usize)> {
     let dimension_of = topology.link_dimensions();
     let mut sizes: Vec<(Option<u32>, usize)> = Vec::new();

@@ -37,7 +37,7 @@ family! {
 }
 
 impl BiGraph {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let side = u128::from(self.switches_per_side);

@@ -33,7 +33,7 @@ family! {
 }
 
 impl Boxes {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let all = u128::from(self.nodes) * u128::from(self.nics);

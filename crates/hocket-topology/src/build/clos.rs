@@ -34,7 +34,7 @@ family! {
 }
 
 impl Clos {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let (spines, tors) = (u128::from(self.spines), u128::from(self.tors));

@@ -37,7 +37,7 @@ family! {
 }
 
 impl Dragonfly {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let (g, a) = (u128::from(self.groups), u128::from(self.group_size));
@@ -113,7 +113,7 @@ impl Dragonfly {
         }
     }
 
-    /// The routers, linked to their NPUs where they are not NPUs themselves.
+    /// Returns the routers, linked to their NPUs where they are not NPUs themselves.
     fn routers(&self, builder: &mut TopologyBuilder) -> Vec<DeviceId> {
         let count = self.groups * self.group_size;
         let Some(each) = self.npus_per_router else {

@@ -20,7 +20,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Its name in lower case.
+    /// Returns its name in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ pub struct Along {
 }
 
 impl DimensionKind {
-    /// Its name, as the family that is such a dimension declares it.
+    /// Returns its name, as the family that is such a dimension declares it.
     #[must_use]
     pub fn name(self) -> &'static str {
         let mut found = super::FAMILIES.iter().filter_map(|family| family.along);
@@ -158,7 +158,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// What such a network has, however large.
+    /// Returns what such a network has, however large.
     ///
     /// # Errors
     /// [`TopologyError::BadParameter`] for a parameter that is missing or of another unit.
@@ -190,7 +190,7 @@ pub(super) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// What a parameter is, or what holds where it is left out.
+    /// Returns what a parameter is, or what holds where it is left out.
     pub(super) fn get<T: Field>(&self, name: &str) -> Result<T, TopologyError> {
         let value = self.value(name);
         let parameter = self.parameters.iter().find(|one| one.name == name);

@@ -27,7 +27,7 @@ family! {
 }
 
 impl FatTree {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let ports = u128::from(self.k);

@@ -21,7 +21,7 @@ family! {
 }
 
 impl FullyConnected {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts::of_dimensions(sides(

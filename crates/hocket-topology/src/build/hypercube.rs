@@ -23,7 +23,7 @@ family! {
 }
 
 impl Hypercube {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let axes = self.log2_npus.min(MAX_DIMENSIONS) as usize;

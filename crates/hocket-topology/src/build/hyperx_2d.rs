@@ -43,7 +43,7 @@ family! {
 }
 
 impl HyperX2d {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let (rows, columns) = (u128::from(self.rows), u128::from(self.columns));

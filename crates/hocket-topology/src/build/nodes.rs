@@ -27,7 +27,7 @@ impl Nodes {
         Counts::of(all, within + switches, ports + all + cables)
     }
 
-    /// The nodes by themselves, of a network of these `counts`; `more` ends its name.
+    /// Returns the nodes by themselves, of a network of these `counts`; `more` ends its name.
     pub(super) fn build(
         &self,
         what: &str,

@@ -27,7 +27,7 @@ family! {
 }
 
 impl Planes {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let (npus, planes) = (u128::from(self.npus), u128::from(self.planes));

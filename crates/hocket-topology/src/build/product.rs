@@ -7,7 +7,7 @@ use super::{Counts, check_least, check_memory};
 use crate::id::DeviceId;
 use crate::units::{Bandwidth, Time};
 
-/// A product of any number of dimensions, in any order. NPU ids vary fastest in the first.
+/// Returns a product of any number of dimensions, in any order. NPU ids vary fastest in the first.
 ///
 /// Two NPUs are joined where they differ in one coordinate and that dimension joins the two values.
 /// A switch dimension has one switch for each group of NPUs that share all other coordinates; the
@@ -43,7 +43,7 @@ pub(super) fn sides(
     sizes.iter().map(side).collect()
 }
 
-/// A network of one dimension; its switch gets `limit`.
+/// Returns a network of one dimension; its switch gets `limit`.
 pub(super) fn one(
     what: &str,
     counts: &Counts,
@@ -56,7 +56,7 @@ pub(super) fn one(
     build(name, &counts.dimensions, limit)
 }
 
-/// A network of any number of dimensions.
+/// Returns a network of any number of dimensions.
 pub(super) fn grid(what: &str, counts: &Counts) -> Result<Topology, TopologyError> {
     let sizes = joined(counts.dimensions.iter().map(|one| one.size));
     let name = format!("{what} {sizes}");
@@ -111,7 +111,7 @@ pub(super) fn check_product(name: &str, counts: &Counts) -> Result<(), TopologyE
     check_memory(|| format!("{name} ({npus} NPUs, {links} links)"), counts)
 }
 
-/// NPUs, switches and links of a product, saturating. No size is 0.
+/// Returns the NPUs, switches and links of a product, saturating. No size is 0.
 pub fn product_counts(dimensions: &[Dimension]) -> (u128, u128, u128) {
     let npus = dimensions
         .iter()
@@ -127,7 +127,7 @@ pub fn product_counts(dimensions: &[Dimension]) -> (u128, u128, u128) {
     (npus, switches, links)
 }
 
-/// Links of one group of NPUs along a dimension.
+/// Returns the number of links of one group of NPUs along a dimension.
 fn group_links(dimension: &Dimension) -> u128 {
     let n = u128::from(dimension.size);
     match dimension.kind {
@@ -174,7 +174,7 @@ pub(super) fn build(
     builder.finish()
 }
 
-/// The links of one group along a dimension of size 2 or more.
+/// Returns the links of one group along a dimension of size 2 or more.
 fn link_group(
     builder: &mut TopologyBuilder,
     dimension: &Dimension,

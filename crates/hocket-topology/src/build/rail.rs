@@ -45,7 +45,7 @@ family! {
 }
 
 impl Rail {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let (rails, spines) = (u128::from(self.npus), u128::from(self.spines));

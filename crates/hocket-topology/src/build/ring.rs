@@ -39,7 +39,7 @@ family! {
 }
 
 impl Ring {
-    /// NPUs, switches and links, however many.
+    /// Returns the NPUs, switches and links, however many.
     #[must_use]
     pub fn counts(&self) -> Counts {
         match self.both_ways {

@@ -29,7 +29,7 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Whether nothing much is to be gained: the load is least and the hops are near their bound.
+    /// Returns whether nothing much is to be gained: the load is least and the hops are near their bound.
     pub fn is_close_to(&self, bound: &Estimate) -> bool {
         self.load <= bound.load
             && self.passes == 0
@@ -65,17 +65,17 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    /// What no ring can beat.
+    /// Returns what no ring can beat.
     pub fn bound(&self) -> Estimate {
         self.bound
     }
 
-    /// The load that no chain can beat.
+    /// Returns the load that no chain can beat.
     pub fn chain_load(&self) -> Time {
         self.chain_load
     }
 
-    /// Whether every NPU has a link to the next (the last to the first) of the greatest bandwidth.
+    /// Returns whether every NPU has a link to the next (the last to the first) of the greatest bandwidth.
     pub fn is_perfect(&self, order: &[NpuId]) -> bool {
         let Some(widest) = self
             .topology
@@ -137,7 +137,7 @@ impl<'a> Estimator<'a> {
         estimate
     }
 
-    /// The default route, without a search where a way of one link or two cannot be beaten.
+    /// Returns the default route, without a search where a way of one link or two cannot be beaten.
     fn route(&self, src: DeviceId, dst: DeviceId) -> Option<Vec<LinkId>> {
         const FEW: usize = 64;
         let topology = self.topology;
@@ -169,8 +169,8 @@ fn hops(order: &[NpuId], shape: Shape) -> impl Iterator<Item = (DeviceId, Device
         .map(|(src, dst)| (src.device(), dst.device()))
 }
 
-/// What no ring can beat, and the load that no chain can: each NPU sends over one of its links and
-/// receives over one (in a chain the last does not send, the first does not receive).
+/// Returns what no ring can beat, and the load that no chain can: each NPU sends over one of its links and receives
+/// over one (in a chain the last does not send, the first does not receive).
 fn bounds(topology: &Topology, npus: &[NpuId]) -> (Estimate, Time) {
     let busy = |id: &LinkId| topology.link(*id).bandwidth.transmission(MESSAGE);
     let least = |ids: &[LinkId]| ids.iter().map(busy).min().unwrap_or(Time::MAX);
@@ -219,7 +219,7 @@ fn bounds(topology: &Topology, npus: &[NpuId]) -> (Estimate, Time) {
     (bound, second(&send).max(second(&receive)))
 }
 
-/// Time of a lone message over a link and, where it ends at a limited switch, through that.
+/// Returns time of a lone message over a link and, where it ends at a limited switch, through that.
 fn link_time(topology: &Topology, id: LinkId) -> Time {
     let link = topology.link(id);
     let limit = topology.device(link.dst).limit;

@@ -12,13 +12,13 @@ const NEAR: usize = 8;
 /// Rounds over all NPUs.
 const ROUNDS: usize = 20;
 
-/// Whether the times between all NPUs are found soon.
+/// Returns whether the times between all NPUs are found soon.
 pub(super) fn is_cheap(topology: &Topology, npus: &[NpuId]) -> bool {
     npus.len() <= LARGEST.0 && npus.len() * topology.links().len() <= LARGEST.1
 }
 
-/// A short cycle: from the nearest-neighbour tour, moves of a single NPU and reversals of a stretch
-/// (2-opt) as long as they help.
+/// Returns a short cycle: from the nearest-neighbour tour, moves of a single NPU and reversals of a stretch (2-opt) as
+/// long as they help.
 pub(super) fn tour(topology: &Topology, npus: &[NpuId]) -> Vec<NpuId> {
     let times = Times::between(topology, npus);
     let mut order = nearest(&times);

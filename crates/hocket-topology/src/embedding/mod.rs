@@ -15,7 +15,7 @@ use crate::id::NpuId;
 /// Most NPUs among which Hamiltonian cycles are searched for.
 const SEARCHED: usize = 4096;
 
-/// A cyclic order of the given NPUs that suits a ring; it starts with the first of them.
+/// Returns a cyclic order of the given NPUs that suits a ring; it starts with the first of them.
 ///
 /// Orders are judged by the load of the busiest link, then by the sum of the hops' times, then by
 /// the longest hop, each hop on the default route. Tried in turn, until one cannot be beaten: the
@@ -58,8 +58,8 @@ pub fn ring_order(topology: &Topology, npus: &[NpuId]) -> Vec<NpuId> {
     rotated(best.order, npus[0])
 }
 
-/// An order of the given NPUs that suits a chain from `first`: a Hamiltonian path where one is
-/// found. Judged as [`ring_order`] does, without the closing hop.
+/// Returns an order of the given NPUs that suits a chain from `first`: a Hamiltonian path where one is found. Judged as
+/// [`ring_order`] does, without the closing hop.
 ///
 /// `first` is put at the front if it is not among `npus`.
 pub fn chain_order(topology: &Topology, npus: &[NpuId], first: NpuId) -> Vec<NpuId> {
@@ -89,7 +89,7 @@ pub fn chain_order(topology: &Topology, npus: &[NpuId], first: NpuId) -> Vec<Npu
     best.order
 }
 
-/// The product's dimensions where all its NPUs take part, else none.
+/// Returns the product's dimensions where all its NPUs take part, else none.
 fn dimensions_of<'a>(topology: &'a Topology, npus: &[NpuId]) -> &'a [Dimension] {
     let sizes = topology
         .dimensions()
@@ -129,7 +129,7 @@ impl<'a> Best<'a> {
     }
 }
 
-/// The same cycle from `first` on.
+/// Returns the same cycle from `first` on.
 fn rotated(mut order: Vec<NpuId>, first: NpuId) -> Vec<NpuId> {
     if let Some(start) = order.iter().position(|&npu| npu == first) {
         order.rotate_left(start);

@@ -18,12 +18,12 @@ pub(super) fn cycle_cover(out: &[Vec<u32>]) -> Option<Vec<u32>> {
     cover(out).ok()
 }
 
-/// A rank that stands in the way of a cover; `None` where there is a cover.
+/// Returns a rank that stands in the way of a cover; `None` where there is a cover.
 pub(super) fn uncovered(out: &[Vec<u32>]) -> Option<usize> {
     cover(out).err()
 }
 
-/// The successors, or the first rank for which there is none.
+/// Returns the successors, or the first rank for which there is none.
 fn cover(out: &[Vec<u32>]) -> Result<Vec<u32>, usize> {
     const FREE: u32 = u32::MAX;
     let n = out.len();
@@ -172,7 +172,7 @@ impl<'a> Patches<'a> {
         changed.contains(&true)
     }
 
-    /// Gives a rank another successor, if the one that loses it can have the old one.
+    /// Replaces a rank's successor, if the one that loses it can have the old one.
     fn exchange_at(&mut self, rank: usize, seed: &mut Seed) {
         let ends = &self.out[rank];
         let end = ends[seed.below(ends.len())];

@@ -13,7 +13,7 @@ const BUDGET: usize = 1_000_000;
 /// Covers tried for one bandwidth.
 const COVERS: u64 = 3;
 
-/// A cycle of the given NPUs over pairs as wide as can be found; `None` where the search gives up.
+/// Returns a cycle of the given NPUs over pairs as wide as can be found; `None` where the search gives up.
 ///
 /// Where no cycle can visit all (as on a chessboard with more squares of one colour), a few NPUs are
 /// left out and then inserted beside a neighbour.
@@ -41,7 +41,7 @@ pub(super) fn hamiltonian_cycle(topology: &Topology, npus: &[NpuId]) -> Option<V
     Some(order.into_iter().map(|rank| npus[rank as usize]).collect())
 }
 
-/// The pairs at least as wide as a level.
+/// Returns the pairs at least as wide as a level.
 fn graph(pairs: &[Vec<(u32, u64)>], level: u64) -> Vec<Vec<u32>> {
     let wide = |ends: &Vec<(u32, u64)>| {
         let wide = ends.iter().filter(|&&(_, width)| width >= level);
@@ -50,7 +50,7 @@ fn graph(pairs: &[Vec<(u32, u64)>], level: u64) -> Vec<Vec<u32>> {
     pairs.iter().map(wide).collect()
 }
 
-/// A Hamiltonian cycle, if one is found.
+/// Returns a Hamiltonian cycle, if one is found.
 fn cycle_in(out: &[Vec<u32>]) -> Option<Vec<u32>> {
     match warnsdorff(out) {
         Outcome::Found(order) => Some(order),
@@ -66,7 +66,7 @@ enum Outcome {
     GaveUp,
 }
 
-/// A cycle patched together from one of several covers.
+/// Returns a cycle patched together from one of several covers.
 fn patched(out: &[Vec<u32>]) -> Option<Vec<u32>> {
     let mut shuffled = out.to_vec();
     (0..COVERS).find_map(|round| {
@@ -80,7 +80,7 @@ fn patched(out: &[Vec<u32>]) -> Option<Vec<u32>> {
     })
 }
 
-/// A cycle of as many ranks as a cover can have, and the others after a neighbour each.
+/// Returns a cycle of as many ranks as a cover can have, and the others after a neighbour each.
 fn all_but_a_few(out: &[Vec<u32>]) -> Option<Vec<u32>> {
     let mut kept: Vec<u32> = (0..out.len() as u32).collect();
     let mut left_out: Vec<u32> = Vec::new();

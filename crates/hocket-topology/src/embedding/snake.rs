@@ -46,8 +46,8 @@ pub(super) fn cycles(dimensions: &[Dimension]) -> Vec<Vec<NpuId>> {
     orders
 }
 
-/// All NPUs from `first` to and fro along the dimensions; `None` where there are none or `first` is
-/// inside one that does not close.
+/// Returns all NPUs from `first` to and fro along the dimensions; `None` where there are none or `first` is inside one
+/// that does not close.
 pub(super) fn path(dimensions: &[Dimension], first: NpuId) -> Option<Vec<NpuId>> {
     let mut axes = axes(dimensions);
     let coordinate = |axis: &Axis| first.index() / axis.stride % axis.size;
@@ -97,7 +97,7 @@ fn axes(dimensions: &[Dimension]) -> Vec<Axis> {
     axes
 }
 
-/// A path through all points of some axes, to and fro, the fastest axis innermost; from 0.
+/// Returns a path through all points of some axes, to and fro, the fastest axis innermost; from 0.
 fn snake(axes: &mut [Axis]) -> Vec<usize> {
     axes.sort_by_key(|axis| axis.time);
     let mut path = vec![0];
@@ -147,8 +147,8 @@ fn closed_by_rows(from: usize, rows: Axis, columns: &[usize]) -> Vec<usize> {
     order
 }
 
-/// A cycle over all rows but the first; the first row is added to it two by two, and its corner as a
-/// detour between the first two points, which makes one hop of two links.
+/// Returns a cycle over all rows but the first; the first row is added to it two by two, and its corner as a detour
+/// between the first two points, which makes one hop of two links.
 fn odd_by_odd(rows: Axis, columns: &[usize]) -> Vec<usize> {
     let base = closed_by_rows(1, rows, columns);
     let mut order = vec![base[0], columns[0]];
@@ -160,7 +160,7 @@ fn odd_by_odd(rows: Axis, columns: &[usize]) -> Vec<usize> {
     order
 }
 
-/// A line alone: every other point to the end, the rest on the way back.
+/// Returns a line alone: every other point to the end, the rest on the way back.
 fn there_and_back(line: Axis) -> Vec<usize> {
     let even = (0..line.size).step_by(2);
     let odd = (1..line.size).step_by(2).rev();

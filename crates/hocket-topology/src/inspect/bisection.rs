@@ -10,7 +10,7 @@ use flow::SplitFlow;
 /// Most NPUs of which all halvings are tried.
 const ENUMERATED: usize = 16;
 
-/// The least flow between halves, exact or bounded from above; `None` for one NPU.
+/// Returns the least flow between halves, exact or bounded from above; `None` for one NPU.
 pub(super) fn bisection(topology: &Topology) -> Option<Bisection> {
     let n = topology.npu_count();
     if n < 2 {
@@ -35,7 +35,7 @@ pub(super) fn bisection(topology: &Topology) -> Option<Bisection> {
     })
 }
 
-/// Every set of half the NPUs, rounded down, as a side for each NPU.
+/// Returns every set of half the NPUs, rounded down, as a side for each NPU.
 fn halvings(n: usize) -> impl Iterator<Item = Vec<bool>> {
     let half = (n / 2) as u32;
     // An even number: the complement of a set is looked at with the set, so NPU 0 stays out of it.
@@ -71,7 +71,7 @@ fn starting_splits(topology: &Topology) -> Vec<Vec<bool>> {
     orders.into_iter().map(halved).collect()
 }
 
-/// NPUs in the order in which a breadth-first search from the first one meets them.
+/// Returns the NPUs in the order in which a breadth-first search from the first one meets them.
 fn by_distance(topology: &Topology) -> Vec<usize> {
     let mut seen = vec![false; topology.device_count()];
     let mut order = Vec::with_capacity(topology.device_count());

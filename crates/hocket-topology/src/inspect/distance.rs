@@ -27,7 +27,7 @@ pub(super) fn reached(
     reached
 }
 
-/// Links between the NPUs farthest apart, where all are connected.
+/// Returns the number of links between the NPUs farthest apart, where all are connected.
 pub(super) fn hops(topology: &Topology) -> Option<usize> {
     if is_whole_product(topology) {
         return Some(dimension_hops(topology).map(|(hops, _)| hops).sum());
@@ -59,7 +59,7 @@ fn times(latency: Time, count: usize) -> Time {
     Time::from_ps(latency.as_ps().saturating_mul(count as u64))
 }
 
-/// Whether every link of the dimensions is there, so that distances add up over them.
+/// Returns whether every link of the dimensions is there, so that distances add up over them.
 fn is_whole_product(topology: &Topology) -> bool {
     let dimensions = topology.dimensions();
     let (npus, switches, links) = product_counts(dimensions);

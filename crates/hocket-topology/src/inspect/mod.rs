@@ -99,8 +99,8 @@ fn degrees(topology: &Topology, degree: impl Fn(DeviceId) -> usize) -> Range<usi
     }
 }
 
-/// Two NPUs of which the first does not reach the second. All reach all if NPU 0 reaches all and all
-/// reach NPU 0.
+/// Returns two NPUs of which the first does not reach the second. All reach all if NPU 0 reaches all and all reach NPU
+/// 0.
 fn unreachable_pair(topology: &Topology) -> Option<(NpuId, NpuId)> {
     let forward = distance::reached(topology, |device| {
         let ends = topology.out_links(device).iter();

@@ -35,18 +35,18 @@ impl Commodities {
         self.ends.push(Vec::new());
     }
 
-    /// Flows of a job between ToRs, and their numbers.
+    /// Returns the flows of a job between ToRs, and their numbers.
     pub(super) fn rows(&self, job: u32) -> impl Iterator<Item = (u32, Flow)> {
         let ids = self.ids[job as usize].iter().copied();
         ids.zip(self.flows[job as usize].iter().copied())
     }
 
-    /// Whether a job has any.
+    /// Returns whether a job has any.
     pub(super) fn are_there(&self, job: u32) -> bool {
         !self.ids[job as usize].is_empty()
     }
 
-    /// Numbers of a job's flows.
+    /// Returns the numbers of a job's flows.
     pub(super) fn of(&self, job: u32) -> &[u32] {
         &self.ids[job as usize]
     }
@@ -63,7 +63,7 @@ impl Commodities {
         }
     }
 
-    /// A job's flows, their NICs and their bytes.
+    /// Returns a job's flows, their NICs and their bytes.
     pub(super) fn announced(&self, job: u32) -> impl Iterator<Item = (u32, [NpuId; 2], u64)> {
         let ids = self.ids[job as usize].iter();
         let ends = self.ends[job as usize].iter();
@@ -83,7 +83,7 @@ pub(super) struct Decided {
 }
 
 impl Decided {
-    /// Flows and their choices.
+    /// Returns the flows and their choices.
     pub(super) fn new_paths(&self) -> impl Iterator<Item = (u32, u32)> {
         let choices = self.assignment.choices().iter().copied();
         self.ids.iter().copied().zip(choices).skip(self.kept)
@@ -182,7 +182,7 @@ impl<'a> Controller<'a> {
         (fresh, repair)
     }
 
-    /// Says of the first of these jobs that has flows without a path which these are.
+    /// Returns the flows without a path of the first of these jobs that has any.
     pub(super) fn check(&self, jobs: &[u32]) -> Result<(), ClusterError> {
         const NAMED: usize = 4;
         let is_cut = |flow: &Flow| {
@@ -263,7 +263,7 @@ impl<'a> Controller<'a> {
         })
     }
 
-    /// Paths for the flows of the jobs that communicate, and whether they were there already.
+    /// Returns the paths for the flows of the jobs that communicate, and whether they were there already.
     pub(super) fn decide(
         &mut self,
         now: u64,
@@ -292,7 +292,7 @@ impl<'a> Controller<'a> {
         Ok((Rc::new(decided), false))
     }
 
-    /// The paths that the controller has given, as an assignment.
+    /// Returns the paths that the controller has given, as an assignment.
     fn steered_paths(&self, active: &[u32]) -> Result<Decided, ClusterError> {
         let rows = active.iter().flat_map(|&job| self.commodities.rows(job));
         let steered = self.steered.as_ref();
@@ -314,7 +314,7 @@ impl<'a> Controller<'a> {
         }
     }
 
-    /// What the controller was told and said.
+    /// Returns what the controller was told and said.
     pub(super) fn record(self) -> Option<Record> {
         self.steered.map(|steered| steered.record)
     }

@@ -110,7 +110,7 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// A connection from one port to another, without a load.
+    /// Returns a connection from one port to another, without a load.
     pub(super) fn connect(&mut self, job: u32, from: Port, to: Port) -> u32 {
         let reach = self.network.reach(from, to);
         let number = self.between_tors;
@@ -153,7 +153,7 @@ impl<'a> Flows<'a> {
         &self.flows[flow as usize].links
     }
 
-    /// Bytes of the phase, under way or to come, that a flow has not sent; a started byte counts.
+    /// Returns the bytes of the phase, under way or to come, that a flow has not sent; a started byte counts.
     pub(super) fn bytes_left(&self, flow: u32, now: u64) -> u64 {
         let flow = &self.flows[flow as usize];
         let Some(load) = &flow.load else {
@@ -164,7 +164,7 @@ impl<'a> Flows<'a> {
         flow.bytes_left - (gone - load.credited)
     }
 
-    /// How many of these flows take each link.
+    /// Returns how many of these flows take each link.
     pub(super) fn flows_by_link<'f>(&self, flows: impl Iterator<Item = &'f u32>) -> Vec<u32> {
         let mut sharing = vec![0; self.link_bytes.len()];
         for &flow in flows {
@@ -175,8 +175,7 @@ impl<'a> Flows<'a> {
         sharing
     }
 
-    /// How long a flow takes for the bytes that it has left, at an equal share of the fullest link of
-    /// its path.
+    /// Returns how long a flow takes for the bytes that it has left, at an equal share of the fullest link of its path.
     pub(super) fn seconds_left(&self, flow: u32, sharing: &[u32], now: u64) -> f64 {
         let share = |link: &LinkId| {
             self.network.bandwidth(*link) as f64 / f64::from(sharing[link.index()].max(1))
@@ -189,7 +188,7 @@ impl<'a> Flows<'a> {
         self.bytes_left(flow, now) as f64 / rate
     }
 
-    /// Gives a flow a path from now on; says whether that moves bytes under way.
+    /// Moves a flow to a path from now on; returns whether that moves bytes under way.
     pub(super) fn route(&mut self, id: u32, choice: u32, now: u64) -> bool {
         let flow = &mut self.flows[id as usize];
         if flow.choice == Some(choice) {
@@ -253,7 +252,7 @@ impl<'a> Flows<'a> {
         cut
     }
 
-    /// The NIC of a flow whose link failed, whether the flow has a path yet or not.
+    /// Returns the NIC of a flow whose link failed, whether the flow has a path yet or not.
     pub(super) fn lost_nic(&self, flow: u32) -> Option<&str> {
         let Flow {
             from, to, reach, ..
@@ -383,7 +382,7 @@ impl<'a> Flows<'a> {
         self.ends.first()
     }
 
-    /// A transfer that has left at `now`, if there is one; its flow goes on with the next.
+    /// Returns a transfer that has left at `now`, if there is one; its flow goes on with the next.
     pub(super) fn pop_sent(&mut self, now: u64) -> Option<Sent> {
         let id = self.ends.pop(now)?;
         let flow = &mut self.flows[id as usize];

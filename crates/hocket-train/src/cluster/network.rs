@@ -63,8 +63,8 @@ impl<'a> Network<'a> {
         links.push(self.down(to));
     }
 
-    /// The links of all ways between two ToRs, one way after the other between those of the NICs; gives
-    /// how many ways `fabric`, which is this network's less what failed, has.
+    /// Returns the links of all ways between two ToRs, one way after the other between those of the NICs; gives how
+    /// many ways `fabric`, which is this network's less what failed, has.
     pub(super) fn spread(
         &self,
         nics: [NpuId; 2],
@@ -88,12 +88,12 @@ impl<'a> Network<'a> {
         tor.expect("a port's NIC is joined to a ToR")
     }
 
-    /// The link from a NIC to its ToR.
+    /// Returns the link from a NIC to its ToR.
     pub(super) fn up(&self, nic: NpuId) -> LinkId {
         self.fabric.npu_links(nic)[0].expect("a port's NIC has a link to its ToR")
     }
 
-    /// The link to a NIC from its ToR.
+    /// Returns the link to a NIC from its ToR.
     pub(super) fn down(&self, nic: NpuId) -> LinkId {
         self.fabric.npu_links(nic)[1].expect("a port's NIC has a link from its ToR")
     }

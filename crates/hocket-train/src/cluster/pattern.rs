@@ -36,8 +36,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern of a plan, whose NPUs are the ranks; waits must not go in circles, as verified
-    /// plans' do not.
+    /// Returns the pattern of a plan, whose NPUs are the ranks; waits must not go in circles, as verified plans' do
+    /// not.
     ///
     /// # Complexity
     /// O(transfers and waits) time and memory.
@@ -86,7 +86,7 @@ impl Pattern {
         &self.channels
     }
 
-    /// Bytes that go over each channel in a phase; saturates at `u64::MAX`.
+    /// Returns the bytes that go over each channel in a phase; saturates at `u64::MAX`.
     pub fn bytes_by_channel(&self) -> &[u64] {
         &self.channel_bytes
     }
@@ -104,7 +104,7 @@ impl Pattern {
     }
 }
 
-/// How many waits deep each transfer is, turned around.
+/// Returns how many waits deep each transfer is, turned around.
 fn levels(plan: &Plan, waits: &Arc<WaitGraph>) -> Vec<Vec<u32>> {
     let mut ready = Ready::following(plan, waits);
     let mut levels = Vec::new();

@@ -43,7 +43,7 @@ pub struct Problem<'a> {
 
 /// A controller that gives flows their paths.
 pub trait Router {
-    /// Gives every flow a path, those that are fixed the one that they have.
+    /// Assigns every flow a path, those that are fixed the one that they have.
     ///
     /// # Errors
     /// Any error that [`super::simulate`] is to return.
@@ -106,8 +106,8 @@ impl Router for ByScheme {
     }
 }
 
-/// Flows in the order [`FlowOrder::Tor`]; of sides with as many flows the leaving ones of the lowest
-/// ToR come first.
+/// Returns the flows in the order [`FlowOrder::Tor`]; of sides with as many flows the leaving ones of the lowest ToR
+/// come first.
 fn by_tor(flows: &[Flow]) -> Vec<u32> {
     let mut sides: BTreeMap<(bool, u32), Vec<u32>> = BTreeMap::new();
     for (i, flow) in flows.iter().enumerate() {

@@ -26,7 +26,7 @@ pub(super) struct Steered {
 }
 
 impl Steered {
-    /// A controller that knows the patterns of all jobs.
+    /// Returns a controller that knows the patterns of all jobs.
     pub(super) fn new(fabric: &Fabric, options: Options, jobs: u32, known: &Commodities) -> Self {
         let mut steered = Self {
             controller: Controller::new(fabric.clone(), options),
@@ -57,7 +57,7 @@ impl Steered {
         self.record.commands.last().map_or(&[], Vec::as_slice)
     }
 
-    /// Jobs that communicate now; says whether all that start were foreseen.
+    /// Returns the jobs that communicate now; says whether all that start were foreseen.
     pub(super) fn follow(&mut self, now: u64, active: &[u32]) -> bool {
         let before = std::mem::replace(&mut self.live, active.to_vec());
         for &job in before.iter().filter(|job| !active.contains(job)) {
@@ -96,7 +96,7 @@ impl Steered {
         self.controller.tally().computed_ahead
     }
 
-    /// The path that a live flow has.
+    /// Returns the path that a live flow has.
     pub(super) fn choice(&self, flow: u32) -> Option<u32> {
         self.controller.choice(FlowId(flow.into()))
     }
@@ -109,7 +109,7 @@ fn paths(commands: &[Command]) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Whether nothing was said but paths for one reason.
+/// Returns whether nothing was said but paths for one reason.
 fn are_paths_for(commands: &[Command], wanted: Reason) -> bool {
     commands.iter().all(|command| match command {
         Command::Path { reason, .. } => *reason == wanted,

@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A station's event; gives how many nodes end with it.
+    /// Returns a station's event; gives how many nodes end with it.
     fn step(&mut self, station: usize, now: u64, kind: u8) -> u64 {
         if self.due[station] != (now, kind) {
             return 0;
@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The engine that a node keeps busy; none of a call's.
+    /// Returns the engine that a node keeps busy; none of a call's.
     fn engine(&self, node: usize) -> Option<usize> {
         let engine = self.graph.nodes.engine[node];
         let actor = self.graph.nodes.actor[node] as usize;
@@ -331,7 +331,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Which nodes wait for each.
+/// Returns which nodes wait for each.
 fn reversed(graph: &Graph) -> Lists<u32> {
     let nodes = graph.nodes.actor.len();
     let waits = |node: usize| {

@@ -81,7 +81,7 @@ pub fn exposed(graph: &Graph, outcome: &Outcome) -> Exposure {
     blame.out
 }
 
-/// Whether a node is one that sends a message, which another one receives.
+/// Returns whether a node is one that sends a message, which another one receives.
 fn is_sent(graph: &Graph, node: usize) -> bool {
     let call = graph.nodes.call[node];
     call != NONE && {

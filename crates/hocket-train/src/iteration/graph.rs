@@ -74,7 +74,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Number of calls.
+    /// Returns the number of calls.
     pub fn len(&self) -> usize {
         self.shape.len()
     }

@@ -25,7 +25,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A schedule of an all-reduce, reduce-scatter or all-gather.
+    /// Returns a schedule of an all-reduce, reduce-scatter or all-gather.
     ///
     /// `first`: of each rail of the schedule, the actor's first server for it.
     pub fn of_schedule(schedule: &Schedule, first: &[u16]) -> Result<Self, GraphError> {
@@ -38,7 +38,7 @@ impl Shape {
         Self::new(tasks, key, servers, schedule.model)
     }
 
-    /// An all-to-all over rails, one after the other: each chunk begins with another one.
+    /// Returns an all-to-all over rails, one after the other: each chunk begins with another one.
     ///
     /// On every rail an NPU holds `bytes` in all and keeps 1/P of them. Through a switch or over direct
     /// links that is one step. Round a ring data goes the shorter way: S (P^2 - P mod 2) / 8P over each of
@@ -77,7 +77,7 @@ impl Shape {
         Self::new(tasks, key, own_servers(rails, PARTS, first)?, model)
     }
 
-    /// A message from an NPU to another along each of some rails in turn: over one link where a rail has
+    /// Returns a message from an NPU to another along each of some rails in turn: over one link where a rail has
     /// several. `ways`: of each rail, the links on the way, fewer than it has NPUs.
     pub fn message(
         rails: &[Rail],
@@ -114,7 +114,7 @@ impl Shape {
         Self::new(tasks, key, first.to_vec(), model)
     }
 
-    /// What takes a time that is known already, on one server.
+    /// Returns what takes a time that is known already, on one server.
     pub fn timed(time_ps: u64, server: u16) -> Result<Self, GraphError> {
         let whole = Operation {
             server: 0,
@@ -152,12 +152,12 @@ impl Shape {
         Ok(shape)
     }
 
-    /// How long it takes where nothing else is under way, in picoseconds.
+    /// Returns how long it takes where nothing else is under way, in picoseconds.
     pub fn lone_ps(&self) -> u64 {
         self.lone_ps
     }
 
-    /// The actor's servers that it uses, and how long it keeps each busy, in picoseconds.
+    /// Returns the actor's servers that it uses, and how long it keeps each busy, in picoseconds.
     pub fn busy_ps(&self) -> Vec<(u16, u64)> {
         let mut busy: Vec<(u16, u64)> = self.servers.iter().map(|&server| (server, 0)).collect();
         for (task, &server) in self.tasks.server.iter().enumerate() {
@@ -166,7 +166,7 @@ impl Shape {
         busy
     }
 
-    /// How many of the actor's servers it needs to know of.
+    /// Returns how many of the actor's servers it needs to know of.
     pub fn server_count(&self) -> usize {
         self.servers
             .iter()
@@ -175,7 +175,7 @@ impl Shape {
     }
 }
 
-/// What all steps take one after the other, each over all of its links.
+/// Returns what all steps take one after the other, each over all of its links.
 fn longest_ps(tasks: &Tasks) -> u128 {
     let of = |(task, &server): (usize, &u8)| {
         let (latency, hops) = tasks.ways[usize::from(server)];
@@ -185,7 +185,7 @@ fn longest_ps(tasks: &Tasks) -> u128 {
     tasks.server.iter().enumerate().map(of).sum()
 }
 
-/// The actor's server for each of the servers that rails have of their own.
+/// Returns the actor's server for each of the servers that rails have of their own.
 fn own_servers(rails: &[Rail], parts: usize, first: &[u16]) -> Result<Vec<u16>, GraphError> {
     let (own, count) = servers(rails, parts);
     let mut found = Vec::with_capacity(count);
@@ -235,7 +235,7 @@ fn next_way(rail: &Rail) -> (u64, u64) {
     }
 }
 
-/// What one link of a rail carries, in bytes per second: all of it through a switch.
+/// Returns what one link of a rail carries, in bytes per second: all of it through a switch.
 fn link_bandwidth(rail: &Rail) -> f64 {
     let links = match rail.kind {
         DimensionKind::Ring if rail.size > 2 => 2,

@@ -50,7 +50,7 @@ struct Slot {
 }
 
 impl Station {
-    /// How long a shape takes on servers that are idle.
+    /// Returns how long a shape takes on servers that are idle.
     pub fn lone(shape: &Shape) -> u64 {
         let shapes = std::slice::from_ref(shape);
         let mut station = Self::default();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::trace::{NodeKind, Trace};
 
-/// The station of each rank: the number of the first rank that takes part in the same calls.
+/// Returns the station of each rank: the number of the first rank that takes part in the same calls.
 ///
 /// Ranks of the same groups, of those that call anything, do. What sends has a station of its own.
 pub(super) fn stations(trace: &Trace) -> Vec<u32> {

@@ -39,7 +39,7 @@ fn place(trace: &Trace, row: u32) -> Place {
     }
 }
 
-/// Which nodes end, whatever time it takes, and which are ready.
+/// Returns which nodes end, whatever time it takes, and which are ready.
 fn untimed(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
     let nodes = graph.nodes.actor.len();
     let mut left: Vec<u32> = graph

@@ -275,7 +275,7 @@ fn make_groups(given: &[(u64, Vec<u32>)], ranks: usize) -> Result<Groups, TraceE
     Ok(groups)
 }
 
-/// What is wrong with a group.
+/// Returns what is wrong with a group.
 fn fault_of(id: u64, members: &[u32], ranks: usize, is_twice: bool) -> Option<(String, String)> {
     let both = |why: &str, remedy: &str| Some((why.to_owned(), remedy.to_owned()));
     let last = ranks - 1;

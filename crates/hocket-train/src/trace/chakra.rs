@@ -98,7 +98,7 @@ pub(super) struct Bools {
 }
 
 impl Node {
-    /// The first attribute of a name that has a value.
+    /// Returns the first attribute of a name that has a value.
     pub(super) fn attribute(&self, name: &str) -> Option<&Value> {
         let mut named = self.attributes.iter().filter(|each| each.name == name);
         named.find_map(|each| each.value.as_ref())
@@ -118,7 +118,7 @@ impl Value {
         })
     }
 
-    /// What kind of thing it is, for messages.
+    /// Returns what kind of thing it is, for messages.
     pub(super) fn describe(&self) -> &'static str {
         match self {
             Value::Double(_) | Value::Float(_) => "a float",
@@ -163,7 +163,7 @@ impl<'a> Nodes<'a> {
         Ok(nodes)
     }
 
-    /// The next node; `None` at the end of the file.
+    /// Returns the next node; `None` at the end of the file.
     ///
     /// # Errors
     /// [`TraceError`] where a message is cut short or is not a node.

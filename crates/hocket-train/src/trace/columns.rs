@@ -175,7 +175,7 @@ impl Columns {
         Ok(found)
     }
 
-    /// The draft of checked columns, less ranks and dependencies.
+    /// Returns the draft of checked columns, less ranks and dependencies.
     fn draft(self, groups: &[(u64, Vec<u32>)]) -> Result<UngroupedTrace, TraceError> {
         let mut names = Names {
             first: vec![0],

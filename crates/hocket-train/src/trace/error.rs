@@ -390,7 +390,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// A name or a text from a file, shortened.
+/// Returns a name or a text from a file, shortened.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_NAME) {
         None => text.to_owned(),

@@ -68,7 +68,7 @@ impl NodeKind {
         NodeKind::Collective,
     ];
 
-    /// The name in tables, as `memory load`.
+    /// Returns the name in tables, as `memory load`.
     pub const fn name(self) -> &'static str {
         match self {
             NodeKind::Metadata => "metadata",
@@ -125,7 +125,7 @@ impl CallKind {
         CallKind::Barrier,
     ];
 
-    /// The collective that it is; `None` for a barrier and where there is none.
+    /// Returns the collective that it is; `None` for a barrier and where there is none.
     pub const fn collective(self) -> Option<CollectiveKind> {
         Some(match self {
             CallKind::AllReduce => CollectiveKind::AllReduce,
@@ -140,7 +140,7 @@ impl CallKind {
         })
     }
 
-    /// The name in tables, as `all-reduce`.
+    /// Returns the name in tables, as `all-reduce`.
     pub const fn name(self) -> &'static str {
         match (self.collective(), self) {
             (Some(kind), _) => kind.name(),
@@ -150,13 +150,13 @@ impl CallKind {
         }
     }
 
-    /// The name in Chakra, as `ALL_REDUCE`.
+    /// Returns the name in Chakra, as `ALL_REDUCE`.
     pub(crate) fn chakra_name(self) -> String {
         self.name().replace('-', "_").to_uppercase()
     }
 
-    /// What [`crate::collective::Collective`] calls size, where each of `ranks` ranks has `bytes`
-    /// as its `comm_size`; `None` past [`LARGEST_SIZE`].
+    /// Returns what [`crate::collective::Collective`] calls size, where each of `ranks` ranks has `bytes` as its
+    /// `comm_size`; `None` past [`LARGEST_SIZE`].
     ///
     /// A `comm_size` is the bytes that go into a collective at one rank: its vector for all-reduce,
     /// reduce-scatter, all-to-all, reduce, broadcast and scatter, which is the size here too; but
@@ -286,17 +286,17 @@ impl Trace {
         UngroupedTrace::read(files, follow)?.link(groups)
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> usize {
         self.rank_first.len().saturating_sub(1)
     }
 
-    /// How many nodes there are, of all ranks.
+    /// Returns the number of nodes, of all ranks.
     pub fn len(&self) -> usize {
         self.id.len()
     }
 
-    /// Whether no rank has a node.
+    /// Returns whether no rank has a node.
     pub fn is_empty(&self) -> bool {
         self.id.is_empty()
     }
@@ -307,7 +307,7 @@ impl Trace {
         after as u32 - 1
     }
 
-    /// What must end before a row starts.
+    /// Returns what must end before a row starts.
     pub fn dependencies_of(&self, row: u32) -> &[u32] {
         slice(&self.dependency_first, &self.dependencies, row)
     }
@@ -326,7 +326,7 @@ impl Names {
         &self.text[self.first[name] as usize..self.first[name + 1] as usize]
     }
 
-    /// Each distinct name.
+    /// Returns each distinct name.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let spans = self.first.windows(2);
         spans.map(|span| &self.text[span[0] as usize..span[1] as usize])
@@ -341,17 +341,17 @@ impl Groups {
 }
 
 impl Calls {
-    /// Number of calls.
+    /// Returns the number of calls.
     pub fn len(&self) -> usize {
         self.kind.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.kind.is_empty()
     }
 
-    /// Nodes of a call, one for each rank of its group in the group's order.
+    /// Returns the nodes of a call, one for each rank of its group in the group's order.
     pub fn nodes_of(&self, call: u32) -> &[u32] {
         slice(&self.first, &self.nodes, call)
     }

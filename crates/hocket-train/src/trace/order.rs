@@ -109,7 +109,7 @@ fn put_in_order(draft: &mut UngroupedTrace, rows: Range<u32>) -> Result<(), Trac
     }
 }
 
-/// The dependents of each row of one rank.
+/// Returns the dependents of each row of one rank.
 fn reverse(trace: &Trace, rows: Range<u32>) -> Lists<u32> {
     let start = rows.start as usize;
     let dependencies = |row: u32| {

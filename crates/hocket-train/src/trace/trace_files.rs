@@ -66,7 +66,7 @@ impl UngroupedTrace {
         Ok(maker.draft)
     }
 
-    /// A draft of nodes, with what errors call the ranks and the ids of the groups that nodes name.
+    /// Returns a draft of nodes, with what errors call the ranks and the ids of the groups that nodes name.
     pub(super) fn of(trace: Trace, files: Vec<String>, group_ids: Vec<u64>) -> Self {
         Self {
             trace,
@@ -76,13 +76,12 @@ impl UngroupedTrace {
         }
     }
 
-    /// What metadata nodes are given as inputs, with their rank: in PyTorch traces, groups of ranks
-    /// in JSON.
+    /// Returns what metadata nodes are given as inputs, with their rank: in PyTorch traces, groups of ranks in JSON.
     pub fn process_groups(&self) -> &[(u32, String)] {
         &self.process_groups
     }
 
-    /// An error about a row.
+    /// Returns an error about a row.
     pub(super) fn wrong(&self, row: u32, fault: Fault) -> TraceError {
         TraceError::Node {
             file: self.files[self.trace.rank_of(row) as usize].clone(),
@@ -92,13 +91,13 @@ impl UngroupedTrace {
         }
     }
 
-    /// A row as messages name it.
+    /// Returns a row as messages name it.
     pub(super) fn describe(&self, row: u32) -> String {
         let file = &self.files[self.trace.rank_of(row) as usize];
         format!("{} of {file}", self.describe_within(row))
     }
 
-    /// A row as messages about its file name it.
+    /// Returns a row as messages about its file name it.
     pub(super) fn describe_within(&self, row: u32) -> String {
         let name = shortened(self.trace.names.of_row(row));
         format!("node {} {name:?}", self.trace.id[row as usize])
@@ -308,7 +307,7 @@ fn kind_of(given: i32) -> Result<NodeKind, Fault> {
     })
 }
 
-/// What a collective does, given as Chakra's number or as its word.
+/// Returns what a collective does, given as Chakra's number or as its word.
 fn call_kind_of(node: &Node) -> Result<Option<CallKind>, Fault> {
     const BLOCK: i128 = 8;
     let Some(value) = node.attribute("comm_type") else {
@@ -351,7 +350,7 @@ fn group_of(node: &Node) -> Result<u64, Fault> {
     }
 }
 
-/// A whole number of 0 or more; `None` where the node has no such attribute.
+/// Returns a whole number of 0 or more; `None` where the node has no such attribute.
 fn number(node: &Node, attribute: &'static str, most: u64) -> Result<Option<u64>, Fault> {
     let Some(value) = node.attribute(attribute) else {
         return Ok(None);
@@ -364,7 +363,7 @@ fn number(node: &Node, attribute: &'static str, most: u64) -> Result<Option<u64>
     within(attribute, given, most).map(Some)
 }
 
-/// A count as the 32 bits that rows have.
+/// Returns a count as the 32 bits that rows have.
 pub(super) fn fits(count: usize, what: &'static str) -> Result<u32, TraceError> {
     match u32::try_from(count) {
         Ok(count) if count < NONE => Ok(count),

@@ -94,7 +94,7 @@ impl Balancer<'_> {
         }
     }
 
-    /// Paths by a balanced colouring; `None` where greedy is as good, and where none can be made.
+    /// Returns the paths by a balanced colouring; `None` where greedy is as good, and where none can be made.
     fn colored(&self, choices: &[Choice], together: &[u32]) -> Option<Vec<u32>> {
         let fabric = self.fabric.as_ref()?;
         let ends = together.iter().map(|&i| {

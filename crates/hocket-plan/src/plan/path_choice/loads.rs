@@ -57,7 +57,7 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// The path of a set that is best for a message of so many bytes; the first of several.
+    /// Returns the path of a set that is best for a message of so many bytes; the first of several.
     ///
     /// Paths that begin alike are looked at once as far as they are alike.
     pub(super) fn best(&mut self, equal: &EqualPaths, set: PathSet, bytes: u64) -> usize {
@@ -123,7 +123,7 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// The load of the busiest link in this step.
+    /// Returns the load of the busiest link in this step.
     pub(super) fn busiest(&self) -> u64 {
         let loads = self
             .added
@@ -132,8 +132,8 @@ impl<'a> Loads<'a> {
         loads.max().unwrap_or(0)
     }
 
-    /// Whether messages might load the busiest link of this step less: no switch that they leave, or
-    /// come to, has so much to carry that one of its links must be as busy, in whole messages.
+    /// Returns whether messages might load the busiest link of this step less: no switch that they leave, or come to,
+    /// has so much to carry that one of its links must be as busy, in whole messages.
     ///
     /// Takes the first and the last link of one path of each message, and its bytes.
     pub(super) fn could_be_less(&self, messages: impl Iterator<Item = ([LinkId; 2], u64)>) -> bool {

@@ -82,7 +82,7 @@ impl FromStr for Routing {
 }
 
 impl Plan {
-    /// The same plan with its transfers spread over equal paths; those of an earlier call are forgotten.
+    /// Returns the same plan with its transfers spread over equal paths; those of an earlier call are forgotten.
     ///
     /// Networks without equal paths leave it as it is, at no cost.
     ///
@@ -108,7 +108,7 @@ impl Plan {
         self
     }
 
-    /// The same plan, in which transfers whose own path is one of several equal ones may be spread as well by
+    /// Returns the same plan, in which transfers whose own path is one of several equal ones may be spread as well by
     /// [`routed`](Self::routed): for plans whose algorithm took any of them.
     pub fn released(mut self, topology: &Topology) -> Self {
         if !EqualPaths::may_exist(topology) {
@@ -183,7 +183,7 @@ struct Choice {
     set: PathSet,
 }
 
-/// The equal paths of a plan's transfers that take the default route.
+/// Returns the equal paths of a plan's transfers that take the default route.
 pub(super) fn equal_paths(plan: &Plan, topology: &Topology) -> EqualPaths {
     EqualPaths::of(topology, free(plan).map(|i| ends(plan, i)))
 }

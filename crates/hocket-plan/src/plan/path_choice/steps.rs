@@ -2,8 +2,8 @@
 
 use crate::plan::{Plan, Wait, WaitOn};
 
-/// The step of each transfer, from 1 on: one after all that it waits for, and after the sender's
-/// transfer before it in the plan.
+/// Returns the step of each transfer, from 1 on: one after all that it waits for, and after the sender's transfer
+/// before it in the plan.
 ///
 /// Two of one step are sent by different NPUs, and neither waits for the other. Transfers of equal size
 /// over equal links run at the times that their steps say; others about so. A wait that points forward

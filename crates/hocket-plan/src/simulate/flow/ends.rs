@@ -15,12 +15,12 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// The earliest time.
+    /// Returns the earliest time.
     pub fn first(&self) -> Option<u64> {
         self.heap.first().map(|&slot| self.time[slot as usize])
     }
 
-    /// Gives a slot a time, another one where it has one.
+    /// Sets the time of a slot.
     pub fn set(&mut self, slot: u32, time: u64) {
         let i = slot as usize;
         if i >= self.place.len() {

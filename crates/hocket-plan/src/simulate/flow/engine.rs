@@ -31,7 +31,7 @@ struct Flow {
     latency: Time,
 }
 
-/// A bandwidth in rate units.
+/// Returns a bandwidth in rate units.
 pub fn units(rate: Bandwidth) -> u128 {
     u128::from(rate.bytes_per_second()) * UNITS_PER_BYTE
 }
@@ -187,7 +187,7 @@ impl<'a> Engine<'a> {
         latency
     }
 
-    /// The same for a transfer that is sprayed; it has arrived when the last of its parts has.
+    /// Returns the same for a transfer that is sprayed; it has arrived when the last of its parts has.
     fn pass_on_all(&mut self, transfer: u32, paths: usize) -> Time {
         let bytes = self.plan.bytes(TransferId(transfer));
         let mut latency = Time::ZERO;
@@ -216,7 +216,7 @@ impl<'a> Engine<'a> {
         latency
     }
 
-    /// Gives flows their rates where something changed, and says how many passages it looked at.
+    /// Computes the rates of flows that changed, and returns how many passages it looked at.
     fn share(&mut self) -> usize {
         let work = self.fair.refill(&mut self.refilled);
         for &slot in &self.refilled {

@@ -151,7 +151,7 @@ impl Fair {
         }
     }
 
-    /// The same, and all rates but a flow's own most keep so many leading bits, rounded down.
+    /// Returns the same, and all rates but a flow's own most keep so many leading bits, rounded down.
     ///
     /// A server then leaves up to 2^(1 - bits) of its capacity, but what happens far off rarely matters:
     /// the fewer bits, the fewer flows does a change reach.
@@ -218,18 +218,18 @@ impl Fair {
         }
     }
 
-    /// How many passages of flows a server has.
+    /// Returns how many passages of flows a server has.
     pub fn crossings(&self, server: u32) -> usize {
         self.servers[server as usize].present
     }
 
-    /// What a flow passes.
+    /// Returns what a flow passes.
     pub fn servers(&self, slot: u32) -> impl Iterator<Item = u32> {
         let passes = self.flows[slot as usize].passes.iter();
         passes.map(|(pass, _)| pass.server)
     }
 
-    /// What the last refill gave a flow.
+    /// Returns what the last refill gave a flow.
     pub fn rate(&self, slot: u32) -> u128 {
         self.flows[slot as usize].rate
     }

@@ -83,7 +83,7 @@ impl Fair {
         }
     }
 
-    /// The level at which it is to be looked at again, unless it stops its flows now.
+    /// Returns the level at which it is to be looked at again, unless it stops its flows now.
     fn judge(&mut self, number: u32, level: u128) -> Option<u128> {
         let server = &self.servers[number as usize];
         if !server.is_open {
@@ -109,7 +109,7 @@ impl Fair {
         Some(share.min(server.level))
     }
 
-    /// What each growing flow of an open server can have, if all others that are not settled grow too.
+    /// Returns what each growing flow of an open server can have, if all others that are not settled grow too.
     fn share(&self, server: &Server) -> u128 {
         let share = server.left.checked_div(u128::from(server.growing));
         share.map_or(NONE, |share| self.round(share))
@@ -233,7 +233,7 @@ impl Fair {
         self.flows[number as usize].passes = passes;
     }
 
-    /// Lets grow what nothing stops at a level any more.
+    /// Grows the flows that nothing stops at a level any more.
     fn grow_flows(&mut self, level: u128) {
         while let Some(number) = self.eased.pop() {
             let crossings = std::mem::take(&mut self.servers[number as usize].crossing);

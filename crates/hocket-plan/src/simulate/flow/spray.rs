@@ -28,12 +28,12 @@ pub(super) fn scale(verified: &Verified) -> u32 {
     scale
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 fn common(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { common(b, a % b) }
 }
 
-/// Bytes on one of so many paths; those of all add up.
+/// Returns the bytes on one of so many paths; those of all add up.
 pub(super) fn part(bytes: u64, path: usize, paths: usize) -> u64 {
     let upto = |path: usize| (u128::from(bytes) * path as u128 / paths as u128) as u64;
     upto(path + 1) - upto(path)

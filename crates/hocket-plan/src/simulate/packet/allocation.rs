@@ -56,7 +56,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What happens within a cycle, after everything has come: channels, then flits.
+    /// Runs a cycle, after everything has come: channels, then flits.
     pub(super) fn cycle(&mut self) {
         let mut links = std::mem::take(&mut self.allocate);
         for &link in &links {

@@ -45,7 +45,7 @@ pub(super) fn cycle(ports: &Ports, topology: &Topology) -> Option<String> {
     })
 }
 
-/// A circle in a graph, by depth-first search.
+/// Returns a circle in a graph, by depth-first search.
 fn find_cycle(edges: &[Vec<u32>]) -> Option<Vec<u32>> {
     // 0 not seen, 1 on the way, 2 done.
     let mut state = vec![0u8; edges.len()];

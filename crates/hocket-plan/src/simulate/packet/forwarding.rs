@@ -66,8 +66,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether what is left of a packet needs no look until its tail leaves: all of it is there, it
-    /// ends where the link does, and nothing lies before it in the buffer there.
+    /// Returns whether what is left of a packet needs no look until its tail leaves: all of it is there, it ends where
+    /// the link does, and nothing lies before it in the buffer there.
     fn can_go_at_once(&self, link: u32, requester: u32) -> bool {
         if self.ports.as_queue(requester).is_none() {
             return false;
@@ -212,7 +212,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What lies behind a packet that has left a buffer comes to its front at `time` or later.
+    /// Moves what lies behind a packet that has left a buffer to its front, at `time` or later.
     fn next_in_buffer(&mut self, requester: u32, time: u64) {
         let buffer = &self.ports.buffers[requester as usize];
         let Some(packet) = buffer.packets.front() else {

@@ -45,7 +45,7 @@ impl Default for PacketOptions {
 }
 
 impl PacketOptions {
-    /// A cycle of the clock on a topology: the one given, or the one chosen for its links.
+    /// Returns a cycle of the clock on a topology: the one given, or the one chosen for its links.
     ///
     /// # Errors
     /// [`SimulateError::Packets`] for options that contradict each other.
@@ -132,8 +132,8 @@ impl Timing {
         time.as_ps().div_ceil(self.cycle)
     }
 
-    /// The last cycle that a run may reach: 213 days, or a quarter of them where a cycle is 1 ps, so that
-    /// what is sent then is told without overflow.
+    /// Returns the last cycle that a run may reach: 213 days, or a quarter of them where a cycle is 1 ps, so that what
+    /// is sent then is told without overflow.
     pub(super) fn longest(&self) -> u64 {
         ((u64::MAX - 1) / self.cycle).min(u64::MAX / 4)
     }

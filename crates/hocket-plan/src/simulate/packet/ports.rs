@@ -197,19 +197,19 @@ impl Ports {
         }
     }
 
-    /// The requester that a sender's queue for a link is.
+    /// Returns the requester that a sender's queue for a link is.
     #[inline]
     pub(super) fn queue_of(&self, link: u32) -> u32 {
         self.links * self.channels + link
     }
 
-    /// The link whose queue a requester is; `None` for buffers.
+    /// Returns the link whose queue a requester is; `None` for buffers.
     #[inline]
     pub(super) fn as_queue(&self, requester: u32) -> Option<u32> {
         requester.checked_sub(self.links * self.channels)
     }
 
-    /// The port of a requester.
+    /// Returns the port of a requester.
     #[inline]
     pub(super) fn port(&self, requester: u32) -> u32 {
         match self.as_queue(requester) {
@@ -218,7 +218,7 @@ impl Ports {
         }
     }
 
-    /// The packet at the front of a requester that has one.
+    /// Returns the packet at the front of a requester that has one.
     #[inline]
     pub(super) fn head(&self, requester: u32) -> &Packet {
         let front = match self.as_queue(requester) {
@@ -239,7 +239,7 @@ impl Ports {
         Some(came.max(grant.from))
     }
 
-    /// How far `number` is behind `turn`, going round.
+    /// Returns how far `number` is behind `turn`, going round.
     #[inline]
     pub(super) fn behind(turn: u32, number: u32) -> u32 {
         number.wrapping_sub(turn)

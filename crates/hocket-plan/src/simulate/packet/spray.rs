@@ -31,7 +31,7 @@ struct Spray<'a> {
 }
 
 impl<'a> Spray<'a> {
-    /// `None` for a transfer with one path.
+    /// Returns `None` for a transfer with one path.
     fn of(verified: &'a Verified, options: &PacketOptions, transfer: u32) -> Option<Self> {
         let equal = verified.routes().equal()?;
         let Route::Spray(set) = verified.routes().route(TransferId(transfer)) else {
@@ -61,14 +61,14 @@ impl<'a> Spray<'a> {
         (self.bytes - before).min(self.packet_bytes)
     }
 
-    /// The link on which a path begins.
+    /// Returns the link on which a path begins.
     fn first_link(&self, path: usize) -> Option<u32> {
         let link = self.equal.link(self.ends, self.set, path, 0);
         link.map(|link| link.0)
     }
 }
 
-/// The links on which a transfer's packets begin.
+/// Returns the links on which a transfer's packets begin.
 pub(super) fn first_links(
     verified: &Verified,
     options: &PacketOptions,
@@ -96,7 +96,7 @@ pub(super) fn first_links(
     only.into_iter().chain(sprayed)
 }
 
-/// Bytes of a transfer's packets that begin on a link.
+/// Returns the bytes of a transfer's packets that begin on a link.
 pub(super) fn bytes_over(
     verified: &Verified,
     options: &PacketOptions,
@@ -118,7 +118,7 @@ pub(super) fn bytes_over(
     (0..paths.min(packets)).map(alike).sum()
 }
 
-/// The packet of number `from`, or the first after it, that begins on a link; `None` for a transfer with one
+/// Returns the packet of number `from`, or the first after it, that begins on a link; `None` for a transfer with one
 /// path.
 pub(super) fn packet(
     verified: &Verified,

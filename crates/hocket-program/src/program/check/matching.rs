@@ -329,7 +329,7 @@ fn semaphore_name(program: &Program, number: u32) -> String {
     format!("semaphore {} of rank {rank}", before.count())
 }
 
-/// The chunks of a span, each as packets of its own.
+/// Returns the chunks of a span, each as packets of its own.
 pub(crate) fn chunks(span: Span) -> impl Iterator<Item = Span> {
     (span.offset()..span.offset() + span.count())
         .map(move |chunk| Span::new(span.rank(), span.buffer(), chunk, 1).packet())

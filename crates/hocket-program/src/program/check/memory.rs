@@ -13,7 +13,7 @@ pub(crate) struct Memory<'a> {
 }
 
 impl<'a> Memory<'a> {
-    /// The memory of a program that is called in a mode.
+    /// Returns the memory of a program that is called in a mode.
     pub(crate) fn of(program: &'a Program, mode: Mode) -> Self {
         let task = program.task();
         let mut ranks = Vec::with_capacity(program.sizes().len() + 1);
@@ -41,7 +41,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Number of a chunk of a buffer.
+    /// Returns the number of a chunk of a buffer.
     pub(crate) fn chunk(&self, rank: u32, buffer: Buffer, chunk: u32) -> usize {
         let starts = self.ranks[rank as usize];
         let task = self.program.task();
@@ -52,24 +52,24 @@ impl<'a> Memory<'a> {
         starts[buffer as usize] + at as usize
     }
 
-    /// Numbers of the chunks of a span; they are consecutive.
+    /// Returns the numbers of the chunks of a span; they are consecutive.
     pub(crate) fn chunks(&self, span: Span) -> std::ops::Range<usize> {
         let start = self.chunk(span.rank(), span.buffer(), span.offset());
         start..start + span.count() as usize
     }
 
-    /// Numbers of all chunks of a rank.
+    /// Returns the numbers of all chunks of a rank.
     pub(crate) fn of_rank(&self, rank: u32) -> std::ops::Range<usize> {
         self.ranks[rank as usize][0]..self.ranks[rank as usize + 1][0]
     }
 
-    /// Numbers of the chunks of a rank that its caller hands over: input and output.
+    /// Returns the numbers of the chunks of a rank that its caller hands over: input and output.
     pub(crate) fn of_caller(&self, rank: u32) -> std::ops::Range<usize> {
         let [start, _, scratch] = self.ranks[rank as usize];
         start..scratch
     }
 
-    /// How many chunks there are at all ranks.
+    /// Returns how many chunks there are at all ranks.
     pub(crate) fn len(&self) -> usize {
         self.ranks.last().expect("one more than ranks")[0]
     }

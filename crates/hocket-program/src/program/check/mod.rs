@@ -87,7 +87,7 @@ impl Code {
         Code::NextCall,
     ];
 
-    /// The name in reports and JSON, as `wrong_result`.
+    /// Returns the name in reports and JSON, as `wrong_result`.
     pub const fn name(self) -> &'static str {
         match self {
             Code::Unknown => "unknown",
@@ -148,17 +148,17 @@ impl Faults {
     /// How many faults are kept in full; the rest are counted.
     pub const KEPT: usize = 100;
 
-    /// The faults that were kept.
+    /// Returns the faults that were kept.
     pub fn kept(&self) -> &[Fault] {
         &self.kept
     }
 
-    /// How many were found.
+    /// Returns how many were found.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -205,7 +205,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether nothing is wrong with it.
+    /// Returns whether nothing is wrong with it.
     pub fn is_right(&self) -> bool {
         self.faults.is_empty()
     }
@@ -301,7 +301,7 @@ pub fn block_name(program: &Program, block: u32) -> String {
     )
 }
 
-/// Whether a program gets stuck with one chunk a message.
+/// Returns whether a program gets stuck with one chunk a message.
 pub(super) fn is_stuck(program: &Program, matching: &Matching) -> bool {
     run::run(program, matching, 1).is_err()
 }

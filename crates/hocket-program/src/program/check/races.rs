@@ -312,7 +312,7 @@ impl<'a> Pass<'a> {
         self.now.insert(block, clock);
     }
 
-    /// What a step learns from what it waited for; nothing if it waited for nothing.
+    /// Returns what a step learns from what it waited for; nothing if it waited for nothing.
     fn learned(&mut self, step: u32, block: u32, now: &Clock) -> Option<Clock> {
         let view = self.program.step(step);
         let mut learned: Option<Clock> = None;
@@ -369,7 +369,7 @@ impl<'a> Pass<'a> {
         learned
     }
 
-    /// What is known after a step of a block has taken a semaphore once more.
+    /// Returns what is known after a step of a block has taken a semaphore once more.
     fn acquire(&mut self, semaphore: u32, (step, block): (u32, u32)) -> Option<Clock> {
         let acquired = self.acquired.entry(semaphore).or_default();
         *acquired += 1;
@@ -396,7 +396,8 @@ impl<'a> Pass<'a> {
         known
     }
 
-    /// What all blocks that meet at a barrier know together. The first that leaves asks; all have arrived by then.
+    /// Returns what all blocks that meet at a barrier know together. The first that leaves asks; all have arrived by
+    /// then.
     fn meet(&mut self, step: u32, block: u32, now: &Clock) -> Clock {
         let rank = self.program.blocks()[block as usize].rank;
         let id = self.program.step(step).numbers().next().expect("checked");
@@ -472,7 +473,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Position of a chunk of a span among the cells.
+    /// Returns position of a chunk of a span among the cells.
     fn cell(&self, span: Span, chunk: usize) -> usize {
         let mut at = chunk - self.first_chunk;
         if span.buffer() == Buffer::Scratch && self.program.alternates() && self.call % 2 == 1 {

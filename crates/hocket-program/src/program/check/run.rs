@@ -106,7 +106,7 @@ pub(crate) fn run(
     }
 }
 
-/// The fewest chunks a message, above those with which it is stuck, with which a program ends.
+/// Returns the fewest chunks a message, above those with which it is stuck, with which a program ends.
 pub(super) fn safe_from(program: &Program, matching: &Matching, stuck_with: u32) -> Option<u32> {
     const MOST: u32 = 256;
     if run(program, matching, MOST).is_err() {
@@ -150,7 +150,7 @@ impl Run<'_> {
         }
     }
 
-    /// What a step waits for before it starts, besides messages.
+    /// Returns what a step waits for before it starts, besides messages.
     fn obstacle(&mut self, block: u32, step: u32) -> Option<Blocked> {
         let view = self.program.step(step);
         if let Some(target) = view.dependency
@@ -296,7 +296,7 @@ impl Run<'_> {
         }
     }
 
-    /// The blocks that have not ended, and what each waits for.
+    /// Returns the blocks that have not ended, and what each waits for.
     fn stuck(mut self) -> Stuck {
         let mut blocks = Vec::new();
         for block in 0..self.program.blocks().len() as u32 {
@@ -329,7 +329,7 @@ impl Run<'_> {
 }
 
 impl Stuck {
-    /// The block that a stuck block waits for; `None` if what it waits for never comes from any.
+    /// Returns the block that a stuck block waits for; `None` if what it waits for never comes from any.
     fn awaited(
         &self,
         program: &Program,

@@ -145,7 +145,7 @@ fn check_number(
     }
 }
 
-/// What is wrong with the number and size of a step's operands, if anything.
+/// Returns what is wrong with the number and size of a step's operands, if anything.
 fn wrong_operands(step: Step<'_>) -> Option<String> {
     let (sources, targets) = (step.sources().len(), step.targets().len());
     let counts = (sources, targets, step.numbers().len());
@@ -187,7 +187,7 @@ fn wrong_operands(step: Step<'_>) -> Option<String> {
     })
 }
 
-/// Blocks that meet at barriers, for messages.
+/// Returns the blocks that meet at barriers, for messages.
 pub(super) fn named(program: &Program, blocks: &[u32]) -> String {
     let names: Vec<String> = blocks
         .iter()

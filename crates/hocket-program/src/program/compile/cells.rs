@@ -53,7 +53,7 @@ impl Cell {
         self.more = None;
     }
 
-    /// The steps after which it may be written again.
+    /// Returns the steps after which it may be written again.
     pub(super) fn accesses(&self) -> impl Iterator<Item = StepId> {
         let more = self.more.iter().flat_map(|more| more.iter().copied());
         let first = [self.write, self.read].into_iter();
@@ -75,7 +75,7 @@ impl Cells {
         &mut cells[first..end]
     }
 
-    /// The steps that wrote chunks.
+    /// Returns the steps that wrote chunks.
     pub(super) fn writes(&mut self, at: At, count: u32) -> impl Iterator<Item = StepId> {
         let writes = self.at(at, count).iter().map(|cell| cell.write);
         writes.filter(|&step| step != NONE)

@@ -25,12 +25,12 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Whether it reads its source.
+    /// Returns whether it reads its source.
     pub(super) fn reads(&self) -> bool {
         !matches!(self.op, Op::Recv | Op::RecvSend | Op::Nop)
     }
 
-    /// Whether it writes its target.
+    /// Returns whether it writes its target.
     pub(super) fn writes(&self) -> bool {
         !matches!(self.op, Op::Send | Op::RecvReduceSend | Op::Nop)
     }
@@ -71,7 +71,7 @@ struct Emitter<'a> {
     received: FxHashMap<u32, StepId>,
 }
 
-/// The blocks of a rank, with steps that receive and send where the pairs allow it.
+/// Returns the blocks of a rank, with steps that receive and send where the pairs allow it.
 pub(super) fn emit(common: &Common<'_>, rank: u32) -> Vec<DraftBlock> {
     let mut emitter = Emitter {
         common,
@@ -124,7 +124,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The channel of an instance of a transfer.
+    /// Returns the channel of an instance of a transfer.
     fn channel(&self, transfer: u32, instance: u32) -> u32 {
         let options = self.common.options;
         let spread = match &options.channel_of {
@@ -152,7 +152,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The block that sends to a peer on a channel.
+    /// Returns the block that sends to a peer on a channel.
     fn sender(&mut self, peer: u32, channel: u32) -> u32 {
         if let Some(&block) = self.senders.get(&(peer, channel)) {
             return block;
@@ -161,7 +161,7 @@ impl Emitter<'_> {
         self.pair(Some(peer), recv, channel)
     }
 
-    /// The block that receives from a peer on a channel.
+    /// Returns the block that receives from a peer on a channel.
     fn receiver(&mut self, peer: u32, channel: u32) -> u32 {
         if let Some(&block) = self.receivers.get(&(peer, channel)) {
             return block;
@@ -335,7 +335,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a chunk of input or scratch lies under a chunk of the output.
+    /// Returns whether a chunk of input or scratch lies under a chunk of the output.
     fn is_result(&self, buffer: Buffer, chunk: u32) -> bool {
         if self.common.mode == Mode::OutOfPlace || buffer == Buffer::Scratch {
             return false;

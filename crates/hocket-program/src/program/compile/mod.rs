@@ -253,7 +253,7 @@ impl<'a> CompiledPlan<'a> {
         Ok(())
     }
 
-    /// The whole program. Fused steps are kept if it ends with one chunk a message.
+    /// Returns the whole program. Fused steps are kept if it ends with one chunk a message.
     pub fn program(&self) -> Program {
         if let Some(pairs) = &self.fused {
             let program = self.with(pairs);
@@ -273,7 +273,7 @@ impl<'a> CompiledPlan<'a> {
         builder.finish().expect("its sizes were checked")
     }
 
-    /// A program without blocks yet.
+    /// Returns a program without blocks yet.
     fn builder(&self) -> ProgramBuilder {
         let mut builder = ProgramBuilder::new(self.moves.plan.algorithm(), self.task);
         builder.modes(&[self.mode]);
@@ -314,7 +314,7 @@ impl Ranks for CompiledPlan<'_> {
     }
 }
 
-/// The transfers in an order that their waits allow.
+/// Returns the transfers in an order that their waits allow.
 fn levels(plan: &Plan, options: &CompileOptions) -> Lists<u32> {
     let in_order = options
         .in_plan_order
@@ -322,8 +322,8 @@ fn levels(plan: &Plan, options: &CompileOptions) -> Lists<u32> {
     in_order.flatten().unwrap_or_else(|| plan.wait_levels())
 }
 
-/// The number of channels below which some block has more than `most` steps, however the plan is lowered: the messages of
-/// each connection, spread over that many, each take a step.
+/// Returns the number of channels below which some block has more than `most` steps, however the plan is lowered: the
+/// messages of each connection, spread over that many, each take a step.
 pub fn fewest_channels(plan: &Plan, most: u32) -> u32 {
     let mut messages: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     for (&src, &dst) in plan.src().iter().zip(plan.dst()) {
@@ -333,7 +333,7 @@ pub fn fewest_channels(plan: &Plan, most: u32) -> u32 {
     longest.div_ceil(most).max(1)
 }
 
-/// What a collective is to ranks that count from 0, with its vector in chunks.
+/// Returns what a collective is to ranks that count from 0, with its vector in chunks.
 fn task(collective: &Collective, per_demand: u32) -> Task {
     let ranks = collective.npus().len() as u32;
     let chunks = match collective.kind() {
@@ -394,7 +394,7 @@ impl<'a> Moves<'a> {
         Ok(Self { plan, rank_of })
     }
 
-    /// All of them, level by level.
+    /// Returns all of them, level by level.
     fn along(&self, levels: &Lists<u32>) -> impl Iterator<Item = Move> {
         levels.items().iter().map(|&transfer| self.at(transfer))
     }
@@ -411,7 +411,7 @@ impl<'a> Moves<'a> {
     }
 }
 
-/// Whether another step waits for each step, for runtimes in which a step that is waited for says so.
+/// Returns whether another step waits for each step, for runtimes in which a step that is waited for says so.
 pub fn awaited(program: &Program) -> Vec<bool> {
     let mut awaited = vec![false; program.len()];
     for step in 0..program.len() as u32 {

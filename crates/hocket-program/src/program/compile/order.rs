@@ -6,8 +6,8 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use crate::graph::Lists;
 use crate::plan::{Plan, Wait, WaitGraph};
 
-/// All transfers, one a level, each after those that it waits for and after those before it in the plan that go from the
-/// same sender to the same receiver on the same channel; `None` if there is no such order.
+/// Returns all transfers, one a level, each after those that it waits for and after those before it in the plan that go
+/// from the same sender to the same receiver on the same channel; `None` if there is no such order.
 pub(super) fn in_plan_order(plan: &Plan, channel_of: Option<&[u32]>) -> Option<Lists<u32>> {
     let transfers = plan.len();
     let connection = |i: u32| {

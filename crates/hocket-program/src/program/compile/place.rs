@@ -160,7 +160,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Chunks of input that are outputs as they are: from, to and how many, for copies out of place.
+/// Returns the chunks of input that are outputs as they are: from, to and how many, for copies out of place.
 pub(super) fn copies(task: &Task, mode: Mode, rank: u32) -> Vec<(u32, u32, u32)> {
     let mut copies: Vec<(u32, u32, u32)> = Vec::new();
     if mode == Mode::InPlace {

@@ -37,7 +37,7 @@ pub(super) struct Runs {
 /// what it receives in one step.
 const AT_ONCE: usize = 1 << 13;
 
-/// A place in four bytes: chunks of a buffer are far fewer than 2^30.
+/// Returns a place in four bytes: chunks of a buffer are far fewer than 2^30.
 fn packed(at: At) -> u32 {
     (at.0 as u32) << 30 | at.1
 }
@@ -50,7 +50,7 @@ fn unpacked(bits: u32) -> At {
 /// `own` of a run that is no sum.
 const NONE: u32 = u32::MAX;
 
-/// Whether a place lies directly behind a run of chunks that starts at `first`.
+/// Returns whether a place lies directly behind a run of chunks that starts at `first`.
 fn follows(first: At, at: At, run: u32) -> bool {
     first.0 == at.0 && first.1 + run == at.1
 }
@@ -141,12 +141,12 @@ impl Runs {
         }
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(super) fn len(&self) -> usize {
         self.transfer.len()
     }
 
-    /// How many parts all of them have.
+    /// Returns how many parts all of them have.
     pub(super) fn parts_of_all(&self, options: &CompileOptions) -> u64 {
         let of = |&count: &u32| (count / options.instances).div_ceil(longest(options));
         let parts: u64 = self.count.iter().map(|count| u64::from(of(count))).sum();
@@ -165,7 +165,8 @@ impl Runs {
         }
     }
 
-    /// The runs that a rank sends and those that it receives, slice by slice; slices without either are left out.
+    /// Returns the runs that a rank sends and those that it receives, slice by slice; slices without either are left
+    /// out.
     pub(super) fn slices_of(&self, rank: u32) -> impl Iterator<Item = (&[u32], &[u32])> {
         let mut sent = self.sent.get(rank as usize);
         let mut received = self.received.get(rank as usize);
@@ -182,7 +183,8 @@ impl Runs {
         })
     }
 
-    /// The parts of a run, each with its instance: at most `max_count` chunks, as places and the number of chunks.
+    /// Returns the parts of a run, each with its instance: at most `max_count` chunks, as places and the number of
+    /// chunks.
     pub(super) fn parts(run: Run, options: &CompileOptions) -> impl Iterator<Item = (u32, Run)> {
         let part = run.count / options.instances;
         let max_count = longest(options);

@@ -17,7 +17,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// The fewest equal chunks at whose ends all chunks of the plan end.
+    /// Returns the fewest equal chunks at whose ends all chunks of the plan end.
     pub(super) fn of(plan: &Plan, options: &CompileOptions) -> Result<Self, CompileError> {
         let collective = plan.collective();
         let chunks = plan.chunks();
@@ -67,7 +67,8 @@ impl Units {
             })
     }
 
-    /// The runs for a number of equal chunks that fits; `None` if a chunk of the plan is shorter than one of them.
+    /// Returns the runs for a number of equal chunks that fits; `None` if a chunk of the plan is shorter than one of
+    /// them.
     fn cut(plan: &Plan, sizes: &[u64], count: u32, instances: u32) -> Option<Self> {
         let chunks = plan.chunks();
         let mut ends = vec![(0u64, 0u32); sizes.len()];
@@ -92,8 +93,8 @@ impl Units {
     }
 }
 
-/// Which of `count` equal chunks of `bytes` ends at byte `end`, give or take a byte or a 64th of a chunk: a program has
-/// no size, and its chunks are cut anew for each.
+/// Returns which of `count` equal chunks of `bytes` ends at byte `end`, give or take a byte or a 64th of a chunk: a
+/// program has no size, and its chunks are cut anew for each.
 fn boundary(end: u64, bytes: u64, count: u32) -> Option<u32> {
     let (end, bytes, count) = (u128::from(end), u128::from(bytes), u128::from(count));
     let nearest = (end * count + bytes / 2) / bytes;

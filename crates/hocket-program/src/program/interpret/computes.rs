@@ -6,13 +6,13 @@ use super::{InterpretError, InterpretOptions, interpret};
 use crate::program::{Program, Task};
 use crate::units::Seed;
 
-/// The number that a rank contributes to some data.
+/// Returns the number that a rank contributes to some data.
 fn contribution(rank: u32, data: u32) -> i64 {
     let mut seed = Seed(u64::from(rank) << 32 | u64::from(data));
     seed.next_u64() as i64
 }
 
-/// What data is after a sum over all ranks.
+/// Returns what data is after a sum over all ranks.
 fn sum(task: &Task, data: u32) -> i64 {
     let all = (0..task.ranks).map(|rank| contribution(rank, data));
     all.fold(0, i64::wrapping_add)

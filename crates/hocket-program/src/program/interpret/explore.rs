@@ -50,7 +50,7 @@ pub fn explore(
     .0)
 }
 
-/// The number that stands for a rank's chunk of data: sums of different ones differ but for a chance of 2^-64.
+/// Returns the number that stands for a rank's chunk of data: sums of different ones differ but for a chance of 2^-64.
 fn number(rank: u32, data: u32) -> u64 {
     let mut word = (u64::from(rank) << 32 | u64::from(data)).wrapping_add(0x9e37_79b9_7f4a_7c15);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -123,7 +123,7 @@ fn severe(a: Explored, b: Explored) -> Explored {
     if (a as u8) < b as u8 { a } else { b }
 }
 
-/// Whether two steps that have begun conflict.
+/// Returns whether two steps that have begun conflict.
 fn has_conflict(machine: &Machine<'_, u64>) -> bool {
     let open: Vec<_> = machine.open.iter().flatten().collect();
     let meets = |a: &[usize], b: &[usize]| a.iter().any(|chunk| b.contains(chunk));

@@ -111,7 +111,7 @@ impl<'a, T: Element> Machine<'a, T> {
         Ok(true)
     }
 
-    /// Numbers of a chunk of memory.
+    /// Returns the numbers of a chunk of memory.
     pub(super) fn values(&self, chunk: usize) -> Vec<Option<T>> {
         self.cells[chunk * self.elements..(chunk + 1) * self.elements].to_vec()
     }

@@ -17,7 +17,7 @@ use machine::Machine;
 
 /// Numbers that a program can move and add.
 pub trait Element: Copy + PartialEq {
-    /// The sum, as a runtime computes it: integers wrap, floats round.
+    /// Returns the sum, as a runtime computes it: integers wrap, floats round.
     fn plus(self, other: Self) -> Self;
 }
 

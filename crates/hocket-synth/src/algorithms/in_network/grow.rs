@@ -9,7 +9,7 @@ use crate::collective::Collective;
 use crate::id::{DeviceId, LinkId};
 use crate::topology::Topology;
 
-/// The first tree, before any link is loaded; `None` where links do not join the participants both ways.
+/// Returns the first tree, before any link is loaded; `None` where links do not join the participants both ways.
 pub(super) fn tree(topology: &Topology, collective: &Collective) -> Option<Tree> {
     Grower::new(topology, collective).next()
 }
@@ -65,7 +65,7 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// What one tree more costs where so many go already: by how much it raises the sum over all links of the
+    /// Returns what one tree more costs where so many go already: by how much it raises the sum over all links of the
     /// fourth power of (trees / bandwidth), which is least where links are loaded alike.
     fn cost(&self, bandwidth: u64, trees: u32) -> f64 {
         let slowness = self.fastest / bandwidth as f64;
@@ -77,7 +77,7 @@ impl<'a> Grower<'a> {
         self.cost(bandwidth, self.links[id.index()])
     }
 
-    /// What it costs to pass a device with a limit, or to end at a switch with a rate.
+    /// Returns what it costs to pass a device with a limit, or to end at a switch with a rate.
     fn device_cost(&self, id: DeviceId) -> f64 {
         let device = self.topology.device(id);
         let rate = device.offload.and_then(|can| can.rate);
@@ -88,7 +88,7 @@ impl<'a> Grower<'a> {
         least.map_or(0.0, cost)
     }
 
-    /// The cheapest link from one device to another.
+    /// Returns the cheapest link from one device to another.
     fn cheapest(&self, from: DeviceId, to: DeviceId) -> Option<LinkId> {
         let links = self.topology.links_from_to(from, to).iter().copied();
         links.min_by(|&a, &b| self.link_cost(a).total_cmp(&self.link_cost(b)))

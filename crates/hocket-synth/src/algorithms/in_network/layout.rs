@@ -30,7 +30,7 @@ pub(super) struct RootedTree<'a> {
 }
 
 impl<'a> RootedTree<'a> {
-    /// A lane whose periods take so many picoseconds.
+    /// Returns a lane whose periods take so many picoseconds.
     pub fn new(
         topology: &Topology,
         (tree, root): (&'a Tree, DeviceId),
@@ -128,7 +128,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The plan, in the order of the timetable, older slices first.
+    /// Returns the plan, in the order of the timetable, older slices first.
     pub fn write(&self, plan: PlanBuilder) -> Plan {
         let mut by_start: BTreeMap<u64, Vec<Item>> = BTreeMap::new();
         for (lane, each) in self.lanes.iter().enumerate() {

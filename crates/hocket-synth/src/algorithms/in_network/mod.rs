@@ -98,7 +98,7 @@ impl Recipe for InNetwork {
     }
 }
 
-/// Whether a switch can be an inner node of trees for a kind of collective.
+/// Returns whether a switch can be an inner node of trees for a kind of collective.
 fn serves(can: &Offload, kind: CollectiveKind) -> bool {
     match kind {
         CollectiveKind::AllReduce => can.all_reduces || (can.sums && can.multicasts),
@@ -107,13 +107,13 @@ fn serves(can: &Offload, kind: CollectiveKind) -> bool {
     }
 }
 
-/// Whether a kind has a pass up, in which it sums, and one down, in which it copies.
+/// Returns whether a kind has a pass up, in which it sums, and one down, in which it copies.
 fn passes(kind: CollectiveKind) -> [bool; 2] {
     let copies = matches!(kind, CollectiveKind::Broadcast | CollectiveKind::AllGather);
     [kind.reduces(), copies || kind == CollectiveKind::AllReduce]
 }
 
-/// The NPUs whose trees carry a demand each; `None` for the root of the tree itself.
+/// Returns the NPUs whose trees carry a demand each; `None` for the root of the tree itself.
 fn owners(collective: &Collective) -> Vec<Option<NpuId>> {
     match (collective.root(), collective.kind()) {
         (_, CollectiveKind::AllReduce) => vec![None],
@@ -122,7 +122,7 @@ fn owners(collective: &Collective) -> Vec<Option<NpuId>> {
     }
 }
 
-/// The plan of trees that are given, each with an equal share of the data.
+/// Returns the plan of trees that are given, each with an equal share of the data.
 pub(super) fn along(job: &Job<'_>, list: Vec<Tree>) -> Result<Plan, PlanError> {
     let (topology, collective) = (job.topology, job.collective);
     let trees = tree_shares::evenly(topology, collective, list, job.chunks);
@@ -131,14 +131,14 @@ pub(super) fn along(job: &Job<'_>, list: Vec<Tree>) -> Result<Plan, PlanError> {
     Ok(Layout::new(topology, collective, &trees, job.chunks).write(plan))
 }
 
-/// Transfers of a plan over trees that have so many edges in all, exactly.
+/// Returns the number of transfers of a plan over trees that have so many edges in all, exactly.
 pub(super) fn transfers_of(collective: &Collective, edges: u128, chunks: u128) -> u128 {
     let passes = passes(collective.kind()).into_iter();
     let each = owners(collective).len() * passes.filter(|&is_made| is_made).count();
     chunks.saturating_mul(edges.saturating_mul(each as u128))
 }
 
-/// Chunks by slice, tree and demand; each tree has its share of every demand.
+/// Returns the chunks by slice, tree and demand; each tree has its share of every demand.
 fn cut(collective: &Collective, trees: &[Tree], slices: usize) -> Result<Chunks, PlanError> {
     let demands = collective.demands();
     let mut parts = Vec::with_capacity(demands.len());
@@ -168,7 +168,7 @@ fn cut(collective: &Collective, trees: &[Tree], slices: usize) -> Result<Chunks,
 /// Slices by default, where there are bytes for them.
 const MOST_CHUNKS: usize = 64;
 
-/// The slices by default: none of a tree's share smaller than a packet.
+/// Returns the slices by default: none of a tree's share smaller than a packet.
 fn best_chunks(on: &On<'_>) -> usize {
     const PACKET: u64 = 4 << 10;
     let trees = tree_shares::trees(on.topology, on.collective, MOST_CHUNKS).list;

@@ -35,8 +35,8 @@ pub struct Step {
 }
 
 impl Tree {
-    /// The tree of some edges, with its root where an all-reduce is quickest: of the devices that may send a sum to
-    /// several the one from which the farthest is nearest, switches before NPUs, and lower ids first.
+    /// Returns the tree of some edges, with its root where an all-reduce is quickest: of the devices that may send a
+    /// sum to several the one from which the farthest is nearest, switches before NPUs, and lower ids first.
     pub fn new(topology: &Topology, edges: Vec<Edge>) -> Self {
         let start = edges[0].ends[0];
         let mut tree = Self {
@@ -56,7 +56,7 @@ impl Tree {
         tree
     }
 
-    /// Every device but the root, each after its parent.
+    /// Returns every device but the root, each after its parent.
     pub fn steps(&self, root: DeviceId) -> Vec<Step> {
         let mut around: HashMap<DeviceId, Vec<(usize, usize)>> = HashMap::new();
         for (edge, ends) in self.edges.iter().map(|edge| edge.ends).enumerate() {
@@ -91,7 +91,7 @@ impl Tree {
         }
     }
 
-    /// How many edges each device is from one.
+    /// Returns how many edges each device is from one.
     fn depths(&self, from: DeviceId) -> HashMap<DeviceId, usize> {
         let mut depths = HashMap::from([(from, 0)]);
         for step in self.steps(from) {
@@ -100,7 +100,7 @@ impl Tree {
         depths
     }
 
-    /// The device farthest from one, the highest of equals.
+    /// Returns the device farthest from one, the highest of equals.
     fn farthest(&self, from: DeviceId) -> DeviceId {
         let depths = self.depths(from).into_iter();
         depths
@@ -134,7 +134,7 @@ impl Edge {
         }
     }
 
-    /// Two edges that meet, as one.
+    /// Returns two edges that meet, as one.
     pub fn then(self, next: Self) -> Self {
         let ([a, _], [there, back]) = (self.ends, self.ways);
         let ([_, b], [on, home]) = (next.ends, next.ways);

@@ -28,7 +28,7 @@ pub(super) struct Trees {
     fill: u64,
 }
 
-/// The trees of a collective that is cut into so many slices: all that are no higher than some height, which is
+/// Returns the trees of a collective that is cut into so many slices: all that are no higher than some height, which is
 /// chosen so that the last slice comes soonest. One tree where there are fewer bytes than trees.
 pub(super) fn trees(topology: &Topology, collective: &Collective, slices: usize) -> Trees {
     let mut grown: Vec<(u64, Tree)> = Vec::new();
@@ -67,7 +67,7 @@ impl Trees {
     }
 }
 
-/// The shares of some trees, without those that are left hardly any data or for which a switch has no room.
+/// Returns the shares of some trees, without those that are left hardly any data or for which a switch has no room.
 fn shared(
     topology: &Topology,
     collective: &Collective,
@@ -94,7 +94,7 @@ fn shared(
     timed(topology, collective, found, slices)
 }
 
-/// Trees that are given, each with an equal share.
+/// Returns the trees that are given, each with an equal share.
 pub(super) fn evenly(
     topology: &Topology,
     collective: &Collective,
@@ -108,7 +108,7 @@ pub(super) fn evenly(
     timed(topology, collective, list, slices)
 }
 
-/// Trees whose shares are set, with the time that a slice takes.
+/// Returns the trees whose shares are set, with the time that a slice takes.
 fn timed(topology: &Topology, collective: &Collective, found: Vec<Tree>, slices: usize) -> Trees {
     let busy = busy(topology, collective, &found);
     let period = (busy * collective.size() as f64 / slices as f64 * 1e12).max(1.0);
@@ -129,7 +129,7 @@ fn fill(topology: &Topology, collective: &Collective, tree: &Tree, period: f64) 
     RootedTree::new(topology, (tree, root), passes(collective.kind()), period).end
 }
 
-/// Bytes of each tree's share, in sum all.
+/// Returns the bytes of each tree's share, in sum all.
 pub(super) fn bytes(trees: &[Tree], all: u64) -> Vec<u64> {
     let sum: f64 = trees.iter().map(|tree| tree.share).sum();
     let mut before = 0.0;
@@ -198,7 +198,7 @@ fn set_shares(topology: &Topology, collective: &Collective, trees: &mut [Tree]) 
     }
 }
 
-/// How long the resource that is busy longest is busy, for each byte of data, in seconds.
+/// Returns how long the resource that is busy longest is busy, for each byte of data, in seconds.
 fn busy(topology: &Topology, collective: &Collective, trees: &[Tree]) -> f64 {
     let rows = rows(topology, collective, trees);
     let busy = |(resource, row): &(Resource, Vec<(usize, f64)>)| {
@@ -208,7 +208,7 @@ fn busy(topology: &Topology, collective: &Collective, trees: &[Tree]) -> f64 {
     rows.iter().map(busy).fold(0.0, f64::max)
 }
 
-/// What each resource carries for a byte of each tree that loads it.
+/// Returns what each resource carries for a byte of each tree that loads it.
 fn rows(
     topology: &Topology,
     collective: &Collective,

@@ -85,7 +85,7 @@ impl Recipe for MultiRing {
     }
 }
 
-/// The ranks of NPUs in a collective.
+/// Returns the ranks of NPUs in a collective.
 pub(super) fn ranks(job: &Job<'_>, order: &[NpuId]) -> Vec<u32> {
     let mut rank = vec![0u32; job.topology.npu_count()];
     for (i, npu) in job.collective.npus().iter().enumerate() {
@@ -94,7 +94,7 @@ pub(super) fn ranks(job: &Job<'_>, order: &[NpuId]) -> Vec<u32> {
     order.iter().map(|npu| rank[npu.index()]).collect()
 }
 
-/// How many rings there are, both directions counted.
+/// Returns the number of rings, both directions counted.
 pub(super) fn lanes(topology: &Topology) -> usize {
     2 * ports(topology)
         .iter()
@@ -114,12 +114,12 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// All NPUs, in order.
+    /// Returns all NPUs, in order.
     pub fn order(&self) -> Vec<NpuId> {
         self.nodes.concat()
     }
 
-    /// The NPUs of a node, those near the ring's port first.
+    /// Returns the NPUs of a node, those near the ring's port first.
     pub fn inward(&self, node: usize) -> Vec<NpuId> {
         let mut npus = self.nodes[node].clone();
         if is_turned(node) {
@@ -129,12 +129,12 @@ impl Ring {
     }
 }
 
-/// Whether a ring passes a node from the far end, so that it enters the next one on the rail that it left by.
+/// Returns whether a ring passes a node from the far end, so that it enters the next one on the rail that it left by.
 fn is_turned(node: usize) -> bool {
     node % 2 == 1
 }
 
-/// The switches by which each node is left, by number: not of the node, with a way to another one.
+/// Returns the switches by which each node is left, by number: not of the node, with a way to another one.
 fn ports(topology: &Topology) -> Vec<Vec<DeviceId>> {
     let groups = topology.groups();
     groups
@@ -169,8 +169,8 @@ impl<'a> Nodes<'a> {
         (!ports.is_empty()).then(|| ports[k % ports.len()])
     }
 
-    /// The links from an NPU of a node to one of another, out and in by the `k`-th ports; `None` where there are none
-    /// such.
+    /// Returns the links from an NPU of a node to one of another, out and in by the `k`-th ports; `None` where there
+    /// are none such.
     pub fn between(
         &mut self,
         k: usize,
@@ -182,13 +182,13 @@ impl<'a> Nodes<'a> {
         self.ways.between((src, here, out), (dst, there, into))
     }
 
-    /// An order of a node's NPUs along its fastest and least used links, for a ring that goes one way.
+    /// Returns an order of a node's NPUs along its fastest and least used links, for a ring that goes one way.
     pub fn order(&mut self, node: usize, ends: (NpuId, NpuId)) -> Vec<NpuId> {
         let group = &self.topology.groups()[node];
         self.insides[node].order(&mut self.ways, group, ends, false)
     }
 
-    /// A ring for each port of a node.
+    /// Returns a ring for each port of a node.
     pub fn rings(&mut self) -> Vec<Ring> {
         (0..lanes(self.topology) / 2)
             .map(|k| self.ring(k))

@@ -9,7 +9,7 @@ use crate::units::Time;
 /// NPUs of a node whose best order is searched for exactly.
 const FEW: usize = 10;
 
-/// Whether a device is a switch of NPUs of this node only from which several other switches are reached, as a
+/// Returns whether a device is a switch of NPUs of this node only from which several other switches are reached, as a
 /// PCIe switch with several NICs.
 fn is_fork(topology: &Topology, group: &[NpuId], device: DeviceId) -> bool {
     let next = topology.out_links(device).iter();
@@ -120,7 +120,7 @@ impl NodeDevices {
         (first, last.map_or(first, |(_, npu)| npu))
     }
 
-    /// An order of the node's NPUs from `first` to `last` along its fastest and least used links, which it then
+    /// Returns an order of the node's NPUs from `first` to `last` along its fastest and least used links, which it then
     /// counts as used that way, or both ways.
     pub(super) fn order(
         &self,
@@ -158,7 +158,7 @@ impl NodeDevices {
         found.map(|(_, links)| links)
     }
 
-    /// The order that takes least, from the first to the last, by dynamic programming over sets.
+    /// Returns the order that takes least, from the first to the last, by dynamic programming over sets.
     ///
     /// # Source
     /// Held, Karp: A dynamic programming approach to sequencing problems, 1962.

@@ -28,7 +28,7 @@ impl<'a> RingPaths<'a> {
         }
     }
 
-    /// A path from one device to another over devices that may be passed; the ends always may.
+    /// Returns a path from one device to another over devices that may be passed; the ends always may.
     pub(super) fn path(
         &self,
         src: DeviceId,
@@ -79,13 +79,13 @@ impl<'a> RingPaths<'a> {
         }
     }
 
-    /// How often the most used of some links is used.
+    /// Returns how often the most used of some links is used.
     pub(super) fn most_used(&self, links: &[LinkId]) -> u32 {
         let uses = links.iter().map(|link| self.uses[link.index()]);
         uses.max().unwrap_or(0)
     }
 
-    /// The links from an NPU out of its node by one port, and into another node by another, to an NPU there;
+    /// Returns the links from an NPU out of its node by one port, and into another node by another, to an NPU there;
     /// `None` where there is no such path, or it would pass a device twice.
     pub(super) fn between(
         &mut self,

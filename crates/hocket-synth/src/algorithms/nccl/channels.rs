@@ -15,12 +15,12 @@ pub(super) struct NcclChannel {
     pub paths: PathOf,
 }
 
-/// Whether NPUs are on several nodes.
+/// Returns whether NPUs are on several nodes.
 pub(super) fn is_spread(topology: &Topology) -> bool {
     topology.groups().len() > 1
 }
 
-/// How many channels there are.
+/// Returns the number of channels.
 pub(super) fn count(topology: &Topology) -> usize {
     match is_spread(topology) {
         true => multi_ring::lanes(topology) / 2,
@@ -28,7 +28,7 @@ pub(super) fn count(topology: &Topology) -> usize {
     }
 }
 
-/// The channels of a collective of so many bytes.
+/// Returns the channels of a collective of so many bytes.
 pub(super) fn channels(topology: &Topology, size: u64) -> Vec<NcclChannel> {
     if !is_spread(topology) {
         return inside(topology);
@@ -42,7 +42,7 @@ pub(super) fn channels(topology: &Topology, size: u64) -> Vec<NcclChannel> {
         .collect()
 }
 
-/// Those of one node; the best single cycle where no search finds one.
+/// Returns those of one node; the best single cycle where no search finds one.
 fn inside(topology: &Topology) -> Vec<NcclChannel> {
     let npus: Vec<NpuId> = topology.npus().collect();
     let found = cycles(topology, &npus).into_iter();

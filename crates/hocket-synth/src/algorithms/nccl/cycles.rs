@@ -27,7 +27,7 @@ pub(super) struct Cycle {
     pub paths: PathOf,
 }
 
-/// The cycles that carry most together; none where none is found, or there are too many NPUs to search.
+/// Returns the cycles that carry most together; none where none is found, or there are too many NPUs to search.
 pub(super) fn cycles(topology: &Topology, npus: &[NpuId]) -> Vec<Cycle> {
     if npus.len() < 3 || npus.len() > MANY {
         return Vec::new();
@@ -193,8 +193,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The NPUs that are reached from one over what is free, by fewest links, and how: those first to which most is
-    /// free, and of those the next by number.
+    /// Returns the NPUs that are reached from one over what is free, by fewest links, and how: those first to which
+    /// most is free, and of those the next by number.
     fn ways(&self, from: NpuId) -> Vec<(NpuId, Vec<LinkId>)> {
         let topology = self.topology;
         let mut before: Vec<Option<LinkId>> = vec![None; topology.device_count()];
@@ -253,7 +253,7 @@ mod tests {
         Bandwidth::from_bytes_per_second(count * 1_000_000_000).unwrap()
     }
 
-    /// A network of one-way links, each there or not.
+    /// Returns a network of one-way links, each there or not.
     fn digraph(count: usize, has: impl Fn(usize, usize) -> bool) -> Topology {
         let mut builder = TopologyBuilder::new("digraph");
         builder.npus(count);
@@ -266,7 +266,7 @@ mod tests {
         builder.finish().unwrap()
     }
 
-    /// All cycles over all numbers, from 0 on, by trying every order.
+    /// Returns all cycles over all numbers, from 0 on, by trying every order.
     fn every_cycle(count: usize, has: &impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
         let mut found = vec![vec![0]];
         for _ in 1..count {
@@ -281,7 +281,7 @@ mod tests {
         found
     }
 
-    /// How many of some cycles share no link, at most, by trying all sets.
+    /// Returns how many of some cycles share no link, at most, by trying all sets.
     fn most_disjoint(cycles: &[Vec<usize>], used: &HashSet<(usize, usize)>) -> usize {
         let steps = |order: &Vec<usize>| -> Vec<(usize, usize)> {
             let next = order.iter().cycle().skip(1);

@@ -148,7 +148,7 @@ fn zigzags(topology: &Topology, rows: &[Vec<DeviceId>]) -> Option<Vec<GivenChann
     Some(legs.collect())
 }
 
-/// All places of a circle of an even number of them: the start, one on, one back, two on, and so forth.
+/// Returns all places of a circle of an even number of them: the start, one on, one back, two on, and so forth.
 fn zigzag(start: usize, count: usize) -> Vec<usize> {
     let step = |at: usize| match at.is_multiple_of(2) {
         true => count - at / 2,
@@ -167,7 +167,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// The nearest NPUs to a NIC, of equally near ones those that fewest channels enter at.
+    /// Returns the nearest NPUs to a NIC, of equally near ones those that fewest channels enter at.
     fn of(topology: &Topology, group: &[NpuId], nic: DeviceId, entered: &mut [usize]) -> Self {
         let ways = RouteTree::to(topology, nic, 0, None);
         let time = |npu: NpuId| ways.time(npu.device()).unwrap_or(Time::MAX);

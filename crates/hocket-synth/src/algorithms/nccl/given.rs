@@ -45,7 +45,7 @@ pub struct Leg {
 }
 
 impl Leg {
-    /// The NIC by which an NPU of the node exchanges data with other nodes.
+    /// Returns the NIC by which an NPU of the node exchanges data with other nodes.
     fn nic(&self, npu: NpuId) -> Option<DeviceId> {
         self.nics[usize::from(self.npus[0] != npu)]
     }
@@ -179,7 +179,7 @@ fn check(
     Ok(())
 }
 
-/// The links from an NPU of a node to one of another, by their NICs.
+/// Returns the links from an NPU of a node to one of another, by their NICs.
 fn between(
     roads: &mut Roads<'_>,
     (from, src): (&Leg, NpuId),
@@ -298,8 +298,8 @@ fn seat(joint: Joint, is_first: bool) -> usize {
     }
 }
 
-/// Whether a node is the first child of its parent, in the first tree or the second: there positions are mirrored,
-/// or moved by one where there is an odd number of nodes.
+/// Returns whether a node is the first child of its parent, in the first tree or the second: there positions are
+/// mirrored, or moved by one where there is an odd number of nodes.
 fn is_first_child((node, parent): (usize, usize), family: usize, nodes: usize) -> bool {
     let place = |node: usize| match (family, nodes % 2) {
         (0, _) => node,

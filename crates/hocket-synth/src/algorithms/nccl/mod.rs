@@ -34,13 +34,13 @@ use channels::NcclChannel;
 /// NPUs of a node at most: `NCCL_TOPO_MAX_NODES` of NCCL 2.30, `src/include/graph.h`.
 pub(super) const LARGEST_NODE: usize = 640;
 
-/// Why an algorithm of NCCL cannot run, if it cannot.
+/// Returns why an algorithm of NCCL cannot run, if it cannot.
 fn refusal(on: &On<'_>) -> Option<String> {
     let some = hierarchical::refusal_of_some(on.topology, on.collective);
     some.or_else(|| too_large(on.topology))
 }
 
-/// Why a node is too large for NCCL, if one is.
+/// Returns why a node is too large for NCCL, if one is.
 fn too_large(topology: &Topology) -> Option<String> {
     let groups = topology.groups().iter().map(Vec::len).max();
     let largest = groups.unwrap_or(topology.npu_count());
@@ -83,7 +83,7 @@ impl<'a> Roads<'a> {
         }
     }
 
-    /// The edge from an NPU of a channel to the next, on the channel's own links and back beside them.
+    /// Returns the edge from an NPU of a channel to the next, on the channel's own links and back beside them.
     fn step(&mut self, channel: &NcclChannel, a: NpuId, b: NpuId) -> Edge {
         let mut edge = self.edge(a, b);
         if let Some(links) = channel.paths.get(&(a, b)) {
@@ -102,7 +102,7 @@ impl<'a> Roads<'a> {
         edge
     }
 
-    /// The edges of a channel from its first NPU to its last.
+    /// Returns the edges of a channel from its first NPU to its last.
     fn chain(&mut self, channel: &NcclChannel) -> Vec<Edge> {
         let pairs = channel.order.windows(2);
         pairs
@@ -111,7 +111,7 @@ impl<'a> Roads<'a> {
     }
 }
 
-/// A tree of such edges.
+/// Returns a tree of such edges.
 fn rooted(edges: Vec<Edge>, root: DeviceId) -> Tree {
     Tree {
         edges,

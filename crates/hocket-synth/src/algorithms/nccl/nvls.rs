@@ -59,7 +59,7 @@ impl Recipe for NcclNvls {
     }
 }
 
-/// Why it cannot run, if it cannot.
+/// Returns why it cannot run, if it cannot.
 fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     let kind = collective.kind();
     if is_spread(topology) && kind != CollectiveKind::AllReduce {
@@ -95,8 +95,8 @@ fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     (!even).then(|| "its nodes are not alike; use nccl-ring".to_owned())
 }
 
-/// The first switch that joins all NPUs of several nodes, and two of them: their stars would form a cycle with what
-/// joins the nodes.
+/// Returns the first switch that joins all NPUs of several nodes, and two of them: their stars would form a cycle with
+/// what joins the nodes.
 fn shared(switches: &[Vec<DeviceId>]) -> Option<(DeviceId, [usize; 2])> {
     let mut node_of: BTreeMap<DeviceId, usize> = BTreeMap::new();
     for (node, those) in switches.iter().enumerate() {
@@ -109,7 +109,7 @@ fn shared(switches: &[Vec<DeviceId>]) -> Option<(DeviceId, [usize; 2])> {
     None
 }
 
-/// How many trees there are.
+/// Returns the number of trees.
 fn count(topology: &Topology, kind: CollectiveKind) -> usize {
     let node = &nodes(topology)[0];
     let switches = switches(topology, node).len().max(1);
@@ -119,12 +119,13 @@ fn count(topology: &Topology, kind: CollectiveKind) -> usize {
     ways(topology) * heads(node.len(), switches)
 }
 
-/// How many trees each head is in.
+/// Returns how many trees each head is in.
 fn ways(topology: &Topology) -> usize {
     if is_spread(topology) { 2 } else { 1 }
 }
 
-/// How many edges all trees have, of so many heads or as many as there are: without making them, as they may be many.
+/// Returns the number of edges all trees have, of so many heads or as many as: without making them, as they may be
+/// many.
 pub(super) fn edges(topology: &Topology, kind: CollectiveKind, heads: Option<usize>) -> u128 {
     let nodes = topology.groups().len().max(1);
     let trees = match heads {
@@ -134,7 +135,7 @@ pub(super) fn edges(topology: &Topology, kind: CollectiveKind, heads: Option<usi
     trees as u128 * (topology.npu_count() + nodes - 1) as u128
 }
 
-/// How often an NPU and a switch are paired so that each is in as many pairs as its like.
+/// Returns how often an NPU and a switch are paired so that each is in as many pairs as its like.
 fn heads(npus: usize, switches: usize) -> usize {
     let both = npus / gcd(npus, switches) * switches;
     if both <= MOST {
@@ -148,7 +149,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The NPUs of each node; all of a network that states none.
+/// Returns the NPUs of each node; all of a network that states none.
 pub(super) fn nodes(topology: &Topology) -> Vec<Vec<NpuId>> {
     match topology.groups().is_empty() {
         true => vec![topology.npus().collect()],
@@ -156,7 +157,7 @@ pub(super) fn nodes(topology: &Topology) -> Vec<Vec<NpuId>> {
     }
 }
 
-/// The switches with links from and to all NPUs of a node that sum and multicast.
+/// Returns the switches with links from and to all NPUs of a node that sum and multicast.
 fn switches(topology: &Topology, node: &[NpuId]) -> Vec<DeviceId> {
     let joins = |device: DeviceId| {
         node.iter().all(|npu| {
@@ -176,7 +177,7 @@ fn switches(topology: &Topology, node: &[NpuId]) -> Vec<DeviceId> {
     found
 }
 
-/// All trees: every NPU is a head, as often as every switch.
+/// Returns all trees: every NPU is a head, as often as every switch.
 fn trees(topology: &Topology, kind: CollectiveKind) -> Vec<Tree> {
     let nodes = nodes(topology);
     let count = heads(nodes[0].len(), switches(topology, &nodes[0]).len());
@@ -184,7 +185,7 @@ fn trees(topology: &Topology, kind: CollectiveKind) -> Vec<Tree> {
     trees_of(topology, kind, &heads.collect::<Vec<Vec<NpuId>>>())
 }
 
-/// The trees of heads that are given, each a list with the head of every node.
+/// Returns the trees of heads that are given, each a list with the head of every node.
 pub(super) fn trees_of(
     topology: &Topology,
     kind: CollectiveKind,

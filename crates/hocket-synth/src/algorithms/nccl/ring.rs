@@ -70,7 +70,8 @@ impl Recipe for NcclRing {
     }
 }
 
-/// A channel that is cut before the root, or behind it where the root is to be last: transfers go the way of the ring.
+/// Returns a channel that is cut before the root, or behind it where the root is to be last: transfers go the way of
+/// the ring.
 pub(super) fn rooted_chain(job: &Job<'_>, mut channel: NcclChannel, roads: &mut Roads<'_>) -> Tree {
     let root = job.collective.npus()[job.root()];
     let is_last = job.collective.kind() == CollectiveKind::Reduce;

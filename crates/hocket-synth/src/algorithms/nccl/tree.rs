@@ -92,7 +92,7 @@ impl Recipe for NcclTree {
     }
 }
 
-/// How many trees there are.
+/// Returns the number of trees.
 fn count(topology: &Topology) -> usize {
     match is_spread(topology) {
         true => multi_ring::lanes(topology),
@@ -100,8 +100,8 @@ fn count(topology: &Topology) -> usize {
     }
 }
 
-/// The parent of each node in a binary tree and in its complement, in which inner nodes are leaves: mirrored where
-/// there is an even number of nodes, shifted by one where there is an odd number.
+/// Returns the parent of each node in a binary tree and in its complement, in which inner nodes are leaves: mirrored
+/// where there is an even number of nodes, shifted by one where there is an odd number.
 pub(super) fn doubled(nodes: usize) -> [Vec<Option<usize>>; 2] {
     let parents: Vec<Option<usize>> = (0..nodes).map(|node| parent(node, nodes)).collect();
     let moved = |node: usize| match nodes % 2 {
@@ -115,8 +115,8 @@ pub(super) fn doubled(nodes: usize) -> [Vec<Option<usize>>; 2] {
     [parents, others]
 }
 
-/// The parent in a binary tree over positions in which those with a one as the lowest bit are leaves; position 0 is
-/// the root and has one child.
+/// Returns the parent in a binary tree over positions in which those with a one as the lowest bit are leaves; position
+/// 0 is the root and has one child.
 fn parent(node: usize, nodes: usize) -> Option<usize> {
     if node == 0 {
         return None;

@@ -50,7 +50,7 @@ pub fn plan_of(
     Ok(plan)
 }
 
-/// Whether a plan, perhaps from a file, is the one that a schedule makes, all of its columns.
+/// Returns whether a plan, perhaps from a file, is the one that a schedule makes, all of its columns.
 ///
 /// # Errors
 /// As [`plan_of`].
@@ -64,7 +64,7 @@ pub fn carries_out(
     Ok(made.routed(topology, plan.routing()).is_same_as(plan))
 }
 
-/// Why no schedule can be made, if none can.
+/// Returns why no schedule can be made, if none can.
 pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     hierarchical::product_refusal(topology, collective).or_else(|| {
         let Err(Uneven::Links { topology, due, found }) = Rail::check(topology) else {
@@ -78,7 +78,7 @@ pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<St
     })
 }
 
-/// Why a schedule does not fit, if it does not.
+/// Returns why a schedule does not fit, if it does not.
 fn mismatch(schedule: &Schedule, topology: &Topology, collective: &Collective) -> Option<String> {
     if let Some(why) = refusal(topology, collective) {
         return Some(why);
@@ -178,7 +178,7 @@ impl<'a> ScheduleCompiler<'a> {
         Ok(run.plan.finish())
     }
 
-    /// A chunk for each NPU in each part of each lane, laid out as the part's template says.
+    /// Returns a chunk for each NPU in each part of each lane, laid out as the part's template says.
     fn chunks(&self, collective: &Collective, grid: &Grid) -> Result<Chunks, PlanError> {
         let demands = collective.demands();
         let lanes = &self.schedule.lanes;
@@ -244,7 +244,7 @@ impl Grid {
         npu / self.stride[rail] % self.size[rail]
     }
 
-    /// First chunk, within a part, of those whose digits are an NPU's coordinates on some rails.
+    /// Returns first chunk, within a part, of those whose digits are an NPU's coordinates on some rails.
     fn first_chunk(&self, npu: usize, width: &[u32], fixed: impl Fn(usize) -> bool) -> u32 {
         let rails = (0..self.size.len()).filter(|&rail| fixed(rail));
         let digit = |rail: usize| self.coordinate(npu, rail) as u32 * width[rail];
@@ -363,8 +363,8 @@ impl Travel {
         }
     }
 
-    /// What an NPU waits for before it sends in a step. In a ring it sends on what came in the step
-    /// before: added to what it had (reduce-scatter), or as it came (all-gather).
+    /// Returns what an NPU waits for before it sends in a step. In a ring it sends on what came in the step before:
+    /// added to what it had (reduce-scatter), or as it came (all-gather).
     fn wait_of(&self, plan: &mut PlanBuilder, npu: usize, pass: Pass, step: usize) -> Wait {
         let ready = self.ready[npu];
         match (self.fresh.get(npu), pass) {

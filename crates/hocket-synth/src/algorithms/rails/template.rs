@@ -32,12 +32,12 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// The stages of part `part` of a lane.
+    /// Returns the stages of part `part` of a lane.
     pub fn new(rails: &[Rail], lane: &Lane, part: usize) -> Self {
         Self::laid_out(rails, lane, part, &lane.layout(rails).0)
     }
 
-    /// Transfers in all groups.
+    /// Returns the number of transfers in all groups.
     pub fn transfers(&self, rails: &[Rail]) -> u128 {
         let npus: u128 = rails.iter().map(|rail| u128::from(rail.size)).product();
         let of_stage = |stage: &StageTemplate| {
@@ -94,7 +94,7 @@ impl Template {
     }
 }
 
-/// The ranges of one digit's values `first`, ... `first + count - 1`, each `width` chunks on.
+/// Returns the ranges of one digit's values `first`, ... `first + count - 1`, each `width` chunks on.
 fn repeated(ranges: &[(u32, u32)], width: u32, first: u32, count: u32) -> Vec<(u32, u32)> {
     match ranges {
         [(0, whole)] if *whole == width => vec![(first * width, count * width)],
@@ -141,8 +141,8 @@ fn stage(
     }
 }
 
-/// The parts of a lane go round a ring one each way. A line is a ring out over the even NPUs and back
-/// over the odd ones: two hops at most, and every link is used both ways.
+/// Returns the parts of a lane go round a ring one each way. A line is a ring out over the even NPUs and back over the
+/// odd ones: two hops at most, and every link is used both ways.
 fn pattern(rail: &Rail, part: usize) -> Pattern {
     let n = rail.size;
     match rail.kind {

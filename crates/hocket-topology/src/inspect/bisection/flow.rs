@@ -42,12 +42,12 @@ impl SplitFlow {
         }
     }
 
-    /// The lesser of the maximum flows from the `true` side to the `false` one and back.
+    /// Returns the lesser of the maximum flows from the `true` side to the `false` one and back.
     pub fn least(&mut self, side: &[bool]) -> u128 {
         self.from(side, true).min(self.from(side, false))
     }
 
-    /// The maximum flow from the NPUs of which `side` is `start` to the others.
+    /// Returns the maximum flow from the NPUs of which `side` is `start` to the others.
     fn from(&mut self, side: &[bool], start: bool) -> u128 {
         debug_assert_eq!(side.len(), self.npus);
         let starts = |npu: usize| side[npu] == start;

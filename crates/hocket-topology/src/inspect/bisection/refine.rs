@@ -10,7 +10,7 @@ const PASSES: usize = 8;
 /// Links above which a split is left as it is.
 const LARGEST: usize = 4_000_000;
 
-/// A split of the NPUs with no more bandwidth between the halves, counted both ways together.
+/// Returns a split of the NPUs with no more bandwidth between the halves, counted both ways together.
 ///
 /// Switches move freely between the sides; NPUs move in turn from the one side and the other.
 ///
@@ -117,7 +117,7 @@ fn pass(topology: &Topology, side: &mut [bool]) -> bool {
     best > 0
 }
 
-/// The unmoved device of the best gain, if that is at least `least`; drops outdated entries.
+/// Returns the unmoved device of the best gain, if that is at least `least`; drops outdated entries.
 fn pop(
     heap: &mut BinaryHeap<(i128, std::cmp::Reverse<usize>)>,
     gains: &[i128],

@@ -6,7 +6,7 @@ use crate::cluster::{ClusterError, Decision, Reroute, Router};
 use crate::units::Time;
 
 impl Engine<'_> {
-    /// Whether the flows of a job need paths: a job below one ToR does not ask the controller.
+    /// Returns whether the flows of a job need paths: a job below one ToR does not ask the controller.
     pub(super) fn asks(&self, number: u32) -> bool {
         self.controller.commodities.are_there(number)
     }
@@ -64,14 +64,14 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Jobs that communicate, or are about to, and need paths for it.
+    /// Returns the jobs that communicate, or are about to, and need paths for it.
     fn active(&self) -> Vec<u32> {
         let mut jobs: Vec<u32> = (0..self.jobs.len() as u32).collect();
         jobs.retain(|&job| self.asks(job) && self.jobs[job as usize].is_active());
         jobs
     }
 
-    /// Those of them that have their paths: jobs that start now are given theirs after this.
+    /// Returns those of them that have their paths: jobs that start now are given theirs after this.
     fn on_paths(&self) -> Vec<u32> {
         let mut jobs = self.active();
         if self.options.reroute != Reroute::Never {
@@ -209,7 +209,7 @@ impl Engine<'_> {
         controller.look_ahead(self.now, &self.jobs, &self.flows, router)
     }
 
-    /// Flows with links of all jobs that communicate.
+    /// Returns the flows with links of all jobs that communicate.
     fn flows_communicating(&self) -> Vec<u32> {
         let is_communicating = |flow: &u32| {
             let (job, _) = self.place[*flow as usize];
