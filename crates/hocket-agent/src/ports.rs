@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 
+use hocket_base::explain::Explain;
 use hocket_control::message::Path;
 use hocket_fabric::steering::{Header, SourcePort, Stages, Unreachable};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
@@ -27,19 +28,19 @@ pub struct Ends {
 }
 
 /// Why there is no port.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 pub enum NoPort {
     /// No port leads there.
-    #[error(transparent)]
-    Unreachable(#[from] Unreachable),
+    #[explain(from)]
+    Unreachable(Unreachable),
     /// Those that lead there are in use.
-    #[error("ports that lead there are in use")]
+    #[explain(why("ports that lead there are in use"))]
     InUse,
     /// The sender's address is not this host's.
-    #[error("{0} is not an address of this host")]
+    #[explain(why("{_0} is not an address of this host"))]
     NotHere(IpAddr),
     /// The system refuses to try a port.
-    #[error("{0}")]
+    #[explain(why("{_0}"))]
     System(String),
 }
 

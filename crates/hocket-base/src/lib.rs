@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+// Derived code names this crate.
+extern crate self as hocket_base;
+
 pub mod units;
 pub mod id;
 pub mod explain;

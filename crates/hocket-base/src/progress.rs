@@ -1,5 +1,7 @@
 //! How long-running work reports how far it is, and is asked to stop.
 
+use crate::explain::Explain;
+
 /// Observer of long-running work.
 ///
 /// Every call that may take long takes one: [`Silent`] where nobody watches. Work reports from one thread at a
@@ -45,8 +47,8 @@ impl Progress for Silent {
 }
 
 /// The work stopped on request and has no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("stopped on request before it was done")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Explain)]
+#[explain(why("stopped on request before it was done"))]
 pub struct Interrupted;
 
 /// Passes on a report only after a certain amount of work, so that reports are neither rare nor costly.

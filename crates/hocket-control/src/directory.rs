@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
+use hocket_base::explain::Explain;
 use hocket_base::id::NpuId;
 
 use crate::message::{JOB_IDS, MOST_NAME_BYTES};
@@ -49,19 +50,32 @@ pub struct HostEntry {
 }
 
 /// A directory that contradicts itself.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 pub enum BadDirectory {
     /// More hosts than can be numbered.
-    #[error("there are {0} hosts; at most {MOST_HOSTS} can be numbered")]
+    #[explain(
+        why("there are {_0} hosts"),
+        remedy("at most {MOST_HOSTS} can be numbered")
+    )]
     TooMany(usize),
     /// A name that is empty or too long.
-    #[error("the host {0:?} has a name of {len} bytes; give it 1 to {MOST_NAME_BYTES}", len = .0.len())]
+    #[explain(
+        why("the host {_0:?} has a name of {len} bytes", len = _0.len()),
+        remedy("give it 1 to {MOST_NAME_BYTES}")
+    )]
     BadName(String),
     /// Two hosts with one name.
-    #[error("two hosts are called {0:?}; give each a name of its own")]
+    #[explain(
+        why("two hosts are called {_0:?}"),
+        remedy("give each a name of its own")
+    )]
     DuplicateName(String),
     /// An address that two NICs have.
-    #[error("host {name:?}: the address {address} is already given; give each NIC its own")]
+    #[explain(
+        origin("host {name:?}"),
+        why("the address {address} is already given"),
+        remedy("give each NIC its own")
+    )]
     DuplicateAddress {
         /// The second host with it.
         name: String,
@@ -69,7 +83,11 @@ pub enum BadDirectory {
         address: IpAddr,
     },
     /// A NIC that two addresses or hosts have.
-    #[error("host {name:?}: NIC {nic} is already given; name each NIC once")]
+    #[explain(
+        origin("host {name:?}"),
+        why("NIC {nic} is already given"),
+        remedy("name each NIC once")
+    )]
     DuplicateNic {
         /// The second host with it.
         name: String,
@@ -77,10 +95,16 @@ pub enum BadDirectory {
         nic: NpuId,
     },
     /// A job that cannot be.
-    #[error("there is no job {0}; jobs are numbered from 1 to {last}", last = JOB_IDS - 1)]
+    #[explain(
+        why("there is no job {_0}"),
+        remedy("jobs are numbered from 1 to {last}", last = JOB_IDS - 1)
+    )]
     BadJob(u32),
     /// A job of a host that is not there.
-    #[error("job {job} names the host {name:?}, which is not there; name hosts as they are listed")]
+    #[explain(
+        why("job {job} names the host {name:?}, which is not there"),
+        remedy("name hosts as they are listed")
+    )]
     UnknownHost {
         /// The job.
         job: u32,

@@ -211,7 +211,7 @@ pub fn foresee(site: &Site, origin: &str, listed: &[QueuePair]) -> Result<Report
     let across = ends.iter().filter(|[src, dst]| src != dst);
     let flows: Vec<Flow> = across.map(|&[src, dst]| Flow::new(src, dst)).collect();
     let assigned = assign(&network.fabric, &flows, Scheme::EdgeColoring, Seed(0))
-        .map_err(|error| SetupError::new(origin, error.why(), "join all hosts"))?;
+        .map_err(|error| SetupError::new(origin, error.parts().why, "join all hosts"))?;
     let mut given = assigned.choices().iter();
     let mut foreseer = Foreseer {
         network,

@@ -1,18 +1,16 @@
 //! What is wrong with a fabric or with flows, and the check.
 
-use std::borrow::Cow;
-
 use super::{Fabric, Flow};
 use crate::explain::Explain;
 
 /// Why flows could not be assigned.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum RoutingError {
     /// A network that is neither a two-level Clos nor a three-level fat tree.
-    #[error(
-        "{name:?} is not a Clos or fat tree: {why}; make one with clos or fat_tree, less switches or \
-         links if they failed"
+    #[explain(
+        why("{name:?} is not a Clos or fat tree: {why}"),
+        remedy("make one with clos or fat_tree, less switches or links if they failed")
     )]
     NotClos {
         /// The network.
@@ -21,7 +19,11 @@ pub enum RoutingError {
         why: String,
     },
     /// A ToR that was never there.
-    #[error("flow {flow}: there is no ToR {tor}; ToRs are 0 to {last}")]
+    #[explain(
+        origin("flow {flow}"),
+        why("there is no ToR {tor}"),
+        remedy("ToRs are 0 to {last}")
+    )]
     UnknownTor {
         /// Position of the flow.
         flow: usize,
@@ -31,7 +33,10 @@ pub enum RoutingError {
         last: u32,
     },
     /// A flow that does not leave its ToR.
-    #[error("flow {flow} goes from ToR {tor} to itself and needs no path; leave it out")]
+    #[explain(
+        why("flow {flow} goes from ToR {tor} to itself and needs no path"),
+        remedy("leave it out")
+    )]
     SameTor {
         /// Position of the flow.
         flow: usize,
@@ -39,47 +44,29 @@ pub enum RoutingError {
         tor: u32,
     },
     /// Weights whose sum is no 64-bit number.
-    #[error("the weights of all flows together pass 2^63{}; give them in a larger unit", times(*.scale))]
+    #[explain(
+        why("the weights of all flows together pass 2^63{}", times(*scale)),
+        remedy("give them in a larger unit")
+    )]
     TooHeavy {
         /// What a weight of 1 loads the narrowest link with.
         scale: u64,
     },
     /// Failures that leave flows without a path.
-    #[error(
-        "no path joins the ends of {flows}; leave them out or keep switches that both ToRs reach"
+    #[explain(
+        why("no path joins the ends of {flows}"),
+        remedy("leave them out or keep switches that both ToRs reach")
     )]
     Cut {
         /// The flows, in words.
         flows: String,
     },
     /// Choices that do not fit the flows.
-    #[error("{why}")]
+    #[explain(why("{why}"))]
     BadChoices {
         /// What is wrong with the choices, as a sentence.
         why: String,
     },
-}
-
-impl Explain for RoutingError {
-    fn origin(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::UnknownTor { flow, .. } => Some(format!("flow {flow}").into()),
-            _ => None,
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::NotClos { .. } => {
-                Some("make one with clos or fat_tree, less switches or links if they failed".into())
-            }
-            Self::UnknownTor { last, .. } => Some(format!("ToRs are 0 to {last}").into()),
-            Self::SameTor { .. } => Some("leave it out".into()),
-            Self::TooHeavy { .. } => Some("give them in a larger unit".into()),
-            Self::Cut { .. } => Some("leave them out or keep switches that both ToRs reach".into()),
-            Self::BadChoices { .. } => None,
-        }
-    }
 }
 
 fn times(scale: u64) -> String {

@@ -1,12 +1,14 @@
 //! What is wrong with a file: where, why, and what would be right.
 
+use hocket_base::explain::Explain;
+
 /// A file that makes no sense.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.sentence())]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
+#[explain(origin("{}", place(*line)), why("{why}"), remedy("{remedy}"))]
 pub struct FormatError {
     line: Option<u64>,
     why: String,
-    remedy: Option<String>,
+    remedy: String,
 }
 
 impl FormatError {
@@ -15,7 +17,7 @@ impl FormatError {
         Self {
             line: None,
             why: in_a_line(&why.into()),
-            remedy: None,
+            remedy: String::new(),
         }
     }
 
@@ -30,7 +32,7 @@ impl FormatError {
     /// Returns what would be right; nothing if it is empty.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
-        let remedy = Some(in_a_line(&remedy.into())).filter(|text| !text.is_empty());
+        let remedy = in_a_line(&remedy.into());
         Self { remedy, ..self }
     }
 
@@ -43,13 +45,10 @@ impl FormatError {
     pub fn why(&self) -> &str {
         &self.why
     }
+}
 
-    fn sentence(&self) -> String {
-        let place = self.line.map(|line| format!("line {line}: "));
-        let remedy = self.remedy.as_ref().map(|remedy| format!("; {remedy}"));
-        let [place, remedy] = [place, remedy].map(Option::unwrap_or_default);
-        format!("{place}{}{remedy}", self.why)
-    }
+fn place(line: Option<u64>) -> String {
+    line.map(|line| format!("line {line}")).unwrap_or_default()
 }
 
 /// What a file says may be quoted in a message, line breaks and all; a message is one line, and not a long one.
@@ -63,21 +62,6 @@ fn in_a_line(text: &str) -> String {
         line.push_str("...");
     }
     line
-}
-
-#[cfg(feature = "core")]
-impl hocket_base::explain::Explain for FormatError {
-    fn origin(&self) -> Option<std::borrow::Cow<'_, str>> {
-        self.line.map(|line| format!("line {line}").into())
-    }
-
-    fn remedy(&self) -> Option<std::borrow::Cow<'_, str>> {
-        self.remedy.as_deref().map(Into::into)
-    }
-
-    fn why(&self) -> String {
-        self.why.clone()
-    }
 }
 
 #[cfg(test)]

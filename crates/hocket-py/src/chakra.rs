@@ -1,17 +1,18 @@
 //! `hocket._core.chakra`: execution traces as ASTRA-sim runs them.
 
+use hocket_core::explain::Explain;
 use hocket_formats::chakra::{self, Does, PlanFiles, Refused};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::{CoreError, Parts};
+use crate::error::CoreError;
 use crate::hints::{Callback, Listener};
 use crate::plan::PyPlan;
 use crate::progress;
 
 impl From<Refused> for CoreError {
     fn from(error: Refused) -> Self {
-        CoreError::Infeasible(Parts::new(error.to_string()))
+        CoreError::Infeasible(error.parts())
     }
 }
 

@@ -1,10 +1,9 @@
 //! Core errors as the classes of `hocket.errors`.
 
-use std::borrow::Cow;
-
 use hocket_core::cluster::ClusterError;
 use hocket_core::collective::CollectiveError;
 use hocket_core::explain::Explain;
+pub(crate) use hocket_core::explain::Parts;
 use hocket_core::iteration::GraphError;
 use hocket_core::kernel::KernelError;
 use hocket_core::multirail::{BadLanes, Uneven};
@@ -26,59 +25,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use crate::verify::Violation;
-
-/// What the classes of `hocket.errors` are made of.
-pub(crate) struct Parts {
-    field: Option<String>,
-    why: String,
-    remedy: Option<String>,
-    origin: Option<String>,
-}
-
-type Arguments = (Option<String>, String, Option<String>, Option<String>);
-
-impl Parts {
-    pub(crate) fn of(error: &impl Explain) -> Self {
-        Self {
-            field: error.field().map(str::to_owned),
-            why: error.why(),
-            remedy: error.remedy().map(Cow::into_owned),
-            origin: error.origin().map(Cow::into_owned),
-        }
-    }
-
-    /// What is wrong, in words of the binding's own.
-    pub(crate) fn new(why: impl Into<String>) -> Self {
-        Self {
-            field: None,
-            why: why.into(),
-            remedy: None,
-            origin: None,
-        }
-    }
-
-    /// The argument that is wrong.
-    pub(crate) fn field(self, field: &str) -> Self {
-        let field = Some(field.to_owned());
-        Self { field, ..self }
-    }
-
-    /// What would be right.
-    pub(crate) fn remedy(self, remedy: impl Into<String>) -> Self {
-        let remedy = Some(remedy.into());
-        Self { remedy, ..self }
-    }
-
-    /// The object that has the field.
-    pub(crate) fn origin(self, origin: impl Into<String>) -> Self {
-        let origin = Some(origin.into());
-        Self { origin, ..self }
-    }
-
-    fn into_arguments(self) -> Arguments {
-        (self.field, self.why, self.remedy, self.origin)
-    }
-}
 
 /// Any error of the core, on its way to Python.
 pub(crate) enum CoreError {
@@ -112,15 +58,32 @@ impl From<Parts> for CoreError {
     }
 }
 
-impl From<TopologyError> for CoreError {
-    fn from(error: TopologyError) -> Self {
-        CoreError::Spec(Parts::of(&error))
-    }
+/// Errors that all say that the input makes no sense.
+macro_rules! spec_errors {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for CoreError {
+            fn from(error: $error) -> Self {
+                CoreError::Spec(error.parts())
+            }
+        })*
+    };
 }
+
+spec_errors!(
+    BadLanes,
+    BadRouting,
+    BadUnwinding,
+    CollectiveError,
+    FormatError,
+    ReportError,
+    TopologyError,
+    TraceError,
+    Uneven,
+);
 
 impl From<KernelError> for CoreError {
     fn from(error: KernelError) -> Self {
-        let parts = Parts::of(&error);
+        let parts = error.parts();
         match error {
             KernelError::Stuck { .. } => CoreError::Infeasible(parts),
             _ => CoreError::Spec(parts),
@@ -128,57 +91,15 @@ impl From<KernelError> for CoreError {
     }
 }
 
-impl From<BadLanes> for CoreError {
-    fn from(error: BadLanes) -> Self {
-        CoreError::Spec(Parts::of(&error))
-    }
-}
-
-impl From<Uneven> for CoreError {
-    fn from(error: Uneven) -> Self {
-        CoreError::Spec(Parts::of(&error))
-    }
-}
-
-impl From<BadUnwinding> for CoreError {
-    fn from(error: BadUnwinding) -> Self {
-        CoreError::Spec(Parts::of(&error))
-    }
-}
-
-impl From<BadRouting> for CoreError {
-    fn from(error: BadRouting) -> Self {
-        CoreError::Spec(Parts::of(&error))
-    }
-}
-
-impl From<CollectiveError> for CoreError {
-    fn from(error: CollectiveError) -> Self {
-        CoreError::Spec(Parts::of(&error))
-    }
-}
-
-impl From<TraceError> for CoreError {
-    fn from(error: TraceError) -> Self {
-        CoreError::Spec(Parts::of(&error))
-    }
-}
-
-impl From<FormatError> for CoreError {
-    fn from(error: FormatError) -> Self {
-        CoreError::Spec(Parts::of(&error))
-    }
-}
-
 impl From<PlanError> for CoreError {
     fn from(error: PlanError) -> Self {
         match error {
             PlanError::NotApplicable { .. } | PlanError::Memory { .. } => {
-                CoreError::Infeasible(Parts::of(&error))
+                CoreError::Infeasible(error.parts())
             }
             // Ctrl-C comes out as what Python raised; what stops the work here is a limit of time.
-            PlanError::Interrupted(_) => CoreError::Infeasible(Parts::of(&error)),
-            _ => CoreError::Spec(Parts::of(&error)),
+            PlanError::Interrupted(_) => CoreError::Infeasible(error.parts()),
+            _ => CoreError::Spec(error.parts()),
         }
     }
 }
@@ -186,15 +107,15 @@ impl From<PlanError> for CoreError {
 impl From<RoutingError> for CoreError {
     fn from(error: RoutingError) -> Self {
         match error {
-            RoutingError::Cut { .. } => CoreError::Infeasible(Parts::of(&error)),
-            _ => CoreError::Spec(Parts::of(&error)),
+            RoutingError::Cut { .. } => CoreError::Infeasible(error.parts()),
+            _ => CoreError::Spec(error.parts()),
         }
     }
 }
 
 impl From<Unreachable> for CoreError {
     fn from(error: Unreachable) -> Self {
-        CoreError::Infeasible(Parts::of(&error))
+        CoreError::Infeasible(error.parts())
     }
 }
 
@@ -204,10 +125,10 @@ impl From<ClusterError> for CoreError {
             ClusterError::Routing(error) => error.into(),
             ClusterError::Interrupted(_) => CoreError::Interrupted,
             ClusterError::Cut { .. } | ClusterError::Lost { .. } => {
-                CoreError::Infeasible(Parts::of(&error))
+                CoreError::Infeasible(error.parts())
             }
-            ClusterError::Malformed { .. } => CoreError::Spec(Parts::of(&error)),
-            _ => CoreError::Simulation(Parts::of(&error)),
+            ClusterError::Malformed { .. } => CoreError::Spec(error.parts()),
+            _ => CoreError::Simulation(error.parts()),
         }
     }
 }
@@ -216,7 +137,7 @@ impl From<GraphError> for CoreError {
     fn from(error: GraphError) -> Self {
         match error {
             GraphError::Interrupted(_) => CoreError::Interrupted,
-            _ => CoreError::Spec(Parts::of(&error)),
+            _ => CoreError::Spec(error.parts()),
         }
     }
 }
@@ -225,7 +146,7 @@ impl From<ReplayError> for CoreError {
     fn from(error: ReplayError) -> Self {
         match error {
             ReplayError::Graph(error) => error.into(),
-            _ => CoreError::Spec(Parts::of(&error)),
+            _ => CoreError::Spec(error.parts()),
         }
     }
 }
@@ -235,7 +156,7 @@ impl From<VerifyError> for CoreError {
         match error {
             VerifyError::Wrong(report) => CoreError::Verification(report),
             VerifyError::Interrupted(_) => CoreError::Interrupted,
-            _ => CoreError::Spec(Parts::of(&error)),
+            _ => CoreError::Spec(error.parts()),
         }
     }
 }
@@ -246,15 +167,9 @@ impl From<SimulateError> for CoreError {
             SimulateError::Interrupted(_) => CoreError::Interrupted,
             SimulateError::Packets { .. }
             | SimulateError::Sprayed
-            | SimulateError::Malformed { .. } => CoreError::Spec(Parts::of(&error)),
-            _ => CoreError::Simulation(Parts::of(&error)),
+            | SimulateError::Malformed { .. } => CoreError::Spec(error.parts()),
+            _ => CoreError::Simulation(error.parts()),
         }
-    }
-}
-
-impl From<ReportError> for CoreError {
-    fn from(error: ReportError) -> Self {
-        CoreError::Spec(Parts::of(&error))
     }
 }
 
@@ -282,10 +197,10 @@ impl CoreError {
         let value = match self {
             CoreError::Spec(parts) => SPEC
                 .import(py, MODULE, "SpecError")?
-                .call1(parts.into_arguments())?,
+                .call1(arguments(parts))?,
             CoreError::Infeasible(parts) => INFEASIBLE
                 .import(py, MODULE, "InfeasibleError")?
-                .call1(parts.into_arguments())?,
+                .call1(arguments(parts))?,
             CoreError::Verification(report) => {
                 let violations: Vec<Violation> =
                     report.violations().iter().map(Violation::from).collect();
@@ -295,7 +210,7 @@ impl CoreError {
             }
             CoreError::Simulation(parts) => SIMULATION
                 .import(py, MODULE, "SimulationError")?
-                .call1(parts.into_arguments())?,
+                .call1(arguments(parts))?,
             #[cfg(unix)]
             CoreError::Transport(failure) => {
                 let (why, code) = (failure.to_string(), failure.code.name());
@@ -311,4 +226,9 @@ impl CoreError {
         };
         Ok(PyErr::from_value(value))
     }
+}
+
+/// What the classes of `hocket.errors` are made of.
+fn arguments(parts: Parts) -> (Option<String>, String, Option<String>, Option<String>) {
+    (parts.field, parts.why, parts.remedy, parts.origin)
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use hocket_core::collective::CollectiveKind;
+use hocket_core::explain::Explain;
 use hocket_core::program::check::CheckOptions;
 use hocket_core::program::{
     CompileError, CompileOptions, CompiledPlan, Mode, Program, Ranks, SizeLimits, compile,
@@ -23,21 +24,21 @@ use crate::progress;
 impl From<CompileError> for CoreError {
     fn from(error: CompileError) -> Self {
         match error {
-            CompileError::Zero { .. } => CoreError::Spec(Parts::of(&error)),
-            _ => CoreError::Infeasible(Parts::of(&error)),
+            CompileError::Zero { .. } => CoreError::Spec(error.parts()),
+            _ => CoreError::Infeasible(error.parts()),
         }
     }
 }
 
 impl From<msccl_xml::Refused> for CoreError {
     fn from(error: msccl_xml::Refused) -> Self {
-        CoreError::Infeasible(Parts::new(error.to_string()))
+        CoreError::Infeasible(error.parts())
     }
 }
 
 impl From<mscclpp_json::Refused> for CoreError {
     fn from(error: mscclpp_json::Refused) -> Self {
-        CoreError::Infeasible(Parts::new(error.to_string()))
+        CoreError::Infeasible(error.parts())
     }
 }
 
@@ -232,8 +233,7 @@ pub(crate) fn raise_mscclpp(py: Python<'_>, text: &str) -> Result<Raised, CoreEr
 }
 
 fn raised(program: &Program) -> Result<Raised, CoreError> {
-    let made =
-        decompile(program).map_err(|error| CoreError::Infeasible(Parts::new(error.to_string())))?;
+    let made = decompile(program).map_err(|error| CoreError::Infeasible(error.parts()))?;
     let task = program.task();
     let has_parts = !matches!(
         task.kind,

@@ -22,8 +22,6 @@ pub use offload::Offload;
 // Of the crates below: `crate::id` and so on.
 use hocket_base::{explain, graph, id, units};
 
-use std::borrow::Cow;
-
 use crate::explain::Explain;
 use crate::graph::Lists;
 use crate::id::{DeviceId, LinkId, NpuId};
@@ -93,11 +91,11 @@ pub struct Dimension {
 }
 
 /// Why a topology could not be made or changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum TopologyError {
     /// A name that no device bears.
-    #[error("no device is called {name:?}; {hint}")]
+    #[explain(why("no device is called {name:?}"), remedy("{hint}"))]
     UnknownDevice {
         /// The name asked for.
         name: String,
@@ -105,19 +103,28 @@ pub enum TopologyError {
         hint: String,
     },
     /// Two devices with one name.
-    #[error("device {name:?} is listed twice; give each device a name of its own")]
+    #[explain(
+        why("device {name:?} is listed twice"),
+        remedy("give each device a name of its own")
+    )]
     DuplicateDevice {
         /// The name.
         name: String,
     },
     /// A link from a device to itself.
-    #[error("link {name:?} -> {name:?} joins a device to itself; remove it")]
+    #[explain(
+        why("link {name:?} -> {name:?} joins a device to itself"),
+        remedy("remove it")
+    )]
     SelfLoop {
         /// The device.
         name: String,
     },
     /// A link that is not there.
-    #[error("there is no link {src:?} -> {dst:?}; links of {src:?} go to: {neighbours}")]
+    #[explain(
+        why("there is no link {src:?} -> {dst:?}"),
+        remedy("links of {src:?} go to: {neighbours}")
+    )]
     UnknownLink {
         /// Name of the device at which the link would start.
         src: String,
@@ -127,7 +134,7 @@ pub enum TopologyError {
         neighbours: String,
     },
     /// A builder's parameter that makes no network.
-    #[error("{what}: {why}")]
+    #[explain(why("{what}: {why}"))]
     BadParameter {
         /// The parameter.
         what: String,
@@ -135,10 +142,9 @@ pub enum TopologyError {
         why: String,
     },
     /// A network that does not fit in memory.
-    #[error(
-        "{what} needs about {} of memory, more than the limit of {}; make it smaller",
-        Memory(*bytes),
-        Memory(u128::from(*limit))
+    #[explain(
+        why("{what} needs about {} of memory, more than the limit of {}", Memory(*bytes), Memory(u128::from(*limit))),
+        remedy("make it smaller")
     )]
     TooLarge {
         /// Network that was asked for.
@@ -148,17 +154,6 @@ pub enum TopologyError {
         /// Bytes that it may take.
         limit: u64,
     },
-}
-
-impl Explain for TopologyError {
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::DuplicateDevice { .. } => Some("give each device a name of its own".into()),
-            Self::SelfLoop { .. } => Some("remove it".into()),
-            Self::TooLarge { .. } => Some("make it smaller".into()),
-            _ => None,
-        }
-    }
 }
 
 /// A directed multigraph of NPUs and switches. Immutable; made by [`TopologyBuilder`].

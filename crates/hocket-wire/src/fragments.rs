@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use hocket_base::explain::Explain;
 use hocket_control::message::{
     FLOW_IDS, FlowName, JOB_IDS, MOST_STAGES, Path, PatternFlow, Reason, Refusal, Resync, Stage,
 };
@@ -10,29 +11,32 @@ use hocket_fabric::steering::{Algorithm, Fields, Policy, SwitchHash};
 use crate::v1;
 
 /// Why a message is none.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum BadMessage {
     /// A message that does not say what it is, or is of a later version.
-    #[error("{what} is missing or of a kind that version 1 does not have; update this end")]
+    #[explain(
+        why("{what} is missing or of a kind that version 1 does not have"),
+        remedy("update this end")
+    )]
     UnknownKind {
         /// What it is about.
         what: &'static str,
     },
     /// Bytes that are no address.
-    #[error("an address of {bytes} bytes; send 4 or 16")]
+    #[explain(why("an address of {bytes} bytes"), remedy("send 4 or 16"))]
     BadAddress {
         /// How many there are.
         bytes: usize,
     },
     /// Bytes that are no segment.
-    #[error("a segment of {bytes} bytes; send 16")]
+    #[explain(why("a segment of {bytes} bytes"), remedy("send 16"))]
     BadSegment {
         /// How many there are.
         bytes: usize,
     },
     /// Too much at once.
-    #[error("{count} {what}; send {most} at most")]
+    #[explain(why("{count} {what}"), remedy("send {most} at most"))]
     TooMany {
         /// What there is too much of.
         what: &'static str,
@@ -42,7 +46,7 @@ pub enum BadMessage {
         most: usize,
     },
     /// A number that is not one of its kind.
-    #[error("{what} {value}; send {least} to {most}")]
+    #[explain(why("{what} {value}"), remedy("send {least} to {most}"))]
     OutOfRange {
         /// What it numbers.
         what: &'static str,
@@ -54,8 +58,6 @@ pub enum BadMessage {
         most: u64,
     },
 }
-
-impl hocket_base::explain::Explain for BadMessage {}
 
 pub(crate) fn at_most(count: usize, most: usize, what: &'static str) -> Result<(), BadMessage> {
     match count <= most {

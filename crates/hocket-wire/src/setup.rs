@@ -1,13 +1,12 @@
 //! What is wrong with files and options at start.
 
-use std::borrow::Cow;
 use std::fmt::Display;
 
 use hocket_base::explain::Explain;
 
 /// Why a service cannot start: `where: what is wrong; what would be right`, in one line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{origin}: {why}{}{remedy}", if .remedy.is_empty() { "" } else { "; " })]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
+#[explain(origin("{origin}"), why("{why}"), remedy("{remedy}"))]
 pub struct SetupError {
     /// The file, or the option.
     pub origin: String,
@@ -54,14 +53,4 @@ pub fn deepest(error: &dyn std::error::Error) -> String {
         deepest = source;
     }
     deepest.to_string()
-}
-
-impl Explain for SetupError {
-    fn origin(&self) -> Option<Cow<'_, str>> {
-        Some(self.origin.as_str().into())
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        (!self.remedy.is_empty()).then(|| self.remedy.as_str().into())
-    }
 }

@@ -1,16 +1,18 @@
 //! What the store needs of a folder.
 
+use hocket_base::explain::Explain;
+
 /// Why a folder did not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 pub enum DiskError {
     /// There is no such file.
-    #[error("it is not there")]
+    #[explain(why("it is not there"))]
     NotFound,
     /// There is no room.
-    #[error("the disk is full")]
+    #[explain(why("the disk is full"))]
     Full,
     /// Anything else, as the system says it.
-    #[error("{0}")]
+    #[explain(why("{_0}"))]
     Other(String),
 }
 

@@ -3,6 +3,7 @@
 use super::disk::{Disk, DiskError};
 use super::frame::{self, Frames, HEADER, Header, Tail, frames};
 use super::record::{Record, Saved};
+use hocket_base::explain::Explain;
 
 /// Bytes of a log after which the next commit starts another generation.
 const LONGEST_LOG: usize = 16 << 20;
@@ -19,10 +20,10 @@ pub enum OnDamage {
 }
 
 /// Why the store could not be opened, or does not keep what it was given.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 pub enum StoreError {
     /// The folder failed.
-    #[error("{doing} {file}: {why}")]
+    #[explain(why("{doing} {file}: {why}"))]
     Disk {
         /// What was done.
         doing: &'static str,
@@ -32,8 +33,9 @@ pub enum StoreError {
         why: DiskError,
     },
     /// Records were changed after they had been written.
-    #[error(
-        "{file}: byte {at} is no record, and more stand after it; repair takes what stands before"
+    #[explain(
+        why("{file}: byte {at} is no record, and more stand after it"),
+        remedy("repair takes what stands before")
     )]
     Damaged {
         /// The file.
@@ -42,13 +44,16 @@ pub enum StoreError {
         at: usize,
     },
     /// There is a log without the snapshot that it continues.
-    #[error("{file} continues a snapshot that is not there; repair begins with nothing")]
+    #[explain(
+        why("{file} continues a snapshot that is not there"),
+        remedy("repair begins with nothing")
+    )]
     NoSnapshot {
         /// The log.
         file: String,
     },
     /// The epoch is not above the last that the folder has seen.
-    #[error("epoch {given} is not above {last}, which the folder has seen")]
+    #[explain(why("epoch {given} is not above {last}, which the folder has seen"))]
     OldEpoch {
         /// What was given.
         given: u64,
@@ -56,7 +61,7 @@ pub enum StoreError {
         last: u64,
     },
     /// Another controller has claimed the folder since.
-    #[error("epoch {0} has claimed the folder: another controller is active")]
+    #[explain(why("epoch {_0} has claimed the folder: another controller is active"))]
     Deposed(u64),
 }
 

@@ -91,7 +91,7 @@ impl Network {
         let fabric = Fabric::new(&topology).map_err(|error| {
             use hocket_base::explain::Explain;
             wrong(
-                error.why(),
+                error.parts().why,
                 "give a two-level Clos or a three-level fat tree",
             )
         })?;

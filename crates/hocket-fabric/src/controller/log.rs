@@ -10,6 +10,7 @@
 
 use super::Controller;
 use super::event::{Announced, Command, Event, FlowId, JobId};
+use crate::explain::Explain;
 use crate::id::{LinkId, NpuId};
 use crate::units::Time;
 
@@ -25,16 +26,17 @@ pub struct Log {
 }
 
 /// Bytes that are no log.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("byte {at} of the event log: {why}; take the log as the controller wrote it")]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
+#[explain(
+    why("byte {at} of the event log: {why}"),
+    remedy("take the log as the controller wrote it")
+)]
 pub struct BadLog {
     /// Where.
     pub at: usize,
     /// What is wrong there.
     pub why: &'static str,
 }
-
-impl crate::explain::Explain for BadLog {}
 
 /// Tells a controller all events of a log, and returns its answer to each.
 pub fn replay(controller: &mut Controller, log: &Log) -> Vec<Vec<Command>> {

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use super::SwitchHash;
 use super::header::Header;
 use super::stage::{Algorithm, Part, Ready, Stage};
+use crate::explain::Explain;
 use crate::units::gcd;
 
 /// What a path asks of hashing switches: the stages of packets that go, and of those that come back.
@@ -17,27 +18,33 @@ pub struct Stages<'a> {
 }
 
 /// Why no value of a field leads where it should.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum Unreachable {
     /// Two switches hash alike, and no hash leads the wanted way at both (polarisation): whatever the header
     /// says, the path does not exist.
-    #[error(
-        "stages {} and {} hash alike, so that no packet takes both ways; give their switches different seeds",
-        .stages[0], .stages[1]
+    #[explain(
+        why("stages {} and {} hash alike, so that no packet takes both ways", stages[0], stages[1]),
+        remedy("give their switches different seeds")
     )]
     Polarised {
         /// The two stages, counted from 0, those forth before those back.
         stages: [usize; 2],
     },
     /// Every value was tried.
-    #[error("none of {tried} values leads through all wanted switches; take another path or range")]
+    #[explain(
+        why("none of {tried} values leads through all wanted switches"),
+        remedy("take another path or range")
+    )]
     Exhausted {
         /// How many values are allowed.
         tried: u32,
     },
     /// A way beyond those that the switch has.
-    #[error("stage {stage} has no way {wanted}; it has {ways}, counted from 0")]
+    #[explain(
+        why("stage {stage} has no way {wanted}"),
+        remedy("it has {ways}, counted from 0")
+    )]
     NoSuchWay {
         /// The stage, counted from 0, those forth before those back.
         stage: usize,
@@ -47,14 +54,12 @@ pub enum Unreachable {
         ways: u32,
     },
     /// The path is not one that this way to express paths has.
-    #[error("{why}")]
+    #[explain(why("{why}"))]
     NotExpressible {
         /// Why.
         why: &'static str,
     },
 }
-
-impl crate::explain::Explain for Unreachable {}
 
 /// Finds a value of a part that is not taken, trying `first` first and the others in order, in a circle.
 pub(super) fn solve(

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use hocket_base::explain::Explain;
 use hocket_base::id::TransferId;
 use hocket_plan::collective::CollectiveKind;
 use hocket_plan::plan::{LinkOrder, Op, Plan, Wait, WaitOn};
@@ -23,13 +24,13 @@ const NO_RANK: u32 = u32::MAX;
 const GROUP: u64 = 1;
 
 /// Why a plan cannot be run by ASTRA-sim.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum Refused {
     /// A switch sums.
-    #[error(
+    #[explain(why(
         "transfer {transfer} starts or ends at switch {name}, and ASTRA-sim's switches only forward"
-    )]
+    ))]
     Switch {
         /// The first such transfer.
         transfer: usize,
@@ -37,12 +38,14 @@ pub enum Refused {
         name: String,
     },
     /// A transfer without bytes.
-    #[error("transfer {0} carries nothing, and ASTRA-sim refuses messages without bytes")]
+    #[explain(why("transfer {_0} carries nothing, and ASTRA-sim refuses messages without bytes"))]
     Empty(usize),
     /// A wait across ranks.
-    #[error(
-        "transfer {transfer} waits for transfer {awaited}, which neither starts nor ends at its NPU {npu}; \
-         nodes of a Chakra file wait for nodes of the same rank alone"
+    #[explain(
+        why(
+            "transfer {transfer} waits for transfer {awaited}, which neither starts nor ends at its NPU {npu}"
+        ),
+        remedy("nodes of a Chakra file wait for nodes of the same rank alone")
     )]
     Elsewhere {
         /// What waits.
@@ -53,12 +56,12 @@ pub enum Refused {
         npu: u32,
     },
     /// More transfers than tags.
-    #[error("the plan has {0} transfers, and ASTRA-sim keeps {TAGS} tags apart")]
+    #[explain(why("the plan has {_0} transfers, and ASTRA-sim keeps {TAGS} tags apart"))]
     Tags(usize),
     /// A plan without transfers.
-    #[error(
+    #[explain(why(
         "the plan has no transfers, and ASTRA-sim waits for ever for a collective that sends nothing"
-    )]
+    ))]
     Nothing,
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use hocket_base::explain::Explain;
 use hocket_plan::collective::CollectiveKind;
 use hocket_program::program::{Buffer, Mode, Op, Program, Span, awaited};
 
@@ -11,21 +12,21 @@ use super::{
 use crate::Verdict;
 
 /// Why a program has no file: what the format cannot express, or what no runtime loads.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum Refused {
     /// It does what the format has no word for.
-    #[error("MSCCL's XML cannot express it: {0}")]
+    #[explain(why("MSCCL's XML cannot express it: {_0}"))]
     Inexpressible(String),
     /// It breaks a rule of the format.
-    #[error("no runtime runs it: {0}")]
+    #[explain(why("no runtime runs it: {_0}"))]
     Rule(String),
     /// Every runtime refuses it, each for its reason.
-    #[error("no runtime loads it: {0}")]
+    #[explain(why("no runtime loads it: {_0}"))]
     NoRuntime(String),
     /// The text could not be written.
-    #[error("the text could not be written")]
-    Write(#[from] fmt::Error),
+    #[explain(from, why("the text could not be written"))]
+    Write(fmt::Error),
 }
 
 /// `<algo>` of a program, without its ranks.

@@ -12,6 +12,7 @@
 
 use std::fmt::{self, Write};
 
+use hocket_base::explain::Explain;
 use hocket_plan::collective::CollectiveKind;
 use hocket_program::program::{Buffer as Memory, Mode, Program, Ranks, Task};
 
@@ -21,18 +22,18 @@ use super::to_program::COLLECTIVES;
 use super::{BufferType, ChannelType, ExecutionPlan, rules};
 
 /// Why a program has no plan in this format.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum Refused {
     /// It does what the format has no word for.
-    #[error("MSCCL++'s JSON cannot express it: {0}")]
+    #[explain(why("MSCCL++'s JSON cannot express it: {_0}"))]
     Inexpressible(String),
     /// More operations, channels or buffers of a block than the executor holds.
-    #[error("MSCCL++'s executor cannot hold it: {0}")]
+    #[explain(why("MSCCL++'s executor cannot hold it: {_0}"))]
     Limit(String),
     /// The text could not be written.
-    #[error("the text could not be written")]
-    Write(#[from] fmt::Error),
+    #[explain(from, why("the text could not be written"))]
+    Write(fmt::Error),
 }
 
 /// How messages are passed on.

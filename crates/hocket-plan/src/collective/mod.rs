@@ -5,7 +5,6 @@ pub mod pattern;
 
 pub use demand::{Demand, NpuSet};
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -123,25 +122,31 @@ impl FromStr for CollectiveKind {
 }
 
 /// Why a collective makes no sense.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum CollectiveError {
     /// No such kind.
-    #[error(
-        "there is no collective {name:?}; kinds are all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all"
+    #[explain(
+        why("there is no collective {name:?}"),
+        remedy(
+            "kinds are all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all"
+        )
     )]
     UnknownKind {
         /// Name that was asked for.
         name: String,
     },
     /// Fewer than two participants.
-    #[error("a collective needs at least two NPUs, {count} given; name two or more")]
+    #[explain(
+        why("a collective needs at least two NPUs, {count} given"),
+        remedy("name two or more")
+    )]
     TooFewNpus {
         /// Number of NPUs that were given.
         count: usize,
     },
     /// An NPU that the topology does not have.
-    #[error("NPU {npu} is not in topology {topology:?}, whose NPUs are 0 to {last}")]
+    #[explain(why("NPU {npu} is not in topology {topology:?}, whose NPUs are 0 to {last}"))]
     UnknownNpu {
         /// The NPU.
         npu: NpuId,
@@ -151,17 +156,21 @@ pub enum CollectiveError {
         last: usize,
     },
     /// One NPU twice.
-    #[error("NPU {npu} is listed twice among the participants; list it once")]
+    #[explain(
+        why("NPU {npu} is listed twice among the participants"),
+        remedy("list it once")
+    )]
     DuplicateNpu {
         /// The NPU.
         npu: NpuId,
     },
     /// A size of zero.
-    #[error("size is 0 B; give the collective at least one byte")]
+    #[explain(why("size is 0 B"), remedy("give the collective at least one byte"))]
     ZeroSize,
     /// Blocks that together pass what can be counted.
-    #[error(
-        "{kind} of {size} B: the blocks of all {npus} NPUs pass 2^64 B together; make size smaller"
+    #[explain(
+        why("{kind} of {size} B: the blocks of all {npus} NPUs pass 2^64 B together"),
+        remedy("make size smaller")
     )]
     TooLarge {
         /// The kind.
@@ -172,7 +181,7 @@ pub enum CollectiveError {
         npus: usize,
     },
     /// A rooted kind without a root, or the reverse.
-    #[error("{kind}: {why}")]
+    #[explain(why("{kind}: {why}"))]
     BadRoot {
         /// The kind.
         kind: CollectiveKind,
@@ -180,31 +189,19 @@ pub enum CollectiveError {
         why: String,
     },
     /// A name that cannot be printed in a line.
-    #[error("the name of the collective {why}")]
+    #[explain(why("the name of the collective {why}"))]
     BadName {
         /// What is wrong with it.
         why: String,
     },
     /// A custom condition that cannot be met.
-    #[error("demand {index}: {why}")]
+    #[explain(why("demand {index}: {why}"))]
     BadDemand {
         /// Position in the list given.
         index: usize,
         /// What is wrong and what would be right.
         why: String,
     },
-}
-
-impl Explain for CollectiveError {
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::TooFewNpus { .. } => Some("name two or more".into()),
-            Self::DuplicateNpu { .. } => Some("list it once".into()),
-            Self::ZeroSize => Some("give the collective at least one byte".into()),
-            Self::TooLarge { .. } => Some("make size smaller".into()),
-            _ => None,
-        }
-    }
 }
 
 /// A collective: kind, participants in rank order, size, root.

@@ -1,7 +1,5 @@
 //! The rails that chunks travel on: one for each dimension with more than one NPU.
 
-use std::borrow::Cow;
-
 use super::Stage;
 use super::lane::Ranges;
 use crate::collective::pattern::{Pass, Pattern, Shape};
@@ -33,11 +31,14 @@ pub struct Rail {
 }
 
 /// Why one NPU does not stand for all of a topology with dimensions.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum Uneven {
     /// There are more or fewer links than the dimensions have.
-    #[error("links of topology {topology:?} have failed, so that NPUs differ; use link fidelity")]
+    #[explain(
+        why("links of topology {topology:?} have failed, so that NPUs differ"),
+        remedy("use link fidelity")
+    )]
     Links {
         /// The topology's name.
         topology: String,
@@ -47,17 +48,14 @@ pub enum Uneven {
         found: u128,
     },
     /// A switch serves no more than so many bytes a second, all ports together.
-    #[error("a switch of topology {topology:?} has a limit of its own; use link fidelity")]
+    #[explain(
+        why("a switch of topology {topology:?} has a limit of its own"),
+        remedy("use link fidelity")
+    )]
     Limit {
         /// The topology's name.
         topology: String,
     },
-}
-
-impl Explain for Uneven {
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        Some("use link fidelity".into())
-    }
 }
 
 impl Rail {

@@ -1,7 +1,5 @@
 //! A schedule: lanes, and the order in which each rail serves them.
 
-use std::borrow::Cow;
-
 use super::dimension::{Model, Policy, Tasks, Timeline, replay, simulate};
 use super::rail::is_too_long;
 use super::{Lane, Rail};
@@ -13,8 +11,8 @@ use crate::explain::Explain;
 pub const PARTS: usize = 2;
 
 /// Lanes of a user's own that make no schedule.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; {remedy}")]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
+#[explain(why("{why}"), remedy("{remedy}"))]
 pub struct BadLanes {
     why: String,
     remedy: String,
@@ -26,12 +24,6 @@ impl BadLanes {
             why: why.into(),
             remedy: remedy.into(),
         }
-    }
-}
-
-impl Explain for BadLanes {
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        Some(Cow::Borrowed(&self.remedy))
     }
 }
 

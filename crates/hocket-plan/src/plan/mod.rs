@@ -14,11 +14,10 @@ pub use path_choice::{BadRouting, Routing};
 pub use routes::{NoRoute, Route, Routes};
 pub use waits::WaitGraph;
 
-use std::borrow::Cow;
 use std::fmt;
 
 use crate::collective::Collective;
-use crate::explain::Explain;
+use crate::explain::{Explain, Parts};
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
 use crate::progress::Interrupted;
 use crate::units::Memory;
@@ -177,11 +176,11 @@ fn check_offsets<T: Copy + Into<u64>>(
 }
 
 /// Why a plan could not be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum PlanError {
     /// The algorithm cannot run here.
-    #[error("{algorithm}: {why}")]
+    #[explain(origin("{algorithm}"), why("{why}"))]
     NotApplicable {
         /// The algorithm.
         algorithm: &'static str,
@@ -189,7 +188,10 @@ pub enum PlanError {
         why: String,
     },
     /// No algorithm of that name.
-    #[error("there is no algorithm {name:?}; algorithms are {known}")]
+    #[explain(
+        why("there is no algorithm {name:?}"),
+        remedy("algorithms are {known}")
+    )]
     UnknownAlgorithm {
         /// Name that was asked for.
         name: String,
@@ -197,14 +199,15 @@ pub enum PlanError {
         known: String,
     },
     /// Times could exceed what 64 bits hold.
-    #[error(
-        "a plan could take longer than 26 days, too close to the 213 days that can be told; make sizes \
-         smaller or bandwidths larger"
+    #[explain(
+        why("a plan could take longer than 26 days, too close to the 213 days that can be told"),
+        remedy("make sizes smaller or bandwidths larger")
     )]
     TooLong,
     /// More chunks than bytes.
-    #[error(
-        "{what} of {bytes} B cannot be cut into {chunks} chunks of at least one byte; use fewer chunks or more bytes"
+    #[explain(
+        why("{what} of {bytes} B cannot be cut into {chunks} chunks of at least one byte"),
+        remedy("use fewer chunks or more bytes")
     )]
     TooManyChunks {
         /// The data that is cut.
@@ -215,10 +218,9 @@ pub enum PlanError {
         chunks: usize,
     },
     /// More transfers than fit.
-    #[error(
-        "a plan of {transfers} transfers needs about {} of memory, more than the limit of {}; use fewer NPUs or chunks, or another algorithm",
-        Memory(*bytes),
-        Memory(u128::from(*limit))
+    #[explain(
+        why("a plan of {transfers} transfers needs about {} of memory, more than the limit of {}", Memory(*bytes), Memory(u128::from(*limit))),
+        remedy("use fewer NPUs or chunks, or another algorithm")
     )]
     TooLarge {
         /// Number of transfers.
@@ -229,14 +231,13 @@ pub enum PlanError {
         limit: u64,
     },
     /// The collective itself is at fault.
-    #[error(transparent)]
-    Collective(#[from] crate::collective::CollectiveError),
+    #[explain(from)]
+    Collective(crate::collective::CollectiveError),
     /// A schedule of dimensions that does not fit in memory.
-    #[error(
-        "{algorithm}: a schedule of {chunks} chunks, each of {steps} steps a pass, needs about \
-         {} of memory, more than the limit of {}; use fewer chunks",
-        Memory(*bytes),
-        Memory(u128::from(*limit))
+    #[explain(
+        origin("{algorithm}"),
+        why("a schedule of {chunks} chunks, each of {steps} steps a pass, needs about {} of memory, more than the limit of {}", Memory(*bytes), Memory(u128::from(*limit))),
+        remedy("use fewer chunks")
     )]
     Memory {
         /// Name of the algorithm.
@@ -250,11 +251,14 @@ pub enum PlanError {
         /// Bytes that it may take.
         limit: u64,
     },
+    /// A plan that planning made itself, and that cannot be simulated.
+    #[explain(of(_0.clone()), field("plan"))]
+    Unrunnable(Parts),
     /// Planning was asked to stop, and no plan had been found yet.
-    #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    #[explain(from)]
+    Interrupted(Interrupted),
     /// Columns that do not fit together (a plan from a file).
-    #[error("plan: {why}")]
+    #[explain(field("plan"), why("{why}"))]
     Malformed {
         /// What is wrong with the columns, as a sentence.
         why: String,
@@ -270,36 +274,6 @@ impl PlanError {
                 Self::NotApplicable { algorithm, why }
             }
             other => other,
-        }
-    }
-}
-
-impl Explain for PlanError {
-    fn origin(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::NotApplicable { algorithm, .. } | Self::Memory { algorithm, .. } => {
-                Some((*algorithm).into())
-            }
-            _ => None,
-        }
-    }
-
-    fn field(&self) -> Option<&'static str> {
-        match self {
-            Self::Malformed { .. } => Some("plan"),
-            Self::Collective(error) => error.field(),
-            _ => None,
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::TooLong => Some("make sizes smaller or bandwidths larger".into()),
-            Self::TooManyChunks { .. } => Some("use fewer chunks or more bytes".into()),
-            Self::TooLarge { .. } => Some("use fewer NPUs or chunks, or another algorithm".into()),
-            Self::Memory { .. } => Some("use fewer chunks".into()),
-            Self::Collective(error) => error.remedy(),
-            _ => None,
         }
     }
 }

@@ -12,8 +12,6 @@ pub use equal::EqualLinks;
 pub use heat::{ALL_SUMS, heat, use_and_sums};
 pub use rates::{Rates, gap};
 
-use std::borrow::Cow;
-
 use crate::collective::Collective;
 use crate::explain::Explain;
 use crate::id::LinkId;
@@ -22,27 +20,18 @@ use crate::topology::Topology;
 use crate::units::Time;
 
 /// Why there are no figures.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum ReportError {
     /// The topology is not a product, or not a whole one.
-    #[error(
-        "topology {topology:?} is not a whole product of dimensions; use one that is (mesh, torus, Ring_Switch, ...)"
+    #[explain(
+        why("topology {topology:?} is not a whole product of dimensions"),
+        remedy("use one that is (mesh, torus, Ring_Switch, ...)")
     )]
     NoDimensions {
         /// The topology's name.
         topology: String,
     },
-}
-
-impl Explain for ReportError {
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::NoDimensions { .. } => {
-                Some("use one that is (mesh, torus, Ring_Switch, ...)".into())
-            }
-        }
-    }
 }
 
 /// The figures of one run.

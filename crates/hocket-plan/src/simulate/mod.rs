@@ -16,8 +16,6 @@ pub use run::{LinkUse, Run, RunColumns, Service};
 pub use crate::plan::LinkOrder;
 pub use crate::topology::{LatencyModel, Switching};
 
-use std::borrow::Cow;
-
 use crate::explain::Explain;
 use crate::id::{LinkId, TransferId};
 use crate::plan::PlanError;
@@ -42,12 +40,15 @@ pub struct SimulateOptions {
 }
 
 /// Why a simulation has no result.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum SimulateError {
     /// Links that serve in plan order wait for each other.
-    #[error(
-        "{waiting} transfers wait for ever: links serve in plan order, and transfer {first} waits for one that comes later in it; reorder the plan or serve in ready order"
+    #[explain(
+        why(
+            "{waiting} transfers wait for ever: links serve in plan order, and transfer {first} waits for one that comes later in it"
+        ),
+        remedy("reorder the plan or serve in ready order")
     )]
     Deadlock {
         /// Number of transfers that never end.
@@ -56,15 +57,18 @@ pub enum SimulateError {
         first: TransferId,
     },
     /// A sprayed plan at link fidelity.
-    #[error(
-        "routing: spray splits transfers over paths, and at link fidelity messages are whole; simulate at flow \
-         or packet fidelity, or route balanced"
+    #[explain(
+        field("routing"),
+        why("spray splits transfers over paths, and at link fidelity messages are whole"),
+        remedy("simulate at flow or packet fidelity, or route balanced")
     )]
     Sprayed,
     /// Packets wait for each other's buffers.
-    #[error(
-        "{waiting} transfers wait for ever, their packets for room in each other's buffers: {cycle}; give \
-         more room, route round it or use link fidelity"
+    #[explain(
+        why(
+            "{waiting} transfers wait for ever, their packets for room in each other's buffers: {cycle}"
+        ),
+        remedy("give more room, route round it or use link fidelity")
     )]
     Buffers {
         /// Number of transfers that never end.
@@ -73,25 +77,26 @@ pub enum SimulateError {
         cycle: String,
     },
     /// The knobs of packet fidelity contradict each other.
-    #[error("packets: {why}")]
+    #[explain(field("packets"), why("{why}"))]
     Packets {
         /// What is wrong with the options and what would be right.
         why: String,
     },
     /// The simulated time overflows.
-    #[error(
-        "the run takes longer than 213 days, more than can be told; make sizes smaller or bandwidths larger"
+    #[explain(
+        why("the run takes longer than 213 days, more than can be told"),
+        remedy("make sizes smaller or bandwidths larger")
     )]
     TooLong,
     /// Columns that are not those of a run (from a file).
-    #[error("run: {why}; simulate the plan again")]
+    #[explain(field("run"), why("{why}"), remedy("simulate the plan again"))]
     Malformed {
         /// What is wrong with the columns, as a sentence.
         why: String,
     },
     /// The simulation was asked to stop.
-    #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    #[explain(from)]
+    Interrupted(Interrupted),
 }
 
 /// Of a plan that planning made itself.
@@ -100,33 +105,7 @@ impl From<SimulateError> for PlanError {
         match error {
             SimulateError::Interrupted(stop) => Self::Interrupted(stop),
             SimulateError::TooLong => Self::TooLong,
-            other => Self::Malformed {
-                why: other.to_string(),
-            },
-        }
-    }
-}
-
-impl Explain for SimulateError {
-    fn field(&self) -> Option<&'static str> {
-        match self {
-            Self::Sprayed => Some("routing"),
-            Self::Packets { .. } => Some("packets"),
-            Self::Malformed { .. } => Some("run"),
-            _ => None,
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Deadlock { .. } => Some("reorder the plan or serve in ready order".into()),
-            Self::Sprayed => Some("simulate at flow or packet fidelity, or route balanced".into()),
-            Self::Buffers { .. } => {
-                Some("give more room, route round it or use link fidelity".into())
-            }
-            Self::TooLong => Some("make sizes smaller or bandwidths larger".into()),
-            Self::Malformed { .. } => Some("simulate the plan again".into()),
-            _ => None,
+            other => Self::Unrunnable(other.parts()),
         }
     }
 }

@@ -28,7 +28,6 @@ pub use violation::{Code, VerifyReport, Violation};
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::collective::CollectiveError;
@@ -78,18 +77,18 @@ impl Verified {
 }
 
 /// Why there is no [`Verified`] plan.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum VerifyError {
     /// The plan is wrong.
-    #[error("{0}")]
+    #[explain(why("{_0}"))]
     Wrong(VerifyReport),
     /// The plan's collective does not fit the topology.
-    #[error(transparent)]
-    Collective(#[from] CollectiveError),
+    #[explain(from)]
+    Collective(CollectiveError),
     /// The check was asked to stop.
-    #[error(transparent)]
-    Interrupted(#[from] Interrupted),
+    #[explain(from)]
+    Interrupted(Interrupted),
 }
 
 /// Of a plan that planning made itself.
@@ -101,22 +100,6 @@ impl From<VerifyError> for PlanError {
             VerifyError::Wrong(report) => Self::Malformed {
                 why: report.to_string(),
             },
-        }
-    }
-}
-
-impl Explain for VerifyError {
-    fn field(&self) -> Option<&'static str> {
-        match self {
-            Self::Collective(error) => error.field(),
-            _ => None,
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Collective(error) => error.remedy(),
-            _ => None,
         }
     }
 }

@@ -17,9 +17,6 @@ mod link;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-use std::fmt;
-
 use crate::explain::Explain;
 
 /// A step of one thread block that another step waits for, in each round.
@@ -103,10 +100,11 @@ pub struct Costs {
 }
 
 /// Why a kernel cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum KernelError {
     /// A block or one of its steps is wrong.
+    #[explain(origin("thread block {block}"), why("{why}"))]
     Block {
         /// Which block.
         block: usize,
@@ -114,58 +112,27 @@ pub enum KernelError {
         why: String,
     },
     /// A cost is no number that can be.
+    #[explain(
+        field("{name}"),
+        why("is out of range"),
+        remedy("give what was measured")
+    )]
     Cost {
         /// Which.
         name: &'static str,
     },
     /// No block can go on.
+    #[explain(
+        origin("thread block {block}"),
+        why("waits at step {step} for ever, as all others do"),
+        remedy("send less before receiving")
+    )]
     Stuck {
         /// A block that has not finished.
         block: usize,
         /// The step at which it waits.
         step: usize,
     },
-}
-
-impl fmt::Display for KernelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Block { block, why } => write!(f, "thread block {block}: {why}"),
-            Self::Cost { name } => write!(f, "{name}: is out of range; give what was measured"),
-            Self::Stuck { block, step } => write!(
-                f,
-                "thread block {block}: waits at step {step} for ever, as all others do; send less before receiving"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for KernelError {}
-
-impl Explain for KernelError {
-    fn origin(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Block { block, .. } | Self::Stuck { block, .. } => {
-                Some(format!("thread block {block}").into())
-            }
-            Self::Cost { .. } => None,
-        }
-    }
-
-    fn field(&self) -> Option<&'static str> {
-        match self {
-            Self::Cost { name } => Some(name),
-            _ => None,
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Block { .. } => None,
-            Self::Cost { .. } => Some("give what was measured".into()),
-            Self::Stuck { .. } => Some("send less before receiving".into()),
-        }
-    }
 }
 
 /// Parts of a transfer at most.

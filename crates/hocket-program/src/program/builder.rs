@@ -1,16 +1,17 @@
 //! Makes a program, block after block.
 
 use super::{Block, Buffer, Line, Mode, NONE, Op, Program, Semaphore, SizeLimits, Span, Task};
+use crate::explain::Explain;
 use crate::graph::Lists;
 
 /// Why a program could not be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum ProgramError {
     /// A step waits for one that does not exist.
-    #[error(
+    #[explain(why(
         "block {block}, step {step}: waits for step {target_step} of block {target_block}, which does not exist"
-    )]
+    ))]
     NoSuchStep {
         /// Block of the step that waits, in the order in which blocks were added.
         block: u32,
@@ -22,7 +23,7 @@ pub enum ProgramError {
         target_step: u32,
     },
     /// More than can be counted.
-    #[error("{what}: {count}; the most is {limit}")]
+    #[explain(why("{what}: {count}"), remedy("the most is {limit}"))]
     TooMany {
         /// What there is too much of.
         what: &'static str,

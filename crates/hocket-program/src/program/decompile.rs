@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use super::check::{Faults, Matching, Memory, run, step_name};
 use super::{Buffer, Op, Program, Span, Step};
 use crate::collective::CollectiveKind;
+use crate::explain::Explain;
 use crate::verify::contribution::{Set, SetTable};
 
 /// A transfer of consecutive chunks of data, numbered through all demands.
@@ -39,19 +40,22 @@ pub struct Decompiled {
 }
 
 /// Why a program is no plan.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 #[doc(alias = "RaiseError")]
 pub enum DecompileError {
     /// Its collective has no name.
-    #[error("its collective has no name that plans know")]
+    #[explain(why("its collective has no name that plans know"))]
     Unnamed,
     /// It does not end.
-    #[error("it gets stuck with one chunk a message")]
+    #[explain(why("it gets stuck with one chunk a message"))]
     Stuck,
     /// A rank has two values of a chunk of data at once.
-    #[error(
-        "{step} uses another value of chunk {data} of the data than rank {rank} has in its one place; a plan keeps one value of a chunk at a rank"
+    #[explain(
+        why(
+            "{step} uses another value of chunk {data} of the data than rank {rank} has in its one place"
+        ),
+        remedy("a plan keeps one value of a chunk at a rank")
     )]
     TwoValues {
         /// The step.

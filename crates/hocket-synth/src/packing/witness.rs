@@ -3,38 +3,39 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Packing, TreeArc, TreeSet, Undirected};
+use crate::explain::Explain;
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::topology::{Link, Topology};
 use crate::units::Bandwidth;
 
 /// What is wrong with a packing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 #[doc(alias = "Fault")]
 pub enum PackingFault {
     /// A tree does not lead from its root to every end, exactly once.
-    #[error("tree {tree} does not span")]
+    #[explain(why("tree {tree} does not span"))]
     Span {
         /// Which tree.
         tree: usize,
     },
     /// A way does not lead over links from one end of its arc to the other.
-    #[error("way {way} does not lead over links from one end to the other")]
+    #[explain(why("way {way} does not lead over links from one end to the other"))]
     Way {
         /// Which way.
         way: usize,
     },
     /// The cut does not have the bandwidth and weight that the rate says.
-    #[error("the cut is not what the rate says")]
+    #[explain(why("the cut is not what the rate says"))]
     Cut,
     /// A root has not as many trees as its weight asks for.
-    #[error("{root} has not the trees of its weight")]
+    #[explain(why("{root} has not the trees of its weight"))]
     Trees {
         /// Which root.
         root: NpuId,
     },
     /// Links carry more than the rate that is said to be reached allows.
-    #[error("links allow {ppm} millionths of the rate only")]
+    #[explain(why("links allow {ppm} millionths of the rate only"))]
     Rate {
         /// What they allow, in millionths of the best rate.
         ppm: u64,

@@ -41,6 +41,7 @@ pub use group::{Orbits, Shift, Symmetry};
 use std::sync::Arc;
 
 use crate::collective::{Collective, CollectiveKind};
+use crate::explain::Explain;
 use crate::id::{DeviceId, LinkId, Rank};
 use crate::packing::{Packing, Passes, Rate, RowOrder};
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
@@ -55,13 +56,13 @@ use cuts::SubgroupCut;
 pub const SYMMETRIC: &str = "symmetric";
 
 /// Why a network is not symmetric, or its symmetry of no use.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum NoSymmetry {
     /// Two NPUs that differ.
-    #[error(
+    #[explain(why(
         "{a} ({a_links} links out) and {b} ({b_links}) do not have the same links: not every NPU sees the same network"
-    )]
+    ))]
     Npus {
         /// Name of one.
         a: String,
@@ -73,7 +74,7 @@ pub enum NoSymmetry {
         b_links: usize,
     },
     /// Two devices that would have to be alike.
-    #[error("{a} would be taken to {b}, which is not like it")]
+    #[explain(why("{a} would be taken to {b}, which is not like it"))]
     Devices {
         /// Name of one.
         a: String,
@@ -81,9 +82,9 @@ pub enum NoSymmetry {
         b: String,
     },
     /// A link that would be taken to one that is not there, or not like it.
-    #[error(
+    #[explain(why(
         "the link {src}→{dst} would be taken to {new_src}→{new_dst}, where there is none like it"
-    )]
+    ))]
     Link {
         /// Where it starts.
         src: String,
@@ -95,26 +96,28 @@ pub enum NoSymmetry {
         new_dst: String,
     },
     /// A switch that would be taken to one that is not there.
-    #[error("no switch is joined to other NPUs as {switch} is to its own")]
+    #[explain(why("no switch is joined to other NPUs as {switch} is to its own"))]
     Switch {
         /// Its name.
         switch: String,
     },
     /// Generators that do not make a product of cyclic groups.
-    #[error(
+    #[explain(why(
         "generator {generator} does not come back after as many times as it says, or does not commute with those before"
-    )]
+    ))]
     Order {
         /// Which.
         generator: usize,
     },
     /// No group takes every NPU to every other in one way.
-    #[error("no shifts of the network onto itself take every NPU to every other in one way")]
+    #[explain(why(
+        "no shifts of the network onto itself take every NPU to every other in one way"
+    ))]
     Regular,
     /// A link on which data of several NPUs would meet.
-    #[error(
+    #[explain(why(
         "by symmetry several NPUs would use the link {src}→{dst} at the same time, and only one can be first"
-    )]
+    ))]
     Shared {
         /// Where it starts.
         src: String,
@@ -122,15 +125,15 @@ pub enum NoSymmetry {
         dst: String,
     },
     /// A switch whose own limit data of several NPUs would share.
-    #[error(
+    #[explain(why(
         "by symmetry several NPUs would pass {switch} at the same time, whose limit only one can use first"
-    )]
+    ))]
     Limit {
         /// Its name.
         switch: String,
     },
     /// More ways than are looked at.
-    #[error("{ways} ways lead from each of {npus} NPUs to others, more than are looked at")]
+    #[explain(why("{ways} ways lead from each of {npus} NPUs to others, more than are looked at"))]
     TooMany {
         /// Number of NPUs.
         npus: usize,

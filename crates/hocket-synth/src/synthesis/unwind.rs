@@ -1,6 +1,5 @@
 //! Switches unwound into edges between NPUs.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -61,17 +60,12 @@ impl fmt::Display for Unwinding {
 }
 
 /// A name that is not an unwinding.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is not an unwinding; use a degree (1, 2, ...), ring (both ways) or max (all to all)"
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
+#[explain(
+    why("{_0:?} is not an unwinding"),
+    remedy("use a degree (1, 2, ...), ring (both ways) or max (all to all)")
 )]
 pub struct BadUnwinding(String);
-
-impl Explain for BadUnwinding {
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        Some("use a degree (1, 2, ...), ring (both ways) or max (all to all)".into())
-    }
-}
 
 impl std::str::FromStr for Unwinding {
     type Err = BadUnwinding;

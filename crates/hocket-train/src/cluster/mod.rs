@@ -32,10 +32,9 @@ pub use pattern::{Pattern, Rounds};
 pub use router::{ByScheme, FlowOrder, Problem, Reroute, Router};
 pub use steered::Record;
 
-use crate::explain::Explain;
-use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::explain::Explain;
 use crate::id::{LinkId, NpuId};
 use crate::progress::{Interrupted, Progress};
 use crate::routing::{Fabric, RoutingError};
@@ -136,18 +135,20 @@ impl Default for ClusterOptions {
 }
 
 /// Why a simulation of jobs has no result.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum ClusterError {
     /// The router could not give every flow a path.
-    #[error(transparent)]
-    Routing(#[from] RoutingError),
+    #[explain(from)]
+    Routing(RoutingError),
     /// The router gave up, for a reason of its own.
-    #[error("{0}")]
+    #[explain(why("{_0}"))]
     Router(String),
     /// Failures that leave flows without a path.
-    #[error(
-        "job '{job}': no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
+    #[explain(
+        origin("job '{job}'"),
+        why("no path is left {flows}"),
+        remedy("keep a spine that both ToRs reach, or place it elsewhere")
     )]
     Cut {
         /// Name of the job.
@@ -156,8 +157,10 @@ pub enum ClusterError {
         flows: String,
     },
     /// A failure that takes a NIC of a job away.
-    #[error(
-        "job '{job}': loses the link of {nic} at {time}, and has no other; let something else fail"
+    #[explain(
+        origin("job '{job}'"),
+        why("loses the link of {nic} at {time}, and has no other"),
+        remedy("let something else fail")
     )]
     Lost {
         /// Name of the job.
@@ -168,44 +171,20 @@ pub enum ClusterError {
         time: Time,
     },
     /// What was kept of a simulation does not fit its jobs and links.
-    #[error("{why}; simulate the jobs again")]
+    #[explain(why("{why}"), remedy("simulate the jobs again"))]
     Malformed {
         /// What does not fit.
         why: String,
     },
     /// The simulated time overflows.
-    #[error(
-        "the jobs take longer than 213 days; make sizes, arrivals or iterations smaller, or bandwidths larger"
+    #[explain(
+        why("the jobs take longer than 213 days"),
+        remedy("make sizes, arrivals or iterations smaller, or bandwidths larger")
     )]
     TooLong,
     /// The simulation was asked to stop.
-    #[error(transparent)]
-    Interrupted(#[from] Interrupted),
-}
-
-impl Explain for ClusterError {
-    fn origin(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Routing(error) => error.origin(),
-            Self::Cut { job, .. } | Self::Lost { job, .. } => Some(format!("job '{job}'").into()),
-            _ => None,
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Routing(error) => error.remedy(),
-            Self::Cut { .. } => {
-                Some("keep a spine that both ToRs reach, or place it elsewhere".into())
-            }
-            Self::Lost { .. } => Some("let something else fail".into()),
-            Self::TooLong => {
-                Some("make sizes, arrivals or iterations smaller, or bandwidths larger".into())
-            }
-            Self::Malformed { .. } => Some("simulate the jobs again".into()),
-            Self::Router(_) | Self::Interrupted(_) => None,
-        }
-    }
+    #[explain(from)]
+    Interrupted(Interrupted),
 }
 
 /// Runs jobs on a fabric.

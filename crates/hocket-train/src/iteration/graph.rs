@@ -1,7 +1,5 @@
 //! What is to be run: nodes of actors, what they wait for, and the calls that join them.
 
-use std::borrow::Cow;
-
 use crate::explain::Explain;
 
 /// Marks a node that is not part of a call, or an actor without a station.
@@ -110,11 +108,11 @@ pub struct Graph {
 }
 
 /// Why a graph cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum GraphError {
     /// A column of the wrong length.
-    #[error("{column} has {entries} entries; it needs {needed}")]
+    #[explain(why("{column} has {entries} entries"), remedy("it needs {needed}"))]
     Column {
         /// Name of the column.
         column: &'static str,
@@ -124,7 +122,10 @@ pub enum GraphError {
         needed: usize,
     },
     /// A number that names nothing, or names something twice.
-    #[error("{column}: entry {entry} is {value}; give a number below {below}")]
+    #[explain(
+        why("{column}: entry {entry} is {value}"),
+        remedy("give a number below {below}")
+    )]
     Range {
         /// Name of the column.
         column: &'static str,
@@ -136,10 +137,9 @@ pub enum GraphError {
         below: usize,
     },
     /// Nodes that wait for each other, or for a call that lacks one of them.
-    #[error(
-        "node {node} of actor {actor} never runs: it waits for itself, or for a call that some node \
-         never joins"
-    )]
+    #[explain(why(
+        "node {node} of actor {actor} never runs: it waits for itself, or for a call that some node never joins"
+    ))]
     Stuck {
         /// The first node that never runs.
         node: u32,
@@ -147,23 +147,14 @@ pub enum GraphError {
         actor: u32,
     },
     /// Times whose sum overflows.
-    #[error(
-        "all nodes and calls one after the other could take longer than 46 days; make sizes smaller, \
-         or bandwidths and speeds larger"
+    #[explain(
+        why("all nodes and calls one after the other could take longer than 46 days"),
+        remedy("make sizes smaller, or bandwidths and speeds larger")
     )]
     TooLong,
     /// The run was asked to stop.
-    #[error(transparent)]
-    Interrupted(#[from] crate::progress::Interrupted),
-}
-
-impl Explain for GraphError {
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::TooLong => Some("make sizes smaller, or bandwidths and speeds larger".into()),
-            _ => None,
-        }
-    }
+    #[explain(from)]
+    Interrupted(crate::progress::Interrupted),
 }
 
 impl Graph {

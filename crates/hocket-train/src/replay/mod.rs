@@ -6,10 +6,9 @@
 mod stations;
 mod stuck;
 
-use crate::explain::Explain;
-use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::explain::Explain;
 use crate::iteration::{
     self, Calls, Deps, Engine, Graph, GraphError, Nodes, Order, Outcome, Shape,
 };
@@ -61,14 +60,17 @@ pub struct Replay {
 }
 
 /// Why a trace cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// Ranks wait for each other.
-    #[error(
-        "rank {}: node {} {:?} never ends: it waits for node {} {:?} of rank {}, which never starts; ranks \
-         wait for each other: check the order of their calls",
-        .waits.rank, .waits.id, .waits.name, .other.id, .other.name, .other.rank
+    #[explain(
+        origin("rank {}", waits.rank),
+        why(
+            "node {} {:?} never ends: it waits for node {} {:?} of rank {}, which never starts",
+            waits.id, waits.name, other.id, other.name, other.rank
+        ),
+        remedy("ranks wait for each other: check the order of their calls")
     )]
     Stuck {
         /// A node that is ready for its call.
@@ -77,26 +79,8 @@ pub enum ReplayError {
         other: Box<Place>,
     },
     /// The trace's graph cannot be run for another reason.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-}
-
-impl Explain for ReplayError {
-    fn origin(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Stuck { waits, .. } => Some(format!("rank {}", waits.rank).into()),
-            Self::Graph(error) => error.origin(),
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Stuck { .. } => {
-                Some("ranks wait for each other: check the order of their calls".into())
-            }
-            Self::Graph(error) => error.remedy(),
-        }
-    }
+    #[explain(from)]
+    Graph(GraphError),
 }
 
 /// A node as messages name it.

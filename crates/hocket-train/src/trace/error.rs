@@ -1,6 +1,5 @@
 //! What is wrong with a trace, and where.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use crate::explain::Explain;
@@ -13,21 +12,30 @@ const KNOWN_TYPES: &str = "types are 1 (metadata), 2 (memory load), 3 (memory st
                            (send), 6 (receive), 7 (collective)";
 
 /// Why files are no trace.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum TraceError {
     /// No file at all.
-    #[error("a trace has a file for each rank, none given; give one or more")]
+    #[explain(
+        why("a trace has a file for each rank, none given"),
+        remedy("give one or more")
+    )]
     NoFiles,
     /// A file of 0 bytes.
-    #[error("{file}: is empty; a Chakra trace begins with its metadata")]
+    #[explain(
+        origin("{file}"),
+        why("is empty"),
+        remedy("a Chakra trace begins with its metadata")
+    )]
     Empty {
         /// The file.
         file: String,
     },
     /// A file that begins with something else.
-    #[error(
-        "{file}: does not begin as a Chakra trace ({why}); give a .et file as Chakra writes it"
+    #[explain(
+        origin("{file}"),
+        why("does not begin as a Chakra trace ({why})"),
+        remedy("give a .et file as Chakra writes it")
     )]
     NoMetadata {
         /// The file.
@@ -36,7 +44,11 @@ pub enum TraceError {
         why: String,
     },
     /// A file that ends within the length of a message, or a length that is none.
-    #[error("{file}: cut short at byte {byte}, {}; {}", place(*.after), remedy(*.after))]
+    #[explain(
+        origin("{file}"),
+        why("cut short at byte {byte}, {}", place(*after)),
+        remedy("{}", remedy(*after))
+    )]
     Truncated {
         /// The file.
         file: String,
@@ -46,9 +58,10 @@ pub enum TraceError {
         after: Option<u64>,
     },
     /// A message that does not end before its file.
-    #[error(
-        "{file}: the message at byte {byte}, {}, has {length} bytes and {left} are left; {}",
-        place(*.after), remedy(*.after)
+    #[explain(
+        origin("{file}"),
+        why("the message at byte {byte}, {}, has {length} bytes and {left} are left", place(*after)),
+        remedy("{}", remedy(*after))
     )]
     Overrun {
         /// The file.
@@ -63,7 +76,10 @@ pub enum TraceError {
         left: usize,
     },
     /// A message that is not a node.
-    #[error("{file}: the message at byte {byte}, {}, is not a node: {why}", place(*.after))]
+    #[explain(
+        origin("{file}"),
+        why("the message at byte {byte}, {}, is not a node: {why}", place(*after))
+    )]
     Message {
         /// The file.
         file: String,
@@ -75,7 +91,7 @@ pub enum TraceError {
         why: String,
     },
     /// A node that makes no sense.
-    #[error("{file}: node {id} {name:?}: {fault}")]
+    #[explain(of(fault.parts()), origin("{file}: node {id} {name:?}"))]
     Node {
         /// The file.
         file: String,
@@ -87,7 +103,7 @@ pub enum TraceError {
         fault: Box<Fault>,
     },
     /// A group of ranks that makes no sense.
-    #[error("group {id}: {why}; {remedy}")]
+    #[explain(origin("group {id}"), why("{why}"), remedy("{remedy}"))]
     Group {
         /// The group.
         id: u64,
@@ -97,9 +113,10 @@ pub enum TraceError {
         remedy: String,
     },
     /// Ranks of a group that do not do the same.
-    #[error(
-        "group {group}, collective {index}: {first} is {first_call}, {second} is {second_call}; all \
-         ranks of a group issue the same collectives in the same order"
+    #[explain(
+        origin("group {group}, collective {index}"),
+        why("{first} is {first_call}, {second} is {second_call}"),
+        remedy("all ranks of a group issue the same collectives in the same order")
     )]
     Mismatch {
         /// The group's id.
@@ -116,9 +133,11 @@ pub enum TraceError {
         second_call: Call,
     },
     /// Ranks of a group that do not do as much.
-    #[error(
-        "group {group}: rank {more} issues {more_count} collectives and rank {fewer} {fewer_count}; the \
-         first without a counterpart is {node}"
+    #[explain(
+        origin("group {group}"),
+        why(
+            "rank {more} issues {more_count} collectives and rank {fewer} {fewer_count}; the first without a counterpart is {node}"
+        )
     )]
     Missing {
         /// The group's id.
@@ -135,83 +154,50 @@ pub enum TraceError {
         node: String,
     },
     /// Columns that are none of a trace.
-    #[error("columns of a trace: {why}; read the trace again")]
+    #[explain(
+        origin("columns of a trace"),
+        why("{why}"),
+        remedy("read the trace again")
+    )]
     Malformed {
         /// What does not fit.
         why: String,
     },
     /// More than 32 bits can number.
-    #[error("the trace has 2^32 {what} or more; split it")]
+    #[explain(why("the trace has 2^32 {what} or more"), remedy("split it"))]
     TooLarge {
         /// What there is too much of.
         what: &'static str,
     },
 }
 
-impl Explain for TraceError {
-    fn origin(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Empty { file }
-            | Self::NoMetadata { file, .. }
-            | Self::Truncated { file, .. }
-            | Self::Overrun { file, .. }
-            | Self::Message { file, .. } => Some(file.into()),
-            Self::Node { file, id, name, .. } => Some(format!("{file}: node {id} {name:?}").into()),
-            Self::Group { id: group, .. } | Self::Missing { group, .. } => {
-                Some(format!("group {group}").into())
-            }
-            Self::Mismatch { group, index, .. } => {
-                Some(format!("group {group}, collective {index}").into())
-            }
-            Self::Malformed { .. } => Some("columns of a trace".into()),
-            Self::NoFiles | Self::TooLarge { .. } => None,
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::NoFiles => Some("give one or more".into()),
-            Self::Empty { .. } => Some("a Chakra trace begins with its metadata".into()),
-            Self::NoMetadata { .. } => Some("give a .et file as Chakra writes it".into()),
-            Self::Truncated { after, .. } | Self::Overrun { after, .. } => {
-                Some(remedy(*after).into())
-            }
-            Self::Node { fault, .. } => fault.remedy(),
-            Self::Group { remedy, .. } => Some(remedy.into()),
-            Self::Mismatch { .. } => {
-                Some("all ranks of a group issue the same collectives in the same order".into())
-            }
-            Self::Malformed { .. } => Some("read the trace again".into()),
-            Self::TooLarge { .. } => Some("split it".into()),
-            Self::Message { .. } | Self::Missing { .. } => None,
-        }
-    }
-}
-
 /// What is wrong with one node.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum Fault {
     /// A type that nothing is known of.
-    #[error("there is no node type {given}; {KNOWN_TYPES}")]
+    #[explain(why("there is no node type {given}"), remedy("{KNOWN_TYPES}"))]
     UnknownType {
         /// The number.
         given: i32,
     },
     /// A collective that nothing is known of.
-    #[error("there is no comm_type {given}; types are {}", known_calls())]
+    #[explain(
+        why("there is no comm_type {given}"),
+        remedy("types are {}", known_calls())
+    )]
     UnknownCall {
         /// The number or the word.
         given: String,
     },
     /// An attribute that a send or a receive cannot do without.
-    #[error("has no {attribute}; a send or a receive needs it")]
+    #[explain(why("has no {attribute}"), remedy("a send or a receive needs it"))]
     NoAttribute {
         /// Name of the attribute.
         attribute: &'static str,
     },
     /// An attribute of the wrong kind.
-    #[error("{attribute} is {given}; write it as {right}")]
+    #[explain(why("{attribute} is {given}"), remedy("write it as {right}"))]
     WrongKind {
         /// Name of the attribute.
         attribute: &'static str,
@@ -221,7 +207,7 @@ pub enum Fault {
         right: &'static str,
     },
     /// A number that is negative or too large.
-    #[error("{attribute} is {given}; give 0 to {most}")]
+    #[explain(why("{attribute} is {given}"), remedy("give 0 to {most}"))]
     OutOfRange {
         /// Attribute or field.
         attribute: &'static str,
@@ -231,13 +217,16 @@ pub enum Fault {
         most: u64,
     },
     /// A group id that is not a number.
-    #[error("pg_name is {given:?}; write a group's number, or leave it out for all ranks")]
+    #[explain(
+        why("pg_name is {given:?}"),
+        remedy("write a group's number, or leave it out for all ranks")
+    )]
     BadGroup {
         /// What it is, shortened.
         given: String,
     },
     /// A group that there is not.
-    #[error("there is no group {group}; groups are {known}")]
+    #[explain(why("there is no group {group}"), remedy("groups are {known}"))]
     UnknownGroup {
         /// Its id.
         group: u64,
@@ -245,7 +234,10 @@ pub enum Fault {
         known: String,
     },
     /// A rank that does not belong to the group whose collective it issues.
-    #[error("rank {rank} is not in group {group}; add it, or give the node another group")]
+    #[explain(
+        why("rank {rank} is not in group {group}"),
+        remedy("add it, or give the node another group")
+    )]
     NotInGroup {
         /// The rank.
         rank: u32,
@@ -253,14 +245,15 @@ pub enum Fault {
         group: u64,
     },
     /// A collective that takes place along some dimensions only.
-    #[error(
-        "involved_dim leaves dimensions out; a trace does not say which ranks those join: give the ranks \
-         as a group (pg_name)"
+    #[explain(
+        why("involved_dim leaves dimensions out"),
+        remedy("a trace does not say which ranks those join: give the ranks as a group (pg_name)")
     )]
     SomeDimensions,
     /// A collective whose bytes over all ranks pass the largest size.
-    #[error(
-        "comm_size is {given} at each of {ranks} ranks, more than {LARGEST_SIZE} in all; make it smaller"
+    #[explain(
+        why("comm_size is {given} at each of {ranks} ranks, more than {LARGEST_SIZE} in all"),
+        remedy("make it smaller")
     )]
     TooMuch {
         /// The attribute.
@@ -269,15 +262,18 @@ pub enum Fault {
         ranks: usize,
     },
     /// Two nodes of one id.
-    #[error("has the id of an earlier node, {first:?}; ids within a file differ")]
+    #[explain(
+        why("has the id of an earlier node, {first:?}"),
+        remedy("ids within a file differ")
+    )]
     Duplicate {
         /// Name of the earlier one, shortened.
         first: String,
     },
     /// A dependency on a node that is not there.
-    #[error(
-        "its {kind} dependency {on} is not in the file; {}",
-        write_that_node(kind)
+    #[explain(
+        why("its {kind} dependency {on} is not in the file"),
+        remedy("{}", write_that_node(kind))
     )]
     Dangling {
         /// Control or data.
@@ -286,17 +282,18 @@ pub enum Fault {
         on: u64,
     },
     /// A node that would have to end before it starts.
-    #[error(
-        "waits for itself: it depends on {path}; break the cycle, or read data dependencies alone \
-         (--dependencies data)"
+    #[explain(
+        why("waits for itself: it depends on {path}"),
+        remedy("break the cycle, or read data dependencies alone (--dependencies data)")
     )]
     Cycle {
         /// The next nodes of the cycle.
         path: String,
     },
     /// A send or receive that names another rank than its own.
-    #[error(
-        "{attribute} is {given}, in the file of rank {rank}; a {what} is in the file of its own rank"
+    #[explain(
+        why("{attribute} is {given}, in the file of rank {rank}"),
+        remedy("a {what} is in the file of its own rank")
     )]
     NotOwn {
         /// Send or receive.
@@ -309,7 +306,7 @@ pub enum Fault {
         rank: u32,
     },
     /// A send or receive whose other end does not exist.
-    #[error("{attribute} is {given}; ranks are 0 to {last}")]
+    #[explain(why("{attribute} is {given}"), remedy("ranks are 0 to {last}"))]
     NoSuchRank {
         /// Attribute that says so.
         attribute: &'static str,
@@ -319,9 +316,9 @@ pub enum Fault {
         last: usize,
     },
     /// A send or receive without its counterpart.
-    #[error(
-        "this {what} from rank {src} to rank {dst} with tag {tag} has no matching {other}; write one for \
-         each"
+    #[explain(
+        why("this {what} from rank {src} to rank {dst} with tag {tag} has no matching {other}"),
+        remedy("write one for each")
     )]
     Unmatched {
         /// Send or receive.
@@ -336,7 +333,10 @@ pub enum Fault {
         tag: u64,
     },
     /// A send and its receive that do not agree.
-    #[error("sends {sent} bytes, and {receive} expects {expected}; give both one comm_size")]
+    #[explain(
+        why("sends {sent} bytes, and {receive} expects {expected}"),
+        remedy("give both one comm_size")
+    )]
     Sizes {
         /// Bytes sent.
         sent: u64,
@@ -345,34 +345,6 @@ pub enum Fault {
         /// Bytes expected.
         expected: u64,
     },
-}
-
-impl Explain for Fault {
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        Some(match self {
-            Self::UnknownType { .. } => KNOWN_TYPES.into(),
-            Self::UnknownCall { .. } => format!("types are {}", known_calls()).into(),
-            Self::NoAttribute { .. } => "a send or a receive needs it".into(),
-            Self::WrongKind { right, .. } => format!("write it as {right}").into(),
-            Self::OutOfRange { most, .. } => format!("give 0 to {most}").into(),
-            Self::BadGroup { .. } => "write a group's number, or leave it out for all ranks".into(),
-            Self::UnknownGroup { known, .. } => format!("groups are {known}").into(),
-            Self::NotInGroup { .. } => "add it, or give the node another group".into(),
-            Self::SomeDimensions => "a trace does not say which ranks those join: give the ranks \
-                                     as a group (pg_name)"
-                .into(),
-            Self::TooMuch { .. } => "make it smaller".into(),
-            Self::Duplicate { .. } => "ids within a file differ".into(),
-            Self::Dangling { kind, .. } => write_that_node(kind).into(),
-            Self::Cycle { .. } => "break the cycle, or read data dependencies alone \
-                                   (--dependencies data)"
-                .into(),
-            Self::NotOwn { what, .. } => format!("a {what} is in the file of its own rank").into(),
-            Self::NoSuchRank { last, .. } => format!("ranks are 0 to {last}").into(),
-            Self::Unmatched { .. } => "write one for each".into(),
-            Self::Sizes { .. } => "give both one comm_size".into(),
-        })
-    }
 }
 
 /// A collective as messages name it.

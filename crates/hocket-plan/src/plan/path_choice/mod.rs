@@ -9,7 +9,6 @@ mod ecmp;
 mod loads;
 mod steps;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -51,19 +50,13 @@ impl fmt::Display for Routing {
 }
 
 /// A name that is not a routing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("routing: there is no {0:?}; use balanced, ecmp, ecmp:SEED (as ecmp:7), spray or single")]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
+#[explain(
+    field("routing"),
+    why("there is no {_0:?}"),
+    remedy("use balanced, ecmp, ecmp:SEED (as ecmp:7), spray or single")
+)]
 pub struct BadRouting(String);
-
-impl Explain for BadRouting {
-    fn field(&self) -> Option<&'static str> {
-        Some("routing")
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        Some("use balanced, ecmp, ecmp:SEED (as ecmp:7), spray or single".into())
-    }
-}
 
 impl FromStr for Routing {
     type Err = BadRouting;

@@ -85,19 +85,20 @@ impl Default for CompileOptions {
 }
 
 /// Why a plan cannot be lowered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 #[doc(alias = "LowerError")]
 pub enum CompileError {
     /// A collective that has no input and output buffers.
-    #[error(
-        "a custom collective has no input and output buffers that a runtime knows; use a collective that has a name"
+    #[explain(
+        why("a custom collective has no input and output buffers that a runtime knows"),
+        remedy("use a collective that has a name")
     )]
     Custom,
     /// A device that is no rank sends or receives.
-    #[error(
-        "transfer {transfer} ends at device {device}, which is no rank of the collective; \
-         use an algorithm in which only participants send and receive"
+    #[explain(
+        why("transfer {transfer} ends at device {device}, which is no rank of the collective"),
+        remedy("use an algorithm in which only participants send and receive")
     )]
     NotARank {
         /// The transfer.
@@ -106,54 +107,37 @@ pub enum CompileError {
         device: u32,
     },
     /// Chunks that have no common measure.
-    #[error(
-        "the plan's chunks are not whole multiples of one chunk size with at most {limit} chunks in the whole \
-         vector; use another number of chunks or another algorithm"
+    #[explain(
+        why(
+            "the plan's chunks are not whole multiples of one chunk size with at most {limit} chunks in the whole vector"
+        ),
+        remedy("use another number of chunks or another algorithm")
     )]
     Uneven {
         /// Most chunks of the whole vector.
         limit: u32,
     },
     /// An all-to-all in place.
-    #[error("{kind} in place would overwrite what is still to be sent; lower it out of place")]
+    #[explain(
+        why("{kind} in place would overwrite what is still to be sent"),
+        remedy("lower it out of place")
+    )]
     InPlace {
         /// The kind of the collective.
         kind: CollectiveKind,
     },
     /// An option without meaning.
-    #[error("{option}: is 0; give at least 1")]
+    #[explain(field("{option}"), why("is 0"), remedy("give at least 1"))]
     Zero {
         /// The option.
         option: &'static str,
     },
     /// More than a program can hold.
-    #[error("{why}")]
+    #[explain(why("{why}"))]
     TooLarge {
         /// What there is too much of.
         why: String,
     },
-}
-
-impl Explain for CompileError {
-    fn field(&self) -> Option<&'static str> {
-        match self {
-            Self::Zero { option } => Some(option),
-            _ => None,
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Custom => Some("use a collective that has a name".into()),
-            Self::NotARank { .. } => {
-                Some("use an algorithm in which only participants send and receive".into())
-            }
-            Self::Uneven { .. } => Some("use another number of chunks or another algorithm".into()),
-            Self::InPlace { .. } => Some("lower it out of place".into()),
-            Self::Zero { .. } => Some("give at least 1".into()),
-            Self::TooLarge { .. } => None,
-        }
-    }
 }
 
 /// Lowers a proved plan.

@@ -13,6 +13,7 @@ pub use explore::{Explored, explore};
 
 use super::check::{Faults, Matching, Memory};
 use super::{Buffer, Mode, Program};
+use crate::explain::Explain;
 use machine::Machine;
 
 /// Numbers that a program can move and add.
@@ -66,14 +67,14 @@ pub struct InterpretOptions {
 }
 
 /// Why a run did not end well.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Explain)]
 #[non_exhaustive]
 pub enum InterpretError {
     /// The program does not fit together.
-    #[error("{0}")]
+    #[explain(why("{_0}"))]
     Malformed(String),
     /// No block can go on, and some have steps left.
-    #[error("no block can go on: {blocks} of them have steps left, among them {first}")]
+    #[explain(why("no block can go on: {blocks} of them have steps left, among them {first}"))]
     Stuck {
         /// How many blocks have steps left.
         blocks: usize,
@@ -81,13 +82,13 @@ pub enum InterpretError {
         first: String,
     },
     /// A chunk was read that holds nothing.
-    #[error("{step} reads a chunk that holds nothing")]
+    #[explain(why("{step} reads a chunk that holds nothing"))]
     Undefined {
         /// The step.
         step: String,
     },
     /// An output is not what the task says.
-    #[error("output chunk {chunk} of rank {rank} has another value than it must have")]
+    #[explain(why("output chunk {chunk} of rank {rank} has another value than it must have"))]
     Wrong {
         /// The rank.
         rank: u32,
