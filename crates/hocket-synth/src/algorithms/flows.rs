@@ -1,7 +1,7 @@
 //! Blocks routed over several ways, as a simulation chooses; see [`crate::select::flows`].
 
 use super::ladder::Ladder;
-use super::recipe::{About, Construction, Made, Origin, Need, On, Recipe};
+use super::recipe::{About, Construction, Made, Need, On, Origin, Recipe};
 use super::{Job, Outline};
 use crate::collective::{Collective, CollectiveKind};
 use crate::plan::PlanError;

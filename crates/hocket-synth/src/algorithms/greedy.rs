@@ -1,7 +1,7 @@
 //! Plans for any demands on any network, in which no two chunks are on a link at once; see [`crate::select`].
 
 use super::ladder::{Ladder, is_single};
-use super::recipe::{About, Construction, SearchOption, Made, Origin, Need, On, Recipe};
+use super::recipe::{About, Construction, Made, Need, On, Origin, Recipe, SearchOption};
 use super::{Job, Outline};
 use crate::collective::{Collective, CollectiveKind};
 use crate::plan::{PlanError, Routing};
@@ -16,7 +16,11 @@ pub(super) struct Greedy;
 impl Recipe for Greedy {
     fn about(&self) -> About {
         About {
-            uses: &[SearchOption::Seed, SearchOption::Unwind, SearchOption::Trials],
+            uses: &[
+                SearchOption::Seed,
+                SearchOption::Unwind,
+                SearchOption::Trials,
+            ],
             is_general: true,
             ..searched(
                 GREEDY,

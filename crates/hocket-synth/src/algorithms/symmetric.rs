@@ -1,7 +1,7 @@
 //! Trees of one NPU, shifted to all others, where every NPU sees the same network; see [`crate::symmetry`].
 
 use super::ladder::Ladder;
-use super::recipe::{About, Construction, Made, Origin, On, PASSES, Recipe};
+use super::recipe::{About, Construction, Made, On, Origin, PASSES, Recipe};
 use super::{Job, Outline};
 use crate::plan::PlanError;
 use crate::progress::Progress;

@@ -4,7 +4,7 @@
 //! Rashidi et al.: Themis, ISCA 2022.
 
 use super::ladder::Ladder;
-use super::recipe::{About, Made, Origin, On, PASSES, Recipe, Scheduler};
+use super::recipe::{About, Made, On, Origin, PASSES, Recipe, Scheduler};
 use super::{Job, Outline, hierarchical, rails, schedule};
 use crate::multirail::{PARTS, Policy, themis};
 use crate::plan::PlanError;

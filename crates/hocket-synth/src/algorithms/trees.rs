@@ -1,7 +1,7 @@
 //! Packed trees, of which a simulation chooses; see [`crate::select::trees`].
 
 use super::ladder::Ladder;
-use super::recipe::{About, Construction, Made, Origin, Need, On, Recipe, TREE_KINDS};
+use super::recipe::{About, Construction, Made, Need, On, Origin, Recipe, TREE_KINDS};
 use super::{Job, Outline};
 use crate::collective::Collective;
 use crate::plan::PlanError;

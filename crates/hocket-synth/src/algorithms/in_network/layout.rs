@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::tree_shares::Trees;
 use super::tree::{Step, Tree};
+use super::tree_shares::Trees;
 use super::{owners, passes};
 use crate::collective::Collective;
 use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId};
@@ -258,7 +258,13 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn all_below(&mut self, lane: &RootedTree<'_>, number: usize, step: usize, slice: usize) -> Wait {
+    fn all_below(
+        &mut self,
+        lane: &RootedTree<'_>,
+        number: usize,
+        step: usize,
+        slice: usize,
+    ) -> Wait {
         let below = lane.below[step].iter();
         let waits: Vec<Wait> = below
             .map(|&child| self.on(false, (number, child), slice))

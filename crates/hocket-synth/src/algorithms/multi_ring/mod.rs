@@ -158,7 +158,9 @@ impl<'a> Nodes<'a> {
         let groups = topology.groups().iter();
         Self {
             topology,
-            insides: groups.map(|group| NodeDevices::of(topology, group)).collect(),
+            insides: groups
+                .map(|group| NodeDevices::of(topology, group))
+                .collect(),
             ports: ports(topology),
             ways: RingPaths::new(topology, bytes.max(1)),
         }
