@@ -7,7 +7,7 @@
 //!
 //! # What differs
 //! It starts from hosts dealt over the spines in turn, and ends as soon as the certificate is met. A flow
-//! only knows its ToRs, so that hosts spread over the ToR receive its flows in turn; a flow that its
+//! only knows its ToRs, so that hosts spread over the ToR receive its flows in turn. A flow that its
 //! host's spine or core cannot carry takes the next that can, and within a pod the aggregation switch in
 //! that place.
 

@@ -199,7 +199,7 @@ impl Coloring {
     }
 
     /// Returns a colour that is free at both ends of an edge, after a path from its right end has swapped its two
-    /// colours if need be; the path cannot come to the left end, where one is free.
+    /// colours if need be. The path cannot come to the left end, where one is free.
     fn make_room(&mut self, table: &mut Table, edge: u32) -> u32 {
         let [left, right] = self.ends[edge as usize];
         let wanted = table.free(0, left);

@@ -8,7 +8,7 @@ use crate::units::Seed;
 /// Improves an assignment until the bound is met or no exchange helps, and begins anew from greedy
 /// ones in other orders while it is not met: never worse than what it is given.
 ///
-/// An exchange takes a flow off a link of the largest load, to another path; where that would load a
+/// An exchange takes a flow off a link of the largest load, to another path. Where that would load a
 /// link of it too much, a flow of that link moves on in turn, and so on. Chains are searched breadth
 /// first, so that the shortest is found. One is kept if the first link is relieved and no link that it
 /// touches rises to the largest load: the maximum never rises, and the number of links at it falls

@@ -110,10 +110,13 @@ pub enum Scheme {
 /// Assigns a path to every flow.
 ///
 /// # Complexity
-/// With n flows, S choices of a flow and T ToRs: greedy and least-loaded O(n S), ECMP O(n) on whole
-/// Clos fabrics, else O(n S), edge colouring O((n + T) log S) for S a power of two, else a shifted
-/// chain for each flow of the smallest colour class on top; annealing O(flows moved) for each of its
-/// steps.
+/// With n flows, S choices of a flow and T ToRs:
+///
+/// - greedy and least-loaded take O(n S);
+/// - ECMP takes O(n) on whole Clos fabrics, else O(n S);
+/// - edge colouring takes O((n + T) log S) for S a power of two, else a shifted chain for each flow of the
+///   smallest colour class on top;
+/// - annealing takes O(flows moved) for each of its steps.
 ///
 /// # Errors
 /// [`RoutingError`] for ToRs that are not there, a flow from a ToR to itself, weights that do not

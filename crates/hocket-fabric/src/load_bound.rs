@@ -89,7 +89,7 @@ impl LoadBound {
 }
 
 /// Returns the strongest of these arguments, over all ToRs and pods both ways and, where links are missing or differ,
-/// over all pairs of ToRs: flows of total weight W on the k links that their paths use load one with W / k; the k j + 1
+/// over all pairs of ToRs: flows of total weight W on the k links that their paths use load one with W / k. The k j + 1
 /// heaviest load one with the j + 1 lightest of them (j = 0: the heaviest flow). Of links that differ, all loaded just
 /// as high, the flows must fit in what they carry.
 ///

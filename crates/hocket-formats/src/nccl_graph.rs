@@ -1,7 +1,7 @@
 //! NCCL's graphs: what `NCCL_GRAPH_DUMP_FILE` writes and `NCCL_GRAPH_FILE` reads.
 //!
 //! [`Graphs::parse`] reads what any version since 2.7 writes. [`Graphs::write`] writes a file that NCCL's own reader,
-//! which is not a reader of XML in general, takes; what that reader or the code behind it would not take, or would take
+//! which is not a reader of XML in general, takes. What that reader or the code behind it would not take, or would take
 //! without a word and overrun, is refused.
 //!
 //! # Source

@@ -1,8 +1,8 @@
 //! Connections between ranks: who connects to whom, and how they recognise each other.
 //!
-//! Of two ranks the higher one connects, or who sends if that is asked for. It shows at once that it knows the secret, by the challenge that the other has
-//! published through the store, and which no other pair of ranks shares; so the lower one never waits for a stranger or
-//! for a rank that itself waits.
+//! Of two ranks the higher one connects, or who sends if that is asked for. It shows at once that it knows the secret,
+//! by the challenge that the other has published through the store, and which no other pair of ranks shares. So the
+//! lower one never waits for a stranger or for a rank that itself waits.
 
 #[cfg(target_os = "linux")]
 use std::collections::btree_map::Entry;

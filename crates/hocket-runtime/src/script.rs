@@ -51,7 +51,7 @@ impl Loaded {
     }
 
     /// Returns the program of a proved plan. Sends and receives have blocks of their own, so that none waits for the
-    /// other; what a rank gathers or scatters lies apart from what it has itself.
+    /// other. What a rank gathers or scatters lies apart from what it has itself.
     ///
     /// # Errors
     /// [`CompileError`], of a plan that has no program.
@@ -59,9 +59,9 @@ impl Loaded {
         Self::of_plan_over(verified, None, false)
     }
 
-    /// Likewise, with a channel for each transfer, and messages of a channel in the plan's order where they are to be. With
-    /// channels, sends also keep waits of the plan that are not for data. A channel is a stream by its number modulo the number of streams; of several channels of a stream, who is ready first
-    /// is sent first.
+    /// Likewise, with a channel for each transfer, and messages of a channel in the plan's order where they are to be.
+    /// With channels, sends also keep waits of the plan that are not for data. A channel is a stream by its number
+    /// modulo the number of streams. Of several channels of a stream, who is ready first is sent first.
     ///
     /// # Errors
     /// As of [`of_plan`](Self::of_plan).

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! There is one probe for each path and interval, however many flows take the path. A probe is a packet of UDP whose
-//! source port leads along the path, as that of a flow does; an agent sends back what it is sent, with another first word,
-//! so that nobody answers an answer.
+//! source port leads along the path, as that of a flow does. An agent sends back what it is sent, with another first
+//! word, so that nobody answers an answer.
 //!
 //! # Source
 //! Cohen et al., Routing for large ML models, section 3.5.5: hosts probe their paths and go back to ECMP.

@@ -9,7 +9,7 @@
 //!
 //! A generation is never written again once something went wrong with it: the next one starts with a snapshot, for
 //! pages whose sync failed may be taken for clean. A controller claims the folder for its epoch before it reads it,
-//! and begins with a generation of that epoch; one that was deposed and does not know yet writes where nobody
+//! and begins with a generation of that epoch. One that was deposed and does not know yet writes where nobody
 //! reads, and finds out before it says that anything is kept.
 
 mod codec;

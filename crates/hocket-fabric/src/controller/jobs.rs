@@ -2,8 +2,8 @@
 //!
 //! # Source
 //! Cohen et al., Routing for large ML models, section 3.4.2. When a job's communication ends follows from
-//! the bytes that its flows have left and the share that they get; it begins anew when the job has
-//! computed as long as the time before. Paths for what comes next are computed as if nothing else happened.
+//! the bytes that its flows have left and the share that they get. It begins anew when the job has computed
+//! as long as the time before. Paths for what comes next are computed as if nothing else happened.
 
 use super::Controller;
 use super::event::{Announced, Command, JobId, Reason};

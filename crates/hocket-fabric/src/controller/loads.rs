@@ -151,7 +151,7 @@ impl Loads {
         }
     }
 
-    /// Returns the path with most room within the shares of its ToRs, and whether it has any; the busiest link counts,
+    /// Returns the path with most room within the shares of its ToRs, and whether it has any. The busiest link counts,
     /// then the other, then the lowest choice. For flat fabrics.
     #[inline]
     pub(super) fn roomiest(&self, src: u32, dst: u32) -> Option<(u32, bool)> {

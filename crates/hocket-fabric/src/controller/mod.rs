@@ -14,8 +14,7 @@
 //! Cohen, Yallouz, Schapira, Belkar, Mizrahi: Routing for large ML models, sections 3.2 (what controller and
 //! hosts tell each other), 3.3 and 3.4.1 (the objective and Algorithm 1), 3.4.2 (looking ahead, failures),
 //! 3.5.4 (what a host asks) and 8 (rates). What differs: the paper assigns all flows anew whenever one
-//! starts or ends; here others stay where they are but for the few that [`Options::most_moves`]
-//! allows.
+//! starts or ends. Here others stay where they are but for the few that [`Options::most_moves`] allows.
 
 mod chains;
 mod changes;

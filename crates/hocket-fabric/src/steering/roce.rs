@@ -5,7 +5,7 @@ pub const ROCE_PORT: u16 = 4791;
 
 /// Returns the UDP source port of a reliable or unreliable connection, which its two ends share.
 ///
-/// `label` is the flow label that the address handle has; where it is 0, as NCCL leaves it, one is made of
+/// `label` is the flow label that the address handle has. Where it is 0, as NCCL leaves it, one is made of
 /// the two queue pairs' numbers (24 bits each). Either is folded into 14 bits, above 0xc000.
 ///
 /// # Source

@@ -1,8 +1,8 @@
 //! The transfers of a plan as nodes of its ranks.
 //!
-//! A transfer is a send at one rank and a receive at another, with its number as their tag; if it sums, a
-//! computation follows the receive. A group that many members must end for is a computation as well,
-//! so that not each transfer that waits for it names them all. Nodes are numbered by transfers: send,
+//! A transfer is a send at one rank and a receive at another, with its number as their tag. If it sums, a
+//! computation follows the receive. A group that many members must end for is a computation as well, so
+//! that not each transfer that waits for it names them all. Nodes are numbered by transfers: send,
 //! receive and sum of transfer t are 3t, 3t + 1 and 3t + 2, and groups come behind.
 
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 //! What links carry, nominally, by what a dump says of them.
 //!
-//! NCCL counts less for most links, as what is reached; the rates here are those that makers state, as in all
+//! NCCL counts less for most links, as what is reached. The rates here are those that makers state, as in all
 //! topologies of hocket, but for those of links between processors, of which a dump says nothing else.
 
 const GIGA: f64 = 1e9;

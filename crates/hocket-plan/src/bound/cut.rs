@@ -50,7 +50,7 @@ impl Ratio {
 /// differ, so it is not twice the all-gather bound.
 ///
 /// The greatest ratio is found by Newton's method (Dinkelbach): for t = P / Q check by maximum flow
-/// that every w of W can get all bytes within t; if one cannot, the least cut has a greater ratio,
+/// that every w of W can get all bytes within t. If one cannot, the least cut has a greater ratio,
 /// which is the next t. Targets are visited breadth-first, and one that was served becomes a source
 /// for the next: cuts that it is outside of are proven already. So most flows stay near their
 /// target. One-to-one demands of one source (scatter) are one flow problem, as are those to one

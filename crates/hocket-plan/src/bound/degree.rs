@@ -50,7 +50,7 @@ pub(super) enum Side {
 /// Bytes that must enter v from a latency distance of x or more ([`super::needs`] counts them)
 /// cannot be in v before x, nor, over link e, before e's own latency: by time t link e has brought
 /// at most bandwidth x (t - max(x, alpha_e)). So t is at least the time to fill those pipes, for
-/// every x; the largest x gives latency plus transmission, x = 0 the plain degree bound. The same
+/// every x. The largest x gives latency plus transmission, x = 0 the plain degree bound. The same
 /// the other way for what must leave v. A copy with several holders comes from the nearest; of a sum
 /// the farthest contribution has to arrive.
 ///

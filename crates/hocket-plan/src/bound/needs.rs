@@ -121,7 +121,7 @@ impl<'a> Needs<'a> {
 
     /// What must enter the NPU of a rank: bytes, from which NPUs, and which of them decides.
     ///
-    /// A copy that it wants and does not hold enters whole; so does a sum that it wants and to
+    /// A copy that it wants and does not hold enters whole. So does a sum that it wants and to
     /// which another contributes, once, since what enters may have been summed on the way.
     pub fn entering(&self, rank: usize, mut visit: impl FnMut(u64, Decides, &[NpuId])) {
         let npu = self.npus[rank];
@@ -144,7 +144,7 @@ impl<'a> Needs<'a> {
 
     /// What must leave the NPU of a rank: bytes, and the NPUs that all must get it.
     ///
-    /// A copy that it alone holds and another wants leaves once, since others may pass it on; so
+    /// A copy that it alone holds and another wants leaves once, since others may pass it on. So
     /// does its contribution to a sum that another wants.
     pub fn leaving(&self, rank: usize, mut visit: impl FnMut(u64, &[NpuId])) {
         let npu = self.npus[rank];

@@ -32,11 +32,11 @@ pub type Parts = Vec<Vec<u32>>;
 /// t >= 2 (k - 1) S / sum of bandwidth into the parts, and the same with bandwidth out of them.
 /// ```
 ///
-/// Single NPUs as parts give 2 (n - 1) / n x S / B for NPUs with links of B in all. A copy from one
-/// to all, or a sum of all at one, needs k - 1 messages per element in the same way; for those the
-/// partition says more than its cuts only where bandwidth in and out differ. An NPU that takes no
-/// part may help, so it is a part of its own that is not counted in k, or belongs to another; and so may a switch
-/// that sums or multicasts. Any other switch may be in several parts: its links are then counted several times.
+/// Single NPUs as parts give 2 (n - 1) / n x S / B for NPUs with links of B in all. A copy from one to all, or a
+/// sum of all at one, needs k - 1 messages per element in the same way. For those the partition says more than
+/// its cuts only where bandwidth in and out differ. An NPU that takes no part may help, so it is a part of its
+/// own that is not counted in k, or belongs to another; and so may a switch that sums or multicasts. Any other
+/// switch may be in several parts: its links are then counted several times.
 ///
 /// Such a switch whose neighbours are n NPUs carries less than its links. What is written there until it sends is one
 /// sum of what p NPUs sent, and goes to q NPUs. Let r be one of the q, and one of the p too if an NPU is in both. The same

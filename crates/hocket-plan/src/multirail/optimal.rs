@@ -32,7 +32,7 @@ pub const EFFORT: u64 = 15_000_000;
 ///
 /// Two searches, the same whatever the number of threads, begin with Themis's orders and with those of
 /// the linear program ([`balance()`]). Each is a simulated annealing over the orders of the lanes, those
-/// of reduce-scatter and of all-gather apart, and over their sizes; a lane is served before another
+/// of reduce-scatter and of all-gather apart, and over their sizes. A lane is served before another
 /// where its NPUs hold fewer bytes. `progress` may stop them: the best so far is the result.
 ///
 /// # Complexity

@@ -217,7 +217,7 @@ pub fn shape(kind: DimensionKind) -> Shape {
     }
 }
 
-/// Returns the blocks in each step. A direct exchange is one step, over all links at once; so is one through a switch
+/// Returns the blocks in each step. A direct exchange is one step, over all links at once. So is one through a switch
 /// that sums, to which an NPU sends all that it has.
 fn steps(kind: DimensionKind, n: u32, offload: bool) -> Vec<u32> {
     match shape(kind) {

@@ -1,6 +1,6 @@
 //! Servers that send the steps of tasks: the one discipline of dimension fidelity.
 //!
-//! A server sends one message at a time. A task that has begun goes on before others begin; of those that may
+//! A server sends one message at a time. A task that has begun goes on before others begin. Of those that may
 //! begin, the one with the least key does, and of equals the one ready longest. While a message is under way
 //! its server sends for others. Of events at one time arrivals come first, then services, each by server.
 //!

@@ -334,7 +334,7 @@ impl Plan {
         self.own_paths
     }
 
-    /// Returns the same plan, said to have been spread over equal paths in a certain way (a plan from a file); the
+    /// Returns the same plan, said to have been spread over equal paths in a certain way (a plan from a file). The
     /// algorithm's own paths are the first `own_paths`.
     pub fn said_routed(mut self, routing: Routing, own_paths: u32) -> Self {
         self.routing = routing;

@@ -38,7 +38,7 @@ pub struct DimensionReport {
     /// reduce-scatter and all-gather; `None` for other kinds, or where no links are left.
     ///
     /// # Source
-    /// "Ideal" of Themis, table 3. The paper writes "collective size / total BW"; here the bytes are
+    /// "Ideal" of Themis, table 3. The paper writes "collective size / total BW". Here the bytes are
     /// those that an NPU must send, so that Ideal is a utilization of 100 %.
     pub ideal: Option<f64>,
 }

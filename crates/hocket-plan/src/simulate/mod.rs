@@ -185,7 +185,7 @@ pub fn simulate_folded(
 /// Simulates a plan at flow fidelity: every transfer under way is a flow over all links of its route at
 /// once, and flows share links, and the limits of switches, max-min fairly.
 ///
-/// A transfer has arrived the sum of its links' latencies after its last byte left; what waits for it
+/// A transfer has arrived the sum of its links' latencies after its last byte left. What waits for it
 /// starts at that moment, whatever else is on its links: there is no order of service. A link is busy
 /// while at least one flow is on it. Deterministic.
 ///

@@ -1,15 +1,15 @@
 //! Exact sets of contributions, four to eight bytes each.
 //!
-//! A value that travels is the sum of some ranks' contributions. Rings make runs of consecutive
-//! ranks (modulo n), which are stored in the handle itself; any other set is a bit set that is stored
-//! once, and unions are remembered.
+//! A value that travels is the sum of some ranks' contributions. Rings make runs of consecutive ranks
+//! (modulo n), which are stored in the handle itself. Any other set is a bit set that is stored once,
+//! and unions are remembered.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Handle of a set of ranks; equal sets of one [`SetTable`] have equal handles.
 ///
-/// 0 is the empty set; the high bit marks a stored bit set (its position below); otherwise the upper
+/// 0 is the empty set; the high bit marks a stored bit set (its position below). Otherwise the upper
 /// half is the first rank of a cyclic run and the lower half its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Set(u64);

@@ -21,7 +21,7 @@ type Trees = HashMap<u32, HashSet<Box<[u32]>>>;
 /// Reports each chunk at a switch that sums, multicasts or does both where the switch cannot, and switches with
 /// more trees than they have room for.
 ///
-/// The accesses of a place are ordered where they conflict, or the replay refuses the plan; so every order that
+/// The accesses of a place are ordered where they conflict, or the replay refuses the plan. So every order that
 /// the waits allow has the same visits.
 ///
 /// # Complexity

@@ -71,7 +71,7 @@ pub struct Kernel {
 
 /// What a protocol costs, in microseconds and bytes.
 ///
-/// These are floating-point numbers, as they are fitted to what was measured; there is no rounding to
+/// These are floating-point numbers, as they are fitted to what was measured. There is no rounding to
 /// picoseconds here, which would make steps in what a fit must find smooth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {

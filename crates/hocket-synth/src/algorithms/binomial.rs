@@ -1,4 +1,4 @@
-//! Binomial tree: the ranks are cut into halves again and again; whoever holds the data for a part
+//! Binomial tree: the ranks are cut into halves again and again. Whoever holds the data for a part
 //! serves the half it is not in. ceil(log2 n) steps.
 
 use super::ladder::Ladder;

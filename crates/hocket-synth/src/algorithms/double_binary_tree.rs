@@ -1,5 +1,5 @@
 //! Double binary tree: half of the data is reduced to and broadcast from the root of one binary
-//! tree, half of another; an NPU is an inner node of one of them at most.
+//! tree, half of another. An NPU is an inner node of one of them at most.
 //!
 //! # Source
 //! Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan,

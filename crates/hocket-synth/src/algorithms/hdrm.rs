@@ -2,9 +2,10 @@
 //!
 //! Rank x of N = 2^b meets x with one bit flipped in each step, so that the parity of its ones flips: those of even
 //! parity are placed at the upper switches, the others at the lower ones, and every message takes the one route
-//! of three links to the other side. With S = 2^s switches a side of P = 2^p NPUs each, b = 1 + s + p and the
-//! bits numbered from the least, the upper switch of a rank is its bits 0 to s - 1, the lower one its bits p to
-//! p + s - 1, its place there the p other ones of the lowest b - 1; parity settles the last.
+//! of three links to the other side. Let each side have S = 2^s switches
+//! of P = 2^p NPUs each, so that b = 1 + s + p. Bits are numbered from the least. The upper switch of a rank is its bits
+//! 0 to s - 1, the lower one its bits p to p + s - 1. Its place there is the p other ones of the lowest b - 1 bits.
+//! Parity settles the last bit.
 //!
 //! Ranks at one switch differ in those p bits only, and where p is s at most these are among the bits that name
 //! the switch across. So their partners are at switches all different, whatever bit a step flips: at most one

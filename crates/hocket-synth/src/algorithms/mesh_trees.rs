@@ -108,9 +108,11 @@ fn chunk_in(step: usize, first: usize, chunks: usize) -> Option<usize> {
     step.checked_sub(first).filter(|&chunk| chunk < chunks)
 }
 
-/// Returns the number of chunks that takes least time where a step of b bytes holds a link for alpha + b / bandwidth,
-/// of the slowest link: C = sqrt((S - 1) D / (T alpha bandwidth)) minimises (S + C - 1) (alpha + D / (T C bandwidth)),
-/// T the trees, S the steps that one chunk takes before the next way begins; no part of a chunk smaller than a packet.
+/// Returns the number of chunks that takes least time, no part of a chunk being smaller than a packet.
+///
+/// A step of b bytes holds the slowest link for alpha + b / bandwidth. With T trees, and S steps that one chunk takes
+/// before the next way begins, C chunks take (S + C - 1) (alpha + D / (T C bandwidth)). This is least at
+/// C = sqrt((S - 1) D / (T alpha bandwidth)).
 pub(super) fn best_chunks(on: &On<'_>, trees: usize, steps: usize) -> usize {
     let On {
         topology,

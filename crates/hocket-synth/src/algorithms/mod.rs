@@ -235,9 +235,10 @@ pub fn check_applicable(
     }
 }
 
-/// Returns how many transfers a plan has, exactly, for an algorithm that [applies](check_applicable); multirail-optimal
-/// may make up to twice as many, trees several times as many, and flows, greedy and blind as many more as chunks are
-/// passed on by NPUs that do not want them. Saturates.
+/// Returns the exact number of transfers of a plan, for an algorithm that [applies](check_applicable). Saturates.
+///
+/// Some plans have more: those of multirail-optimal up to twice as many, and those of trees several times as many. In
+/// those of flows, greedy and blind, NPUs that do not want chunks pass them on.
 pub fn transfer_count(
     topology: &Topology,
     collective: &Collective,

@@ -7,8 +7,8 @@
 //!
 //! # Source
 //! Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009, for pipelines in
-//! which everybody sends as much as it gets; the split over the NICs of a node is that of BlueConnect (Cho et al., MLSys
-//! 2019). How many pieces go to all at once follows from the bound `nodes` ([`crate::bound`]).
+//! which everybody sends as much as it gets. The split over the NICs of a node is that of BlueConnect (Cho et al.,
+//! MLSys 2019). How many pieces go to all at once follows from the bound `nodes` ([`crate::bound`]).
 
 use super::ladder::Ladder;
 use super::recipe::{About, Made, On, Recipe};
@@ -175,7 +175,7 @@ fn hops(job: &Job<'_>, nodes: &[Vec<NpuId>]) -> Vec<Hop> {
 
 /// Returns how many pieces of each part go from the root's node to all others at once.
 ///
-/// Of pieces that are passed on, the last is everywhere two latencies after it left; so the node can send to all n - 1
+/// Of pieces that are passed on, the last is everywhere two latencies after it left. So the node can send to all n - 1
 /// others what takes it a latency: with t for all of the data once, a share of latency / ((n - 1) t).
 fn at_once(job: &Job<'_>, nodes: &[Vec<NpuId>]) -> usize {
     let others = nodes.len() - 1;

@@ -1,9 +1,9 @@
 //! Two trees on a line, rooted at its ends; chunks follow each other through them, up and down.
 //!
 //! Every chunk is cut into halves. On its way up one goes to the left, the other to the right, over links of
-//! opposite directions; on its way down it is the other way about, so that every link is at work in both passes.
-//! A pass takes H + C - 1 steps of half a chunk for C chunks and H = n - 1, where a tree from every NPU takes
-//! n - 1 steps of an n-th of a chunk for each chunk.
+//! opposite directions. On its way down it is the other way about, so that every link is at work in both passes.
+//! A pass takes H + C - 1 steps of half a chunk for C chunks and H = n - 1, where a tree from every NPU takes n
+//! - 1 steps of an n-th of a chunk for each chunk.
 //!
 //! # Complexity
 //! 4 (n - 1) transfers a chunk.

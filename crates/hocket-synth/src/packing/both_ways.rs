@@ -1,9 +1,9 @@
 //! Links with those that lead back, and switches between them removed, so that only edges between NPUs are left.
 //!
 //! A switch passes on in both directions alike: a unit of the edge to one neighbour is joined to a unit of the edge to
-//! another, which makes an edge between the two. Who has most left is joined first, so that little is left over at the
-//! end: to somebody to whom no faster links lead, as they do within a box, and of these to whoever is least joined to
-//! it so far, box to box and NPU to NPU, so that edges are spread over all pairs.
+//! another, which makes an edge between the two. The one with most left is joined first, so that little is left over at
+//! the end. It is joined to one to which no faster links lead, as they do within a node. Of these it takes the one to
+//! which it is least joined so far, node to node and NPU to NPU, so that edges are spread over all pairs.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

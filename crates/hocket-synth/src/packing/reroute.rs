@@ -1,9 +1,10 @@
 //! Trees for sums and trees for copies that share the links at the same time, found by rerouting one after the other.
 //!
-//! Each unit of data has a root, a tree along which it is summed there, and one along which it is copied from there. All
-//! links have a price, which rises steeply with how full the trees make them; each tree in turn is taken out, and grows again
-//! where prices are least. What fills the fullest link falls by that, and prices become steeper. Trees lead over links
-//! themselves, through switches: nothing is joined before. Sums need not take the links that lead back from those of copies.
+//! Each unit of data has a root, a tree along which it is summed there, and one along which it is copied from there.
+//! All links have a price, which rises steeply with how full the trees make them. Each tree in turn is taken out, and
+//! grows again where prices are least. What fills the fullest link falls by that, and prices become steeper. Trees lead
+//! over links themselves, through switches: nothing is joined before. Sums need not take the links that lead back from
+//! those of copies.
 //!
 //! Nothing is proved on the way: the trees are checked afterwards, and what they reach is compared with the worst partition.
 //!

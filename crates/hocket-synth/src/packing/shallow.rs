@@ -2,7 +2,7 @@
 //! than one inside.
 //!
 //! A node of a tree may hang from a neighbour that the first piece reaches earlier: over a way with room, or over the
-//! first part of a way that meets its own, at a switch or at its end; the tree that had that way goes on by the node's
+//! first part of a way that meets its own, at a switch or at its end. The tree that had that way goes on by the node's
 //! former one. No link carries more trees than it may.
 
 use std::cmp::Reverse;

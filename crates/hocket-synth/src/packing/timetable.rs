@@ -1,9 +1,9 @@
 //! When trees send: a timetable that repeats, so that links that are full stay full.
 //!
-//! Every tree carries one piece after another. The busiest link needs a period for one piece of all trees; each link
+//! Every tree carries one piece after another. The busiest link needs a period for one piece of all trees. Each link
 //! has as many slots in a period as pieces fit, and each arc of a tree has a slot of its own on every link of its way,
-//! the same in each period. The links then never wait for more than the first pieces: a piece takes a period more
-//! than the one before, whatever the order. Slots are taken as early as possible after what they wait for, so that few
+//! the same in each period. The links then never wait for more than the first pieces: a piece takes a period more than
+//! the one before, whatever the order. Slots are taken as early as possible after what they wait for, so that few
 //! periods pass before the first piece is everywhere.
 //!
 //! # Source

@@ -38,9 +38,10 @@ pub struct Orbits {
 }
 
 impl Symmetry {
-    /// Checks that generators make such a group, by looking at the network alone: that each takes devices to
-    /// devices and links to links that are alike, that they commute, that each comes back after as many times as
-    /// its order says, and that they take the first NPU to every other in one way.
+    /// Checks that generators make such a group, by looking at the network alone.
+    ///
+    /// Each must take devices to devices and links to links that are alike, and come back after as many times as
+    /// its order says. They must commute, and take the first NPU to every other in one way.
     ///
     /// # Errors
     /// [`NoSymmetry`] with what is wrong.

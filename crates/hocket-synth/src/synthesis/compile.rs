@@ -33,7 +33,7 @@ const NONE: u32 = u32::MAX;
 /// plan's order, so that nothing is later than the timetable says, with one exception: where an NPU
 /// that has nothing to add passes a sum on, what comes first is copied there, and the rest waits for
 /// it. Such an NPU sends nothing where nothing has come. A sum that is made at an NPU with nothing to
-/// add may be complete before it gets there; it is not copied back to where it was complete.
+/// add may be complete before it gets there. It is not copied back to where it was complete.
 pub(super) fn compile(
     algorithm: &str,
     collective: &Collective,

@@ -16,7 +16,7 @@ const EFFORT: usize = 1_000_000;
 /// one at a time over each edge, none before it can have come the shortest way.
 ///
 /// Edges take whole chunks, so that this may be above the bounds of [`crate::bound`], which cut data in
-/// any way; it holds for this network, as unwound, and these chunks.
+/// any way. It holds for this network, as unwound, and these chunks.
 ///
 /// # Complexity
 /// O(n (edges log NPUs + chunks log chunks)) with n = NPUs, at most 256 and fewer in large networks; and O(edges log chunks).

@@ -2,8 +2,8 @@
 //!
 //! # Flow
 //! A [`UnwoundNetwork`] is the topology with its switches unwound; [`SumsAndCopies`] is the collective as chunks that
-//! spread; a synthesizer finds a [`Timetable`] of sends; `compile` makes a plan of it, on the topology
-//! itself. Which unwinding is best [`crate::select`] decides.
+//! spread. A synthesizer finds a [`Timetable`] of sends; `compile` makes a plan of it, on the topology itself. Which
+//! unwinding is best [`crate::select`] decides.
 //!
 //! | file | what it is |
 //! | --- | --- |

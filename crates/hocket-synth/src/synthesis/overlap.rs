@@ -196,7 +196,7 @@ fn pieces(problem: &Problem) -> Option<usize> {
 }
 
 /// Sums of a group that end one after the other, over `share` of the time that they take alone, as early as
-/// can be; each chunk is copied, in the gaps, from when it is summed.
+/// can be. Each chunk is copied, in the gaps, from when it is summed.
 fn staggered(
     problem: &Problem,
     group: &Group,

@@ -11,9 +11,9 @@ use crate::topology::Topology;
 
 /// How many NPUs each NPU of a switch is joined to for the whole plan.
 ///
-/// Whatever is chosen, whoever can be reached through the switches can be reached over the edges: an
-/// NPU with links of one direction only is joined to as many that have both, and where that leaves
-/// somebody out, as behind switches that are joined one way, edges are added until nobody is.
+/// Every choice keeps all NPUs in reach over the edges that can be reached through the switches. An NPU with
+/// links of one direction only is joined to as many that have both. If that leaves an NPU out, as behind
+/// switches that are joined one way, edges are added until none is.
 ///
 /// # Source
 /// TACOS, section IV-D and Fig. 10.

@@ -264,9 +264,11 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// Declares a family: its documentation, name and other names, sizes as an example, how it is a dimension
-/// of a product, a function of all parameters where one is wanted, and the parameters, which are the fields
-/// of a type; `= 1` or `= other` is what holds where one is left out. The type needs `counts`, which holds
+/// Declares a family of networks.
+///
+/// It has its documentation, name and other names, sizes as an example, how it is a dimension of a product, and a
+/// function of all parameters if one is wanted. The parameters are the fields of a type; `= 1` or `= other` is what
+/// holds if one is left out. The type needs `counts`, which holds
 /// for any values, and `build`, which refuses bad ones.
 macro_rules! family {
     (

@@ -26,9 +26,9 @@ const SEARCHED: usize = 4096;
 /// NPUs that are not in the topology make the given order come back unchanged.
 ///
 /// # Complexity
-/// O(n) where neighbours are joined by links of the greatest bandwidth. The search takes
-/// O(n links) at worst and is left out above 4096 NPUs; the tour takes O(n links log devices) and is
-/// left out above 2048 NPUs or 2^25 NPUs times links.
+/// O(n) where neighbours are joined by links of the greatest bandwidth. The search takes O(n links)
+/// at worst and is left out above 4096 NPUs. The tour takes O(n links log devices) and is left out
+/// above 2048 NPUs or 2^25 NPUs times links.
 pub fn ring_order(topology: &Topology, npus: &[NpuId]) -> Vec<NpuId> {
     if npus.len() < 3 || npus.iter().any(|npu| npu.index() >= topology.npu_count()) {
         return npus.to_vec();

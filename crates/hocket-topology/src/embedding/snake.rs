@@ -147,7 +147,7 @@ fn closed_by_rows(from: usize, rows: Axis, columns: &[usize]) -> Vec<usize> {
     order
 }
 
-/// Returns a cycle over all rows but the first; the first row is added to it two by two, and its corner as a detour
+/// Returns a cycle over all rows but the first. The first row is added to it two by two, and its corner as a detour
 /// between the first two points, which makes one hop of two links.
 fn odd_by_odd(rows: Axis, columns: &[usize]) -> Vec<usize> {
     let base = closed_by_rows(1, rows, columns);

@@ -13,7 +13,7 @@
 //!
 //! # Source
 //! Cohen, Yallouz, Schapira, Belkar, Mizrahi: Routing for large ML models, sections 3, 5 and 8. Section 3.2
-//! gives paths anew whenever a flow starts or ends; here, as where section 5.3 measures, that is when a job
+//! gives paths anew whenever a flow starts or ends. Here, as where section 5.3 measures, that is when a job
 //! starts or stops to communicate: the steps of an all-reduce between two ranks are one flow to the
 //! controller. The fluid model is that of flow fidelity (`simulate::flow`).
 

@@ -29,7 +29,7 @@ pub(super) const LONGEST_PS: u128 = 4_000_000_000_000_000_000;
 
 /// Runs a graph on shapes.
 ///
-/// A node begins when all that it waits for has ended; one that computes, when its engine is free as well,
+/// A node begins when all that it waits for has ended. One that computes, when its engine is free as well,
 /// which takes the first (by number) of those that may begin. A call begins when its starters are ready; its
 /// other members end with it, or when they are ready if that is later. One that takes no time waits for no
 /// server, and ends before engines choose what they begin.

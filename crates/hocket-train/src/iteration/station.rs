@@ -4,10 +4,10 @@ use super::Shape;
 use crate::multirail::{Event, Load, Next, Port, Servers};
 
 /// Serves the tasks of calls, as [`crate::multirail::simulate`] does those of one: a task that has begun goes
-/// on before others begin; of those that may begin, the one of the call that comes first, then that of least
+/// on before others begin. Of those that may begin, the one of the call that comes first, then that of least
 /// key, then the one ready longest.
 ///
-/// A call that is alone takes the time that its shape is known to take; only if another joins it are its
+/// A call that is alone takes the time that its shape is known to take. Only if another joins it are its
 /// steps served one by one, from its start on.
 #[derive(Debug, Default)]
 pub(super) struct Station {

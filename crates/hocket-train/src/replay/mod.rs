@@ -98,7 +98,7 @@ impl Replay {
     /// Makes the graph of a trace.
     ///
     /// A computation takes its recorded time, or, where that is 0, the longer of its operations and its bytes
-    /// at these rates, rounded up; so does a memory node. Those of a CPU and of memory go on beside the
+    /// at these rates, rounded up. So does a memory node. Those of a CPU and of memory go on beside the
     /// NPU's. Metadata takes no time, and a collective that does not say what it does its recorded time;
     /// neither keeps anything busy. Of calls, those of greatest `comm_priority` are served first.
     ///

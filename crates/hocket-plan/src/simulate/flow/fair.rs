@@ -79,9 +79,9 @@ pub(super) struct Server {
 /// Flows under way, by slot, and their max-min fair rates.
 ///
 /// All rates grow together, step by step, from 0. Where one more step of all that still grow is more
-/// than a server has, all that pass it stop; so does a flow that has its own most. Servers that are full
-/// at the same step stop their flows together. What rates come to is therefore a function of the
-/// flows alone, not of the order in which they came, nor of how servers and slots are numbered.
+/// than a server has, all that pass it stop. So does a flow that has its own most. Servers that are full
+/// at the same step stop their flows together. What rates come to is therefore a function of the flows
+/// alone, not of the order in which they came, nor of how servers and slots are numbered.
 ///
 /// A step is one unit, or with [`Fair::rounded`] to the next number of so many bits. Each flow has its
 /// most, or passes a server on which no flow is faster and which has less left than one more step of
@@ -234,7 +234,7 @@ impl Fair {
         self.flows[slot as usize].rate
     }
 
-    /// Takes leaving flows off their servers, and starts those that came; those are in `moved`, or in
+    /// Takes leaving flows off their servers, and starts those that came. Those are in `moved`, or in
     /// `renewed` where they took the place of an equal one.
     pub(super) fn take_changes(&mut self) {
         let mut went = std::mem::take(&mut self.went);

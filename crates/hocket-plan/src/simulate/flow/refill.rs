@@ -2,7 +2,7 @@
 //!
 //! A server has a level: the rate at which it stops flows, if it does. A flow's rate is the lowest level
 //! on its way, or its own most. Whether a server stops its flows at a level depends on the rates below
-//! that level alone, and on which flows come so far; so a sweep over the levels, upwards, meets each
+//! that level alone, and on which flows come so far. So a sweep over the levels, upwards, meets each
 //! server that may have another level than before once all that it depends on is known:
 //!
 //! - A server at whose level fewer flows arrive, or slower ones, than before, may no longer stop them. Those that

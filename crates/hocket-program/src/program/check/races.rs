@@ -2,7 +2,7 @@
 //!
 //! For the memory of one rank at a time, each step gets a clock: for every block that accesses this memory, how many of
 //! its steps (or stretches between syncs) have ended before the step starts. Accesses of a chunk, in the order of a
-//! run, are cut into phases of one write or of reads; they are ordered if each comes after all of the phase before.
+//! run, are cut into phases of one write or of reads. They are ordered if each comes after all of the phase before.
 //!
 //! Clocks are first computed from the steps and dependencies of the rank alone, which are few and as a rule enough. What
 //! they leave open is asked again with all messages and signals. Messages order what comes before a send and after its

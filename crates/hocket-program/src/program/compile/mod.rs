@@ -1,9 +1,10 @@
 //! A proved plan as a program of thread blocks with one peer in each direction, as MSCCL's runtimes ask for.
 //!
-//! The transfers are taken level by level of their waits, or in the plan's order. Each becomes a send and a receive, or part of a step that
-//! receives and sends; steps wait for those of other blocks that they conflict with. The parts: `units` (the
-//! data in chunks of one size), `order` (the plan's, where waits allow it), `place` (where each chunk is at each rank), `runs` (what each transfer moves from where to where),
-//! `pairs` (which receives go with which sends), `emit` (blocks and steps of a rank, with `cells`: who accessed its memory) and `build` (as those of a program).
+//! The transfers are taken level by level of their waits, or in the plan's order. Each becomes a send and a receive, or
+//! part of a step that receives and sends. Steps wait for those of other blocks that they conflict with. The parts:
+//! `units` (the data in chunks of one size), `order` (the plan's, where waits allow it), `place` (where each chunk is
+//! at each rank), `runs` (what each transfer moves from where to where), `pairs` (which receives go with which sends),
+//! `emit` (blocks and steps of a rank, with `cells`: who accessed its memory) and `build` (as those of a program).
 //!
 //! Steps wait only for steps of their own rank, so ranks are lowered one after the other: what is not yet part of a program is never more than a rank's.
 //!

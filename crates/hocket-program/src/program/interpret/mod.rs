@@ -97,7 +97,7 @@ pub enum InterpretError {
     },
 }
 
-/// Runs a program in one order. `input` gives the number at a rank, chunk of its input and position in the chunk; the
+/// Runs a program in one order. `input` gives the number at a rank, chunk of its input and position in the chunk. The
 /// result is the output of each rank, chunk after chunk, in which `None` is what was never written.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! # Source
 //! NVIDIA NCCL, `src/graph/search.cc`: channels of one speed are searched for, one after the other, each on what the
-//! ones before have left; the speed counts with which all of them carry most.
+//! ones before have left. The speed counts with which all of them carry most.
 
 use std::cmp::Reverse;
 use std::collections::{HashSet, VecDeque};
