@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -18,8 +18,10 @@ from pydantic import (
 from hocket._checks import did_you_mean
 from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint
-from hocket.files.yaml_tree import Place
 from hocket.units import parse_bandwidth, parse_time, parse_written, shown
+
+if TYPE_CHECKING:
+    from hocket.files.yaml_tree import Place
 
 
 def _rate(value: object) -> int:
