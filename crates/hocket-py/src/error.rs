@@ -7,7 +7,7 @@ pub(crate) use hocket_core::explain::Parts;
 use hocket_core::iteration::GraphError;
 use hocket_core::kernel::KernelError;
 use hocket_core::multirail::{BadLanes, Uneven};
-use hocket_core::plan::{BadRouting, PlanError};
+use hocket_core::plan::{BadRouting, BadRow, BadTransfer, PlanError};
 use hocket_core::progress::Interrupted;
 use hocket_core::replay::ReplayError;
 use hocket_core::report::ReportError;
@@ -72,6 +72,8 @@ macro_rules! spec_errors {
 spec_errors!(
     BadLanes,
     BadRouting,
+    BadRow,
+    BadTransfer,
     BadUnwinding,
     CollectiveError,
     FormatError,

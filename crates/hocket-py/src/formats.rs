@@ -4,6 +4,7 @@ use std::fmt;
 
 use hocket_core::collective::CollectiveKind;
 use hocket_core::explain::Explain;
+use hocket_core::plan::Columns;
 use hocket_core::program::check::CheckOptions;
 use hocket_core::program::{
     CompileError, CompileOptions, CompiledPlan, Mode, Program, Ranks, SizeLimits, compile,
@@ -16,6 +17,7 @@ use hocket_formats::nccl_graph::{Graphs, reader_fault};
 use hocket_formats::{Facts, Finding, Verdict, mscclpp_json, run};
 use pyo3::prelude::*;
 
+use crate::arrays::{self, Array};
 use crate::error::{CoreError, Parts};
 use crate::hints::{Callback, Listener};
 use crate::plan::PyPlan;
@@ -196,17 +198,56 @@ pub(crate) fn check_nccl_graph(
 }
 
 /// The program of a file as transfers of a plan, right one after the other.
-#[pyclass(module = "hocket._core.formats", frozen, get_all)]
+#[pyclass(module = "hocket._core.formats", frozen)]
 pub(crate) struct Raised {
+    #[pyo3(get)]
     collective: &'static str,
+    #[pyo3(get)]
     ranks: u32,
+    #[pyo3(get)]
     chunks: u32,
+    #[pyo3(get)]
     name: String,
-    transfers: Vec<(u32, u32, u32, u32, bool)>,
+    /// Senders and receivers are ranks.
+    transfers: Columns,
+    #[pyo3(get)]
     unused: u64,
 }
 
-/// Return the transfers of a file of MSCCL: first chunk, count, sender, receiver, whether it sums.
+#[pymethods]
+impl Raised {
+    /// First chunk of each transfer, (transfers,).
+    #[getter]
+    fn chunk<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        arrays::column(slf, |this| this.transfers.chunk.as_slice())
+    }
+
+    /// Consecutive chunks of each transfer, (transfers,).
+    #[getter]
+    fn chunk_count<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        arrays::column(slf, |this| this.transfers.chunk_count.as_slice())
+    }
+
+    /// Rank of each sender, (transfers,).
+    #[getter]
+    fn src<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        arrays::column(slf, |this| this.transfers.src.as_slice())
+    }
+
+    /// Rank of each receiver, (transfers,).
+    #[getter]
+    fn dst<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        arrays::column(slf, |this| this.transfers.dst.as_slice())
+    }
+
+    /// 0 copy, 1 reduce, (transfers,).
+    #[getter]
+    fn op<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, u8>> {
+        arrays::column(slf, |this| this.transfers.op.as_slice())
+    }
+}
+
+/// Return the transfers of a file of MSCCL.
 ///
 /// Raises
 /// ------
@@ -239,15 +280,20 @@ fn raised(program: &Program) -> Result<Raised, CoreError> {
         task.kind,
         CollectiveKind::AllReduce | CollectiveKind::Broadcast | CollectiveKind::Reduce
     );
-    let transfers = made.transfers.into_iter();
+    let mut transfers = Columns::default();
+    for each in made.transfers {
+        transfers.chunk.push(each.first);
+        transfers.chunk_count.push(each.count);
+        transfers.src.push(each.src);
+        transfers.dst.push(each.dst);
+        transfers.op.push(u8::from(each.is_sum));
+    }
     Ok(Raised {
         collective: task.kind.name(),
         ranks: task.ranks,
         chunks: if has_parts { task.part() } else { task.chunks },
         name: program.name().to_owned(),
-        transfers: transfers
-            .map(|each| (each.first, each.count, each.src, each.dst, each.is_sum))
-            .collect(),
+        transfers,
         unused: made.unused,
     })
 }

@@ -19,6 +19,7 @@ mod steering;
 mod collective;
 mod trace;
 mod plan;
+mod builder;
 mod bound;
 mod verify;
 mod algorithms;
@@ -61,6 +62,8 @@ mod _core {
     use crate::algorithms::{PyMade, plan};
     #[pymodule_export]
     use crate::bound::{Bound, bound};
+    #[pymodule_export]
+    use crate::builder::{PyPlanBuilder, even_chunks};
     #[pymodule_export]
     use crate::collective::PyCollective;
     #[pymodule_export]

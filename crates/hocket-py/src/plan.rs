@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use hocket_core::id::{LinkId, TransferId};
-use hocket_core::plan::{self as core, Chunks, Columns, Routes, Wait, lists};
+use hocket_core::plan::{self as core, Chunks, Columns, Routes, SerialBuilder, Wait, lists};
 use hocket_core::topology::Topology;
 use hocket_core::verify::Verified;
 use pyo3::prelude::*;
@@ -95,12 +95,14 @@ impl PyPlan {
     const DEFAULT_ROUTE: u32 = core::Plan::DEFAULT_ROUTE;
 
     /// Make a plan of columns (copied), or SpecError where they do not fit together.
+    ///
+    /// Without `wait`, transfers wait as those of a :class:`hocket.PlanBuilder` do.
     #[staticmethod]
     #[pyo3(signature = (
         topology, collective, algorithm, *, chunk_offsets, chunk_demand,
-        chunk, chunk_count, src, dst, op, wait, path,
-        group_offsets, group_items, path_offsets, path_items, link_order="ready",
-        routing="single", own_paths=None
+        chunk, chunk_count, src, dst, op, path, path_offsets, path_items,
+        wait=None, group_offsets=None, group_items=None,
+        link_order="ready", routing="single", own_paths=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     fn from_columns<'py>(
@@ -115,12 +117,12 @@ impl PyPlan {
         src: Given<'py, u32>,
         dst: Given<'py, u32>,
         op: Given<'py, u8>,
-        wait: Given<'py, u32>,
         path: Given<'py, u32>,
-        group_offsets: Given<'py, u32>,
-        group_items: Given<'py, u32>,
         path_offsets: Given<'py, u32>,
         path_items: Given<'py, u32>,
+        wait: Option<Given<'py, u32>>,
+        group_offsets: Option<Given<'py, u32>>,
+        group_items: Option<Given<'py, u32>>,
         link_order: &str,
         routing: &str,
         own_paths: Option<u32>,
@@ -128,21 +130,33 @@ impl PyPlan {
         let link_order = choose("link_order", link_order, ORDERS)?;
         let routing = routing.parse()?;
         let chunks = Chunks::from_columns(to_vec(&chunk_offsets), to_vec(&chunk_demand))?;
-        let groups = lists("groups", to_vec(&group_offsets), to_vec(&group_items))?;
         let links = to_vec(&path_items).into_iter().map(LinkId).collect();
         let paths = lists("paths", to_vec(&path_offsets), links)?;
+        let given = |items: Option<Given<'py, u32>>| items.map(|items| to_vec(&items));
+        let offsets = given(group_offsets).unwrap_or_else(|| vec![0]);
+        let groups = lists("groups", offsets, given(group_items).unwrap_or_default())?;
+        let waits = given(wait);
+        let is_found = waits.is_none();
         let columns = Columns {
             chunk: to_vec(&chunk),
             chunk_count: to_vec(&chunk_count),
             src: to_vec(&src),
             dst: to_vec(&dst),
             op: to_vec(&op),
-            wait: to_vec(&wait),
+            wait: waits.unwrap_or_default(),
             path: to_vec(&path),
         };
         let collective = collective.core().clone();
-        let core = py.detach(|| {
-            core::Plan::from_columns(algorithm, collective, chunks, columns, groups, paths)
+        let core = py.detach(|| -> Result<_, CoreError> {
+            let (mut columns, mut groups) = (columns, groups);
+            if is_found {
+                let on = topology.core();
+                (columns.wait, groups) =
+                    SerialBuilder::waits_of(on, &collective, &chunks, &columns)?;
+            }
+            Ok(core::Plan::from_columns(
+                algorithm, collective, chunks, columns, groups, paths,
+            )?)
         })?;
         let core = core.with_link_order(link_order);
         let core = core.said_routed(routing, own_paths.unwrap_or(u32::MAX));

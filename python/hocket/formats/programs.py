@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +103,8 @@ def planned(
         said: Mapping[str, Any],
         progress: Progress | None,
     ) -> Plan:
+        import numpy as np
+
         network = as_topology(topology)
         found = check(text, progress=progress)
         if found.count:
@@ -124,15 +126,15 @@ def planned(
             why = f"{len(collective.npus)} NPUs for the {raised.ranks} ranks of the file"
             raise SpecError("npus", why, "give one for each rank, in order")
         if not said.get("through_npus"):
-            pairs = {(src, dst) for _, _, src, dst, _ in raised.transfers}
-            refuse_detours(network, collective.npus, pairs)
+            pairs = np.unique(np.column_stack((raised.src, raised.dst)), axis=0)
+            refuse_detours(network, collective.npus, pairs.tolist())
         name = "".join(c if c.isprintable() else " " for c in raised.name)[:_LONGEST].strip()
         builder = PlanBuilder(network, collective, name=name or title, chunks=raised.chunks)
-        for done, (first, count, src, dst, is_sum) in enumerate(raised.transfers):
-            if progress is not None and done % 4096 == 0:
-                progress("import", done, len(raised.transfers))
-            add = builder.reduce if is_sum else builder.copy
-            add(range(first, first + count), collective.npus[src], collective.npus[dst])
+        if progress is not None:
+            progress("import", 0, raised.chunk.size)
+        npu_of = np.array(collective.npus, np.uint32)
+        src, dst = npu_of[raised.src], npu_of[raised.dst]
+        builder.extend(raised.op, raised.chunk, src, dst, chunk_count=raised.chunk_count)
         return builder.build()
 
     return plan
@@ -145,7 +147,7 @@ def _size(found: Checked) -> int:
 
 
 def refuse_detours(
-    topology: _core.Topology, npus: list[int], pairs: Iterable[tuple[int, int]]
+    topology: _core.Topology, npus: list[int], pairs: Iterable[Sequence[int]]
 ) -> None:
     """Refuse messages between ranks that no link joins, nor links through switches alone.
 
@@ -155,7 +157,7 @@ def refuse_detours(
         Naming two ranks and how many such pairs there are.
     """
     wanted: dict[int, list[int]] = {}
-    for src, dst in sorted(pairs):
+    for src, dst in sorted((src, dst) for src, dst in pairs):
         wanted.setdefault(src, []).append(dst)
     heads: dict[int, list[int]] = {}
     for src, dst in zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True):

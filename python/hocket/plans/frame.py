@@ -31,14 +31,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hocket import _core
-from hocket.plans.builder import PlanBuilder, even_chunks
+from hocket.plans.builder import OPS
 from hocket.units import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _GROUP = np.uint32(_core.Plan.GROUP)
-_OPS = ("copy", "reduce")
 _NONE = 2**32 - 1
 """What stands for an empty row: no wait, or the default route."""
 _MAX_POSITION = 2**31 - 2
@@ -73,7 +72,7 @@ def rows_of(core: _core.Plan, rows: slice, schema: pa.Schema = SCHEMA) -> pa.Rec
     wait, path = core.wait[rows], core.path[rows]
     nothing = wait == core.NO_WAIT
     group = (wait & _GROUP) != 0
-    op = pa.DictionaryArray.from_arrays(pa.array(core.op[rows].astype(np.int8)), pa.array(_OPS))
+    op = pa.DictionaryArray.from_arrays(pa.array(core.op[rows].astype(np.int8)), pa.array(OPS))
     count = len(wait)
     is_first = rows.start == 0
     columns = [
@@ -172,14 +171,12 @@ def core_of(
     if "chunk_sizes" in table.column_names and count:
         offsets, demand = _given_chunks(table)
     else:
-        offsets, demand = even_chunks(collective, chunks or _pieces(columns, collective))
+        offsets, demand = _core.even_chunks(collective, chunks or _pieces(columns, collective))
     columns |= {"chunk_offsets": offsets, "chunk_demand": demand}
     columns["path_offsets"], columns["path_items"] = _list_column(table, "paths")
     if any(name in table.column_names for name in _WAITS):
         columns["wait"] = _wait(table)
         columns["group_offsets"], columns["group_items"] = _list_column(table, "groups")
-    else:
-        columns |= _found_waits(topology, collective, columns)
     return _core.Plan.from_columns(topology, collective, **columns, **facts)
 
 
@@ -200,20 +197,6 @@ def _given_chunks(table: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.uint3
         )
     offsets = np.concatenate([np.zeros(1, np.uint64), np.cumsum(sizes, dtype=np.uint64)])
     return offsets, np.ascontiguousarray(demands)
-
-
-def _found_waits(
-    topology: _core.Topology, collective: _core.Collective, columns: dict[str, Any]
-) -> dict[str, NDArray[np.uint32]]:
-    """Return the waits of the same transfers as a builder finds them."""
-    builder = PlanBuilder(topology, collective, chunks=1)
-    builder.use_chunks(columns["chunk_offsets"], columns["chunk_demand"])
-    rows = (columns[name].tolist() for name in ("chunk", "chunk_count", "src", "dst", "op"))
-    for chunk, count, src, dst, op in zip(*rows, strict=True):
-        send = builder.reduce if op else builder.copy
-        send(range(chunk, chunk + count), src, dst)
-    core = builder.build().core
-    return {name: getattr(core, name) for name in ("wait", "group_offsets", "group_items")}
 
 
 def _integers(table: pa.Table, name: str) -> NDArray[np.uint32]:
@@ -300,7 +283,7 @@ def _op(table: pa.Table) -> NDArray[np.uint8]:
     op = table.column("op")
     if not _is_text(op.type):
         raise ValueError(f"column op holds {op.type}, not copy and reduce")
-    places = _places(op, pa.array(_OPS))
+    places = _places(op, pa.array(OPS))
     if places.null_count:
         raise ValueError("column op holds something else than copy and reduce")
     reduces: NDArray[np.uint8] = places.to_numpy().astype(np.uint8)

@@ -58,7 +58,7 @@ pub struct Transfer {
 /// ```
 #[derive(Clone, Debug)]
 pub struct PlanBuilder {
-    plan: Plan,
+    pub(super) plan: Plan,
 }
 
 /// Memory that planning, verifying and simulating take for each transfer, in bytes: columns (25),
@@ -244,10 +244,7 @@ impl Plan {
         paths: Lists<LinkId>,
     ) -> Result<Self, PlanError> {
         let malformed = |why: String| Err(PlanError::Malformed { why });
-        let algorithm = algorithm.into();
-        if let Some(why) = name_fault(&algorithm) {
-            return malformed(format!("the name of its algorithm {why}"));
-        }
+        let algorithm = checked_name(algorithm.into())?;
         let len = columns.chunk.len();
         let lengths = [
             ("chunk_count", columns.chunk_count.len()),
@@ -319,5 +316,15 @@ impl Plan {
             own_paths: paths.len() as u32,
             paths,
         })
+    }
+}
+
+/// The name of an algorithm, if it is one.
+pub(super) fn checked_name(algorithm: String) -> Result<String, PlanError> {
+    match name_fault(&algorithm) {
+        None => Ok(algorithm),
+        Some(why) => Err(PlanError::Malformed {
+            why: format!("the name of its algorithm {why}"),
+        }),
     }
 }

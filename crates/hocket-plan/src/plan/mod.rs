@@ -5,6 +5,7 @@ mod chunks;
 mod merge;
 pub mod routes;
 mod path_choice;
+mod serial;
 mod waits;
 
 pub use crate::graph::Lists;
@@ -12,6 +13,7 @@ pub use builder::{Columns, PlanBuilder, Transfer};
 pub use chunks::Chunks;
 pub use path_choice::{BadRouting, Routing};
 pub use routes::{NoRoute, Route, Routes};
+pub use serial::{BadRow, BadTransfer, SerialBuilder};
 pub use waits::WaitGraph;
 
 use std::fmt;
