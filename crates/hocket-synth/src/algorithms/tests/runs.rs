@@ -13,9 +13,11 @@ fn rooted(kind: CollectiveKind, npus: &[NpuId], size: u64) -> Vec<Collective> {
     roots.into_iter().map(collective).collect()
 }
 
-fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
-    Algorithm::ALL.into_iter().filter(move |&algorithm| {
-        let of_one_network = matches!(
+/// Algorithms for a network of one kind, on which tests of their own run them.
+fn is_of_one_network(algorithm: Algorithm) -> bool {
+    let needs_dimensions = algorithm == Algorithm::Hierarchical || algorithm.is_multirail();
+    needs_dimensions
+        || matches!(
             algorithm,
             Algorithm::RingBiOdd
                 | Algorithm::MultiRing
@@ -30,10 +32,16 @@ fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
                 | Algorithm::NcclRing
                 | Algorithm::NcclTree
                 | Algorithm::NcclNvls
-        );
-        let needs_dimensions = algorithm == Algorithm::Hierarchical || algorithm.is_multirail();
-        !of_one_network && !needs_dimensions && (algorithm, n) != (Algorithm::BidirectionalRing, 2)
-    })
+        )
+}
+
+/// The other algorithms, where they do not refuse; the golden table of the Python tests says where that is.
+fn applying(topology: &Topology, collective: &Collective) -> impl Iterator<Item = Algorithm> {
+    let applies = |each: &Algorithm| check_applicable(topology, collective, *each).is_ok();
+    let others = Algorithm::ALL
+        .into_iter()
+        .filter(|&each| !is_of_one_network(each));
+    others.filter(applies)
 }
 
 /// Algorithms that search: what they do depends on the network more than on the root.
@@ -69,18 +77,21 @@ fn on_full_mesh(
 ) {
     let topology = fully_connected(n);
     let npus: Vec<NpuId> = topology.npus().collect();
-    for algorithm in flat_algorithms(n).filter(|&each| is_meant(each)) {
-        for &kind in algorithm.kinds() {
-            for chunks in 1..=most_chunks {
-                // Each block has 2 x chunks bytes and some one more.
-                let size = (2 * n * chunks + n / 2) as u64;
-                let collectives = rooted(kind, &npus, size).into_iter().enumerate();
-                for (_, collective) in collectives.filter(|&(root, _)| is_root(root)) {
+    let mut judged_plans = 0;
+    for kind in CollectiveKind::NAMED {
+        for chunks in 1..=most_chunks {
+            // Each block has 2 x chunks bytes and some one more.
+            let size = (2 * n * chunks + n / 2) as u64;
+            let collectives = rooted(kind, &npus, size).into_iter().enumerate();
+            for (_, collective) in collectives.filter(|&(root, _)| is_root(root)) {
+                for algorithm in applying(&topology, &collective).filter(|&each| is_meant(each)) {
                     judged(&topology, &collective, algorithm, chunks);
+                    judged_plans += 1;
                 }
             }
         }
     }
+    assert!(judged_plans >= 8 * most_chunks, "{judged_plans} plans");
 }
 
 #[test]
@@ -88,14 +99,14 @@ fn some_npus_in_any_order_on_other_topologies() {
     for topology in [star(11), line(11), one_way_ring(11)] {
         for npus in [[7, 2, 9, 0, 4, 10, 3], [10, 9, 8, 7, 6, 5, 4]] {
             let npus = npus.map(NpuId);
-            // All NPUs take part in what is planned by symmetry.
-            let others = flat_algorithms(npus.len()).filter(|&it| it != Algorithm::Symmetric);
-            for algorithm in others {
-                for &kind in algorithm.kinds() {
-                    for collective in rooted(kind, &npus, 1001) {
-                        judged(&topology, &collective, algorithm, 2);
-                    }
+            let collectives = CollectiveKind::NAMED.map(|kind| rooted(kind, &npus, 1001));
+            for collective in collectives.iter().flatten() {
+                let mut count = 0;
+                for algorithm in applying(&topology, collective) {
+                    judged(&topology, collective, algorithm, 2);
+                    count += 1;
                 }
+                assert!(count >= 4, "{count} algorithms for {}", collective.kind());
             }
         }
     }
@@ -130,12 +141,12 @@ fn hierarchical_on_every_pair_and_some_triples_of_dimensions() {
 fn defaults_and_ladders_always_run() {
     for n in [2, 3, 6] {
         let topology = fully_connected(n);
-        for algorithm in flat_algorithms(n) {
-            // Searches take long, and sizes change only which of their plans is taken.
-            let most = if searches(algorithm) { 2 } else { 3 };
-            for &kind in algorithm.kinds() {
-                for size in [2 * n as u64, 100, 1 << 20].into_iter().take(most) {
-                    let collective = among_all(kind, &topology, size);
+        for kind in CollectiveKind::NAMED {
+            for (nth, size) in [2 * n as u64, 100, 1 << 20].into_iter().enumerate() {
+                let collective = among_all(kind, &topology, size);
+                // Searches take long, and sizes change only which of their plans is taken.
+                let is_short = |&each: &Algorithm| nth < 2 || !searches(each);
+                for algorithm in applying(&topology, &collective).filter(is_short) {
                     let made = plan(
                         &topology,
                         &collective,
