@@ -149,6 +149,7 @@ QUOTED = {
     "stuck",
     "",
     "_0",
+    "numbers",
 } | {
     *("text", "word", "key", "mode"),
 }

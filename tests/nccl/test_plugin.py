@@ -301,7 +301,8 @@ def test_nothing_that_a_plugin_started_outlives_its_answer(
     begin = 'if (fork() == 0) { note("NOTED"); for (;;) pause(); }'
     made = compiled(tmp_path, 2, more=CONSTRUCTOR.replace("BODY", begin))
     assert hk.nccl.ask_tuner(made, "dgx_a100_1box", sizes=[1024]).name == "made"
-    assert not noted.exists() or ended(int(noted.read_text()))
+    told = noted.read_text() if noted.exists() else ""  # it may have ended before it wrote
+    assert not told or ended(int(told))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a parent's end kills on Linux")
