@@ -102,6 +102,22 @@ def raises(*_: object) -> None:
     raise KeyError("gone")
 
 
+def ends(*_: object) -> None:
+    raise SystemExit(0)
+
+
+def stops(*_: object) -> None:
+    raise BaseException("base")
+
+
+def mute(*_: object) -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    raise MuteError
+
+
 def other_collective(topology: hk.Topology, *_: object) -> hk.Plan:
     return hk.plan("broadcast", topology, size="3 MB", algorithm="chain")
 
@@ -122,6 +138,9 @@ def stray(topology: hk.Topology, collective: hk.Collective, *_: object) -> hk.Pl
 
 WRONG: dict[str, tuple[Callable[..., Any], type[hk.Error], str]] = {
     "raises": (raises, hk.SpecError, "raised KeyError: 'gone' (test_own_algorithms.py, line "),
+    "ends": (ends, hk.SpecError, "raised SystemExit: 0 (test_own_algorithms.py, line "),
+    "stops": (stops, hk.SpecError, "raised BaseException: base"),
+    "mute": (mute, hk.SpecError, "raised MuteError: its text cannot be read"),
     "nothing": (lambda *_: None, hk.SpecError, "gave nothing; return a Plan, a PlanBuilder or"),
     "number": (lambda *_: 3, hk.SpecError, "gave 3; return a Plan"),
     "arguments": (lambda: None, hk.SpecError, "raised TypeError: "),
@@ -232,12 +251,14 @@ def test_a_function_of_a_file(file: Path) -> None:
 def test_files_that_are_none(file: Path) -> None:
     (file.parent / "typo.py").write_text("def plan(:\n")
     (file.parent / "fails.py").write_text("\nimport nothing_of_that_name\n")
+    (file.parent / "ends.py").write_text("raise SystemExit(0)\n")
     for text, why in (
         ("gone.py:plan", "gone.py: algorithm: there is no such file"),
         ("mine.py:gone", "mine.py: algorithm: has no function 'gone'"),
         ("mine.py:number", "mine.py: algorithm: has no function 'number'"),
         ("typo.py:plan", "typo.py: algorithm: cannot be run: SyntaxError: "),
         ("fails.py:plan", "cannot be run: ModuleNotFoundError: No module named 'nothing_of_that"),
+        ("ends.py:plan", "ends.py: algorithm: cannot be run: SystemExit: 0"),
         (".:plan", "there is no algorithm '.:plan'"),
     ):
         with pytest.raises(hk.SpecError) as caught:

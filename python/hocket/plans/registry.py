@@ -190,7 +190,9 @@ def _installed() -> None:
     for entry in entry_points(group=GROUP):
         try:
             _load(entry)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             _OWN.setdefault(entry.name, _broken(entry, error))
 
 
@@ -216,7 +218,7 @@ def _load(entry: EntryPoint) -> None:
     add(Own(entry.name, _summary(function, None), KINDS, function))
 
 
-def _broken(entry: EntryPoint, error: Exception) -> Own:
+def _broken(entry: EntryPoint, error: BaseException) -> Own:
     reason = f"cannot be loaded from {entry.value}: {raised(error)}"
 
     def refuse(*_: object) -> Plan:
@@ -229,7 +231,10 @@ def raised(error: BaseException) -> str:
     """Describe in one line what an exception was, and where it was raised outside of hocket."""
     if isinstance(error, Error):
         return str(error)
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "its text cannot be read"
     what = f"{type(error).__name__}: {text}" if text else type(error).__name__
     trace, place = error.__traceback__, None
     while trace is not None:
@@ -263,5 +268,7 @@ def _module(file: Path, _stamp: int) -> dict[str, Any]:
 
     try:
         return run_path(str(file), run_name=f"hocket_algorithms_{file.stem}")
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise SpecError("algorithm", f"cannot be run: {raised(error)}", origin=str(file)) from error

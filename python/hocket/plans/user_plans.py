@@ -45,7 +45,9 @@ def user_plan(
         raise error.within(origin) from None
     except Error as error:
         raise SpecError(None, str(error), origin=origin) from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise  # Ctrl-C ends whatever runs
+    except BaseException as error:  # SystemExit as well: only the command line ends hocket
         raise SpecError(None, f"raised {raised(error)}", origin=origin) from error
     if plan.collective != collective or plan.topology != topology:
         other = "collective" if plan.collective != collective else "topology"
