@@ -306,6 +306,21 @@ def test_a_real_process(folder: Path) -> None:
     assert wrong.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("streams", [">&-", ">&- 2>&-"])
+def test_a_closed_output_is_said_in_a_line(streams: str) -> None:
+    words = f"'{sys.executable}' -c 'from hocket.cli import main; main()' algorithms {streams}"
+    made = subprocess.run(["sh", "-c", words], capture_output=True, encoding="utf-8", check=False)
+    said = "hocket: standard output is closed; leave it open, or give >/dev/null\n"
+    assert (made.returncode, made.stderr) == (2, "" if "2>" in streams else said)
+
+
+@pytest.mark.parametrize("name", ["plan.html", "plan.svg", "plan.png"])
+def test_a_plan_is_no_picture(hocket: Any, folder: Path, name: str) -> None:
+    made = hocket(*PLAN, "-o", name)
+    assert made.code == 2
+    assert "a plan is written as Parquet; name plan.parquet" in made.err
+
+
 def test_completion_completes(folder: Path) -> None:
     more = {"_HOCKET_COMPLETE": "complete_bash", "COMP_WORDS": "hocket sim", "COMP_CWORD": "1"}
     assert in_a_process(**more).stdout.split() == ["simulate"]

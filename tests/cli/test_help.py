@@ -51,7 +51,7 @@ def test_an_old_name_says_the_new_one(hocket: Hocket, old: str) -> None:
     result = hocket(*old.split(), "--help")
     said = f"hocket: there is no `hocket {old}` any more; use `hocket {GONE[old]}`\n"
     assert (result.code, result.out, result.err) == (2, "", said)
-    words = GONE[old].partition(",")[0].replace("FILE", "a").split()
+    words = GONE[old].partition("`")[0].replace("FILE", "a").split()
     assert hocket(*words, "--help").out.startswith("Usage: hocket ")
 
 

@@ -19,6 +19,11 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a plan is wrong, 2 bad input, 130 interrupted."""
     _listen()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115  (nobody reads it)
+    if sys.stdout is None:
+        sys.stderr.write("hocket: standard output is closed; leave it open, or give >/dev/null\n")
+        sys.exit(2)
     from hocket.cli.interrupt import guard
 
     guard(_end)

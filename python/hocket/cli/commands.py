@@ -131,7 +131,7 @@ GROUPS: dict[str, dict[str, Command]] = {
 COMMANDS = {name: each for commands in GROUPS.values() for name, each in commands.items()}
 GONE = {
     "pareto": "compare --front",
-    "autotune": "compare --table, or run --tune to measure",
+    "autotune": "compare --table` or `hocket run --tune",
     "schedule": "plan --dimension-only",
     "view": "show",
     "explore": "show -o FILE.html",

@@ -35,11 +35,14 @@ from hocket.units import counted, format_time_ps
 EXACT_LIMIT = 60.0
 """Seconds that exact searches where no limit is given."""
 
+PLAIN = (".csv", ".html", ".json", ".pdf", ".png", ".svg", ".txt", ".xml", ".yaml", ".yml")
+"""Endings of files that a plan is not."""
+
 
 def _is_plan_file(option: str, file: str) -> None:
     """Refuse a file that cannot be written, or whose name says that it is none of Parquet."""
     check_target(Path(file))
-    if Path(file).suffix in (".csv", ".json", ".yml", ".yaml", ".xml", ".txt", ".png"):
+    if Path(file).suffix in PLAIN:
         right = f"name {Path(file).stem}.parquet; hocket.Plan.to_frame() gives a table"
         raise SpecError(option, f"{file}: a plan is written as Parquet", right)
 

@@ -38,7 +38,8 @@ def schema_text(kind: str = "topology") -> str:
 def main(argv: Sequence[str]) -> int:
     """Write a schema, by default that of topologies, to the path given or to standard output."""
     kind, *rest = argv if argv and argv[0] in (*KINDS, "all") else ["topology", *argv]
-    if len(rest) > 1 or (kind == "all" and not rest):
+    is_word = len(argv) == 1 and kind == "topology" and rest and not Path(rest[0]).suffix
+    if is_word or len(rest) > 1 or (kind == "all" and not rest):
         usage = f"[{'|'.join(KINDS)}] [FILE], or all FOLDER"
         print(f"usage: python -m hocket.cli.schema {usage}", file=sys.stderr)
         return 2
