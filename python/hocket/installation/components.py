@@ -129,7 +129,7 @@ def _memory() -> Part:
 
 
 def _browser() -> Part:
-    purpose = "pages of `explore`"
+    purpose = "pages of `show -o FILE.html`"
     for name in _BROWSERS:
         path = shutil.which(name)
         if path is not None:

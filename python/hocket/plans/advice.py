@@ -78,14 +78,14 @@ def advise_dimensions(topology: TopologyLike) -> Advice:
     if not rails:
         raise InfeasibleError(
             None,
-            f"advise dims: topology {topology.name!r} states no dimensions",
+            f"topology advise: topology {topology.name!r} states no dimensions",
             "use a product such as Ring_Switch:4x8",
         )
     fixed, best = multirail.balance(topology, fixed=True), multirail.balance(topology)
     if fixed is None or best is None:
         raise InfeasibleError(
             None,
-            f"advise dims: {len(rails)} dimensions have more than one NPU",
+            f"topology advise: {len(rails)} dimensions have more than one NPU",
             f"at most {MAX_DIMENSIONS} can be judged",
         )
     bandwidths = [rail[3] for rail in rails]

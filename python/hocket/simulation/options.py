@@ -68,7 +68,7 @@ class LinkOptions:
     switching
         Switching of devices: store-and-forward or cut-through. Default: the topology's.
     latency_model
-        State of a link during its latency: free (overlapped) or busy (occupying, as TACOS counts).
+        During its latency, a link is free (`overlapped`) or busy (`occupying`, as TACOS counts).
 
     References
     ----------
@@ -208,7 +208,7 @@ class DimensionOptions:
     switching
         Switching of devices: store-and-forward or cut-through. Default: the topology's.
     latency_model
-        State of a link during its latency: free (overlapped) or busy (occupying).
+        During its latency, a link is free (`overlapped`) or busy (`occupying`).
     """
 
     fidelity: ClassVar[Literal["dimension"]] = "dimension"

@@ -43,7 +43,7 @@ class MeasuredOptions:
     tolerance
         Share by which times may exceed predictions, such as 0.3. Default: depends on the size.
     plans
-        Search for the best plans as well. Slow.
+        Search for the best plans too (slow). Without them, no algorithm is called slow.
 
     Without a profile, NCCL's own model predicts, from 64 MiB on. The network's own is known if the topology
     is given as text. `tolerance` is by default 0.2 below 64 KiB, 0.5 below 1 MiB, 0.3 up to 64 MiB, and

@@ -67,7 +67,7 @@ class PlanOptions:
         Edges that replace switches in synthesis: 1, 2, ... (degree), ring or max; one value, or
         comma-separated values per dimension. Default: the best of several.
     latency_model
-        State of a link during its latency: free (overlapped) or busy (occupying, as TACOS counts).
+        During its latency, a link is free (`overlapped`) or busy (`occupying`, as TACOS counts).
     trials
         Largest number of random trials of a synthesizer.
     window
