@@ -105,6 +105,21 @@ def test_keys_to_group_by_may_be_named(tmp_path: Path) -> None:
         hk.report_sweep(tmp_path / "a", by=["algoritm"])
 
 
+def test_the_seed_of_jobs_is_no_choice(tmp_path: Path) -> None:
+    (tmp_path / "jobs.yml").write_text(
+        "defaults: {placement: random-tors, compute: 1 ms}\njobs: [{name: a, model: bloom, data: 2}]\n"
+    )
+    file = tmp_path / "sweep.yml"
+    file.write_text(
+        "command: route\nset: {jobs: jobs.yml, fabric: 'clos:4x16'}\n"
+        "grid:\n  seed: [0, 1]\n  scheme: [ecmp, greedy]\n"
+    )
+    hk.run_sweep(file, tmp_path / "out", workers=1)
+    found = hk.report_sweep(tmp_path / "out")
+    assert found.by == ("seed",)
+    assert [row["seed"] for row in found.table] == [0, 1]
+
+
 def test_commands_print_what_the_library_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

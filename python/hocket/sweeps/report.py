@@ -25,7 +25,10 @@ CHOICES = (
     *("algorithm", "chunks", "chunk_size", "routing", "seed", "unwind", "trials", "window", "slot"),
     *("time_limit", "parallel", "scheme", "micro_batch", "recompute", "bucket"),
 )
-"""Keys whose best value a user is free to choose: a table has the best, unless it is asked for them."""
+"""Keys whose best value a user is free to choose: a table has the best, unless it is asked for them.
+
+The seed of ``route`` is none of them: it draws places and hashes, which nobody chooses.
+"""
 _TASKS = ("collective", "size", "workload", "jobs", "batch", "samples", "sequence")
 """Keys that say what is to be done: a front is of one of each."""
 _MEASURES = ("time_ps", "time_s")
@@ -124,7 +127,7 @@ def report_sweep(folder: str | PathLike[str], *, by: Sequence[str] | None = None
         What :func:`hocket.run_sweep` wrote.
     by
         Keys of the table; by default those that differ and are not choices: each row is then the best over
-        algorithms, chunks, seeds, ways to distribute a model and schemes.
+        algorithms, chunks, seeds of planning, ways to distribute a model and schemes.
 
     Raises
     ------
@@ -142,7 +145,7 @@ def report_sweep(folder: str | PathLike[str], *, by: Sequence[str] | None = None
         why = f"its rows are not those of its {MANIFEST}"
         raise SpecError(None, why, "run the sweep again into another folder", shown_path(place))
     varying = [key for key in keys if _differs(data, key)]
-    grouped = _by(by, keys, varying)
+    grouped = _by(by, keys, varying, command)
     measure = next((name for name in _MEASURES if name in data.column_names), "bound_ps")
     failed = data.column("error").is_valid()
     errors = _errors(data)
@@ -175,9 +178,12 @@ def _differs(data: pa.Table, key: str) -> bool:
     return bool(pc.count_distinct(data.column(key), mode="all").as_py() > 1)
 
 
-def _by(by: Sequence[str] | None, keys: Sequence[str], varying: Sequence[str]) -> list[str]:
+def _by(
+    by: Sequence[str] | None, keys: Sequence[str], varying: Sequence[str], command: str
+) -> list[str]:
     if by is None:
-        return [key for key in varying if key not in CHOICES]
+        drawn = {"seed"} if command == "route" else set()
+        return [key for key in varying if key in drawn or key not in CHOICES]
     found = []
     for name in list_of("by", by):
         if name not in keys:
