@@ -144,7 +144,7 @@ impl Candidates {
 /// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
 /// let ring = Arc::new(build::ring(4, gigabyte, Time::ZERO, RingWays::One)?);
 /// let all_gather = Collective::among_all(CollectiveKind::AllGather, &ring, 4_000_000)?;
-/// let options = Options::default();
+/// let options = SynthesisOptions::default();
 /// let made = synthesize(&ring, &all_gather, 1, Method::Greedy, &options, &mut Silent)?;
 /// // Each NPU passes on three blocks of 1 MB, and nothing is faster.
 /// assert_eq!(made.ending(&mut Silent)?.time, Time::from_ns(3_000_000));
