@@ -350,7 +350,7 @@ def _hosts(
             raise SpecError(
                 None,
                 f"{len(ports)} NIC ports {what} are no whole number of hosts of {nics} NICs",
-                "give another nics_per_host, and what failed separately",
+                "give another nics_per_host, and name what failed as failed",
                 origin=str(where),
             )
         for i in range(0, len(ports), nics):
