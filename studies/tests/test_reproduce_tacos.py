@@ -50,7 +50,7 @@ def plan_of(target: Target, method: str) -> hk.Plan:
 
 
 def slots(target: Target, method: str) -> float:
-    return hk.simulate(plan_of(target, method), latency=LATENCY_MODEL).time_ps / SLOT
+    return hk.simulate(plan_of(target, method), latency_model=LATENCY_MODEL).time_ps / SLOT
 
 
 def target_of(name: str, row: str) -> Target:
