@@ -1,4 +1,4 @@
-"""``hocket compare --front``: the quickest plan of each size, as a table on which a runtime switches."""
+"""``hocket compare --front``: the fastest plan of each size, as a table on which a runtime switches."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pareto(
     simulation: Simulation,
     output: Shown,
 ) -> None:
-    """Find the quickest plan of each size, and the sizes at which another becomes the quickest.
+    """Find the fastest plan of each size, and the sizes at which another becomes the fastest.
 
     For example: hocket compare --front all-reduce --topology dgx1_v100 -o table.csv --plot front.png
     """

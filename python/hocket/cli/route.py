@@ -155,7 +155,7 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
 
 
 def _write_page(runs: Sequence[ClusterRun], page: str) -> None:
-    """Write a page of runs; of many, those of the quickest schemes and the slowest."""
+    """Write a page of runs; of many, those of the fastest schemes and the slowest."""
     from hocket.explorer.page import MOST_RUNS
     from hocket.explorer.tracks import write_cluster
 
