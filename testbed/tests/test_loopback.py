@@ -15,7 +15,7 @@ from hocket._core.runtime import Pacer
 from hocket.cli import run
 from hocket.cli.documents import json_schema
 from hocket_testbed import rank_threads
-from hocket_testbed.calibrated import Calibration, model_of
+from hocket_testbed.calibrated import Calibration, model_of, predicted
 from hocket_testbed.network import NetworkSpec
 from hocket_testbed.plan_connections import load_of, on_network
 
@@ -27,12 +27,21 @@ NETWORKS = {
 }
 
 
+EXACT = Calibration(1.0, (), 0.0)
+"""Links keep to their rates, and a message costs nothing else: no run is quicker than this model."""
+
+
+def quickest(spec: NetworkSpec, plan: hk.Plan) -> float:
+    """The time of a plan over exact links, which no measurement is part of [s]."""
+    return predicted(on_network(plan, model_of(spec, EXACT)).verify(), EXACT)
+
+
 @pytest.mark.parametrize("name", list(NETWORKS))
 def test_each_link_carries_the_bytes_of_the_plan(name: str) -> None:
     """Results are checked while they run; links are shared, and routes lead over several."""
     topology = NETWORKS[name]
     spec = NetworkSpec(topology=topology, rate="800 Mb/s", loopback=True)
-    model = model_of(spec, Calibration(1.0, (), 0.0))
+    model = model_of(spec, EXACT)
     with hocket_testbed.build_network(spec):
         for algorithm in ("ring", "greedy", "direct"):
             made = hk.plan("all-reduce", topology, size="400 kB", algorithm=algorithm, chunks=1)
@@ -60,9 +69,10 @@ def test_a_mesh_and_a_ring_beside_their_simulation() -> None:
             study = hocket_testbed.run_plans(spec, plans, size="1.6 MB", repeats=3)
         for row in study.runs:
             # No run is quicker than links are; how much later one is depends on the machine.
-            assert row.time > 0.97 * row.predicted
+            assert row.time > 0.97 * quickest(spec, row.plan)
             assert 1.0 <= row.overhead < 1.01
-        assert 0.9 < study.calibration.alone < 1.02
+        # Three runs of a short and three of a long message: what disturbs them moves it both ways.
+        assert 0.8 < study.calibration.alone < 1.1
         assert study.calibration.worst == study.calibration.alone
         assert study.to_dict()["medium"] == "loopback"
     assert study.calibration.delay > -0.0003
@@ -76,12 +86,12 @@ def test_links_take_time_over_loopback_too() -> None:
     # Six steps of the ring; messages of 50 kB take about 1 ms.
     assert min(row.times) > 6 * 0.0045
     assert row.predicted > 6 * 0.0045
-    assert row.time > 0.97 * row.predicted
+    assert row.time > 0.97 * quickest(spec, row.plan)
 
 
 def slow(topology: _core.Topology, rate: str) -> float:
     spec = NetworkSpec(topology=topology, rate=rate, loopback=True)
-    model = model_of(spec, Calibration(1.0, (), 0.0))
+    model = model_of(spec, EXACT)
     made = hk.plan("all-reduce", topology, size="400 kB", algorithm="ring", chunks=1)
     with rank_threads.gathered(spec, on_network(made, model).verify()) as ranks:
         ranks.run()

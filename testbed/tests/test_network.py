@@ -21,7 +21,7 @@ from hocket import _core
 from hocket.cli import run
 from hocket.cli.documents import json_schema
 from hocket_testbed import network, rank_threads, rights
-from hocket_testbed.calibrated import Calibration, model_of
+from hocket_testbed.calibrated import Calibration, model_of, predicted
 from hocket_testbed.namespaces import names_of
 from hocket_testbed.network import carried
 from hocket_testbed.plan_connections import (
@@ -352,8 +352,11 @@ def test_plans_are_set_beside_their_simulation(prefix: str, tmp_path: Path) -> N
     assert sorted(study.measured_ranks) == [1, 2]
     for row in study.runs:
         assert len(row.times) == 2
-        # A plan cannot be much quicker than links are.
-        assert row.time > 0.8 * row.predicted
+        # A plan cannot be much quicker than links are; a busy machine only makes it longer.
+        exact = Calibration(1.0, (), 0.0)
+        assert row.time > 0.9 * predicted(
+            on_network(row.plan, model_of(spec, exact)).verify(), exact
+        )
         assert 1.04 < row.overhead < 1.15  # 1.06, and what TCP sends twice on a busy machine
     assert int(study.runs[1].plan.transfers.size_bytes.min()) >= LEAST_MESSAGE
     assert 0.5 < study.calibration.alone < 1.1
