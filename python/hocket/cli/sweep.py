@@ -133,8 +133,8 @@ def report(
         Option(
             "--by",
             metavar="KEY",
-            help="A key to group by. Can be repeated. Default: all keys that differ, except "
-            "choices such as algorithm, chunks and parallel.",
+            help="Key to group by, besides tasks such as sizes. Can be repeated. Default: all keys "
+            "that differ, except choices such as algorithm and chunks.",
         ),
     ] = None,
     form: Summed,

@@ -29,6 +29,8 @@ CHOICES = (
 
 The seed of ``route`` is none of them: it draws places and hashes, which nobody chooses.
 """
+_NETWORKS = ("topology", "bandwidth", "latency", "groups", "fabric")
+"""Keys of networks: they are alternatives if a table that names its keys leaves them out."""
 _TASKS = ("collective", "size", "workload", "jobs", "batch", "samples", "sequence")
 """Keys that say what is to be done: a front is of one of each."""
 _MEASURES = ("time_ps", "time_s")
@@ -126,8 +128,10 @@ def report_sweep(folder: str | PathLike[str], *, by: Sequence[str] | None = None
     folder
         What :func:`hocket.run_sweep` wrote.
     by
-        Keys of the table; by default those that differ and are not choices: each row is then the best over
-        algorithms, chunks, seeds of planning, ways to distribute a model and schemes.
+        Keys of the table. By default those that differ and are not choices: each row is then the best over
+        algorithms, chunks, seeds of planning, ways to distribute a model and schemes. If keys are named,
+        each row is the best over networks too. Sizes and whatever else differs are no alternatives to each
+        other, so the table always has them.
 
     Raises
     ------
@@ -181,17 +185,18 @@ def _differs(data: pa.Table, key: str) -> bool:
 def _by(
     by: Sequence[str] | None, keys: Sequence[str], varying: Sequence[str], command: str
 ) -> list[str]:
+    drawn = {"seed"} if command == "route" else set()
+    apart = [key for key in varying if key in drawn or key not in CHOICES]
     if by is None:
-        drawn = {"seed"} if command == "route" else set()
-        return [key for key in varying if key in drawn or key not in CHOICES]
-    found = []
+        return apart
+    found: list[str] = []
     for name in list_of("by", by):
         if name not in keys:
             hint = did_you_mean(str(name), keys, f"keys are {', '.join(keys)}")
             raise SpecError("by", f"the sweep has no key {shown(name)}", hint)
         if name not in found:
             found.append(str(name))
-    return found
+    return found + [key for key in apart if key not in found and key not in _NETWORKS]
 
 
 def _errors(data: pa.Table) -> tuple[tuple[str, int], ...]:
