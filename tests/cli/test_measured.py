@@ -107,6 +107,45 @@ def test_a_profile_is_written_with_the_network_of_a_dump(
     assert hocket("predict", "all-reduce", "-t", "mine.yml", "-s", "1MB").code == 0
 
 
+def test_a_profile_of_a_slow_machine_says_so(hocket: Any, folder: Path) -> None:
+    """Fitted to times of links at half their bandwidth, and then asked about the same times."""
+    sizes = [8192 << (3 * step) for step in range(6)]
+    times = hk.predict("all-reduce", "dgx_a100_1box", sizes=sizes).times
+    where = ("log.txt", "-t", "dgx_a100_1box")
+
+    def fitted(slow: float) -> Any:
+        rows = [(each.size, each.seconds * (slow if each.size > 1 << 20 else 1)) for each in times]
+        (folder / "log.txt").write_text(log("all_reduce", rows))
+        return hocket("calibrate", *where, "-o", "mine.yml")
+
+    assert "as quick as profile a100 predicts" in fitted(1.0).out
+    told = fitted(2.0).out
+    assert "slower than profile a100 predicts: all-reduce 1 to 64 MiB 2.00 times, all-" in told
+    own = hocket("measured", "log.txt", "-t", "mine.yml", "--no-plans", "--json").json()
+    assert any("was fitted to this file" in note for note in own["notes"])
+    theirs = hocket("measured", *where, "--no-plans", "--json").json()
+    assert not any("fitted to this file" in note for note in theirs["notes"])
+    assert "fabric" in {each["verdict"] for each in theirs["sizes"]}
+    ways = hocket("predict", "all-reduce", "-t", "dgx_a100_1box", "-s", "8KiB", "--json").json()
+    first = theirs["sizes"][0]
+    assert first["predicted_algorithm"] == ways["times"][0]["algorithm"]
+    assert first["predicted_protocol"] == ways["times"][0]["protocol"]
+
+
+@pytest.mark.parametrize("device", ["NVIDIA H100 80GB HBM3", "Tesla V100-SXM2-32GB", None])
+def test_a_log_of_another_gpu_is_told(hocket: Any, folder: Path, device: str | None) -> None:
+    text = log("all_reduce", [(8192 << (3 * step), 30e-6 * 2**step) for step in range(6)])
+    named = text if device is None else text.replace("NVIDIA A100-SXM4-40GB", device)
+    assert device is None or named != text
+    (folder / "log.txt").write_text(named)
+    where = ("log.txt", "-t", "dgx_a100_1box")
+    notes = hocket("measured", *where, "--no-plans", "--json").json()["notes"]
+    said = f"names {device} as its device, and the topology has GPUs of ampere"
+    assert any("as its device" in note for note in notes) == (device is not None)
+    assert device is None or any(said in note for note in notes)
+    assert (said in hocket("calibrate", *where).err) == (device is not None)
+
+
 def test_files_of_other_tools_take_no_profile(hocket: Any, folder: Path) -> None:
     (folder / "log.txt").write_text(log("all_reduce", [(1 << 20, 55e-6)]))
     assert (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -19,13 +20,16 @@ from hocket.files.complaint import shown_path
 from hocket.files.raw import read_text
 from hocket.files.yaml_tree import parse_yaml
 from hocket.fitting.constants import Fitted
-from hocket.fitting.errors import summaries, summary_of
-from hocket.profiles.cost_model import CONSTANTS
+from hocket.fitting.errors import Band, summaries, summary_of
+from hocket.nccl.gpus import check_gpu, other_gpu
+from hocket.profiles.cost_model import CONSTANTS, cells_of, times
 from hocket.profiles.fit import Fit, FitOptions, fit
-from hocket.profiles.hardware import hardware_of
+from hocket.profiles.hardware import Hardware, hardware_of
 from hocket.profiles.measurement import MeasuredSeries, oddities, read_measurements
-from hocket.profiles.profile import Profile, load_profile
+from hocket.profiles.profile import Profile, load_profile, profile_of
 from hocket.profiles.section import with_profile
+from hocket.telemetry.expected import TELLING
+from hocket.telemetry.verdict import TOLERANCES
 from hocket.topology import machines
 from hocket.topology.astra import is_astra
 from hocket.topology.build import build_topology
@@ -34,6 +38,9 @@ from hocket.topology.spec import TopologySpec
 from hocket.topology.text import is_machine_file
 from hocket.topology.yaml_write import yaml_of_links
 from hocket.units import counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def calibrate(
@@ -73,17 +80,25 @@ def calibrate(
     spec = options.read_spec(topology, None, None, None)
     for line in spec.assumed:
         options.aside(f"{spec.name}: {line}")
+    usual = _usual(spec, prior)
+    gpu = check_gpu(spec, None)
     if output is not None:
         source = _text_of(topology, spec)
     network = build_topology(spec)
     hardware = hardware_of(network)
     sweeps = [_usable(read_measurements(each), each, in_place=in_place) for each in measured]
+    for sweep in sweeps:
+        wrong = None if gpu is None else other_gpu(sweep.facts.get("device", ""), gpu)
+        if wrong is not None:
+            options.aside(f"{sweep.name}: {wrong}, so another machine may have been measured")
     _check(sweeps, network.npu_count, max(len(network.groups), 1))
     priors = None if prior is None else load_profile(prior).values
     # A machine's own data weighs more than the family that priors were taken from.
     width = 2.0 if prior is None else 1.0
     found = fit([(each, hardware) for each in sweeps], FitOptions(width=width, priors=priors))
-    profile = Profile.of_fit(spec.name, found, _sources(sweeps))
+    fitted_to = {sweep.name: sweep.digest for sweep in sweeps}
+    profile = Profile.of_fit(spec.name, found, _sources(sweeps), fitted_to)
+    ratios = None if usual is None else _ratios(sweeps, hardware, usual)
     if output is not None:
         write_text(Path(output), with_profile(source, profile.as_yaml()))
     if json:
@@ -93,13 +108,40 @@ def calibrate(
             {name: each.value for name, each in found.launch.items()},
             found.launch_per_npu,
             [list(pair) for pair in found.alike],
-            _errors(found),
+            _errors(found, ratios),
             left_out,
             output,
+            None if usual is None else usual.name,
         )
         options.print_result("fitted-profile", fitted.to_dict())
         return
-    _print(found, sweeps, profile, output)
+    _print(found, sweeps, profile, usual, ratios, output)
+
+
+def _usual(spec: TopologySpec, prior: str | None) -> Profile | None:
+    """Return the profile of such machines: the topology's own, or the one to start from."""
+    if spec.profile is not None:
+        return profile_of(spec)
+    return None if prior is None else load_profile(prior)
+
+
+def _ratios(
+    sweeps: list[MeasuredSeries], hardware: Hardware, usual: Profile
+) -> NDArray[np.float64]:
+    """Return each measured time over what a profile predicts for it, (rows,)."""
+    ratios = []
+    for sweep in sweeps:
+        cells = cells_of(sweep.rows, hardware)
+        measured = np.array([row.seconds for row in sweep]) * 1e6
+        own = usual.launch_per_npu * cells.npus * (cells.nodes == 1)
+        launch = usual.launching() + own
+        told = int(measured.argmin())
+        if sweep.rows[told].size <= TELLING:
+            work = times(cells, usual.values, np.zeros(len(measured)))
+            least = usual.launch_behind(measured[told], work[told], own[told]) - own[told]
+            launch = least + own
+        ratios.append(measured / times(cells, usual.values, launch))
+    return np.concatenate(ratios)
 
 
 def _usable(sweep: MeasuredSeries, path: str, *, in_place: bool) -> MeasuredSeries:
@@ -172,6 +214,8 @@ class FitError(Result):
     p90: float
     is_kept_back: bool
     """Whether these are the sizes that were kept back."""
+    over_usual: float | None
+    """The median of measured over predicted by the profile of such machines, of all sizes of the band."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +232,8 @@ class FittedProfile(Result):
     """Times whose results were wrong, a line each."""
     file: str | None
     """The topology file that was written."""
+    usual: str | None
+    """The profile of such machines, with which times are compared."""
 
 
 def _others(sweep: MeasuredSeries) -> list[str]:
@@ -195,11 +241,18 @@ def _others(sweep: MeasuredSeries) -> list[str]:
     return [f"{sweep.name}: {count:,} {reason}" for reason, count in sweep.others.items()]
 
 
-def _errors(found: Fit) -> list[FitError]:
+def _errors(found: Fit, ratios: NDArray[np.float64] | None) -> list[FitError]:
     kinds = np.array([row.kind for row in found.rows])
     sizes = np.array([row.size for row in found.rows])
+
+    def ratio(kind: str, band: Band) -> float | None:
+        own = (kinds == kind) & (sizes >= band.low) & (sizes < band.high)
+        return None if ratios is None else float(np.median(ratios[own]))
+
     return [
-        FitError(kind, band.name, spread.rows, spread.median, spread.p90, is_held)
+        FitError(
+            kind, band.name, spread.rows, spread.median, spread.p90, is_held, ratio(kind, band)
+        )
         for kind in dict.fromkeys(kinds.tolist())
         for is_held in (True, False)
         for which in [(kinds == kind) & (found.held == is_held)]
@@ -207,7 +260,14 @@ def _errors(found: Fit) -> list[FitError]:
     ]
 
 
-def _print(found: Fit, sweeps: list[MeasuredSeries], profile: Profile, output: str | None) -> None:
+def _print(
+    found: Fit,
+    sweeps: list[MeasuredSeries],
+    profile: Profile,
+    usual: Profile | None,
+    ratios: NDArray[np.float64] | None,
+    output: str | None,
+) -> None:
     console = options.output()
     table = Table(
         title="error of the sizes kept back, and of those fitted: median / 90th percentile"
@@ -215,23 +275,35 @@ def _print(found: Fit, sweeps: list[MeasuredSeries], profile: Profile, output: s
     for name, justify in (("collective", "left"), ("sizes", "left"), ("kept back", "right")):
         table.add_column(name, justify=justify, unit="%" if name == "kept back" else "")
     table.add_column("fitted", justify="right", unit="%")
+    if usual is not None:
+        table.add_column(f"over {usual.name}", justify="right")
     cells: dict[tuple[str, str], dict[bool, str]] = {}
-    for each in _errors(found):
+    slow: dict[str, float] = {}
+    errors = _errors(found, ratios)
+    for each in errors:
         text = f"{percent(each.median)} / {percent(each.p90)}"
         cells.setdefault((each.collective, each.band), {})[each.is_kept_back] = text
+    over = {(each.collective, each.band): each.over_usual for each in errors}
     for (kind, band), texts in cells.items():
-        table.add_row(kind, band, texts.get(True, "–"), texts.get(False, "–"))
+        ratio = over[kind, band]
+        told = [] if ratio is None else [f"{ratio:.2f}"]
+        table.add_row(kind, band, texts.get(True, "–"), texts.get(False, "–"), *told)
+        if ratio is not None and ratio > 1 + TOLERANCES[band]:
+            slow[f"{kind} {band}"] = ratio
     console.print(table)
     constants = Table(title="constants that the data determines")
-    for name in ("constant", "value", "90 % interval", "unit"):
-        constants.add_column(name, justify="left" if name in ("constant", "unit") else "right")
+    for name in ("constant", "value", *([] if usual is None else [usual.name]), "90 % interval"):
+        constants.add_column(name, justify="left" if name == "constant" else "right")
+    constants.add_column("unit")
     shown = {f"launch of {name}": each for name, each in found.launch.items()}
     for name, constant in {**shown, **profile.constants}.items():
         if not constant.is_seen:
             continue
         unit = "us" if name in shown else CONSTANTS[name].unit or "of nominal"
         ends = f"{constant.low:.3g} to {constant.high:.3g}"
-        constants.add_row(name, f"{constant.value:.4g}", ends, unit)
+        theirs = [] if usual is None else [usual.values.get(name)]
+        beside = ["–" if value is None else f"{value:.4g}" for value in theirs]
+        constants.add_row(name, f"{constant.value:.4g}", *beside, ends, unit)
     console.print(constants)
     unseen = [name for name, each in found.constants.items() if not each.is_seen]
     if unseen:
@@ -250,5 +322,22 @@ def _print(found: Fit, sweeps: list[MeasuredSeries], profile: Profile, output: s
         f"{len(found.rows)} times, {held.rows} of them kept back: "
         f"median error there {percent(held.median)} %, 90th percentile {percent(held.p90)} %"
     )
+    console.print(_beside(usual, slow))
     if output is not None:
         console.print(f"topology with its profile in {output}")
+
+
+def _beside(usual: Profile | None, slow: Mapping[str, float]) -> str:
+    """Judge whether the machine is as quick as its kind: its own profile takes its times as usual."""
+    if usual is None:
+        return (
+            "no profile of such machines is known, so this one may be slower than its kind; the fitted "
+            "profile takes its times as usual (--prior names a profile to compare with)"
+        )
+    if not slow:
+        return f"as quick as profile {usual.name} predicts, within what it is usually wrong by"
+    where = ", ".join(f"{what} {ratio:.2f} times" for what, ratio in slow.items())
+    return (
+        f"slower than profile {usual.name} predicts: {where}; the fitted profile takes these times as "
+        f"usual, and hocket measured --profile {usual.name} says what is slow"
+    )

@@ -9,7 +9,7 @@ from typing import Annotated
 from hocket.cli import options
 from hocket.cli.command import Argument, Panel
 from hocket.cli.groups import Given, Nodes, TimedPlanning
-from hocket.cli.numbers import RATES, TIMES
+from hocket.cli.numbers import BUSBW, TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.errors import listed
 from hocket.nccl.gpus import check_gpu
@@ -79,13 +79,10 @@ def _print(found: Measured, output: str | None) -> None:
         if has_best:
             table.add("best plan", [_ps(each.best) for each in rows], units=TIMES)
         table.add("bound", [_ps(each.bound) for each in rows], units=TIMES)
-        table.add("algbw", [each.algbw for each in rows], units=RATES)
-        table.add("busbw", [each.busbw for each in rows], units=RATES)
-        picks = [
-            None if each.pick is None else f"{each.pick.algorithm}, {each.pick.protocol}"
-            for each in rows
-        ]
-        table.add(f"{found.library or 'NCCL'} picks", picks)
+        table.add("algbw", [each.algbw for each in rows], units=BUSBW)
+        table.add("busbw", [each.busbw for each in rows], units=BUSBW)
+        ways = [None if each.way is None else ", ".join(each.way) for each in rows]
+        table.add("predicted with", ways)
         table.add("slow", [each.verdict for each in rows], leaves=NEVER)
         console.print(table)
     below: dict[tuple[str, str], list[str]] = {}

@@ -17,6 +17,8 @@ FLOPS: Units = tuple(
 """Of operations."""
 RATES = tuple((f"{name}/s", factor) for name, factor in SIZES)
 """Of bandwidths [bytes/s]."""
+BUSBW: Units = (("GB/s", 10**9),)
+"""Of what nccl-tests states, in its unit [bytes/s]."""
 
 FAR = 10**4
 """How many times the least number the largest may be, to stand in one unit where there is a choice."""

@@ -7,6 +7,7 @@ from typing import Annotated
 from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.groups import Nodes
+from hocket.cli.numbers import BUSBW
 from hocket.cli.table import Table
 from hocket.collectives.sizes import sizes_of
 from hocket.errors import listed
@@ -64,7 +65,7 @@ def _print(found: Prediction, name: str) -> None:
         title=f"{found.kind} among {found.npus} NPUs{nodes} of {name}, as it is measured",
         by_row=True,
     )
-    table.add_rows(found.times)
+    table.add_rows(found.times, rates=BUSBW)
     console.print(table)
     console.print(f"profile {found.profile.name}, launched in {found.launch:.3g} us")
     below: dict[str, list[str]] = {}

@@ -133,7 +133,7 @@ def report(
         Option(
             "--by",
             metavar="KEY",
-            help="Key to group by, besides tasks such as sizes. Can be repeated. Default: all keys "
+            help="Key to group by, apart from tasks such as sizes. Can be repeated. Default: all keys "
             "that differ, except choices such as algorithm and chunks.",
         ),
     ] = None,

@@ -15,15 +15,16 @@ _BY_CAPABILITY = ((100, "blackwell"), (90, "hopper"), (80, "ampere"), (0, "volta
 _OTHER_LINKS = {range(60, 70): (20.0, 18.0), range(86, 87): (14.0625, 12.0)}
 """NVLinks unlike those of the architecture: as their maker states them, and as NCCL counts them."""
 _BY_ARCHITECTURE = {"gfx942": "mi300x", "gfx90a": "mi250", "gfx910": "mi250"}
-_OF_PROFILES = {
+_BY_MODEL = {
     "v100": "volta",
-    "a100": "ampere",
-    "h100": "hopper",
-    "gh200": "hopper",
-    "b200": "blackwell",
+    **dict.fromkeys(("a100", "a800"), "ampere"),
+    **dict.fromkeys(("h100", "h200", "h800", "gh200"), "hopper"),
+    **dict.fromkeys(("b200", "gb200", "b300", "gb300"), "blackwell"),
+    "mi250": "mi250",
     "mi300x": "mi300x",
 }
-"""GPUs by the families of shipped profiles."""
+"""GPUs by their makers' names, which begin the names of shipped profiles."""
+_MODEL = re.compile(rf"(?<![a-z0-9])({'|'.join(_BY_MODEL)})(?![0-9])")
 _XGMI = "xgmi"
 """How kinds of links between GPUs of AMD begin; it also stands for such a GPU that nothing names."""
 
@@ -63,6 +64,18 @@ def gpu_named(name: str) -> Generation | Tuning:
     return GENERATIONS[name] if name in GENERATIONS else MACHINES[name]
 
 
+def other_gpu(device: str, gpu: str) -> str | None:
+    """Return a text if a device such as ``"NVIDIA H100 80GB HBM3"`` is another GPU, else ``None``."""
+    found = _MODEL.search(device.lower())
+    try:
+        own = gpu_named(gpu).name
+    except InfeasibleError:
+        return None
+    if found is None or _BY_MODEL[found[1]] == own:
+        return None
+    return f"it names {device} as its device, and the topology has GPUs of {own}"
+
+
 def check_gpu(spec: TopologySpec, gpu: str | None) -> str | None:
     """Return the GPU that is meant: the one that is named, by default that of the dump or the profile.
 
@@ -72,7 +85,7 @@ def check_gpu(spec: TopologySpec, gpu: str | None) -> str | None:
         If the topology has others, by its profile or its dump; naming both.
     """
     profile = None if spec.profile is None else spec.profile.name
-    own = None if profile is None else _OF_PROFILES.get(profile.partition("-")[0])
+    own = None if profile is None else _BY_MODEL.get(profile.partition("-")[0])
     is_amd = any(link.kind is not None and link.kind.startswith(_XGMI) for link in spec.links)
     if gpu is None:
         return spec.gpu or own or (_XGMI if is_amd else None)

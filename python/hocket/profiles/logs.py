@@ -26,6 +26,7 @@ from hocket.profiles.programs import (
     left_out,
     microseconds,
 )
+from hocket.units import printable
 
 _MARK = re.compile(
     r"#[ \t]+(?:size\s+count\s+type\b|bytes\s+N\s+type\b|Rank\s+\d|nThread\s+\d|Using devices"
@@ -52,7 +53,8 @@ _WORTH = re.compile(
 )
 """What lines have that are read, but for rows."""
 _RANK = re.compile(
-    r"\bRank\s+(\d{1,9})\b(?:\s+Group\s+(\d+))?.*?\bon\s+(\S+)\s+device\s+(\d+\s+\[[^\]]*\])?"
+    r"\bRank\s+(\d{1,9})\b(?:\s+Group\s+(\d+))?.*?\bon\s+(\S+)\s+device\s+"
+    r"(?:(\d+\s+\[[^\]]*\])\s*(\S.{0,60})?)?"
 )
 _FAILED = re.compile(r"Out of bounds values\s*:\s*\d+\s+FAILED")
 _ROW = re.compile(r"(?<![\w.,+-])(\d{1,15}\s+\d{1,15}\s+[A-Za-z]\w*\s+\S.*)")
@@ -190,7 +192,7 @@ def is_log(text: str | bytes) -> bool:
     return found is not None
 
 
-def read_log(lines: Sequence[str], origin: str) -> tuple[list[LogTime], Counter[str]]:
+def read_log(lines: Sequence[str], origin: str) -> tuple[list[LogTime], Counter[str], list[str]]:
     """Read what programs printed, one run or several.
 
     Parameters
@@ -201,7 +203,8 @@ def read_log(lines: Sequence[str], origin: str) -> tuple[list[LogTime], Counter[
     Returns
     -------
     tuple
-        The times, and how many others there are of programs without a model here, by the reason.
+        The times; how many others there are of programs without a model here, by the reason; and the names
+        of the GPUs.
 
     Raises
     ------
@@ -218,7 +221,7 @@ def read_log(lines: Sequence[str], origin: str) -> tuple[list[LogTime], Counter[
     for run in reader.runs:
         if run.rows:
             found += _times(run, origin, others)
-    return found, others
+    return found, others, list(reader.devices)
 
 
 def _unnumbered(lines: Sequence[str]) -> Sequence[str]:
@@ -256,6 +259,7 @@ class _Reader:
     def __init__(self, origin: str) -> None:
         self.origin = origin
         self.runs: list[_Run] = []
+        self.devices: dict[str, None] = {}
         self._by_source: dict[str, _Run] = {}
         self._ranks: list[_Rank] = []
         self._names: dict[str, str] = {}
@@ -279,6 +283,8 @@ class _Reader:
             source = _source(line, line.find("#") if "#" in line else rank.start())
             group = int(rank[2] or 0)
             self._ranks.append(_Rank(number, source, int(rank[1]), group, rank[3], rank[4]))
+            if rank[5]:
+                self.devices[printable(rank[5].strip())] = None
             self._is_fresh = True
             return
         head = _HEAD.search(line)

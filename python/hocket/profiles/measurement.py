@@ -35,6 +35,8 @@ COLUMNS = ("collective", "gpus", "nodes", "bytes", "time_us")
 
 _LARGEST = 64 << 20
 """Bytes of a file."""
+_DIGEST = 16
+"""Hexadecimal digits that identify a file."""
 _WHAT = "a table of measurements (.csv), or what nccl-tests printed"
 _WHOLE = re.compile(r"[0-9]{1,15}")
 _WHOLE_COPIES = 16
@@ -105,11 +107,13 @@ class MeasuredSeries:
     rows
         The measurements, in the order of the file.
     facts
-        What its first lines say: hardware, library, source.
+        What its first lines say: hardware, library, source; or the GPU of a log, ``"device"``.
     wrong
         Times that are left out, as their results were wrong: a line each.
     others
         How many times are left out of programs without a model here, by the reason.
+    digest
+        What identifies the contents of the file: the start of its SHA-256.
     """
 
     name: str
@@ -117,6 +121,7 @@ class MeasuredSeries:
     facts: dict[str, str] = field(default_factory=dict)
     wrong: tuple[str, ...] = ()
     others: Mapping[str, int] = field(default_factory=dict)
+    digest: str = ""
 
     def __iter__(self) -> Iterator[Measurement]:
         return iter(self.rows)
@@ -208,7 +213,7 @@ def measurements_in(data: bytes, origin: str, name: str) -> MeasuredSeries:
     if is_table or (not is_log(text) and any("," in line for line in plain)):
         rows = tuple(_table(lines, origin, others))
     else:
-        rows = tuple(_log(lines, origin, wrong, others))
+        rows = tuple(_log(lines, origin, wrong, others, facts))
     if wrong and not rows:
         why = f"results were wrong at all {len(wrong)} times"
         raise SpecError(None, why, "mend what was measured, and measure again", origin)
@@ -224,7 +229,10 @@ def measurements_in(data: bytes, origin: str, name: str) -> MeasuredSeries:
             f"give a table with the columns {', '.join(COLUMNS)}, or what nccl-tests printed",
             origin,
         )
-    return MeasuredSeries(name, rows, facts, tuple(wrong), others)
+    from hashlib import sha256
+
+    digest = sha256(data).hexdigest()[:_DIGEST]
+    return MeasuredSeries(name, rows, facts, tuple(wrong), others, digest)
 
 
 def _cells(line: str) -> set[str]:
@@ -343,10 +351,16 @@ def _whole(text: str, column: str, where: str) -> int:
 
 
 def _log(
-    lines: Sequence[str], name: str, wrong: list[str], others: Counter[str]
+    lines: Sequence[str],
+    name: str,
+    wrong: list[str],
+    others: Counter[str],
+    facts: dict[str, str],
 ) -> Iterator[Measurement]:
     """Read what nccl-tests printed; times with wrong results go to `wrong`, a line each."""
-    times, without_model = read_log(lines, name)
+    times, without_model, devices = read_log(lines, name)
+    if devices:
+        facts["device"] = ", ".join(devices)
     others.update(without_model)
     for time in times:
         if time.wrong:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from hocket._checks import did_you_mean, instance_of, one_of
 from hocket._core import Bound
@@ -13,7 +14,7 @@ from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.fitting.constants import Constant, Fitted, digits, values_of
 from hocket.profiles.block_constants import BLOCK_CONSTANTS
-from hocket.profiles.cost_model import CONSTANTS
+from hocket.profiles.cost_model import CONSTANTS, launch_behind
 from hocket.profiles.fit import Fit
 from hocket.topology.spec import ProfileSpec, TopologySpec
 from hocket.units import shown
@@ -42,6 +43,9 @@ class Profile:
     blocks
         Constants of thread blocks by name, in the units of
         :data:`hocket.profiles.block_constants.BLOCK_CONSTANTS`; none where no schedule was measured.
+    fitted_to
+        The files of measured times that it was fitted to: the start of their SHA-256, by name. Shipped
+        profiles name theirs in `source`.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Profile:
     launch_per_npu: float = 0.0
     source: tuple[str, ...] = ()
     blocks: Mapping[str, Fitted] = field(default_factory=dict)
+    fitted_to: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def values(self) -> dict[str, float]:
@@ -87,17 +92,40 @@ class Profile:
         one_of("launch", kind, list(self.launch))
         return self.launch[kind]
 
+    def launch_behind(self, took: float, work: float, own: float) -> float:
+        """Return the launch with which work takes so long, within those of its kinds of programs [us].
+
+        Parameters
+        ----------
+        took, work
+            What was measured, and what it takes without a launch [us].
+        own
+            What the NPUs add to a launch [us].
+        """
+        known = self.launch.values()
+        return min(max(launch_behind(took, work) - own, min(known)), max(known)) + own
+
     @classmethod
-    def of_fit(cls, name: str, fit: Fit, source: tuple[str, ...] = ()) -> Profile:
+    def of_fit(
+        cls,
+        name: str,
+        fit: Fit,
+        source: tuple[str, ...] = (),
+        fitted_to: Mapping[str, str] = MappingProxyType({}),
+    ) -> Profile:
         """Return what was fitted as a profile; constants that the data does not tell have no interval."""
         launch = {file: each.value for file, each in fit.launch.items()}
-        return cls(name, dict(fit.constants), launch, fit.launch_per_npu, source)
+        constants = dict(fit.constants)
+        return cls(name, constants, launch, fit.launch_per_npu, source, {}, fitted_to)
 
     def as_yaml(self) -> str:
         """Write it as the section ``profile:`` of a topology file."""
         lines = ["profile: # times in microseconds, efficiencies as shares of nominal bandwidth"]
         if self.source:
             lines += ["  notes:", *(f'    - "{_plain(each)}"' for each in self.source)]
+        if self.fitted_to:
+            lines.append("  fitted_to: # files, each with the start of its SHA-256")
+            lines += [f'    "{_plain(each)}": "{told}"' for each, told in self.fitted_to.items()]
         if self.launch:
             lines.append("  launch:")
             lines += [f"    {name}: {_launch(value)}" for name, value in self.launch.items()]
@@ -189,7 +217,8 @@ def _shipped(name: str) -> Profile:
 def _made(name: str, spec: ProfileSpec, where: str) -> Profile:
     constants = _read("constants", spec.constants, CONSTANTS, where)
     blocks = _read("blocks", spec.blocks, BLOCK_CONSTANTS, where)
-    return Profile(name, constants, spec.launch, spec.launch_per_npu, spec.source, blocks)
+    own = spec.launch, spec.launch_per_npu, spec.source, blocks, spec.fitted_to
+    return Profile(name, constants, *own)
 
 
 def _read(

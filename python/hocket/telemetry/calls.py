@@ -63,6 +63,10 @@ class Recording:
         In the order of the file.
     left_out
         How many calls cannot be used, by the reason.
+    device
+        The GPU that it names, as ``"NVIDIA A100-SXM4-40GB"``; ``None`` where it names none.
+    digest
+        What identifies the contents of a table or a log; empty of others, to which no profile is fitted.
     """
 
     name: str
@@ -70,6 +74,8 @@ class Recording:
     timing: str
     calls: tuple[Call, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
+    device: str | None = None
+    digest: str = ""
 
     @classmethod
     def of_kernels(cls, name: str, format_: str, found: Iterable[Call | str]) -> Recording:

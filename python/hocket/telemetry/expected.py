@@ -19,16 +19,16 @@ from hocket.plans.algorithms import heeded
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
-from hocket.profiles.cost_model import behind, cells_of, launch_behind, ways_of
+from hocket.profiles.cost_model import behind, cells_of, ways_of
 from hocket.profiles.hardware import Hardware
 from hocket.profiles.measurement import Measurement
 from hocket.profiles.plans import ends_at_switches, predict_plan
-from hocket.profiles.prediction import predict_on
+from hocket.profiles.prediction import PredictedTime, predict_on
 from hocket.profiles.profile import Profile, why_below
 from hocket.simulation.run import simulate
 from hocket.telemetry.calls import KERNEL, Times
 
-_TELLING = 32 << 10
+TELLING = 32 << 10
 """Size up to which the least time measured tells what launching takes [bytes]."""
 _APART = 16
 """How many times the size before a size is for which a plan is searched."""
@@ -96,18 +96,16 @@ class Expectation:
 
     def predicted(
         self, kind: str, sizes: Sequence[int], profile: Profile | None
-    ) -> list[float | None]:
-        """Return what the library takes on a healthy machine [s].
+    ) -> list[PredictedTime | NcclChoice | None]:
+        """Return what the library takes on a healthy machine, and with which algorithm and protocol.
 
         By the profile, whose launch is that of what was measured; without one by NCCL's own model, at the
         sizes at which that says what is measured.
         """
         if profile is not None and self.hardware is not None:
             npus = self.network.npu_count
-            found = predict_on(kind, self.hardware, npus, self.nodes, sizes, profile)
-            return [each.seconds for each in found.times]
-        picks = [self.pick(kind, size) if size >= _FAITHFUL else None for size in sizes]
-        return [None if pick is None else pick.seconds for pick in picks]
+            return [*predict_on(kind, self.hardware, npus, self.nodes, sizes, profile).times]
+        return [self.pick(kind, size) if size >= _FAITHFUL else None for size in sizes]
 
     def otherwise(
         self, kind: str, sizes: Sequence[int], profile: Profile | None
@@ -183,12 +181,12 @@ def launched(
         return none
     own = profile.launch_per_npu * expectation.network.npu_count if expectation.nodes == 1 else 0.0
     told = min(times, key=lambda each: each.seconds)
-    took = profile.launching(kind)
-    if kind is None and times[0].size <= _TELLING and expectation.hardware is not None:
+    took = profile.launching(kind) + own
+    if kind is None and times[0].size <= TELLING and expectation.hardware is not None:
         (work,) = expectation.predicted(told.kind, [told.size], none)
-        least = launch_behind(told.seconds * 1e6, (work or 0.0) * 1e6) - own
-        took = min(max(least, min(profile.launch.values())), max(profile.launch.values()))
-    return replace(profile, launch={"measured": took + own}, launch_per_npu=0.0)
+        bare = 0.0 if work is None else work.seconds * 1e6
+        took = profile.launch_behind(told.seconds * 1e6, bare, own)
+    return replace(profile, launch={"measured": took}, launch_per_npu=0.0)
 
 
 def _time_of(

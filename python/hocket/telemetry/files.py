@@ -141,7 +141,8 @@ def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recordin
     kept = [row for row in wanted if row.is_aligned]
     left_out["whose parts are no multiples of 16 bytes"] = len(wanted) - len(kept)
     said = {why: count for why, count in left_out.items() if count}
-    return Recording(name, "nccl-tests", RUN, tuple(map(_call, kept)), said)
+    calls = tuple(map(_call, kept))
+    return Recording(name, "nccl-tests", RUN, calls, said, rows.facts.get("device"), rows.digest)
 
 
 def _call(row: Measurement) -> Call:

@@ -17,12 +17,13 @@ from hocket._options import options_of
 from hocket._results import ListResult, Result, figure, name_of, said
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SpecError
+from hocket.nccl.gpus import other_gpu
 from hocket.nccl.prediction import library_on, network_and_gpu
 from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.cost_model import KINDS, bus_factors
 from hocket.profiles.hardware import hardware_for
-from hocket.profiles.profile import Profile, as_profile, profile_of
-from hocket.telemetry.calls import KERNEL, Call, Times, chosen, recorders, times_of
+from hocket.profiles.profile import Profile, as_profile, profile_names, profile_of
+from hocket.telemetry.calls import KERNEL, Call, Recording, Times, chosen, recorders, times_of
 from hocket.telemetry.expected import Best, Expectation, launched
 from hocket.telemetry.files import read_recording
 from hocket.telemetry.options import MeasuredOptions
@@ -205,7 +206,7 @@ def measured(
     network, gpu = network_and_gpu(topology, how.gpu)
     notes: list[str] = []
     expectation = _expectation(network, used, gpu, notes)
-    calls = _calls(given, expectation, notes, in_place=how.in_place)
+    calls = _calls(given, expectation, used, notes, in_place=how.in_place)
     launches: dict[str, float] = {}
     sizes: list[MeasuredSize] = []
     for (kind, timing), group in groupby(
@@ -266,7 +267,12 @@ def _expectation(
 
 
 def _calls(
-    files: Sequence[Any], expectation: Expectation, notes: list[str], *, in_place: bool
+    files: Sequence[Any],
+    expectation: Expectation,
+    profile: Profile | None,
+    notes: list[str],
+    *,
+    in_place: bool,
 ) -> list[tuple[str, Call]]:
     """Read all files, and give what was timed with each call among all NPUs."""
     npus = expectation.network.npu_count
@@ -277,6 +283,7 @@ def _calls(
         kept, others = chosen(recording, npus, expectation.nodes)
         found += [(recording.timing, call) for call in kept]
         notes += _left_out(recording.name, others)
+        notes += _doubts(recording, expectation, profile)
         if recording.timing == KERNEL:
             by_format.setdefault(_WRITERS[recording.format], []).extend(kept)
     for name, kernels in by_format.items():
@@ -296,6 +303,23 @@ def _left_out(name: str, others: Counter[str]) -> Iterator[str]:
         yield f"{name}: left out {what}"
 
 
+def _doubts(
+    recording: Recording, expectation: Expectation, profile: Profile | None
+) -> Iterator[str]:
+    """Yield why a file says little: its GPUs are others, or its times made the profile."""
+    library = expectation.library
+    if recording.device is not None and library is not None:
+        wrong = other_gpu(recording.device, library.gpu)
+        if wrong is not None:
+            yield f"{recording.name}: {wrong}, so another machine may have been measured"
+    if profile is not None and recording.digest in profile.fitted_to.values():
+        yield (
+            f"{recording.name}: profile {profile.name} was fitted to this file, so their agreement "
+            "says nothing of the machine; give another profile to compare it with its kind: "
+            f"{', '.join(profile_names())}"
+        )
+
+
 def _judged(
     times: Sequence[Times],
     expectation: Expectation,
@@ -307,7 +331,8 @@ def _judged(
     """Judge the sizes of one collective that was timed in one way."""
     kind, npus = times[0].kind, expectation.network.npu_count
     sizes = [each.size for each in times]
-    smallest, *predicted = expectation.predicted(kind, [npus, *sizes], profile)
+    start, *predicted = expectation.predicted(kind, [npus, *sizes], profile)
+    smallest = None if start is None else start.seconds
     bests: dict[int, Best] = {}
     if how.plans:
         bests = expectation.best(kind, sizes, profile, planning, progress)
@@ -315,7 +340,8 @@ def _judged(
     others = expectation.otherwise(kind, sizes, profile)
     cases: list[Case] = []
     found: list[tuple[Times, Best | None, Best | None]] = []
-    for each, foreseen, other in zip(times, predicted, others, strict=True):
+    for each, way, other in zip(times, predicted, others, strict=True):
+        foreseen = None if way is None else way.seconds
         best = bests.get(each.size)
         if best is not None and foreseen is not None and foreseen <= best.seconds:
             best = Best(foreseen, "library")
@@ -328,8 +354,8 @@ def _judged(
             Case(each.size, each.seconds, bound, foreseen, smallest, plan, allowed, without)
         )
         found.append((each, best, other))
-    judged = zip(found, cases, verdicts(cases), strict=True)
-    for (each, best, other), case, (verdict, is_over) in judged:
+    judged = zip(found, predicted, cases, verdicts(cases), strict=True)
+    for (each, best, other), way, case, (verdict, is_over) in judged:
         # Without a profile the best plan is simulated, which no bound is above.
         shown = [case.predicted, case.best] if profile is not None else [case.predicted]
         least = min((took for took in shown if took is not None), default=None)
@@ -344,6 +370,7 @@ def _judged(
             each.size / each.seconds * factor,
             case.bound,
             case.predicted,
+            None if way is None else (way.algorithm, way.protocol),
             smallest,
             expectation.pick(kind, each.size),
             case.best,

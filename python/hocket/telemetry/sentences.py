@@ -99,10 +99,15 @@ def _compared(sizes: Sequence[MeasuredSize]) -> str:
 
 
 def _picked(sizes: Sequence[MeasuredSize], library: str | None) -> str:
-    picks = [f"{each.pick.algorithm} with {each.pick.protocol}" for each in sizes if each.pick]
-    if library is None or not picks:
-        return ""
-    return f" ({library} picks {listed(list(dict.fromkeys(picks)))})"
+    """Name what is predicted to take so long, and what the library's own model picks if that differs."""
+    ways = dict.fromkeys(" with ".join(each.way) for each in sizes if each.way)
+    picks = dict.fromkeys(
+        f"{each.pick.algorithm} with {each.pick.protocol}" for each in sizes if each.pick
+    )
+    told = [f"for {listed(list(ways))}"] if ways else []
+    if library is not None and picks and {*map(str.lower, picks)} != {*map(str.lower, ways)}:
+        told.append(f"({library}'s own model picks {listed(list(picks))})")
+    return "".join(f" {each}" for each in told)
 
 
 def _saved(each: MeasuredSize) -> float:

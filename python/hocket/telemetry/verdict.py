@@ -21,7 +21,7 @@ NEAR = 0.05
 """Share by which two times differ that cannot be told apart."""
 GAIN = 0.10
 """Share that a better plan saves at least: runs on one machine differ by as much."""
-_TOLERANCES = {
+TOLERANCES = {
     "below 64 KiB": 0.2,
     "64 KiB to 1 MiB": 0.5,
     "1 to 64 MiB": 0.3,
@@ -64,6 +64,8 @@ class MeasuredSize(Result):
         What any plan takes at least on the topology [s]; ``None`` of what is no collective of hocket's.
     predicted
         What the library takes on a healthy machine [s]; ``None`` where nothing predicts it.
+    way
+        The algorithm and the protocol that are predicted to take so long, as of :func:`hocket.predict`.
     least
         The same for the least size that there is [s]: launch and latency.
     pick
@@ -90,6 +92,7 @@ class MeasuredSize(Result):
     busbw: float = field(metadata=said("busbw_bytes_per_s"))
     bound: float | None = field(metadata=said("bound_ps", of=picoseconds))
     predicted: float | None = field(metadata=said("predicted_ps", of=picoseconds))
+    way: tuple[str, str] | None = field(metadata=HIDDEN)
     least: float | None = field(metadata=HIDDEN)
     pick: NcclChoice | None = field(metadata=said(of=_algorithm))
     best: float | None = field(metadata=said("best_ps", of=picoseconds))
@@ -98,6 +101,18 @@ class MeasuredSize(Result):
     is_over: bool
     instead: str | None = None
     below_bound: str | None = None
+
+    @property
+    @figure()
+    def predicted_algorithm(self) -> str | None:
+        """The algorithm that is predicted to take so long."""
+        return None if self.way is None else self.way[0]
+
+    @property
+    @figure()
+    def predicted_protocol(self) -> str | None:
+        """The protocol of that algorithm."""
+        return None if self.way is None else self.way[1]
 
     @property
     @figure()
@@ -212,7 +227,7 @@ def _slow(cases: Sequence[Case], is_over: Sequence[bool | None], place: int) -> 
 
 def tolerance_at(size: int) -> float:
     """Return the share by which a size [bytes] may exceed its prediction."""
-    return _TOLERANCES[band_of(size).name]
+    return TOLERANCES[band_of(size).name]
 
 
 def _settled(cases: Sequence[Case]) -> list[float | None]:

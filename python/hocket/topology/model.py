@@ -118,6 +118,11 @@ class Profile(Strict):
         default={},
         description="Constants of thread blocks, likewise; times in microseconds, rates in GB/s.",
     )
+    fitted_to: dict[Words, Words] = Field(
+        default={},
+        description="Files of measured times that the constants were fitted to, each with the start of its "
+        "SHA-256.",
+    )
 
 
 class ProfileFile(Strict):

@@ -84,6 +84,8 @@ class ProfileSpec:
         The file, for messages.
     blocks
         Constants of thread blocks by name, as `constants`.
+    fitted_to
+        The files of measured times that it was fitted to: what identifies their contents, by name.
     """
 
     name: str | None = None
@@ -93,6 +95,7 @@ class ProfileSpec:
     source: tuple[str, ...] = ()
     origin: str = ""
     blocks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    fitted_to: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

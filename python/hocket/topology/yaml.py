@@ -171,6 +171,7 @@ def _profile(given: Profile | str | None) -> ProfileSpec | None:
         {name: tuple(values) for name, values in given.constants.items()},
         (*_sources(given.source), *given.notes),
         blocks={name: tuple(values) for name, values in given.blocks.items()},
+        fitted_to=dict(given.fitted_to),
     )
 
 
