@@ -31,7 +31,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 STATIC := x86_64-unknown-linux-musl
 
-.PHONY: help tools venv torch page browser build controller wheel sdist static schema site demo check test test-slow test-long accept oracle fuzz corpus bench clean $(filter-out build,$(CHECKS)) unit examples
+.PHONY: help tools venv torch page browser build controller wheel sdist static schema site demo check test test-slow test-long protocol accept oracle fuzz corpus bench clean $(filter-out build,$(CHECKS)) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -76,8 +76,8 @@ build: .venv/build.stamp ## build the Rust core, write its stubs and install the
 	@touch $@
 
 controller: .venv/deps.stamp ## build the routing controller, its agent and the preloaded library, and install them into .venv
-	cargo install $(CARGO_FLAGS) --quiet --force --root .venv --path crates/hocket-controller
-	cargo install $(CARGO_FLAGS) --quiet --force --root .venv --path crates/hocket-agent
+	cargo install $(CARGO_FLAGS) --quiet --force --profile service --root .venv --path crates/hocket-controller
+	cargo install $(CARGO_FLAGS) --quiet --force --profile service --root .venv --path crates/hocket-agent
 	cargo build $(CARGO_FLAGS) --quiet --profile preload -p hocket-preload
 	install -D -m 755 target/preload/libhocket_preload.so .venv/lib/libhocket_preload.so
 
@@ -93,9 +93,9 @@ sdist: .venv/build.stamp ## build the source distribution into dist/
 	$(BIN)/maturin sdist --out dist
 
 static: | tools ## build controller and agent without any library into dist/, for STATIC (musl-tools, rustup target add)
-	cargo build $(CARGO_FLAGS) --quiet --release --target $(STATIC) -p hocket-controller -p hocket-agent
+	cargo build $(CARGO_FLAGS) --quiet --profile service --target $(STATIC) -p hocket-controller -p hocket-agent
 	mkdir -p dist
-	for name in hocket-controller hocket-agent; do cp target/$(STATIC)/release/$$name dist/$$name-$(STATIC); done
+	for name in hocket-controller hocket-agent; do cp target/$(STATIC)/service/$$name dist/$$name-$(STATIC); done
 
 schema: .venv/build.stamp ## write the JSON Schemas into docs/schema
 	$(BIN)/python -m hocket.cli.schema all docs/schema
@@ -158,11 +158,15 @@ test-slow: .venv/build.stamp ## the tests that take more than a few seconds each
 
 test-long: .venv/build.stamp ## the tests that take minutes: whole studies, every machine, every command
 	cargo test $(CARGO_FLAGS) --quiet $(CRATES) --lib -- --ignored
+	cargo test $(CARGO_FLAGS) --quiet -p hocket-protocol
 	PROPTEST_CASES=256 cargo test $(CARGO_FLAGS) --quiet $(CRATES) --test properties
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m long
 
 examples: .venv/build.stamp ## run the examples only and compare what they print
 	$(BIN)/python -m pytest -q tests/test_examples.py
+
+protocol: | tools ## write the code of the controller's protocols from their .proto files
+	cargo run $(CARGO_FLAGS) --quiet -p hocket-protocol
 
 accept: .venv/build.stamp ## write what pages, examples and golden files show anew, where PAGES (all) differ; then look at git diff
 	$(BIN)/python -m hocket.cli.manual docs/command-line.md

@@ -17,9 +17,7 @@ mod to_host;
 
 /// The generated code of version 1.
 #[allow(missing_docs, clippy::all)]
-pub mod v1 {
-    tonic::include_proto!("hocket.v1");
-}
+pub mod v1;
 
 pub use fragments::BadMessage;
 

@@ -1,8 +1,8 @@
 //! Loads a controller with many hosts, on this machine: the server is a process of its own, TLS included.
 //!
 //! ```sh
-//! cargo build --release -p hocket-controller --bins --examples
-//! target/release/examples/load --hosts 10000 --seconds 10
+//! cargo build --profile service -p hocket-controller --bins --examples
+//! target/service/examples/load --hosts 10000 --seconds 10
 //! ```
 
 mod cluster;

@@ -12,11 +12,7 @@ use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 use tracing::{info, warn};
 
-#[allow(missing_docs, dead_code, clippy::all)]
-mod proto {
-    tonic::include_proto!("etcdserverpb");
-}
-
+use super::etcd_api as proto;
 use proto::compare::{CompareResult, CompareTarget, TargetUnion};
 use proto::kv_client::KvClient;
 use proto::lease_client::LeaseClient;

@@ -2,6 +2,8 @@
 //! that hosts obey no controller that has been deposed and does not know yet.
 
 mod etcd;
+#[allow(missing_docs, dead_code, clippy::all)]
+mod etcd_api;
 
 use std::path::Path;
 use std::time::Duration;
