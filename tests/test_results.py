@@ -12,8 +12,9 @@ import pytest
 from pydantic import TypeAdapter
 
 import hocket as hk
-from hocket._results import HIDDEN, Result, TableResult, figure, picoseconds, said
+from hocket._results import HIDDEN, Column, Result, TableResult, figure, picoseconds, said
 from hocket._schema import typed
+from hocket.cli.table import table_of
 
 
 def product() -> hk.Topology:
@@ -139,6 +140,17 @@ class Trip(Result):
     notes: list[str]
     secret: str = field(default="", metadata=HIDDEN)
 
+    @property
+    @figure(only="rows")
+    def is_known(self) -> bool:
+        """Whether there is a place above others."""
+        return self.top is not None
+
+    @property
+    @figure("words", only="table", column=Column("notes", leaves=0, leaves_alike=3, nothing="none"))
+    def _words(self) -> str | None:
+        return " and ".join(self.notes) or None
+
     @figure("note_count")
     def __len__(self) -> int:
         """How many notes there are."""
@@ -166,7 +178,11 @@ def test_all_that_a_result_is_made_into_follows_from_its_fields() -> None:
     near = Trip(None, None, Place("home", 1.0), [])
     rows = Trips((far, near)).to_frame().to_pylist()
     assert [each["top_height_m"] for each in rows] == [8.0, None]
-    assert list(rows[0]) == ["time_ps", "top_name", "top_height_m", "name", "note_count"]
+    names = ["time_ps", "top_name", "top_height_m", "name", "is_known", "note_count"]
+    assert list(rows[0]) == names
+    assert [each["is_known"] for each in rows] == [True, False]
+    lines = table_of(Trips((far, near))).lines()
+    assert [line.strip("│ ") for line in lines if line.startswith("│")] == ["a and b", "none"]
     schema = TypeAdapter(typed(Trips)).json_schema()["$defs"]["Trip"]
     assert set(schema["properties"]) == set(far.to_dict())
     assert schema["properties"]["note_count"]["description"] == "How many notes there are."

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from inspect import get_annotations, ismethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +34,8 @@ class Column:
         What stands above the column; its unit is that of the field.
     leaves
         When it leaves where a terminal is too narrow: the highest first, 0 never; by default the last.
+    leaves_alike
+        The same where all its cells are alike, if it is another then.
     after
         The field behind which it stands, where that is not the one declared before it.
     decimals
@@ -43,18 +45,28 @@ class Column:
     is_prose
         Whether its cells wrap at words.
     write
-        Writes a number without a unit, as ``"x{:.2f}"``.
+        Writes a value without a unit, as ``"x{:.2f}"``.
+    is_rounded
+        Whether a number has four significant digits.
+    nothing
+        What stands where there is no value.
+    hides_zero
+        Whether there is none where it is 0.
     unit
         Its unit, where its name does not end in it: as ``bytes``, ``ps`` or ``flops``.
     """
 
     title: str
     leaves: int | None = None
+    leaves_alike: int = 0
     after: str = ""
     decimals: int = 1
     is_given: bool = False
     is_prose: bool = False
     write: str = ""
+    is_rounded: bool = False
+    nothing: str = "–"
+    hides_zero: bool = False
     unit: str = ""
 
 
@@ -76,6 +88,8 @@ class Said:
         The class of a result that is an object of JSON, and a column for each of its fields elsewhere.
     is_optional
         Whether JSON has no such key where the value is None.
+    only
+        Where it stands, if not everywhere: ``table`` means tables and sweeps, ``rows`` also frames.
     """
 
     key: str = ""
@@ -85,6 +99,7 @@ class Said:
     but: tuple[str, ...] = ()
     parts: type[Result] | None = None
     is_optional: bool = False
+    only: Literal["", "rows", "table"] = ""
 
 
 def said(key: str = "", **how: Any) -> dict[str, Said]:
@@ -92,7 +107,7 @@ def said(key: str = "", **how: Any) -> dict[str, Said]:
     return {"said": Said(key, **how)}
 
 
-_FOUND: dict[type, tuple[Field, ...]] = {}
+_FOUND: dict[type, list[Field]] = {}
 
 
 HIDDEN: dict[str, Said | None] = {"said": None}
@@ -118,6 +133,7 @@ class Field:
     path: tuple[str, ...]
     owner: type
     function: Callable[..., Any] | None = field(default=None, repr=False)
+    only: str = ""
 
     @property
     def kind(self) -> str | None:
@@ -130,6 +146,8 @@ class Field:
     def is_column(self) -> bool:
         """Whether frames have it."""
         column = self.said.column
+        if self.only == "table":
+            return False
         return column is True or (column is not False and self.kind is not None)
 
     def value(self, seen: dict[tuple[str, ...], Any]) -> Any:
@@ -144,10 +162,22 @@ class Field:
         return found if found is None or self.said.of is None else self.said.of(found)
 
 
-def fields_of(kind: type[Result]) -> tuple[Field, ...]:
-    """Return what a class of results says."""
+def fields_of(kind: type[Result]) -> list[Field]:
+    """Return what a class of results says in JSON."""
+    return [each for each in _all(kind) if not each.only]
+
+
+def columns_of(kind: type[Result]) -> Iterator[Field]:
+    """Yield what may be columns of a table of such results: fields, and the parts of objects."""
+    for each in _all(kind):
+        yield each
+        for part in fields_of(each.said.parts) if each.said.parts is not None else ():
+            yield replace(part, key=f"{each.key}_{part.key}", path=(*each.path, *part.path))
+
+
+def _all(kind: type[Result]) -> list[Field]:
     if kind not in _FOUND:
-        _FOUND[kind] = tuple(inner for each in _own(kind) for inner in _inlined(each))
+        _FOUND[kind] = [inner for each in _own(kind) for inner in _inlined(each)]
     return _FOUND[kind]
 
 
@@ -158,12 +188,12 @@ def _own(kind: type[Result]) -> Iterable[Field]:
         for name in get_annotations(owner):
             how = declared[name].metadata.get("said", Said()) if name in declared else None
             if how is not None and not name.startswith("_"):
-                own[name] = Field(how.key or name, how, (name,), owner)
+                own[name] = Field(how.key or name, how, (name,), owner, only=how.only)
         for name, member in vars(owner).items():
             function = getattr(member, "fget", None) or getattr(member, "func", None) or member
             how = getattr(function, "said", None)
             if how is not None:
-                own[name] = Field(how.key or name, how, (name,), owner, function)
+                own[name] = Field(how.key or name, how, (name,), owner, function, how.only)
     return own.values()
 
 
@@ -171,17 +201,10 @@ def _inlined(each: Field) -> Iterator[Field]:
     if each.said.inline is None:
         yield each
         return
-    for inner in fields_of(each.said.inline):
+    for inner in _all(each.said.inline):
         if inner.path[0] not in each.said.but:
-            yield replace(inner, path=(*each.path, *inner.path))
-
-
-def columns_of(kind: type[Result]) -> Iterator[Field]:
-    """Yield what may be columns of a table of such results: fields, and the parts of objects."""
-    for each in fields_of(kind):
-        yield each
-        for part in fields_of(each.said.parts) if each.said.parts is not None else ():
-            yield replace(part, key=f"{each.key}_{part.key}", path=(*each.path, *part.path))
+            path, only = (*each.path, *inner.path), each.only or inner.only
+            yield replace(inner, path=path, only=only)
 
 
 class Result:
@@ -226,7 +249,7 @@ class TableResult(Result):
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return the rows, each column a single value."""
-        return [each._as_row() for each in getattr(self, self._table)]
+        return [each._as_row() for each in listed(self)]
 
     def to_frame(self) -> pa.Table:
         """Return the rows as an Arrow table, which polars, pandas and DuckDB can read.
@@ -245,6 +268,11 @@ class TableResult(Result):
         rows = self._rows()
         names = list(rows[0]) if rows else []
         return html_table(names, [tuple(row.values()) for row in rows])
+
+
+def listed(table: TableResult) -> list[Any]:
+    """Return the results that are the rows of one."""
+    return list(getattr(table, table._table))
 
 
 class ListResult(TableResult, Generic[Row]):

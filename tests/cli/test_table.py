@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hocket as hk
+from hocket._results import Column, Result, said
 from hocket.cli.compare import _table, crossover
 from hocket.cli.numbers import RATES, TIMES, in_one_unit
-from hocket.cli.table import NEVER, Table, cell_width
+from hocket.cli.table import NEVER, Table, cell_width, table_of
 from hocket.collectives.sizes import sizes_of
 from hocket.errors import SpecError
 
@@ -99,6 +101,23 @@ def test_columns_leave_in_their_order() -> None:
     assert "second" in gone[2]
     assert table.lines()[0] == "a title"
     assert all(word * 10 in " ".join(table.lines(10)) for word in "ad")
+
+
+@dataclass(frozen=True)
+class Way(Result):
+    name: str = field(metadata=said(column=Column("name")))
+    kind: str = field(metadata=said(column=Column("kind", leaves=0, leaves_alike=1)))
+    cost: float | None = field(metadata=said(column=Column("cost", leaves=0, is_rounded=True)))
+    lost: int = field(metadata=said(column=Column("lost", leaves=0, hides_zero=True)))
+
+
+def test_columns_follow_from_their_declarations() -> None:
+    alike = table_of([Way("a" * 30, "road", 1234.56, 0), Way("b", "road", None, 1000)])
+    assert next(line for line in alike.lines(50) if "left out" in line).endswith("kind")
+    differ = table_of([Way("a" * 30, "road", 0.123456, 0), Way("b", "rail", None, 1000)])
+    assert not any("left out" in line for line in differ.lines(50))
+    cells = [line.strip("│").split("│") for line in alike.lines() if line.startswith("│")]
+    assert [[cell.strip() for cell in row[2:]] for row in cells] == [["1,235", "–"], ["–", "1,000"]]
 
 
 def test_prose_wraps_at_words_and_titles_before_columns_leave() -> None:

@@ -12,9 +12,9 @@ from hocket.cli import options
 from hocket.cli.command import Option, Panel
 from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, Sizes
-from hocket.cli.numbers import RATES, TIMES, percent
-from hocket.cli.table import NEVER, Table
-from hocket.comparison.failures import FailureAdvice, Part, advise_failures
+from hocket.cli.numbers import RATES, percent
+from hocket.cli.table import NEVER, Table, row_of, shown_of
+from hocket.comparison.failures import Failure, FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
 from hocket.plans.synthesis import PlanOptions
 from hocket.topology.build import build_topology
@@ -128,18 +128,12 @@ def _print_failures(found: list[FailureAdvice]) -> None:
     table = Table(title=f"{title}: single failures, worst first", by_section=True)
     if several:
         table.add_column("size", justify="right", leaves=NEVER)
-    table.add_column("failed", leaves=NEVER)
-    table.add_column("count", justify="right")
-    table.add_column("time", leaves=NEVER, units=TIMES)
-    table.add_column("slower", justify="right", leaves=NEVER, unit="%")
-    table.add_column("algorithm")
+    shown = shown_of(Failure)
+    table.add_columns(shown)
     for advice in found:
+        head = [format_size(advice.collective.size)] * several
         for each in advice.failures:
-            time = "cannot run" if each.time_ps is None else each.time_ps
-            slower = "" if each.slowdown is None else percent(each.slowdown)
-            head = [format_size(advice.collective.size)] * several
-            what = f"{each.part} {each.names[0]}"
-            table.add_row(*head, what, str(len(each.names)), time, slower, each.algorithm or "")
+            table.add_row(*head, *row_of(shown, each))
         table.add_section()
     console.print(table)
     for each in first.failures:

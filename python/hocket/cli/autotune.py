@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from hocket.cli import complete, options
 from hocket.cli.command import Option, Panel
 from hocket.cli.groups import Given
-from hocket.cli.numbers import TIMES
-from hocket.cli.table import NEVER, Table
+from hocket.cli.table import Table, table_of
 from hocket.collectives.custom import is_file
 from hocket.collectives.sizes import sizes_of
 from hocket.errors import SpecError
@@ -18,7 +17,7 @@ from hocket.runtime.options import MeasureOptions
 from hocket.runtime.table import PlanTable
 from hocket.tuning.options import TuneOptions
 from hocket.tuning.tune import autotune
-from hocket.units import format_size, shown
+from hocket.units import shown
 
 if TYPE_CHECKING:
     from hocket.tuning.tune import Tuning
@@ -132,15 +131,5 @@ def _tuned(
 
 def _table(found: Tuning) -> Table:
     how = "measured" if found.options.measure else f"predicted on {found.topology}"
-    table = Table(title=f"{found.collective} among {found.ranks} ranks, {how}", by_row=True)
-    ways, right = [each.picked for each in found], {"justify": "right"}
-    table.add("size", [format_size(each.size) for each in found], leaves=NEVER, **right)
-    table.add("algorithm", [way.algorithm for way in ways], leaves=NEVER)
-    chunks = ["" if way.chunks is None else str(way.chunks) for way in ways]
-    table.add("chunks", chunks, leaves=3, **right)
-    table.add("transport", [way.transport for way in ways], leaves=4)
-    table.add("time", [int(way.time_ps) for way in ways], leaves=NEVER, units=TIMES)
-    table.add("usual", [int(each.usual.time_ps) for each in found], leaves=2, units=TIMES)
-    table.add("gain", [f"{each.gain:.2f}x" for each in found], leaves=NEVER, **right)
-    table.add("why", [each.why for each in found], leaves=1)
-    return table
+    title = f"{found.collective} among {found.ranks} ranks, {how}"
+    return table_of(found, title=title, by_row=True)

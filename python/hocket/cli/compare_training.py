@@ -12,8 +12,7 @@ from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.form import Form
 from hocket.cli.groups import RARE_IN_TRAINING, Given
-from hocket.cli.numbers import TIMES, percent, significant
-from hocket.cli.table import NEVER, Cell, Table
+from hocket.cli.table import NEVER, Table
 from hocket.cli.wording import pasted
 from hocket.errors import SpecError
 from hocket.topology.text import label_of
@@ -251,27 +250,11 @@ def _print(
     batch = f", {batches[0]:,} samples per iteration" if len(batches) == 1 else ""
     rows = best_rows(compared) if is_brief else list(compared)
     table = Table(title=f"training {compared.workload.name}{batch}")
-    named = {
-        "topology": {row.network for row in rows},
-        "parallelism": {str(row.parallel) for row in rows},
-        "algorithm": {row.algorithm for row in rows},
-    }
-    for name, different in named.items():
-        table.add_column(name, leaves=NEVER if len(different) > 1 else 5)
-    table.add_column("iteration", units=TIMES, leaves=NEVER)
-    table.add_column("samples/s", justify="right", leaves=4)
-    table.add_column("speed-up", justify="right")
-    table.add_column("exposed", units=TIMES)
-    table.add_column("share", justify="right", unit="%")
+    table.add_rows(rows)
     base = _base(compared, baseline)
     if baseline is not None:
-        table.add_column("x baseline", justify="right", leaves=NEVER)
-    for row in rows:
-        cells = _cells(row)
-        if baseline is not None:
-            ratio = "–" if base is None else _ratio(row, base)
-            cells.append(ratio)
-        table.add_row(*cells)
+        ratios = ["–" if base is None else _ratio(row, base) for row in rows]
+        table.add("x baseline", ratios, justify="right", leaves=NEVER)
     console.print(table)
     if baseline is not None:
         console.print(f"baseline: {baseline}")
@@ -309,19 +292,6 @@ def best_rows(compared: TrainingComparison) -> list[TrainingRow]:
 
 def _ratio(row: TrainingRow, base: TrainingRow) -> str:
     return f"{row.samples_per_second / max(base.samples_per_second, 1e-12):.3f}"
-
-
-def _cells(row: TrainingRow) -> list[Cell]:
-    return [
-        row.network,
-        str(row.parallel),
-        row.algorithm,
-        row.time_ps,
-        significant(row.samples_per_second),
-        "–" if row.speedup is None else f"{row.speedup:.3f}",
-        row.exposed_ps,
-        percent(row.exposed_share),
-    ]
 
 
 def _left_out(compared: TrainingComparison) -> list[str]:

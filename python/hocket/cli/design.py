@@ -10,8 +10,7 @@ from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.form import Form
 from hocket.cli.groups import Given
-from hocket.cli.numbers import TIMES, percent, significant
-from hocket.cli.table import NEVER, Table
+from hocket.cli.table import Table, table_of
 from hocket.sweeps.design_options import TRAINED, DesignOptions
 
 if TYPE_CHECKING:
@@ -134,14 +133,4 @@ def _print(found: Design, file: str | None) -> None:
 
 
 def _table(title: str, rows: Sequence[Designed]) -> Table:
-    table = Table(title=title)
-    table.add("network", [each.network for each in rows], leaves=NEVER)
-    costs = [significant(each.cost) for each in rows]
-    table.add("cost", costs, justify="right", leaves=NEVER)
-    table.add("time", [each.time_ps for each in rows], units=TIMES, leaves=NEVER)
-    bounds = [each.bound_ps for each in rows]
-    if bounds[0] is not None:
-        gaps = [percent(each.time_ps / max(each.bound_ps or 0, 1) - 1) for each in rows]
-        table.add("above bound", gaps, justify="right", unit="%")
-    table.add("algorithm", [each.algorithm for each in rows])
-    return table
+    return table_of(rows, *(["gap"] if rows[0].bound_ps is None else []), title=title)

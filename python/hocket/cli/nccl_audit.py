@@ -7,8 +7,8 @@ from typing import Annotated
 from hocket.cli import options
 from hocket.cli.command import Argument, Option
 from hocket.cli.groups import TimedPlanning
-from hocket.cli.numbers import RATES, TIMES, percent
-from hocket.cli.table import NEVER, Table
+from hocket.cli.numbers import percent
+from hocket.cli.table import table_of
 from hocket.errors import SpecError
 from hocket.nccl.report import Audit, audit
 from hocket.units import counted, format_size, format_time_ps
@@ -78,18 +78,9 @@ def _print(found: Audit, nodes: int) -> None:
     on = "" if nodes == 1 else f" on {nodes} nodes"
     what = f"{found.collective.kind} of {format_size(found.collective.size)}"
     title = f"{what} among {found.topology.npu_count} GPUs{on}, as {found.library} runs it"
-    table = Table(title=title)
-    entries, runs = found.entries, [each.run for each in found.entries]
-    predicted = [each.predicted for each in entries]
-    table.add("graph", [each.algorithm for each in entries], leaves=NEVER)
-    table.add("channels", [str(each.channels) for each in entries], justify="right")
-    table.add("each", [each.speed for each in entries], units=RATES)
-    table.add("protocol", ["-" if each is None else each.protocol for each in predicted])
-    times = ["-" if each is None else each.seconds * 1e12 for each in predicted]
-    table.add("predicted", times, units=TIMES)
-    simulated = ["-" if run is None else float(run.time_ps) for run in runs]
-    table.add("simulated", simulated, units=TIMES, leaves=NEVER)
-    over = ["-" if run is None else percent(run.time_ps / found.best.time_ps - 1) for run in runs]
+    table = table_of(found, title=title)
+    runs = [each.run for each in found]
+    over = [None if run is None else percent(run.time_ps / found.best.time_ps - 1) for run in runs]
     table.add("over best", over, justify="right", unit="%")
     console.print(table)
     best = found.best

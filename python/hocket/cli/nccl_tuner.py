@@ -7,7 +7,7 @@ from typing import Annotated
 from hocket.cli import options
 from hocket.cli.command import Argument, Option
 from hocket.cli.groups import Nodes
-from hocket.cli.table import NEVER, Table
+from hocket.cli.table import NEVER, Table, table_of
 from hocket.nccl.gpus import check_gpu
 from hocket.nccl.plugin import AskedPick, ask_tuner
 from hocket.nccl.tuner import LARGEST, TunerRow, tuner_table
@@ -113,21 +113,7 @@ def show(
     console = options.output()
     on = "" if found.nodes == 1 else f" on {found.nodes} nodes"
     title = f"{found.name}, API {found.api}, asked for {found.npus} ranks{on}"
-    table = Table(title=title)
-    for column in ("collective", "from", "to", "algorithm", "protocol", "channels", "picked by"):
-        right = column in ("from", "to", "channels")
-        table.add_column(column, justify="right" if right else "left")
-    for pick in found.picks:
-        table.add_row(
-            pick.kind,
-            format_size(pick.least),
-            format_size(pick.most),
-            pick.algorithm,
-            pick.protocol,
-            "NCCL's" if pick.channels is None else str(pick.channels),
-            "NCCL too" if pick.is_own else "the tuner",
-        )
-    console.print(table)
+    console.print(table_of(found, title=title))
     for line in _drawing(found.picks):
         console.print(line)
     for line in dict.fromkeys(found.log):

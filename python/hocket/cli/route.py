@@ -12,8 +12,8 @@ from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.console import Printer
 from hocket.cli.form import Form
 from hocket.cli.groups import Given
-from hocket.cli.numbers import RATES, TIMES
-from hocket.cli.table import NEVER, Table
+from hocket.cli.numbers import TIMES
+from hocket.cli.table import Table, shown_of, table_of
 from hocket.cluster.hosts import HostOptions
 from hocket.errors import SpecError
 from hocket.routing.options import ClusterOptions
@@ -22,7 +22,7 @@ from hocket.units import format_time_ps
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hocket.routing import Cluster, ClusterRun, JobList, JobRun
+    from hocket.routing import Cluster, ClusterRun, JobList
 
 _LIMIT, _LIMIT_OF_COMPARISON = 10.0, 1.0
 """Seconds for each assignment of the solver, where --time-limit says nothing."""
@@ -179,40 +179,7 @@ def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:
 
 def _print(run: ClusterRun, *, has_outages: bool) -> None:
     console = options.output()
-    table = Table(title=f"{run.scheme} on {_described(run.cluster)}")
-    jobs, right = run.jobs, {"justify": "right"}
-    sent = [job if job.ideal else None for job in jobs]
-    flows = [job if job.throughput else None for job in jobs]
-    table.add("job", [job.job.name for job in jobs])
-    table.add("GPUs", [f"{job.job.gpus:,}" for job in jobs], leaves=8, **right)
-    rings = [f"{len(job.placed.rings)} of {job.job.data}" for job in jobs]
-    table.add("rings", rings, leaves=7, **right)
-    table.add("iterations", [f"{len(job.iterations):,}" for job in jobs], leaves=6, **right)
-    reduced = [None if job is None else _ps(job.all_reduce) for job in sent]
-    table.add("all-reduce", reduced, units=TIMES, leaves=NEVER)
-    table.add(
-        "ideal", [None if job is None else _ps(job.ideal) for job in sent], units=TIMES, leaves=5
-    )
-    table.add(
-        "slowdown",
-        [None if job is None else f"{job.slowdown:.2f}" for job in sent],
-        leaves=NEVER,
-        **right,
-    )
-    done = [None if job is None else _ps(job.flow_completion) for job in flows]
-    table.add("flow completion", done, units=TIMES, leaves=4)
-    table.add(
-        "throughput",
-        [None if job is None else job.throughput for job in flows],
-        units=RATES,
-        leaves=3,
-    )
-    table.add("iteration", [_ps(job.iteration) for job in jobs], units=TIMES, leaves=NEVER)
-    shares = [
-        f"{100 * job.all_reduce / job.iteration:.0f}" if job.iteration else None for job in jobs
-    ]
-    table.add("communicating", shares, leaves=2, unit="%", **right)
-    console.print(table)
+    console.print(table_of(run, title=f"{run.scheme} on {_described(run.cluster)}"))
     for line in _facts(run, has_outages=has_outages):
         console.note(line)
 
@@ -277,57 +244,31 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, form: Shown) 
     if not has_solver:
         from hocket.plans.slots.model import MISSING
 
-        _say(console, f"ilp is left out: it {MISSING}")
+        console.print(f"ilp is left out: it {MISSING}")
 
 
 def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[ClusterRun]) -> None:
     has_times = len(runs[0].jobs) <= _MAX_TIMES
     what = "all-reduce times, x the ideal" if has_times else "all-reduce times over the ideal"
     table = Table(title=f"{what}, {_described(cluster)}")
-    ranked = sorted(runs, key=lambda run: _mean_slowdown(run.jobs))
-    table.add("scheme", [run.scheme for run in ranked])
-    right = {"justify": "right"}
+    ranked = sorted(runs, key=lambda run: run.mean_slowdown)
+    scheme, *shown = shown_of(type(runs[0]))
+    table.add_columns([scheme], results=ranked)
     for i, job in enumerate(runs[0].jobs if len(runs[0].jobs) <= _MAX_COLUMNS else ()):
         if has_times:
             reduced = [_ps(run.jobs[i].all_reduce) for run in ranked]
             table.add(job.job.name, reduced, units=TIMES, leaves=2)
         slower = [f"x{run.jobs[i].slowdown:.2f}" for run in ranked]
-        table.add("x ideal" if has_times else job.job.name, slower, leaves=2, **right)
-    means = [f"x{_mean_slowdown(run.jobs):.2f}" for run in ranked]
-    table.add("mean", means, leaves=NEVER, **right)
-    worst = [f"x{max(job.slowdown for job in run.jobs):.2f}" for run in ranked]
-    table.add("worst", worst, leaves=NEVER, **right)
-    table.add("end", [_ps(run.time) for run in ranked], units=TIMES, leaves=NEVER)
-    routed = [run if run.decisions else None for run in ranked]
-    table.add(
-        "load",
-        [None if run is None else f"{run.max_link_load:,}" for run in routed],
-        leaves=NEVER,
-        **right,
-    )
-    bounds = [
-        None if run is None else f"{max(each.bound for each in run.decisions):,}" for run in routed
-    ]
-    table.add("bound", bounds, leaves=1, **right)
-    moves = [
-        None if run is None else f"{sum(each.moved for each in run.decisions):,}" for run in routed
-    ]
-    table.add("moves", moves, leaves=1, **right)
+        name = "x ideal" if has_times else job.job.name
+        table.add(name, slower, leaves=2, justify="right")
+    table.add_columns(shown, results=ranked)
     console.print(table)
     times = [
         f"{run.scheme} {_spread(run.routing_seconds)}" for run in ranked if run.routing_seconds
     ]
-    _say(console, "load: flows on the fullest link; no paths have less than the bound")
-    _say(console, "moves: how often a flow under way took another path")
-    _say(console, f"an assignment takes on this machine: {'; '.join(times)}")
-
-
-def _say(console: Printer, line: str) -> None:
-    console.print(line)
-
-
-def _mean_slowdown(jobs: Sequence[JobRun]) -> float:
-    return sum(job.slowdown for job in jobs) / len(jobs)
+    console.print("load: flows on the fullest link; no paths have less than the bound")
+    console.print("moves: how often a flow under way took another path")
+    console.print(f"an assignment takes on this machine: {'; '.join(times)}")
 
 
 def _described(cluster: Cluster) -> str:

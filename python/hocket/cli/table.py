@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Any, SupportsFloat, TypeAlias
 
-from hocket._results import Column, Field, Result, columns_of
+from hocket._results import Column, Field, Result, TableResult, columns_of, listed
 from hocket.cli.numbers import (
     FAR,
     FLOPS,
@@ -24,6 +24,7 @@ from hocket.cli.numbers import (
     Units,
     in_one_unit,
     percent,
+    significant,
     spread,
 )
 from hocket.units import format_size, printable
@@ -161,28 +162,41 @@ class Table:
         self.add_column(name, **how)
         self._columns[-1].given += cells
 
-    def add_columns(self, shown: Iterable[Field], rates: Units = RATES) -> None:
-        """Add the columns of fields, as their results declare them; all rates may be in one unit."""
-        for each in shown:
+    def add_columns(
+        self, shown: Iterable[Field], rates: Units = RATES, results: Iterable[Result] = ()
+    ) -> None:
+        """Add the columns of fields, as their results declare them, with the cells of some results.
+
+        Parameters
+        ----------
+        rates
+            Units of all rates.
+        """
+        kinds, before = list(shown), len(self._columns)
+        rows = [row_of(kinds, each) for each in results]
+        for i, each in enumerate(kinds):
             how = each.said.column
             assert isinstance(how, Column)
             units, _ = _units(each)
+            cells = [row[i] for row in rows]
+            leaves = how.leaves if len(set(cells)) > 1 else how.leaves_alike or how.leaves
+            is_share = each.kind == "number" and not (units or how.write or how.is_rounded)
             self.add_column(
                 how.title,
-                justify="left" if each.kind in (None, "text") else "right",
-                leaves=how.leaves,
+                justify="left" if each.kind in (None, "text") and not how.write else "right",
+                leaves=leaves,
                 prose=how.is_prose,
-                unit="%" if each.kind == "number" and not (units or how.write) else "",
+                unit="%" if is_share else "",
                 units=rates if units == RATES else units,
             )
+            self._columns[before + i].given += cells
 
-    def add_rows(self, results: Iterable[Result], *but: str, rates: Units = RATES) -> None:
-        """Add the columns of results and a row for each, without some of their fields."""
-        rows = list(results)
-        shown = shown_of(type(rows[0]), *but) if rows else []
-        self.add_columns(shown, rates)
-        for each in rows:
-            self.add_row(*row_of(shown, each))
+    def add_rows(
+        self, results: TableResult | Iterable[Result], *but: str, rates: Units = RATES
+    ) -> None:
+        """Add columns for what results, or those that a result lists, say; without some fields."""
+        rows = listed(results) if isinstance(results, TableResult) else list(results)
+        self.add_columns(shown_of(type(rows[0]), *but) if rows else [], rates, rows)
 
     def add_section(self) -> None:
         """Draw a line below what has been added, unless nothing follows."""
@@ -266,8 +280,8 @@ class Table:
             columns.remove(max(leaving, key=lambda column: column.leaves))
 
 
-def table_of(results: Iterable[Result], *but: str, **how: Any) -> Table:
-    """Return the table of results, without some of their fields; for the rest see :class:`Table`."""
+def table_of(results: TableResult | Iterable[Result], *but: str, **how: Any) -> Table:
+    """Return the table of results, see :meth:`Table.add_rows`; for the rest see :class:`Table`."""
     table = Table(**how)
     table.add_rows(results, *but)
     return table
@@ -285,18 +299,23 @@ def shown_of(kind: type[Result], *but: str) -> list[Field]:
 
 
 def cell_of(each: Field, value: Any) -> Cell:
-    """Return what a table has of the value of a field: shares in per cent, None where there is none."""
+    """Return what a table has of the value of a field: shares in per cent."""
     how = each.said.column
     units, factor = _units(each)
-    if value is None or units:
-        return value if value is None or factor == 1 else value * factor  # type: ignore[no-any-return]
-    if isinstance(how, Column) and how.is_given:
+    assert isinstance(how, Column)
+    if value is None or (how.hides_zero and not value):
+        return how.nothing
+    if units:
+        return value if factor == 1 else value * factor  # type: ignore[no-any-return]
+    if how.is_given:
         return format_size(value)
-    if isinstance(how, Column) and how.write:
+    if how.write:
         return how.write.format(value)
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
-    if each.kind == "number" and isinstance(how, Column):
+    if how.is_rounded:
+        return significant(value)
+    if each.kind == "number":
         return percent(value, how.decimals)
     return f"{value:,}" if each.kind == "whole" else str(value)
 
@@ -309,10 +328,11 @@ def row_of(shown: Iterable[Field], result: Result) -> list[Cell]:
 
 def _units(each: Field) -> tuple[Units, float]:
     """Return the units of a field's numbers, none of what is text, and their factor."""
-    if isinstance(each.said.column, Column) and each.said.column.is_given:
+    how = each.said.column
+    assert isinstance(how, Column)
+    if how.is_given:
         return (), 1
-    unit = each.said.column.unit if isinstance(each.said.column, Column) else ""
-    name = f"_{unit}" if unit else each.key
+    name = f"_{how.unit}" if how.unit else each.key
     found = ((units, factor) for end, units, factor in _UNITS if name.endswith(end))
     return next(found, ((), 1))
 

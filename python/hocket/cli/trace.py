@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hocket.cli import options
 from hocket.cli.form import Form
-from hocket.cli.numbers import SIZES
 from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
 from hocket.units import format_size, format_time_ps
@@ -66,9 +65,6 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
 
 def _calls(summary: Summary) -> Table:
     table = Table()
-    table.add_column("collective")
-    table.add_column("calls", justify="right")
-    table.add_column("size, all calls", units=SIZES)
-    for name, each in summary.calls.items():
-        table.add_row(name, f"{each.count:,}", each.size)
+    table.add("collective", summary.calls)
+    table.add_rows(summary.calls.values())
     return table

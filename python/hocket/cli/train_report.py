@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hocket._results import listed
 from hocket.cli import options
 from hocket.cli.console import Printer
 from hocket.cli.numbers import TIMES, percent, share_of, significant
-from hocket.cli.table import NEVER, Table
+from hocket.cli.table import NEVER, Table, table_of
 from hocket.training.stages import spoken
 from hocket.units import counted, format_flops, format_size, format_time_ps
 
@@ -151,16 +152,7 @@ def _lies(run: TrainingRun, group: Group) -> str:
 
 def _print_choices(console: Printer, run: TrainingRun) -> None:
     console.print("what auto chose for the collectives of an iteration")
-    table = Table(by_section=True)
-    shown, right = run.choices[:_MAX_CHOICES], {"justify": "right"}
-    table.add("collective", [each.kind for each in shown], leaves=NEVER)
-    table.add("NPUs", [f"{each.npus:,}" for each in shown], **right)
-    table.add("size", [format_size(each.size) for each in shown], leaves=NEVER, **right)
-    table.add("algorithm", [each.algorithm for each in shown], leaves=NEVER)
-    table.add("time", [each.time_ps for each in shown], units=TIMES, leaves=NEVER)
-    calls = [f"{each.calls / run.options.iterations:,.4g}" for each in shown]
-    table.add("calls", calls, **right)
-    console.print(table)
+    console.print(table_of(run.choices[:_MAX_CHOICES], by_section=True))
     rest = len(run.choices) - _MAX_CHOICES
     if rest > 0:
         console.print(f"and {rest:,} more, which take less time in all; --json has all")
@@ -187,27 +179,18 @@ def _print_stages(console: Printer, run: TrainingRun) -> None:
 
 
 def _print_layers(console: Printer, run: TrainingRun) -> None:
-    count = run.options.iterations
     ranked = sorted(
-        (layer for layer in run.layers if layer.communication),
-        key=lambda layer: (-layer.exposed, -layer.communication),
+        (layer for layer in listed(run) if layer.communication_ps),
+        key=lambda layer: (-layer.exposed_ps, -layer.communication_ps),
     )
     if not ranked:
         console.print("no layer communicates")
         return
     console.print("layers with most exposed communication, of an iteration")
-    table = Table()
-    table.add_column("layer", prose=True)
-    table.add_column("stage", justify="right")
-    for name in ("forward", "backward", "communication", "exposed"):
-        table.add_column(name, units=TIMES, leaves=NEVER if name == "exposed" else None)
-    for layer in ranked[:_MAX_LAYERS]:
-        times = (layer.forward, layer.backward, layer.communication, layer.exposed)
-        table.add_row(layer.name, str(layer.stage + 1), *(time / count for time in times))
-    console.print(table)
+    console.print(table_of(ranked[:_MAX_LAYERS]))
     rest = ranked[_MAX_LAYERS:]
     if rest:
-        exposed = sum(layer.exposed for layer in rest) / count
+        exposed = sum(layer.exposed_ps for layer in rest)
         line = f"{_time(exposed)} exposed of {len(rest):,} others that communicate; --json has all"
         console.print(line)
 

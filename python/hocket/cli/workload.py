@@ -12,13 +12,13 @@ from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.form import Form
 from hocket.cli.numbers import FLOPS, SIZES, TIMES, Units
-from hocket.cli.table import Cell, Table
+from hocket.cli.table import Cell, Table, table_of
 from hocket.units import format_flops, format_time_ps
 from hocket.workload import load, models
 from hocket.workload.costs import Block, Work
 from hocket.workload.figures import CostFigures, CycleFigures, ListedWorkload
 from hocket.workload.layers import Layer, Workload, blocks_of
-from hocket.workload.systolic import Chiplet, WorkloadCycles
+from hocket.workload.systolic import Chiplet
 
 _MAX_ROWS = 2000
 """Of the table of layers; a hundred thousand would take minutes."""
@@ -76,11 +76,11 @@ def show(
         _show_costs(model, form)
         return
     cycles = chiplet.workload(model, samples)
-    document = CycleFigures.of(model, chiplet, cycles, samples).to_dict()
-    if form.prints("workload-cycles", lambda: document, lambda: document["layers"]):
+    found = CycleFigures.of(model, chiplet, cycles, samples)
+    if form.prints("workload-cycles", found.to_dict, lambda: found.to_dict()["layers"]):
         return
     console = options.output()
-    console.print(_table(model, chiplet, cycles))
+    console.print(_table(found))
     console.print(
         f"{cycles.total:,} cycles for {samples} samples, {cycles.forward:,} forward and "
         f"{cycles.backward:,} backward: {format_time_ps(chiplet.time_ps(cycles.total))} at {chiplet.clock}",
@@ -96,39 +96,21 @@ def _print_remarks(model: Workload) -> None:
         console.note(f"source: {line}")
 
 
-def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
-    table = Table(title=model.name)
-    table.add_column("layer", prose=True)
-    names = ("input", "filter", "channels", "filters", "stride", "times")
-    for name in (*names, "parameters", "gradient bytes", "forward", "backward"):
-        table.add_column(name, justify="right")
-    for each in cycles.layers[:_MAX_ROWS]:
-        layer = each.layer
-        size = layer.gradient_bytes(chiplet.precision_bits)
-        table.add_row(
-            layer.name,
-            f"{layer.input_height}x{layer.input_width}",
-            f"{layer.filter_height}x{layer.filter_width}",
-            *(f"{count:,}" for count in (layer.channels, layer.filters, layer.stride, layer.times)),
-            f"{layer.parameters:,}",
-            f"{size:,}",
-            f"{each.forward:,}",
-            f"{each.backward:,}",
-        )
-    if len(cycles.layers) > _MAX_ROWS:
-        table.caption = f"{len(cycles.layers) - _MAX_ROWS:,} more: --json lists all"
+def _table(found: CycleFigures) -> Table:
+    table = table_of(found.layers[:_MAX_ROWS], title=found.name)
+    if len(found.layers) > _MAX_ROWS:
+        table.caption = f"{len(found.layers) - _MAX_ROWS:,} more: --json lists all"
     table.add_section()
-    size = model.gradient_bytes(chiplet.precision_bits)
-    totals = (f"{model.parameters:,}", f"{size:,}")
-    table.add_row("all", *[""] * 6, *totals, f"{cycles.forward:,}", f"{cycles.backward:,}")
+    totals = (found.parameters, found.gradient_bytes, found.forward_cycles, found.backward_cycles)
+    table.add_row("all", *[""] * 6, *(f"{total:,}" for total in totals))
     return table
 
 
 def _show_costs(model: Workload, form: Form) -> None:
     """Show layers by their costs; those that cost the same share a row."""
     blocks = blocks_of(model)
-    document = CostFigures.of(model).to_dict()
-    if form.prints("workload", lambda: document, lambda: document["layers"]):
+    found = CostFigures.of(model)
+    if form.prints("workload", found.to_dict, lambda: found.to_dict()["layers"]):
         return
     console = options.output()
     console.print(_costs_table(model, blocks))

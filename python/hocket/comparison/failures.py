@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from hocket import _core
 from hocket._checks import check_function, list_of, one_of
 from hocket._options import options_of
-from hocket._results import HIDDEN, Result, TableResult, said
+from hocket._results import HIDDEN, Column, Result, TableResult, figure, said
 from hocket.collectives.outcome import OnCollective
 from hocket.comparison.compare import Comparison, compare
 from hocket.errors import InfeasibleError, SpecError
@@ -55,10 +55,24 @@ class Failure(Result):
 
     part: Part = field(metadata=said(column=True))
     names: tuple[str, ...] = field(metadata=said(column=True))
-    time_ps: int | None
-    slowdown: float | None
-    algorithm: str | None
+    time_ps: int | None = field(
+        metadata=said(column=Column("time", leaves=0, after="count", nothing="cannot run"))
+    )
+    slowdown: float | None = field(
+        metadata=said(column=Column("slower", leaves=0, after="time_ps"))
+    )
+    algorithm: str | None = field(metadata=said(column=Column("algorithm", after="slowdown")))
     why: str | None = None
+
+    @property
+    @figure("failed", only="table", column=Column("failed", leaves=0))
+    def _failed(self) -> str:
+        return f"{self.part} {self.names[0]}"
+
+    @property
+    @figure("count", only="table", column=Column("count"))
+    def _count(self) -> int:
+        return len(self.names)
 
 
 @dataclass(frozen=True, repr=False)

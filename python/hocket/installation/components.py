@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, entry_points, version
 
 from hocket import _core
 from hocket._moved import REMEDY
 from hocket._programs import path_of_program
-from hocket._results import Result
+from hocket._results import Column, Result, said
 from hocket.errors import SpecError
 
 _PACKAGES = (
@@ -50,10 +50,14 @@ class Part(Result):
         How to get it, where it is missing.
     """
 
-    name: str
-    purpose: str
-    found: str | None
-    remedy: str | None = None
+    name: str = field(metadata=said(column=Column("part", leaves=0)))
+    purpose: str = field(metadata=said(column=Column("for", is_prose=True)))
+    found: str | None = field(
+        metadata=said(column=Column("here", is_prose=True, leaves=0, nothing="no"))
+    )
+    remedy: str | None = field(
+        default=None, metadata=said(column=Column("to get it", is_prose=True, nothing=""))
+    )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from hocket._checks import list_of, path_of, whole
 from hocket._children import started
-from hocket._results import HIDDEN, Result, TableResult, figure, said
+from hocket._results import HIDDEN, Column, Result, TableResult, figure, said
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.model import KINDS
 from hocket.nccl.plugin_process import ALGORITHMS, COLLECTIVES, IGNORED, PROTOCOLS
@@ -56,13 +56,18 @@ class AskedPick(Result):
         Whether NCCL would pick it without the tuner, by its own model.
     """
 
-    kind: str = field(metadata=HIDDEN)
-    least: int = field(metadata=said("min_bytes"))
-    most: int = field(metadata=said("max_bytes"))
-    algorithm: str
-    protocol: str
-    channels: int | None
+    kind: str = field(metadata=said("collective", only="rows", column=Column("collective")))
+    least: int = field(metadata=said("min_bytes", column=Column("from", is_given=True)))
+    most: int = field(metadata=said("max_bytes", column=Column("to", is_given=True)))
+    algorithm: str = field(metadata=said(column=Column("algorithm")))
+    protocol: str = field(metadata=said(column=Column("protocol")))
+    channels: int | None = field(metadata=said(column=Column("channels", nothing="NCCL's")))
     is_own: bool
+
+    @property
+    @figure("picker", only="table", column=Column("picked by"))
+    def _picker(self) -> str:
+        return "NCCL too" if self.is_own else "the tuner"
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,8 @@ class AskedTuner(TableResult):
         What it wrote to NCCL's log: formats, without their values.
     """
 
+    _table = "picks"
+
     library: str
     name: str
     api: int
@@ -105,9 +112,6 @@ class AskedTuner(TableResult):
         """The picks of each collective."""
         kinds = dict.fromkeys(each.kind for each in self.picks)
         return [AskedKind(kind, [p for p in self.picks if p.kind == kind]) for kind in kinds]
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [{"collective": each.kind, **each._as_row()} for each in self.picks]
 
     def __repr__(self) -> str:
         return f"<AskedTuner {self.name!r}: {len(self.picks)} picks>"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hocket import _core
-from hocket._results import HIDDEN, ListResult, Result, figure, picoseconds, said
+from hocket._results import HIDDEN, Column, ListResult, Result, figure, picoseconds, said
 from hocket.collectives.collective import Progress, collective_on
 from hocket.collectives.outcome import OnCollective, bound_parts
 from hocket.errors import Error, InfeasibleError, SpecError
@@ -51,27 +51,27 @@ class AuditEntry(Result):
         Why there is none.
     """
 
-    algorithm: str
-    channels: int
-    speed: float = field(metadata=said("speed_bytes_per_s"))
+    algorithm: str = field(metadata=said(column=Column("graph", leaves=0)))
+    channels: int = field(metadata=said(column=Column("channels")))
+    speed: float = field(metadata=said("speed_bytes_per_s", column=Column("each")))
     predicted: NcclChoice | None = field(metadata=HIDDEN)
     run: Run | None = field(metadata=HIDDEN)
     why: str | None = None
 
     @property
-    @figure()
+    @figure(column=Column("protocol"))
     def protocol(self) -> str | None:
         """The quickest by NCCL's model."""
         return None if self.predicted is None else self.predicted.protocol
 
     @property
-    @figure()
+    @figure(column=Column("predicted"))
     def predicted_ps(self) -> int | None:
         """The time by NCCL's model [ps]."""
         return None if self.predicted is None else picoseconds(self.predicted.seconds)
 
     @property
-    @figure()
+    @figure(column=Column("simulated", leaves=0))
     def time_ps(self) -> int | None:
         """Time of the plan along these channels, simulated [ps]."""
         return None if self.run is None else self.run.time_ps

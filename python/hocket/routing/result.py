@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket._core import cluster as core_cluster
-from hocket._results import HIDDEN, Result, TableResult, figure, picoseconds, said
+from hocket._results import HIDDEN, Column, Result, TableResult, figure, picoseconds, said
 from hocket.cluster.hosts import Cluster
 from hocket.cluster.jobs import Job
 from hocket.cluster.placement import Placed
@@ -85,7 +85,13 @@ class JobRun(Result):
 
     placed: Placed = field(metadata=HIDDEN)
     iterations: tuple[Iteration, ...]
-    ideal: float = field(metadata=said("ideal_ps", of=picoseconds))
+    ideal: float = field(
+        metadata=said(
+            "ideal_ps",
+            of=picoseconds,
+            column=Column("ideal", leaves=5, after="all_reduce_ps", hides_zero=True),
+        )
+    )
     """Seconds in which no all-reduce by the same transfers ends sooner: the busiest NIC's bytes at its
     rate, or within a host those of the busiest pair of GPUs."""
 
@@ -95,25 +101,39 @@ class JobRun(Result):
         return self.placed.job
 
     @property
-    @figure("all_reduce_ps", of=picoseconds)
+    @figure("rings", only="table", column=Column("rings", leaves=7, write="{}"))
+    def _rings(self) -> str:
+        return f"{len(self.placed.rings)} of {self.job.data}"
+
+    @property
+    @figure("iteration_count", only="table", column=Column("iterations", leaves=6))
+    def _iteration_count(self) -> int:
+        return len(self.iterations)
+
+    @property
+    @figure("all_reduce_ps", of=picoseconds, column=Column("all-reduce", leaves=0, hides_zero=True))
     def all_reduce(self) -> float:
         """Mean all-reduce time [s]."""
         return _mean([each.all_reduce for each in self.iterations])
 
     @property
-    @figure("flow_completion_ps", of=picoseconds)
+    @figure(
+        "flow_completion_ps",
+        of=picoseconds,
+        column=Column("flow completion", leaves=4, hides_zero=True),
+    )
     def flow_completion(self) -> float:
         """Mean completion time of a flow, over all flows of all iterations [s]."""
         return self._by_flow([each.flow_completion for each in self.iterations])
 
     @property
-    @figure("throughput_bytes_per_s")
+    @figure("throughput_bytes_per_s", column=Column("throughput", leaves=3, hides_zero=True))
     def throughput(self) -> float:
         """Mean throughput of a flow, over all flows of all iterations [bytes/s]."""
         return self._by_flow([each.throughput for each in self.iterations])
 
     @property
-    @figure("iteration_ps", of=picoseconds)
+    @figure("iteration_ps", of=picoseconds, column=Column("iteration", leaves=0))
     def iteration(self) -> float:
         """Mean time of an iteration [s]."""
         return _mean([each.time for each in self.iterations])
@@ -123,6 +143,20 @@ class JobRun(Result):
     def slowdown(self) -> float:
         """Mean all-reduce time over the ideal; 1 where there is nothing to communicate."""
         return self.all_reduce / self.ideal if self.ideal else 1.0
+
+    @property
+    @figure(
+        "slowed",
+        only="table",
+        column=Column("slowdown", leaves=0, write="{:.2f}", after="ideal_ps"),
+    )
+    def _slowed(self) -> float | None:
+        return self.slowdown if self.ideal else None
+
+    @property
+    @figure("communicating", only="table", column=Column("communicating", leaves=2, decimals=0))
+    def _communicating(self) -> float | None:
+        return self.all_reduce / self.iteration if self.iteration else None
 
     @property
     def end(self) -> float:
@@ -139,11 +173,13 @@ class JobRun(Result):
 class _Simulated(Result):
     """The simulated scheme and jobs."""
 
-    scheme: str
+    scheme: str = field(metadata=said(column=Column("scheme")))
     topology: str
     hosts: int
-    time_ps: int
-    max_link_load: int | None
+    time_ps: int = field(metadata=said(column=Column("end", leaves=0, after="worst_slowdown")))
+    max_link_load: int | None = field(
+        metadata=said(column=Column("load", leaves=0, after="time_ps"))
+    )
     computed_ahead: int
     routing_elapsed_ps: list[int]
     """What each assignment that was waited for took on this machine."""
@@ -153,10 +189,10 @@ class _Simulated(Result):
 class PlacedRun(Result):
     """A job, and where it ran."""
 
-    name: str
+    name: str = field(metadata=said(column=Column("job")))
     model: str | None
     workload: str | None
-    gpus: int
+    gpus: int = field(metadata=said(column=Column("GPUs", leaves=8)))
     run: JobRun = field(metadata=said(inline=JobRun))
     hosts: list[str]
 
@@ -257,6 +293,34 @@ class ClusterRun(TableResult):
     def max_link_load(self) -> int:
         """Largest load of a link after any decision."""
         return max((each.max_link_load for each in self.decisions), default=0)
+
+    @property
+    @figure("bound", only="table", column=Column("bound", leaves=1, after="max_link_load"))
+    def _bound(self) -> int | None:
+        return max((each.bound for each in self.decisions), default=None)
+
+    @property
+    @figure("moves", only="table", column=Column("moves", leaves=1, after="bound"))
+    def _moves(self) -> int | None:
+        return sum(each.moved for each in self.decisions) if self.decisions else None
+
+    @property
+    @figure(only="table", column=Column("mean", leaves=0, write="x{:.2f}", after="scheme"))
+    def mean_slowdown(self) -> float:
+        """Mean slowdown of a job."""
+        return _mean([each.slowdown for each in self.jobs])
+
+    @property
+    @figure(only="table", column=Column("worst", leaves=0, write="x{:.2f}", after="mean_slowdown"))
+    def worst_slowdown(self) -> float:
+        """Largest slowdown of a job."""
+        return max(each.slowdown for each in self.jobs)
+
+    @property
+    @figure(only="table")
+    def mean_iteration_ps(self) -> float:
+        """Mean time of an iteration, over the jobs [ps]."""
+        return _mean([picoseconds(each.iteration) for each in self.jobs])
 
     @property
     def routing_seconds(self) -> list[float]:

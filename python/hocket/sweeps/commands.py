@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 from hocket import _core
 from hocket._checks import one_of
 from hocket._options import names_of
-from hocket._results import Field, Result, fields_of
+from hocket._results import Field, Result, columns_of, fields_of
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
@@ -88,8 +88,8 @@ def _run_fields() -> list[Field]:
 
 
 def _taken(kind: type[Result], *keys: str) -> list[Field]:
-    """Return what a row has of a result, by the names that it has in JSON."""
-    found = {each.key: each for each in fields_of(kind)}
+    """Return what a row has of a result; parts of objects have the object's name before theirs."""
+    found = {each.key: each for each in columns_of(kind)}
     return [found[key] for key in keys]
 
 
@@ -328,19 +328,15 @@ def _route(point: Point, inputs: SweepInputs) -> list[Row]:
         scheme=str(point.get("scheme", "greedy")),
         options=ClusterOptions(**{"seed": jobs.seed, **_given(point, names_of(ClusterOptions))}),
     )
-    slow = [job.slowdown for job in run.jobs]
-    data = run.to_dict()
-    return [
-        {
-            "npu_count": made.gpu_count,
-            "cost": None,
-            "time_ps": data["time_ps"],
-            "max_link_load": data["max_link_load"],
-            "mean_slowdown": sum(slow) / len(slow),
-            "worst_slowdown": max(slow),
-            "mean_iteration_ps": sum(job["iteration_ps"] for job in data["jobs"]) / len(slow),
-        }
-    ]
+    return [{"npu_count": made.gpu_count, "cost": None, **_row(run, _routed_fields())}]
+
+
+def _routed_fields() -> list[Field]:
+    """Return what a row has of jobs on a fabric."""
+    from hocket.routing.result import ClusterRun
+
+    means = ("mean_slowdown", "worst_slowdown", "mean_iteration_ps")
+    return _taken(ClusterRun, "time_ps", "max_link_load", *means)
 
 
 def _training() -> dict[str, Key]:
@@ -427,8 +423,7 @@ def _make(name: str) -> SweptCommand:
         needed = ("workload", "parallel", "batch")
         keys |= of_options(TrainingPredictionOptions)
         return SweptCommand(name, keys, needed, columns, _predict_training)
-    columns = {**_NETWORK_COLUMNS, "time_ps": "whole", "max_link_load": "whole"}
-    columns |= dict.fromkeys(("mean_slowdown", "worst_slowdown", "mean_iteration_ps"), "number")
+    columns = {**_NETWORK_COLUMNS, **_columns(_routed_fields())}
     return SweptCommand(name, _routed(), ("jobs", "fabric"), columns, _route)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hocket._checks import check_function, path_of, whole
 from hocket._options import options_of
-from hocket._results import HIDDEN, Result, TableResult, figure
+from hocket._results import HIDDEN, Column, Result, TableResult, figure, said
 from hocket.collectives.collective import Progress, kind_of
 from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.files.atomic import write_text
@@ -87,12 +87,18 @@ class Designed(Result):
         Of the quickest plan.
     """
 
-    network: str
+    network: str = field(metadata=said(column=Column("network", leaves=0)))
     candidate: Candidate = field(metadata=HIDDEN)
-    cost: float
-    time_ps: float
+    cost: float = field(metadata=said(column=Column("cost", leaves=0, is_rounded=True)))
+    time_ps: float = field(metadata=said(column=Column("time", leaves=0)))
     bound_ps: int | None
-    algorithm: str
+    algorithm: str = field(metadata=said(column=Column("algorithm", after="gap")))
+
+    @property
+    @figure(only="table", column=Column("above bound", after="time_ps"))
+    def gap(self) -> float | None:
+        """The gap to the bound: time / bound - 1; None of training."""
+        return None if self.bound_ps is None else self.time_ps / max(self.bound_ps, 1) - 1
 
     @property
     @figure()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hocket._checks import instance_of, one_of, path_of
 from hocket._core.trace import Draft, Trace
 from hocket._memory import check_fits
-from hocket._results import Result
+from hocket._results import Column, Result, said
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.foreign import HEAD, check_foreign
@@ -92,8 +92,8 @@ class CallCounts(Result):
         Bytes of all of them, as ``Collective.size`` counts them.
     """
 
-    count: int
-    size: int
+    count: int = field(metadata=said(column=Column("calls")))
+    size: int = field(metadata=said(column=Column("size, all calls", unit="bytes")))
 
 
 @dataclass(frozen=True)

@@ -22,18 +22,18 @@ from hocket.training.epochs import (
 from hocket.training.memory import Memory
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
-from hocket.training.result import Breakdown, Chosen, LayerTime, TrainingRun
+from hocket.training.result import Breakdown, LayerTime, MeanChoice, TrainingRun
 from hocket.training.run import train
 from hocket.training.search import ParallelSearch, search_parallels
 
 __all__ = [
     "AllReduce",
     "Breakdown",
-    "Chosen",
     "Epoch",
     "Iteration",
     "LayerAllReduce",
     "LayerTime",
+    "MeanChoice",
     "Memory",
     "Parallel",
     "ParallelSearch",
@@ -55,4 +55,4 @@ def __dir__() -> list[str]:
 
 
 if not TYPE_CHECKING:  # which would take every name for one of the package
-    __getattr__ = renamed(__name__, {"Search": "ParallelSearch"})
+    __getattr__ = renamed(__name__, {"Chosen": "MeanChoice", "Search": "ParallelSearch"})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hocket import _core
 from hocket._checks import check_function, instance_of, list_of, whole
 from hocket._options import options_of
-from hocket._results import HIDDEN, ListResult, Result, figure, name_of, said
+from hocket._results import HIDDEN, Column, ListResult, Result, figure, name_of, said
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, SpecError, VerificationError
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
@@ -41,10 +41,12 @@ MAX_SAMPLES = 1 << 40
 class Combination(Result):
     """A network, a split and an algorithm."""
 
-    network: str
+    network: str = field(metadata=said(column=Column("topology", leaves=0, leaves_alike=5)))
     topology: _core.Topology = field(metadata=said(of=name_of))
-    parallel: Parallel
-    algorithm: str
+    parallel: Parallel = field(
+        metadata=said(column=Column("parallelism", leaves=0, leaves_alike=5))
+    )
+    algorithm: str = field(metadata=said(column=Column("algorithm", leaves=0, leaves_alike=5)))
 
     @property
     @figure()
@@ -73,11 +75,14 @@ class TrainingRow(Combination):
         How many times as fast as the baseline of the same topology and parallelism; None without one.
     """
 
-    time_ps: float
+    time_ps: float = field(metadata=said(column=Column("iteration", leaves=0)))
     batch: int
     breakdown: Breakdown
     memory: Memory
-    speedup: float | None = None
+    speedup: float | None = field(
+        default=None,
+        metadata=said(column=Column("speed-up", write="{:.3f}", after="samples_per_s")),
+    )
 
     @property
     def time(self) -> float:
@@ -85,25 +90,36 @@ class TrainingRow(Combination):
         return self.time_ps * 1e-12
 
     @property
-    @figure("samples_per_s")
+    @figure(
+        "samples_per_s",
+        column=Column("samples/s", 4, is_rounded=True, unit="samples", after="time_ps"),
+    )
     def samples_per_second(self) -> float:
         """Over all replicas."""
         return self.batch / max(self.time, 1e-12)
 
     @property
+    @figure("communication_ps", only="rows", column=Column("exposed"))
     def exposed_ps(self) -> float:
         """Communication that compute waited for, in an iteration [ps]."""
         return self.breakdown.communication
 
     @property
-    @figure()
+    @figure(column=Column("share"))
     def exposed_share(self) -> float:
         """The share of an iteration, 0 to 1."""
         return self.exposed_ps / max(self.time_ps, 1.0)
 
-    def _as_row(self) -> dict[str, Any]:
-        sums = {"communication_ps": self.exposed_ps, "memory_bytes": self.memory.total}
-        return {**super()._as_row(), **self.parallel.to_dict(), **sums}
+    @property
+    @figure(only="rows", inline=Parallel)
+    def _parts(self) -> Parallel:
+        return self.parallel
+
+    @property
+    @figure(only="rows")
+    def memory_bytes(self) -> int:
+        """Bytes that an NPU holds."""
+        return self.memory.total
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hocket import _core
 from hocket._checks import path_of
 from hocket._core import iteration as core
-from hocket._results import HIDDEN, Result, TableResult, figure, name_of, said
+from hocket._results import HIDDEN, Column, Result, TableResult, figure, name_of, said
 from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
 from hocket.training.network import Exchange, is_on_dimensions
@@ -104,40 +104,16 @@ class LayerTime:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A collective of training, and what ``auto`` chose for it.
-
-    Attributes
-    ----------
-    kind, npus, size
-        What it is, among how many NPUs, and of how many bytes.
-    calls
-        How often it is called, by all stages in all iterations.
-    algorithm
-        What plans it.
-    time_ps
-        What it takes alone, with the groups of its axis together [ps].
-    """
-
-    kind: str
-    npus: int
-    size: int
-    calls: int
-    algorithm: str
-    time_ps: int
-
-
-@dataclass(frozen=True)
 class MeanChoice(Result):
     """A collective of an iteration, and what auto chose for it."""
 
-    kind: str
-    npus: int
-    size_bytes: int
-    calls: float
+    kind: str = field(metadata=said(column=Column("collective", leaves=0)))
+    npus: int = field(metadata=said(column=Column("NPUs")))
+    size: int = field(metadata=said("size_bytes", column=Column("size", leaves=0, is_given=True)))
+    calls: float = field(metadata=said(column=Column("calls", write="{:,.4g}", after="time_ps")))
     """Of all stages, in an iteration."""
-    algorithm: str
-    time_ps: int
+    algorithm: str = field(metadata=said(column=Column("algorithm", leaves=0)))
+    time_ps: int = field(metadata=said(column=Column("time", leaves=0)))
     """That it takes alone, with the groups of its axis together."""
 
 
@@ -145,13 +121,13 @@ class MeanChoice(Result):
 class MeanLayer(Result):
     """A layer's part of an iteration."""
 
-    name: str
-    stage: int
+    name: str = field(metadata=said(column=Column("layer", is_prose=True)))
+    stage: int = field(metadata=said(column=Column("stage")))
     """From 1."""
-    forward_ps: float
-    backward_ps: float
-    communication_ps: float
-    exposed_ps: float
+    forward_ps: float = field(metadata=said(column=Column("forward")))
+    backward_ps: float = field(metadata=said(column=Column("backward")))
+    communication_ps: float = field(metadata=said(column=Column("communication")))
+    exposed_ps: float = field(metadata=said(column=Column("exposed", leaves=0)))
 
 
 @dataclass(frozen=True)
@@ -269,14 +245,18 @@ class TrainingRun(TableResult):
     def _options(self) -> OptionFigures:
         return OptionFigures.taken_from(self.options)
 
-    @property
-    @figure("choices")
-    def _choices(self) -> list[MeanChoice]:
-        count = self.options.iterations
-        return [
-            MeanChoice(e.kind, e.npus, e.size, e.calls / count, e.algorithm, e.time_ps)
-            for e in self.choices
+    @cached_property
+    @figure()
+    def choices(self) -> list[MeanChoice]:
+        """The collectives that ``auto`` chose for, those that take longest in all first."""
+        calls, count = Counter(self.columns.shape), self.options.iterations
+        found = [
+            MeanChoice(
+                *self.exchanges[place], calls[place] / count, name, self.shapes[place].lone_ps
+            )
+            for place, name in self.makers.items()
         ]
+        return sorted(found, key=lambda each: -each.calls * each.time_ps)
 
     @property
     @figure("breakdown")
@@ -324,16 +304,6 @@ class TrainingRun(TableResult):
     def chosen(self) -> dict[str, int]:
         """The number of different collectives that ``auto`` left to each algorithm, the most first."""
         return dict(Counter(self.makers.values()).most_common())
-
-    @cached_property
-    def choices(self) -> list[Chosen]:
-        """The collectives that ``auto`` chose for, those that take longest in all first."""
-        calls = Counter(self.columns.shape)
-        found = [
-            Chosen(*self.exchanges[place], calls[place], name, self.shapes[place].lone_ps)
-            for place, name in self.makers.items()
-        ]
-        return sorted(found, key=lambda each: -each.calls * each.time_ps)
 
     @property
     @figure()

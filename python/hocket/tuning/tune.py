@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hocket._options import options_of
-from hocket._results import HIDDEN, ListResult, Result, figure, said
+from hocket._results import HIDDEN, Column, ListResult, Result, figure, said
 from hocket.collectives.collective import Progress
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare
@@ -52,13 +52,14 @@ class TunedWay(Result):
         Its time by simulation, and in reality, as far as known.
     """
 
-    algorithm: str
-    chunks: int | None
-    transport: str
+    algorithm: str = field(metadata=said(column=Column("algorithm", leaves=0)))
+    chunks: int | None = field(metadata=said(column=Column("chunks", leaves=3)))
+    transport: str = field(metadata=said(column=Column("transport", leaves=4)))
     predicted_ps: int | None = None
     measured_ps: int | None = None
 
     @property
+    @figure(only="table", column=Column("time", leaves=0))
     def time_ps(self) -> float:
         """The time that counts: measured, or else predicted."""
         if self.measured_ps is not None:
@@ -87,14 +88,24 @@ class TunedSize(Result):
         Every way, the quickest first.
     """
 
-    size: int = field(metadata=said("size_bytes"))
+    size: int = field(metadata=said("size_bytes", column=Column("size", leaves=0, is_given=True)))
     picked: TunedWay
     usual: TunedWay
-    why: str
+    why: str = field(metadata=said(column=Column("why", leaves=1, after="gain")))
     tried: tuple[TunedWay, ...]
 
     @property
-    @figure()
+    @figure(only="rows", inline=TunedWay)
+    def _way(self) -> TunedWay:
+        return self.picked
+
+    @property
+    @figure("usual_ps", only="rows", column=Column("usual", leaves=2))
+    def _usual_ps(self) -> int | None:
+        return None if math.isinf(self.usual.time_ps) else int(self.usual.time_ps)
+
+    @property
+    @figure(column=Column("gain", leaves=0, write="{:.2f}x"))
     def gain(self) -> float:
         """The speed-up over the usual way."""
         return self.usual.time_ps / max(self.picked.time_ps, 1)
@@ -204,17 +215,6 @@ class Tuning(ListResult[TunedSize]):
     def table(self) -> PlanTable:
         """The rows as a table."""
         return PlanTable(self.rows)
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "size_bytes": each.size,
-                **each.picked.to_dict(),
-                "usual_ps": None if math.isinf(each.usual.time_ps) else int(each.usual.time_ps),
-                "gain": each.gain,
-            }
-            for each in self.sizes
-        ]
 
     def __repr__(self) -> str:
         how = "measured" if self.options.measure else "predicted"

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil
 
-from hocket._results import Column, Result, said
+from hocket._results import Column, Result, figure, said
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Workload, blocks_of
 from hocket.workload.systolic import Chiplet, WorkloadCycles
 
 _PASSES = ("forward", "input_gradient", "weight_gradient")
+_PLANE = "{0[0]}x{0[1]}"
 
 
 @dataclass(frozen=True)
@@ -148,21 +149,29 @@ def _sum(counts: Iterable[Counts]) -> Counts:
 class LayerCycleFigures(Result):
     """Cycles of a layer on a chiplet, and its dimensions."""
 
-    name: str
-    input: list[int]
+    name: str = field(metadata=said(column=Column("layer", is_prose=True)))
+    input: list[int] = field(metadata=said(column=Column("input", write=_PLANE)))
     """Height and width."""
-    filter: list[int]
+    filter: list[int] = field(metadata=said(column=Column("filter", write=_PLANE)))
     """Height and width."""
-    channels: int
-    filters: int
-    stride: int
-    times: int
-    parameters: int
+    channels: int = field(metadata=said(column=Column("channels")))
+    filters: int = field(metadata=said(column=Column("filters")))
+    stride: int = field(metadata=said(column=Column("stride")))
+    times: int = field(metadata=said(column=Column("times")))
+    parameters: int = field(metadata=said(column=Column("parameters")))
     row_parameters: int
-    gradient_bytes: int
-    forward_cycles: int
+    gradient_bytes: int = field(
+        metadata=said(column=Column("gradient bytes", write="{:,}", unit="count"))
+    )
+    forward_cycles: int = field(metadata=said(column=Column("forward")))
     input_gradient_cycles: int
     weight_gradient_cycles: int
+
+    @property
+    @figure(only="table", column=Column("backward"))
+    def backward_cycles(self) -> int:
+        """Cycles of both backward passes."""
+        return self.input_gradient_cycles + self.weight_gradient_cycles
 
 
 @dataclass(frozen=True)
