@@ -256,7 +256,7 @@ def test_every_algorithm_makes_plans_that_verify() -> None:
             continue
         for kind in algorithm.kinds:
             collective = _core.Collective(kind, list(range(n)), 4096)
-            plan = _core.plan(both_ways, collective, name, None, LIMIT).plan
+            plan = _core.plan(both_ways, collective, name, None, LIMIT).plan_and_run[0]
             _core.verify(plan)
             assert len(plan) > 0
             ladder = _core.registry.chunk_ladder(both_ways, collective, name)
@@ -420,7 +420,7 @@ def test_ctrl_c_stops_planning_that_reports_nothing() -> None:
     collective = _core.Collective("all-reduce", list(range(1024)), 1 << 30)
 
     def plan(chunks: int) -> _core.Plan:
-        return _core.plan(topology, collective, "multitree", chunks, 1 << 40).plan
+        return _core.plan(topology, collective, "multitree", chunks, 1 << 40).plan_and_run[0]
 
     timer = threading.Timer(0.02, signal.raise_signal, [signal.SIGINT])
     timer.start()
@@ -466,7 +466,7 @@ def test_errors_of_the_core_keep_their_parts() -> None:
     collective = _core.Collective("all-gather", [0, 1, 2], 300)
     calls: list[tuple[Callable[[], object], tuple[str | None, str | None, str | None]]] = [
         (
-            lambda: _core.plan(ring(), collective, "chain", None, LIMIT).plan,
+            lambda: _core.plan(ring(), collective, "chain", None, LIMIT).plan_and_run[0],
             ("chain", None, None),
         ),
         (

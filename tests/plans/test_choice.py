@@ -75,6 +75,69 @@ def test_the_choice_is_the_fastest_of_what_is_tried(algorithm: str) -> None:
     assert found.plan.is_verified
 
 
+COLUMNS = ("start_ps", "end_ps", "link_busy_ps", "link_bytes", "link_messages")
+
+
+@pytest.mark.parametrize("latency_model", ["overlapped", "occupying"])
+@pytest.mark.parametrize(
+    ("kind", "algorithm", "network"),
+    [
+        ("all-reduce", "trees", "torus:4x4@25GB/s,500ns"),
+        ("broadcast", "trees", "fat-tree:4@25GB/s,1us"),
+        ("all-gather", "symmetric", "torus:4x4@25GB/s,500ns"),
+        ("all-reduce", "greedy", "dgx1_v100"),
+        ("all-gather", "greedy", "fat-tree:4@25GB/s,1us"),
+        ("all-to-all", "flows", "torus:4x4@25GB/s,500ns"),
+    ],
+)
+def test_a_plan_keeps_the_run_of_its_making(
+    kind: str, algorithm: str, network: str, latency_model: Any
+) -> None:
+    topology = hk.topology.load(network)
+    collective = hk.collective_on(kind, topology, "16 MB")
+    options = hk.PlanOptions(latency_model=latency_model, chunks=4)
+    plan = make(collective, topology, algorithm, options)
+    kept = plan.known
+    assert (kept is None) == (algorithm == "flows" and latency_model == "occupying")
+    again = _core.simulate(plan.core, latency=latency_model)
+    if kept is not None:
+        assert (kept.time_ps, kept.order, kept.switching, kept.latency_model) == (
+            (again.time_ps, again.order, again.switching, latency_model)
+        )
+        for name in COLUMNS:
+            assert (getattr(kept, name) == getattr(again, name)).all(), name
+        assert hk.simulate(plan, latency_model=latency_model).core is kept
+    for other in (
+        {"order": "ready"},
+        {"switching": "cut-through"},
+        {"keep_services": True},
+        {"latency_model": "overlapped" if latency_model == "occupying" else "occupying"},
+    ):
+        run = hk.simulate(plan, **other)  # type: ignore[call-overload]
+        assert run.core is not kept
+        if "latency_model" in other:
+            assert run.latency_model == other["latency_model"]
+
+
+def test_comparisons_simulate_no_plan_that_its_algorithm_simulated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulated: list[str] = []
+    simulate = _core.simulate
+
+    def counted(plan: _core.Plan, **given: Any) -> _core.Run:
+        simulated.append(plan.algorithm)
+        return simulate(plan, **given)
+
+    monkeypatch.setattr(_core, "simulate", counted)
+    found = hk.compare(
+        "all-reduce", "dgx1_v100", size="16 MB", algorithms=["ring", "trees", "greedy"]
+    )
+    assert [each.algorithm for each in found] != []
+    ladder = len(_core.registry.chunk_ladder(found.topology, found.collective, "ring"))
+    assert simulated == ["ring"] * ladder
+
+
 def test_chunks_that_are_given_are_obeyed() -> None:
     topology = hk.topology.load("dgx1_v100")
     collective = hk.collective_on("all-reduce", topology, 1 << 20)

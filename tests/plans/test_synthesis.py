@@ -596,5 +596,5 @@ def equal_paths() -> hk.Topology:
 def test_greedy_is_the_plan_of_the_core(network: Callable[[], hk.Topology], kind: str) -> None:
     topo = network()
     plan = hk.plan(kind, topo, size="1 MB", algorithm="greedy", chunks=2)
-    core = _core.plan(topo, plan.collective, "greedy", 2, 1 << 33).plan
+    core = _core.plan(topo, plan.collective, "greedy", 2, 1 << 33).plan_and_run[0]
     assert columns(plan) == columns(hk.Plan(core))

@@ -6,7 +6,7 @@ use hocket_core::algorithms::registry::{Entry, Origin, entries as all, entry};
 use hocket_core::algorithms::{self as core, Algorithm, Construction, Outline, PlanOptions};
 use hocket_core::collective::Collective;
 use hocket_core::plan::PlanError;
-use hocket_core::topology::Topology;
+use hocket_core::topology::{LatencyModel, Topology};
 use pyo3::prelude::*;
 
 use crate::choice::{LATENCIES, choose};
@@ -18,6 +18,7 @@ use crate::packing::PyPacking;
 use crate::plan::PyPlan;
 use crate::progress;
 use crate::select::{PyCandidate, to_unwindings};
+use crate::simulate::PyRun;
 use crate::topology::{GivenDimension, PyTopology, to_dimensions};
 
 /// An algorithm: what it is called, does, uses and makes its plans of.
@@ -89,6 +90,7 @@ pub(crate) struct PyMade {
     core: core::Made,
     topology: Arc<Topology>,
     collective: Collective,
+    latency: LatencyModel,
 }
 
 /// Make a plan by one algorithm, with ``chunks`` slices that are pipelined or its default.
@@ -134,6 +136,7 @@ pub(crate) fn plan(
     };
     // A rule has nothing to leave out when time is short.
     let time_limit = time_limit.filter(|_| algorithm.about().making != Origin::Rule);
+    let latency = options.latency;
     let (topology, collective) = (topology.core().clone(), collective.core().clone());
     let (on, what) = (Arc::clone(&topology), collective.clone());
     let core = progress::attended_until(py, progress, time_limit, move |watch| {
@@ -143,22 +146,18 @@ pub(crate) fn plan(
         core,
         topology,
         collective,
+        latency,
     })
 }
 
 #[pymethods]
 impl PyMade {
-    /// The plan, verified where it was proved on the way.
+    /// The plan, verified where it was proved on the way, and its run, where it was simulated on the way.
     #[getter]
-    fn plan(&self) -> PyPlan {
+    fn plan_and_run(&self, py: Python<'_>) -> PyResult<(Py<PyPlan>, Option<PyRun>)> {
         let (plan, topology) = (Arc::clone(&self.core.plan), Arc::clone(&self.topology));
-        PyPlan::proved(plan, topology, self.core.proof.as_ref())
-    }
-
-    /// When it ends at link fidelity [ps], where it was simulated on the way.
-    #[getter]
-    fn time_ps(&self) -> Option<u64> {
-        self.core.time.map(|time| time.as_ps())
+        let plan = PyPlan::proved(plan, topology, self.core.proof.as_ref());
+        PyRun::with(py, plan, self.core.run.as_ref(), self.latency)
     }
 
     /// Into how many pieces its blocks are cut, or each tree's share, where the algorithm chose that.

@@ -10,6 +10,7 @@ use crate::choice::{LATENCIES, choose};
 use crate::error::CoreError;
 use crate::plan::PyPlan;
 use crate::progress;
+use crate::simulate::PyRun;
 use crate::synthesis::{PyProblem, PyTimetables, to_unwinding};
 
 /// A synthesized plan, proved and simulated at link fidelity when somebody asks when it ends.
@@ -65,11 +66,13 @@ impl PyCandidate {
             .collect()
     }
 
-    /// The plan, verified if it was simulated.
+    /// The plan, verified if it was simulated, and then its run.
     #[getter]
-    fn plan(&self, py: Python<'_>) -> PyPlan {
-        let plan = py.detach(|| Arc::clone(self.core.plan()));
-        PyPlan::proved(plan, Arc::clone(self.core.topology()), self.core.proof())
+    fn plan_and_run(&self, py: Python<'_>) -> PyResult<(Py<PyPlan>, Option<PyRun>)> {
+        let core = &self.core;
+        let plan = py.detach(|| Arc::clone(core.plan()));
+        let plan = PyPlan::proved(plan, Arc::clone(core.topology()), core.proof());
+        PyRun::with(py, plan, core.run(), core.latency())
     }
 
     /// When its timetable ends; None of a plan made without one.

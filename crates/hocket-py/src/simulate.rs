@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hocket_core::simulate::{
     self as core, FlowOptions, LinkOrder, PacketOptions, RunColumns, SimulateOptions, Switching,
 };
+use hocket_core::topology::LatencyModel;
 use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::Verified;
 use pyo3::prelude::*;
@@ -20,7 +21,7 @@ use crate::progress;
 /// What a simulation returns. Service columns are empty unless they were asked for.
 #[pyclass(name = "Run", module = "hocket._core", frozen)]
 pub(crate) struct PyRun {
-    core: core::Run,
+    core: Arc<core::Run>,
     /// The plan that was simulated, proved when somebody asks for what follows from its routes.
     plan: Py<PyPlan>,
     /// How finely it was simulated: link, flow or packet.
@@ -29,11 +30,33 @@ pub(crate) struct PyRun {
     order: Option<LinkOrder>,
     /// How messages crossed devices: store-and-forward or cut-through.
     switching: Switching,
+    /// What latency did to links.
+    latency: LatencyModel,
     /// A cycle of the routers' clock, of packets.
     cycle: Option<Time>,
 }
 
 impl PyRun {
+    /// A plan, with its run at link fidelity as the plan says, where there is one.
+    pub(crate) fn with(
+        py: Python<'_>,
+        plan: PyPlan,
+        run: Option<&Arc<core::Run>>,
+        latency: LatencyModel,
+    ) -> PyResult<(Py<PyPlan>, Option<Self>)> {
+        let plan = Py::new(py, plan)?;
+        let run = run.map(|run| Self {
+            core: Arc::clone(run),
+            plan: plan.clone_ref(py),
+            fidelity: "link",
+            order: Some(plan.get().core().link_order()),
+            switching: plan.get().network().switching(),
+            latency,
+            cycle: None,
+        });
+        Ok((plan, run))
+    }
+
     pub(crate) fn core(&self) -> &core::Run {
         &self.core
     }
@@ -86,11 +109,12 @@ pub(crate) fn simulate(
         verified.topology().switching(),
     );
     Ok(PyRun {
-        core,
+        core: Arc::new(core),
         plan,
         fidelity: "link",
         order: Some(options.order.unwrap_or(own_order)),
         switching: options.switching.unwrap_or(own_switching),
+        latency: options.latency,
         cycle: None,
     })
 }
@@ -139,11 +163,12 @@ pub(crate) fn simulate_packets(
     })?;
     let own_order = verified.plan().link_order();
     Ok(PyRun {
-        core,
+        core: Arc::new(core),
         plan,
         fidelity: "packet",
         order: Some(order.unwrap_or(own_order)),
         switching: Switching::CutThrough,
+        latency: LatencyModel::default(),
         cycle: Some(cycle),
     })
 }
@@ -170,11 +195,12 @@ pub(crate) fn simulate_flows(
         core::simulate_flows(&verified, &options, watch)
     })?;
     Ok(PyRun {
-        core,
+        core: Arc::new(core),
         plan,
         fidelity: "flow",
         order: None,
         switching: Switching::CutThrough,
+        latency: LatencyModel::default(),
         cycle: None,
     })
 }
@@ -189,6 +215,7 @@ impl PyRun {
         fidelity: &str,
         order: Option<&str>,
         switching: &str,
+        latency_model: &str,
         cycle_ps: Option<u64>,
         time_ps: u64,
         start_ps: Given<'py, u64>,
@@ -220,11 +247,12 @@ impl PyRun {
         let core = core::Run::from_columns(Time::from_ps(time_ps), columns, rows, links)?;
         let order = order.map(|name| choose("order", name, ORDERS));
         Ok(Self {
-            core,
+            core: Arc::new(core),
             plan,
             fidelity: choose("fidelity", fidelity, FIDELITIES)?,
             order: order.transpose()?,
             switching: choose("switching", switching, SWITCHINGS)?,
+            latency: choose("latency_model", latency_model, LATENCIES)?,
             cycle: cycle_ps.map(Time::from_ps),
         })
     }
@@ -234,6 +262,7 @@ impl PyRun {
             "fidelity",
             "order",
             "switching",
+            "latency_model",
             "cycle_ps",
             "time_ps",
             "start_ps",
@@ -288,6 +317,12 @@ impl PyRun {
     #[getter]
     fn switching(&self) -> &'static str {
         name_of(&self.switching, SWITCHINGS)
+    }
+
+    /// The effect of a link's latency on the next message: overlapped or occupying.
+    #[getter]
+    fn latency_model(&self) -> &'static str {
+        name_of(&self.latency, LATENCIES)
     }
 
     /// When each transfer began to occupy its first link [ps], (len(plan),).

@@ -101,7 +101,7 @@ impl PySymmetricPlan {
     /// When the whole plan ends at link fidelity, at the latest [ps].
     #[getter]
     fn time_ps(&self) -> u64 {
-        self.core.time.as_ps()
+        self.core.run.time.as_ps()
     }
 
     /// Pieces that every tree carries.

@@ -284,19 +284,23 @@ def _fastest(
     progress: Progress | None,
 ) -> Entry:
     """Return what an algorithm comes to with the best number of chunks."""
-    entries: dict[int | None, Entry] = {}
+    best: Entry | None = None
 
     def time(plan: Plan, slices: int | None) -> int:
+        nonlocal best
         lanes = 1 if plan.own_schedule is None else len(plan.own_schedule)
         used = slices or plan.pieces or lanes
-        entries[slices] = Entry(name, used, _run(plan, options[1], progress))
+        run = _run(plan, options[1], progress)
         if on_result is not None:
-            on_result(name, used, entries[slices].run)
-        return entries[slices].run.time_ps
+            on_result(name, used, run)
+        if best is None or run.time_ps < best.run.time_ps:  # as the choice: the first of equals
+            best = Entry(name, used, run)
+        return run.time_ps
 
     given = heeded(name, options[0])
-    found = choose(collective, topology, name, given, progress=progress, timer=time)
-    return entries[found.slices]
+    choose(collective, topology, name, given, progress=progress, timer=time)
+    assert best is not None, "a choice is of plans that were timed"
+    return best
 
 
 def _run(made: Plan, fidelity: TransferOptions, progress: Progress | None) -> Run:

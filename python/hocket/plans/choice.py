@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket.collectives.collective import Progress
+from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.plans.algorithms import chunk_ladder
 from hocket.plans.plan import Plan
@@ -102,12 +103,24 @@ def link_time(plan: Plan, options: PlanOptions, progress: Progress | None = None
     SpecError
         For a sprayed plan, of which nobody can tell at link fidelity.
     """
-    if plan.known_ps is not None:
-        return plan.known_ps
     try:
-        return _core.simulate(plan.core, latency=options.latency_model, progress=progress).time_ps
+        return link_run(plan, options.latency_model, progress).time_ps
     except SimulationError:
         return None
+
+
+def link_run(plan: Plan, latency_model: Latency, progress: Progress | None = None) -> _core.Run:
+    """Return the run of a plan at link fidelity in its own order, which the plan keeps.
+
+    Raises
+    ------
+    VerificationError, SimulationError, SpecError
+        As :func:`hocket.simulate`.
+    """
+    plan.verify(progress=progress)
+    if plan.known is None or plan.known.latency_model != latency_model:
+        plan.known = _core.simulate(plan.core, latency=latency_model, progress=progress)
+    return plan.known
 
 
 def fastest(
@@ -163,7 +176,7 @@ def fastest(
             plan = plan.verify(progress=progress)
             if timer is not None:
                 time_ps = timer(plan, slices)
-            elif is_lone and len(plan) > _SIMULATED and plan.known_ps is None:
+            elif is_lone and len(plan) > _SIMULATED and plan.known is None:
                 time_ps = None
             else:
                 time_ps = link_time(plan, options)

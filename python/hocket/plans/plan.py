@@ -93,9 +93,9 @@ class Plan(OnCollective):
         The trees that it was made of, and how good they are; ``None`` likewise.
     selection
         How ``auto`` chose it, and why; ``None`` if an algorithm was named.
-    pieces, known_ps
+    pieces, known
         Into how many pieces its algorithm cut blocks, or each tree's share, where it chose that itself;
-        and when it ends at link fidelity [ps], where that was simulated as it was made.
+        and its run at link fidelity, where it was simulated as it was made or chosen.
 
     A file keeps the first three; :meth:`load` reads those that hold of the plan.
     """
@@ -112,7 +112,7 @@ class Plan(OnCollective):
         selection: Selection | None = None,
         *,
         pieces: int | None = None,
-        known_ps: int | None = None,
+        known: _core.Run | None = None,
     ) -> None:
         if not isinstance(core, _core.Plan):
             right = "plans are made by hk.plan, hk.PlanBuilder, hk.Plan.from_frame and hk.Plan.load"
@@ -123,7 +123,7 @@ class Plan(OnCollective):
         self.trees = trees
         self.selection = selection
         self.pieces = pieces
-        self.known_ps = known_ps
+        self.known = known
 
     @property
     @figure(inline=_Made)

@@ -182,7 +182,8 @@ def make(
         solved, synthesis = solve(
             collective, topology, pieces=pieces, options=options, progress=progress
         )
-        return Plan(solved, synthesis=synthesis)
+        core, run = solved.plan_and_run
+        return Plan(core, synthesis=synthesis, known=run)
     began = time.perf_counter()
     with limited(algorithm, options):
         made = searched(collective, topology, algorithm, chunks, options, progress)
@@ -192,14 +193,15 @@ def make(
         last = spread or found
         least = found.problem.least_ps
         synthesis = synthesis_of(algorithm, found, last, options, seconds, least)
-        known_ps = synthesis.time_ps if synthesis.simulated else None
-        return Plan(last.plan, synthesis=synthesis, known_ps=known_ps)
+        core, run = last.plan_and_run
+        return Plan(core, synthesis=synthesis, known=run)
+    core, run = made.plan_and_run
     return Plan(
-        made.plan,
+        core,
         None if made.schedule is None else Schedule(made.schedule),
         trees=None if made.trees is None else trees_of(*made.trees),
         pieces=made.pieces,
-        known_ps=made.time_ps,
+        known=run,
     )
 
 

@@ -18,6 +18,7 @@ from hocket.collectives.outcome import Outcome
 from hocket.collectives.timing import LinkOrder, Switching
 from hocket.errors import SpecError
 from hocket.plans.algorithms import SCHEDULERS
+from hocket.plans.choice import link_run
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
 from hocket.plans.schedule import check_rails
@@ -26,7 +27,6 @@ from hocket.simulation.options import (
     Fidelity,
     FidelityOptions,
     FlowOptions,
-    LinkOptions,
     PacketOptions,
     TransferOptions,
     fidelity_options,
@@ -179,7 +179,7 @@ class Run(Outcome):
     @figure(column=False)
     def latency_model(self) -> str:
         """The effect of a link's latency on the next message: overlapped or occupying."""
-        return self.options.latency_model if isinstance(self.options, LinkOptions) else "overlapped"
+        return self.core.latency_model
 
     @property
     @figure()
@@ -427,27 +427,29 @@ def simulate(
         return _on_dimensions(plan, options)
     if routing is not None:
         plan = plan.routed(routing)
-    return Run(_run(plan.core, options, keep_services, progress), plan, options)
+    return Run(_run(plan, options, keep_services, progress), plan, options)
 
 
 def _run(
-    plan: _core.Plan, options: TransferOptions, keep_services: bool, progress: Progress | None
+    plan: Plan, options: TransferOptions, keep_services: bool, progress: Progress | None
 ) -> _core.Run:
     if isinstance(options, FlowOptions):
         rate = None if options.flow_rate is None else int(options.flow_rate)
         return _core.simulate_flows(
-            plan, flow_rate=rate, keep_services=keep_services, progress=progress
+            plan.core, flow_rate=rate, keep_services=keep_services, progress=progress
         )
     if isinstance(options, PacketOptions):
         return _core.simulate_packets(
-            plan,
+            plan.core,
             **options.to_core(),  # type: ignore[arg-type]
             order=options.order,
             keep_services=keep_services,
             progress=progress,
         )
+    if not keep_services and options.order is None and options.switching is None:
+        return link_run(plan, options.latency_model, progress)
     return _core.simulate(
-        plan,
+        plan.core,
         order=options.order,
         switching=options.switching,
         latency=options.latency_model,

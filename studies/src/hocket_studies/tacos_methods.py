@@ -68,7 +68,7 @@ def rank_ring(collective: _core.Collective, network: _core.Topology) -> Plan:
         raise InfeasibleError(None, "a ring in rank order is of all NPUs here", "leave npus out")
     alone = topology.ring(npus, bandwidth="1 GB/s", latency="0 ns", both_ways=False)
     same = collective_on(collective.kind, alone, collective.size)
-    core = _core.plan(alone, same, "ring", None, memory_limit()).plan
+    core = _core.plan(alone, same, "ring", None, memory_limit()).plan_and_run[0]
     return Plan(_core.Plan.from_columns(network, collective, "rank-ring", **_columns(core)))
 
 

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use crate::collective::CollectiveError;
 use crate::explain::Explain;
 use crate::id::{ChunkId, NpuId, TransferId};
-use crate::plan::{LinkOrder, Plan, PlanError, Routes};
+use crate::plan::{LinkOrder, Plan, PlanError, Routes, Routing};
 use crate::progress::{Interrupted, Progress};
 use crate::topology::Topology;
 
@@ -67,6 +67,23 @@ impl Verified {
     pub fn with_link_order(mut self, order: LinkOrder) -> Self {
         self.plan = Arc::new(Plan::clone(&self.plan).with_link_order(order));
         self
+    }
+
+    /// Spreads the plan over equal paths: proved as well, if every transfer stays on the path that it has.
+    ///
+    /// # Errors
+    /// The plan as it is then, not proved, if one takes another path, or several.
+    pub fn routed(&self, routing: Routing) -> Result<Self, Arc<Plan>> {
+        let own = &self.plan;
+        let plan = Arc::new(Plan::clone(own).routed(&self.topology, routing));
+        let is_same = plan.path() == own.path() && plan.paths() == own.paths();
+        if !is_same || [plan.routing(), own.routing()].contains(&Routing::Spray) {
+            return Err(plan);
+        }
+        Ok(Self {
+            plan,
+            ..self.clone()
+        })
     }
 
     /// Returns whether sums come out bit by bit the same in every timing, rounding included: every two sums into one

@@ -52,10 +52,7 @@ impl Recipe for Flows {
             pieces: made.pieces,
         };
         let is_timed = job.options.latency == LatencyModel::default();
-        let proved = Made {
-            time: is_timed.then_some(made.time),
-            ..Made::proved(made.proof, construction)
-        };
-        Ok(proved.routed(job))
+        let run = is_timed.then_some(made.run);
+        Ok(Made::proved(job, made.proof, run, construction))
     }
 }

@@ -129,11 +129,10 @@ fn by(method: Method, job: &Job<'_>, progress: &mut dyn Progress) -> Result<Made
         false => None,
     };
     let chosen = spread.as_deref().unwrap_or(&found);
-    let ending = chosen.known_ending().filter(|ending| ending.is_simulated);
     Ok(Made {
         plan: chosen.plan().clone(),
         proof: chosen.proof().cloned(),
-        time: ending.map(|ending| ending.time),
+        run: chosen.run().cloned(),
         construction: Some(Construction::Synthesis {
             found: Box::new(found),
             spread,

@@ -10,9 +10,10 @@ use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
 use crate::multirail::{Problem, Schedule};
 use crate::packing::Passes;
-use crate::plan::{Plan, PlanError, Routing};
+use crate::plan::{Plan, PlanError};
 use crate::progress::Progress;
 use crate::select::Candidate;
+use crate::simulate::Run;
 use crate::topology::Topology;
 use crate::topology::equal::EqualPaths;
 use crate::units::Time;
@@ -261,8 +262,8 @@ pub struct Made {
     pub plan: Arc<Plan>,
     /// Its proof, where it was proved on the way.
     pub proof: Option<Arc<Verified>>,
-    /// When it ends at link fidelity, where it was simulated on the way.
-    pub time: Option<Time>,
+    /// Its run at link fidelity with the latency of the options, where it was simulated on the way.
+    pub run: Option<Arc<Run>>,
     /// What it was made of, and what tells how good it is.
     pub construction: Option<Construction>,
 }
@@ -272,35 +273,36 @@ impl From<Plan> for Made {
         Self {
             plan: Arc::new(plan),
             proof: None,
-            time: None,
+            run: None,
             construction: None,
         }
     }
 }
 
 impl Made {
-    /// Returns a plan that was proved on the way.
-    pub(super) fn proved(proof: Arc<Verified>, construction: Construction) -> Self {
-        Self {
-            plan: Arc::clone(proof.plan()),
-            proof: Some(proof),
-            time: None,
-            construction: Some(construction),
-        }
-    }
-
-    /// Spread over equal paths as is asked for; where there are none, the same.
-    pub(super) fn routed(self, job: &Job<'_>) -> Self {
+    /// Returns a plan that was proved on the way, spread over equal paths as is asked for; without its proof and run
+    /// if that changes its paths.
+    pub(super) fn proved(
+        job: &Job<'_>,
+        proof: Arc<Verified>,
+        run: Option<Run>,
+        construction: Construction,
+    ) -> Self {
         let (topology, routing) = (job.topology, job.options.routing);
-        if !EqualPaths::may_exist(topology) && self.plan.routing() == routing {
-            return self;
-        }
-        let plan = Plan::clone(&self.plan).routed(topology, routing);
-        let is_same = plan.path() == self.plan.path() && routing != Routing::Spray;
+        let is_routed = proof.plan().routing() == routing && !EqualPaths::may_exist(topology);
+        let routed = match is_routed {
+            true => Ok(proof),
+            false => proof.routed(routing).map(Arc::new),
+        };
+        let (plan, proof) = match routed {
+            Ok(proof) => (Arc::clone(proof.plan()), Some(proof)),
+            Err(plan) => (plan, None),
+        };
         Self {
-            construction: self.construction,
-            time: self.time.filter(|_| is_same),
-            ..plan.into()
+            plan,
+            run: run.filter(|_| proof.is_some()).map(Arc::new),
+            proof,
+            construction: Some(construction),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Trees of one NPU, shifted to all others, where every NPU sees the same network; see [`crate::symmetry`].
 
+use std::sync::Arc;
+
 use super::ladder::Ladder;
 use super::recipe::{About, Construction, Made, On, Origin, PASSES, Recipe};
 use super::{Job, Outline};
@@ -45,10 +47,11 @@ impl Recipe for Symmetric {
         let made = plan(&topology, job.collective, &given, progress)?;
         let whole = made.shifted().expand(given.memory_limit)?;
         Ok(Made {
+            run: made.whole_run().map(Arc::new),
             construction: Some(Construction::Trees {
                 passes: Box::new(made.passes),
                 pieces: made.pieces,
-                time: made.time,
+                time: made.run.time,
             }),
             ..whole.into()
         })

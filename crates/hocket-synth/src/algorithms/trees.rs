@@ -53,12 +53,8 @@ impl Recipe for Trees {
         let construction = Construction::Trees {
             passes: Box::new(made.passes),
             pieces: made.pieces,
-            time: made.time,
+            time: made.run.time,
         };
-        let proved = Made {
-            time: Some(made.time),
-            ..Made::proved(made.proof, construction)
-        };
-        Ok(proved.routed(job))
+        Ok(Made::proved(job, made.proof, Some(made.run), construction))
     }
 }

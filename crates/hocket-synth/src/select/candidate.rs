@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::plan::{Plan, PlanError, Routing};
 use crate::progress::Progress;
-use crate::simulate::{SimulateOptions, simulate};
+use crate::simulate::{Run, SimulateOptions, simulate};
 use crate::synthesis::{GREEDY, Problem, Timetables, Unwinding};
 use crate::topology::equal::EqualPaths;
 use crate::topology::{LatencyModel, Topology};
@@ -35,6 +35,7 @@ pub struct Candidate {
     algorithm: String,
     plan: OnceLock<Arc<Plan>>,
     proof: OnceLock<Arc<Verified>>,
+    run: OnceLock<Arc<Run>>,
     ending: OnceLock<Ending>,
 }
 
@@ -54,6 +55,7 @@ impl Candidate {
             algorithm: GREEDY.to_owned(),
             plan: OnceLock::new(),
             proof: OnceLock::new(),
+            run: OnceLock::new(),
             ending: OnceLock::new(),
         }
     }
@@ -70,6 +72,7 @@ impl Candidate {
             algorithm: plan.algorithm().to_owned(),
             plan: OnceLock::from(Arc::new(plan)),
             proof: OnceLock::new(),
+            run: OnceLock::new(),
             ending: OnceLock::new(),
         }
     }
@@ -108,6 +111,16 @@ impl Candidate {
         self.proof.get()
     }
 
+    /// Returns the run of the plan at link fidelity, where it was simulated by now.
+    pub fn run(&self) -> Option<&Arc<Run>> {
+        self.run.get()
+    }
+
+    /// Returns what latency does to links in its simulation.
+    pub fn latency(&self) -> LatencyModel {
+        self.latency
+    }
+
     /// When the timetable ends; `None` of a plan made without one.
     pub fn end(&self) -> Option<Time> {
         self.times.as_ref().map(|times| Time::from_ps(times.end()))
@@ -120,11 +133,6 @@ impl Candidate {
             Some(ending) => ending.is_simulated,
             None => self.times.is_none() || self.problem.work().transfers() <= MAX_SIMULATED,
         }
-    }
-
-    /// When the plan ends, where [`ending`](Self::ending) has found that out.
-    pub fn known_ending(&self) -> Option<Ending> {
-        self.ending.get().copied()
     }
 
     /// When the plan ends on the network itself, proved and simulated; of a large one, when its timetable does.
@@ -152,8 +160,10 @@ impl Candidate {
             latency: self.latency,
             ..SimulateOptions::default()
         };
-        let time = simulate(&proof, &options, progress)?.time;
+        let run = simulate(&proof, &options, progress)?;
+        let time = run.time;
         self.proof.get_or_init(|| proof);
+        self.run.get_or_init(|| Arc::new(run));
         Ok(Ending {
             time,
             is_simulated: true,
@@ -185,6 +195,7 @@ impl Candidate {
             algorithm: self.algorithm.clone(),
             plan: OnceLock::from(Arc::new(plan.routed(&self.topology, routing))),
             proof: OnceLock::new(),
+            run: OnceLock::new(),
             ending: OnceLock::new(),
             latency: self.latency,
         };

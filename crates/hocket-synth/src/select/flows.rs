@@ -11,8 +11,8 @@ use crate::id::{DeviceId, NpuId};
 use crate::multiflow::{Flow, Legs, Routing, Shares, Unroutable, flows as flows_of, plan};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
+use crate::simulate::Run;
 use crate::topology::{LatencyModel, Topology};
-use crate::units::Time;
 use crate::verify::Verified;
 
 /// The name of the algorithm.
@@ -35,8 +35,8 @@ const CLOSE: f64 = 1.01;
 pub struct FlowPlan {
     /// The plan, proved.
     pub proof: Arc<Verified>,
-    /// When it ends, simulated at link fidelity with overlapped latency.
-    pub time: Time,
+    /// Its run at link fidelity with overlapped latency.
+    pub run: Run,
     /// Pieces of a block, on average: fewer than were tried where it has fewer bytes.
     pub pieces: usize,
 }
@@ -95,8 +95,11 @@ pub fn flows(
         };
         most = pieces;
         let transfers = found.proof.plan().len() as u64;
-        let close = found.time.as_seconds() <= CLOSE * found.least;
-        if best.as_ref().is_none_or(|best| found.time < best.time) {
+        let close = found.run.time.as_seconds() <= CLOSE * found.least;
+        if best
+            .as_ref()
+            .is_none_or(|best| found.run.time < best.run.time)
+        {
             best = Some(found);
         }
         if close || transfers * STEP > MOST_TRANSFERS {
@@ -105,14 +108,14 @@ pub fn flows(
     }
     let mut best = best.ok_or(Interrupted)?;
     for spare in SPARES {
-        if best.time.as_seconds() <= NEARLY * best.least || !on.has_inner_links() {
+        if best.run.time.as_seconds() <= NEARLY * best.least || !on.has_inner_links() {
             break;
         }
         match on.quickest(most, spare, progress) {
             Err(PlanError::Interrupted(_)) => break,
             found => {
                 let found = found?;
-                if found.time < best.time {
+                if found.run.time < best.run.time {
                     best = found;
                 }
             }
@@ -120,7 +123,7 @@ pub fn flows(
     }
     Ok(FlowPlan {
         proof: best.proof,
-        time: best.time,
+        run: best.run,
         pieces: best.pieces,
     })
 }
@@ -136,7 +139,7 @@ struct On<'a> {
 
 /// A plan as simulated.
 struct Found {
-    time: Time,
+    run: Run,
     proof: Arc<Verified>,
     pieces: usize,
     /// How long the busiest link sends at least [s].
@@ -174,9 +177,9 @@ impl On<'_> {
             progress,
         )?;
         let latency = LatencyModel::default();
-        let (proof, time) = in_best_order(plan, self.topology, latency, progress)?;
+        let (proof, run) = in_best_order(plan, self.topology, latency, progress)?;
         Ok(Found {
-            time,
+            run,
             pieces: (proof.plan().chunks().len() / self.flows.len().max(1)).max(1),
             proof: Arc::new(proof),
             least: routing.least,
@@ -230,7 +233,7 @@ mod tests {
     use crate::progress::Silent;
     use crate::simulate::{SimulateOptions, simulate};
     use crate::topology::{TopologyBuilder, build};
-    use crate::units::{Bandwidth, Seed};
+    use crate::units::{Bandwidth, Seed, Time};
     use crate::verify::verify;
 
     const MEMORY: u64 = 1 << 34;
@@ -245,7 +248,7 @@ mod tests {
         let plan = Arc::clone(made.proof.plan());
         let proof = verify(plan, Arc::clone(topology), &mut Silent).expect("a proof");
         let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("a run");
-        assert_eq!(run.time, made.time);
+        assert_eq!(run, made.run);
         let least = bound(topology, collective, &BoundOptions::default(), &mut Silent);
         least.expect("a bound").time.as_ps() as f64 / run.time.as_ps() as f64
     }

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use crate::plan::{LinkOrder, Plan, PlanError};
 use crate::progress::Progress;
-use crate::simulate::{SimulateOptions, simulate};
+use crate::simulate::{Run, SimulateOptions, simulate};
 use crate::topology::{LatencyModel, Topology};
-use crate::units::Time;
 use crate::verify::{Verified, verify};
 
-/// Proves a plan once and simulates it in both orders; with the better one, and when it ends.
+/// Proves a plan once and simulates it in both orders; with the better one, and its run.
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].
@@ -18,31 +17,31 @@ pub(super) fn in_best_order(
     topology: &Arc<Topology>,
     latency: LatencyModel,
     progress: &mut dyn Progress,
-) -> Result<(Verified, Time), PlanError> {
+) -> Result<(Verified, Run), PlanError> {
     let proof = verify(Arc::new(plan), Arc::clone(topology), progress)?;
-    let planned = time(&proof, LinkOrder::Plan, latency, progress)?;
+    let planned = run(&proof, LinkOrder::Plan, latency, progress)?;
     let proof = proof.with_link_order(LinkOrder::Plan);
     or_when_ready((proof, planned), latency, progress)
 }
 
-/// Returns a proved plan that ends at a time, or the same with links that serve what is ready first, if that ends
+/// Returns a proved plan and its run, or the same with links that serve what is ready first, if that ends
 /// sooner.
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].
 pub(super) fn or_when_ready(
-    (proof, planned): (Verified, Time),
+    (proof, planned): (Verified, Run),
     latency: LatencyModel,
     progress: &mut dyn Progress,
-) -> Result<(Verified, Time), PlanError> {
-    let ready = time(&proof, LinkOrder::Ready, latency, progress)?;
-    Ok(match ready < planned {
+) -> Result<(Verified, Run), PlanError> {
+    let ready = run(&proof, LinkOrder::Ready, latency, progress)?;
+    Ok(match ready.time < planned.time {
         true => (proof.with_link_order(LinkOrder::Ready), ready),
         false => (proof, planned),
     })
 }
 
-/// Proves a plan and simulates it in its own order; with when it ends.
+/// Proves a plan and simulates it in its own order; with its run.
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].
@@ -51,23 +50,23 @@ pub(super) fn as_planned(
     topology: &Arc<Topology>,
     latency: LatencyModel,
     progress: &mut dyn Progress,
-) -> Result<(Verified, Time), PlanError> {
+) -> Result<(Verified, Run), PlanError> {
     let order = plan.link_order();
     let proof = verify(Arc::new(plan), Arc::clone(topology), progress)?;
-    let time = time(&proof, order, latency, progress)?;
-    Ok((proof, time))
+    let run = run(&proof, order, latency, progress)?;
+    Ok((proof, run))
 }
 
-fn time(
+fn run(
     proof: &Verified,
     order: LinkOrder,
     latency: LatencyModel,
     progress: &mut dyn Progress,
-) -> Result<Time, PlanError> {
+) -> Result<Run, PlanError> {
     let options = SimulateOptions {
         order: Some(order),
         latency,
         ..SimulateOptions::default()
     };
-    Ok(simulate(proof, &options, progress)?.time)
+    Ok(simulate(proof, &options, progress)?)
 }

@@ -8,6 +8,7 @@ use crate::collective::Collective;
 use crate::packing::{Passes, RowOrder};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::Progress;
+use crate::simulate::Run;
 use crate::topology::Topology;
 use crate::units::Time;
 use crate::verify::Verified;
@@ -45,7 +46,7 @@ const KEPT: u64 = 100;
 /// A plan.
 pub(super) struct Found {
     pub proof: Verified,
-    pub time: Time,
+    pub run: Run,
     pub pieces: u64,
     /// Whether links keep to the timetable.
     is_kept: bool,
@@ -181,27 +182,31 @@ impl Search<'_> {
         let hoped = self.end(pieces)?;
         let is_kept = |time: Time| time.as_ps() <= hoped + hoped / KEPT;
         let first = plan(RowOrder::Starts)?;
-        let (mut proof, mut time) = as_planned(first, topology, latency, progress)?;
-        if !is_kept(time) || transfers <= SMALL {
-            (proof, time) = or_when_ready((proof, time), latency, progress)?;
+        let (mut proof, mut run) = as_planned(first, topology, latency, progress)?;
+        if !is_kept(run.time) || transfers <= SMALL {
+            (proof, run) = or_when_ready((proof, run), latency, progress)?;
         }
         for order in OTHER_ORDERS {
-            if is_kept(time) {
+            if is_kept(run.time) {
                 break;
             }
             let other = as_planned(plan(order)?, topology, latency, progress)?;
-            if other.1 < time {
-                (proof, time) = other;
+            if other.1.time < run.time {
+                (proof, run) = other;
             }
         }
-        if self.best.as_ref().is_some_and(|best| best.time <= time) {
+        if self
+            .best
+            .as_ref()
+            .is_some_and(|best| best.run.time <= run.time)
+        {
             return Ok(false);
         }
         self.best = Some(Found {
+            is_kept: is_kept(run.time),
             proof,
-            time,
+            run,
             pieces,
-            is_kept: is_kept(time),
         });
         Ok(true)
     }

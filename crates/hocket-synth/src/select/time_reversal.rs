@@ -8,9 +8,8 @@ use crate::collective::Collective;
 use crate::id::TransferId;
 use crate::plan::{Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 use crate::progress::Progress;
-use crate::simulate::{SimulateOptions, simulate};
+use crate::simulate::{Run, SimulateOptions, simulate};
 use crate::topology::{LatencyModel, Topology};
-use crate::units::Time;
 use crate::verify::{Verified, verify};
 
 /// Makes a reduce of a broadcast from the same root: what was copied last is summed first.
@@ -30,26 +29,22 @@ pub(crate) fn reversed_in_time(
 ) -> Result<Plan, PlanError> {
     let topology = Arc::new(topology.clone());
     let proof = verify(Arc::new(copies), topology, progress)?;
-    let (proof, _) = reversed_proof(&proof, sums, LatencyModel::default(), progress)?;
+    let run = simulate(&proof, &SimulateOptions::default(), progress)?;
+    let (proof, _) = reversed_proof((&proof, &run), sums, LatencyModel::default(), progress)?;
     Ok(Plan::clone(proof.plan()))
 }
 
-/// Returns the same of a proved broadcast; with when the reduce ends.
+/// Returns the same of a proved broadcast and its run; with the run of the reduce.
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].
 pub(super) fn reversed_proof(
-    proof: &Verified,
+    (proof, run): (&Verified, &Run),
     sums: &Collective,
     latency: LatencyModel,
     progress: &mut dyn Progress,
-) -> Result<(Verified, Time), PlanError> {
+) -> Result<(Verified, Run), PlanError> {
     let topology = proof.topology();
-    let options = SimulateOptions {
-        latency,
-        ..SimulateOptions::default()
-    };
-    let run = simulate(proof, &options, progress)?;
     let copies = proof.plan();
     let mut order: Vec<TransferId> = (0..copies.len()).map(TransferId::from).collect();
     order.sort_by_key(|id| Reverse((run.end[id.index()], run.start[id.index()], id.0)));

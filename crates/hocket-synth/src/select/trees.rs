@@ -11,8 +11,8 @@ use crate::id::{LinkId, NpuId};
 use crate::packing::Passes;
 use crate::plan::PlanError;
 use crate::progress::{Interrupted, Progress};
+use crate::simulate::Run;
 use crate::topology::{LatencyModel, Topology};
-use crate::units::Time;
 use crate::verify::Verified;
 
 /// The name of the algorithm.
@@ -53,8 +53,8 @@ impl Default for TreeOptions {
 pub struct TreePlan {
     /// The plan, proved.
     pub proof: Arc<Verified>,
-    /// When it ends, simulated at link fidelity.
-    pub time: Time,
+    /// Its run at link fidelity.
+    pub run: Run,
     /// Pieces that every tree carries.
     pub pieces: usize,
     /// The trees, checked against the network.
@@ -87,7 +87,7 @@ pub struct TreePlan {
 /// // Eight blocks of 100 MB enter a corner over two links.
 /// let Passes::Apart { copies: Some(copies), .. } = &made.passes else { unreachable!() };
 /// assert_eq!((copies.rate.bandwidth, copies.rate.weight), (2_000_000_000, 8));
-/// assert!(made.time < Time::from_ns(410_000_000));
+/// assert!(made.run.time < Time::from_ns(410_000_000));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn trees(
@@ -104,7 +104,7 @@ pub fn trees(
     match turned {
         Some((plan, true)) => Ok(plan),
         Some((plan, false)) => match searched(topology, collective, options, progress) {
-            Ok(other) if other.time < plan.time => Ok(other),
+            Ok(other) if other.run.time < plan.run.time => Ok(other),
             Ok(_) | Err(PlanError::Interrupted(_)) => Ok(plan),
             Err(error) => Err(error),
         },
@@ -162,7 +162,7 @@ fn searched(
     let (number, found) = best.0.ok_or(PlanError::Interrupted(Interrupted))?;
     Ok(TreePlan {
         proof: Arc::new(found.proof),
-        time: found.time,
+        run: found.run,
         pieces: found.pieces as usize,
         passes: searches.swap_remove(number).passes,
     })
@@ -202,13 +202,13 @@ impl Best {
     /// Returns whether a plan that ends then would be quicker.
     fn is_worth(&self, promised: u64) -> bool {
         let found = self.0.as_ref();
-        found.is_none_or(|(_, found)| promised < found.time.as_ps())
+        found.is_none_or(|(_, found)| promised < found.run.time.as_ps())
     }
 
     /// Takes what a search has found.
     fn see(&mut self, number: usize, search: &mut Search) {
         if let Some(found) = search.best.take()
-            && self.is_worth(found.time.as_ps())
+            && self.is_worth(found.run.time.as_ps())
         {
             self.0 = Some((number, found));
         }
@@ -249,7 +249,8 @@ fn as_turned(
         collective.root(),
     )?;
     let made = searched(topology, &copies, options, progress)?;
-    let (proof, time) = reversed_proof(&made.proof, collective, options.latency, progress)?;
+    let copied = (made.proof.as_ref(), &made.run);
+    let (proof, run) = reversed_proof(copied, collective, options.latency, progress)?;
     let Passes::Apart {
         copies: Some(packing),
         ..
@@ -264,10 +265,11 @@ fn as_turned(
         .into_iter()
         .collect();
     sums.check(topology, &npus, &weights).map_err(faulty)?;
-    let is_near = time.as_ps() <= made.time.as_ps() + made.time.as_ps() / NEAR;
+    let hoped = made.run.time.as_ps();
+    let is_near = run.time.as_ps() <= hoped + hoped / NEAR;
     let plan = TreePlan {
         proof: Arc::new(proof),
-        time,
+        run,
         pieces: made.pieces,
         passes: Passes::Apart {
             sums: Some(sums),
@@ -284,7 +286,7 @@ mod tests {
     use crate::progress::Silent;
     use crate::simulate::{SimulateOptions, simulate};
     use crate::topology::build;
-    use crate::units::Bandwidth;
+    use crate::units::{Bandwidth, Time};
 
     fn gb_per_s(giga: u64) -> Bandwidth {
         Bandwidth::from_bytes_per_second(giga * 1_000_000_000).expect("positive")
@@ -297,6 +299,7 @@ mod tests {
         let made = made.expect("a plan");
         let proof = &made.proof;
         let run = simulate(proof, &SimulateOptions::default(), &mut Silent).expect("a run");
+        assert_eq!(run, made.run);
         let least = bound(topology, &collective, &BoundOptions::default(), &mut Silent);
         least.expect("a bound").time.as_ps() as f64 / run.time.as_ps() as f64
     }
@@ -330,7 +333,7 @@ mod tests {
             made(CollectiveKind::Reduce),
         );
         assert_eq!(sums.pieces, copies.pieces);
-        let (copied, summed) = (copies.time.as_ps() as f64, sums.time.as_ps() as f64);
+        let (copied, summed) = (copies.run.time.as_ps() as f64, sums.run.time.as_ps() as f64);
         assert!(summed < 1.05 * copied, "{summed} and {copied}");
         let Passes::Apart {
             sums: Some(packing),

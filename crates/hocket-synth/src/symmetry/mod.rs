@@ -210,14 +210,32 @@ pub struct SymmetricPlan {
     pub passes: Passes,
     /// Pieces that every tree carries.
     pub pieces: usize,
-    /// When the whole plan ends at link fidelity; where blocks differ by a byte, it ends no later.
-    pub time: Time,
+    /// The run of that block at link fidelity among all others; where blocks differ by a byte, the whole plan ends no
+    /// later.
+    pub run: Run,
 }
 
 impl SymmetricPlan {
     /// Returns the whole plan, transfer by transfer.
     pub fn shifted(&self) -> Shifted<'_> {
         Shifted::new(&self.symmetry, self.base.plan(), &self.collective)
+    }
+
+    /// Returns the run of the whole plan, where all blocks are equal: each transfer has that of the block which it is a
+    /// shift of.
+    pub fn whole_run(&self) -> Option<Run> {
+        let (base, npus) = (self.base.plan().collective(), self.symmetry.len());
+        let shifted = |times: &[Time]| -> Vec<Time> {
+            let shifts = |time: &Time| std::iter::repeat_n(*time, npus);
+            times.iter().flat_map(shifts).collect()
+        };
+        is_whole(base, npus, &self.collective).then(|| Run {
+            time: self.run.time,
+            start: shifted(&self.run.start),
+            end: shifted(&self.run.end),
+            links: self.run.links.clone(),
+            services: Vec::new(),
+        })
     }
 
     /// Simulates the whole plan at link fidelity: the plan of one block, with one link for each orbit.
@@ -233,6 +251,11 @@ impl SymmetricPlan {
     ) -> Result<Run, SimulateError> {
         simulate_shifted(&self.symmetry, &self.base, options, progress)
     }
+}
+
+/// Whether so many blocks like one make up a collective: otherwise some are smaller by a byte.
+fn is_whole(block: &Collective, npus: usize, collective: &Collective) -> bool {
+    u128::from(block.size()) * npus as u128 == u128::from(collective.size())
 }
 
 /// Proves the plan of one block, which proves all its shifts; see `docs/proof.md`.
@@ -310,14 +333,14 @@ pub fn plan(
         best: None,
     };
     search.run(progress)?;
-    let (base, time, pieces) = search.best.expect("a number of pieces was tried");
+    let (base, run, pieces) = search.best.expect("a number of pieces was tried");
     Ok(SymmetricPlan {
         collective: collective.clone(),
         base: Arc::new(base),
         pieces: pieces as usize,
         symmetry,
         passes,
-        time,
+        run,
     })
 }
 
@@ -436,8 +459,8 @@ struct Search<'a> {
     passes: &'a Passes,
     /// The same trees over links that stand for those that are as busy.
     busy: &'a Passes,
-    /// The quickest plan so far, when it ends, and its pieces.
-    best: Option<(Verified, Time, u64)>,
+    /// The quickest plan so far, its run, and its pieces.
+    best: Option<(Verified, Run, u64)>,
 }
 
 impl Search<'_> {
@@ -516,29 +539,29 @@ impl Search<'_> {
             (pieces as u32, RowOrder::Starts),
         )?;
         let proof = prove(self.symmetry, plan, topology, progress)?;
-        let mut time = |order| {
+        let mut run = |order| {
             let latency = self.options.latency;
             let options = SimulateOptions {
                 order: Some(order),
                 latency,
                 ..SimulateOptions::default()
             };
-            let run = simulate_shifted(self.symmetry, &proof, &options, progress);
-            run.map(|run| run.time).map_err(PlanError::from)
+            simulate_shifted(self.symmetry, &proof, &options, progress).map_err(PlanError::from)
         };
         let mut order = LinkOrder::Plan;
-        let mut ends = time(order)?;
+        let mut best = run(order)?;
         // First come, first served only where all blocks are equal: a smaller chunk could make others late.
-        if one.size() as u128 * self.symmetry.len() as u128 == u128::from(self.collective.size()) {
-            let ready = time(LinkOrder::Ready)?;
-            if ready < ends {
-                (order, ends) = (LinkOrder::Ready, ready);
+        if is_whole(&one, self.symmetry.len(), self.collective) {
+            let ready = run(LinkOrder::Ready)?;
+            if ready.time < best.time {
+                (order, best) = (LinkOrder::Ready, ready);
             }
         }
-        if self.best.as_ref().is_some_and(|(_, best, _)| *best <= ends) {
+        let found = self.best.as_ref();
+        if found.is_some_and(|(_, found, _)| found.time <= best.time) {
             return Ok(false);
         }
-        self.best = Some((proof.with_link_order(order), ends, pieces));
+        self.best = Some((proof.with_link_order(order), best, pieces));
         Ok(true)
     }
 }

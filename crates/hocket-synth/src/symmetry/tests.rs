@@ -101,20 +101,11 @@ fn product(seed: &mut Seed, most: usize) -> Topology {
 fn what_is_simulated_is_what_the_whole_plan_does() {
     let mut seed = Seed(7);
     let check = |made: &SymmetricPlan, whole: &Run, context: &str| {
-        assert_eq!(made.time, whole.time, "{context}");
         let folded = made
             .simulate(&SimulateOptions::default(), &mut Silent)
             .expect("a run");
-        assert_eq!(folded.links, whole.links, "{context}");
-        let npus = made.symmetry.len();
-        for (row, (start, end)) in folded.start.iter().zip(&folded.end).enumerate() {
-            let range = row * npus..(row + 1) * npus;
-            assert!(
-                whole.start[range.clone()].iter().all(|it| it == start),
-                "{context}"
-            );
-            assert!(whole.end[range].iter().all(|it| it == end), "{context}");
-        }
+        assert_eq!(folded, made.run, "{context}");
+        assert_eq!(made.whole_run().as_ref(), Some(whole), "{context}");
     };
     for case in 0..100 {
         let topology = match case % 4 {
@@ -136,7 +127,8 @@ fn what_is_simulated_is_what_the_whole_plan_does() {
         if equal {
             check(&made, &run, &context);
         } else {
-            assert!(run.time <= made.time, "{context}");
+            assert!(run.time <= made.run.time, "{context}");
+            assert_eq!(made.whole_run(), None, "{context}");
         }
         let collective = &made.collective;
         let least = bound(&topology, collective, &BoundOptions::default(), &mut Silent);
@@ -150,7 +142,7 @@ fn what_is_simulated_is_what_the_whole_plan_does() {
         );
         println!(
             "{context}: {} of {least}, own {own}, {:?}",
-            made.time,
+            made.run.time,
             made.symmetry.orders()
         );
     }
@@ -193,7 +185,7 @@ fn large_data_comes_near_the_bound() {
             let bytes = 1 << 30;
             let made = made(&network, kind, bytes);
             let own = lower_bound(&network, &made.collective, &made.symmetry, &mut Silent);
-            let share = own.expect("a bound").time.as_ps() as f64 / made.time.as_ps() as f64;
+            let share = own.expect("a bound").time.as_ps() as f64 / made.run.time.as_ps() as f64;
             println!(
                 "{} {kind}: {share} {} pieces {}",
                 network.name(),

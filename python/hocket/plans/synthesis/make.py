@@ -104,7 +104,7 @@ def solve(
     pieces: int,
     options: PlanOptions,
     progress: Progress | None = None,
-) -> tuple[_core.Plan, Synthesis]:
+) -> tuple[core.Candidate, Synthesis]:
     """Plan by ``exact``: a solver, which begins with what ``greedy`` finds.
 
     Parameters
@@ -144,7 +144,7 @@ def solve(
         is_least = solved.slots == solved.least and _keeps_time(chosen, spread)
         synthesis = replace(synthesis, status="optimal" if is_least else "feasible")
     slots, least, length = solved.slots, solved.least, solved.length
-    return spread.plan, replace(synthesis, slots=slots, least_slots=least, slot_ps=length)
+    return spread, replace(synthesis, slots=slots, least_slots=least, slot_ps=length)
 
 
 def searched(
@@ -201,7 +201,7 @@ def synthesis_of(
 
 def _keeps_time(found: core.Candidate, spread: core.Candidate) -> bool:
     """Return whether a plan takes the time that its timetable says."""
-    plan, time_ps = found.plan, found.time_ps
+    (plan, _), time_ps = found.plan_and_run, found.time_ps
     topology = plan.topology
     is_plain = len(topology.device_names) == topology.npu_count == len(plan.collective.npus)
     keeps_time = found.end_ps is not None and time_ps <= found.end_ps
