@@ -433,6 +433,20 @@ impl PyTopology {
         Ok(Self::new(self.core.without(&devices, &gone)?))
     }
 
+    /// Return those of some pairs of NPUs that neither a link joins nor links through switches alone.
+    fn detours(&self, pairs: Vec<(u32, u32)>) -> Result<Vec<(u32, u32)>, CoreError> {
+        let npus = self.npu_count();
+        if let Some(wrong) = pairs
+            .iter()
+            .find(|pair| pair.0.max(pair.1) as usize >= npus)
+        {
+            return Err(Parts::new(format!("{wrong:?} are not two of {npus} NPUs")).into());
+        }
+        let pairs: Vec<_> = pairs.iter().map(|&(a, b)| (NpuId(a), NpuId(b))).collect();
+        let found = self.core.detours(&pairs).into_iter();
+        Ok(found.map(|(src, dst)| (src.0, dst.0)).collect())
+    }
+
     /// Find degrees, diameter, bisection and whether it is connected.
     fn inspect(&self, py: Python<'_>) -> PyResult<Inspection> {
         let core = Arc::clone(&self.core);

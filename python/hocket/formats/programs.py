@@ -127,7 +127,7 @@ def planned(
             raise SpecError("npus", why, "give one for each rank, in order")
         if not said.get("through_npus"):
             pairs = np.unique(np.column_stack((raised.src, raised.dst)), axis=0)
-            refuse_detours(network, collective.npus, pairs.tolist())
+            _refuse_detours(network, collective.npus, pairs.tolist())
         name = "".join(c if c.isprintable() else " " for c in raised.name)[:_LONGEST].strip()
         builder = PlanBuilder(network, collective, name=name or title, chunks=raised.chunks)
         if progress is not None:
@@ -146,7 +146,7 @@ def _size(found: Checked) -> int:
     return max(most, found.min_bytes, 1)
 
 
-def refuse_detours(
+def _refuse_detours(
     topology: _core.Topology, npus: list[int], pairs: Iterable[Sequence[int]]
 ) -> None:
     """Refuse messages between ranks that no link joins, nor links through switches alone.
@@ -156,28 +156,14 @@ def refuse_detours(
     InfeasibleError
         Naming two ranks and how many such pairs there are.
     """
-    wanted: dict[int, list[int]] = {}
-    for src, dst in sorted((src, dst) for src, dst in pairs):
-        wanted.setdefault(src, []).append(dst)
-    heads: dict[int, list[int]] = {}
-    for src, dst in zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True):
-        heads.setdefault(src, []).append(dst)
-    lacking = []
-    for rank, peers in wanted.items():
-        reached, queue = {npus[rank]}, [npus[rank]]
-        for device in queue:
-            new = set(heads.get(device, ())) - reached
-            reached |= new
-            queue += [each for each in new if each >= topology.npu_count]
-        lacking += [(rank, peer) for peer in peers if npus[peer] not in reached]
+    lacking = topology.detours([(npus[src], npus[dst]) for src, dst in pairs])
     if lacking:
-        names = topology.device_names
-        (src, dst), more = lacking[0], len(lacking) - 1
-        why = f"rank {src} ({names[npus[src]]}) sends to rank {dst} ({names[npus[dst]]})"
+        names, more = topology.device_names, len(lacking) - 1
+        sends = " sends to ".join(f"rank {npus.index(npu)} ({names[npu]})" for npu in lacking[0])
         others = "" if not more else f", nor between {more:,} other pairs that it uses"
         raise InfeasibleError(
             None,
-            f"{why}, and {topology.name!r} has no link between them{others}",
+            f"{sends}, and {topology.name!r} has no link between them{others}",
             "give the topology that the file is for; where NPUs pass messages on, as on a torus, say so by "
             "through_npus (--through-npus)",
         )

@@ -9,14 +9,15 @@ use crate::units::Time;
 /// NPUs times links above which diameters are not searched for.
 const LARGEST: u64 = 1 << 37;
 
-/// Devices that a search from NPU 0 reaches.
+/// Devices that a search from one of them reaches.
 pub(super) fn reached(
     topology: &Topology,
+    start: DeviceId,
     neighbours: impl Fn(DeviceId) -> Vec<DeviceId>,
 ) -> Vec<bool> {
     let mut reached = vec![false; topology.device_count()];
-    let mut stack = vec![DeviceId(0)];
-    reached[0] = true;
+    let mut stack = vec![start];
+    reached[start.index()] = true;
     while let Some(device) = stack.pop() {
         for end in neighbours(device) {
             if !std::mem::replace(&mut reached[end.index()], true) {

@@ -89,6 +89,29 @@ impl Topology {
             unreachable: unreachable.map(|(from, to)| (name(from), name(to))),
         }
     }
+
+    /// Returns those of some pairs of NPUs that no link joins, nor links through switches alone: what one sends to the
+    /// other passes a third NPU. One search serves consecutive pairs of one sender.
+    ///
+    /// # Complexity
+    /// O(links) for each sender.
+    pub fn detours(&self, pairs: &[(NpuId, NpuId)]) -> Vec<(NpuId, NpuId)> {
+        let of_sender = |of_sender: &[(NpuId, NpuId)]| {
+            let src = of_sender[0].0.device();
+            let reached = distance::reached(self, src, |device| {
+                let passes_on = device == src || !self.is_npu(device);
+                let links = self.out_links(device).iter().filter(|_| passes_on);
+                links.map(|&id| self.link(id).dst).collect()
+            });
+            let mut lacking = of_sender.to_vec();
+            lacking.retain(|(_, dst)| !reached[dst.index()]);
+            lacking
+        };
+        pairs
+            .chunk_by(|a, b| a.0 == b.0)
+            .flat_map(of_sender)
+            .collect()
+    }
 }
 
 fn degrees(topology: &Topology, degree: impl Fn(DeviceId) -> usize) -> Range<usize> {
@@ -102,11 +125,11 @@ fn degrees(topology: &Topology, degree: impl Fn(DeviceId) -> usize) -> Range<usi
 /// Returns two NPUs of which the first does not reach the second. All reach all if NPU 0 reaches all and all reach NPU
 /// 0.
 fn unreachable_pair(topology: &Topology) -> Option<(NpuId, NpuId)> {
-    let forward = distance::reached(topology, |device| {
+    let forward = distance::reached(topology, DeviceId(0), |device| {
         let ends = topology.out_links(device).iter();
         ends.map(|&id| topology.link(id).dst).collect()
     });
-    let backward = distance::reached(topology, |device| {
+    let backward = distance::reached(topology, DeviceId(0), |device| {
         let ends = topology.in_links(device).iter();
         ends.map(|&id| topology.link(id).src).collect()
     });

@@ -208,3 +208,17 @@ fn brute_force(topology: &Topology) -> u128 {
         .min()
         .unwrap_or(0)
 }
+
+#[test]
+fn detours_are_pairs_that_only_npus_join() {
+    let pair = |src, dst| (NpuId(src), NpuId(dst));
+    let every: Vec<_> = (0..4)
+        .flat_map(|src| (0..4).map(move |dst| pair(src, dst)))
+        .collect();
+    let ring = build::ring(4, bw(WIDE), LATENCY, build::RingWays::One).unwrap();
+    let next = |&(src, dst): &(NpuId, NpuId)| src != dst && (src.0 + 1) % 4 != dst.0;
+    let far: Vec<_> = every.iter().copied().filter(next).collect();
+    assert_eq!(ring.detours(&every), far);
+    let star = build::switch(4, bw(WIDE), LATENCY, None).unwrap();
+    assert_eq!(star.detours(&every), []);
+}
