@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hocket as hk
 from hocket import _core
@@ -171,6 +173,84 @@ def test_what_a_sum_is_passed_on_by_belongs_to_it(in_a_group: bool) -> None:
     assert tree.transfers == ((1, 0), (2, 1), (3, 2))
     with pytest.raises(hk.SpecError, match="no transfers that copy; use reduce"):
         run.structures("copy")
+
+
+def waits_of(plan: hk.Plan, wait: int) -> set[int]:
+    """The transfers that a wait names, through groups."""
+    if wait == hk.Plan.NO_WAIT:
+        return set()
+    if wait < _core.Plan.GROUP:
+        return {wait}
+    offsets, group = plan.core.group_offsets, wait - _core.Plan.GROUP
+    items = plan.core.group_items[offsets[group] : offsets[group + 1]].tolist()
+    return set().union(*(waits_of(plan, item) for item in items))
+
+
+def gathering(plan: hk.Plan) -> set[int]:
+    """Sums, and copies to the sender of one that waits for them, until there are no more."""
+    rows = plan.transfers
+    start = rows.chunk.astype(int)
+    end, found = start + rows.chunk_count, set(np.flatnonzero(rows.op == 1).tolist())
+    while True:
+        more = {
+            before
+            for row in found
+            for before in waits_of(plan, int(rows.wait[row])) - found
+            if rows.dst[before] == rows.src[row]
+            if start[before] < end[row] and start[row] < end[before]
+        }
+        if not more:
+            return found
+        found |= more
+
+
+NETWORKS = {
+    "mesh": hk.topology.mesh(3, 3, **LINK),
+    "ring": hk.topology.ring(5, **LINK),
+    "switch": hk.topology.switch(4, **LINK),
+    "full": hk.topology.fully_connected(4, **LINK),
+    "torus": hk.topology.torus(4, 2, **LINK),
+}
+
+
+@given(
+    name=st.sampled_from(sorted(NETWORKS)),
+    kind=st.sampled_from(["all-reduce", "reduce-scatter", "all-gather", "reduce", "broadcast"]),
+    algorithm=st.sampled_from(["greedy", "trees", "ring", "ring-bi-odd", "multitree", "tto"]),
+    chunks=st.integers(1, 3),
+)
+@settings(deadline=None, max_examples=25)
+def test_structures_are_what_chunks_take(name: str, kind: str, algorithm: str, chunks: int) -> None:
+    """Against the transfers of each chunk by itself; rings with all but one of their links."""
+    try:
+        run = run_of(NETWORKS[name], algorithm, kind, chunks=chunks)
+    except hk.Error:
+        return
+    rows, sums, plan = run.plan.transfers, gathering(run.plan), run.plan
+    links: dict[int, set[int]] = {row: set() for row in range(len(plan))}
+    for row, link in zip(run.core.service_transfer, run.core.service_link, strict=True):
+        links[int(row)].add(int(link))
+    for phase, of_phase in (("reduce", sums), ("copy", set(range(len(plan))) - sums)):
+        if not of_phase:
+            continue
+        found = run.structures(phase)  # type: ignore[arg-type]
+        branches = [each for each in found if each.kind == "branch"]
+        beside = {pair for each in branches for pair in each.transfers}
+        for chunk in range(plan.chunks):
+            taken = {r for r in of_phase if 0 <= chunk - int(rows.chunk[r]) < rows.chunk_count[r]}
+            pairs = {(int(rows.src[row]), int(rows.dst[row])) for row in taken}
+            (each,) = (each for each in found if chunk in each.chunks and each not in branches)
+            if each.kind == "ring":
+                ring = set(each.transfers)
+                assert len(ring - pairs) <= 1
+                assert pairs <= ring | beside
+                assert len({src for src, _ in ring}) == len({dst for _, dst in ring}) == len(ring)
+            else:
+                assert set(each.transfers) == pairs
+                assert set(each.links) == set().union(*(links[row] for row in taken))
+                assert (each.kind == "tree") <= (len(each.roots) == 1)
+            (alone,) = run.structures(phase, chunk=chunk)  # type: ignore[arg-type]
+            assert set(alone.transfers) == pairs
 
 
 def test_what_cannot_be_asked() -> None:

@@ -169,7 +169,7 @@ mod _core {
     #[pymodule_export]
     use crate::report::{
         DimensionReport, Report, activity, dimension_report, equal_links, gap, heat, rates, report,
-        use_and_sums,
+        structures, use_and_sums,
     };
     /// Paths on a Clos or fat tree, as the Rust core finds them.
     #[pymodule]

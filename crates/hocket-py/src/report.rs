@@ -1,5 +1,6 @@
 //! `report`, `dimension_report`, `heat` and `activity`: the figures of a run.
 
+use hocket_core::plan::Op;
 use hocket_core::report::{self as core, Bins};
 use hocket_core::units::Time;
 use numpy::Ix2;
@@ -128,6 +129,32 @@ pub(crate) fn use_and_sums<'py>(
         Array::from_rows(py, used, shape)?,
         Array::from_rows(py, sums, shape)?,
     ))
+}
+
+/// Kind, chunks, transfers, links and roots of a structure.
+type StructureTuple = (&'static str, Vec<u32>, Vec<(u32, u32)>, Vec<u32>, Vec<u32>);
+
+/// Find rings and trees of sums, or else of copies, as :func:`hocket.simulation.structures.structures` says.
+#[pyfunction]
+pub(crate) fn structures(
+    py: Python<'_>,
+    run: &PyRun,
+    sums: bool,
+    chunk: Option<u32>,
+) -> Result<Vec<StructureTuple>, CoreError> {
+    let phase = if sums { Op::Reduce } else { Op::Copy };
+    let (plan, run) = (run.plan().core(), with_services(run)?.core());
+    let found = py.detach(|| core::Structure::find(run, plan, phase, chunk))?;
+    let tuple = |each: core::Structure| {
+        (
+            each.kind,
+            each.chunks,
+            each.transfers,
+            each.links,
+            each.roots,
+        )
+    };
+    Ok(found.into_iter().map(tuple).collect())
 }
 
 /// A run that kept its services, or what to do about it.

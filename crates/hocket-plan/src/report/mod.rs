@@ -5,16 +5,19 @@ mod dimensions;
 mod equal;
 mod heat;
 mod rates;
+mod structures;
 
 pub use activity::{Bins, Union, activity};
 pub use dimensions::{DimensionReport, DimensionUse, ideal};
 pub use equal::EqualLinks;
 pub use heat::{ALL_SUMS, heat, use_and_sums};
 pub use rates::{Rates, gap};
+pub use structures::Structure;
 
 use crate::collective::Collective;
 use crate::explain::Explain;
 use crate::id::LinkId;
+use crate::plan::Op;
 use crate::simulate::Run;
 use crate::topology::Topology;
 use crate::units::Time;
@@ -31,6 +34,33 @@ pub enum ReportError {
     NoDimensions {
         /// The topology's name.
         topology: String,
+    },
+    /// No transfers of a phase.
+    #[explain(
+        field("phase"),
+        why(
+            "{} has no transfers that {phase}",
+            chunk.map_or("the plan".to_owned(), |chunk| format!("chunk {chunk}"))
+        ),
+        remedy("use {}", if *phase == Op::Reduce { Op::Copy } else { Op::Reduce })
+    )]
+    NoTransfers {
+        /// The phase that was asked for.
+        phase: Op,
+        /// The chunk that was asked for; all if there is none.
+        chunk: Option<u32>,
+    },
+    /// More transfers than are sorted into structures.
+    #[explain(
+        why(
+            "{} million transfers of single chunks are too many to sort into structures",
+            places.div_ceil(1_000_000)
+        ),
+        remedy("plan with fewer chunks, or look at one by --chunk")
+    )]
+    TooManyPlaces {
+        /// Transfers, each counted once for each of its chunks that differ from others.
+        places: usize,
     },
 }
 
