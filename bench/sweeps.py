@@ -74,7 +74,7 @@ def report(rows: int, folder: Path) -> None:
     begin, cpu = time.monotonic(), time.process_time()
     found = hk.report_sweep(folder)
     took = time.monotonic() - begin
-    groups = f"{len(found.table):,} groups, {len(found.front):,} on fronts"
+    groups = f"{len(found.table):,} groups, {len(found.pareto_front):,} on fronts"
     print(f"with {groups}: {took:.2f} s, {time.process_time() - cpu:.2f} s of CPU")
 
 

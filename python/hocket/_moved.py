@@ -32,3 +32,8 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return answer
+
+
+def formerly(name: str) -> property:
+    """Return a property that an old name of an attribute stays for a release."""
+    return property(lambda self: getattr(self, name), doc=f"The former name of ``{name}``.")

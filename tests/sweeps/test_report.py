@@ -83,7 +83,8 @@ def test_groups_are_what_one_counts_by_hand(seed: int, tmp_path: Path) -> None:
 def test_fronts_are_what_no_pair_beats(seed: int, tmp_path: Path) -> None:
     rows = [row for row in drawn(tmp_path / "a", seed) if row["time_ps"] is not None]
     found = hk.report_sweep(tmp_path / "a")
-    for size, own in groupby(found.front, lambda row: row["size"]):
+    assert found.front is found.pareto_front  # the former name
+    for size, own in groupby(found.pareto_front, lambda row: row["size"]):
         points = {(row["cost"], row["time_ps"]) for row in rows if row["size"] == size}
         front = {
             (cost, time)
@@ -91,7 +92,7 @@ def test_fronts_are_what_no_pair_beats(seed: int, tmp_path: Path) -> None:
             if not any(c <= cost and t <= time and (c, t) != (cost, time) for c, t in points)
         }
         assert [(row["cost"], row["time_ps"]) for row in own] == sorted(front)
-    assert {row["size"] for row in found.front} == {row["size"] for row in rows}
+    assert {row["size"] for row in found.pareto_front} == {row["size"] for row in rows}
 
 
 def test_keys_to_group_by_may_be_named(tmp_path: Path) -> None:

@@ -118,8 +118,8 @@ def _print(found: Design, file: str | None) -> None:
     console = options.output()
     title = f"{found.task} among {found.npus} NPUs, for {found.budget:,g}"
     console.print(_table(title, found.designs[:_MOST_ROWS]))
-    if len(found.front) > 1:
-        console.print(_table("time against cost", found.front))
+    if len(found.pareto_front) > 1:
+        console.print(_table("time against cost", found.pareto_front))
     sure = "none of the others can be faster than the first"
     if not found.is_exhausted:
         sure = "others may be faster (--most-evaluated)"

@@ -151,7 +151,7 @@ def report(
 
         write_study(Path(folder), Path(form.page))
     if form.plot is not None:
-        if not found.front:
+        if not found.pareto_front:
             right = "give costs: in the sweep or topology files"
             raise SpecError("--plot", "nothing says what these networks cost", right)
         from hocket.plot.sweep import draw_sweep
@@ -168,12 +168,10 @@ def _print(found: SweepReport) -> None:
     console.print(_table(title, found.table[:_MOST_ROWS], found))
     if len(found.table) > _MOST_ROWS:
         console.print(f"the first {_MOST_ROWS} of {len(found.table):,} groups; --csv prints all")
-    if found.front:
-        console.print(_table("time against cost", found.front[:_MOST_ROWS], found))
-        if len(found.front) > _MOST_ROWS:
-            more = (
-                f"the first {_MOST_ROWS} of {len(found.front):,} on the fronts; --json prints all"
-            )
+    if found.pareto_front:
+        console.print(_table("time against cost", found.pareto_front[:_MOST_ROWS], found))
+        if len(found.pareto_front) > _MOST_ROWS:
+            more = f"the first {_MOST_ROWS} of {len(found.pareto_front):,} on the fronts; --json prints all"
             console.print(more)
     if found.failed:
         console.print(f"{found.failed:,} points failed:")

@@ -129,10 +129,10 @@ def _task(row: dict[str, Any], columns: Sequence[str]) -> str:
 
 def _front(good: pa.Table, found: SweepReport) -> dict[str, Any] | None:
     """Return what costs how much and takes how long, and what nothing else beats in both."""
-    if not found.front:
+    if not found.pareto_front:
         return None
     scale = 1 if found.measure == "time_ps" else 1e12
-    known = list(found.front[0])
+    known = list(found.pareto_front[0])
     tasks = known[: known.index("cost")]
     names = [key for key in found.by if key not in tasks]
 
@@ -148,6 +148,6 @@ def _front(good: pa.Table, found: SweepReport) -> dict[str, Any] | None:
     rest = [name for name in known if name not in (*tasks, "cost", found.measure)]
     kept = [
         [row["cost"], row[found.measure] * scale, _task(row, tasks), _label(row, rest)]
-        for row in found.front
+        for row in found.pareto_front
     ]
     return {"points": points, "front": kept}

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from hocket import _core
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import replacing
-from hocket.files.columns import check_rows, open_table
+from hocket.files.parquet import check_rows, open_table
 from hocket.files.raw import check_json
 from hocket.plans.claims import claims_from_json, claims_to_json
 from hocket.plans.frame import SCHEMA, as_table, core_of, rows_of

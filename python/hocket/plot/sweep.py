@@ -22,11 +22,11 @@ def draw_sweep(found: SweepReport, path: Path) -> None:
     costs, times = found.cloud
     step = max(1, len(costs) // _MOST_DOTS)
     unit, factor = time_unit(max(round(float(times.min()) * scale), 1))
-    tasks = [name for name in found.front[0] if name != "cost"]
+    tasks = [name for name in found.pareto_front[0] if name != "cost"]
     tasks = tasks[: tasks.index(found.measure)]
     fronts = [
         (key, list(rows))
-        for key, rows in groupby(found.front, lambda row: tuple(row[name] for name in tasks))
+        for key, rows in groupby(found.pareto_front, lambda row: tuple(row[name] for name in tasks))
     ]
     with picture(path, 8.0, 5.0) as figure:
         axes = figure.add_subplot()

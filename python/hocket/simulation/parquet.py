@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import replacing
-from hocket.files.columns import read_tables
+from hocket.files.parquet import read_tables
 from hocket.files.raw import check_json
 from hocket.plans.parquet import collective_to_json, load_plan, to_table
 from hocket.simulation.options import TransferOptions, fidelity_options

@@ -15,6 +15,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hocket._checks import check_function, path_of, whole
+from hocket._moved import formerly
 from hocket._options import options_of
 from hocket._results import HIDDEN, Column, Result, TableResult, figure, said
 from hocket.collectives.collective import Progress, kind_of
@@ -137,7 +138,7 @@ class Design(TableResult):
         Why no plan could be made for candidates, with how many, the most frequent reason first.
     designs
         Networks for the whole budget, the quickest first.
-    front
+    pareto_front
         What no other network beats in both time and cost, over all parts of the budget, the cheapest first.
     costs
         The prices.
@@ -153,9 +154,11 @@ class Design(TableResult):
     is_exhausted: bool
     refused: dict[str, int]
     designs: tuple[Designed, ...]
-    front: tuple[Designed, ...]
+    pareto_front: tuple[Designed, ...] = field(metadata=said("front"))
     costs: CostsSpec = field(metadata=HIDDEN)
     latency: str = field(metadata=HIDDEN)
+
+    front = formerly("pareto_front")
 
     @property
     def best(self) -> Designed:
@@ -350,7 +353,7 @@ class _Judge:
             is_exhausted=is_exhausted,
             refused=dict(self._refused.most_common()),
             designs=tuple(whole_budget),
-            front=tuple(_front(found, budget)),
+            pareto_front=tuple(_front(found, budget)),
             costs=self._costs,
             latency=self._options.latency,
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hocket._checks import did_you_mean, list_of, path_of
+from hocket._moved import formerly
 from hocket._results import HIDDEN, Result, TableResult, said
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
@@ -77,7 +78,7 @@ class SweepReport(TableResult):
     table
         A row for each group: its keys, how many points ran and failed, the least, median and largest time,
         and what the quickest is.
-    front
+    pareto_front
         What no other row beats in both time and cost, the cheapest first; empty where nothing says what
         networks cost.
     cloud
@@ -93,8 +94,10 @@ class SweepReport(TableResult):
     measure: str
     by: tuple[str, ...]
     table: tuple[dict[str, Any], ...] = field(metadata=said(of=_cells))
-    front: tuple[dict[str, Any], ...] = field(metadata=said(of=_cells))
+    pareto_front: tuple[dict[str, Any], ...] = field(metadata=said("front", of=_cells))
     cloud: tuple[NDArray[np.float64], NDArray[np.float64]] = field(metadata=HIDDEN)
+
+    front = formerly("pareto_front")
 
     def _rows(self) -> list[dict[str, Any]]:
         return list(self.table)
@@ -114,7 +117,7 @@ class SweepReport(TableResult):
         """
         from hocket.plot.sweep import draw_sweep
 
-        if not self.front:
+        if not self.pareto_front:
             right = "give costs: in the sweep or topology files"
             raise SpecError("plot", "nothing says what these networks cost", right)
         draw_sweep(self, Path(path))
@@ -171,7 +174,7 @@ def report_sweep(folder: str | PathLike[str], *, by: Sequence[str] | None = None
         measure=measure,
         by=tuple(grouped),
         table=tuple(table),
-        front=tuple(front),
+        pareto_front=tuple(front),
         cloud=cloud,
     )
 

@@ -299,7 +299,7 @@ def _failed_points(sweep: Sweep, place: Path, part: int) -> int | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from hocket.files.columns import read_tables
+    from hocket.files.parquet import read_tables
     from hocket.sweeps.batch import schema_of
 
     try:
@@ -380,7 +380,7 @@ def read_rows(place: Path, columns: list[str] | None = None) -> pa.Table:
         raise SpecError(None, "has no rows yet", right, shown_path(place))
     import pyarrow as pa
 
-    from hocket.files.columns import read_tables
+    from hocket.files.parquet import read_tables
 
     try:
         return read_tables(files, columns)
@@ -394,7 +394,7 @@ def _damaged(files: list[Path], place: Path, error: Exception) -> SpecError:
     """Return which file of a folder cannot be read: the first that cannot be alone, or unlike most."""
     import pyarrow as pa
 
-    from hocket.files.columns import read_tables
+    from hocket.files.parquet import read_tables
 
     right = "run the same sweep with the same folder again, which makes damaged files again"
     kinds: dict[str, list[Path]] = {}
