@@ -12,19 +12,28 @@ from pathlib import Path
 from typing import Any
 
 from hocket import _core
+from hocket._checks import hint_of, list_of, one_of, whole
 from hocket._core.runtime import Program
+from hocket._options import names_of
 from hocket._results import Result, said
+from hocket.collectives.collective import KINDS
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import write_text
 from hocket.files.cache import cache_folder
+from hocket.files.raw import read_bytes
+from hocket.plans.algorithms import algorithms
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan as make_plan
 from hocket.runtime.programs import TOPOLOGY, lower
 from hocket.topology.sources import as_topology
-from hocket.units import format_size
+from hocket.units import format_size, shown
 
 FORMAT = "hocket.plan-table"
 VERSION = 1
+_MAX_FILE = 1 << 24
+_LARGEST = (1 << 63) - 1
+_CHUNKS = (1 << 32) - 1
+_LONGEST = 1000
 WINDOW = "shared-memory"
 """What a row names that runs no plan, but the collective through the window that ranks share."""
 TUNED = "tuned"
@@ -59,6 +68,11 @@ class PlanRow(Result):
         A plan file, beside the table.
     transport
         ``tcp`` or ``shared``: what messages go through, if ranks share memory.
+
+    Raises
+    ------
+    SpecError
+        Naming the field, for a value that makes no sense.
     """
 
     collective: str
@@ -72,6 +86,34 @@ class PlanRow(Result):
     topology: str | None = field(default=None, metadata=_OPTIONAL)
     plan: str | None = field(default=None, metadata=_OPTIONAL)
     transport: str = "tcp"
+
+    def __post_init__(self) -> None:
+        one_of("collective", self.collective, KINDS)
+        one_of("transport", self.transport, ("tcp", "shared"))
+        whole("ranks", self.ranks, 1, 4096)
+        whole("from_bytes", self.from_bytes, 0, _LARGEST)
+        whole("seed", self.seed, 0, (1 << 64) - 1)
+        for name, most in (
+            ("to_bytes", _LARGEST),
+            ("planned_bytes", _LARGEST),
+            ("chunks", _CHUNKS),
+        ):
+            if (number := getattr(self, name)) is not None:
+                whole(name, number, 1, most)
+        for name in ("algorithm", "topology", "plan"):
+            text = getattr(self, name)
+            if text is not None and not (isinstance(text, str) and 1 <= len(text) <= _LONGEST):
+                right = f"give up to {_LONGEST:,} letters"
+                raise SpecError(name, f"{shown(text)} is not text of this length", right)
+        if (self.algorithm is None) == (self.plan is None):
+            raise SpecError(None, "give algorithm or plan, and not both")
+        if self.to_bytes is not None and self.to_bytes <= self.from_bytes:
+            raise SpecError(None, "to_bytes is not above from_bytes")
+        if self.plan is not None and (self.chunks or self.topology or self.planned_bytes):
+            raise SpecError(None, "a plan file has its own chunks, topology and size")
+        if self.algorithm == WINDOW and self.transport != "shared":
+            why = f"{WINDOW} goes through shared memory"
+            raise SpecError(None, why, "say transport shared")
 
 
 @dataclass(frozen=True)
@@ -227,11 +269,9 @@ class PlanTable:
         SpecError
             Naming file and place, if it is none, or of another version.
         """
-        from hocket.runtime.table_file import read_rows
-
         source = Path(path)
         try:
-            return cls(read_rows(source), source.parent)
+            return cls(_read(source), source.parent)
         except Error as error:
             if isinstance(error, SpecError) and error.origin is None:
                 raise error.but(origin=str(source)) from None
@@ -243,6 +283,48 @@ class PlanTable:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+def _read(path: Path) -> list[PlanRow]:
+    """Return the rows of a file."""
+    if not path.exists():
+        raise SpecError(None, "there is no such file", "make one by `hocket compare --table`")
+    raw = read_bytes(path, "a table of plans", most=_MAX_FILE)
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise SpecError(None, "is no JSON, and so no table of plans") from None
+    if not isinstance(found, dict):
+        raise SpecError(None, "is no table of plans", "make one by `hocket compare --table`")
+    for key, right in (("format", FORMAT), ("version", VERSION)):
+        if found.get(key) != right:
+            why = f"is {shown(found[key])}" if key in found else "is missing"
+            raise SpecError(key, why, f'this version reads format "{FORMAT}", version {VERSION}')
+    _check_keys(found, ("format", "version", "made_by", "rows"))
+    rows = list_of("rows", found.get("rows"))
+    known = {each.name for each in algorithms()} | {None, WINDOW}
+    made = []
+    for number, values in enumerate(rows):
+        try:
+            if not isinstance(values, dict):
+                raise SpecError(None, f"{shown(values)} is no row", "give its keys and values")
+            _check_keys(values, names_of(PlanRow), "collective", "ranks")
+            made.append(PlanRow(**values))
+            if made[-1].algorithm not in known:
+                raise SpecError("algorithm", f"there is no algorithm {shown(made[-1].algorithm)}")
+        except SpecError as error:
+            inner = f".{error.field}" if error.field else ""
+            raise error.but(field=f"rows[{number}]{inner}") from None
+    return made
+
+
+def _check_keys(found: dict[str, Any], known: tuple[str, ...], *needed: str) -> None:
+    for key in needed:
+        if key not in found:
+            raise SpecError(key, "is missing", "say what the row is for")
+    for key in found:
+        if key not in known:
+            raise SpecError(key, "there is no such key", hint_of(key, known))
 
 
 def tuned_path() -> Path:
