@@ -23,7 +23,7 @@ def typed(kind: Any) -> Any:
     """Return a type as Pydantic knows it: results are typed dictionaries, wherever they stand in it."""
     if is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Result)):
         if kind not in _TYPED:
-            _TYPED[kind] = _dictionary(kind.__name__, _keys(kind), kind)
+            _TYPED[kind] = dictionary(kind.__name__, _keys(kind), kind.__doc__, kind.__module__)
         return _TYPED[kind]
     inner, origin = get_args(kind), get_origin(kind)
     if not inner or origin is Literal:
@@ -39,12 +39,13 @@ def typed(kind: Any) -> Any:
 def also(kind: Any, more: Any, /) -> Any:
     """Return what a command prints: a result, and the keys of a typed dictionary."""
     name = f"{kind.__name__}And{more.__name__}"
-    return _dictionary(name, {**_keys(kind), **_keys(more)}, more)
+    return dictionary(name, {**_keys(kind), **_keys(more)}, more.__doc__, more.__module__)
 
 
-def _dictionary(name: str, keys: dict[str, Any], like: Any) -> Any:
+def dictionary(name: str, keys: dict[str, Any], doc: str | None, module: str = __name__) -> Any:
+    """Return a typed dictionary of results and other values."""
     made: Any = TypedDict(name, {key: typed(value) for key, value in keys.items()})  # type: ignore[misc]
-    made.__module__, made.__doc__ = like.__module__, _first(like.__doc__)
+    made.__module__, made.__doc__ = module, _first(doc)
     return made
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field as Described
 from pydantic import TypeAdapter
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired
 
-from hocket._schema import also, typed
+from hocket._schema import also, dictionary, typed
 from hocket.cli.calibrate import FittedProfile
 from hocket.cli.view import LinkHeat, Structures, TimeExpanded
 from hocket.comparison.compare import Comparison
@@ -33,7 +34,7 @@ from hocket.profiles.prediction import Prediction
 from hocket.routing.result import ClusterRun
 from hocket.runtime.launch import TimedCalls
 from hocket.simulation.run import Run
-from hocket.steering.calibration import Calibration
+from hocket.steering.calibration import Calibration, Identified
 from hocket.sweeps.design import Design
 from hocket.sweeps.report import SweepReport
 from hocket.sweeps.run import SweepRun
@@ -52,148 +53,73 @@ VERSION = 1
 """Raised where a key goes or means something else."""
 
 
-class PlanMore(TypedDict):
-    """A plan."""
-
-    time_ps: NotRequired[int | None]
-    """Of ``hocket plan``: its time at link fidelity; None where it is too large to be simulated."""
-    bound_ps: NotRequired[int]
-    """Of ``hocket plan``: the lower bound on any plan's time."""
-    file: NotRequired[str | None]
-    """Of ``hocket plan``: where the plan was written."""
+def _told(kind: Any, doc: str) -> Any:
+    return Annotated[kind, Described(description=doc)]
 
 
-class SymmetricPlanMore(TypedDict):
-    """A plan by symmetry."""
-
-    file: str | None
-    """Where the whole plan was written."""
+def _with(kind: Any, doc: str, **keys: Any) -> Any:
+    """Return what a command prints of a result, with further keys."""
+    return also(kind, dictionary(f"{kind.__name__}More", keys, doc))
 
 
-class RunMore(TypedDict):
-    """A plan in simulated time."""
-
-    measured: NotRequired[PlanPrediction]
-    """Of ``hocket simulate --profile``: what it takes on a real machine."""
+def _holding(name: str, doc: str, **keys: Any) -> Any:
+    """Return what a command prints that has nothing but these keys."""
+    return dictionary(f"{name}Document", keys, doc)
 
 
-class GraphDesignMore(TypedDict):
-    """Rings and trees for a machine."""
-
-    files: list[str]
-    """What was written."""
-
-
-class ComparisonsDocument(TypedDict):
-    """One comparison for each size."""
-
-    comparisons: list[Comparison]
-
-
-class MachinesDocument(TypedDict):
-    """The shipped machines."""
-
-    machines: list[Machine]
-
-
-class AlgorithmsDocument(TypedDict):
-    """The algorithms, and the collectives that each does."""
-
-    algorithms: list[Algorithm]
-
-
-class SchedulesDocument(TypedDict):
-    """Names of the schedules that were saved."""
-
-    schedules: list[str]
-
-
-class WorkloadsDocument(TypedDict):
-    """The shipped workloads."""
-
-    workloads: list[ListedWorkload]
-
-
-class ComparedSchemes(TypedDict):
-    """The same jobs by several schemes."""
-
-    schemes: list[ClusterRun]
-
-
-class FailureAdvicesDocument(TypedDict):
-    """The cost of single failures, for each size."""
-
-    sizes: list[FailureAdvice]
-
-
-class SweepCountDocument(TypedDict):
-    """The number of points of a sweep."""
-
-    points: int
-
-
-class DesignMore(TypedDict):
-    """The best networks for a budget."""
-
-    file: str | None
-    """Where the best was written."""
-
-
-class TrainingComparisonMore(TypedDict):
-    """Combinations, the best first."""
-
-    searches: dict[str, ParallelSearch]
-    """By network, the splits that a search tried."""
-
-
-class TuningMore(TypedDict):
-    """A table of plans, and how each was picked."""
-
-    file: str
-    """Where the table was written."""
-
-
-class IdentifiedData(TypedDict):
-    """A hash that explains all answers."""
-
-    algorithm: str
-    fields: int
-    seed: int
-    switches: list[str | None]
-    """The switch of each way, in the order of the next hops; null where no answer shows it."""
-
-
-class CalibrationMore(TypedDict):
-    """The switch that each probe reached, and the hashes that explain it."""
-
-    identified: list[IdentifiedData]
-
+_FILE = _told(str | None, "Where it was written.")
+_TIMED = {
+    "time_ps": _told(
+        int | None,
+        "Of ``hocket plan``: its time at link fidelity; None where it is too large to be simulated.",
+    ),
+    "bound_ps": _told(int, "Of ``hocket plan``: the lower bound on any plan's time."),
+    "file": _told(str | None, "Of ``hocket plan``: where the plan was written."),
+}
+_PREDICTED = _told(
+    PlanPrediction, "Of ``hocket simulate --profile``: what it takes on a real machine."
+)
+_SEARCHES = _told(dict[str, ParallelSearch], "By network, the splits that a search tried.")
 
 DOCUMENTS: dict[str, Any] = {
-    "plan": also(Plan, PlanMore),
-    "symmetric-plan": also(SymmetricPlan, SymmetricPlanMore),
-    "run": also(Run, RunMore),
+    "plan": _with(Plan, "A plan.", **{name: NotRequired[key] for name, key in _TIMED.items()}),
+    "symmetric-plan": _with(SymmetricPlan, "A plan by symmetry.", file=_FILE),
+    "run": _with(Run, "A plan in simulated time.", measured=NotRequired[_PREDICTED]),
     "dimension-run": DimensionRun,
     "timetable": CompactTimetable,
     "comparison": Comparison,
-    "comparisons": ComparisonsDocument,
+    "comparisons": _holding(
+        "Comparisons", "One comparison for each size.", comparisons=list[Comparison]
+    ),
     "pareto": Pareto,
     "sweep": SweepRun,
-    "sweep-count": SweepCountDocument,
+    "sweep-count": _holding("SweepCount", "The number of points of a sweep.", points=int),
     "sweep-report": SweepReport,
-    "design": also(Design, DesignMore),
+    "design": _with(Design, "The best networks for a budget.", file=_FILE),
     "advice": Advice,
-    "failure-advices": FailureAdvicesDocument,
+    "failure-advices": _holding(
+        "FailureAdvices", "The cost of single failures, for each size.", sizes=list[FailureAdvice]
+    ),
     "failure-advice": FailureAdvice,
     "training-run": TrainingRun,
-    "training-comparison": also(TrainingComparison, TrainingComparisonMore),
+    "training-comparison": _with(
+        TrainingComparison, "Combinations, the best first.", searches=_SEARCHES
+    ),
     "cluster-run": ClusterRun,
-    "cluster-runs": ComparedSchemes,
-    "machines": MachinesDocument,
+    "cluster-runs": _holding(
+        "ClusterRuns", "The same jobs by several schemes.", schemes=list[ClusterRun]
+    ),
+    "machines": _holding("Machines", "The shipped machines.", machines=list[Machine]),
     "topology": NetworkFigures,
-    "algorithms": AlgorithmsDocument,
-    "schedules": SchedulesDocument,
-    "workloads": WorkloadsDocument,
+    "algorithms": _holding(
+        "Algorithms",
+        "The algorithms, and the collectives that each does.",
+        algorithms=list[Algorithm],
+    ),
+    "schedules": _holding(
+        "Schedules", "Names of the schedules that were saved.", schedules=list[str]
+    ),
+    "workloads": _holding("Workloads", "The shipped workloads.", workloads=list[ListedWorkload]),
     "workload": CostFigures,
     "workload-cycles": CycleFigures,
     "traced-workload": TracedFigures,
@@ -202,15 +128,25 @@ DOCUMENTS: dict[str, Any] = {
     "structures": also(Plan, Structures),
     "link-heat": also(Plan, LinkHeat),
     "time-expanded": also(Plan, TimeExpanded),
-    "calibration": also(Calibration, CalibrationMore),
+    "calibration": _with(
+        Calibration,
+        "The switch that each probe reached, and the hashes that explain it.",
+        identified=list[Identified],
+    ),
     "fitted-profile": FittedProfile,
     "prediction": Prediction,
     "timed-calls": TimedCalls,
-    "tuning": also(Tuning, TuningMore),
+    "tuning": _with(
+        Tuning,
+        "A table of plans, and how each was picked.",
+        file=_told(str, "Where the table was written."),
+    ),
     "training-prediction": TrainingPrediction,
     "nccl-prediction": NcclPrediction,
     "nccl-audit": Audit,
-    "nccl-graph": also(GraphDesign, GraphDesignMore),
+    "nccl-graph": _with(
+        GraphDesign, "Rings and trees for a machine.", files=_told(list[str], "What was written.")
+    ),
     "nccl-tuner": TunerTable,
     "nccl-asked-tuner": AskedTuner,
     "checked-file": CheckedFile,

@@ -76,19 +76,10 @@ def show_calibration(learn: Callable[[], Calibration], asked: Asked, form: Form)
             found = []
 
     def document() -> dict[str, object]:
-        return {**learned.to_dict(), "identified": [_identified(each) for each in found]}
+        return {**learned.to_dict(), "identified": [each.to_dict() for each in found]}
 
     if not form.prints("calibration", document, lambda: learned):
         _print_calibration(learned, found, len(candidates))
-
-
-def _identified(found: Identified) -> dict[str, object]:
-    return {
-        "algorithm": found.hash.algorithm,
-        "fields": found.hash.fields,
-        "seed": found.hash.seed,
-        "switches": list(found.switches),
-    }
 
 
 def _print_calibration(learned: Calibration, found: list[Identified], tried: int) -> None:

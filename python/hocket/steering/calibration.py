@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
 from hocket._checks import check_function, list_of, one_of, whole
 from hocket._core import steering as core
-from hocket._results import Result, TableResult, figure
+from hocket._results import Result, TableResult, figure, said
 from hocket.errors import InfeasibleError, SpecError
 from hocket.steering.hashes import ALGORITHMS, Header, SwitchHash
 from hocket.steering.probes import probe_each
@@ -36,7 +36,7 @@ _PORTS = (10_000, 32_767)
 
 
 @dataclass(frozen=True)
-class Identified:
+class Identified(Result):
     """A hash that explains all answers.
 
     Attributes
@@ -47,7 +47,7 @@ class Identified:
         The switch that each way leads to, in the order of the next hops; None where no answer shows it.
     """
 
-    hash: SwitchHash
+    hash: SwitchHash = field(metadata=said(inline=SwitchHash, but=("offset",)))
     switches: tuple[str | None, ...]
 
 

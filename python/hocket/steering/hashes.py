@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from hocket._checks import instance_of, list_of, one_of, whole
 from hocket._core import steering as core
+from hocket._results import Result
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -100,7 +101,7 @@ class Header:
 
 
 @dataclass(frozen=True)
-class SwitchHash:
+class SwitchHash(Result):
     """A switch's hash and what it is set to.
 
     Attributes
