@@ -41,10 +41,13 @@ class Network:
     bandwidth: options.Bandwidth = None
     latency: options.LatencyText = None
     failed: options.Failed = None
+    nodes: options.LikeNodes = None
 
     def spec(self) -> TopologySpec:
         """Read what is said of the network, before anything is built; say what its file leaves open."""
-        spec = options.read_spec(self.topology, self.bandwidth, self.latency, self.failed)
+        spec = options.read_spec(
+            self.topology, self.bandwidth, self.latency, self.failed, self.nodes
+        )
         for line in spec.assumed:
             options.aside(f"{spec.name}: {line}")
         return spec

@@ -106,7 +106,7 @@ TopologyText = Annotated[
         "-t",
         metavar="NETWORK",
         complete=complete.topologies,
-        help="A shipped machine (see `hocket topology list`), a file, or a builder such as "
+        help="A shipped machine (see `hocket topology list`), a file, a node's dump, or a builder such as "
         "ring:16, mesh:9x9, clos:4x8x2 or Ring_FC_SW:2x8x4.",
     ),
 ]
@@ -129,6 +129,10 @@ Failed = Annotated[
     Option(
         "--failed", help="A failed NPU or switch, or a failed link written as A,B. Can be repeated."
     ),
+]
+LikeNodes = Annotated[
+    int | None,
+    Option("--nodes", help="Number of nodes like the one whose dump the network is. Default: 1."),
 ]
 Groups = Annotated[
     str | None,
@@ -243,11 +247,12 @@ def read_spec(
     bandwidth: list[str] | None,
     latency: list[str] | None,
     failed: list[str] | None,
+    nodes: int | None = None,
 ) -> TopologySpec:
     """Read what ``--topology`` and its companions say."""
-    spec = from_text(text, bandwidth=bandwidth, latency=latency)
-    nodes, links = read_failures(failed or [])
-    return spec.with_failures([*spec.failed_nodes, *nodes], [*spec.failed_links, *links])
+    spec = from_text(text, bandwidth=bandwidth, latency=latency, nodes=nodes)
+    devices, links = read_failures(failed or [])
+    return spec.with_failures([*spec.failed_nodes, *devices], [*spec.failed_links, *links])
 
 
 def read_topology(

@@ -45,6 +45,7 @@ def show(
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
     failed: options.Failed = None,
+    nodes: options.LikeNodes = None,
     costs: Annotated[
         str | None,
         Option(
@@ -59,7 +60,7 @@ def show(
 
     For example: hocket topology show torus:4x4x4 --bandwidth "50 GB/s" --latency "1 us"
     """
-    spec = options.read_spec(topology, bandwidth, latency, failed)
+    spec = options.read_spec(topology, bandwidth, latency, failed, nodes)
     if costs is not None:
         if spec.costs is not None:
             raise SpecError("--costs", f"{spec.name} has its own", "leave it out")
@@ -172,6 +173,7 @@ def draw(
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
     failed: options.Failed = None,
+    nodes: options.LikeNodes = None,
 ) -> None:
     """Draw a network: all devices of a small one, the groups of a large one.
 
@@ -180,7 +182,7 @@ def draw(
     from hocket.plot.network import check_count, draw_network
     from hocket.plot.schematic import FULL, check_schematic, draw_schematic, failures_of
 
-    spec = options.read_spec(topology, bandwidth, latency, failed)
+    spec = options.read_spec(topology, bandwidth, latency, failed, nodes)
     npus = counts_of(spec).npus - len(spec.failed_nodes)
     if schematic is False:
         check_count(spec.origin, npus)
@@ -201,18 +203,27 @@ def draw(
 def export(
     topology: Text,
     *,
-    to: Annotated[str, Option("--to", metavar="KIND", help="infragraph or astra-sim.")],
+    to: Annotated[
+        str,
+        Option("--to", metavar="KIND", help="yaml (hocket's own file), infragraph or astra-sim."),
+    ],
     output: Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write.")],
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
     failed: options.Failed = None,
+    nodes: options.LikeNodes = None,
 ) -> None:
-    """Write a network as a file of another tool.
+    """Write a network as a file that can be edited, or for another tool.
 
-    For example: hocket topology export dgx1_v100 --to infragraph -o dgx1.yaml
+    For example: hocket topology export dgx1_v100 --to yaml -o mine.yml
     """
+    from hocket.files.atomic import write_text
     from hocket.topology.export import export_topology
 
-    spec = options.read_spec(topology, bandwidth, latency, failed)
-    export_topology(build_topology(spec), output, to=to)
+    spec = options.read_spec(topology, bandwidth, latency, failed, nodes)
+    is_shipped = to == "yaml" and machines.known(topology)
+    if is_shipped and not (spec.failed_nodes or spec.failed_links):
+        write_text(Path(output), machines.path(topology).read_text())
+    else:
+        export_topology(build_topology(spec), output, to=to)
     options.output().print(f"written to {output}")

@@ -19,14 +19,11 @@ from hocket.nccl.rccl import Tuning
 from hocket.topology.build import build_topology
 from hocket.topology.dump import read_system, spec_from_systems
 from hocket.topology.spec import TopologySpec
+from hocket.topology.text import MOST_NODES
 from hocket.units import shown
 
 Leg: TypeAlias = "tuple[list[int], int | None, int | None]"
 """NPUs of a node in order, and the devices of the NICs of the first and of the others."""
-
-
-_MOST_NODES = 65_536
-"""Nodes that are like the one that is given."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +185,7 @@ def load_machine(files: Sequence[tuple[Path, Path | None]], nodes: int = 1) -> M
         raise SpecError(
             "files", "there are none", "give that of a topology, and its graphs or None"
         )
-    whole("nodes", nodes, 1, _MOST_NODES)
+    whole("nodes", nodes, 1, MOST_NODES)
     read: dict[Path, _core.nccl.System] = {}
     made = []
     for topology, graphs in pairs:

@@ -124,13 +124,24 @@ def _gpu(systems: Sequence[_core.nccl.System]) -> str | None:
     return f"sm{oldest}" if oldest > 0 else None
 
 
-def spec_from_dump(path: Path) -> TopologySpec:
-    """Read a file of one machine.
+def spec_from_dumps(paths: Sequence[Path], nodes: int = 1) -> TopologySpec:
+    """Read the files of some nodes, which form one network.
+
+    Parameters
+    ----------
+    paths
+        A file for each node.
+    nodes
+        How many nodes are like the one that is given, where it is one.
 
     Raises
     ------
     SpecError
-        As :func:`read_system`.
+        As :func:`read_system`; if there are several nodes and one has no NIC.
     """
-    spec, _ = spec_from_systems([read_system(path)], path.stem, shown_path(path))
+    systems = [read_system(path) for path in dict.fromkeys(paths)]
+    of = dict(zip(dict.fromkeys(paths), systems, strict=True))
+    every = [of[path] for path in paths] * nodes
+    name = paths[0].stem + (f" x{len(every)}" if len(every) > 1 else "")
+    spec, _ = spec_from_systems(every, name, shown_path(paths[0]))
     return spec

@@ -1,4 +1,4 @@
-"""Networks written as files of other tools."""
+"""Networks written as files: hocket's own, and those of other tools."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hocket._checks import instance_of, one_of, path_of
 from hocket._core import Topology
 from hocket.files.atomic import write_text
 
-KINDS = ("infragraph", "astra-sim")
+KINDS = ("yaml", "infragraph", "astra-sim")
 
 
 def export_topology(topology: Topology, path: str | PathLike[str], *, to: str) -> None:
-    """Write a network as a file of another tool, whole or not at all.
+    """Write a network as a file of hocket's own or of another tool, whole or not at all.
 
     Parameters
     ----------
@@ -21,7 +21,8 @@ def export_topology(topology: Topology, path: str | PathLike[str], *, to: str) -
     path
         The file.
     to
-        ``infragraph``, or ``astra-sim`` for the network file of its analytical back ends.
+        ``yaml`` for hocket's own file of devices and links, ``infragraph``, or ``astra-sim`` for the
+        network file of its analytical back ends.
 
     Raises
     ------
@@ -33,6 +34,11 @@ def export_topology(topology: Topology, path: str | PathLike[str], *, to: str) -
     instance_of(Topology, "topology", topology, "give one of hk.topology")
     one_of("to", to, KINDS)
     target = path_of("path", path)
+    if to == "yaml":
+        from hocket.topology.yaml_write import spec_of, yaml_of_links
+
+        write_text(target, yaml_of_links(spec_of(topology)))
+        return
     if to == "astra-sim":
         from hocket.topology.astra import astra_network
 

@@ -29,29 +29,34 @@ def load(
     latency: Duration | Sequence[Duration] | None = None,
     failed: str | Sequence[str] = (),
     groups: GroupsLike | None = None,
+    nodes: int | None = None,
 ) -> Topology:
     """Return a network as ``--topology`` takes it: a machine, a file, a builder such as ``"mesh:4x4"``.
 
-    Files are hocket's own YAML or ASTRA-sim's network ``.yml``.
+    Files are hocket's own YAML, ASTRA-sim's network ``.yml``, what NCCL writes to
+    ``NCCL_TOPO_DUMP_FILE``, or what ``nvidia-smi topo -m`` prints.
 
     Parameters
     ----------
     name_or_path
         A name, a path, or a builder with its sizes. A builder may have its links' bandwidth and latency in
-        the text: ``"mesh:4x4@25GB/s,700ns"``.
+        the text: ``"mesh:4x4@25GB/s,700ns"``. Dumps of several nodes may stand in one text:
+        ``"dump:a.xml,b.xml"``, ``"dump:a.xml,nodes=2"``.
     bandwidth, latency
         Of each link of a builder; of a product one for all dimensions, or a list with one for each.
     failed
         What has failed: devices ``"A"``, and links ``"A,B"``.
     groups
         Which NPUs form a node, as in :func:`hocket.topology.grouped`.
+    nodes
+        How many nodes are like the one whose dump the file is.
 
     Raises
     ------
     SpecError
-        If there is no such network, or something has failed that is not there.
+        If there is no such network, something has failed that is not there, or `nodes` are like no dump.
     """
-    return _load(name_or_path, bandwidth, latency, failed, groups, option="name_or_path")
+    return _load(name_or_path, bandwidth, latency, failed, groups, nodes, option="name_or_path")
 
 
 def as_topology(value: object, *, field: str = "topology") -> Topology:
@@ -73,7 +78,7 @@ def as_topology(value: object, *, field: str = "topology") -> Topology:
         return value
     instance_of(str, "field", field, "name the argument")
     if isinstance(value, str | PathLike):
-        return _load(value, None, None, (), None, option=field)
+        return _load(value, None, None, (), None, None, option=field)
     raise SpecError(
         field,
         f"{shown(value)} is not a topology",
@@ -92,12 +97,13 @@ def _load(
     latency: Duration | Sequence[Duration] | None,
     failed: str | Sequence[str],
     groups: GroupsLike | None,
+    nodes: int | None,
     option: str,
 ) -> Topology:
     rates, delays = _several(bandwidth), _several(latency)
-    spec = from_text(str(text), bandwidth=rates, latency=delays, option=option)
-    nodes, links = read_failures([failed] if isinstance(failed, str) else failed, option="failed")
-    spec = spec.with_failures([*spec.failed_nodes, *nodes], [*spec.failed_links, *links])
+    spec = from_text(str(text), bandwidth=rates, latency=delays, option=option, nodes=nodes)
+    devices, links = read_failures([failed] if isinstance(failed, str) else failed, option="failed")
+    spec = spec.with_failures([*spec.failed_nodes, *devices], [*spec.failed_links, *links])
     topology = build_topology(spec)
     return topology if groups is None else grouped(topology, groups)
 

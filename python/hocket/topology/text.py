@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from hocket._checks import did_you_mean, list_of, nearest
+from hocket._checks import did_you_mean, list_of, nearest, whole
 from hocket._core.families import Family
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
@@ -22,6 +22,10 @@ UNWRITABLE = re.compile("[\ud800-\udfff]")
 _YAML = (".yml", ".yaml")
 _DUMPS = (".xml", ".txt")
 """Of what NCCL and nvidia-smi write, as :mod:`hocket.topology.dump` reads it."""
+_SEVERAL = "dump:"
+"""Before the dumps of several nodes: ``dump:a.xml,b.xml`` or ``dump:a.xml,nodes=2``."""
+MOST_NODES = 65_536
+"""Nodes that are like the one whose dump is given."""
 _LABEL = re.compile(r"\w[\w .+-]{0,59}")
 
 _EXAMPLE = "mesh:4x4@25GB/s,700ns"
@@ -52,7 +56,7 @@ def named_form(family: Family) -> str:
 FORMS = (
     "a shipped machine (`hocket topology list`), a .yml file, "
     + ", ".join(map(_form, FAMILIES.values()))
-    + " or a product such as Ring_FC_SW:2x8x4"
+    + ", a product such as Ring_FC_SW:2x8x4, or dump:FILE,nodes=2"
 )
 
 
@@ -63,8 +67,15 @@ def is_machine_file(path: Path) -> bool:
     return path.suffix in _DUMPS or (path.suffix not in _YAML and is_dump(path))
 
 
-def from_file(path: Path) -> TopologySpec:
+def from_file(path: Path, nodes: int = 1) -> TopologySpec:
     """Read a topology file: hocket's, ASTRA-sim's, InfraGraph's, a dump of NCCL, a matrix of nvidia-smi.
+
+    Parameters
+    ----------
+    path
+        The file.
+    nodes
+        How many nodes are like the machine of a dump or of a matrix.
 
     Raises
     ------
@@ -73,12 +84,12 @@ def from_file(path: Path) -> TopologySpec:
     """
     from hocket.files.yaml_tree import read_yaml
     from hocket.topology.astra import is_astra, spec_from_astra
-    from hocket.topology.dump import spec_from_dump
+    from hocket.topology.dump import spec_from_dumps
     from hocket.topology.infragraph import is_infragraph, spec_from_infragraph
     from hocket.topology.yaml import spec_from_values
 
     if is_machine_file(path):
-        return spec_from_dump(path)
+        return spec_from_dumps([path], nodes)
 
     values, lines = read_yaml(path)
     read = spec_from_astra if is_astra(values) else spec_from_values
@@ -93,29 +104,38 @@ def from_text(
     bandwidth: Sequence[Quantity] | None,
     latency: Sequence[Duration] | None,
     option: str = "--topology",
+    nodes: int | None = None,
 ) -> TopologySpec:
     """Read a topology given as text.
 
     Parameters
     ----------
     text
-        A path, the name of a shipped machine, or a builder with its sizes, which may have bandwidth and
-        latency: ``mesh:4x4@25GB/s,700ns``. A name may stand before it: ``pod=mesh:4x4@25GB/s,700ns``.
+        A path, the name of a shipped machine, dumps of several nodes (``dump:a.xml,b.xml`` or
+        ``dump:a.xml,nodes=2``), or a builder with its sizes, which may have bandwidth and latency:
+        ``mesh:4x4@25GB/s,700ns``. A name may stand before it: ``pod=mesh:4x4@25GB/s,700ns``.
     bandwidth, latency
         For a builder without: one value, or for a product one per dimension.
     option
         Where the text stood, for messages.
+    nodes
+        How many nodes are like the machine whose dump the text names.
 
     Raises
     ------
     SpecError
-        If it is none of these, or bandwidth or latency is missing or superfluous.
+        If it is none of these, or bandwidth, latency or nodes are missing or superfluous.
     """
     label = label_of(text)
     if label is not None:
         rest = text.partition("=")[2]
-        spec = from_text(rest, bandwidth=bandwidth, latency=latency, option=option)
+        spec = from_text(rest, bandwidth=bandwidth, latency=latency, option=option, nodes=nodes)
         return replace(spec, name=label, named=True)
+    if nodes is not None:
+        whole(_mark(option) + "nodes", nodes, 1, MOST_NODES)
+    if text.startswith(_SEVERAL):
+        _leave_out(text, bandwidth, latency, option)
+        return _from_dumps(option, text, nodes)
     path = Path(text)
     head, at, link = text.partition("@") if is_builder(text) else (text, "", "")
     looks_like_file = Path(head).suffix in (*_YAML, *_DUMPS) or "/" in head
@@ -123,28 +143,20 @@ def from_text(
     if looks_like_file or not colon:
         is_file = _is(Path.is_file, path)
         if looks_like_file and not is_file:
-            what, hint = "there is no such file", _near(path.stem, "check the path")
-            if _is(Path.is_dir, path):
-                what = "is a folder"
-            elif _is(Path.exists, path):
-                what, hint = "is a pipe or a device", "write what comes from it to a file"
-            elif _is(Path.is_symlink, path):
-                what, hint = "is a link that leads to no file", "check the path"
-            raise SpecError(None, what, hint, origin=shown_path(path))
+            raise _no_file(path)
         is_machine = not looks_like_file and machines.known(text)
         if not is_machine and not is_file:
             raise SpecError(option, f"there is no {shown(text)}", str(_near(text)))
-        for name, given in (("bandwidth", bandwidth), ("latency", latency)):
-            if given:
-                raise SpecError(
-                    None,
-                    f"{shown_path(path)} has its own",
-                    "leave the option out",
-                    origin=_mark(option) + name,
-                )
-        return (
-            replace(from_file(machines.path(text)), origin=text) if is_machine else from_file(path)
-        )
+        _leave_out(shown_path(path), bandwidth, latency, option)
+        if is_machine:
+            if nodes not in (None, 1):
+                raise _not_of_nodes(_mark(option) + "nodes", text, nodes)
+            return replace(from_file(machines.path(text)), origin=text)
+        if nodes not in (None, 1) and not is_machine_file(path):
+            raise _not_of_nodes(_mark(option) + "nodes", text, nodes)
+        return from_file(path, 1 if nodes is None else nodes)
+    if nodes is not None:
+        raise _not_of_nodes(_mark(option) + "nodes", text, nodes)
     if at:
         if bandwidth or latency:
             raise SpecError(
@@ -152,6 +164,65 @@ def from_text(
             )
         bandwidth, latency = _links_in(option, text, link)
     spec = _built(option, head, family, _sizes(option, head, sizes), bandwidth, latency)
+    return replace(spec, origin=f"{option} {text}")
+
+
+def _no_file(path: Path) -> SpecError:
+    """Return what is wrong with a path that leads to no file."""
+    what, hint = "there is no such file", _near(path.stem, "check the path")
+    if _is(Path.is_dir, path):
+        what = "is a folder"
+    elif _is(Path.exists, path):
+        what, hint = "is a pipe or a device", "write what comes from it to a file"
+    elif _is(Path.is_symlink, path):
+        what, hint = "is a link that leads to no file", "check the path"
+    return SpecError(None, what, hint, origin=shown_path(path))
+
+
+def _leave_out(
+    name: str,
+    bandwidth: Sequence[Quantity] | None,
+    latency: Sequence[Duration] | None,
+    option: str,
+) -> None:
+    """Refuse bandwidth and latency for a network that has them."""
+    for of, given in (("bandwidth", bandwidth), ("latency", latency)):
+        if given:
+            where = _mark(option) + of
+            raise SpecError(None, f"{name} has its own", "leave the option out", origin=where)
+
+
+def _not_of_nodes(field: str, name: str, nodes: object) -> SpecError:
+    """Return why a network that is no dump cannot stand for several nodes."""
+    why = f"{shown(nodes)} nodes like {shown(name)}, which is no dump of a node"
+    return SpecError(
+        field, why, "leave it out: only a dump of NCCL or text of nvidia-smi stands for a node"
+    )
+
+
+def _from_dumps(option: str, text: str, nodes: int | None) -> TopologySpec:
+    """Read ``dump:`` with the file of each node, or with one file and how many nodes are like it."""
+    from hocket.topology.dump import spec_from_dumps
+
+    *files, last = text.removeprefix(_SEVERAL).split(",")
+    number = re.fullmatch(r"nodes=([0-9]{1,9})", last)
+    if number is None:
+        files.append(last)
+    elif nodes is not None:
+        raise SpecError(option, f"{shown(text)} has its own number of nodes", "state it once")
+    else:
+        nodes = whole(option, int(number[1]), 1, MOST_NODES)
+    form = "write dump:a.xml,b.xml or dump:a.xml,nodes=2"
+    if not files or not all(files):
+        raise SpecError(option, f"{shown(text)} names no file", form)
+    if nodes is not None and len(files) > 1:
+        why = f"{shown(text)} has {len(files)} nodes of its own, and {nodes} like one are asked for"
+        raise SpecError(option, why, form)
+    paths = [Path(file) for file in files]
+    for path in paths:
+        if not _is(Path.is_file, path):
+            raise _no_file(path)
+    spec = spec_from_dumps(paths, 1 if nodes is None else nodes)
     return replace(spec, origin=f"{option} {text}")
 
 
@@ -181,6 +252,8 @@ def is_builder(text: str) -> bool:
     head = text.partition("@")[0]
     if label_of(head) is not None:
         head = head.partition("=")[2]
+    if head.startswith(_SEVERAL):
+        return False
     return ":" in head and "/" not in head and Path(head).suffix not in (*_YAML, *_DUMPS)
 
 

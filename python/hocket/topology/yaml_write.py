@@ -3,16 +3,55 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 
-from hocket.topology.spec import LinkSpec, TopologySpec
+from hocket._core import Topology
+from hocket.topology.spec import LinkSpec, OffloadSpec, TopologySpec
+
+
+def spec_of(topology: Topology) -> TopologySpec:
+    """Return what describes a network by its devices and links."""
+    names = topology.device_names
+    npus, switches = names[: topology.npu_count], names[topology.npu_count :]
+    columns = (
+        topology.link_src,
+        topology.link_dst,
+        topology.link_bandwidth,
+        topology.link_latency_ps,
+    )
+    offloads: dict[tuple[tuple[str, ...], int | None, int | None], list[str]] = {}
+    # No switch sums where there are no entries.
+    for switch, offload in zip(switches, topology.switch_offloads, strict=False):
+        if offload is not None:
+            operations, rate, trees = offload
+            offloads.setdefault((tuple(operations), rate, trees), []).append(switch)
+    return TopologySpec(
+        topology.name,
+        npus=tuple(npus),
+        switches=tuple(zip(switches, topology.switch_limits, strict=True)),
+        links=tuple(
+            LinkSpec(names[src], names[dst], rate, delay)
+            for src, dst, rate, delay in zip(*(each.tolist() for each in columns), strict=True)
+        ),
+        groups=tuple(tuple(names[npu] for npu in group) for group in topology.groups),
+        offloads=tuple(
+            OffloadSpec(tuple(which), operations, rate, trees)  # type: ignore[arg-type]
+            for (operations, rate, trees), which in offloads.items()
+        ),
+        switching=topology.switching,
+        named=True,
+    )
 
 
 def yaml_of_links(spec: TopologySpec) -> str:
     """Return the text of a file that describes a network of devices and links, with all its notes."""
-    lines = [f"name: {json.dumps(spec.name)}"]
+    # A name in a file has neither spaces nor commas.
+    lines = [f"name: {json.dumps(re.sub('[ ,]+', '-', spec.name))}"]
     if spec.notes:
         lines += ["notes:", *(f"  - {json.dumps(note)}" for note in spec.notes)]
+    if spec.switching is not None:
+        lines.append(f"switching: {spec.switching}")
     lines.append(f"npus: {json.dumps(spec.npus)}")
     if spec.switches:
         lines.append("switches:")
@@ -27,7 +66,11 @@ def yaml_of_links(spec: TopologySpec) -> str:
         lines.append("offload:")
         for each in spec.offloads:
             switches = "all" if each.switches is None else each.switches
-            entry = {"switches": switches, "operations": each.operations}
+            entry: dict[str, object] = {"switches": switches, "operations": each.operations}
+            if each.rate is not None:
+                entry["rate"] = f"{each.rate} B/s"
+            if each.trees is not None:
+                entry["trees"] = each.trees
             lines.append(f"  - {json.dumps(entry)}")
     return "\n".join(lines) + "\n"
 
