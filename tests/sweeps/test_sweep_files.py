@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.nccl.dumps import DGX_H100
 
 import hocket as hk
 from hocket.cli import schema
 from hocket.errors import Error
 from hocket.sweeps.commands import NAMES, command_named
+from hocket.sweeps.inputs import SweepInputs
 from hocket.sweeps.sweep import MOST_POINTS
 from hocket.sweeps.yaml import from_text
 
@@ -219,3 +221,19 @@ def test_what_reading_refuses_the_schema_refuses(text: str) -> None:
 def test_one_value_has_no_number() -> None:
     with pytest.raises(hk.SpecError, match=r"grid\.topology: there is no 'ring'"):
         from_text("command: bound\nset: {size: 1 MB}\ngrid: {topology: ring}\n", "s.yml")
+
+
+def test_one_dump_stands_for_several_nodes(tmp_path: Path) -> None:
+    (tmp_path / "h100.xml").write_text(DGX_H100.topology())
+    text = "dump:h100.xml,nodes=2"
+    file = tmp_path / "sweep.yml"
+    file.write_text(
+        "command: compare\n"
+        "set: {collective: all-gather, size: 1 MB, algorithm: ring}\n"
+        f"grid: {{topology: ['{text}', 'four=dump:h100.xml,nodes=4']}}\n"
+    )
+    sweep = hk.load_sweep(file)
+    made = [SweepInputs(sweep.loaded).network(sweep.point(i)) for i in range(2)]
+    assert [each.topology.npu_count for each in made] == [16, 32]
+    assert [each.topology.name for each in made] == ["h100 x2", "four"]
+    assert sorted(sweep.loaded.hashes) == [text, "four=dump:h100.xml,nodes=4"]

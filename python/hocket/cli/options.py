@@ -106,8 +106,8 @@ TopologyText = Annotated[
         "-t",
         metavar="NETWORK",
         complete=complete.topologies,
-        help="A shipped machine (see `hocket topology list`), a file, a node's dump, or a builder such as "
-        "ring:16, mesh:9x9, clos:4x8x2 or Ring_FC_SW:2x8x4.",
+        help="A shipped machine (see `hocket topology list`), a file, dump:FILE,nodes=2, or a builder such "
+        "as ring:16, mesh:9x9, clos:4x8x2 or Ring_FC_SW:2x8x4.",
     ),
 ]
 Bandwidth = Annotated[
@@ -132,7 +132,11 @@ Failed = Annotated[
 ]
 LikeNodes = Annotated[
     int | None,
-    Option("--nodes", help="Number of nodes like the one whose dump the network is. Default: 1."),
+    Option(
+        "--nodes",
+        rare=True,
+        help="Number of nodes like the one whose dump the network is. Default: 1.",
+    ),
 ]
 Groups = Annotated[
     str | None,

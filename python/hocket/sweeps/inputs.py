@@ -16,7 +16,7 @@ from hocket.sweeps.keys import Value
 from hocket.topology.build import build_topology
 from hocket.topology.costs import cost_of
 from hocket.topology.spec import CostsSpec, TopologySpec
-from hocket.topology.text import from_text, label_of, read_failures
+from hocket.topology.text import from_text, is_dumps, label_of, read_failures
 
 T = TypeVar("T")
 
@@ -142,4 +142,4 @@ def names_file(text: str) -> bool:
     """Return whether a text names a topology file rather than a builder or a shipped machine."""
     head = text.partition("=")[2] if label_of(text) is not None else text
     head = head.partition("@")[0]
-    return "/" in head or Path(head).suffix in (".yml", ".yaml", ".xml", ".txt")
+    return is_dumps(head) or "/" in head or Path(head).suffix in (".yml", ".yaml", ".xml", ".txt")

@@ -20,7 +20,8 @@ from hocket.sweeps.inputs import Loaded, names_file
 from hocket.sweeps.keys import Key, Value
 from hocket.sweeps.sweep import Axis, Sweep
 from hocket.topology.costs import costs_from_file
-from hocket.topology.spec import CostsSpec
+from hocket.topology.spec import CostsSpec, TopologySpec
+from hocket.topology.text import dumps_in, from_dumps, is_dumps
 from hocket.topology.text import from_file as topology_from_file
 from hocket.topology.text import from_text as topology_from_text
 from hocket.units import shown
@@ -256,10 +257,8 @@ class _Reader(Located):
         if name in ("topology", "fabric"):
             if names_file(text):
                 label, equals, rest = text.partition("=")
-                path = self._folder / (rest if equals and "/" not in label else text)
-                self._keep(text, path)
-                spec = topology_from_file(path)
-                named = bool(equals) and rest != ""
+                named = bool(equals) and "/" not in label and not is_dumps(text) and rest != ""
+                spec = self._network(name, text, rest if named else text)
                 self._files.topologies[text] = replace(
                     spec,
                     origin=text,
@@ -267,11 +266,10 @@ class _Reader(Located):
                     named=named or spec.named,
                 )
             elif name == "topology":
-                links = {
-                    each: [firsts[each]] for each in ("bandwidth", "latency") if each in firsts
-                }
-                given = {"bandwidth": None, "latency": None, **links}
-                topology_from_text(text, option=name, **given)
+                rates, delays = (
+                    [firsts[each]] if each in firsts else None for each in ("bandwidth", "latency")
+                )
+                topology_from_text(text, option=name, bandwidth=rates, latency=delays)
         elif name == "collective":
             if is_file(text):
                 path = self._folder / text
@@ -298,6 +296,16 @@ class _Reader(Located):
             self._files.workloads[text] = load(given)
         else:
             self._files.transformers[text] = as_transformer(given)
+
+    def _network(self, name: str, text: str, file: str) -> TopologySpec:
+        """Read the network that a file describes, or the dumps of its nodes; keep their hashes."""
+        if not is_dumps(file):
+            self._keep(text, self._folder / file)
+            return topology_from_file(self._folder / file)
+        files, nodes = dumps_in(name, file)
+        for each in files:
+            self._keep(f"{text}: {each}" if len(files) > 1 else text, self._folder / each)
+        return from_dumps([self._folder / each for each in files], nodes, text)
 
     def _keep(self, name: str, path: Path) -> None:
         """Keep the hash of a file that a sweep names."""

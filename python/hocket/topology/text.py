@@ -133,9 +133,10 @@ def from_text(
         return replace(spec, name=label, named=True)
     if nodes is not None:
         whole(_mark(option) + "nodes", nodes, 1, MOST_NODES)
-    if text.startswith(_SEVERAL):
+    if is_dumps(text):
         _leave_out(text, bandwidth, latency, option)
-        return _from_dumps(option, text, nodes)
+        files, count = dumps_in(option, text, nodes)
+        return from_dumps([Path(file) for file in files], count, f"{option} {text}")
     path = Path(text)
     head, at, link = text.partition("@") if is_builder(text) else (text, "", "")
     looks_like_file = Path(head).suffix in (*_YAML, *_DUMPS) or "/" in head
@@ -200,10 +201,19 @@ def _not_of_nodes(field: str, name: str, nodes: object) -> SpecError:
     )
 
 
-def _from_dumps(option: str, text: str, nodes: int | None) -> TopologySpec:
-    """Read ``dump:`` with the file of each node, or with one file and how many nodes are like it."""
-    from hocket.topology.dump import spec_from_dumps
+def is_dumps(text: str) -> bool:
+    """Return whether a text names dumps of nodes: ``dump:a.xml,b.xml``."""
+    return text.startswith(_SEVERAL)
 
+
+def dumps_in(option: str, text: str, nodes: int | None = None) -> tuple[list[str], int]:
+    """Return the files that ``dump:`` names, and how many nodes are like the only one.
+
+    Raises
+    ------
+    SpecError
+        If there is no file, or several numbers of nodes.
+    """
     *files, last = text.removeprefix(_SEVERAL).split(",")
     number = re.fullmatch(r"nodes=([0-9]{1,9})", last)
     if number is None:
@@ -218,12 +228,23 @@ def _from_dumps(option: str, text: str, nodes: int | None) -> TopologySpec:
     if nodes is not None and len(files) > 1:
         why = f"{shown(text)} has {len(files)} nodes of its own, and {nodes} like one are asked for"
         raise SpecError(option, why, form)
-    paths = [Path(file) for file in files]
+    return files, 1 if nodes is None else nodes
+
+
+def from_dumps(paths: Sequence[Path], nodes: int, origin: str) -> TopologySpec:
+    """Read the dump of each node, or of one that some nodes are like.
+
+    Raises
+    ------
+    SpecError
+        Naming file, line and remedy.
+    """
+    from hocket.topology.dump import spec_from_dumps
+
     for path in paths:
         if not _is(Path.is_file, path):
             raise _no_file(path)
-    spec = spec_from_dumps(paths, 1 if nodes is None else nodes)
-    return replace(spec, origin=f"{option} {text}")
+    return replace(spec_from_dumps(paths, nodes), origin=origin)
 
 
 def _links_in(option: str, text: str, links: str) -> tuple[list[Quantity], list[Duration]]:
@@ -252,7 +273,7 @@ def is_builder(text: str) -> bool:
     head = text.partition("@")[0]
     if label_of(head) is not None:
         head = head.partition("=")[2]
-    if head.startswith(_SEVERAL):
+    if is_dumps(head):
         return False
     return ":" in head and "/" not in head and Path(head).suffix not in (*_YAML, *_DUMPS)
 
