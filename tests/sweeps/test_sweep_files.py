@@ -236,4 +236,4 @@ def test_one_dump_stands_for_several_nodes(tmp_path: Path) -> None:
     made = [SweepInputs(sweep.loaded).network(sweep.point(i)) for i in range(2)]
     assert [each.topology.npu_count for each in made] == [16, 32]
     assert [each.topology.name for each in made] == ["h100 x2", "four"]
-    assert sorted(sweep.loaded.hashes) == [text, "four=dump:h100.xml,nodes=4"]
+    assert sorted(sweep.files) == [text, "four=dump:h100.xml,nodes=4"]
