@@ -21,7 +21,7 @@ def asked_again(run: ClusterRun) -> list[Stay]:
     jobs = [numbers[flow.job] for flow in flows]
 
     def chosen(own: list[int]) -> dict[int, int]:
-        asked = [(*flows[i].tors, 1) for i in own]
+        asked = core_routing.Flows([flows[i].tors for i in own])
         made = core_routing.assign(fabric, asked, run.scheme, options.seed or 0, options.core)
         return dict(zip(own, made.choices.tolist(), strict=True))
 

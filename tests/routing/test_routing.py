@@ -239,6 +239,53 @@ def test_one_hash_twice_polarises() -> None:
         assert len(set(twice.spines.tolist())) == 4
 
 
+@pytest.mark.parametrize("scheme", ["greedy", "ecmp", "spray"])
+@pytest.mark.parametrize("seed", range(5))
+def test_arrays_are_routed_as_lists(scheme: str, seed: int) -> None:
+    fab = clos(4, 8)
+    draw = np.random.default_rng(seed)
+    src = draw.integers(0, 8, 200)
+    rows = np.stack([src, (src + draw.integers(1, 8, 200)) % 8, draw.integers(0, 9, 200)], axis=1)
+    for width in (2, 3):
+        flows = [tuple(row) for row in rows[:, :width].tolist()]
+        right = hk.routing.assign(fab, flows, scheme=scheme)
+        wide = np.zeros((400, 6), np.int32)
+        wide[::2, 3 : 3 + width] = rows[:, :width]
+        for given in (
+            *(rows[:, :width].astype(kind) for kind in ("int64", "uint8", "uint64")),
+            np.asfortranarray(rows[:, :width]),
+            wide[::2, 3 : 3 + width],
+            [list(flow) for flow in flows],
+            (tuple(map(np.int64, flow)) for flow in flows),
+        ):
+            made = hk.routing.assign(fab, given, scheme=scheme)
+            assert made.flows == right.flows == tuple((*flow, 1)[:3] for flow in flows)
+            assert (made.link_loads == right.link_loads).all()
+            assert made.certificate == right.certificate
+            if scheme != "spray":
+                assert (made.choices == right.choices).all()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ((0, -1, 1), "flow 1: ToR -1 is negative; give it 0 or more"),
+        ((0, 1, -3), "flow 1: weight -3 is negative; give it 0 or more"),
+        ((0, 2**32, 1), "flow 1: ToR 4294967296 is too large; give it 0 or more"),
+        ((0, 1, 1.5), "flow 0: ToR .*0.0.* is not a whole number"),
+        ((0, 1, 2, 3), "flow 0 is .*; a flow is"),
+    ],
+)
+def test_arrays_that_make_no_sense_are_refused(row: tuple[float, ...], message: str) -> None:
+    given = np.array([(0, 1, 1, 1)[: len(row)], row])
+    with pytest.raises(hk.SpecError, match=message):
+        hk.routing.assign(clos(2, 4), given)
+    if len(row) == 3 and row[2] == 1 and row[1] > 0:
+        heavy = np.array([(0, 1, 2**63)], np.uint64)
+        with pytest.raises(hk.SpecError, match="flow 0: weight 9223372036854775808 is too large"):
+            hk.routing.assign(clos(2, 4), heavy)
+
+
 def test_nothing_to_assign() -> None:
     for scheme in WHOLE:
         made = hk.routing.assign(clos(2, 2), [], scheme=scheme)

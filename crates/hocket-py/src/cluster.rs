@@ -8,7 +8,7 @@ use hocket_core::cluster::{
     Problem, Reroute, Rounds, Router,
 };
 use hocket_core::id::{LinkId, NpuId};
-use hocket_core::routing::{Assignment, Flow, LoadBound, assignment_of, controller};
+use hocket_core::routing::{Assignment, LoadBound, assignment_of, controller};
 use hocket_core::units::{Bandwidth, Seed, Time};
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
@@ -21,9 +21,7 @@ use crate::hints::{Callback, Listener};
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 use crate::progress;
-use crate::routing::{
-    FlowTuple, Options, PyFabric, WitnessTuple, scheme_of, witness_of, witness_row,
-};
+use crate::routing::{Flows, Options, PyFabric, WitnessTuple, scheme_of, witness_of, witness_row};
 use crate::topology::PyTopology;
 
 const ORDERS: [(&str, FlowOrder); 2] = [("job", FlowOrder::Job), ("tor", FlowOrder::Tor)];
@@ -325,8 +323,7 @@ struct ByCallable {
 impl ByCallable {
     fn ask(&self, problem: &Problem<'_>) -> PyResult<Vec<u32>> {
         Python::attach(|py| {
-            let row = |flow: &Flow| (flow.src, flow.dst, flow.weight);
-            let flows: Vec<(u32, u32, u64)> = problem.flows.iter().map(row).collect();
+            let flows = Flows::new(problem.flows.to_vec());
             let fabric = PyFabric::new(problem.fabric.clone(), self.links, None);
             let given = (fabric, flows, problem.jobs.to_vec(), problem.fixed.to_vec());
             self.callable.call1(py, given)?.extract(py)
@@ -370,7 +367,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Scheme<'py> {
 
     const INPUT_TYPE: PyStaticExpr = type_hint_union!(
         String::INPUT_TYPE,
-        Callback::<(PyFabric, Vec<FlowTuple>, Vec<u32>, Vec<u32>)>::INPUT_TYPE
+        Callback::<(PyFabric, Flows, Vec<u32>, Vec<u32>)>::INPUT_TYPE
     );
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {

@@ -175,7 +175,7 @@ mod _core {
     #[pymodule]
     mod routing {
         #[pymodule_export]
-        use crate::routing::{Assignment, PyFabric, Sprayed, assign, assignment_of, spray};
+        use crate::routing::{Assignment, Flows, PyFabric, Sprayed, assign, assignment_of, spray};
     }
 
     /// Plans run between processes; only on Unix.

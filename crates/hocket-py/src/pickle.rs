@@ -19,7 +19,7 @@ use crate::iteration::Shape;
 use crate::multirail::{DimensionRun, PySchedule};
 use crate::plan::PyPlan;
 use crate::replay::PyReplay;
-use crate::routing::PyFabric;
+use crate::routing::{Flows, PyFabric};
 use crate::simulate::PyRun;
 use crate::topology::PyTopology;
 use crate::trace::PyTrace;
@@ -88,6 +88,7 @@ pub(crate) fn restore<'py>(
         "Shape.timed" => Shape::type_object(py).getattr("timed")?,
         "Outcome" => py.import("hocket._core.iteration")?.getattr("run")?,
         "Fabric" => PyFabric::type_object(py).into_any(),
+        "Flows" => Flows::type_object(py).into_any(),
         "Assignment" => py
             .import("hocket._core.routing")?
             .getattr("assignment_of")?,

@@ -1,10 +1,15 @@
-//! `Fabric`, `Assignment`, `Sprayed`, `assign`, `spray` and `assignment_of`.
+//! `Fabric`, `Flows`, `Assignment`, `Sprayed`, `assign`, `spray` and `assignment_of`.
 
 use hocket_core::id::{LinkId, NpuId};
 use hocket_core::routing::{self as core, Annealing, Ecmp, Flow, Hash, Scheme, Share, Witness};
 use hocket_core::units::Seed;
+use numpy::PyReadonlyArray2;
+use numpy::ndarray::ArrayView1;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::{type_hint_identifier, type_hint_subscript, type_hint_union};
 
 use crate::arrays::{self, Array};
 use crate::choice::choose;
@@ -34,7 +39,103 @@ const HASHES: [(&str, Hash); 3] = [
     ("linux", Hash::Linux),
 ];
 
-pub(crate) type FlowTuple = (u32, u32, u64);
+/// Flows between ToRs, as all who route take them.
+#[pyclass(module = "hocket._core.routing", frozen)]
+pub(crate) struct Flows {
+    core: Vec<Flow>,
+}
+
+impl Flows {
+    pub(crate) fn new(core: Vec<Flow>) -> Self {
+        Self { core }
+    }
+
+    pub(crate) fn core(&self) -> &[Flow] {
+        &self.core
+    }
+}
+
+#[pymethods]
+impl Flows {
+    /// Make them of rows of source, destination and weight, which is 1 if it is left out.
+    ///
+    /// TypeError or ValueError for rows that are neither a list of tuples nor an array of int64; OverflowError
+    /// for numbers below 0, ToRs above 32 bits and weights above 63 bits.
+    #[new]
+    fn of(rows: Rows) -> Self {
+        Self { core: rows.0 }
+    }
+
+    /// List source, destination and weight of each.
+    fn rows(&self) -> Vec<(u32, u32, u64)> {
+        let row = |flow: &Flow| (flow.src, flow.dst, flow.weight);
+        self.core.iter().map(row).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.core.len()
+    }
+
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let keywords = PyDict::new(this.py());
+        keywords.set_item("rows", this.get().rows())?;
+        reduced(this.py(), "Flows", keywords)
+    }
+}
+
+/// Rows of flows: a list of tuples, for which NumPy need not be loaded, or an array.
+pub(crate) struct Rows(Vec<Flow>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Rows {
+    type Error = PyErr;
+
+    const INPUT_TYPE: PyStaticExpr = type_hint_union!(
+        type_hint_subscript!(
+            type_hint_identifier!("builtins", "list"),
+            type_hint_subscript!(
+                type_hint_identifier!("builtins", "tuple"),
+                type_hint_identifier!("typing", "Any"),
+                type_hint_identifier!("builtins", "...")
+            )
+        ),
+        type_hint_subscript!(
+            type_hint_identifier!("numpy.typing", "NDArray"),
+            type_hint_identifier!("numpy", "int64")
+        )
+    );
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let Ok(list) = given.cast::<PyList>() else {
+            let array: PyReadonlyArray2<'py, i64> = given.extract()?;
+            let rows = array.as_array();
+            let of_row = |row: ArrayView1<'_, i64>| match row.len() {
+                2 => flow((row[0], row[1], 1)),
+                3 => flow((row[0], row[1], row[2])),
+                _ => Err(PyTypeError::new_err("a flow has two or three numbers")),
+            };
+            let flows = rows.rows().into_iter().map(of_row);
+            return flows.collect::<PyResult<_>>().map(Self);
+        };
+        let of_row = |row: Bound<'py, PyAny>| {
+            let row = row.cast::<PyTuple>()?;
+            match row.len() {
+                2 => row.extract().and_then(|(src, dst)| flow((src, dst, 1))),
+                _ => row.extract().and_then(flow),
+            }
+        };
+        list.iter().map(of_row).collect::<PyResult<_>>().map(Self)
+    }
+}
+
+fn flow((src, dst, weight): (i64, i64, i64)) -> PyResult<Flow> {
+    let ends = u32::try_from(src).ok().zip(u32::try_from(dst).ok());
+    match ends.zip(u64::try_from(weight).ok()) {
+        Some(((src, dst), weight)) => Ok(Flow { src, dst, weight }),
+        None => Err(PyOverflowError::new_err(
+            "a number is negative or too large",
+        )),
+    }
+}
 
 /// A Clos or fat tree as routing sees it; switches keep the numbers in their names.
 #[pyclass(name = "Fabric", module = "hocket._core.routing", frozen, eq)]
@@ -141,7 +242,7 @@ pub(crate) struct Assignment {
 /// What was to be routed, for a pickle to do it again.
 struct Asked {
     fabric: Py<PyFabric>,
-    flows: Vec<FlowTuple>,
+    flows: Py<Flows>,
 }
 
 impl Asked {
@@ -169,6 +270,12 @@ impl Assignment {
     /// Nothing in it ever changes.
     fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
         this
+    }
+
+    /// What was routed.
+    #[getter]
+    fn flows(&self, py: Python<'_>) -> Py<Flows> {
+        self.asked.flows.clone_ref(py)
     }
 
     #[getter]
@@ -241,6 +348,12 @@ impl Sprayed {
         this
     }
 
+    /// What was routed.
+    #[getter]
+    fn flows(&self, py: Python<'_>) -> Py<Flows> {
+        self.asked.flows.clone_ref(py)
+    }
+
     #[getter]
     fn link_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py, f64>> {
         arrays::column(slf, |this| this.link_loads.as_slice())
@@ -273,11 +386,6 @@ fn bound(found: &core::LoadBound) -> (u64, Option<u32>, String) {
     (found.load, tor, found.describe())
 }
 
-pub(crate) fn flows_of(flows: &[FlowTuple]) -> Vec<Flow> {
-    let flow = |&(src, dst, weight): &FlowTuple| Flow { src, dst, weight };
-    flows.iter().map(flow).collect()
-}
-
 fn by_link<T: Copy + Default>(
     fabric: &PyFabric,
     loads: impl Iterator<Item = (LinkId, T)>,
@@ -289,21 +397,16 @@ fn by_link<T: Copy + Default>(
     of_all
 }
 
-fn assignment(
-    of: Bound<'_, PyFabric>,
-    asked: Vec<FlowTuple>,
-    flows: &[Flow],
-    core: core::Assignment,
-) -> Assignment {
+fn assignment(of: Bound<'_, PyFabric>, flows: Py<Flows>, core: core::Assignment) -> Assignment {
     let fabric = of.get();
     Assignment {
-        paths: core.paths(&fabric.core, flows),
+        paths: core.paths(&fabric.core, flows.get().core()),
         link_loads: by_link(fabric, core.link_loads(&fabric.core)),
         shape: (fabric.core.tor_count(), fabric.core.column_count()),
         core,
         asked: Asked {
             fabric: of.unbind(),
-            flows: asked,
+            flows,
         },
     }
 }
@@ -369,32 +472,27 @@ pub(crate) fn scheme_of(name: &str, options: &Options) -> Result<Scheme, CoreErr
     })
 }
 
-/// Choose paths for flows (source, destination, weight); options: hash, upstream, salted, steps.
+/// Choose paths for flows; options: hash, upstream, salted, steps.
 #[pyfunction]
 pub(crate) fn assign(
     py: Python<'_>,
     fabric: Bound<'_, PyFabric>,
-    flows: Vec<FlowTuple>,
+    flows: Py<Flows>,
     scheme: &str,
     seed: u64,
     options: Options,
 ) -> Result<Assignment, CoreError> {
     let scheme = scheme_of(scheme, &options)?;
-    let asked = flows;
-    let flows = flows_of(&asked);
-    let of = fabric.get();
-    let made = py.detach(|| core::assign(&of.core, &flows, scheme, Seed(seed)))?;
-    Ok(assignment(fabric, asked, &flows, made))
+    let (of, given) = (fabric.get(), flows.get().core());
+    let made = py.detach(|| core::assign(&of.core, given, scheme, Seed(seed)))?;
+    Ok(assignment(fabric, flows, made))
 }
 
-/// Spread flows (source, destination, weight) over all their choices.
+/// Spread flows over all their choices.
 #[pyfunction]
-pub(crate) fn spray(
-    fabric: Bound<'_, PyFabric>,
-    flows: Vec<FlowTuple>,
-) -> Result<Sprayed, CoreError> {
+pub(crate) fn spray(fabric: Bound<'_, PyFabric>, flows: Py<Flows>) -> Result<Sprayed, CoreError> {
     let of = fabric.get();
-    let core = core::spray(&of.core, &flows_of(&flows))?;
+    let core = core::spray(&of.core, flows.get().core())?;
     Ok(Sprayed {
         link_loads: by_link(of, core.link_loads(&of.core)),
         shape: (of.core.tor_count(), of.core.column_count()),
@@ -410,11 +508,9 @@ pub(crate) fn spray(
 #[pyfunction]
 pub(crate) fn assignment_of(
     fabric: Bound<'_, PyFabric>,
-    flows: Vec<FlowTuple>,
+    flows: Py<Flows>,
     choices: Vec<u32>,
 ) -> Result<Assignment, CoreError> {
-    let asked = flows;
-    let flows = flows_of(&asked);
-    let made = core::assignment_of(&fabric.get().core, &flows, choices)?;
-    Ok(assignment(fabric, asked, &flows, made))
+    let made = core::assignment_of(&fabric.get().core, flows.get().core(), choices)?;
+    Ok(assignment(fabric, flows, made))
 }

@@ -12,7 +12,7 @@ use crate::choice::choose;
 use crate::error::{CoreError, Parts};
 use crate::hints::{Address, Listener};
 use crate::progress;
-use crate::routing::{FlowTuple, PyFabric, flows_of};
+use crate::routing::{Flows, PyFabric};
 
 /// Source, destination, protocol, source port, destination port, flow label.
 type HeaderTuple = (Address, Address, u8, u16, u16, u32);
@@ -179,18 +179,13 @@ pub(crate) fn identify(
 #[pyfunction]
 pub(crate) fn hashed(
     fabric: &PyFabric,
-    flows: Vec<FlowTuple>,
+    flows: &Flows,
     headers: Vec<HeaderTuple>,
     hashes: Vec<HashTuple>,
 ) -> Result<Vec<u32>, CoreError> {
     let hashes: Result<Vec<SwitchHash>, CoreError> = hashes.into_iter().map(hash_of).collect();
     let headers = headers_of(headers)?;
-    Ok(choices_of(
-        fabric.core(),
-        &flows_of(&flows),
-        &headers,
-        &hashes?,
-    )?)
+    Ok(choices_of(fabric.core(), flows.core(), &headers, &hashes?)?)
 }
 
 /// Return the UDP source port of a queue pair of RoCEv2.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -69,8 +71,6 @@ class Assignment:
     """
 
     topology: _core.Topology
-    flows: tuple[tuple[int, int, int], ...]
-    """Source ToR, destination ToR and weight of each flow."""
     scheme: str
     certificate: LoadBound
     reference: int
@@ -79,6 +79,11 @@ class Assignment:
     jobs: tuple[int, ...] | None
     """Job of each flow, where jobs were given."""
     core: core_routing.Assignment | core_routing.Sprayed
+
+    @cached_property
+    def flows(self) -> tuple[tuple[int, int, int], ...]:
+        """Source ToR, destination ToR and weight of each flow."""
+        return tuple(self.core.flows.rows())
 
     @property
     def choices(self) -> npt.NDArray[np.uint32]:
@@ -143,14 +148,14 @@ class Assignment:
     def __repr__(self) -> str:
         """Scheme, size and quality."""
         return (
-            f"<Assignment by {self.scheme}: {len(self.flows)} flows, largest load "
+            f"<Assignment by {self.scheme}: {len(self.core.flows)} flows, largest load "
             f"{self.max_link_load}, at least {self.certificate.load}>"
         )
 
 
 def assign(
     fabric: _core.Topology,
-    flows: Iterable[Sequence[int]],
+    flows: Iterable[Sequence[int]] | npt.NDArray[np.integer[Any]],
     *,
     scheme: str = "greedy",
     jobs: Sequence[int] | None = None,
@@ -164,7 +169,7 @@ def assign(
     fabric : Topology
         Made by ``hk.topology.clos`` or ``hk.topology.fat_tree``, less switches or links that failed.
         Switches keep the numbers in their names; the ToRs of a fat tree are its edge switches.
-    flows : iterable of (int, int) or (int, int, int)
+    flows : iterable of (int, int) or (int, int, int), or integer array of shape (flows, 2) or (flows, 3)
         Source ToR, destination ToR and, if it is not 1, weight: a whole number in any unit that all
         flows share, such as bytes.
     scheme : str
@@ -193,7 +198,7 @@ def assign(
     one_of("scheme", scheme, SCHEMES)
     instance_of(_core.Topology, "fabric", fabric, "make one, as by hk.topology.clos(...)")
     known = core_routing.Fabric(fabric)
-    checked = [_flow(i, flow) for i, flow in enumerate(list_of("flows", flows))]
+    checked = flows_of(flows)
     of_jobs = None
     if jobs is not None:
         of_jobs = tuple(_whole("job", i, job) for i, job in enumerate(list_of("jobs", jobs)))
@@ -206,9 +211,7 @@ def assign(
     def made(
         core: core_routing.Assignment | core_routing.Sprayed, certificate: LoadBound
     ) -> Assignment:
-        return Assignment(
-            fabric, tuple(checked), scheme, certificate, known.reference, of_jobs, core
-        )
+        return Assignment(fabric, scheme, certificate, known.reference, of_jobs, core)
 
     if scheme == "spray":
         sprayed = core_routing.spray(known, checked)
@@ -230,7 +233,7 @@ def assign(
 def solve(
     topology: _core.Topology,
     fabric: core_routing.Fabric,
-    flows: list[tuple[int, int, int]],
+    flows: core_routing.Flows,
     jobs: Sequence[int] | None,
     options: SchemeOptions,
 ) -> tuple[list[int], int]:
@@ -246,7 +249,27 @@ def solve(
         for name in schemes
     ]
     start = min(known, key=lambda core: core.max_link_load)
-    return optimum(topology, fabric, flows, start, jobs, options)
+    return optimum(topology, fabric, flows.rows(), start, jobs, options)
+
+
+def flows_of(given: Any) -> core_routing.Flows:
+    """Return flows as the core takes them: of a list of tuples or an array at once, of others one by one.
+
+    Raises
+    ------
+    SpecError
+        Naming the first flow that makes no sense.
+    """
+    rows = given
+    if hasattr(given, "__array__"):
+        import numpy as np
+
+        rows = np.asarray(given)
+        if rows.dtype.kind in "iu":
+            rows = rows.astype(np.int64, copy=False)
+    with suppress(TypeError, ValueError, OverflowError):
+        return core_routing.Flows(rows)
+    return core_routing.Flows([_flow(i, flow) for i, flow in enumerate(list_of("flows", given))])
 
 
 def _flow(i: int, flow: Any) -> _Flow:

@@ -139,15 +139,13 @@ class SchemeOptions:
         """The time limit of the solver [s]."""
         return None if self.time_limit is None else float(self.time_limit)  # type: ignore[arg-type]
 
-    def choices(
-        self, fabric: core_routing.Fabric, flows: list[tuple[int, int, int]]
-    ) -> list[int] | None:
+    def choices(self, fabric: core_routing.Fabric, flows: core_routing.Flows) -> list[int] | None:
         """Return the spine that each flow's header leads to, or None if no headers are given."""
         if self.headers is None:
             return None
         seeds = self.switch_seeds
         if seeds is None:
-            tors = 1 + max((max(src, dst) for src, dst, _ in flows), default=-1)
+            tors = 1 + max((max(src, dst) for src, dst, _ in flows.rows()), default=-1)
             seeds = [core_steering.switch_seed(self.seed or 0, 0, tor) for tor in range(tors)]
         hashes = [SwitchHash("linux", seed).core for seed in seeds]
         headers = [header.core for header in self.headers]

@@ -42,7 +42,7 @@ _REROUTES = {
 _Flows: TypeAlias = tuple[tuple[tuple[int, int, int], int], ...]
 """Flows with their jobs."""
 _Router: TypeAlias = Callable[
-    [core_routing.Fabric, list[tuple[int, int, int]], list[int], list[int]], list[int]
+    [core_routing.Fabric, core_routing.Flows, list[int], list[int]], list[int]
 ]
 
 
@@ -280,7 +280,7 @@ def _router(cluster: Cluster, scheme: str, options: ClusterOptions) -> str | _Ro
 
     def route(
         fabric: core_routing.Fabric,
-        flows: list[tuple[int, int, int]],
+        flows: core_routing.Flows,
         jobs: list[int],
         _fixed: list[int],
     ) -> list[int]:
@@ -288,7 +288,7 @@ def _router(cluster: Cluster, scheme: str, options: ClusterOptions) -> str | _Ro
         if fabric != routed:
             known.clear()
             routed = fabric
-        key = tuple(zip(flows, jobs, strict=True))
+        key = tuple(zip(flows.rows(), jobs, strict=True))
         if key not in known:
             known[key], _ = solve(cluster.topology, fabric, flows, jobs, options)
         return known[key]

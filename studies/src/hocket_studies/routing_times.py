@@ -72,10 +72,11 @@ def _timing(scheme: str, count: int) -> Timing:
     topology = cluster_of(0).topology
     fabric = core_routing.Fabric(topology)
     flows = random_flows(count)
+    given = core_routing.Flows(flows)
     jobs = [i % 3 for i in range(count)] if scheme.endswith("jobs") else None
 
     def by_core() -> core_routing.Assignment:
-        return core_routing.assign(fabric, flows, scheme, 0, ("crc32", 1, False, None))
+        return core_routing.assign(fabric, given, scheme, 0, ("crc32", 1, False, None))
 
     def by_solver() -> core_routing.Assignment:
         made = assign(topology, flows, scheme="ilp", jobs=jobs, time_limit=_TIME_LIMIT)
