@@ -146,7 +146,7 @@ def check_alike(run: hk.routing.ClusterRun, by_hand: Fluid, *, slack_ps: int = 0
         assert all(abs(a - b) <= slack_ps for a, b in zip(times, right, strict=True)), key
         assert flows == expected.flows
         loose = {"rel": 1e-9, "abs": slack_ps * flows * 1e-12}
-        assert completion == pytest.approx(expected.completion * 1e-12, **loose)
+        assert completion == pytest.approx(expected.completion, **loose)
         assert throughput == pytest.approx(expected.throughput, rel=1e-9 if not slack_ps else 1e-6)
     decisions = [
         (round(each.time * 1e12), each.flows, each.moved, each.max_link_load, each.bound)

@@ -162,25 +162,11 @@ impl Outcome {
     /// In order of their ends.
     ///
     /// Job, index, when it began to compute, when its flows could start, when the last arrived [ps],
-    /// flows, their completion times added up [s], their throughputs added up [bytes/s], the longest
+    /// flows, their completion times added up [ps], their throughputs added up [bytes/s], the longest
     /// completion time [ps].
     #[getter]
-    #[allow(clippy::type_complexity)] // a row
-    fn iterations(&self) -> Vec<(u32, u32, u64, u64, u64, u64, f64, f64, u64)> {
-        let row = |row: &core::Iteration| {
-            (
-                row.job,
-                row.index,
-                row.compute_start.as_ps(),
-                row.start.as_ps(),
-                row.end.as_ps(),
-                row.flows,
-                row.completion_ps as f64 * 1e-12,
-                row.throughput,
-                row.slowest.as_ps(),
-            )
-        };
-        self.core.iterations.iter().map(row).collect()
+    fn iterations(&self) -> Vec<IterationTuple> {
+        self.core.iterations.iter().map(iteration_row).collect()
     }
 
     /// The actions of the controller.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from hocket import _core
+from hocket._results import picoseconds
 from hocket.cli import options
 from hocket.cli.certificate import RATE_ONLY
 from hocket.cli.command import Option
@@ -254,7 +255,7 @@ def _table(comparisons: Sequence[Comparison]) -> Table:
 
 def _predicted(comparison: Comparison, nccl: NcclPrediction) -> dict[str, Any]:
     """Return what NCCL predicts, which is not the time of a plan of ours."""
-    time_ps = round(nccl.seconds * 1e12)
+    time_ps = picoseconds(nccl.seconds)
     algbw = comparison.collective.size / nccl.seconds
     run = comparison.best.run
     bound = comparison.bound.time_ps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from hocket._results import picoseconds
 from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.numbers import percent
@@ -95,7 +96,7 @@ def _print(found: TrainingPrediction, model: str) -> None:
     table.add_row("all", f"{found.seconds * factor:,.3f}", percent(1.0))
     console.print(table)
     console.print(
-        f"{format_time_ps(round(found.seconds * 1e12))} an iteration, "
+        f"{format_time_ps(picoseconds(found.seconds))} an iteration, "
         f"{found.tflops:.1f} TFLOP/s an NPU ({percent(found.share_of_peak)} % of its peak), "
         f"{found.tokens_per_s:,.0f} tokens/s an NPU",
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from hocket._results import picoseconds
 from hocket.cli import options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.console import Printer
@@ -159,7 +160,7 @@ def _write_page(runs: Sequence[ClusterRun], page: str) -> None:
     from hocket.explorer.page import MOST_RUNS
     from hocket.explorer.tracks import write_cluster
 
-    ranked = sorted(runs, key=lambda run: run.time)
+    ranked = sorted(runs, key=lambda run: run.time_ps)
     if len(ranked) > MOST_RUNS:
         ranked = [*ranked[: MOST_RUNS - 1], ranked[-1]]
         options.note(f"{page} has the fastest {MOST_RUNS - 1} schemes and the slowest")
@@ -186,7 +187,7 @@ def _print(run: ClusterRun, *, has_outages: bool) -> None:
 
 def _facts(run: ClusterRun, *, has_outages: bool) -> list[str]:
     worst = max(run.decisions, key=lambda each: each.max_link_load, default=None)
-    lines = [f"all jobs end after {_time(run.time)}"]
+    lines = [f"all jobs end after {format_time_ps(run.time_ps)}"]
     if worst is not None:
         load = (
             f"largest load of a link: {worst.max_link_load}; no paths have less than {worst.bound}"
@@ -256,7 +257,7 @@ def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[Cluster
     table.add_columns([scheme], results=ranked)
     for i, job in enumerate(runs[0].jobs if len(runs[0].jobs) <= _MAX_COLUMNS else ()):
         if has_times:
-            reduced = [_ps(run.jobs[i].all_reduce) for run in ranked]
+            reduced = [picoseconds(run.jobs[i].all_reduce) for run in ranked]
             table.add(job.job.name, reduced, units=TIMES, leaves=2)
         slower = [f"x{run.jobs[i].slowdown:.2f}" for run in ranked]
         name = "x ideal" if has_times else job.job.name
@@ -278,12 +279,8 @@ def _described(cluster: Cluster) -> str:
     )
 
 
-def _ps(seconds: float) -> int:
-    return round(seconds * 1e12)
-
-
 def _time(seconds: float) -> str:
-    return format_time_ps(_ps(seconds))
+    return format_time_ps(picoseconds(seconds))
 
 
 def _spread(seconds: Sequence[float]) -> str:

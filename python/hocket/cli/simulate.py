@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from hocket._results import picoseconds
 from hocket.cli import complete, options
 from hocket.cli.command import Option
 from hocket.cli.groups import Output, Simulation
@@ -154,7 +155,7 @@ def _print(run: Run, found: PlanPrediction | None) -> None:
     table.add_row("verified", "proved")
     if found is not None:
         took, fixed, launch = (
-            format_time_ps(round(seconds * 1e12))
+            format_time_ps(picoseconds(seconds))
             for seconds in (found.seconds, found.fixed, found.launch)
         )
         parts = (
@@ -226,4 +227,4 @@ def _uses(table: Table, run: Outcome) -> None:
     if run.topology.dimensions:
         table.add_row("weighted utilization", f"{share_of(run.weighted_utilization)}")
         if run.ideal is not None:
-            table.add_row("ideal", format_time_ps(round(run.ideal * 1e12)))
+            table.add_row("ideal", format_time_ps(picoseconds(run.ideal)))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hocket._results import picoseconds
 from hocket.errors import SpecError, listed
 from hocket.units import format_size
 
@@ -45,7 +46,7 @@ def sweep_page(comparisons: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         best.append(min(rows, key=lambda row: row["time_ps"])["algorithm"])
         pick = each.get("nccl")
         if pick is not None:
-            time_ps = pick["time_s"] * 1e12
+            time_ps = picoseconds(pick["time_s"])
             reason = pick.get("below_bound")
             if reason is not None:
                 below.setdefault(str(reason), []).append(format_size(int(size)))

@@ -65,10 +65,10 @@ def draw_timeline(run: ClusterRun, path: Path) -> None:
         _draw_legend(panels[0], has_failed=bool(failures(run)))
         if rates is not None:
             _draw_rates(panels[1], rates, run.time / unit.seconds, colors)
-        time_axis(panels[-1], run.time / _PS, unit_ps=unit.seconds / _PS)
+        time_axis(panels[-1], run.time_ps, unit_ps=unit.seconds / _PS)
         figure.suptitle(
             f"{counted(len(jobs), 'job')} on {run.cluster.topology.name}, {run.scheme}: "
-            f"{format_time_ps(round(run.time / _PS))}"
+            f"{format_time_ps(run.time_ps)}"
         )
 
 
@@ -197,7 +197,7 @@ def draw_links(run: ClusterRun, path: Path) -> None:
         _draw_tiers(below.subplots(), tiers, float(most))
         figure.suptitle(
             f"{counted(len(run.jobs), 'job')} on {run.cluster.topology.name}, {run.scheme}: mean use of "
-            f"links over {format_time_ps(round(run.time / _PS))}"
+            f"links over {format_time_ps(run.time_ps)}"
         )
 
 

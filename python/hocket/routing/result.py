@@ -28,13 +28,13 @@ _SECOND = 10**12
 
 @dataclass(frozen=True)
 class Iteration(Result):
-    """One iteration of a job; times in seconds."""
+    """One iteration of a job; times are seconds, but whole picoseconds where the name ends in ``_ps``."""
 
-    compute_start: float = field(metadata=said("compute_start_ps", of=picoseconds))
+    compute_start_ps: int
     """When it began to compute."""
-    start: float = field(metadata=said("start_ps", of=picoseconds))
+    start_ps: int
     """When its flows could start."""
-    end: float = field(metadata=said("end_ps", of=picoseconds))
+    end_ps: int
     """When the last of them had arrived."""
     flows: int
     """Transfers over NICs."""
@@ -42,27 +42,52 @@ class Iteration(Result):
     """Their mean time from first byte sent to last byte received; 0 without any."""
     throughput: float = field(metadata=said("throughput_bytes_per_s"))
     """Their mean rate, each its bytes over its own time [bytes/s]; 0 without any."""
-    slowest: float = field(metadata=said("slowest_ps", of=picoseconds))
+    slowest_ps: int
     """The longest time of one."""
 
     @property
-    @figure("all_reduce_ps", of=picoseconds)
+    @figure()
+    def all_reduce_ps(self) -> int:
+        """From the start of communication to its end."""
+        return self.end_ps - self.start_ps
+
+    @property
+    def compute_start(self) -> float:
+        """When it began to compute."""
+        return self.compute_start_ps / _SECOND
+
+    @property
+    def start(self) -> float:
+        """When its flows could start."""
+        return self.start_ps / _SECOND
+
+    @property
+    def end(self) -> float:
+        """When the last of them had arrived."""
+        return self.end_ps / _SECOND
+
+    @property
+    def slowest(self) -> float:
+        """The longest time of one."""
+        return self.slowest_ps / _SECOND
+
+    @property
     def all_reduce(self) -> float:
         """From the start of communication to its end."""
-        return self.end - self.start
+        return self.all_reduce_ps / _SECOND
 
     @property
     def time(self) -> float:
         """From the start of computation to the end of communication."""
-        return self.end - self.compute_start
+        return (self.end_ps - self.compute_start_ps) / _SECOND
 
 
 @dataclass(frozen=True)
 class Decision(Result):
     """An action of the controller at a moment."""
 
-    time: float = field(metadata=said("time_ps", of=picoseconds))
-    """When what it answers to happened [s]: a job started or stopped to communicate, or links failed."""
+    time_ps: int
+    """When what it answers to happened: a job started or stopped to communicate, or links failed."""
     flows: int
     """Flows between ToRs that were given a path."""
     moved: int
@@ -77,6 +102,11 @@ class Decision(Result):
     """Whether it answers to a failure."""
     witness: str
     """Why no assignment has less than the bound: the ToR that forces it, in words."""
+
+    @property
+    def time(self) -> float:
+        """When that was [s]."""
+        return self.time_ps / _SECOND
 
 
 @dataclass(frozen=True)
@@ -239,9 +269,8 @@ class ClusterRun(TableResult):
             slowest,
         ) in self.core.iterations:
             count = max(flows, 1)
-            times = (compute / _SECOND, start / _SECOND, end / _SECOND)
-            means = (completion / count, throughput / count, slowest / _SECOND)
-            rows[job].append(Iteration(*times, flows, *means))
+            means = (completion / count / _SECOND, throughput / count)
+            rows[job].append(Iteration(compute, start, end, flows, *means, slowest))
         made = zip(self._placed, self._ideals, strict=True)
         return tuple(
             JobRun(placed, tuple(rows[i]), ideal) for i, (placed, ideal) in enumerate(made)
@@ -268,7 +297,7 @@ class ClusterRun(TableResult):
     def _simulated(self) -> _Simulated:
         topology, loads = self.cluster.topology.name, self.decisions
         return _Simulated(
-            *(self.scheme, topology, len(self.cluster.hosts), self.core.time_ps),
+            *(self.scheme, topology, len(self.cluster.hosts), self.time_ps),
             self.max_link_load if loads else None,
             self.core.computed_ahead,
             [picoseconds(each) for each in self.routing_seconds],
@@ -277,17 +306,19 @@ class ClusterRun(TableResult):
     @property
     def time(self) -> float:
         """When the last job ended."""
-        return self.core.time_ps / _SECOND
+        return self.time_ps / _SECOND
+
+    @property
+    def time_ps(self) -> int:
+        """When the last job ended [ps]."""
+        return self.core.time_ps
 
     @cached_property
     @figure()
     def decisions(self) -> tuple[Decision, ...]:
         """The actions of the controller, in order."""
         rows = self.core.decisions
-        return tuple(
-            Decision(time / _SECOND, flows, moved, most, bound, foreseen, is_repair, why)
-            for time, flows, moved, most, bound, foreseen, is_repair, why in rows
-        )
+        return tuple(Decision(*row) for row in rows)
 
     @property
     def max_link_load(self) -> int:

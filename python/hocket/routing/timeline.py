@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from hocket.routing.result import ClusterRun
 
 _COMPUTE, _COMMUNICATE = range(2)
-_SECOND = 10**12
 
 
 def write_timeline(path: Path, run: ClusterRun) -> None:
@@ -45,7 +44,7 @@ def _spans(run: ClusterRun) -> Iterator[Span]:
             about = {**about, "flows": flows}
             yield Span(job, _COMMUNICATE, "all-reduce", start, end, "communication", about)
     for each in run.decisions:
-        at = round(each.time * _SECOND)
+        at = each.time_ps
         name = "repair" if each.is_repair else "paths"
         about = {"flows": each.flows, "moved": each.moved, "largest load": each.max_link_load}
         yield Span(len(run.jobs), 0, name, at, at, "decision", {**about, "bound": each.bound})

@@ -239,10 +239,10 @@ def _by_symmetry(cell: Cell, network: _core.Topology, began: float) -> Outcome |
         return None
     return Outcome(
         npus=len(made.collective.npus),
-        bound_ps=round(made.bound * 1e12),
+        bound_ps=made.bound_ps,
         witness=made.witness,
         algorithm="symmetric",
         chunks=made.pieces,
-        time_ps=round(made.time * 1e12),
+        time_ps=made.time_ps,
         seconds=time.perf_counter() - began,
     )

@@ -175,17 +175,22 @@ impl<'a> Flows<'a> {
         sharing
     }
 
-    /// Returns how long a flow takes for the bytes that it has left, at an equal share of the fullest link of its path.
-    pub(super) fn seconds_left(&self, flow: u32, sharing: &[u32], now: u64) -> f64 {
-        let share = |link: &LinkId| {
-            self.network.bandwidth(*link) as f64 / f64::from(sharing[link.index()].max(1))
+    /// Returns how long a flow takes for the bytes that it has left, at an equal share of the fullest link of its path,
+    /// rounded up [ps].
+    pub(super) fn ps_left(&self, flow: u32, sharing: &[u32], now: u64) -> u64 {
+        let links = self.links(flow).iter().map(|&link| {
+            let flows = sharing[link.index()].max(1);
+            (u128::from(flows), u128::from(self.network.bandwidth(link)))
+        });
+        let fullest = links.max_by(|(flows, rate), (others, other)| {
+            (flows * other).cmp(&(others * rate)) // flows / rate
+        });
+        let Some((flows, rate)) = fullest else {
+            return 0;
         };
-        let rate = self
-            .links(flow)
-            .iter()
-            .map(share)
-            .fold(f64::INFINITY, f64::min);
-        self.bytes_left(flow, now) as f64 / rate
+        let bytes = u128::from(self.bytes_left(flow, now));
+        let time = (bytes * PS_PER_SECOND).saturating_mul(flows).div_ceil(rate);
+        u64::try_from(time).unwrap_or(u64::MAX)
     }
 
     /// Moves a flow to a path from now on; returns whether that moves bytes under way.

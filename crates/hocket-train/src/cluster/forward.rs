@@ -31,16 +31,15 @@ pub(super) fn predict(
         let time = match job.state {
             State::Asking | State::Communicating => {
                 let of_job = commodities.of(number).iter();
-                let seconds = of_job.map(|&flow| flows.seconds_left(flow, &sharing, now));
-                let seconds = seconds.fold(0.0, f64::max);
-                Some(now as f64 + seconds * 1e12)
+                let left = of_job.map(|&flow| flows.ps_left(flow, &sharing, now));
+                Some(now.saturating_add(left.max().unwrap_or(0)))
             }
-            State::Computing => job.start_expected().map(|time| time as f64),
+            State::Computing => job.start_expected(),
             State::Ended => None,
         };
         events.extend(time.map(|time| (time, number)));
     }
-    events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    events.sort_unstable();
     let mut sets = Vec::new();
     for (_, job) in events.into_iter().take(options.look_ahead as usize) {
         match active.iter().position(|&other| other == job) {

@@ -14,7 +14,7 @@ from hocket._options import Size, Time, seconds
 from hocket.collectives.collective import check_chunks
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
-from hocket.units import parse_size, shown
+from hocket.units import parse_size, parse_time, shown
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
@@ -138,7 +138,7 @@ class PlanOptions:
     @property
     def slot_ps(self) -> int | None:
         """The length of a slot [ps]."""
-        return None if self.slot is None else round(float(self.slot) * 1e12)
+        return None if self.slot is None else parse_time(self.slot, field="slot")
 
     @property
     def limit_bytes(self) -> int:
