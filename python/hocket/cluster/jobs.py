@@ -88,15 +88,15 @@ class Compute:
     Attributes
     ----------
     tokens_per_iteration
-        Over all replicas; None: the batch that the model was published with.
+        Over all replicas. Default: the batch that the model was published with.
     peak
         Of a GPU; that of an A100 by default.
     efficiency
         Share of the peak that is reached while the pipeline is full. BLOOM's training reached 156 of
         312 TFLOP/s.
     micro_batches
-        Into how many parts a replica cuts its share of the batch to keep the pipeline full; None: 4 for
-        each stage. A pipeline of p stages idles for p - 1 of them.
+        Into how many parts a replica cuts its share of the batch to keep the pipeline full. A pipeline of p
+        stages idles for p - 1 of them. Default: 4 for each stage.
 
     References
     ----------
@@ -140,51 +140,59 @@ class Job:
 
     A replica of the model is cut over ``tensor * pipeline`` GPUs, and there are ``data`` replicas. After
     each iteration, GPU i of every replica all-reduces its part of the gradients with GPU i of the others:
-    these GPUs are ring i.
+    these GPUs are ring i. ``hk.routing`` lists the names of models, policies and collectives in ``MODELS``,
+    ``POLICIES`` and ``COLLECTIVES``.
 
     Attributes
     ----------
     name
         What it is called; no two jobs of a list share one.
     model
-        One of ``hk.routing.MODELS``, which says what is left out of the next four.
+        A model that says parameters, tensor, pipeline and training_tokens.
     parameters
-        Of the model.
-    tensor, pipeline
-        Parts of each layer, and stages; 1 without a model.
+        Of the model, such as 13e9.
+    tensor
+        Parts of each layer. Default: what the model says, or 1.
+    pipeline
+        Pipeline stages. Default: what the model says, or 1.
     training_tokens
-        Of the whole training; only ``compute="paper"`` needs them.
+        Of the whole training, for compute: ``paper``.
     data
-        Copies.
+        Copies of the model.
     iterations
         How many are trained.
     arrival
-        When it starts, such as ``"2 s"``.
+        When it starts, such as ``2 s``.
     compute
-        A :class:`Compute`; a measured time of an iteration, such as ``"1.2 s"``; or ``"paper"``: 6 for
-        each parameter and token of the *whole* training at 312 TFLOP/s, divided by 10^9, as the
-        released study of Cohen et al. has it.
+        Time of an iteration: measured, such as ``1.2 s``; by its operations (:class:`Compute`); or
+        ``paper``: 6 operations for each parameter and token of the *whole* training at 312 TFLOP/s, divided
+        by 10^9, as the released study of Cohen et al. has it.
     placement
-        One of ``hk.routing.POLICIES``; None: ``"packed"``, unless hosts are listed.
+        Policy that chooses its hosts. Default: packed, unless hosts are listed.
     hosts
-        Their names, instead of ``placement``, in order.
+        Names of its hosts, in order, instead of a placement.
     collective
-        How a ring all-reduces: one of ``hk.routing.COLLECTIVES``.
+        How a ring all-reduces.
     grid
-        Sizes of the grid of ranks, for hierarchical ones and ``"ring-2d"``; their product is ``data``.
+        Sizes of the grid of ranks, for hierarchical ones and ``ring-2d``; their product is data.
     rounds
-        ``"data"``: a step starts when its inputs are there; ``"lock-step"``: when all flows of the step
-        before in its ring are.
+        Whether a step starts when its inputs are there (``data``), or when all flows of the step before in
+        its ring are (``lock-step``).
     bytes_per_parameter
         Of the gradient of a parameter.
     workload
-        Instead of a model: a shipped workload by name, a file, or a :class:`hocket.Workload`. Its layers
-        say how long an iteration computes, unless ``compute`` is a measured time, and what gradients
-        there are.
-    npu, samples, efficiency, precision, micro_batches
-        For a workload, as in :func:`hocket.train`: the accelerator (default ``"a100"``), samples of each
-        replica in an iteration (default 32), the share of the accelerator's peak that is reached, bits of
-        weights and gradients (default 16), and the micro-batches of a replica (default 4 for each stage).
+        Instead of a model: a shipped workload, a file, or a :class:`hocket.Workload`. Its layers say what
+        gradients there are and, unless that is measured, how long an iteration computes.
+    npu
+        Accelerator that trains a workload. Default: a100.
+    samples
+        Of each replica in an iteration of a workload. Default: 32.
+    efficiency
+        Share of the accelerator's peak that a workload reaches. Default: 1.
+    precision
+        Bits of a workload's weights and gradients. Default: 16.
+    micro_batches
+        Of a replica of a workload. Default: 4 for each pipeline stage.
     origin
         Where it was read, for messages.
 

@@ -13,9 +13,11 @@ from pydantic import (
     Field,
     Tag,
     WithJsonSchema,
+    create_model,
 )
 
 from hocket._checks import share_hint
+from hocket._options import declared
 from hocket.cluster.jobs import (
     COLLECTIVES,
     MAX_GPUS,
@@ -119,64 +121,43 @@ ComputeChoice: TypeAlias = Annotated[
 ]
 
 
-class Defaults(Strict):
-    """Defaults of all jobs."""
+def _of_jobs(**keys: Any) -> Any:
+    """Return a model whose keys are fields of :class:`Job`, which says what each is; all may be missing."""
+    fields: dict[str, Any] = {}
+    for name, kind in keys.items():
+        said = declared(Job)[name]
+        doc = said.doc
+        if isinstance(said.default, str | int):
+            doc = f"{doc} Default: {said.default}."
+        fields[name] = (kind | None, Field(default=None, description=doc))
+    return create_model("Fields", __base__=Strict, **fields)
 
-    model: Annotated[Words, _choice(tuple(MODELS))] | None = Field(
-        default=None, description="Says parameters, tensor, pipeline and training_tokens."
+
+class Defaults(
+    _of_jobs(  # type: ignore[misc]
+        model=Annotated[Words, _choice(tuple(MODELS))],
+        workload=Words,
+        npu=Annotated[Words, _choice(tuple(ACCELERATORS))],
+        samples=Count,
+        efficiency=Annotated[float, Field(gt=0, le=1)],
+        precision=Annotated[int, Field(ge=1, le=1024)],
+        micro_batches=Count,
+        parameters=Number,
+        tensor=Count,
+        pipeline=Count,
+        training_tokens=Number,
+        data=Count,
+        iterations=Annotated[int, Field(ge=1, le=MAX_ITERATIONS)],
+        arrival=Time,
+        compute=ComputeChoice,
+        placement=Annotated[Words, _choice(POLICIES)],
+        collective=Annotated[Words, _choice(COLLECTIVES)],
+        grid=list[Count],
+        rounds=Annotated[Words, _choice(ROUNDS)],
+        bytes_per_parameter=Annotated[int, Field(ge=1, le=64)],
     )
-    workload: Words | None = Field(
-        default=None,
-        description="Instead of a model, a shipped workload, or a workload file beside this one.",
-    )
-    npu: Annotated[Words, _choice(tuple(ACCELERATORS))] | None = Field(
-        default=None, description="What trains a workload; a100 by default."
-    )
-    samples: Count | None = Field(
-        default=None, description="Of each replica in an iteration of a workload; 32 by default."
-    )
-    efficiency: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        default=None, description="Share of the NPU's peak that a workload reaches; 1 by default."
-    )
-    precision: Annotated[int, Field(ge=1, le=1024)] | None = Field(
-        default=None, description="Bits of a workload's weights and gradients; 16 by default."
-    )
-    micro_batches: Count | None = Field(
-        default=None,
-        description="Of a replica of a workload; 4 for each pipeline stage by default.",
-    )
-    parameters: Number | None = Field(default=None, description="Of the model, such as 13e9.")
-    tensor: Count | None = Field(default=None, description="Parts of each layer.")
-    pipeline: Count | None = Field(default=None, description="Stages.")
-    training_tokens: Number | None = Field(
-        default=None, description="Of the whole training; for compute: paper."
-    )
-    data: Count | None = Field(default=None, description="Copies of the model; 1 by default.")
-    iterations: Annotated[int, Field(ge=1, le=MAX_ITERATIONS)] | None = Field(
-        default=None, description="10 by default."
-    )
-    arrival: Time | None = Field(default=None, description="When it starts; 0 s by default.")
-    compute: ComputeChoice | None = Field(
-        default=None,
-        description="Of an iteration: a measured time, paper, or how it follows from operations.",
-    )
-    placement: Annotated[Words, _choice(POLICIES)] | None = Field(
-        default=None, description="Which hosts it gets; packed by default."
-    )
-    collective: Annotated[Words, _choice(COLLECTIVES)] | None = Field(
-        default=None, description="How gradients are all-reduced; ring by default."
-    )
-    grid: list[Count] | None = Field(
-        default=None, description="Sizes of the grid of replicas, for collectives that have one."
-    )
-    rounds: Annotated[Words, _choice(ROUNDS)] | None = Field(
-        default=None,
-        description="Whether a step starts when its inputs are there (data, the default) or when "
-        "all flows of the step before are (lock-step).",
-    )
-    bytes_per_parameter: Annotated[int, Field(ge=1, le=64)] | None = Field(
-        default=None, description="Of gradients; 4 by default."
-    )
+):
+    """Defaults of all jobs."""
 
 
 class JobEntry(Defaults):
@@ -187,7 +168,7 @@ class JobEntry(Defaults):
         default=None, description="To check: tensor x pipeline x data is as many."
     )
     hosts: Annotated[list[Name], Field(min_length=1)] | None = Field(
-        default=None, description="Instead of placement."
+        default=None, description=declared(Job)["hosts"].doc
     )
 
 
