@@ -15,7 +15,7 @@ import hocket as hk
 from hocket._results import Column, Result, said
 from hocket.cli.compare import _table, crossover
 from hocket.cli.numbers import RATES, TIMES, in_one_unit
-from hocket.cli.table import NEVER, Table, cell_width, table_of
+from hocket.cli.table import NEVER, Table, cell_width, shown_of, table_of
 from hocket.collectives.sizes import sizes_of
 from hocket.errors import SpecError
 
@@ -118,6 +118,18 @@ def test_columns_follow_from_their_declarations() -> None:
     assert not any("left out" in line for line in differ.lines(50))
     cells = [line.strip("│").split("│") for line in alike.lines() if line.startswith("│")]
     assert [[cell.strip() for cell in row[2:]] for row in cells] == [["1,235", "–"], ["–", "1,000"]]
+
+
+@dataclass(frozen=True)
+class Chained(Result):
+    last: int = field(metadata=said(column=Column("last", after="middle")))
+    middle: int = field(metadata=said(column=Column("middle", after="first")))
+    first: int = field(metadata=said(column=Column("first")))
+
+
+def test_columns_stand_behind_others_whatever_is_left_out() -> None:
+    assert [each.key for each in shown_of(Chained)] == ["first", "middle", "last"]
+    assert [each.key for each in shown_of(Chained, "middle")] == ["first", "last"]
 
 
 def test_prose_wraps_at_words_and_titles_before_columns_leave() -> None:

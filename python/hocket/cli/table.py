@@ -290,12 +290,14 @@ def table_of(results: TableResult | Iterable[Result], *but: str, **how: Any) -> 
 def shown_of(kind: type[Result], *but: str) -> list[Field]:
     """Return the fields that a table of results has as columns, in their order, without some."""
     found = {e.key: e for e in columns_of(kind) if isinstance(e.said.column, Column)}
-    names = [name for name in found if name not in but]
-    for name, each in found.items():
-        if isinstance(each.said.column, Column) and each.said.column.after:
-            names.remove(name)
-            names.insert(names.index(each.said.column.after) + 1, name)
-    return [found[name] for name in names]
+    after = {name: each.said.column.after for name, each in found.items()}  # type: ignore[union-attr]
+    names = [name for name in found if not after[name]]
+    late = [name for name in found if after[name]]
+    while late:
+        name = next(name for name in late if after[name] in names)
+        names.insert(names.index(after[name]) + 1, name)
+        late.remove(name)
+    return [found[name] for name in names if name not in but]
 
 
 def cell_of(each: Field, value: Any) -> Cell:
