@@ -107,9 +107,6 @@ def said(key: str = "", **how: Any) -> dict[str, Said]:
     return {"said": Said(key, **how)}
 
 
-_FOUND: dict[type, list[Field]] = {}
-
-
 HIDDEN: dict[str, Said | None] = {"said": None}
 """The metadata of a dataclass field that is not said."""
 
@@ -162,23 +159,31 @@ class Field:
         return found if found is None or self.said.of is None else self.said.of(found)
 
 
-def fields_of(kind: type[Result]) -> list[Field]:
+_FOUND: dict[type, tuple[tuple[Field, ...], tuple[Field, ...], tuple[Field, ...]]] = {}
+
+
+def fields_of(kind: type[Result]) -> tuple[Field, ...]:
     """Return what a class of results says in JSON."""
-    return [each for each in _all(kind) if not each.only]
+    return _found(kind)[0]
 
 
-def columns_of(kind: type[Result]) -> Iterator[Field]:
-    """Yield what may be columns of a table of such results: fields, and the parts of objects."""
-    for each in _all(kind):
-        yield each
-        for part in fields_of(each.said.parts) if each.said.parts is not None else ():
-            yield replace(part, key=f"{each.key}_{part.key}", path=(*each.path, *part.path))
+def columns_of(kind: type[Result]) -> tuple[Field, ...]:
+    """Return what may be columns of a table of such results: fields, and the parts of objects."""
+    return _found(kind)[1]
 
 
-def _all(kind: type[Result]) -> list[Field]:
+def _found(kind: type[Result]) -> tuple[tuple[Field, ...], tuple[Field, ...], tuple[Field, ...]]:
+    """Return the fields of JSON, those of tables, and all without the parts of objects."""
     if kind not in _FOUND:
-        _FOUND[kind] = [inner for each in _own(kind) for inner in _inlined(each)]
+        every = tuple(inner for each in _own(kind) for inner in _inlined(each))
+        columns = tuple(inner for each in every for inner in (each, *_parts(each)))
+        _FOUND[kind] = (tuple(each for each in every if not each.only), columns, every)
     return _FOUND[kind]
+
+
+def _parts(each: Field) -> Iterator[Field]:
+    for part in fields_of(each.said.parts) if each.said.parts is not None else ():
+        yield replace(part, key=f"{each.key}_{part.key}", path=(*each.path, *part.path))
 
 
 def _own(kind: type[Result]) -> Iterable[Field]:
@@ -201,7 +206,7 @@ def _inlined(each: Field) -> Iterator[Field]:
     if each.said.inline is None:
         yield each
         return
-    for inner in _all(each.said.inline):
+    for inner in _found(each.said.inline)[2]:
         if inner.path[0] not in each.said.but:
             path, only = (*each.path, *inner.path), each.only or inner.only
             yield replace(inner, path=path, only=only)
