@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hocket_control::agent::{self, Agent, Opened};
+use hocket_control::agent::{self, Agent, NewFlow};
 use hocket_control::directory::{Directory, HostEntry, HostId};
 use hocket_control::message::{FlowName, FromHost, ToHost};
 use hocket_control::server::{self, Output, Server};
@@ -192,7 +192,7 @@ fn program(draw: &mut Draw<'_>, agent: &mut Agent, now: Duration) -> Vec<agent::
     let job = job_number(draw);
     let input = match draw.below(16) {
         0..4 => {
-            let opened = Opened {
+            let opened = NewFlow {
                 job,
                 src: address(draw.below(5) as u8),
                 dst: address(draw.below(5) as u8),
@@ -355,7 +355,7 @@ impl Pair {
             return;
         }
         let theirs: Vec<u64> = self.server.flows().map(|(_, said, _)| said.id).collect();
-        let is_own = |(id, name, _): (u64, Option<FlowName>, &Opened)| {
+        let is_own = |(id, name, _): (u64, Option<FlowName>, &NewFlow)| {
             matches!(name, Some(FlowName::Own(_))).then_some(id)
         };
         let ours: Vec<u64> = self.agent.flows().filter_map(is_own).collect();

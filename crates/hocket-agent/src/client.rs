@@ -49,7 +49,8 @@ pub struct Flow {
 
 /// A flow that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opened {
+#[doc(alias = "Opened")]
+pub struct OpenFlow {
     /// Its number.
     pub id: u64,
     /// The source port to bind to before connecting, or why switches are to hash it as any other.
@@ -76,11 +77,11 @@ impl Agent {
     ///
     /// # Errors
     /// What the agent finds wrong, and what the system says.
-    pub fn open(&mut self, flow: &Flow) -> io::Result<Opened> {
+    pub fn open(&mut self, flow: &Flow) -> io::Result<OpenFlow> {
         let ends = ends(flow);
         let asked = self.ask(&format!("open {ends} {} {}", flow.bytes, flow.job))?;
         match asked {
-            Answer::Flow(id, port) => Ok(Opened { id, port }),
+            Answer::Flow(id, port) => Ok(OpenFlow { id, port }),
             other => Err(odd(&other)),
         }
     }
@@ -100,7 +101,7 @@ impl Agent {
     ///
     /// # Errors
     /// What the system says.
-    pub fn progress(&mut self, flow: &Opened, left: u64) -> io::Result<()> {
+    pub fn progress(&mut self, flow: &OpenFlow, left: u64) -> io::Result<()> {
         self.tell(&format!("progress {} {left}", flow.id))
     }
 
@@ -108,7 +109,7 @@ impl Agent {
     ///
     /// # Errors
     /// What the system says.
-    pub fn close(&mut self, flow: &Opened) -> io::Result<()> {
+    pub fn close(&mut self, flow: &OpenFlow) -> io::Result<()> {
         self.tell(&format!("close {}", flow.id))
     }
 

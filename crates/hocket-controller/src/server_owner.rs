@@ -76,7 +76,8 @@ pub type Ending = Arc<OnceLock<String>>;
 
 /// A session as whoever serves it has it.
 #[derive(Debug)]
-pub struct Opened {
+#[doc(alias = "Opened")]
+pub struct ServedSession {
     /// Its number.
     pub session: u64,
     /// What is said to the host.
@@ -131,7 +132,7 @@ impl ServerOwner {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn connect(&self, host: &str, from: SocketAddr) -> Result<Opened, String> {
+    pub fn connect(&self, host: &str, from: SocketAddr) -> Result<ServedSession, String> {
         let mut state = self.lock();
         let Some(host) = state.server.directory().host(host) else {
             self.metrics.unknown_hosts.add(1);
@@ -162,7 +163,7 @@ impl ServerOwner {
         state.lines.insert(session, line);
         state.last.insert(host, session);
         self.drive(&mut state, vec![Input::Connected { host, session }]);
-        Ok(Opened {
+        Ok(ServedSession {
             session: session.0,
             messages,
             ending,

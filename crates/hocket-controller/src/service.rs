@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::info;
 
 use crate::accept::{Connection, Peer};
-use crate::server_owner::{Ending, Opened, ServerOwner};
+use crate::server_owner::{Ending, ServedSession, ServerOwner};
 
 /// Messages to a host that are sent at once.
 const TOGETHER: usize = 64;
@@ -76,7 +76,7 @@ impl Controller for Service {
             from,
             has_session,
         } = peer;
-        let Opened {
+        let ServedSession {
             session,
             messages,
             ending,

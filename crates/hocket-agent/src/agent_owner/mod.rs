@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hocket_control::agent::{Agent, Input, Metrics, Opened, Output, SessionId, Why};
+use hocket_control::agent::{Agent, Input, Metrics, NewFlow, Output, SessionId, Why};
 use hocket_control::message::{FromHost, Path, Refusal, ToHost};
 use hocket_wire::setup::SetupError;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -146,7 +146,7 @@ impl AgentOwner {
         let (waits, answer) = oneshot::channel();
         let mut state = self.lock();
         let watches = matches!(owner, Owner::Connection(id) if state.watching.contains_key(&id));
-        let opened = Opened {
+        let opened = NewFlow {
             job,
             src: ends.src,
             dst: ends.dst,

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::options::Options;
-use super::output::{Opened, Why};
+use super::output::{NewFlow, Why};
 use crate::message::{FlowName, Path, Refusal};
 
 /// A flow that is open.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
-    pub(super) opened: Opened,
+    pub(super) opened: NewFlow,
     pub(super) kind: Kind,
     /// The path that the controller gave it last, and whether it has named it since its welcome.
     pub(super) given: Option<Arc<Path>>,

@@ -19,7 +19,7 @@ mod patterns;
 mod session;
 
 pub use options::{Options, Worst};
-pub use output::{Input, Metrics, Opened, Output, SessionId, Why};
+pub use output::{Input, Metrics, NewFlow, Output, SessionId, Why};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl Agent {
 
     /// A local program opens a flow: gives its number, and what is to be done. The controller hears of it with the
     /// next [`Input::Flush`] or [`Input::Tick`].
-    pub fn open(&mut self, now: Duration, opened: Opened) -> (u64, Vec<Output>) {
+    pub fn open(&mut self, now: Duration, opened: NewFlow) -> (u64, Vec<Output>) {
         self.now = self.now.max(now);
         self.last += 1;
         self.metrics.opened += 1;
@@ -440,7 +440,7 @@ impl Agent {
     }
 
     /// Open flows, each with its name at the controller where it has one.
-    pub fn flows(&self) -> impl Iterator<Item = (u64, Option<FlowName>, &Opened)> {
+    pub fn flows(&self) -> impl Iterator<Item = (u64, Option<FlowName>, &NewFlow)> {
         self.flows.iter().map(|(&id, flow)| {
             let is_known = matches!(flow.kind, Kind::Announced | Kind::Pattern(..));
             (id, is_known.then(|| flow.name(id)), &flow.opened)

@@ -12,7 +12,8 @@ pub struct SessionId(pub u64);
 
 /// A flow that a local program opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
+#[doc(alias = "Opened")]
+pub struct NewFlow {
     /// The job that it belongs to; 0: none.
     pub job: u32,
     /// Address of the NIC that sends.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hocket_control::agent::{self, Agent, Opened};
+use hocket_control::agent::{self, Agent, NewFlow};
 use hocket_control::directory::HostId;
 use hocket_control::message::{FromHost, Hello, HostFlow, ToHost, VERSION};
 use hocket_control::server::{self, Close, Output, Server, SessionId};
@@ -150,7 +150,7 @@ impl Connected {
 
     /// A program opens a flow that may be fixed, which is announced.
     pub fn open_as(&mut self, host: u32, dst: u32, job: u32, is_fixed: bool) -> u64 {
-        let opened = Opened {
+        let opened = NewFlow {
             job,
             src: address(host),
             dst: address(dst),

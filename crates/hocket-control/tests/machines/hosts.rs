@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hocket_control::agent::{Agent, Input, Opened, Options, Output, SessionId, Why};
+use hocket_control::agent::{Agent, Input, NewFlow, Options, Output, SessionId, Why};
 use hocket_control::directory::HostId;
 use hocket_control::message::{FromHost, Reason, Refusal, ToHost};
 use hocket_control::server;
@@ -41,7 +41,7 @@ fn a_flow_is_led_while_it_lasts() {
 #[test]
 fn a_small_flow_and_one_below_its_tor_are_left_alone() {
     let mut connected = Connected::new(options(), 8);
-    let opened = Opened {
+    let opened = NewFlow {
         job: 0,
         src: address(0),
         dst: address(7),
@@ -116,7 +116,7 @@ fn a_fixed_flow_moves_only_where_its_path_fails() {
 fn no_flow_waits_for_a_controller_that_is_away_or_silent() {
     let options = Options::default();
     let mut agent = Agent::new(options, 0, Duration::ZERO);
-    let opened = Opened {
+    let opened = NewFlow {
         job: 0,
         src: address(0),
         dst: address(7),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hocket_control::agent::{Input, Opened};
+use hocket_control::agent::{Input, NewFlow};
 use hocket_control::message::PatternFlow;
 
 use super::faults::HOSTS;
@@ -97,7 +97,7 @@ impl Programs {
         // One address in forty is nobody's.
         let dst = if world.random.one_in(40) { 200 } else { dst };
         let small = world.random.one_in(8);
-        let opened = Opened {
+        let opened = NewFlow {
             job,
             src: address(host),
             dst: address(dst),

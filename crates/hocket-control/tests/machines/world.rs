@@ -386,7 +386,7 @@ impl World {
     }
 
     /// A program of a host opens a flow.
-    pub fn open(&mut self, host: u32, opened: agent::Opened) -> Option<u64> {
+    pub fn open(&mut self, host: u32, opened: agent::NewFlow) -> Option<u64> {
         let clock = self.clock(self.hosts[host as usize].skew);
         let agent = self.hosts[host as usize].agent.as_mut()?;
         let (id, outputs) = agent.open(clock, opened);
