@@ -436,11 +436,10 @@ impl PyTopology {
     /// Return those of some pairs of NPUs that neither a link joins nor links through switches alone.
     fn detours(&self, pairs: Vec<(u32, u32)>) -> Result<Vec<(u32, u32)>, CoreError> {
         let npus = self.npu_count();
-        if let Some(wrong) = pairs
-            .iter()
-            .find(|pair| pair.0.max(pair.1) as usize >= npus)
-        {
-            return Err(Parts::new(format!("{wrong:?} are not two of {npus} NPUs")).into());
+        let mut ends = pairs.iter().flat_map(|&(src, dst)| [src, dst]);
+        if let Some(wrong) = ends.find(|&end| end as usize >= npus) {
+            let wrong = Parts::new(format!("there is no NPU {wrong}"));
+            return Err(wrong.remedy(format!("name some of {npus}")).into());
         }
         let pairs: Vec<_> = pairs.iter().map(|&(a, b)| (NpuId(a), NpuId(b))).collect();
         let found = self.core.detours(&pairs).into_iter();
