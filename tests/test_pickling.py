@@ -287,7 +287,8 @@ def cores() -> list[Any]:
     custom = _core.Collective.joined([plan.collective, plan.collective])
     schedule = plan.schedule.core
     trained = hk.train("resnet50", topo, algorithm="themis")
-    own = [plan.collective, custom, plan.core, schedule, dimension_run, run.core, trained.outcome]
+    own = [plan.collective, custom, plan.core, schedule, dimension_run, run.core]
+    own += [trained.columns, trained.outcome]
     fabric = hk.topology.clos(spines=3, tors=4, hosts_per_tor=4, bandwidth="100 Gb/s", latency=0)
     routed = [
         hk.routing.assign(fabric, [(0, 1, 3), (2, 3, 5)], scheme=scheme).core

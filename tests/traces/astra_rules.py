@@ -83,7 +83,7 @@ class Replay:
         for npu in npus:
             over = 0
             for node in (node for node in of[npu] if self.columns.call[node] == _NONE):
-                micros, over = divmod(self.columns.time_ps[node] + over, _PS_PER_US)
+                micros, over = divmod(int(self.columns.time_ps[node]) + over, _PS_PER_US)
                 self.time[npu, node] = max(micros * _PS_PER_US, 1000)  # 1 ns at least
         self.ready: list[tuple[list[int], list[int]]] = [([], []) for _ in npus]
         self.busy = [[False, False] for _ in npus]
@@ -93,7 +93,7 @@ class Replay:
 
     def _deps(self, node: int) -> list[int]:
         first = self.columns.first_dep
-        return self.columns.deps[first[node] : first[node + 1]]
+        return self.columns.deps[first[node] : first[node + 1]].tolist()
 
     def time_ps(self) -> int:
         for (npu, node), left in self.left.items():
@@ -114,7 +114,7 @@ class Replay:
         call = self.columns.call[node]
         if call == _NONE:
             heapq.heappush(self.ready[npu][0], node)
-        elif self._exchange(call).kind != "message" or self.columns.members[call][0] == node:
+        elif self._exchange(call).kind != "message" or self._member(call, 0) == node:
             heapq.heappush(self.ready[npu][1], node)
         elif (npu, call) in self.came:
             self._finish(npu, node)
@@ -134,6 +134,9 @@ class Replay:
     def _exchange(self, call: int) -> hk.training.network.Exchange:
         return self.run.exchanges[self.columns.shape[call]]
 
+    def _member(self, call: int, place: int) -> int:
+        return int(self.columns.members[self.columns.first_member[call] + place])
+
     def _compute(self, npu: int, node: int) -> None:
         self.ring.at(self.ring.now + self.time[npu, node], partial(self._end, npu, 0, node))
 
@@ -141,13 +144,13 @@ class Replay:
         call = self.columns.call[node]
         exchange = self._exchange(call)
         if exchange.kind == "message":
-            receiver = self.columns.members[call][1]
+            receiver = self._member(call, 1)
             peer = self.graph.members["pp"][npu][self.columns.actor[receiver]]
             arrives = partial(self._arrive, npu, peer, node, call)
             self.ring.send(npu, peer, exchange.size, arrives)
             return
         assert exchange.kind == "all-reduce"
-        group = self.graph._group(npu, CAUSES[self.columns.tags[node].cause], exchange.npus)
+        group = self.graph._group(npu, CAUSES[self.columns.cause[node]], exchange.npus)
         self.joined[group, call] += 1
         if self.joined[group, call] == len(group):
             for member in group:

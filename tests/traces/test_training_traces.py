@@ -49,7 +49,7 @@ def test_the_trace_has_what_the_run_has(
     run = trained(topology, parallel, algorithm)
     trace = written(run, tmp_path / "made")
     stages = [0] * run.parallel.pp
-    for actor, time in zip(run.columns.actor, run.columns.time_ps, strict=True):
+    for actor, time in zip(run.columns.actor, run.columns.time_ps.tolist(), strict=True):
         stages[actor] += time
     # Every NPU computes as long as its stage, less what is cut off once.
     compute = [

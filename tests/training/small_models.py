@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import hocket as hk
 from hocket.training import TrainingRun
+from hocket.training.parallel import CAUSES, PASSES
 from hocket.workload.costs import Block, Work
 
 
@@ -72,3 +73,22 @@ def network(*sizes: int) -> hk.Topology:
 def trained(model: Model, topology: hk.Topology, parallel: str, **options: Any) -> TrainingRun:
     """Train."""
     return hk.train(model, topology, parallel=parallel, **options)  # type: ignore[arg-type]
+
+
+class Tag(NamedTuple):
+    """The place of a node in training; a layer of -1 is none, and computation has no cause."""
+
+    iteration: int
+    layer: int
+    does: str
+    cause: str | None
+
+
+def tags(run: TrainingRun) -> list[Tag]:
+    """The tags of all nodes of a run."""
+    columns, names = run.columns, dict(enumerate(CAUSES))
+    rows = (columns.iteration, columns.layer.astype("int32"), columns.does, columns.cause)
+    return [
+        Tag(iteration, layer, PASSES[does], names.get(cause))
+        for iteration, layer, does, cause in zip(*(row.tolist() for row in rows), strict=True)
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from random import Random
 
 import pytest
@@ -9,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.training.stages import spoken, turns
+from hocket._core.iteration import under_way
+from hocket.training.stages import spoken
 from hocket.workload import Workload
 from hocket.workload.costs import Block, Work
+
+from .small_models import tags
 
 US = 10**6
 
@@ -57,26 +61,51 @@ def test_the_bubble_is_divided_by_the_pieces(
     assert plain.total_ps == (parts + stages - 1) * pieces * of_piece
 
 
-@given(stages=st.integers(1, 6), pieces=st.integers(1, 4), rounds=st.integers(1, 4))
+def turns(stage: int, stages: int, pieces: int, parts: int) -> list[tuple[bool, int, int]]:
+    """What a stage does in turn: forward or not, which piece, which micro-batch; one forward, one backward.
+
+    Megatron-LM's schedule: so many passes forward are done ahead, then the two ways take turns.
+    """
+    rounds = range(0, parts, stages) if pieces > 1 else [0]
+    size = stages if pieces > 1 else parts
+    order = [(p, first + i) for first in rounds for p in range(pieces) for i in range(size)]
+    forward = [(True, piece, part) for piece, part in order]
+    backward = [(False, pieces - 1 - piece, part) for piece, part in order]
+    ahead = stages - 1 - stage
+    if pieces > 1:
+        ahead = len(order) if parts == stages else 2 * ahead + (pieces - 1) * stages
+    done, rest = forward[:ahead], forward[ahead:]
+    for way in backward:
+        done += [*rest[:1], way]
+        rest = rest[1:]
+    return done
+
+
+@given(stages=st.integers(1, 4), pieces=st.integers(1, 3), rounds=st.integers(1, 3))
+@settings(deadline=None, max_examples=30)
 def test_every_pass_has_its_turn(stages: int, pieces: int, rounds: int) -> None:
-    """Each piece of each micro-batch once forward, and later once backward; forward in order."""
+    """Stages list what is their turn, and keep as much as is forward and not yet backward."""
     parts = rounds * stages
+    spread = hk.Parallel(
+        dp=2, pp=stages, interleave=pieces if stages > 1 else 1, micro_batches=parts
+    )
+    pieces = spread.interleave
+    run = train([block(f"l{i}", 10, 10) for i in range(stages * pieces)], spread)
+    nodes = list(zip(run.columns.actor.tolist(), tags(run), strict=True))
     for stage in range(stages):
-        done = list(turns(stage, stages, pieces, parts))
-        forward = [(piece, part) for is_forward, piece, part in done if is_forward]
-        backward = [(piece, part) for is_forward, piece, part in done if not is_forward]
-        every = {(piece, part) for piece in range(pieces) for part in range(parts)}
-        assert set(forward) == set(backward) == every
-        assert len(forward) == len(backward) == len(every)
-        for each in every:
-            assert done.index((True, *each)) < done.index((False, *each))
-        for piece in range(pieces):
-            assert [part for at, part in forward if at == piece] == list(range(parts))
+        own = [tag for actor, tag in nodes if actor == stage and tag.cause is None]
+        own = [tag for tag in own if tag.does in ("forward", "input gradient")]
+        layers = sorted({tag.layer for tag in own})
+        listed = [(tag.does == "forward", layers.index(tag.layer)) for tag in own]
+        expected = turns(stage, stages, pieces, parts)
+        assert listed == [(is_forward, piece) for is_forward, piece, _ in expected]
+        kept = accumulate(1 if is_forward else -1 for is_forward, _, _ in expected)
+        assert under_way(stage, stages, pieces, parts) == max(kept)
 
 
 def slowly(times: list[tuple[int, int]], stages: int, pieces: int, parts: int) -> int:
     """When the last pass ends: stages do what is their turn as soon as what it needs has ended."""
-    todo = [list(turns(stage, stages, pieces, parts)) for stage in range(stages)]
+    todo = [turns(stage, stages, pieces, parts) for stage in range(stages)]
     free, ended = [0] * stages, dict[tuple[bool, int, int], int]()
     last = stages * pieces - 1
     while any(todo):

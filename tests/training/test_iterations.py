@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket._core.iteration import Shape
-from hocket.training.columns import Pass
-from hocket.training.parallel import CAUSES
 from hocket.workload import Workload
 from hocket.workload.costs import Block, Work
+
+from .small_models import tags
 
 US = 10**6
 NO_LATENCY = "0 ns"
@@ -134,10 +134,9 @@ def test_messages_between_stages_take_their_time() -> None:
     assert run.breakdown.exposed["pipeline"] == pytest.approx(message)
 
 
-def calls(run: hk.TrainingRun, cause: str) -> list[tuple[Pass, int]]:
+def calls(run: hk.TrainingRun, cause: str) -> list[tuple[str, int]]:
     """The passes and layers of the calls for a cause."""
-    tags = [tag for tag in run.columns.tags if tag.cause == CAUSES.index(cause)]
-    return [(tag.does, tag.layer) for tag in tags]
+    return [(tag.does, tag.layer) for tag in tags(run) if tag.cause == cause]
 
 
 def test_tensor_parallelism_sums_twice_a_pass() -> None:
@@ -158,10 +157,10 @@ def test_tensor_parallelism_sums_twice_a_pass() -> None:
         samples=8,
     )
     assert calls(run, "tensor") == [
-        (Pass.FORWARD, 2),
-        (Pass.FORWARD, 4),
-        (Pass.INPUT_GRADIENT, 3),
-        (Pass.INPUT_GRADIENT, 0),
+        ("forward", 2),
+        ("forward", 4),
+        ("input gradient", 3),
+        ("input gradient", 0),
     ]
     # A quarter of 5 layers' passes for 8 samples; four sums of 16 kB x 2 x 3/4 / 100 GB/s.
     summed = 4 * 240_000
@@ -173,7 +172,7 @@ def test_tensor_parallelism_sums_twice_a_pass() -> None:
     again = train(
         model(*layers), topology, parallel="tp=4", algorithm="ideal", samples=8, recompute=True
     )
-    assert calls(again, "tensor").count((Pass.RECOMPUTE, 4)) == 1
+    assert calls(again, "tensor").count(("recompute", 4)) == 1
     assert again.breakdown.forward == 2 * hidden.breakdown.forward
 
 
@@ -183,15 +182,15 @@ def test_zero_moves_as_much_as_an_all_reduce(zero: int) -> None:
     plain = train(workload, switch(8), algorithm="ideal", bucket=None)
     split = train(workload, switch(8), algorithm="ideal", bucket=None, parallel=f"dp=8,zero={zero}")
     assert split.total_ps == plain.total_ps
-    assert [does for does, _ in calls(split, "data")] == [Pass.WEIGHT_GRADIENT, Pass.UPDATE]
+    assert [does for does, _ in calls(split, "data")] == ["weight gradient", "update"]
 
 
 def test_zero_3_gathers_weights_twice_and_ahead() -> None:
     workload = model(block("a", 100), block("b", 100), block("c", 100))
     run = train(workload, switch(8), algorithm="ideal", parallel="dp=8,zero=3", bucket=1)
     kinds = [does for does, _ in calls(run, "data")]
-    assert kinds.count(Pass.FORWARD) == kinds.count(Pass.INPUT_GRADIENT) == 3
-    assert kinds.count(Pass.WEIGHT_GRADIENT) == 3
+    assert kinds.count("forward") == kinds.count("input gradient") == 3
+    assert kinds.count("weight gradient") == 3
     # 2 MB x 7/8 / 100 GB/s: exposed are the first gathering and the last reduce-scatter.
     assert run.breakdown.exposed["data"] == 2 * 17_500_000
     assert run.total_ps == 900 * US + 2 * 17_500_000
@@ -208,8 +207,8 @@ def test_experts_exchange_tokens_there_and_back() -> None:
     # Gradients of a quarter of the experts go over 4 replicas, the others' over all 16.
     sizes = {
         run.shapes[run.columns.shape[run.columns.call[node]]].lone_ps
-        for node, tag in enumerate(run.columns.tags)
-        if tag.cause == 0
+        for node, tag in enumerate(tags(run))
+        if tag.cause == "data"
     }
     of_experts = 2 * 2 * 2 * 10**6 * 3 * 10**12 // (4 * 100 * 10**9)
     of_others = 2 * 2 * 2 * 10**6 * 15 * 10**12 // (16 * 200 * 10**9)
@@ -226,11 +225,11 @@ def test_tables_of_one_name_are_two() -> None:
     columns = run.columns
     back = [
         node
-        for node, tag in enumerate(columns.tags)
-        if tag.cause == CAUSES.index("table") and tag.does is Pass.INPUT_GRADIENT
+        for node, tag in enumerate(tags(run))
+        if tag.cause == "table" and tag.does == "input gradient"
     ]
     waited = {
-        columns.tags[node].layer: dep
+        tags(run)[node].layer: dep
         for node in range(len(columns.actor))
         for dep in columns.deps[columns.first_dep[node] : columns.first_dep[node + 1]]
         if dep in back
@@ -309,9 +308,10 @@ def test_no_iteration_is_faster_than_its_parts(
     # Nor faster than everything that is sent at all bandwidth: of any one stage.
     sent = [0.0] * len(run.stages)
     for node, call in enumerate(run.columns.call):
-        if call < len(run.columns.shape) and run.columns.tags[node].does is not None:
+        if call < len(run.columns.shape):
             shape = run.shapes[run.columns.shape[call]]
-            if run.columns.members[call][0] == node and algorithm != "ideal":
+            first = run.columns.members[run.columns.first_member[call]]
+            if first == node and algorithm != "ideal":
                 sent[run.columns.actor[node]] += sum(time for _, time in shape.busy_ps) / 2
     assert total >= max(sent)
     parts = where.compute + where.communication + where.waiting
@@ -365,10 +365,10 @@ def test_weights_are_gathered_at_once() -> None:
     run = train(
         model(block("a"), experts), switch(4, 4), algorithm="ideal", parallel="dp=16,ep=4,zero=1"
     )
-    gathers = [node for node, tag in enumerate(run.columns.tags) if tag.does is Pass.UPDATE][1:]
+    gathers = [node for node, tag in enumerate(tags(run)) if tag.does == "update"][1:]
     assert len(gathers) == 2
     assert len({int(run.outcome.start_ps[node]) for node in gathers}) == 1
-    assert all(run.columns.tags[node].cause == CAUSES.index("data") for node in gathers)
+    assert all(tags(run)[node].cause == "data" for node in gathers)
 
 
 def test_updates_are_shared_by_those_that_have_the_same() -> None:
@@ -406,13 +406,13 @@ def test_stages_pass_on_what_an_npu_has(split: str, share: int) -> None:
         parallel=hk.Parallel(tp=4, pp=2, micro_batches=1),
         algorithm="hierarchical",
     )
-    sent = [node for node, tag in enumerate(run.columns.tags) if tag.cause == 2]
+    sent = [(node, tag) for node, tag in enumerate(tags(run)) if tag.cause == "pipeline"]
     times = {
-        run.columns.tags[node].does: run.shapes[run.columns.shape[run.columns.call[node]]].lone_ps
-        for node in sent
+        tag.does: run.shapes[run.columns.shape[run.columns.call[node]]].lone_ps
+        for node, tag in sent
     }
-    assert times[Pass.FORWARD] == 8 * US // share
-    assert times[Pass.INPUT_GRADIENT] == 8 * US  # b is copied: its NPUs have all of it.
+    assert times["forward"] == 8 * US // share
+    assert times["input gradient"] == 8 * US  # b is copied: its NPUs have all of it.
     assert run.breakdown.communication > 0
 
 
@@ -429,8 +429,8 @@ def test_gradients_go_back_as_they_are_cut(split: str, share: int) -> None:
     )
     back = [
         run.shapes[run.columns.shape[run.columns.call[node]]].lone_ps
-        for node, tag in enumerate(run.columns.tags)
-        if tag.cause == 2 and tag.does is Pass.INPUT_GRADIENT
+        for node, tag in enumerate(tags(run))
+        if tag.cause == "pipeline" and tag.does == "input gradient"
     ]
     assert set(back) == {8 * US // share}
 
@@ -447,7 +447,7 @@ def test_gradients_without_a_place_are_reduced_for_each_micro_batch(zero: int, t
             bucket=bucket,
         )
         kinds = [does for does, _ in calls(run, "data")]
-        assert kinds.count(Pass.WEIGHT_GRADIENT) == times * calls_of
+        assert kinds.count("weight gradient") == times * calls_of
 
 
 HUGE = 1 << 62
@@ -557,11 +557,11 @@ def test_weights_are_gathered_after_they_are_updated() -> None:
         parallel="dp=8,zero=3",
         iterations=2,
     )
-    tags = run.columns.tags
-    updated = next(node for node, tag in enumerate(tags) if tag.does is Pass.UPDATE)
+    found = tags(run)
+    updated = next(node for node, tag in enumerate(found) if tag.does == "update")
     starts = [
         int(run.outcome.start_ps[node])
-        for node, tag in enumerate(tags)
-        if tag.iteration == 1 and tag.cause == CAUSES.index("data")
+        for node, tag in enumerate(found)
+        if tag.iteration == 1 and tag.cause == "data"
     ]
     assert min(starts) >= int(run.outcome.end_ps[updated])

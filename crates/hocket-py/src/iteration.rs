@@ -1,14 +1,19 @@
 //! `hocket._core.iteration`: graphs of computation and collectives, and their runs.
 
-use hocket_core::iteration::{self as core, Calls, Deps, Graph, Nodes, Order};
+use std::sync::Arc;
+
+use hocket_core::iteration::{
+    self as core, Axis, Cause, Exchange, Graph, Layer, Order, Pass, Piece, Stage, Training,
+    TrainingGraph,
+};
 use hocket_core::multirail::{Model, Rail};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{Array, Given, column, to_vec};
-use crate::choice::{Names, SWITCHINGS, choose, name_of};
+use crate::arrays::{Array, column};
+use crate::choice::{Names, SWITCHINGS, choose};
 use crate::error::{CoreError, Parts};
-use crate::hints::Listener;
+use crate::hints::{Listener, Unread};
 use crate::multirail::PySchedule;
 use crate::pickle::{Reduced, reduced};
 use crate::progress;
@@ -186,41 +191,30 @@ fn check_servers<T>(rails: usize, given: &[T]) -> Result<(), CoreError> {
 /// When everything started and ended, in picoseconds.
 #[pyclass(name = "Outcome", module = "hocket._core.iteration", frozen)]
 pub(crate) struct PyOutcome {
-    pub(crate) graph: Graph,
+    pub(crate) graph: Arc<Graph>,
     pub(crate) core: core::Outcome,
-    /// What it was run with, for a pickle to run it again.
-    pub(crate) shapes: Vec<Py<Shape>>,
-    pub(crate) order: Order,
+    /// The object whose ``run`` gave it, and the keywords, for a pickle to run it again.
+    pub(crate) made: (Py<PyAny>, Py<PyDict>),
 }
 
 #[pymethods]
 impl PyOutcome {
-    /// The graph; times are not kept, since they follow from it.
+    /// Run a graph again.
+    #[staticmethod]
+    #[pyo3(signature = (graph, **keywords))]
+    fn of<'py>(
+        graph: &Bound<'py, PyAny>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, Self>> {
+        Ok(graph.call_method("run", (), keywords)?.cast_into()?)
+    }
+
+    /// What it was run with; times are not kept, since they follow from it.
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        let py = this.py();
-        let me = this.get();
-        let u32s = |values: &[u32]| Array::from_slice(py, values);
-        let (nodes, deps, calls) = (&me.graph.nodes, &me.graph.deps, &me.graph.calls);
-        let keywords = PyDict::new(py);
-        keywords.set_item("station", u32s(&me.graph.station))?;
-        let (engine, time) = (&nodes.engine, &nodes.time_ps);
-        let (engine, time) = (Array::from_slice(py, engine), Array::from_slice(py, time));
-        keywords.set_item(
-            "nodes",
-            (u32s(&nodes.actor), engine, time, u32s(&nodes.call)),
-        )?;
-        keywords.set_item("deps", (u32s(&deps.first), u32s(&deps.of)))?;
-        let columns = (
-            u32s(&calls.shape),
-            u32s(&calls.priority),
-            u32s(&calls.starters),
-            u32s(&calls.first),
-            u32s(&calls.members),
-        );
-        keywords.set_item("calls", columns)?;
-        keywords.set_item("shapes", &me.shapes)?;
-        keywords.set_item("order", name_of(&me.order, CALL_ORDERS))?;
-        reduced(py, "Outcome", keywords)
+        let (graph, keywords) = &this.get().made;
+        let keywords = keywords.bind(this.py()).copy()?;
+        keywords.set_item("graph", graph)?;
+        reduced(this.py(), "Outcome", keywords)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -295,89 +289,273 @@ impl Exposure {
     }
 }
 
-/// Actor, engine, time [ps] and call of each node.
-type NodeColumns<'py> = (
-    Given<'py, u32>,
-    Given<'py, u8>,
-    Given<'py, u64>,
-    Given<'py, u32>,
+/// Times of the three passes [ps] (None: not computed); bytes of outputs that tensor parallelism sums, of input
+/// gradients (None: not summed), of tokens, of weights; whether these are of experts; and of a table which layer needs
+/// its outputs, and their bytes.
+type LayerTuple = (
+    (Option<u64>, Option<u64>, Option<u64>),
+    u64,
+    Option<u64>,
+    u64,
+    u64,
+    bool,
+    Option<(u32, u64)>,
 );
-/// Where each node's dependencies begin, and all of them.
-type DepColumns<'py> = (Given<'py, u32>, Given<'py, u32>);
-/// Shape, priority and starters of each call, where its members begin, and all members.
-type CallColumns<'py> = (
-    Given<'py, u32>,
-    Given<'py, u32>,
-    Given<'py, u32>,
-    Given<'py, u32>,
-    Given<'py, u32>,
-);
+/// Units of layers, and bytes that go on to the next piece and back to the one before.
+type PieceTuple = (Vec<Vec<LayerTuple>>, u64, u64);
 
-/// Run a graph.
+/// Kind, group and bytes of a collective; or ``message``, its two stages and its bytes.
+type ExchangeTuple = (&'static str, Option<&'static str>, Option<(u32, u32)>, u64);
+
+fn layer(
+    (times, outputs_summed, inputs_summed, tokens, weights, is_expert, table): LayerTuple,
+) -> Layer {
+    Layer {
+        times_ps: times.into(),
+        outputs_summed,
+        inputs_summed,
+        tokens,
+        weights,
+        is_expert,
+        table,
+    }
+}
+
+/// Training as a graph: what its stages compute and exchange, micro-batch by micro-batch.
 ///
-/// Parameters
-/// ----------
-/// station
-///     Of each actor, its set of servers.
-/// nodes
-///     Actor, engine (0 compute, 1 beside it, 2 none), time [ps], call (4294967295: none) of each.
-/// deps
-///     Where each node's dependencies begin, with the end; and the nodes.
-/// calls
-///     Shape, priority (least first), starters (its first members, whose readiness begins it) of each;
-///     where each one's members begin, with the end; and the nodes.
-/// order
-///     ``fifo`` or ``lifo``: of calls of one priority, which is served first.
-///
-/// Raises
-/// ------
-/// SpecError
-///     If columns do not fit each other, or nodes wait for each other.
+/// Nodes are listed stage by stage, an actor each. A call is a collective, of one node, or a message, of
+/// those that send and receive it.
+#[pyclass(name = "TrainingGraph", module = "hocket._core.iteration", frozen)]
+pub(crate) struct PyTrainingGraph {
+    graph: Arc<Graph>,
+    rest: TrainingGraph,
+    /// What it was made of, for a pickle to make it again.
+    made: Py<PyDict>,
+}
+
+#[pymethods]
+impl PyTrainingGraph {
+    /// Make it.
+    ///
+    /// Parameters
+    /// ----------
+    /// stages
+    ///     Of each its pieces, and the time of its update [ps].
+    /// recompute
+    ///     Whether forward passes are computed again.
+    /// overlap_tensor
+    ///     Whether gradients of weights are computed while those of inputs are summed.
+    /// zero
+    ///     What replicas divide, 0 to 3.
+    /// bucket
+    ///     Bytes of gradients that are reduced together; None: all.
+    /// one_expert_group
+    ///     Whether all replicas share experts.
+    #[new]
+    #[pyo3(signature = (
+        stages, *, micro_batches, iterations, recompute, overlap_tensor, zero, bucket,
+        one_expert_group, progress=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    fn new(
+        py: Python<'_>,
+        stages: Unread<'_, Vec<(Vec<PieceTuple>, u64)>>,
+        micro_batches: u32,
+        iterations: u32,
+        recompute: bool,
+        overlap_tensor: bool,
+        zero: u8,
+        bucket: Option<u64>,
+        one_expert_group: bool,
+        progress: Option<Listener>,
+    ) -> Result<Self, CoreError> {
+        let given: Vec<(Vec<PieceTuple>, u64)> = stages.0.extract()?;
+        let unit = |layers: Vec<LayerTuple>| layers.into_iter().map(layer).collect();
+        let piece = |(units, outputs, gradients): PieceTuple| Piece {
+            units: units.into_iter().map(unit).collect(),
+            outputs,
+            gradients,
+        };
+        let stage = |(pieces, update_ps): (Vec<PieceTuple>, u64)| Stage {
+            pieces: pieces.into_iter().map(piece).collect(),
+            update_ps,
+        };
+        let training = Training {
+            stages: given.into_iter().map(stage).collect(),
+            micro_batches,
+            iterations,
+            recompute,
+            overlap_tensor,
+            zero,
+            bucket,
+            one_expert_group,
+        };
+        let mut rest = progress::watched(py, progress, |watch| training.graph(watch))?;
+        let made = PyDict::new(py);
+        made.set_item("stages", stages.0)?;
+        made.set_item("micro_batches", micro_batches)?;
+        made.set_item("iterations", iterations)?;
+        made.set_item("recompute", recompute)?;
+        made.set_item("overlap_tensor", overlap_tensor)?;
+        made.set_item("zero", zero)?;
+        made.set_item("bucket", bucket)?;
+        made.set_item("one_expert_group", one_expert_group)?;
+        Ok(Self {
+            graph: Arc::new(std::mem::take(&mut rest.graph)),
+            rest,
+            made: made.unbind(),
+        })
+    }
+
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let keywords = this.get().made.bind(this.py()).copy()?;
+        reduced(this.py(), "TrainingGraph", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
+    /// The different collectives and messages, in order of their first calls.
+    #[getter]
+    fn exchanges(&self) -> Vec<ExchangeTuple> {
+        let tuple = |exchange: &Exchange| match *exchange {
+            Exchange::Collective(kind, axis, bytes) => {
+                (kind.name(), Some(Axis::NAMES[axis as usize]), None, bytes)
+            }
+            Exchange::Message(from, to, bytes) => ("message", None, Some((from, to)), bytes),
+        };
+        self.rest.exchanges.iter().map(tuple).collect()
+    }
+
+    /// Run it; ``shapes`` are those of its exchanges, ``order`` (``fifo`` or ``lifo``) says which call is served first.
+    ///
+    /// Raises
+    /// ------
+    /// SpecError
+    ///     If it takes longer than can be counted.
+    #[pyo3(signature = (shapes, *, order="fifo", progress=None))]
+    fn run(
+        this: &Bound<'_, Self>,
+        shapes: Vec<Bound<'_, Shape>>,
+        order: &str,
+        progress: Option<Listener>,
+    ) -> Result<PyOutcome, CoreError> {
+        let py = this.py();
+        let graph = &this.get().graph;
+        let made = PyDict::new(py);
+        made.set_item("shapes", &shapes)?;
+        made.set_item("order", order)?;
+        let shapes = core_shapes(&shapes);
+        let order = choose("order", order, CALL_ORDERS)?;
+        let core = progress::watched(py, progress, |watch| {
+            core::run(graph, &shapes, order, watch)
+        })?;
+        Ok(PyOutcome {
+            graph: Arc::clone(graph),
+            core,
+            made: (this.clone().into_any().unbind(), made.unbind()),
+        })
+    }
+
+    /// The stage of each node.
+    #[getter]
+    fn actor<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        column(this, |me| &me.graph.nodes.actor)
+    }
+
+    /// How long each node computes; 0 of a call's.
+    #[getter]
+    fn time_ps<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u64>> {
+        column(this, |me| &me.graph.nodes.time_ps)
+    }
+
+    /// The call of each node, 4294967295 of one that computes.
+    #[getter]
+    fn call<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        column(this, |me| &me.graph.nodes.call)
+    }
+
+    /// The iteration of each node.
+    #[getter]
+    fn iteration<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        column(this, |me| &me.rest.iteration)
+    }
+
+    /// The layer of each node, counted over all stages; 4294967295 of an update.
+    #[getter]
+    fn layer<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        column(this, |me| &me.rest.layer)
+    }
+
+    /// What each node is part of, as its place among ``PASSES``.
+    #[getter]
+    fn does<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u8>> {
+        column(this, |me| &me.rest.pass)
+    }
+
+    /// What each call's node is for, as its place among ``CAUSES``; 255 of one that computes.
+    #[getter]
+    fn cause<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u8>> {
+        column(this, |me| &me.rest.cause)
+    }
+
+    /// Where the list of each node's dependencies begins, and the end.
+    #[getter]
+    fn first_dep<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        column(this, |me| &me.graph.deps.first)
+    }
+
+    /// Nodes that each node waits for.
+    #[getter]
+    fn deps<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        column(this, |me| &me.graph.deps.of)
+    }
+
+    /// The exchange of each call.
+    #[getter]
+    fn shape<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        column(this, |me| &me.graph.calls.shape)
+    }
+
+    /// The priority of each call; 0, that of messages, is served first.
+    #[getter]
+    fn priority<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        column(this, |me| &me.graph.calls.priority)
+    }
+
+    /// Where the list of each call's nodes begins, and the end.
+    #[getter]
+    fn first_member<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        column(this, |me| &me.graph.calls.first)
+    }
+
+    /// Nodes of each call; of a message, the sender and the receiver.
+    #[getter]
+    fn members<'py>(this: &Bound<'py, Self>) -> PyResult<Array<'py, u32>> {
+        column(this, |me| &me.graph.calls.members)
+    }
+}
+
+/// Return for how many micro-batches a stage keeps what it computed at most, counted in each of its pieces.
 #[pyfunction]
-#[pyo3(signature = (station, nodes, deps, calls, shapes, *, order="fifo", progress=None))]
-#[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
-pub(crate) fn run(
-    py: Python<'_>,
-    station: Given<'_, u32>,
-    nodes: NodeColumns<'_>,
-    deps: DepColumns<'_>,
-    calls: CallColumns<'_>,
-    shapes: Vec<Bound<'_, Shape>>,
-    order: &str,
-    progress: Option<Listener>,
-) -> Result<PyOutcome, CoreError> {
-    let station = to_vec(&station);
-    let graph = Graph {
-        actors: station.len() as u32,
-        station,
-        nodes: Nodes {
-            actor: to_vec(&nodes.0),
-            engine: to_vec(&nodes.1),
-            time_ps: to_vec(&nodes.2),
-            call: to_vec(&nodes.3),
-        },
-        deps: Deps {
-            first: to_vec(&deps.0),
-            of: to_vec(&deps.1),
-        },
-        calls: Calls {
-            shape: to_vec(&calls.0),
-            priority: to_vec(&calls.1),
-            starters: to_vec(&calls.2),
-            first: to_vec(&calls.3),
-            members: to_vec(&calls.4),
-        },
-    };
-    let own = shapes.iter().map(|shape| shape.clone().unbind()).collect();
-    let shapes = core_shapes(&shapes);
-    let order = choose("order", order, CALL_ORDERS)?;
-    let core = progress::watched(py, progress, |watch| {
-        core::run(&graph, &shapes, order, watch)
-    })?;
-    Ok(PyOutcome {
-        graph,
-        core,
-        shapes: own,
-        order,
-    })
+pub(crate) fn under_way(stage: usize, stages: usize, pieces: usize, micro_batches: usize) -> usize {
+    core::under_way(stage, stages, pieces, micro_batches)
+}
+
+/// Return the names of passes, in the order of their numbers.
+#[pyfunction]
+pub(crate) fn passes() -> Vec<&'static str> {
+    Pass::NAMES.to_vec()
+}
+
+/// Return the names of what calls are for, in the order of their numbers.
+#[pyfunction]
+pub(crate) fn causes() -> Vec<&'static str> {
+    Cause::NAMES.to_vec()
 }

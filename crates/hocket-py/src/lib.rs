@@ -107,7 +107,9 @@ mod _core {
     #[pymodule]
     mod iteration {
         #[pymodule_export]
-        use crate::iteration::{Exposure, PyOutcome, Shape, run};
+        use crate::iteration::{
+            Exposure, PyOutcome, PyTrainingGraph, Shape, causes, passes, under_way,
+        };
     }
 
     /// The time of a kernel whose thread blocks run their steps in order, round after round.

@@ -15,7 +15,7 @@ use crate::bound::Bound as LowerBound;
 use crate::cluster;
 use crate::collective::PyCollective;
 use crate::error::{CoreError, Parts};
-use crate::iteration::Shape;
+use crate::iteration::{PyOutcome, PyTrainingGraph, Shape};
 use crate::multirail::{DimensionRun, PySchedule};
 use crate::plan::PyPlan;
 use crate::replay::PyReplay;
@@ -86,7 +86,8 @@ pub(crate) fn restore<'py>(
         "Shape.all_to_all" => Shape::type_object(py).getattr("all_to_all")?,
         "Shape.message" => Shape::type_object(py).getattr("message")?,
         "Shape.timed" => Shape::type_object(py).getattr("timed")?,
-        "Outcome" => py.import("hocket._core.iteration")?.getattr("run")?,
+        "TrainingGraph" => PyTrainingGraph::type_object(py).into_any(),
+        "Outcome" => PyOutcome::type_object(py).getattr("of")?,
         "Fabric" => PyFabric::type_object(py).into_any(),
         "Flows" => Flows::type_object(py).into_any(),
         "Assignment" => py

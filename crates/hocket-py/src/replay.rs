@@ -1,5 +1,7 @@
 //! `hocket._core.replay`: execution traces on a network.
 
+use std::sync::Arc;
+
 use hocket_core::replay::{self as core, Rates, Replay};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -137,25 +139,27 @@ impl PyReplay {
     ///     Naming rank and node, if ranks wait for each other.
     #[pyo3(signature = (shape_of, shapes, *, order="fifo", progress=None))]
     fn run(
-        &self,
-        py: Python<'_>,
+        this: &Bound<'_, Self>,
         shape_of: Given<'_, u32>,
         shapes: Vec<Bound<'_, Shape>>,
         order: &str,
         progress: Option<Listener>,
     ) -> Result<PyOutcome, CoreError> {
-        let own = shapes.iter().map(|shape| shape.clone().unbind()).collect();
+        let py = this.py();
+        let made = PyDict::new(py);
+        made.set_item("shapes", &shapes)?;
+        made.set_item("order", order)?;
         let (shape_of, shapes) = (to_vec(&shape_of), core_shapes(&shapes));
+        made.set_item("shape_of", Array::from_slice(py, &shape_of))?;
         let order = choose("order", order, CALL_ORDERS)?;
-        let (trace, replay): (_, &core::Replay) = (self.trace.get().core(), &self.core);
+        let (trace, replay): (_, &core::Replay) = (this.get().trace.get().core(), &this.get().core);
         let (graph, core) = progress::watched(py, progress, |watch| {
             replay.run(trace, &shape_of, &shapes, order, watch)
         })?;
         Ok(PyOutcome {
-            graph,
+            graph: Arc::new(graph),
             core,
-            shapes: own,
-            order,
+            made: (this.clone().into_any().unbind(), made.unbind()),
         })
     }
 }

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from hocket.plot.style import CAUSE_COLORS, picture, write_title
 from hocket.plot.timing import time_axis
-from hocket.training.columns import Pass
 from hocket.training.parallel import CAUSES
+from hocket.training.parallel import PASSES as _ALL_PASSES
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
@@ -26,13 +26,8 @@ if TYPE_CHECKING:
 BINS = 1600
 """Of time; what is narrower is drawn as a share of one."""
 PASSES = ("forward", "recompute", "backward", "update")
-_PASS_OF = {
-    Pass.FORWARD: "forward",
-    Pass.RECOMPUTE: "recompute",
-    Pass.INPUT_GRADIENT: "backward",
-    Pass.WEIGHT_GRADIENT: "backward",
-    Pass.UPDATE: "update",
-}
+_ROW_OF = ["backward" if name.endswith("gradient") else name for name in _ALL_PASSES]
+"""The row of each pass, by its number."""
 _COLORS = {
     "forward": "#2f6db5",
     "recompute": "#a9c7ea",
@@ -105,10 +100,7 @@ def rows_of(run: TrainingRun, bins: int = BINS, *, together: bool = False) -> li
     Complexity: O(nodes x log nodes + rows x bins).
     """
     columns, outcome = run.columns, run.outcome
-    actor = np.array(columns.actor, dtype=np.int64)
-    does = np.array([tag.does for tag in columns.tags], dtype=np.int64)
-    cause = np.array([tag.cause for tag in columns.tags], dtype=np.int64)
-    call = np.array(columns.call, dtype=np.int64)
+    actor, does, cause, call = columns.actor, columns.does, columns.cause, columns.call
     start = outcome.start_ps.astype(np.float64)
     end = outcome.end_ps.astype(np.float64)
     waited = run.exposed_ps.astype(np.float64)
@@ -118,8 +110,8 @@ def rows_of(run: TrainingRun, bins: int = BINS, *, together: bool = False) -> li
         own = actor == stage
         shares = {}
         for name in PASSES:
-            numbers = [each for each, of in _PASS_OF.items() if of == name]
-            mask = own & (cause < 0) & np.isin(does, numbers)
+            numbers = [each for each, of in enumerate(_ROW_OF) if of == name]
+            mask = own & (cause >= len(CAUSES)) & np.isin(does, numbers)
             shares[name] = covered(start[mask], end[mask], edges)
         rows.append(Row(stage, "compute", shares))
         for i, name in enumerate(CAUSES):
@@ -305,16 +297,19 @@ def passes_of(run: TrainingRun) -> list[MicroPass]:
     found: list[MicroPass] = []
     counts: dict[tuple[int, str, int], int] = {}
     open_at: dict[int, int] = {}
-    done: dict[int, set[tuple[int, Pass]]] = {}
-    for node, (stage, tag) in enumerate(zip(run.columns.actor, run.columns.tags, strict=True)):
-        if tag.cause >= 0:
+    done: dict[int, set[tuple[int, int]]] = {}
+    columns = run.columns
+    rows = (columns.actor, columns.does, columns.layer, columns.iteration, columns.cause)
+    nodes = zip(*(row.tolist() for row in rows), strict=True)
+    for node, (stage, does, layer, iteration, cause) in enumerate(nodes):
+        if cause < len(CAUSES):
             continue
-        name = _PASS_OF[tag.does]
+        name = _ROW_OF[does]
         name = "backward" if name == "recompute" else name
-        what = (tag.layer, tag.does)
+        what = (layer, does)
         is_same = stage in open_at and found[open_at[stage]].name == name
         if not is_same or what in done[stage]:
-            key = (stage, name, tag.iteration)
+            key = (stage, name, iteration)
             counts[key] = counts.get(key, -1) + 1
             open_at[stage] = len(found)
             done[stage] = set()

@@ -117,7 +117,10 @@ class _Graph:
         self.names = labels(run)
         self.writer = Writer()
         self.nodes: list[list[int]] = [[] for _ in run.stages]
-        for node, actor in enumerate(run.columns.actor):
+        columns = run.columns
+        self.exchanges = [run.exchanges[shape] for shape in columns.shape.tolist()]
+        self.actor, self.call = columns.actor.tolist(), columns.call.tolist()
+        for node, actor in enumerate(self.actor):
             self.nodes[actor].append(node)
         npus = run.topology.npu_count
         self.members = {name: _members(group, run.topology) for name, group in run.groups.items()}
@@ -141,19 +144,20 @@ class _Graph:
     def trace(self, npu: int) -> tuple[bytes, int]:
         """Return the file of an NPU, and how many nodes it has."""
         columns, writer, left = self.run.columns, self.writer, 0
+        first, times, causes = columns.first_dep, columns.time_ps, columns.cause
         mine = self.nodes[self.stage_of[npu]]
         for node in mine:
-            after = columns.deps[columns.first_dep[node] : columns.first_dep[node + 1]]
-            name, call = self.names[node], columns.call[node]
+            after = columns.deps[first[node] : first[node + 1]].tolist()
+            name, call = self.names[node], self.call[node]
             if call == _NONE:
-                micros, left = divmod(columns.time_ps[node] + left, _PS_PER_US)
+                micros, left = divmod(int(times[node]) + left, _PS_PER_US)
                 writer.compute(node, name, after, micros)
                 continue
-            exchange = self.run.exchanges[columns.shape[call]]
+            exchange = self.exchanges[call]
             if exchange.kind == "message":
                 self._message(npu, node, name, after, exchange.size)
                 continue
-            group = self._group(npu, CAUSES[columns.tags[node].cause], exchange.npus)
+            group = self._group(npu, CAUSES[causes[node]], exchange.npus)
             size = exchange.size
             if exchange.kind == "all-gather":
                 size = -(-size // exchange.npus)
@@ -162,9 +166,9 @@ class _Graph:
         return writer.take(), len(mine)
 
     def _message(self, npu: int, node: int, name: str, after: list[int], size: int) -> None:
-        columns, call = self.run.columns, self.run.columns.call[node]
-        sender, receiver = columns.members[call]
-        other = columns.actor[receiver if node == sender else sender]
+        columns, call = self.run.columns, self.call[node]
+        sender, receiver = columns.members[columns.first_member[call] :][:2].tolist()
+        other = self.actor[receiver if node == sender else sender]
         peer = self.members["pp"][npu][other]
         add = self.writer.send if node == sender else self.writer.receive
         add(node, name, after, peer, size, call)

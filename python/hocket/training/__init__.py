@@ -1,8 +1,8 @@
 """Training: how long an iteration takes, and what of it is communication.
 
 :func:`train` simulates iterations of any model on any network (:mod:`hocket.training.run`): layers
-(:mod:`hocket.workload.costs`) are spread over NPUs (`parallel`, `stages`), a graph of computation and
-collectives is made (`build`, `columns`), whose collectives take what `network` says, and run by the core.
+(:mod:`hocket.workload.costs`) are spread over NPUs (`parallel`, `stages`) and described to the core
+(`build`), which makes and runs a graph of computation and collectives. These take what `network` says.
 :mod:`hocket.training.epochs` is the short sum of a data-parallel epoch (Laskar et al. 2024).
 """
 

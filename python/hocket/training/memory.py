@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from hocket._core.iteration import under_way
 from hocket._results import Result, figure, said
 from hocket.errors import InfeasibleError
 from hocket.training.build import copies, held
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
-from hocket.training.stages import turns, units
+from hocket.training.stages import units
 from hocket.units import format_estimate, format_size
 from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block
@@ -77,27 +78,17 @@ def _of_stage(
         for k, bytes_each in enumerate((size, size, Fraction(_STATE_BYTES))):
             shared[k] += count * bytes_each / shards[k]
     samples = Fraction(options.samples, parallel.parts)
-    under_way = _under_way(stage, stages, parallel)
+    pieces = parallel.interleave
+    kept_at_once = Fraction(under_way(stage, stages, pieces, parallel.parts), pieces)
     kept = [_total(_kept(block, parallel) for block in unit) for unit in units(blocks)]
     if options.recompute:
         # What groups of layers take in is kept still, and of one group at a time all.
         inputs = _total(_input(unit[0], parallel) for unit in units(blocks))
-        numbers = inputs * under_way + max(kept, default=Fraction(0))
+        numbers = inputs * kept_at_once + max(kept, default=Fraction(0))
     else:
-        numbers = _total(kept) * under_way
+        numbers = _total(kept) * kept_at_once
     shared[3] = numbers * samples * size
     return Memory(*(-(-each.numerator // each.denominator) for each in shared))
-
-
-def _under_way(stage: int, stages: int, parallel: Parallel) -> Fraction:
-    """Return for how many micro-batches a stage keeps activations at most; a piece counts in part."""
-    pieces, most, now = parallel.interleave, 0, 0
-    if pieces == 1:
-        return Fraction(min(stages - stage, parallel.parts))
-    for is_forward, _, _ in turns(stage, stages, pieces, parallel.parts):
-        now += 1 if is_forward else -1
-        most = max(most, now)
-    return Fraction(most, pieces)
 
 
 def _total(numbers: Iterable[Fraction]) -> Fraction:

@@ -9,14 +9,17 @@ from typing import NamedTuple
 
 from hocket import _core
 from hocket._checks import did_you_mean, list_of, whole
+from hocket._core import iteration
 from hocket._results import HIDDEN, Result, figure
 from hocket.errors import SpecError
 from hocket.units import shown
 
 AXES = ("tp", "dp", "pp")
 """The order in which NPUs are dealt out by default, neighbours first (that of Megatron-LM)."""
-CAUSES = ("data", "tensor", "pipeline", "expert", "table")
+CAUSES = tuple(iteration.causes())
 """What a call is for."""
+PASSES = tuple(iteration.passes())
+"""What a node is part of: forward, recompute, input gradient, weight gradient, update."""
 _KEYS = ("dp", "tp", "pp", "ep", "cp", "interleave", "zero", "micro-batches")
 _MAX_NPUS = 1 << 24
 

@@ -12,11 +12,10 @@ from hocket import _core
 from hocket._checks import path_of
 from hocket._core import iteration as core
 from hocket._results import HIDDEN, Column, Result, TableResult, figure, name_of, said
-from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
 from hocket.training.network import Exchange, is_on_dimensions
 from hocket.training.options import TrainingOptions
-from hocket.training.parallel import CAUSES, Group, Parallel, groups
+from hocket.training.parallel import CAUSES, PASSES, Group, Parallel, groups
 from hocket.units import parse_operations
 from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block
@@ -228,7 +227,7 @@ class TrainingRun(TableResult):
     options: TrainingOptions = field(metadata=HIDDEN)
     memory: Memory
     pieces: list[list[list[Block]]] = field(metadata=HIDDEN)
-    columns: Columns = field(repr=False, metadata=HIDDEN)
+    columns: core.TrainingGraph = field(repr=False, metadata=HIDDEN)
     shapes: list[core.Shape] = field(repr=False, metadata=HIDDEN)
     outcome: core.Outcome = field(repr=False, metadata=HIDDEN)
     exchanges: list[Exchange] = field(repr=False, metadata=HIDDEN)
@@ -339,7 +338,7 @@ class TrainingRun(TableResult):
         import numpy as np
 
         found = np.zeros(self.options.iterations, dtype=np.uint64)
-        np.maximum.at(found, self._arrays["iteration"], self.outcome.end_ps)
+        np.maximum.at(found, self.columns.iteration, self.outcome.end_ps)
         return [int(end) for end in found]
 
     @property
@@ -377,23 +376,15 @@ class TrainingRun(TableResult):
         return None if done is None else done / parse_operations(self.npu.peak, field="peak")
 
     @cached_property
-    def _arrays(self) -> dict[str, NDArray[np.int64]]:
-        """Columns of the graph's nodes: actor, layer, pass, cause, iteration."""
-        import numpy as np
-
-        tags = self.columns.tags
-        return {
-            "actor": np.array(self.columns.actor, dtype=np.int64),
-            "layer": np.array([tag.layer for tag in tags], dtype=np.int64),
-            "pass": np.array([tag.does for tag in tags], dtype=np.int64),
-            "cause": np.array([tag.cause for tag in tags], dtype=np.int64),
-            "iteration": np.array([tag.iteration for tag in tags], dtype=np.int64),
-        }
-
-    @cached_property
     def exposed_ps(self) -> NDArray[np.uint64]:
         """Time that compute waited for the call of each node of the graph, at its end [ps]."""
         return self.outcome.exposed().exposed_ps
+
+    def _is_of(self, *passes: str) -> NDArray[np.bool_]:
+        """Mark the nodes of some passes."""
+        import numpy as np
+
+        return np.isin(self.columns.does, [PASSES.index(name) for name in passes])
 
     @cached_property
     def breakdown(self) -> Breakdown:
@@ -416,23 +407,23 @@ class TrainingRun(TableResult):
         """The use of the time of all iterations in each pipeline stage."""
         import numpy as np
 
-        rows = self._arrays
+        columns = self.columns
         spans = (self.outcome.end_ps - self.outcome.start_ps).astype(np.int64)
         exposed = self.exposed_ps.astype(np.int64)
-        computes = rows["cause"] < 0
+        computes = columns.cause >= len(CAUSES)
 
         def by_stage(values: NDArray[np.int64], mask: NDArray[np.bool_]) -> list[int]:
             found = np.zeros(len(self.stages), dtype=np.int64)
-            np.add.at(found, rows["actor"][mask], values[mask])
+            np.add.at(found, columns.actor[mask], values[mask])
             return [int(value) for value in found]
 
-        def of(*passes: Pass) -> list[int]:
-            return by_stage(spans, computes & np.isin(rows["pass"], passes))
+        def of(*passes: str) -> list[int]:
+            return by_stage(spans, computes & self._is_of(*passes))
 
-        forward = of(Pass.FORWARD, Pass.RECOMPUTE)
-        backward = of(Pass.INPUT_GRADIENT, Pass.WEIGHT_GRADIENT)
-        update = of(Pass.UPDATE)
-        causes = [by_stage(exposed, rows["cause"] == i) for i in range(len(CAUSES))]
+        forward = of("forward", "recompute")
+        backward = of("input gradient", "weight gradient")
+        update = of("update")
+        causes = [by_stage(exposed, columns.cause == i) for i in range(len(CAUSES))]
         found = []
         for s in range(len(self.stages)):
             waited = {name: float(cause[s]) for name, cause in zip(CAUSES, causes, strict=True)}
@@ -446,21 +437,18 @@ class TrainingRun(TableResult):
         """Every layer's part of all iterations."""
         import numpy as np
 
-        rows = self._arrays
         spans = (self.outcome.end_ps - self.outcome.start_ps).astype(np.int64)
-        calls = np.array(self.columns.call, dtype=np.int64)
-        computes = rows["cause"] < 0
-        spans[~computes] = (self.outcome.call_end_ps - self.outcome.call_start_ps).astype(np.int64)[
-            calls[~computes]
-        ]
-        forward = np.isin(rows["pass"], (Pass.FORWARD, Pass.RECOMPUTE))
+        layer = self.columns.layer
+        computes = self.columns.cause >= len(CAUSES)
+        calls = self.columns.call[~computes]
+        spans[~computes] = (self.outcome.call_end_ps - self.outcome.call_start_ps)[calls]
+        forward = self._is_of("forward", "recompute")
         count = sum(len(blocks) for blocks in self.stages)
-        has_layer = rows["layer"] >= 0
 
         def by_layer(values: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-            kept = mask & has_layer
+            kept = mask & (layer < count)
             found = np.zeros(count, dtype=np.int64)
-            np.add.at(found, rows["layer"][kept], values[kept])
+            np.add.at(found, layer[kept], values[kept])
             return found
 
         exposed = self.exposed_ps.astype(np.int64)
@@ -479,8 +467,8 @@ class TrainingRun(TableResult):
     @cached_property
     def communication_ps(self) -> float:
         """The total time of a stage's calls, each alone; a mean over stages."""
-        shapes = [self.shapes[shape].lone_ps for shape in self.columns.shape]
-        return sum(shapes) / len(self.stages)
+        alone = [shape.lone_ps for shape in self.shapes]
+        return sum(alone[shape] for shape in self.columns.shape.tolist()) / len(self.stages)
 
     @property
     @figure("hidden_share")

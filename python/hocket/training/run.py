@@ -14,8 +14,7 @@ from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
-from hocket.training.build import build, held, is_work, work_of
-from hocket.training.columns import Pass
+from hocket.training.build import build, held, is_work
 from hocket.training.memory import check_memory, lighter, memory_of
 from hocket.training.network import check_uses, default_algorithm, is_on_dimensions, network_of
 from hocket.training.options import TrainingOptions
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hocket.training.options import TrainingKeywords
-
-_MAX_PASSES = 1 << 22
-"""Of layers, over all micro-batches and iterations: a few gigabytes."""
 
 
 def train(
@@ -107,7 +103,6 @@ def train(
     if options.memory_check:
         check_memory(memory, computes, lambda limit: lighter(stages, spread, options, limit))
     network = network_of(topology, algorithm, options.chunks, progress, cache=options.cache)
-    _check_passes(stages, spread, options)
     columns = build(pieces, spread, found, network, computes, options, progress)
     shapes = network.placed()
     outcome = columns.run(shapes, order=options.order, progress=progress)
@@ -181,19 +176,5 @@ def _time(block: Block, spread: Parallel, computes: Accelerator, options: Traini
     samples = Fraction(options.samples, spread.parts)
     samples /= 1 if block.split == "copied" else spread.tp
     weights = held(block, spread) * options.precision_bits / 8
-    passes = (Pass.FORWARD, Pass.INPUT_GRADIENT, Pass.WEIGHT_GRADIENT)
-    works = [work_of(block, does) for does in passes]
+    works = (block.forward, block.input_gradient, block.weight_gradient)
     return sum(computes.time_ps(work, samples, weights) for work in works if is_work(work))
-
-
-def _check_passes(stages: list[list[Block]], spread: Parallel, options: TrainingOptions) -> None:
-    """Refuse more passes than memory holds, before they are listed."""
-    layers = sum(len(blocks) for blocks in stages)
-    passes = 3 * layers * spread.parts * options.iterations
-    if passes > _MAX_PASSES:
-        raise SpecError(
-            "iterations",
-            f"{options.iterations:,} of {spread.parts:,} micro-batches through {layers:,} "
-            f"layers are {passes:,} passes, more than {_MAX_PASSES:,}",
-            "give fewer",
-        )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from hocket.errors import SpecError
 from hocket.workload.costs import Block
 
-__all__ = ["cut", "dealt", "spoken", "turns", "units"]
+__all__ = ["cut", "dealt", "spoken", "units"]
 
 _SPOKEN = 3
 """Groups of layers of a stage that are named; of more, the first and how many more."""
@@ -89,36 +87,6 @@ def spoken(pieces: list[list[Block]]) -> str:
     if len(named) > _SPOKEN:
         named = [named[0], f"{len(named) - 1} groups more"]
     return ", ".join(named)
-
-
-def turns(stage: int, stages: int, pieces: int, parts: int) -> Iterator[tuple[bool, int, int]]:
-    """Return what a stage does in turn: whether forward, of which of its pieces, and which micro-batch.
-
-    With one piece that is 1F1B. With several, micro-batches go through all pieces in groups of as many as
-    there are stages; a stage is ahead by two for each stage after it, and by all pieces but one of a group.
-
-    Source: Narayanan et al., SC 2021, section 2.2, and Megatron-LM's interleaved schedule.
-    """
-    total = parts * pieces
-    if pieces == 1:
-        ahead = stages - 1 - stage
-    else:
-        ahead = total if parts == stages else 2 * (stages - 1 - stage) + (pieces - 1) * stages
-    ahead = min(ahead, total)
-    for turn in range(total + ahead):
-        if turn < total:
-            yield True, *_turn(turn, stages, pieces)
-        if turn >= ahead:
-            piece, part = _turn(turn - ahead, stages, pieces)
-            yield False, pieces - 1 - piece, part
-
-
-def _turn(turn: int, stages: int, pieces: int) -> tuple[int, int]:
-    """Return piece and micro-batch of a turn, counted from the first of its direction."""
-    if pieces == 1:
-        return 0, turn
-    group, inside = divmod(turn, stages * pieces)
-    return inside // stages, group * stages + inside % stages
 
 
 def _sums(times: list[int], whole: list[list[Block]]) -> list[int]:

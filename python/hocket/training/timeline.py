@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from hocket.files.atomic import write_text
-from hocket.training.columns import Pass
-from hocket.training.parallel import CAUSES
+from hocket.training.parallel import CAUSES, PASSES
 from hocket.training.stages import spoken
 
 if TYPE_CHECKING:
@@ -73,50 +72,45 @@ def labels(run: TrainingRun) -> list[str]:
     """Return the name of each node: what it does and of which layer."""
     columns = run.columns
     layers = [block.name for blocks in run.stages for block in blocks]
+    shape, first = columns.shape.tolist(), columns.members[columns.first_member[:-1]].tolist()
     names = []
-    for node, tag in enumerate(columns.tags):
-        layer = f" {layers[tag.layer]}" if tag.layer >= 0 else ""
-        if tag.cause < 0:
-            names.append(_spoken(tag.does) + layer)
+    rows = zip(*(columns.layer.tolist(), columns.does.tolist(), columns.call.tolist()), strict=True)
+    for node, (layer, does, call) in enumerate(rows):
+        of = f" {layers[layer]}" if layer < len(layers) else ""
+        if call >= len(shape):
+            names.append(PASSES[does] + of)
             continue
-        call = columns.call[node]
-        kind = run.exchanges[columns.shape[call]].kind
+        kind = run.exchanges[shape[call]].kind
         if kind == "message":
-            kind = "send" if columns.members[call][0] == node else "receive"
-        names.append(kind + (" weights" if tag.does is Pass.UPDATE else layer))
+            kind = "send" if first[call] == node else "receive"
+        names.append(kind + (" weights" if PASSES[does] == "update" else of))
     return names
-
-
-def _spoken(does: Pass) -> str:
-    return does.name.lower().replace("_", " ")
 
 
 def _spans(run: TrainingRun) -> Iterator[Span]:
     columns, outcome = run.columns, run.outcome
-    names = labels(run)
-    starts, ends = outcome.start_ps.tolist(), outcome.end_ps.tolist()
+    shape = columns.shape.tolist()
     call_starts, call_ends = outcome.call_start_ps.tolist(), outcome.call_end_ps.tolist()
-    exposed = run.exposed_ps.tolist()
-    for node, (stage, tag) in enumerate(zip(columns.actor, columns.tags, strict=True)):
-        does = _spoken(tag.does)
-        if tag.cause < 0:
-            times = (starts[node], ends[node])
-            yield Span(stage, COMPUTE, names[node], does, tag.iteration, *times, None, 0, 0)
+    rows = zip(
+        columns.actor.tolist(),
+        labels(run),
+        columns.does.tolist(),
+        columns.iteration.tolist(),
+        outcome.start_ps.tolist(),
+        outcome.end_ps.tolist(),
+        columns.cause.tolist(),
+        run.exposed_ps.tolist(),
+        columns.call.tolist(),
+        strict=True,
+    )
+    for stage, name, does, iteration, start, end, cause, exposed, call in rows:
+        what = (name, PASSES[does], iteration)
+        if call >= len(shape):
+            yield Span(stage, COMPUTE, *what, start, end, None, 0, 0)
             continue
-        call = columns.call[node]
-        cause = CAUSES[tag.cause]
-        yield Span(
-            stage,
-            cause,
-            names[node],
-            does,
-            tag.iteration,
-            call_starts[call],
-            call_ends[call],
-            cause,
-            run.exchanges[columns.shape[call]].size,
-            exposed[node],
-        )
+        size = run.exchanges[shape[call]].size
+        times = (call_starts[call], call_ends[call])
+        yield Span(stage, CAUSES[cause], *what, *times, CAUSES[cause], size, exposed)
 
 
 def save_iteration(run: TrainingRun, path: Path) -> None:

@@ -5,6 +5,9 @@ use crate::explain::Explain;
 /// Marks a node that is not part of a call, or an actor without a station.
 pub const NONE: u32 = u32::MAX;
 
+/// Passes of layers, over all micro-batches and iterations, that a graph of training has at most.
+pub(super) const MAX_PASSES: u128 = 1 << 22;
+
 /// The part of an actor that a node keeps busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -152,6 +155,32 @@ pub enum GraphError {
         remedy("make sizes smaller, or bandwidths and speeds larger")
     )]
     TooLong,
+    /// Stages that micro-batches cannot go through in turn.
+    #[explain(
+        why("stages have different numbers of pieces, or a piece has no layers"),
+        remedy("give each as many; with several, a multiple of the stages as micro-batches")
+    )]
+    Stages,
+    /// More passes than memory holds.
+    #[explain(
+        field("iterations"),
+        why(
+            "{} of {} micro-batches through {} layers are {} passes, more than {}",
+            thousands(*iterations), thousands(*micro_batches), thousands(*layers), thousands(*passes),
+            thousands(MAX_PASSES)
+        ),
+        remedy("give fewer")
+    )]
+    Passes {
+        /// Number of iterations.
+        iterations: u32,
+        /// Micro-batches of an iteration.
+        micro_batches: u32,
+        /// Layers of all stages.
+        layers: u32,
+        /// Passes of all layers.
+        passes: u128,
+    },
     /// The run was asked to stop.
     #[explain(from)]
     Interrupted(crate::progress::Interrupted),
@@ -252,4 +281,13 @@ fn rows(column: &'static str, first: &[u32], end: usize) -> Result<(), GraphErro
             below: end + 1,
         }),
     }
+}
+
+/// Returns a number with commas between thousands.
+fn thousands(number: impl ToString) -> String {
+    let digits = number.to_string();
+    let comma = |place: usize| place > 0 && (digits.len() - place).is_multiple_of(3);
+    let each = digits.char_indices();
+    each.flat_map(|(place, digit)| comma(place).then_some(',').into_iter().chain([digit]))
+        .collect()
 }

@@ -3,7 +3,7 @@
 //! A [`Graph`] has nodes of *actors*: an NPU, or one that stands for all that do the same. A node computes,
 //! or takes part in a *call*: one collective or message, of some [`Shape`], which its actors' rails serve
 //! chunk by chunk. [`run`] gives when everything starts and ends ([`Outcome`]), and what of it kept an
-//! actor from computing ([`exposed`]).
+//! actor from computing ([`exposed`]). [`Training`] makes the graph of a model that is trained.
 //!
 //! # Examples
 //! A step of 1 ms, an all-reduce of 3 ms beside another step of 1 ms, and an update that waits for both:
@@ -53,11 +53,15 @@ mod exposed;
 mod graph;
 mod shape;
 mod station;
+mod training;
 
 pub use engine::{Outcome, run};
 pub use exposed::{Exposure, exposed};
 pub use graph::{Calls, Deps, Engine, Graph, GraphError, Nodes, Order};
 pub use shape::Shape;
+pub use training::{
+    Axis, Cause, Exchange, Layer, Pass, Piece, Stage, Training, TrainingGraph, under_way,
+};
 
 #[cfg(test)]
 mod tests;
