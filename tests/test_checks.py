@@ -22,7 +22,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
     "whole, a float": (lambda: whole("f", 4.0, 1, 9), f"4.0 is not a whole number{UP_TO_NINE}"),
     "whole, a text": (lambda: whole("f", "2", 1, 9), f"'2' is not a whole number{UP_TO_NINE}"),
     "whole, nothing": (lambda: whole("f", None, 1, 9), f"None is not a whole number{UP_TO_NINE}"),
-    "whole, a truth": (lambda: whole("f", True, 1, 9), f"true is not a number{UP_TO_NINE}"),
+    "whole, a truth": (lambda: whole("f", True, 1, 9), f"true is not a whole number{UP_TO_NINE}"),
     "one of": (lambda: one_of("f", "c", ["a", "b"]), "there is no 'c'; use a or b"),
     "share, zero": (lambda: share_of_peak("f", 0), f"0 is not valid{SHARE}, such as 0.5"),
     "share, not a number": (

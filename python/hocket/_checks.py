@@ -51,13 +51,29 @@ def share_of_peak(field: str, value: object) -> None:
         )
 
 
+def is_decimal(text: str, longest: int = 9) -> bool:
+    """Return whether a text is a whole number in digits from 0 to 9, and not too long."""
+    return text.isascii() and text.isdecimal() and len(text) <= longest
+
+
+def index_of(value: object) -> int:
+    """Return a whole number, also of NumPy. Truth values are none.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    if isinstance(value, bool):
+        raise TypeError("a truth value is no number")
+    return index(value)  # type: ignore[arg-type]
+
+
 def whole(field: str, value: object, least: int, most: int) -> int:
     """Check that a value is a whole number within bounds, and give it."""
     right = f"give a whole number from {least} to {most}"
-    if isinstance(value, bool):
-        raise SpecError(field, f"{shown(value)} is not a number", right)
     try:
-        number = index(value)  # type: ignore[arg-type]
+        number = index_of(value)
     except TypeError:
         raise SpecError(field, f"{shown(value)} is not a whole number", right) from None
     if not least <= number <= most:

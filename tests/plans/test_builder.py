@@ -240,3 +240,56 @@ def test_bad_settings_are_refused(keywords: dict[str, object], field: str) -> No
 def test_a_plan_of_anything_else_is_refused() -> None:
     with pytest.raises(hk.SpecError, match="is not a plan of the core; plans are made by"):
         hk.Plan(RING, REDUCE, [])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "demand", "words"),
+    [
+        ([0, 2e6, 4e6], [0, 0], "offsets: it holds float64; give whole numbers"),
+        ([0, 2, 4], [False, False], "demand: it holds bool; give whole numbers"),
+        ("ab", [0], "offsets: it holds <U2"),
+        (4, [0], "offsets: 4 is one number; give a list of them"),
+        ([[0, 4]], [0], "offsets: it has 2 dimensions"),
+        ([[0], [1, 2]], [0], "offsets: it holds lists of several lengths"),
+        ([0, -4], [0], "offsets: -4 is out of range"),
+        ([0, 4], [1 << 40], "demand: 1099511627776 is out of range"),
+        ([0, 4, 2], [0, 0], "chunk_offsets falls from 4 to 2"),
+    ],
+)
+def test_chunks_are_whole_numbers(offsets: object, demand: object, words: str) -> None:
+    builder = hk.PlanBuilder(RING, REDUCE)
+    with pytest.raises(hk.SpecError) as caught:
+        builder.use_chunks(offsets, demand)  # type: ignore[arg-type]
+    assert words in str(caught.value)
+    builder.use_chunks([0, 1_000_000, 4_000_000], np.array([0, 0], np.int8))
+    assert builder.chunks == 2
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda builder: builder.copy(True, 0, 1),
+        lambda builder: builder.copy(0, False, 1),
+        lambda builder: builder.reduce(0, 0, True),
+        lambda builder: builder.copy(0, 0, 2, path=[0, True, 2]),
+        lambda builder: builder.extend("copy", [True, False], 0, 1),
+        lambda _: hk.collective_on("broadcast", RING, "1 MB", root=True),
+        lambda _: hk.collective_on("all-gather", RING, "1 MB", npus=[True, 2]),
+    ],
+)
+def test_a_truth_value_is_no_number(call: Callable[[hk.PlanBuilder], object]) -> None:
+    builder = hk.PlanBuilder(RING, REDUCE)
+    with pytest.raises(hk.SpecError):
+        call(builder)
+    assert len(builder) == 0
+
+
+def test_a_wrong_plan_says_what_the_transfer_sends() -> None:
+    builder = hk.PlanBuilder(RING, REDUCE, chunks=2)
+    builder.reduce(range(2), 1, 0)
+    builder.copy(1, 0, 1)
+    with pytest.raises(hk.VerificationError) as caught:
+        builder.build().verify()
+    told = [each.detail for each in caught.value.violations if each.transfer is not None]
+    assert told[0].endswith("; transfer 0 adds chunks 0 to 1 from npu1 to npu0")
+    assert any(each.endswith("; transfer 1 copies chunk 1 from npu0 to npu1") for each in told)

@@ -9,7 +9,7 @@ use hocket_core::plan::{self as core, BadTransfer, Chunks, Columns, Op, SerialBu
 use pyo3::exceptions::PyTypeError;
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::types::{PyRange, PyRangeMethods, PyString};
+use pyo3::types::{PyBool, PyRange, PyRangeMethods, PyString};
 use pyo3::{type_hint_identifier, type_hint_subscript, type_hint_union};
 
 use crate::arrays::{Array, Given, to_vec};
@@ -290,6 +290,10 @@ impl PyPlanBuilder {
             };
         }
         match given.extract::<u32>() {
+            Ok(_) if given.is_instance_of::<PyBool>() => {
+                let given = shown(given)?;
+                Err(BadTransfer::NotAChunk { given }.into())
+            }
             Ok(chunk) if (chunk as usize) < count => Ok((chunk, 1)),
             Err(error) if error.is_instance_of::<PyTypeError>(given.py()) => {
                 let given = shown(given)?;
@@ -304,6 +308,7 @@ impl PyPlanBuilder {
     fn npu(&self, given: &Any<'_>, field: &str) -> Result<u32, CoreError> {
         let number = match given.cast::<PyString>() {
             Ok(name) => self.device(name),
+            Err(_) if given.is_instance_of::<PyBool>() => None,
             Err(_) => given.extract().ok(),
         };
         match number {

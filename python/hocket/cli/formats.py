@@ -10,7 +10,7 @@ from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.groups import Given
 from hocket.cli.plan import describe
-from hocket.errors import SpecError
+from hocket.errors import SpecError, VerificationError
 from hocket.files.atomic import check_target
 from hocket.formats.checked import CheckedFile, check_file
 from hocket.formats.exported import export_plan
@@ -111,7 +111,11 @@ def _prove(file: str, *, json: bool) -> None:
     """Prove that a plan does what its collective requires in every timing."""
     made = Plan.load(file)
     with options.watching() as watch:
-        made.verify(progress=watch)
+        try:
+            made.verify(progress=watch)
+        except VerificationError as error:
+            rows = "" if error.violations[0].transfer is None else "; its number is its row, from 0"
+            raise VerificationError(f"{file}: {error.why}{rows}", error.violations) from None
     if json:
         options.print_result("plan", made.to_dict())
         return

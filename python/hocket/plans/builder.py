@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket._checks import check_name, one_of, whole
@@ -85,6 +85,28 @@ class PlanBuilder(_core.PlanBuilder):
             cls, topology, collective, name=name, chunks=pieces, link_order=link_order
         )
 
+    def use_chunks(self, offsets: ArrayLike, demand: ArrayLike) -> None:
+        """Take other chunks than even ones, before the first transfer.
+
+        Parameters
+        ----------
+        offsets
+            Running sum of their bytes from 0, (chunks + 1,).
+        demand
+            Demand that each belongs to, (chunks,).
+
+        Raises
+        ------
+        SpecError
+            If these are no chunks, or there is a transfer already.
+        """
+        given = {"offsets": (offsets, 64), "demand": (demand, 32)}
+        columns = [_numbers(name, each, bits=bits) for name, (each, bits) in given.items()]
+        for name, column in zip(given, columns, strict=True):
+            if not column.ndim:
+                raise SpecError(name, f"{column} is one number", "give a list of them")
+        super().use_chunks(*columns)
+
     def extend(
         self,
         op: str | ArrayLike,
@@ -166,19 +188,24 @@ class PlanBuilder(_core.PlanBuilder):
         return Plan(self._plan(name, checked_routing(routing)))
 
 
-def _numbers(name: str, values: ArrayLike) -> NDArray[np.uint32]:
-    """Return one or several whole numbers of 32 bits."""
+def _numbers(name: str, values: ArrayLike, bits: int = 32) -> NDArray[np.unsignedinteger[Any]]:
+    """Return one or several whole numbers of 32 or 64 bits."""
     import numpy as np
 
-    given = np.asarray(values)
-    if given.dtype.kind not in "bui" and given.size:
+    try:
+        given = np.asarray(values)
+    except ValueError:
+        raise SpecError(
+            name, "it holds lists of several lengths", "give a list of numbers"
+        ) from None
+    if given.dtype.kind not in "ui" and given.size:
         raise SpecError(name, f"it holds {given.dtype}", "give whole numbers")
     if given.ndim > 1:
         raise SpecError(name, f"it has {given.ndim} dimensions", "give a number or a list of them")
-    if given.size and not 0 <= int(given.min()) <= int(given.max()) < 1 << 32:
+    if given.size and not 0 <= int(given.min()) <= int(given.max()) < 1 << bits:
         wrong = f"{shown(int(given.min() if given.min() < 0 else given.max()))} is out of range"
-        raise SpecError(name, wrong, "give whole numbers from 0 to 2^32 - 1")
-    return given.astype(np.uint32)
+        raise SpecError(name, wrong, f"give whole numbers from 0 to 2^{bits} - 1")
+    return given.astype(np.uint32 if bits == 32 else np.uint64)
 
 
 def check_ends(topology: object, collective: object) -> None:

@@ -161,27 +161,39 @@ pub fn verify(
     topology: Arc<Topology>,
     progress: &mut dyn Progress,
 ) -> Result<Verified, VerifyError> {
+    plan.collective().check_on(&topology)?;
+    proved(&plan, &topology, progress).map_err(|error| match error {
+        VerifyError::Wrong(report) => VerifyError::Wrong(report.naming(&plan, &topology)),
+        other => other,
+    })
+}
+
+/// Does as [`verify`], and names transfers by their numbers alone.
+fn proved(
+    plan: &Arc<Plan>,
+    topology: &Arc<Topology>,
+    progress: &mut dyn Progress,
+) -> Result<Verified, VerifyError> {
     const STAGE: &str = "verify";
     const BETWEEN_REPORTS: usize = 1 << 18;
-    plan.collective().check_on(&topology)?;
     let mut report = VerifyReport::default();
-    structure::check_transfers(&plan, &topology, &mut report);
-    structure::check_bytes(&plan, &mut report);
+    structure::check_transfers(plan, topology, &mut report);
+    structure::check_bytes(plan, &mut report);
     if !report.is_empty() {
         return Err(VerifyError::Wrong(report));
     }
-    let Some(order) = structure::wait_order(&plan, &mut report) else {
+    let Some(order) = structure::wait_order(plan, &mut report) else {
         return Err(VerifyError::Wrong(report));
     };
-    let starts = structure::components(&plan);
-    let (records, offsets) = structure::records(&plan, &starts, &order);
+    let starts = structure::components(plan);
+    let (records, offsets) = structure::records(plan, &starts, &order);
     if topology.has_offload() {
-        offload::check(&plan, &topology, &order, &mut report);
+        offload::check(plan, topology, &order, &mut report);
         if !report.is_empty() {
             return Err(VerifyError::Wrong(report));
         }
     }
-    let mut replay = replay::Replay::new(&plan, &topology, &order);
+    let mut replay = replay::Replay::new(plan, topology, &order);
     let mut reported = 0;
     for component in 0..starts.len() - 1 {
         let range = offsets[component] as usize..offsets[component + 1] as usize;
@@ -202,14 +214,14 @@ pub fn verify(
     let reproducible = replay.reproducible;
     drop(replay);
     drop(records);
-    match Routes::resolve(&plan, &topology) {
+    match Routes::resolve(plan, topology) {
         Ok(routes) => Ok(Verified {
-            plan,
-            topology,
+            plan: Arc::clone(plan),
+            topology: Arc::clone(topology),
             routes,
             reproducible,
         }),
-        Err(missing) => Err(VerifyError::Wrong(no_route(&plan, missing.transfer))),
+        Err(missing) => Err(VerifyError::Wrong(no_route(plan, missing.transfer))),
     }
 }
 

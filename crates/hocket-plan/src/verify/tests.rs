@@ -209,7 +209,9 @@ fn a_lost_contribution_is_named() {
     assert_eq!(violation.code, Code::Missing);
     assert_eq!(violation.npu, Some(NpuId(0)));
     assert!(
-        violation.detail.ends_with("the contributions of NPU 1"),
+        violation
+            .detail
+            .contains("the contributions of NPU 1; transfer "),
         "{violation}"
     );
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::id::{ChunkId, NpuId, TransferId};
+use crate::plan::{Op, Plan};
+use crate::topology::Topology;
 
 /// The kind of a violation; its name is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -148,6 +150,32 @@ impl VerifyReport {
     /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Returns the same with what each transfer to blame sends, from where to where.
+    pub(super) fn naming(mut self, plan: &Plan, topology: &Topology) -> Self {
+        let name = |end: u32| match topology.devices().get(end as usize) {
+            Some(device) => device.name.clone(),
+            None => format!("NPU {end}"),
+        };
+        for violation in &mut self.violations {
+            let Some(transfer) = violation.transfer else {
+                continue;
+            };
+            let i = transfer.index();
+            let is_copy = plan.op()[i] == Op::Copy as u8;
+            let verb = if is_copy { "copies" } else { "adds" };
+            let (first, count) = (plan.chunk()[i], plan.chunk_count()[i]);
+            let last = first.saturating_add(count.saturating_sub(1));
+            let chunks = match count {
+                1 => format!("chunk {first}"),
+                _ => format!("chunks {first} to {last}"),
+            };
+            let (src, dst) = (name(plan.src()[i]), name(plan.dst()[i]));
+            let sent = format!("; transfer {transfer} {verb} {chunks} from {src} to {dst}");
+            violation.detail.push_str(&sent);
+        }
+        self
     }
 
     /// Adds one; `make` is called only if it is kept.
