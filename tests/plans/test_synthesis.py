@@ -598,3 +598,25 @@ def test_greedy_is_the_plan_of_the_core(network: Callable[[], hk.Topology], kind
     plan = hk.plan(kind, topo, size="1 MB", algorithm="greedy", chunks=2)
     core = _core.plan(topo, plan.collective, "greedy", 2, 1 << 33).plan_and_run[0]
     assert columns(plan) == columns(hk.Plan(core))
+
+
+@pytest.mark.parametrize("algorithm", ["greedy", "trees"])
+def test_what_nobody_uses_changes_no_plan(algorithm: str, tmp_path: Path) -> None:
+    """NPUs d and e hang on a: they take no part, and lie on no way between those that do.
+
+    Without both of them all NPUs take part, and greedy matches in another way.
+    """
+    file = tmp_path / "net.yml"
+    times = set()
+    for gone in ("", "e", "d, e")[: 2 if algorithm == "greedy" else 3]:
+        file.write_text(
+            "npus: [a, b, c, d, e]\nlinks: [[a, b, 10 GB/s, 1 us], [b, c, 10 GB/s, 1 us], "
+            "[c, a, 10 GB/s, 1 us], [a, d, 10 GB/s, 1 us], [d, e, 1 GB/s, 1 us]]\n"
+            f"failed: {{nodes: [{gone}]}}\n"
+        )
+        topology = hk.topology.load(file)
+        plan = hk.plan(
+            "broadcast", topology, size="1 MB", npus=["a", "b", "c"], algorithm=algorithm
+        )
+        times.add(hk.simulate(plan).time_ps)
+    assert len(times) == 1

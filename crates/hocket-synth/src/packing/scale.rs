@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use super::cuts::Backward;
 use super::graph::{Arc, Graph};
 use super::{NoPacking, Rate};
+use crate::graph::dead_ends;
 use crate::id::NpuId;
 use crate::progress::Progress;
 use crate::units::gcd;
@@ -181,12 +182,15 @@ fn unit_of(graph: &Graph, rate: &Rate) -> u128 {
     rate.bandwidth / units
 }
 
-/// gcd of Q and of P times every bandwidth.
+/// gcd of Q and of P times every bandwidth, but of dead ends, which no tree needs.
 fn q_divisor(graph: &Graph, q: u128, p: u128) -> u128 {
-    let bandwidths = graph
-        .arcs
-        .iter()
-        .fold(0, |so_far, arc| gcd(so_far, arc.units as u64));
+    let kept: Vec<bool> = (0..graph.nodes() as u32)
+        .map(|node| graph.is_end(node))
+        .collect();
+    let dead = dead_ends(&kept, graph.arcs.iter().map(|arc| (arc.src, arc.dst)));
+    let is_live = |arc: &&Arc| !dead[arc.src as usize] && !dead[arc.dst as usize];
+    let live = graph.arcs.iter().filter(is_live);
+    let bandwidths = live.fold(0, |so_far, arc| gcd(so_far, arc.units as u64));
     let mut pair = (q, p * u128::from(bandwidths.max(1)));
     while pair.1 > 0 {
         pair = (pair.1, pair.0 % pair.1);

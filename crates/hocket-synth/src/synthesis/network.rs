@@ -1,7 +1,7 @@
 //! The network that chunks are matched to: NPUs joined by edges, switches unwound.
 
 use super::unwind::{self, Unwinding};
-use crate::graph::Lists;
+use crate::graph::{Lists, dead_ends};
 use crate::id::{LinkId, NpuId};
 use crate::topology::{LatencyModel, Switching, Topology};
 use crate::units::Bandwidth;
@@ -78,13 +78,9 @@ impl UnwoundNetwork {
                 group.iter().for_each(|npu| node_of[npu.index()] = node);
             }
         }
-        let ends = |end: fn(&Edge) -> NpuId| {
-            let ends = edges.iter().map(move |edge| end(edge).index());
-            ends.zip(0u32..)
-        };
         Self {
-            out: Lists::grouped(npus, ends(|edge| edge.src)),
-            into: Lists::grouped(npus, ends(|edge| edge.dst)),
+            out: ends_of(&edges, npus, |edge| edge.src),
+            into: ends_of(&edges, npus, |edge| edge.dst),
             npus,
             edges,
             paths,
@@ -92,6 +88,32 @@ impl UnwoundNetwork {
             device_share,
             node_of,
         }
+    }
+
+    /// Returns the same network without edges that lead to dead ends: whether they are there, plans are the same.
+    pub(super) fn without_dead_ends(mut self, participants: &[NpuId]) -> Self {
+        let mut kept = vec![false; self.npus];
+        participants.iter().for_each(|npu| kept[npu.index()] = true);
+        let dead = dead_ends(
+            &kept,
+            self.edges.iter().map(|edge| (edge.src.0, edge.dst.0)),
+        );
+        if !dead.contains(&true) {
+            return self;
+        }
+        let (edges, all) = (
+            std::mem::take(&mut self.edges),
+            std::mem::take(&mut self.paths),
+        );
+        for (edge, path) in edges.into_iter().zip(all.iter()) {
+            if !dead[edge.src.index()] && !dead[edge.dst.index()] {
+                self.edges.push(edge);
+                self.paths.push(path);
+            }
+        }
+        self.out = ends_of(&self.edges, self.npus, |edge| edge.src);
+        self.into = ends_of(&self.edges, self.npus, |edge| edge.dst);
+        self
     }
 
     /// Returns how many nodes the topology states, each a group of NPUs; 0 where that tells nothing.
@@ -192,4 +214,10 @@ impl UnwoundNetwork {
             limit.into_iter().chain([link])
         })
     }
+}
+
+/// Edges by the NPU at one of their ends.
+fn ends_of(edges: &[Edge], npus: usize, end: fn(&Edge) -> NpuId) -> Lists<u32> {
+    let ends = edges.iter().map(move |edge| end(edge).index());
+    Lists::grouped(npus, ends.zip(0u32..))
 }

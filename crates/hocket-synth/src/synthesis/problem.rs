@@ -71,6 +71,7 @@ impl Problem {
             unwinding
         };
         let network = UnwoundNetwork::new(topology, unwinding);
+        let network = network.without_dead_ends(collective.npus());
         let work = SumsAndCopies::new(&network, collective, pieces)?;
         let smaller = |part: &Part| {
             let mut spread = part.spread.clone();
