@@ -36,4 +36,4 @@ def variable_of(name: str) -> str:
 
 def remedy_for(name: str) -> str:
     """Describe what to do if a program is missing or does not run."""
-    return f"build it with `make controller`, or name it in {variable_of(name)}"
+    return f"build it with `make controller` in a checkout of hocket, or name it in {variable_of(name)}"

@@ -42,8 +42,12 @@ def test_a_program_that_is_not_there(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     assert run([name, "--version"]) == 2
     variable = f"HOCKET_{name.upper()}"
-    remedy = f"build it with `make controller`, or name it in {variable}"
+    remedy = f"build it with `make controller` in a checkout of hocket, or name it in {variable}"
     assert capsys.readouterr().err == f"hocket: there is no program hocket-{name}; {remedy}\n"
+    assert run([name, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"Usage: hocket {name} COMMAND ...")
+    assert remedy in told
     monkeypatch.setenv(variable, str(tmp_path))
     assert run([name]) == 2
     assert f"{tmp_path} cannot be run: permission denied" in capsys.readouterr().err

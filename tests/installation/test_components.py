@@ -35,7 +35,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["torch"].remedy == "pip install 'hocket[torch]'"
     assert (
         found["hocket-agent"].remedy
-        == "build it with `make controller`, or name it in HOCKET_AGENT"
+        == "build it with `make controller` in a checkout of hocket, or name it in HOCKET_AGENT"
     )
     assert found["browser"].found is None
 

@@ -69,6 +69,7 @@ def _run(words: list[str], path: list[str]) -> int:
         return at(command.place)(words) or 0
     if not command.place or (command.commands and words[:1] in ([], *([each] for each in _HELP))):
         return _group(words, path, command)
+    _check_gone(words, path)
     mode, place = command.mode(words)
     call = Call(" ".join(path), place, mode)
     path += [mode] * mode.startswith("--")
@@ -76,10 +77,15 @@ def _run(words: list[str], path: list[str]) -> int:
     try:
         values = call.values(words)
     except UnknownOptionError as error:
-        if RENAMED.get(error.option) in call.options:
-            right = f"use {RENAMED[error.option]}"
-            raise SpecError(error.option, "is not its name any more", right) from None
-        modes = [m for m, at in command.modes.items() if error.option in Call("", at).options]
+        new = RENAMED.get(error.option)
+        if new in call.options:
+            raise SpecError(error.option, "is not its name any more", f"use {new}") from None
+        named = {error.option, new}
+        modes = [m for m, at in command.modes.items() if named & {*Call("", at).options}]
+        if new is not None:
+            where = modes[0] if modes else "other commands"
+            why = f"is not its name any more, and it is of {where}"
+            raise SpecError(error.option, why, f"use {new} there") from None
         raise UsageError(f"{error}; it is of {modes[0]}" if modes else str(error)) from None
     if values.get("help") is True or values.get("help_all") is True:
         from hocket.cli.manual import help_of
@@ -107,11 +113,16 @@ def _group(words: list[str], path: list[str], command: Command) -> int:
     elif words[0].startswith("-"):
         raise UsageError(f"No such option: {words[0]}")
     else:
-        for old in (" ".join([*path[1:], *words[:2]]), " ".join([*path[1:], words[0]])):
-            if old in GONE:
-                raise SpecError(
-                    None, f"there is no `hocket {old}` any more", f"use `hocket {GONE[old]}`"
-                )
+        _check_gone(words, path)
         near = did_you_mean(words[0], command.commands, "")
         raise UsageError(f"No such command {words[0]!r}{near and '; '}{near}")
     return 0
+
+
+def _check_gone(words: list[str], path: list[str]) -> None:
+    """Answer old words of a command by the new ones."""
+    for count in (2, 1):
+        old = " ".join([*path[1:], *words[:count]])
+        if words and old in GONE:
+            right = f"use `hocket {GONE[old]}`"
+            raise SpecError(None, f"there is no `hocket {old}` any more", right)

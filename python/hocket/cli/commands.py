@@ -140,6 +140,8 @@ GONE = {
     "predict-training": "predict --training",
     "compare-training": "train --compare",
     "advise dims": "topology advise",
+    "topology advise dims": "topology advise",
+    "topology advise failures": "topology advise --failures",
     "advise failures": "topology advise --failures",
     "advise": "topology advise",
     "design": "sweep design",
@@ -153,5 +155,7 @@ RENAMED = {
     "--most": "--most-evaluated",
     "--pes": "--processing-elements",
     "--out-of-place": "--no-in-place",
+    "-n": "--npus",
+    "-s": "--scheme",
 }
 """The same of options, for the commands that have the new one."""

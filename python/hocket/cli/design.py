@@ -29,7 +29,7 @@ class Bought:
     panel: ClassVar[str] = "Network"
 
     npus: Annotated[
-        int, Option("--npus", "-n", metavar="N", help="Number of NPUs that the network joins.")
+        int, Option("--npus", metavar="N", help="Number of NPUs that the network joins.")
     ]
     budget: Annotated[
         float,

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from hocket._programs import path_of_program, remedy_for
+from hocket.cli.commands import COMMANDS
+from hocket.cli.manual import group_help
 from hocket.errors import SpecError
 
 
@@ -27,8 +29,15 @@ def agent(words: Sequence[str]) -> int:
 
 
 def _become(program: str, words: Sequence[str]) -> int:
-    """Replace this process by a program."""
-    found = path_of_program(program)
+    """Replace this process by a program; its help says at least how to get it."""
+    try:
+        found = path_of_program(program)
+    except SpecError as error:
+        if words[:1] not in (["--help"], ["-h"]):
+            raise
+        name = program.removeprefix("hocket-")
+        print(f"{group_help(f'hocket {name}', COMMANDS[name])}\n\n{error}.")
+        return 0
     sys.stdout.flush()
     try:
         os.execv(found, [program, *words])

@@ -83,7 +83,7 @@ class Paths:
 
     scheme: Annotated[
         str,
-        Option("--scheme", "-s", help="Scheme that chooses paths for flows. See docs/routing.md."),
+        Option("--scheme", help="Scheme that chooses paths for flows. See docs/routing.md."),
     ] = "greedy"
     compare: Annotated[
         bool, Option("--compare", help="Run all schemes, each with the same jobs and GPUs.")

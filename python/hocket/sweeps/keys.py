@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from hocket._checks import instance_of, truth, whole
+from hocket._checks import instance_of, is_decimal, truth, whole
 from hocket._options import declared
 from hocket.collectives.collective import kind_of
 from hocket.collectives.custom import is_file
@@ -98,7 +98,16 @@ def wholes(check: Callable[[int], object] = int, *, least: int = 0, most: int = 
     """Return a key of whole numbers, of which ``0:9:+1`` and ``1:64:x2`` are several."""
 
     def read(value: object) -> int:
-        number = whole_of(value, least, most)
+        try:
+            number = whole_of(value, least, most)
+        except SpecError as wrong:
+            try:
+                bare(check, value)
+            except SpecError as told:  # its words say what it is a number of
+                raise told from None
+            except (TypeError, ValueError):
+                pass
+            raise wrong from None
         bare(check, number)
         return number
 
@@ -141,15 +150,16 @@ def _range(given: str) -> Iterable[int]:
     step = parts[2] if len(parts) == 3 else "+1"
     digits = [*parts[:2], step[1:]]
     is_range = len(parts) in (2, 3) and step[:1] in ("+", "x", "*")
-    if not is_range or not all(
-        each.isascii() and each.isdecimal() and len(each) < 19 for each in digits
-    ):
+    if not is_range or not all(is_decimal(each, 18) for each in digits):
         raise SpecError(None, f"{shown(given)} is no range of whole numbers", right)
     begin, end, by = map(int, digits)
     if end < begin:
         raise SpecError(None, f"{shown(given)} ends before it begins", right)
-    if by < (1 if step[0] == "+" else 2) or (step[0] != "+" and begin == 0):
-        raise SpecError(None, f"{shown(given)} is no range of whole numbers", right)
+    if step[0] != "+" and begin == 0:
+        raise SpecError(None, f"{shown(given)} multiplies 0", "begin at 1 or more")
+    if by < (1 if step[0] == "+" else 2):
+        wrong = f"{shown(given)} never gets further"
+        raise SpecError(None, wrong, "give a step of +1 or more, or a factor of x2 or more")
     if step[0] == "+":
         count = (end - begin) // by + 1
         if count > MOST_OF_RANGE:

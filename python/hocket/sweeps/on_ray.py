@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+from hocket._checks import is_decimal
 from hocket._core import __version__
 from hocket.errors import SpecError
 from hocket.sweeps.batch import run_batch, run_point
@@ -156,7 +157,7 @@ def _check_reachable(address: str) -> None:
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon:
         host, port = port, str(_CLIENT_PORT if is_client else _HEAD_PORT)
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+    if not host or not is_decimal(port) or not 0 < int(port) < 65536:
         right = "write auto, local, host:6379 or ray://host:10001"
         raise SpecError("ray", f"{shown(address)} is no address of a cluster", right)
     try:

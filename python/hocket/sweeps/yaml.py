@@ -27,6 +27,8 @@ from hocket.topology.text import from_text as topology_from_text
 from hocket.units import shown
 
 KIND = FileKind("sweep", "command: and grid: or list:", "use grid: instead of a long list")
+_ELSEWHERE = {"pareto": "use `hocket compare --front`", "design": "use `hocket sweep design`"}
+"""Commands that search for the best of many themselves."""
 _KEYS = ("command", "set", "grid", "list", "costs")
 
 
@@ -100,7 +102,7 @@ class _Reader(Located):
         name = self._values["command"]
         if not isinstance(name, str) or name not in NAMES:
             why = f"no sweep runs {shown(name)}"
-            raise self.wrong(("command",), why, hint_of(name, NAMES))
+            raise self.wrong(("command",), why, _ELSEWHERE.get(str(name)) or hint_of(name, NAMES))
         return command_named(name)
 
     def _key(self, command: SweptCommand, name: object, place: Place) -> Key:
