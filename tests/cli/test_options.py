@@ -78,3 +78,23 @@ def test_what_is_no_value_of_an_option_is_refused() -> None:
         called("--factor", "x")
     with pytest.raises(UsageError, match="--names"):
         called("--names", "a")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--chunks", "٣"),
+        ("--npus", "٠,١"),
+        ("--groups", "٢"),
+        ("--root", "١"),
+        ("--seed", "٣"),
+        ("--size", "٣MB"),
+        ("--topology", "ring:٤@25GB/s,1us"),
+    ],
+)
+def test_digits_are_those_from_0_to_9(hocket: Any, option: str, value: str) -> None:
+    given = {"--topology": "ring:4@25GB/s,1us", "--size": "3MB"} | {option: value}
+    kind = "broadcast" if option == "--root" else "all-gather"
+    done = hocket("plan", kind, *(word for pair in given.items() for word in pair))
+    assert (done.code, done.out) == (2, "")
+    assert option in done.err

@@ -244,10 +244,14 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("npus: [a]\n", "has no builder:, dims: or links:; add one of them"),
+        ("name: a\n", "has no builder:, dims: or links:; add one of them"),
+        ("name: a\ndim: []\n", "has no builder:, dims: or links:; did you mean 'dims' by 'dim'"),
+        ("npus: [a]\n", "key 'links' is missing; add it"),
+        ("npus: [a]\nlink: []\n", "line 2: there is no key 'link'; did you mean 'links'?"),
+        ("npus: -1\n", "line 1: npus: -1 is too small"),
         (
-            "npus: [a]\nlink: []\n",
-            "has no builder:, dims: or links:; did you mean 'links' by 'link'",
+            "npus: 2\nlink_kinds: {a: {latency: 5}}\n",
+            "line 2: link_kinds.a: key 'bandwidth' is missing",
         ),
         (MESH + DIMS, "has builder and dims; keep one"),
         (MESH + "latancy: 1 us\n", "line 5: there is no key 'latancy'; did you mean 'latency'?"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from inspect import Parameter, cleandoc, signature
 from pathlib import Path
@@ -128,10 +128,17 @@ class Panel:
     of: type | None = None
 
 
+def _ascii(kind: Callable[[str], Any], text: str) -> Any:
+    """Read a number in digits from 0 to 9; Python takes those of other scripts, too."""
+    if not text.isascii():
+        raise ValueError(text)
+    return kind(text)
+
+
 _READERS: dict[type, tuple[Callable[[str], Any], str, str]] = {
     str: (str, "text", "TEXT"),
-    int: (int, "a whole number", "N"),
-    float: (float, "a number", "X"),
+    int: (partial(_ascii, int), "a whole number", "N"),
+    float: (partial(_ascii, float), "a number", "X"),
 }
 """What makes a value of its text, what the text is to be, and what help calls it."""
 

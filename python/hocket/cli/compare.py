@@ -98,6 +98,7 @@ def compare(
     if output.prints(*_data(comparisons)):
         return
     _print(comparisons, planning.routing, why=output.why or algorithms is not None)
+    options.note_limit(algorithms or [], planning)
     for option, names in unheeded(algorithms or [], planning).items():
         options.note(f"--{option.replace('_', '-')} is not for {', '.join(names)}")
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from hocket._checks import is_decimal
 from hocket.errors import SpecError
 
 _FILES = (".yml", ".yaml", ".json", ".xml")
@@ -56,7 +57,7 @@ def answer() -> None:
     """Print what a shell asks for."""
     text, number = os.environ.get("COMP_WORDS", ""), os.environ.get("COMP_CWORD", "")
     words = text.split()
-    last = int(number) if number.isdecimal() else len(words)
+    last = int(number) if is_decimal(number) else len(words)
     print("\n".join(completed(words[1:last], words[last] if last < len(words) else "")))
 
 

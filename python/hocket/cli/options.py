@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import get_terminal_size
@@ -23,6 +23,7 @@ from hocket.collectives.custom import is_file
 from hocket.comparison.limits import check_any
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import check_target
+from hocket.plans.registry import find
 from hocket.plans.sizes import check_timetable
 from hocket.topology.build import build_topology, counts_of
 from hocket.topology.spec import TopologySpec
@@ -30,6 +31,7 @@ from hocket.topology.text import from_text, read_failures
 from hocket.units import format_size, printable, shown
 
 if TYPE_CHECKING:
+    from hocket.plans.synthesis import PlanOptions
     from hocket.simulation.run import Run
 
 T = TypeVar("T")
@@ -367,6 +369,13 @@ def aside(line: str) -> None:
     """Print on standard error how a result came about, unless only that is wanted."""
     if not QUIET.get():
         print(f"hocket: {line}", file=sys.stderr)
+
+
+def note_limit(names: Iterable[str], planning: PlanOptions) -> None:
+    """Note that a time limit does not stop functions of a user's own."""
+    own = [name for name in names if find(name) is not None]
+    if own and planning.time_limit is not None:
+        note(f"--time-limit does not stop {', '.join(own)}: such a function reads options.seconds")
 
 
 def starting(line: str) -> None:

@@ -165,6 +165,7 @@ def plan(
         explain(made.plan.selection, why=shown.why)
     if len(made.tried) > 1:
         options.note(f"the fastest of --chunks {', '.join(map(str, made.tried))}: {made.slices}")
+    options.note_limit([algorithm], planning)
     if greedy is not None and greedy.time_ps is not None and greedy.time_ps < (made.time_ps or 0):
         options.say(
             f"greedy is faster: {format_time_ps(greedy.time_ps)} with --chunks {greedy.slices}"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from hocket._checks import is_decimal
 from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.cli.form import Form
@@ -51,7 +52,7 @@ class Asked:
     def candidates(self) -> range:
         """Return the seeds that are tried."""
         first, mark, last = self.seeds.partition(":")
-        if not mark or not first.isdecimal() or not last.isdecimal() or int(first) > int(last):
+        if not mark or not is_decimal(first) or not is_decimal(last) or int(first) > int(last):
             raise SpecError("--seeds", f"{self.seeds!r} is no range", "write 1:65535")
         return range(int(first), int(last) + 1)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from hocket import _core
+from hocket._checks import is_decimal
 from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.form import Form
@@ -171,7 +172,7 @@ def _read_map(text: str) -> dict[str, list[int]]:
                 f"{shown(part.strip())} is not valid; {right}",
                 f"axes are {', '.join(AXES)}",
             )
-        if not all(each.isascii() and each.isdecimal() and len(each) < 10 for each in numbers):
+        if not all(is_decimal(each) for each in numbers):
             raise SpecError("--map", f"{axis}: {shown(listed)} is not a dimension", right)
         if axis in found or len(set(numbers)) < len(numbers):
             raise SpecError("--map", f"{axis} is given twice what it has once", right)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._checks import did_you_mean, instance_of, list_of, truth
+from hocket._checks import did_you_mean, index_of, instance_of, is_decimal, list_of, truth
 from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, parse_size, shown
@@ -85,7 +84,11 @@ def collective_on(
     )
     rank = None
     if root is not None:
-        if isinstance(root, str) and _is_number(root) and root not in topology.device_names:
+        if (
+            isinstance(root, str)
+            and is_decimal(root, _MAX_DIGITS)
+            and root not in topology.device_names
+        ):
             root = int(root)
         number = npu_number(topology, root, "root")
         if number not in numbers:
@@ -106,9 +109,14 @@ def _listed(text: str, topology: _core.Topology) -> list[int | str]:
         first, dash, last = item.partition("-")
         if item in names:
             npus.append(item)
-        elif _is_number(item):
+        elif is_decimal(item, _MAX_DIGITS):
             npus.append(int(item))
-        elif dash and _is_number(first) and _is_number(last) and int(first) <= int(last):
+        elif (
+            dash
+            and is_decimal(first, _MAX_DIGITS)
+            and is_decimal(last, _MAX_DIGITS)
+            and int(first) <= int(last)
+        ):
             if int(last) >= topology.npu_count:
                 raise SpecError(
                     "npus", f"there is no NPU {last}", f"NPUs are 0 to {topology.npu_count - 1}"
@@ -118,11 +126,6 @@ def _listed(text: str, topology: _core.Topology) -> list[int | str]:
             wrong = f"{shown(item)} is neither a name, a number nor a range such as 0-3"
             raise SpecError("npus", wrong)
     return npus
-
-
-def _is_number(text: str) -> bool:
-    """Return whether it is a whole number, of no more digits than any NPU's has."""
-    return text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 KEYWORDS = ("npus", "root", "in_place")
@@ -214,7 +217,7 @@ def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
             raise SpecError(field, f"{npu!r} is a switch", "name an NPU")
         return number
     try:
-        number = index(npu)
+        number = index_of(npu)
     except TypeError:
         number = -1
     if not 0 <= number < topology.npu_count:

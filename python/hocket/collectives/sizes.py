@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hocket._checks import list_of
+from hocket._checks import is_decimal, list_of
 from hocket.errors import SpecError
 from hocket.units import Quantity, parse_size, shown
 
@@ -51,7 +51,7 @@ def _sweep(text: str, field: str) -> list[int]:
     if end < begin:
         raise SpecError(field, f"{shown(text)} ends before it begins", right)
     step = parts[2] if len(parts) == 3 else "x2"
-    factor = int(step[1:]) if step[:1] in "x*" and step[1:].isdecimal() and len(step) < 10 else 0
+    factor = int(step[1:]) if step[:1] in "x*" and is_decimal(step[1:], 8) else 0
     if step[:1] == "+":
         by = parse_size(step[1:], field=field)
         _check_many((end - begin) // by + 1, field)

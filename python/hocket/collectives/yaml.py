@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hocket import _core
+from hocket._checks import is_decimal
 from hocket.collectives.custom import (
     Demand,
     all_to_all_v,
@@ -151,7 +152,7 @@ def _made(file: CollectiveFile, topology: _core.Topology) -> _core.Collective:
     of = None
     if given.of is not None:  # keys are text in JSON
         of = {
-            int(npu) if npu not in names and npu.isdecimal() else npu: others
+            int(npu) if npu not in names and is_decimal(npu) else npu: others
             for npu, others in given.of.items()
         }
     return neighbor_exchange(topology, given.size, neighbors=of, same=given.same, name=file.name)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
+from hocket._checks import is_decimal
 from hocket._core.formats import check_nccl_graph
 from hocket.collectives.collective import Progress, collective_on
 from hocket.errors import SpecError
@@ -95,7 +96,7 @@ def _on_machine(machine: Machine) -> Iterator[Fault]:
             machine.channels(algorithm)
         except SpecError as error:
             file, _, line = (error.origin or "").rpartition(", line ")
-            number = int(line) if file and line.isdecimal() else None
+            number = int(line) if file and is_decimal(line) else None
             yield Fault("machine", number, f"graph {ID[algorithm]}", f"{error.why}; {error.remedy}")
 
 

@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hocket import _core
-from hocket._checks import instance_of, list_of, one_of
+from hocket._checks import index_of, instance_of, list_of, one_of
 from hocket._core import routing as core_routing
 from hocket._options import options_of
 from hocket.errors import SpecError
@@ -290,7 +289,7 @@ def _flow(i: int, flow: Any) -> _Flow:
 
 def _whole(what: str, i: int, value: Any, most: int | None = None) -> int:
     try:
-        number = index(value)
+        number = index_of(value)
     except TypeError:
         raise SpecError(None, f"flow {i}: {what} {shown(value)} is not a whole number") from None
     if most is not None and not 0 <= number < most:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hocket._checks import instance_of
+from hocket._checks import index_of, instance_of, whole
 from hocket._core.runtime import Group, Program, Store
 from hocket._options import seconds
 from hocket.errors import InfeasibleError, SpecError
@@ -423,7 +422,7 @@ class Communicator:
         """
         self._worker.check_open()
         try:
-            chosen = [index(rank) for rank in ranks]
+            chosen = [index_of(rank) for rank in ranks]
         except TypeError:
             raise SpecError("ranks", f"{ranks!r} are no ranks", "give a list, as [0, 2]") from None
         for rank in chosen:
@@ -492,10 +491,7 @@ class Communicator:
         )
 
     def _is(self, root: object) -> bool:
-        number = index(root) if isinstance(root, SupportsIndex) else -1
-        if not 0 <= number < self.size:
-            raise SpecError("root", f"{root!r} is not a rank of 0 to {self.size - 1}")
-        return self.rank == number
+        return self.rank == whole("root", root, 0, self.size - 1)
 
     def _target(self, like: Numbers, out: Any, shape: tuple[int, ...]) -> Numbers:
         return like.empty(shape) if out is None else target("out", out, like, shape)

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hocket._checks import is_decimal
 from hocket._core.runtime import Group
 from hocket._options import options_of, seconds
 from hocket.errors import SpecError
@@ -124,7 +125,7 @@ def _place(address: str | None, rank: int | None, size: int | None) -> _Place:
     numbers = {}
     for name in ("rank", "size"):
         text = found[name] or ""
-        if not text.isdecimal():
+        if not is_decimal(text):
             raise SpecError(f"${_VARIABLES[name]}", f"{text!r} is not a whole number")
         numbers[name] = int(text)
     check_address(found["address"])

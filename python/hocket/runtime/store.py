@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from hocket._checks import is_decimal
 from hocket.errors import InfeasibleError, SpecError
 
 if sys.platform == "win32":
@@ -55,7 +56,7 @@ def check_address(address: object) -> None:
         With what would be right.
     """
     host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
-    if not host or not port.isdecimal() or int(port) > 65535:
+    if not host or not is_decimal(port) or int(port) > 65535:
         raise SpecError("address", f"{address!r} is not HOST:PORT", 'give "127.0.0.1:29500"')
 
 

@@ -16,7 +16,7 @@ from threading import Lock
 from time import monotonic
 from weakref import WeakValueDictionary
 
-from hocket._checks import instance_of, one_of, path_of, truth, whole
+from hocket._checks import instance_of, is_decimal, one_of, path_of, truth, whole
 from hocket._options import seconds
 from hocket.errors import InfeasibleError, SpecError
 from hocket.steering.flows import Closing, Flow, Job, bound
@@ -134,7 +134,7 @@ class Agent(Closing):
         number = whole("job", job, 0, (1 << 32) - 1)
         answer = self._ask(f"open {_ends(dst, dport, protocol, src)} {count} {number}")
         words = answer.split(" ", 2)
-        if words[0] != "flow" or len(words) < _OPENED or not words[1].isdecimal():
+        if words[0] != "flow" or len(words) < _OPENED or not is_decimal(words[1], 19):
             raise self._odd(answer)
         made = Flow(self, int(words[1]), self._port_of(words[2]))
         self._flows[int(words[1])] = made
@@ -265,7 +265,7 @@ class Agent(Closing):
         """Take what the agent says of its own accord; False for an answer."""
         word, _, rest = text.partition(" ")
         number, _, rest = rest.partition(" ")
-        if word not in ("path", "rate", "job") or not number.isdecimal():
+        if word not in ("path", "rate", "job") or not is_decimal(number, 19):
             return False
         told: Flow | Job | None = None
         if word == "job":
@@ -278,7 +278,7 @@ class Agent(Closing):
             flow = told = self._flows.get(int(number))
             if flow is not None and word == "path":
                 flow.port = self._port_of(rest)
-            elif flow is not None and rest.isdecimal():
+            elif flow is not None and is_decimal(rest, 19):
                 flow.rate = int(rest)
         if told is not None and told not in self._changed:
             self._changed.append(told)
@@ -307,7 +307,7 @@ class Agent(Closing):
         word, _, rest = answer.partition(" ")
         if word == "none":
             return None
-        if word != "port" or not rest.isdecimal() or not 0 < int(rest) < 1 << 16:
+        if word != "port" or not is_decimal(rest) or not 0 < int(rest) < 1 << 16:
             raise self._odd(answer)
         return int(rest)
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from hocket._checks import list_of, whole
+from hocket._checks import is_decimal, list_of, whole
 from hocket.errors import InfeasibleError, SpecError
 from hocket.steering.agent import Agent
 from hocket.units import shown
@@ -57,7 +57,7 @@ def parse_target(text: str) -> Target:
     address, colon, port = ends.rpartition(":")
     try:
         socket.inet_pton(socket.AF_INET, address)
-        if not colon or not port.isdecimal() or (mark and not count.isdecimal()):
+        if not colon or not is_decimal(port) or (mark and not is_decimal(count, 19)):
             raise OSError
     except OSError:
         raise SpecError(

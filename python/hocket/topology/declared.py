@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 
-from hocket._checks import truth
+from hocket._checks import index_of, truth
 from hocket._core import Topology, families
 from hocket.errors import SpecError
 from hocket.units import parse_bandwidth, parse_time, shown
@@ -66,7 +65,7 @@ def _read(parameter: families.Parameter, value: object) -> object:
 def count_of(field: str, value: object, *, least: int = 1) -> int:
     """Return a count that the core takes, or SpecError."""
     try:
-        count = -1 if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
+        count = index_of(value)
     except TypeError:
         count = -1
     if not least <= count < 1 << 32:

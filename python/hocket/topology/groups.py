@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from hocket._checks import instance_of
+from hocket._checks import instance_of, is_decimal
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.units import shown
@@ -47,9 +47,7 @@ def grouped(topology: Topology, groups: GroupsLike) -> Topology:
     instance_of(Topology, "topology", topology, "make one, as by hk.topology.load(...)")
     if isinstance(groups, str):
         text = groups.strip()
-        groups = (
-            int(text) if text.isdecimal() and len(text) < 10 else _listed(text, topology.npu_count)
-        )
+        groups = int(text) if is_decimal(text) else _listed(text, topology.npu_count)
     if isinstance(groups, int):
         return topology.with_groups(_runs(topology, groups))
     given: object = groups
@@ -87,7 +85,7 @@ def _listed(text: str, npu_count: int) -> list[list[str | int]]:
         for item in filter(None, part.rpartition("=")[2].split(",")):
             run = _RANGE.fullmatch(item)
             if run is None:
-                group.append(int(item) if item.isdecimal() and len(item) < 10 else item)
+                group.append(int(item) if is_decimal(item) else item)
                 continue
             first, last = int(run.group(1)), int(run.group(2))
             if last < first:

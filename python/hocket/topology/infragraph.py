@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from hocket._checks import did_you_mean
+from hocket._checks import did_you_mean, is_decimal
 from hocket.errors import SpecError
 from hocket.files.yaml_tree import Place
 from hocket.topology.defaults import LATENCY_PS
@@ -376,7 +376,7 @@ class _Reader(Parts):
             found = self._said.get(path, {}).get("rank")
             if found is not None:
                 text, place = found
-                is_rank = text.isascii() and text.isdecimal() and len(text) < 10
+                is_rank = is_decimal(text)
                 if not is_rank or int(text) >= len(npus) or int(text) in ranks:
                     right = f"give each of {len(npus)} XPUs its own, from 0"
                     raise self.wrong(place, f"{shown(text)} is not a rank of its own", right)

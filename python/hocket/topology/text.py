@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from hocket._checks import did_you_mean, list_of, nearest, whole
+from hocket._checks import did_you_mean, is_decimal, list_of, nearest, whole
 from hocket._core.families import Family
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
@@ -349,7 +349,7 @@ def _near_product(names: Sequence[str]) -> str:
 
 def _sizes(option: str, text: str, sizes: str) -> list[int]:
     parts = sizes.lower().split("x")
-    if not all(part.isascii() and part.isdecimal() for part in parts):
+    if not all(is_decimal(part) for part in parts):
         raise SpecError(
             option,
             f"{shown(text)}: {shown(sizes)} is not a size",

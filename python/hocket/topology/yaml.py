@@ -192,6 +192,10 @@ class _Reader(Reader):
         if len(forms) > 1:
             found = " and ".join(forms)
             raise self.wrong((), f"has {found}", "keep one of builder:, dims: and links:")
+        if not forms and _DEVICES & values.keys():
+            return (
+                LinksFile  # whose reader says what is wrong first, which may be the missing links
+            )
         if not forms:
             raise self.wrong((), "has no builder:, dims: or links:", _form_hint(values))
         if forms == ["dims"]:
@@ -358,6 +362,7 @@ def _form_hint(values: dict[str, Any]) -> str:
 
 
 _FORMS = ("builder", "dims", "links")
+_DEVICES = {"npus", "switches", "link_kinds"}
 _INNER: dict[str, type[Strict]] = {
     "reverse": Way,
     "failed": Failures,

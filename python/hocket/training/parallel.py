@@ -8,7 +8,7 @@ from math import gcd, prod
 from typing import NamedTuple
 
 from hocket import _core
-from hocket._checks import did_you_mean, list_of, whole
+from hocket._checks import did_you_mean, is_decimal, list_of, whole
 from hocket._core import iteration
 from hocket._results import HIDDEN, Result, figure
 from hocket.errors import SpecError
@@ -144,7 +144,7 @@ class Parallel(Result):
                 hint = did_you_mean(key, _KEYS, right) if equals else right
                 raise SpecError("parallel", f"{shown(part.strip())} is not valid", hint)
             digits = value.removeprefix("-")
-            if not (digits.isascii() and digits.isdecimal() and len(digits) < 10):
+            if not is_decimal(digits):
                 raise SpecError("parallel", f"{key}: {shown(value)} is not a whole number", right)
             if digits != value:
                 raise SpecError("parallel", f"{key}={value} is negative", "give 1 or more")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-from hocket._checks import one_of, whole
+from hocket._checks import is_decimal, one_of, whole
 from hocket.errors import SpecError
 from hocket.units import parse_frequency, shown
 from hocket.workload.layers import Layer, Workload
@@ -298,9 +298,7 @@ def pair(name: str, value: object) -> tuple[int, int]:
     """Check that a value is two whole numbers, or such a text as ``4x4``, and give them."""
     if isinstance(value, str):
         parts = value.lower().split("x")
-        if len(parts) != 2 or not all(
-            part.isascii() and part.isdecimal() and len(part) < 10 and int(part) for part in parts
-        ):
+        if len(parts) != 2 or not all(is_decimal(part) and int(part) for part in parts):
             right = "write rows and columns as 4x4"
             raise SpecError(str(name), f"{shown(value)} is not a size", right)
         value = tuple(map(int, parts))

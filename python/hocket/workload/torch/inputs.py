@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from hocket._checks import is_decimal
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -137,7 +138,7 @@ def _from_text(text: str) -> tuple[str, Shape]:
     if equals and not name.isidentifier():
         raise SpecError(None, f"input {shown(text)}: {shown(name)} is not a name", str(_FORM))
     parts = [] if sizes == "scalar" else sizes.lower().split("x")
-    if not all(part.isascii() and part.isdecimal() and len(part) < 20 for part in parts):
+    if not all(is_decimal(part, 19) for part in parts):
         raise SpecError(None, f"input {shown(text)}: {shown(sizes)} is not a shape", str(_FORM))
     return name, _checked(shown(text), tuple(map(int, parts)), dtype)
 
