@@ -6,9 +6,24 @@ use crate::id::LinkId;
 /// The first thing wrong with a plan among NPUs in a row.
 fn first_of(builder: PlanBuilder, n: usize) -> String {
     match verify(Arc::new(builder.finish()), line(n), &mut Silent) {
-        Err(VerifyError::Wrong(report)) => report.violations()[0].to_string(),
+        Err(VerifyError::Wrong(report)) => unsent(&report.violations()[0]),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_violation_says_what_its_transfer_sends() {
+    let mut b = builder(CollectiveKind::ReduceScatter, 3, 1);
+    send(&mut b, (0, 2), (1, 0), Op::Reduce, Wait::NOTHING);
+    send(&mut b, (0, 1), (9, 0), Op::Copy, Wait::NOTHING);
+    let Err(VerifyError::Wrong(report)) = verify(Arc::new(b.finish()), line(3), &mut Silent) else {
+        panic!("NPU 9 does not exist");
+    };
+    let detail = &report.violations()[0].detail;
+    assert!(
+        detail.ends_with("; transfer 1 copies chunk 0 from NPU 9 to npu0"),
+        "{detail}"
+    );
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn star(offload: Option<Offload>) -> Arc<Topology> {
 
 fn verdict(plan: PlanBuilder, offload: Option<Offload>) -> Result<Verified, String> {
     verify(Arc::new(plan.finish()), star(offload), &mut Silent).map_err(|error| match error {
-        VerifyError::Wrong(report) => report.violations()[0].to_string(),
+        VerifyError::Wrong(report) => unsent(&report.violations()[0]),
         other => other.to_string(),
     })
 }
