@@ -48,7 +48,7 @@ def calibrate(
         list[str],
         Argument(
             metavar="MEASURED",
-            help="Tables (.csv) of measured times, or logs of nccl-tests or rccl-tests.",
+            help="Tables (.csv, docs/machines.md) of measured times, or logs of nccl-tests or rccl-tests.",
         ),
     ],
     *,

@@ -36,7 +36,8 @@ class Bought:
         Option("--budget", "-b", help="Largest cost of the network, in the units of the prices."),
     ]
     costs: Annotated[
-        str, Option("--costs", help="A .yml file with the prices of links and switches.")
+        str,
+        Option("--costs", help="A .yml file with prices of links and switches (docs/sweeps.md)."),
     ]
 
 

@@ -24,7 +24,8 @@ File = Annotated[
     str,
     Argument(
         metavar="FILE",
-        help="A plan (.parquet), or a file of a runtime, whose kind is found by its contents.",
+        help="A plan (.parquet, docs/own-plans.md), or a file of a runtime, whose kind is found by its "
+        "contents.",
     ),
 ]
 _SHOWN = 10

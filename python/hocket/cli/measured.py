@@ -26,8 +26,8 @@ def measured(
         list[str],
         Argument(
             metavar="FILE",
-            help="Logs of nccl-tests or rccl-tests, tables (.csv), NCCL Inspector JSON, Flight "
-            "Recorder dumps or PyTorch profiler traces; for a job, those of all ranks.",
+            help="Logs of nccl-tests or rccl-tests, tables (.csv; docs/machines.md), NCCL Inspector "
+            "JSON, Flight Recorder dumps or PyTorch profiler traces; for a job, those of all ranks.",
         ),
     ],
     *,

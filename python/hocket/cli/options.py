@@ -85,12 +85,15 @@ Kind = Annotated[
     Argument(
         metavar="COLLECTIVE",
         complete=complete.collectives,
-        help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all, or a "
-        "file (.yml, .json) with your own collective.",
+        help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all, or "
+        "your own in a file (.yml, .json; docs/own-plans.md).",
     ),
 ]
 PlanFile = Annotated[
-    str, Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
+    str,
+    Argument(
+        metavar="PLAN", help="A plan file, as written by `hocket plan -o` (docs/own-plans.md)."
+    ),
 ]
 MeasuredKind = Annotated[
     str,
@@ -108,8 +111,8 @@ TopologyText = Annotated[
         "-t",
         metavar="NETWORK",
         complete=complete.topologies,
-        help="A shipped machine (see `hocket topology list`), a file, dump:FILE,nodes=2, or a builder such "
-        "as ring:16, mesh:9x9, clos:4x8x2 or Ring_FC_SW:2x8x4.",
+        help="A shipped machine (`hocket topology list`), a file (docs/topology-files.md), "
+        "dump:FILE,nodes=2, or a builder: ring:16, mesh:9x9, clos:4x8x2, Ring_FC_SW:2x8x4.",
     ),
 ]
 Bandwidth = Annotated[

@@ -107,8 +107,9 @@ def plan(
             "--algorithm",
             "-a",
             complete=complete.algorithms,
-            help="One of `hocket algorithms`, schedule:NAME (a saved schedule), or "
-            "FILE.py:FUNCTION (your own). Default: auto, the best plan of any algorithm.",
+            help="One of `hocket algorithms`, schedule:NAME (a saved schedule), or FILE.py:FUNCTION, "
+            "called with topology, collective and options (docs/own-plans.md). Default: auto, "
+            "the best plan of any.",
         ),
     ] = "auto",
     making: Making,

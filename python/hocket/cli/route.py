@@ -35,7 +35,9 @@ _MAX_TIMES = 3
 _OF_PYTHON = ("headers", "switch_seeds", "workers", "host_rate", "keep_rates")
 """Options that only calls in Python have."""
 
-Jobs = Annotated[str, Argument(metavar="JOBS", help="A .yml file with the jobs.")]
+Jobs = Annotated[
+    str, Argument(metavar="JOBS", help="A .yml file with jobs: and defaults: (docs/jobs.md).")
+]
 Fabric = Annotated[
     str,
     Option(

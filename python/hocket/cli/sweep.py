@@ -42,7 +42,9 @@ class Where(Form):
 def run(
     file: Annotated[
         str,
-        Argument(metavar="SWEEP", help="A .yml file with the command and its grid or list."),
+        Argument(
+            metavar="SWEEP", help="A .yml file with command: and grid: or list: (docs/sweeps.md)."
+        ),
     ],
     *,
     workers: Annotated[

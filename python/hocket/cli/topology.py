@@ -50,7 +50,7 @@ def show(
         str | None,
         Option(
             "--costs",
-            help="A .yml file with prices of links and switches, for a network without prices.",
+            help="A .yml file with prices of links and switches (docs/sweeps.md), for a network without.",
         ),
     ] = None,
     links: Annotated[bool, Option("--links", "--verbose", "-v", help="List every link.")] = False,

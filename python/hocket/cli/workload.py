@@ -30,7 +30,7 @@ Text = Annotated[
     Argument(
         metavar="WORKLOAD",
         complete=complete.models,
-        help="A shipped workload, or a .yml file.",
+        help="A shipped workload, or a .yml file with layers: (docs/workloads.md).",
     ),
 ]
 

@@ -62,7 +62,7 @@ def algorithm(
     The function is called as ``function(topology, collective, options)``, with a
     :class:`hocket.PlanOptions`, and gives a :class:`hocket.Plan`, a :class:`hocket.PlanBuilder` or a
     :class:`hocket.Schedule`. Where it cannot do what is asked it raises :class:`hocket.InfeasibleError`.
-    Each plan is proved before it is used.
+    Each plan is proved before it is used. hocket does not stop the function at ``options.time_limit``.
 
     Parameters
     ----------

@@ -60,8 +60,7 @@ class PlanOptions:
         Choice among equal paths: balanced, ecmp, ecmp:SEED (by hashes), spray (at flow and packet
         fidelity) or single.
     time_limit
-        Time limit of a search [s], such as ``"200 ms"``; the result is the best plan so far. hocket does
-        not stop functions of your own.
+        Time limit of a search [s], such as ``"200 ms"``; the result is the best plan so far.
     seed
         Seed of a synthesizer's random choices.
     unwind
