@@ -112,7 +112,7 @@ TopologyText = Annotated[
         metavar="NETWORK",
         complete=complete.topologies,
         help="A shipped machine (`hocket topology list`), a file (docs/topology-files.md), "
-        "dump:FILE,nodes=2, or a builder: ring:16, mesh:9x9, clos:4x8x2, Ring_FC_SW:2x8x4.",
+        "dump:FILE,nodes=2, or a builder: ring:16, clos:4x8x2, mesh:9x9.",
     ),
 ]
 Bandwidth = Annotated[
