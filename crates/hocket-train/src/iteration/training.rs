@@ -111,7 +111,7 @@ pub struct TrainingGraph {
     pub exchanges: Vec<Exchange>,
     /// Iteration of each node.
     pub iteration: Vec<u32>,
-    /// Layer of each node, counted over all stages. [`NONE`] of an update.
+    /// Layer of each node, counted over all stages; `u32::MAX` of an update.
     pub layer: Vec<u32>,
     /// [`Pass`] of each node, as its number.
     pub pass: Vec<u8>,
