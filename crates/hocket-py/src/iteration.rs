@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 use crate::arrays::{Array, column};
 use crate::choice::{Names, SWITCHINGS, choose};
 use crate::error::{CoreError, Parts};
-use crate::hints::{Listener, Unread};
+use crate::hints::{Keywords, Listener, Unread};
 use crate::multirail::PySchedule;
 use crate::pickle::{Reduced, reduced};
 use crate::progress;
@@ -201,20 +201,18 @@ pub(crate) struct PyOutcome {
 impl PyOutcome {
     /// Run a graph again.
     #[staticmethod]
-    #[pyo3(signature = (graph, **keywords))]
-    fn of<'py>(
-        graph: &Bound<'py, PyAny>,
-        keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, Self>> {
-        Ok(graph.call_method("run", (), keywords)?.cast_into()?)
+    fn of<'py>(graph: &Bound<'py, PyAny>, keywords: Keywords<'py>) -> PyResult<Bound<'py, Self>> {
+        let run = graph.call_method("run", (), Some(&keywords.0))?;
+        Ok(run.cast_into()?)
     }
 
     /// What it was run with; times are not kept, since they follow from it.
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let (graph, keywords) = &this.get().made;
-        let keywords = keywords.bind(this.py()).copy()?;
-        keywords.set_item("graph", graph)?;
-        reduced(this.py(), "Outcome", keywords)
+        let state = PyDict::new(this.py());
+        state.set_item("graph", graph)?;
+        state.set_item("keywords", keywords)?;
+        reduced(this.py(), "Outcome", state)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
