@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -129,3 +131,80 @@ def test_a_shipped_machine_is_written_with_its_sources(one: Path, tmp_path: Path
     two = ["topology", "export", str(one), "--nodes", "2", "--to", "yaml", "-o", str(less)]
     assert run(two) == 0
     assert same(hk.topology.load(less), hk.topology.load(one, nodes=2))
+
+
+SLOW = [
+    ("dgx1_v100", "gpu0,gpu1=5 GB/s", lambda src, dst: {src, dst} == {"gpu0", "gpu1"}, 5 * 10**9),
+    ("dgx1_v100", "gpu0=5GB/s", lambda src, dst: "gpu0" in (src, dst), 5 * 10**9),
+    (
+        "clos:2x4x2@25GB/s,700ns",
+        "spine0=10 Gb/s",
+        lambda src, dst: "spine0" in (src, dst),
+        1_250_000_000,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "slow", "is_slow", "rate"), SLOW)
+def test_slow_parts_carry_less(
+    text: str, slow: str, is_slow: Callable[[str, str], bool], rate: int, tmp_path: Path
+) -> None:
+    whole, less = hk.topology.load(text), hk.topology.load(text, slow=slow)
+    names = whole.device_names
+    ends = [(names[a], names[b]) for a, b in zip(whole.link_src, whole.link_dst, strict=True)]
+    for (src, dst), before, after in zip(
+        ends, whole.link_bandwidth, less.link_bandwidth, strict=True
+    ):
+        assert after == (min(before, rate) if is_slow(src, dst) else before)
+    assert (less.groups, less.switch_offloads) == (whole.groups, whole.switch_offloads)
+    assert less.link_latency_ps.tolist() == whole.link_latency_ps.tolist()
+    # A file says it too.
+    file = tmp_path / "mine.yml"
+    hk.topology.export_topology(whole, file, to="yaml")
+    file.write_text(f"slow: ['{slow}']\n{file.read_text()}")
+    assert same(hk.topology.load(file), less)
+
+
+def test_a_plan_on_a_slow_machine_takes_longer(capsys: pytest.CaptureFixture[str]) -> None:
+    times = []
+    for more in ([], ["--slow", "gpu0,gpu3=1GB/s"]):
+        command = [
+            "compare",
+            "all-gather",
+            "-t",
+            "dgx1_v100",
+            "-s",
+            "8MB",
+            "-a",
+            "direct",
+            "--json",
+        ]
+        assert run([*command, *more]) == 0
+        times.append(json.loads(capsys.readouterr().out)["algorithms"][0]["time_ps"])
+    assert times[1] > 2 * times[0]
+
+
+@pytest.mark.parametrize(
+    ("slow", "says"),
+    [
+        ("gpu9=5GB/s", "no device is called"),
+        ("gpu0,gpu7=5GB/s", "no link joins gpu0 and gpu7"),
+        ("gpu0=500GB/s", "gpu0=500 GB/s is not slow: it has 50 GB/s; give less"),
+        ("gpu0", "'gpu0' is no slow device or link; give A=RATE"),
+        ("gpu0,gpu1,gpu2=1GB/s", "is no slow device or link"),
+        ("gpu0=", "is no slow device or link"),
+        ("gpu0=fast", "slow"),
+        ("gpu0=0", "slow"),
+    ],
+)
+def test_what_is_no_slow_part_is_refused(slow: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(hk.SpecError) as caught:
+        hk.topology.load("dgx1_v100", slow=[slow])
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+    file = tmp_path / "mine.yml"
+    hk.topology.export_topology(hk.topology.load("dgx1_v100"), file, to="yaml")
+    file.write_text(f"slow: ['{slow}']\n{file.read_text()}")
+    with pytest.raises(hk.SpecError) as caught:
+        hk.topology.load(file)
+    assert "line 1" in str(caught.value)

@@ -86,12 +86,15 @@ class Networks:
     bandwidth: options.Bandwidth = None
     latency: options.LatencyText = None
     failed: options.Failed = None
+    slow: options.SlowParts = None
 
     def build(self) -> dict[str, Topology]:
         """Make each, by what it is called: files by their names, others as given."""
         built: dict[str, Topology] = {}
         for text in dict.fromkeys(self.topology):
-            network = options.read_topology(text, self.bandwidth, self.latency, self.failed)
+            network = options.read_topology(
+                text, self.bandwidth, self.latency, self.failed, self.slow
+            )
             is_named = text.endswith((".yml", ".yaml")) or label_of(text) is not None
             name = network.name if is_named else text
             if name in built:

@@ -42,11 +42,12 @@ class Network:
     latency: options.LatencyText = None
     failed: options.Failed = None
     nodes: options.LikeNodes = None
+    slow: options.SlowParts = None
 
     def spec(self) -> TopologySpec:
         """Read what is said of the network, before anything is built; say what its file leaves open."""
         spec = options.read_spec(
-            self.topology, self.bandwidth, self.latency, self.failed, self.nodes
+            self.topology, self.bandwidth, self.latency, self.failed, self.nodes, self.slow
         )
         for line in spec.assumed:
             options.aside(f"{spec.name}: {line}")

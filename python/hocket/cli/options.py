@@ -26,6 +26,7 @@ from hocket.files.atomic import check_target
 from hocket.plans.registry import find
 from hocket.plans.sizes import check_timetable
 from hocket.topology.build import build_topology, counts_of
+from hocket.topology.slow import read_slow
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import from_text, read_failures
 from hocket.units import format_size, printable, shown
@@ -133,6 +134,15 @@ Failed = Annotated[
     list[str] | None,
     Option(
         "--failed", help="A failed NPU or switch, or a failed link written as A,B. Can be repeated."
+    ),
+]
+SlowParts = Annotated[
+    list[str] | None,
+    Option(
+        "--slow",
+        metavar="NAME=RATE",
+        rare=True,
+        help="A slow NPU, switch or link, such as nic0=50Gb/s or A,B=12.5GB/s. Can be repeated.",
     ),
 ]
 LikeNodes = Annotated[
@@ -257,11 +267,13 @@ def read_spec(
     latency: list[str] | None,
     failed: list[str] | None,
     nodes: int | None = None,
+    slow: list[str] | None = None,
 ) -> TopologySpec:
     """Read what ``--topology`` and its companions say."""
     spec = from_text(text, bandwidth=bandwidth, latency=latency, nodes=nodes)
     devices, links = read_failures(failed or [])
-    return spec.with_failures([*spec.failed_nodes, *devices], [*spec.failed_links, *links])
+    spec = spec.with_failures([*spec.failed_nodes, *devices], [*spec.failed_links, *links])
+    return spec.with_slow(read_slow(slow or []))
 
 
 def read_topology(
@@ -269,9 +281,10 @@ def read_topology(
     bandwidth: list[str] | None,
     latency: list[str] | None,
     failed: list[str] | None,
+    slow: list[str] | None = None,
 ) -> _core.Topology:
     """Make the topology that ``--topology`` and its companions describe."""
-    return build_topology(read_spec(text, bandwidth, latency, failed))
+    return build_topology(read_spec(text, bandwidth, latency, failed, slow=slow))
 
 
 def check_size(

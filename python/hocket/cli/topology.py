@@ -46,6 +46,7 @@ def show(
     latency: options.LatencyText = None,
     failed: options.Failed = None,
     nodes: options.LikeNodes = None,
+    slow: options.SlowParts = None,
     costs: Annotated[
         str | None,
         Option(
@@ -60,7 +61,7 @@ def show(
 
     For example: hocket topology show torus:4x4x4 --bandwidth "50 GB/s" --latency "1 us"
     """
-    spec = options.read_spec(topology, bandwidth, latency, failed, nodes)
+    spec = options.read_spec(topology, bandwidth, latency, failed, nodes, slow)
     if costs is not None:
         if spec.costs is not None:
             raise SpecError("--costs", f"{spec.name} has its own", "leave it out")
@@ -174,6 +175,7 @@ def draw(
     latency: options.LatencyText = None,
     failed: options.Failed = None,
     nodes: options.LikeNodes = None,
+    slow: options.SlowParts = None,
 ) -> None:
     """Draw a network: all devices of a small one, the groups of a large one.
 
@@ -182,7 +184,7 @@ def draw(
     from hocket.plot.network import check_count, draw_network
     from hocket.plot.schematic import FULL, check_schematic, draw_schematic, failures_of
 
-    spec = options.read_spec(topology, bandwidth, latency, failed, nodes)
+    spec = options.read_spec(topology, bandwidth, latency, failed, nodes, slow)
     npus = counts_of(spec).npus - len(spec.failed_nodes)
     if schematic is False:
         check_count(spec.origin, npus)
@@ -212,6 +214,7 @@ def export(
     latency: options.LatencyText = None,
     failed: options.Failed = None,
     nodes: options.LikeNodes = None,
+    slow: options.SlowParts = None,
 ) -> None:
     """Write a network as a file that can be edited, or for another tool.
 
@@ -220,9 +223,9 @@ def export(
     from hocket.files.atomic import write_text
     from hocket.topology.export import export_topology
 
-    spec = options.read_spec(topology, bandwidth, latency, failed, nodes)
+    spec = options.read_spec(topology, bandwidth, latency, failed, nodes, slow)
     is_shipped = to == "yaml" and machines.known(topology)
-    if is_shipped and not (spec.failed_nodes or spec.failed_links):
+    if is_shipped and not (spec.failed_nodes or spec.failed_links or spec.slow):
         write_text(Path(output), machines.path(topology).read_text())
     else:
         export_topology(build_topology(spec), output, to=to)

@@ -68,7 +68,7 @@ def run_batch(
         A Parquet file, and how many points failed.
     """
     numbers = sweep.numbers(part)
-    places = ("topology", "fabric", "bandwidth", "latency", "failed", "groups")
+    places = ("topology", "fabric", "bandwidth", "latency", "failed", "slow", "groups")
     points = {number: sweep.point(number) for number in numbers}
     order = sorted(
         numbers, key=lambda number: tuple(str(points[number].get(name)) for name in places)

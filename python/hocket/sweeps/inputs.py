@@ -15,6 +15,7 @@ from hocket.errors import SpecError
 from hocket.sweeps.keys import Value
 from hocket.topology.build import build_topology
 from hocket.topology.costs import cost_of
+from hocket.topology.slow import read_slow
 from hocket.topology.spec import CostsSpec, TopologySpec
 from hocket.topology.text import from_text, is_dumps, label_of, read_failures
 
@@ -75,7 +76,7 @@ class SweepInputs:
         SpecError
             If it cannot be made.
         """
-        names = (key, "bandwidth", "latency", "failed", "groups")
+        names = (key, "bandwidth", "latency", "failed", "slow", "groups")
         wanted = tuple(point.get(name) for name in names)
         return _kept(self._networks, wanted, lambda: self._made(point, key))
 
@@ -104,6 +105,9 @@ class SweepInputs:
             known = known.with_failures(
                 [*known.failed_nodes, *nodes], [*known.failed_links, *links]
             )
+        slow = point.get("slow")
+        if isinstance(slow, tuple):
+            known = known.with_slow(read_slow(slow, option="slow"), "slow")
         if "groups" in point:
             known = replace(known, groups=str(point["groups"]), groups_from="groups")
         return known

@@ -194,6 +194,17 @@ def _failures(value: object) -> tuple[str, ...]:
     return tuple(" ".join(each.split()) for each in items)
 
 
+def _slow(value: object) -> tuple[str, ...]:
+    from hocket.topology.slow import read_slow
+
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list):
+        why = f"{shown(value)} is no list of slow devices and links"
+        raise SpecError(None, why, "write [nic0=50Gb/s], or [] where nothing is slow")
+    bare(read_slow, items)
+    return tuple(" ".join(each.split()) for each in items)
+
+
 def _collective(given: str) -> None:
     if not is_file(given):
         kind_of(given)
@@ -263,6 +274,7 @@ def of_options(kind: type, but: Container[str] = ()) -> dict[str, Key]:
 SIZE = Key("whole", _size, _sizes)
 TEXT = words(anything)
 FAILED = Key("text", _failures, is_list=True)
+SLOW = Key("text", _slow, is_list=True)
 PARALLEL = words(_parallel)
 RATE = quantities(_rate)
 DELAY = quantities(_delay)
@@ -273,6 +285,7 @@ NETWORK: Mapping[str, Key] = {
     "bandwidth": quantities(_rates),
     "latency": quantities(_delays),
     "failed": FAILED,
+    "slow": SLOW,
     "groups": TEXT,
 }
 """Where: as ``--topology`` and its companions."""

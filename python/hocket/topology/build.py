@@ -10,6 +10,7 @@ from hocket._core import families
 from hocket.errors import SpecError
 from hocket.topology.groups import grouped
 from hocket.topology.offload import offloaded
+from hocket.topology.slow import slowed
 from hocket.topology.spec import OffloadSpec, TopologySpec
 
 
@@ -71,6 +72,8 @@ def _build(spec: TopologySpec) -> _core.Topology:
         topology = topology.with_switching(spec.switching)
     if spec.failed_nodes or spec.failed_links:
         topology = _without(spec, topology)
+    if spec.slow:
+        topology = _slowed(spec, topology)
     return topology
 
 
@@ -124,6 +127,19 @@ def _without(spec: TopologySpec, topology: _core.Topology) -> _core.Topology:
             except SpecError as one:
                 raise _at(one, spec, place, spec.failed_from) from None
         raise _at(error, spec, ("failed",), spec.failed_from) from None
+
+
+def _slowed(spec: TopologySpec, topology: _core.Topology) -> _core.Topology:
+    """Slow down what is slow; a refusal names the line of the first that cannot be."""
+    try:
+        return slowed(topology, spec.slow)
+    except SpecError as error:
+        for i, each in enumerate(spec.slow):
+            try:
+                slowed(topology, [each])
+            except SpecError as one:
+                raise _at(one, spec, ("slow", i), spec.slow_from) from None
+        raise _at(error, spec, ("slow",), spec.slow_from) from None
 
 
 def _at(

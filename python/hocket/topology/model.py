@@ -146,6 +146,10 @@ class Common(Strict):
     source: list[Source] = Field(default=[])
     notes: list[Words] = Field(default=[])
     failed: Failures = Failures()
+    slow: list[Annotated[str, Field(min_length=1)]] = Field(
+        default=[],
+        description="Slow devices and links with their rates, as nic0=50Gb/s or 'gpu0,gpu1=12.5 GB/s'.",
+    )
     groups: Groups | None = Field(
         default=None,
         description="Which NPUs form a node: lists of their names, or how many that follow one another do.",

@@ -12,6 +12,7 @@ from hocket.errors import SpecError
 from hocket.topology import machines
 from hocket.topology.build import build_topology
 from hocket.topology.groups import GroupsLike, grouped
+from hocket.topology.slow import read_slow
 from hocket.topology.text import from_text, read_failures
 from hocket.units import shown
 
@@ -30,6 +31,7 @@ def load(
     failed: str | Sequence[str] = (),
     groups: GroupsLike | None = None,
     nodes: int | None = None,
+    slow: str | Sequence[str] = (),
 ) -> Topology:
     """Return a network as ``--topology`` takes it: a machine, a file, a builder such as ``"mesh:4x4"``.
 
@@ -50,13 +52,18 @@ def load(
         Which NPUs form a node, as in :func:`hocket.topology.grouped`.
     nodes
         How many nodes are like the one whose dump the file is.
+    slow
+        What is slow: devices ``"A=50 Gb/s"``, and links ``"A,B=12.5 GB/s"``.
 
     Raises
     ------
     SpecError
-        If there is no such network, something has failed that is not there, or `nodes` are like no dump.
+        If there is no such network, something has failed or is slow that is not there, or `nodes` are like
+        no dump.
     """
-    return _load(name_or_path, bandwidth, latency, failed, groups, nodes, option="name_or_path")
+    return _load(
+        name_or_path, bandwidth, latency, failed, groups, nodes, slow, option="name_or_path"
+    )
 
 
 def as_topology(value: object, *, field: str = "topology") -> Topology:
@@ -78,7 +85,7 @@ def as_topology(value: object, *, field: str = "topology") -> Topology:
         return value
     instance_of(str, "field", field, "name the argument")
     if isinstance(value, str | PathLike):
-        return _load(value, None, None, (), None, None, option=field)
+        return _load(value, None, None, (), None, None, (), option=field)
     raise SpecError(
         field,
         f"{shown(value)} is not a topology",
@@ -98,13 +105,15 @@ def _load(
     failed: str | Sequence[str],
     groups: GroupsLike | None,
     nodes: int | None,
+    slow: str | Sequence[str],
     option: str,
 ) -> Topology:
     rates, delays = _several(bandwidth), _several(latency)
     spec = from_text(str(text), bandwidth=rates, latency=delays, option=option, nodes=nodes)
     devices, links = read_failures([failed] if isinstance(failed, str) else failed, option="failed")
     spec = spec.with_failures([*spec.failed_nodes, *devices], [*spec.failed_links, *links])
-    topology = build_topology(spec)
+    parts = [slow] if isinstance(slow, str) else slow
+    topology = build_topology(spec.with_slow(read_slow(parts, option="slow"), "slow"))
     return topology if groups is None else grouped(topology, groups)
 
 

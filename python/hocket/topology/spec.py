@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from hocket.topology.offload import Operation
+from hocket.topology.slow import Slow
 
 Groups: TypeAlias = int | tuple[tuple[str, ...], ...]
 
@@ -157,6 +158,8 @@ class TopologySpec:
         The file or option that said so, for messages.
     failed_from
         The key or option that named what has failed, for messages.
+    slow, slow_from
+        Which devices and links are slow, with their rates [bytes/s], and what said so.
     named
         Whether a file names it, so that the network itself is called so.
     groups
@@ -175,7 +178,8 @@ class TopologySpec:
     assumed
         Those of the notes without which bandwidths mean little: what the file leaves open.
     lines
-        Lines of a file by their places, for messages: of what has failed, of groups and of offload.
+        Lines of a file by their places, for messages: of what has failed or is slow, of groups and of
+        offload.
     """
 
     name: str
@@ -191,6 +195,8 @@ class TopologySpec:
     source: tuple[str, ...] = field(default=())
     origin: str = ""
     failed_from: str = "failed"
+    slow: tuple[Slow, ...] = ()
+    slow_from: str = "slow"
     named: bool = False
     groups: Groups | str = ()
     groups_from: str = "groups"
@@ -210,3 +216,7 @@ class TopologySpec:
         return replace(
             self, failed_nodes=tuple(nodes), failed_links=tuple(links), failed_from=source
         )
+
+    def with_slow(self, slow: Sequence[Slow], source: str = "--slow") -> TopologySpec:
+        """Return the same network with these parts slow too."""
+        return replace(self, slow=(*self.slow, *slow), slow_from=source) if slow else self

@@ -34,6 +34,7 @@ from hocket.topology.model import (
     delay_or_default,
     rate_or_default,
 )
+from hocket.topology.slow import Slow, read_slow
 from hocket.topology.spec import (
     BuilderSpec,
     CostsSpec,
@@ -78,15 +79,15 @@ def spec_from_values(
         )
         spec = TopologySpec(title, dimensions=dimensions, notes=skipped(dimensions))
         reader.check_costs(file, dimensions=len(dimensions))
-        return _common(file, spec, lines)
+        return _common(file, spec, reader)
     if isinstance(file, LinksFile):
         reader.check_costs(file, kinds=tuple(file.link_kinds))
-        return _common(file, reader.links_file(file, title), lines)
+        return _common(file, reader.links_file(file, title), reader)
     reader.check_costs(file)
     if not isinstance(file, FamilyFile):
         raise TypeError("a form is a builder, dims or links")
     builder = BuilderSpec(file.builder, file.arguments())
-    return _common(file, TopologySpec(title, builder=builder), lines)
+    return _common(file, TopologySpec(title, builder=builder), reader)
 
 
 def profile_from_values(values: dict[str, Any], lines: dict[Place, int], name: str) -> ProfileSpec:
@@ -127,11 +128,12 @@ def costs_spec(given: Costs) -> CostsSpec:
     )
 
 
-def _common(file: Common, spec: TopologySpec, lines: dict[Place, int]) -> TopologySpec:
+def _common(file: Common, spec: TopologySpec, reader: _Reader) -> TopologySpec:
     return replace(
         spec,
         failed_nodes=tuple(file.failed.nodes),
         failed_links=tuple((a, b) for a, b in file.failed.links),
+        slow=reader.slow(file),
         switching=file.switching,
         named=file.name is not None,
         groups=_groups(file),
@@ -148,11 +150,7 @@ def _common(file: Common, spec: TopologySpec, lines: dict[Place, int]) -> Topolo
         costs=None if file.costs is None else costs_spec(file.costs),
         notes=(*file.notes, *spec.notes),
         source=_sources(file.source),
-        lines={
-            place: line
-            for place, line in lines.items()
-            if place[:1] in (("failed",), ("groups",), ("offload",))
-        },
+        lines=reader.kept_lines(),
     )
 
 
@@ -231,6 +229,21 @@ class _Reader(Reader):
             except SpecError as error:
                 return self.wrong(place, str(error))
         return None
+
+    def kept_lines(self) -> dict[Place, int]:
+        """Return the lines of what is checked when the network is built."""
+        kept = ("failed", "slow", "groups", "offload")
+        return {place: line for place, line in self._lines.items() if place and place[0] in kept}
+
+    def slow(self, file: Common) -> tuple[Slow, ...]:
+        """Return the slow devices and links."""
+        found: list[Slow] = []
+        for i, each in enumerate(file.slow):
+            try:
+                found += read_slow([each], option="slow")
+            except SpecError as error:
+                raise self.wrong(("slow", i), error.why, error.remedy) from None
+        return tuple(found)
 
     def check_costs(
         self, file: Common, *, kinds: tuple[str, ...] = (), dimensions: int = 0
