@@ -349,7 +349,7 @@ def _near_product(names: Sequence[str]) -> str:
 
 def _sizes(option: str, text: str, sizes: str) -> list[int]:
     parts = sizes.lower().split("x")
-    if not all(is_decimal(part) for part in parts):
+    if not all(is_decimal(part, 18) for part in parts):
         raise SpecError(
             option,
             f"{shown(text)}: {shown(sizes)} is not a size",
