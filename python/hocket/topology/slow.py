@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-import numpy as np
-
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.units import format_bandwidth, parse_bandwidth, shown
@@ -48,6 +46,8 @@ def slowed(topology: Topology, slow: Iterable[Slow]) -> Topology:
     SpecError
         If there is no such device or link, or none of its links is faster than the rate.
     """
+    import numpy as np
+
     rates = topology.link_bandwidth.copy()
     src, dst = topology.link_src, topology.link_dst
     said = []
