@@ -154,6 +154,8 @@ class PlanBuilder(_core.PlanBuilder):
         if isinstance(op, str):
             one_of("op", op, OPS)
             op = OPS.index(op)
+        elif (sums := np.asarray(op)).dtype == bool:
+            op = sums.astype(np.uint32)
         given = {"op": op, "chunk": chunk, "chunk_count": chunk_count, "src": src, "dst": dst}
         columns = [_numbers(name, values) for name, values in given.items()]
         sizes = {column.size for column in columns if column.ndim}
