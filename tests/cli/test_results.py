@@ -70,7 +70,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "sweep",
             "design",
-            "-n",
+            "--npus",
             "4",
             "-s",
             "1MB",

@@ -23,7 +23,7 @@ import hocket as hk
 from hocket import _memory
 from hocket.cli import run
 from hocket.errors import SpecError
-from hocket.files import blob, columns, raw
+from hocket.files import blob, parquet, raw
 from hocket.plans.parquet import load_plan
 from hocket.simulation.parquet import is_run
 from hocket.sweeps.run import read_manifest
@@ -281,11 +281,11 @@ def test_tables_of_sweeps_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(
         SpecError, match="3,000,000 rows would take 24 MB in memory; the limit is 20 MB"
     ):
-        columns.read_tables(files[:1])
+        parquet.read_tables(files[:1])
     with pytest.raises(SpecError, match="the texts of its 10,000 rows would take 500 MB in memory"):
-        columns.read_tables(files[1:])
+        parquet.read_tables(files[1:])
     monkeypatch.undo()
-    assert columns.read_tables(files[1:]).schema.field("a").type == pa.string()
+    assert parquet.read_tables(files[1:]).schema.field("a").type == pa.string()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
@@ -293,7 +293,7 @@ def test_a_pipe_among_the_parts_of_a_sweep_is_not_waited_for(tmp_path: Path) -> 
     pipe = tmp_path / "part-0.parquet"
     os.mkfifo(pipe)
     with pytest.raises(OSError, match="is no file"):
-        columns.read_tables([pipe])
+        parquet.read_tables([pipe])
 
 
 def test_programs_are_bounded(

@@ -215,9 +215,12 @@ WRONG = [
         "--budget: 50 buys no network of 4 NPUs; the cheapest takes 80",
     ),
     (("-b", "0"), "--budget: 0.0 is no budget; give a number above 0"),
-    (("-n", "1"), "--npus: 1 is too small; give a whole number from 2 to 1048576"),
+    (("--npus", "1"), "--npus: 1 is too small; give a whole number from 2 to 1048576"),
     (("--kinds", "Rin"), "--kinds: there is no 'Rin'; did you mean 'Ring'?"),
-    (("--kinds", "clos", "-n", "3"), "--kinds: 3 NPUs make no network of clos; kinds are Ring, "),
+    (
+        ("--kinds", "clos", "--npus", "3"),
+        "--kinds: 3 NPUs make no network of clos; kinds are Ring, ",
+    ),
     (
         ("--costs", "kinds.yml"),
         "costs.kinds: are of a network that is there already; price link and ",
@@ -254,7 +257,7 @@ def test_bad_input_is_one_line(
     Path("prices.yml").write_text(PRICES)
     Path("free.yml").write_text("costs: {link: {each: 20}}")
     Path("kinds.yml").write_text("costs: {kinds: {nv: {each: 20}}}")
-    usual = {"-n": "4", "-b": "500", "-s": "1MB", "--costs": "prices.yml", "-w": "1"}
+    usual = {"--npus": "4", "-b": "500", "-s": "1MB", "--costs": "prices.yml", "-w": "1"}
     given = dict(zip(argv[::2], argv[1::2], strict=True))
     words = [word for pair in {**usual, **given}.items() for word in pair]
     assert run_hocket(["sweep", "design", *words]) == 2
@@ -344,7 +347,7 @@ def test_the_command_says_why_there_is_none(
     usual = (
         "sweep",
         "design",
-        "-n",
+        "--npus",
         "8",
         "-b",
         "4000",

@@ -45,7 +45,7 @@ WRONG = [
     (GOOD.replace("[1 KB]", "[]"), "s.yml, line 4: grid.size: has no values; give one at least"),
     (GOOD.replace("[1 KB]", ""), "s.yml, line 4: grid.size: has no value; give it one"),
     (GOOD + "  chunks: [0]", "s.yml, line 5: grid.chunks[0]: 0 is not a number of chunks; "),
-    (GOOD + "  chunks: ['1:9:x1']", "'1:9:x1' is no range of whole numbers; write begin:end:+step"),
+    (GOOD + "  chunks: ['1:9:x1']", "'1:9:x1' never gets further; give a step of +1 or more"),
     (GOOD + "  chunks: 9:1", "s.yml, line 5: grid.chunks: '9:1' ends before it begins; "),
     (GOOD + "  seed: 0:9999999999:+1", "has 10,000,000,000 numbers; a range has at most 1,000,000"),
     (GOOD + "  routing: [sideways]", "s.yml, line 5: grid.routing[0]: "),
