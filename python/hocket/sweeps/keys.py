@@ -183,26 +183,29 @@ def _size(value: object) -> int:
     return parse_size(value, field=None)
 
 
+def _parts(
+    value: object, read: Callable[[list[str]], object], what: str, right: str
+) -> tuple[str, ...]:
+    """Check texts that name parts of a network, one or a list, and give them."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list):
+        raise SpecError(None, f"{shown(value)} is no list of {what}", right)
+    bare(read, items)
+    return tuple(" ".join(each.split()) for each in items)
+
+
 def _failures(value: object) -> tuple[str, ...]:
     from hocket.topology.text import read_failures
 
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list):
-        why = f"{shown(value)} is no list of devices and links"
-        raise SpecError(None, why, "write [gpu0, 'gpu1,gpu2'], or [] where nothing has failed")
-    bare(read_failures, items)
-    return tuple(" ".join(each.split()) for each in items)
+    right = "write [gpu0, 'gpu1,gpu2'], or [] where nothing has failed"
+    return _parts(value, read_failures, "devices and links", right)
 
 
 def _slow(value: object) -> tuple[str, ...]:
     from hocket.topology.slow import read_slow
 
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list):
-        why = f"{shown(value)} is no list of slow devices and links"
-        raise SpecError(None, why, "write [nic0=50Gb/s], or [] where nothing is slow")
-    bare(read_slow, items)
-    return tuple(" ".join(each.split()) for each in items)
+    right = "write [nic0=50Gb/s], or [] where nothing is slow"
+    return _parts(value, read_slow, "slow devices and links", right)
 
 
 def _collective(given: str) -> None:
