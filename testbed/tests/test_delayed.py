@@ -127,7 +127,7 @@ def test_a_cable_that_is_cut_is_an_error_of_all(
 ) -> None:
     """Nothing is reset: packets are gone, as when a host loses its power; a ring then waits all around."""
     spec = NetworkSpec(topology=MESH, prefix=prefix, rate="400 Mb/s")
-    monkeypatch.setattr(rank_threads, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(rank_threads, "_TIMEOUT", 4.0)
     plan = planned(MESH).verify()
     with hocket_testbed.build_network(spec), rank_threads.gathered(spec, plan) as ranks:
         ranks.run()
@@ -138,7 +138,7 @@ def test_a_cable_that_is_cut_is_an_error_of_all(
         begun = time.monotonic()
         with pytest.raises(hk.TransportError, match="wait for"):
             ranks.run()
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 100
 
 
 @pytest.mark.parametrize(

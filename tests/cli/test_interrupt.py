@@ -147,7 +147,7 @@ hocket.cli.main([])
         assert process.stderr.read(1) == "@"
         assert [path.suffix for path in tmp_path.iterdir()].count(".part") == 1
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (130, "hocket: stopped\n")
     assert [path.name for path in tmp_path.iterdir()] == ["big.parquet"] * older
 
@@ -157,7 +157,7 @@ def test_a_second_ctrl_c_changes_nothing(tmp_path: Path) -> None:
         time.sleep(2.0)
         for _ in range(20):
             process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (130, "hocket: stopped\n")
     assert list(tmp_path.iterdir()) == []
 
