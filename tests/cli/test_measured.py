@@ -49,6 +49,28 @@ def test_a_profile_and_nodes_may_be_given(hocket: Any, folder: Path) -> None:
     assert (done.json()["nodes"], done.json()["profile"]) == (2, "a100-mesh-slingshot")
 
 
+def test_a_dump_stands_for_as_many_nodes_as_the_log_is_on(hocket: Any, folder: Path) -> None:
+    (folder / "topo.xml").write_text(dumps.DGX_H100.topology())
+    (folder / "log.txt").write_text(log("all_gather", [(GIB, 8.5e-3)], 16, 2))
+    told = [
+        hocket("measured", "log.txt", "-t", *network, "--no-plans", "--json").json()
+        for network in (("topo.xml",), ("dump:topo.xml",), ("topo.xml", "--nodes", "2"))
+    ]
+    for each in told:
+        assert (each["nodes"], each["npus"]) == (2, 16)
+        assert each["sizes"] == told[-1]["sizes"]
+    note = "2 nodes like that of topo.xml (--nodes 2): 1 of 1 time are among 16 NPUs"
+    assert [note in each["notes"] for each in told] == [True, True, False]
+    found = hk.measured("log.txt", "topo.xml", plans=False)
+    assert (found.nodes, list(found.notes)) == (2, told[0]["notes"])
+    for stated in (("--nodes", "1"), ("--nodes", "4"), ("--groups", "4")):
+        done = hocket("measured", "log.txt", "-t", "topo.xml", *stated)
+        assert (done.code, "among 16 NPUs on 2 nodes; the topology has" in done.err) == (2, True)
+    both = log("all_gather", [(GIB, 8.5e-3)], 16, 2) + log("all_gather", [(GIB, 4e-3)])
+    (folder / "log.txt").write_text(both)
+    assert hk.measured("log.txt", "topo.xml", plans=False).nodes == 1
+
+
 @pytest.mark.parametrize(
     ("content", "more", "words"),
     [

@@ -12,12 +12,8 @@ from hocket.cli.groups import Given, Nodes, TimedPlanning
 from hocket.cli.numbers import BUSBW, TIMES
 from hocket.cli.table import NEVER, Table
 from hocket.errors import listed
-from hocket.nccl.gpus import check_gpu
-from hocket.profiles.profile import profile_of
-from hocket.telemetry.judge import Measured
-from hocket.telemetry.judge import measured as judge
+from hocket.telemetry.judge import Measured, judged_on
 from hocket.telemetry.options import MeasuredOptions
-from hocket.topology.build import build_topology
 from hocket.units import format_size
 
 
@@ -47,14 +43,9 @@ def measured(
     For example: hocket measured nccl-tests.txt --topology dgx_a100_1box  ·  hocket measured
     trace-*.json.gz --topology dgx_a100_1box -o measured.png
     """
-    spec = network.spec()
-    profile = given.get("profile")
-    if profile is None:
-        profile = None if spec.profile is None else profile_of(spec)
-    gpu = check_gpu(spec, given.get("gpu"))
-    how = MeasuredOptions(**{**given, "profile": profile, "gpu": gpu})
+    how = MeasuredOptions(**given)
     with options.watching() as watch:
-        found = judge(files, build_topology(spec), options=how, planning=planning, progress=watch)
+        found = judged_on(files, network.spec(), how, planning, watch)
     if output is not None:
         from hocket.plot.measured import draw_measured
 

@@ -133,6 +133,12 @@ def chosen(recording: Recording, npus: int, nodes: int) -> tuple[list[Call], Cou
     return kept, others
 
 
+def spread(call: Call, each: int) -> tuple[int, ...]:
+    """Return on how many nodes of so many NPUs a call is, if it is among all of theirs; else nothing."""
+    nodes = call.npus // each
+    return (nodes,) if nodes > 0 and _fits(call, nodes * each, nodes) else ()
+
+
 def times_of(calls: Iterable[tuple[str, Call]]) -> list[Times]:
     """Return how long each size took, by collective, what was timed, and size.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +17,23 @@ from hocket._options import options_of
 from hocket._results import ListResult, Result, figure, name_of, said
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SpecError
-from hocket.nccl.gpus import other_gpu
-from hocket.nccl.prediction import library_on, network_and_gpu
+from hocket.files.complaint import shown_path
+from hocket.nccl.gpus import check_gpu, other_gpu
+from hocket.nccl.prediction import library_on
 from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.cost_model import KINDS, bus_factors
 from hocket.profiles.hardware import hardware_for
 from hocket.profiles.profile import Profile, as_profile, profile_names, profile_of
-from hocket.telemetry.calls import KERNEL, Call, Recording, Times, chosen, recorders, times_of
+from hocket.telemetry.calls import (
+    KERNEL,
+    Call,
+    Recording,
+    Times,
+    chosen,
+    recorders,
+    spread,
+    times_of,
+)
 from hocket.telemetry.expected import Best, Expectation, launched
 from hocket.telemetry.files import read_recording
 from hocket.telemetry.options import MeasuredOptions
@@ -36,8 +46,11 @@ from hocket.telemetry.verdict import (
     tolerance_at,
     verdicts,
 )
-from hocket.topology.sources import TopologyLike
-from hocket.topology.text import from_text
+from hocket.topology.build import build_topology
+from hocket.topology.sources import TopologyLike, as_topology
+from hocket.topology.spec import TopologySpec
+from hocket.topology.text import from_text, like_node
+from hocket.units import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -174,7 +187,8 @@ def measured(
         or not. Of all ranks of a job together each call counts as its quickest rank says.
     topology
         What it was measured on: a network, or text as of :func:`hocket.topology.load`; its ``groups:`` are
-        the nodes. Calls among other numbers of NPUs are left out.
+        the nodes. Text that names the dump of a node stands for as many as the calls are on. Calls among
+        other numbers of NPUs are left out.
     options
         How it is judged.
     planning
@@ -197,16 +211,43 @@ def measured(
     >>> found.ranges[0].sentence  # doctest: +SKIP
     """
     check_function("progress", progress)
+    network: _core.Topology | TopologySpec
+    if isinstance(topology, str | PathLike):
+        network = from_text(str(topology), bandwidth=None, latency=None, option="topology")
+    else:
+        network = as_topology(topology)
+    how = options_of(MeasuredOptions, options, keywords)
+    return judged_on(files, network, how, options_of(PlanOptions, planning, {}), progress)
+
+
+def judged_on(
+    files: str | PathLike[str] | Iterable[str | PathLike[str]],
+    topology: _core.Topology | TopologySpec,
+    how: MeasuredOptions,
+    plans: PlanOptions,
+    progress: Progress | None,
+) -> Measured:
+    """Judge as :func:`measured` does, on a network or what is said of one.
+
+    Raises
+    ------
+    SpecError
+        As :func:`measured`.
+    """
     given = [files] if isinstance(files, str | PathLike) else list_of("files", files)
     if not given:
         raise SpecError("files", "it names no file", "give a path, or a list of paths")
-    how = options_of(MeasuredOptions, options, keywords)
-    plans = options_of(PlanOptions, planning, {})
-    used = _profile(topology, how)
-    network, gpu = network_and_gpu(topology, how.gpu)
     notes: list[str] = []
+    recordings = [read_recording(path, in_place=how.in_place) for path in given]
+    if isinstance(topology, TopologySpec):
+        spec = _of_nodes(topology, recordings, notes)
+        network, gpu = build_topology(spec), check_gpu(spec, how.gpu)
+        own = None if spec.profile is None else profile_of(spec)
+    else:
+        network, gpu, own = topology, how.gpu, None
+    used = _profile(own, how)
     expectation = _expectation(network, used, gpu, notes)
-    calls = _calls(given, expectation, used, notes, in_place=how.in_place)
+    calls = _calls(recordings, expectation, used, notes)
     launches: dict[str, float] = {}
     sizes: list[MeasuredSize] = []
     for (kind, timing), group in groupby(
@@ -230,14 +271,28 @@ def measured(
     )
 
 
-def _profile(topology: TopologyLike, how: MeasuredOptions) -> Profile | None:
-    if how.profile is not None:
-        found: Profile | None = as_profile(how.profile)
-    elif isinstance(topology, str | PathLike):
-        spec = from_text(str(topology), bandwidth=None, latency=None, option="topology")
-        found = None if spec.profile is None else profile_of(spec)
-    else:
-        found = None
+def _of_nodes(
+    spec: TopologySpec, recordings: Sequence[Recording], notes: list[str]
+) -> TopologySpec:
+    """Return as many nodes like a dump as calls are on, if nothing says how many and none is on one."""
+    if spec.node is None or spec.groups:
+        return spec
+    each = len(spec.npus)
+    counts = [count for file in recordings for call in file.calls for count in spread(call, each)]
+    if not counts or 1 in counts:
+        return spec
+    ((nodes, calls),) = Counter(counts).most_common(1)
+    found = like_node(spec, nodes)
+    notes.append(
+        f"{nodes} nodes like that of {shown_path(spec.node)} (--nodes {nodes}): {calls:,} of "
+        f"{counted(len(counts), 'time')} are among {nodes * each} NPUs"
+    )
+    notes += [each for each in found.assumed if each not in spec.assumed]
+    return found
+
+
+def _profile(own: Profile | None, how: MeasuredOptions) -> Profile | None:
+    found = own if how.profile is None else as_profile(how.profile)
     if how.launch is not None:
         if found is None:
             raise SpecError(
@@ -267,19 +322,16 @@ def _expectation(
 
 
 def _calls(
-    files: Sequence[Any],
+    recordings: Sequence[Recording],
     expectation: Expectation,
     profile: Profile | None,
     notes: list[str],
-    *,
-    in_place: bool,
 ) -> list[tuple[str, Call]]:
-    """Read all files, and give what was timed with each call among all NPUs."""
+    """Return what was timed with each call among all NPUs."""
     npus = expectation.network.npu_count
     found: list[tuple[str, Call]] = []
     by_format: dict[str, list[Call]] = {}
-    for path in files:
-        recording = read_recording(path, in_place=in_place)
+    for recording in recordings:
         kept, others = chosen(recording, npus, expectation.nodes)
         found += [(recording.timing, call) for call in kept]
         notes += _left_out(recording.name, others)

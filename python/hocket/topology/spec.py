@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TypeAlias
 
 from hocket.topology.offload import Operation
@@ -173,6 +174,8 @@ class TopologySpec:
         What real runs cost beside latency and bandwidth.
     costs
         What its parts cost.
+    node
+        The dump that it is one node of, where nobody stated how many nodes there are.
     gpu
         What its NPUs are, as a dump of NCCL or RCCL states it: ``"sm80"``, ``"gfx942"``.
     assumed
@@ -203,6 +206,7 @@ class TopologySpec:
     offloads: tuple[OffloadSpec, ...] = ()
     profile: ProfileSpec | None = None
     costs: CostsSpec | None = None
+    node: Path | None = None
     gpu: str | None = None
     assumed: tuple[str, ...] = ()
     lines: Mapping[tuple[str | int, ...], int] = field(

@@ -153,9 +153,11 @@ def from_text(
             if nodes not in (None, 1):
                 raise _not_of_nodes(_mark(option) + "nodes", text, nodes)
             return replace(from_file(machines.path(text)), origin=text)
-        if nodes not in (None, 1) and not is_machine_file(path):
+        is_node = is_machine_file(path)
+        if nodes not in (None, 1) and not is_node:
             raise _not_of_nodes(_mark(option) + "nodes", text, nodes)
-        return from_file(path, 1 if nodes is None else nodes)
+        found = from_file(path, 1 if nodes is None else nodes)
+        return replace(found, node=path) if is_node and nodes is None else found
     if nodes is not None:
         raise _not_of_nodes(_mark(option) + "nodes", text, nodes)
     if at:
@@ -206,8 +208,8 @@ def is_dumps(text: str) -> bool:
     return text.startswith(_SEVERAL)
 
 
-def dumps_in(option: str, text: str, nodes: int | None = None) -> tuple[list[str], int]:
-    """Return the files that ``dump:`` names, and how many nodes are like the only one.
+def dumps_in(option: str, text: str, nodes: int | None = None) -> tuple[list[str], int | None]:
+    """Return the files that ``dump:`` names, and how many nodes are like the only one, if it is said.
 
     Raises
     ------
@@ -228,11 +230,22 @@ def dumps_in(option: str, text: str, nodes: int | None = None) -> tuple[list[str
     if nodes is not None and len(files) > 1:
         why = f"{shown(text)} has {len(files)} nodes of its own, and {nodes} like one are asked for"
         raise SpecError(option, why, form)
-    return files, 1 if nodes is None else nodes
+    return files, nodes
 
 
-def from_dumps(paths: Sequence[Path], nodes: int, origin: str) -> TopologySpec:
-    """Read the dump of each node, or of one that some nodes are like.
+def like_node(spec: TopologySpec, nodes: int) -> TopologySpec:
+    """Return the network of so many nodes like the one whose dump a network is (its ``node``).
+
+    What has failed or is slow, and its name, stay.
+    """
+    assert spec.node is not None
+    many = from_file(spec.node, nodes)
+    of = ("npus", "switches", "links", "groups", "offloads", "notes", "assumed")
+    return replace(spec, node=None, **{name: getattr(many, name) for name in of})
+
+
+def from_dumps(paths: Sequence[Path], nodes: int | None, origin: str) -> TopologySpec:
+    """Read the dump of each node, or of one that some nodes are like: one, if nothing says how many.
 
     Raises
     ------
@@ -244,7 +257,8 @@ def from_dumps(paths: Sequence[Path], nodes: int, origin: str) -> TopologySpec:
     for path in paths:
         if not _is(Path.is_file, path):
             raise _no_file(path)
-    return replace(spec_from_dumps(paths, nodes), origin=origin)
+    node = paths[0] if nodes is None and len(paths) == 1 else None
+    return replace(spec_from_dumps(paths, nodes or 1), origin=origin, node=node)
 
 
 def _links_in(option: str, text: str, links: str) -> tuple[list[Quantity], list[Duration]]:
