@@ -249,7 +249,7 @@ def test_algorithms(hocket: Any) -> None:
 def test_topology_list(hocket: Any) -> None:
     values = hocket("topology", "list", "--json").json()["machines"]
     assert [each["name"] for each in values] == hk.topology.names()
-    assert len(values) == 36
+    assert len(values) == 40
     table = hocket("topology", "list").out
     assert all(each["name"] in table for each in values)
 

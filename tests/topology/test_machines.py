@@ -32,7 +32,11 @@ FACTS = {
     "dgx_h100_4box_quantum2": (32, 12, 128, 500_000),
     "gb200_nvl72": (72, 18, 2592, 900_000),
     "hgx_h100_2box_astrasim": (16, 2, 48, 450_000),
+    "hgx_h100_2box_rails": (16, 10, 64, 500_000),
+    "hgx_h100_2box_switch": (16, 19, 96, 500_000),
     "hgx_h100_4box_astrasim": (32, 4, 128, 500_000),
+    "hgx_h100_4box_rails": (32, 12, 128, 500_000),
+    "hgx_h100_4box_switch": (32, 37, 192, 500_000),
     "hgx_h100_8gpu_validated": (8, 1, 16, 400_000),
     "hgx_h100_ibm_4nvswitch": (8, 13, 96, 513_000),
     "hgx_h200_8gpu": (8, 1, 16, 450_000),
@@ -82,9 +86,9 @@ def out_of(topology: hk.Topology, name: str, to: str = "") -> list[int]:
     ]
 
 
-def test_there_are_36() -> None:
+def test_there_are_40() -> None:
     assert hk.topology.names() == sorted(FACTS)
-    assert len(FACTS) == 36
+    assert len(FACTS) == 40
 
 
 @pytest.mark.parametrize("name", FACTS)
