@@ -29,6 +29,7 @@ PACKAGES = (
     "plans",
     "simulation",
     "runtime",
+    "deployment",
     "distributed",
     "fitting",
     "profiles",

@@ -237,8 +237,8 @@ def test_an_older_file_is_replaced(hocket: Any, folder: Path) -> None:
 
 
 def test_algorithms(hocket: Any) -> None:
-    table = hocket("algorithms").out
-    values = hocket("algorithms", "--json").json()["algorithms"]
+    table = hocket("plan", "--list").out
+    values = hocket("plan", "--list", "--json").json()["algorithms"]
     assert [each["name"] for each in values] == [each.name for each in hk.algorithms()]
     for each in values:
         assert each["name"] in table
@@ -308,7 +308,7 @@ def test_a_real_process(folder: Path) -> None:
 
 @pytest.mark.parametrize("streams", [">&-", ">&- 2>&-"])
 def test_a_closed_output_is_said_in_a_line(streams: str) -> None:
-    words = f"'{sys.executable}' -c 'from hocket.cli import main; main()' algorithms {streams}"
+    words = f"'{sys.executable}' -c 'from hocket.cli import main; main()' plan --list {streams}"
     made = subprocess.run(["sh", "-c", words], capture_output=True, encoding="utf-8", check=False)
     said = "hocket: standard output is closed; leave it open, or give >/dev/null\n"
     assert (made.returncode, made.stderr) == (2, "" if "2>" in streams else said)
@@ -327,7 +327,7 @@ def test_completion_completes(folder: Path) -> None:
 
 
 def test_a_reader_that_has_gone_is_no_error(folder: Path) -> None:
-    for argv in (["algorithms"], ["topology", "show", "dgx_a100_8box", "--json"]):
+    for argv in (["plan", "--list"], ["topology", "show", "dgx_a100_8box", "--json"]):
         reader, writer = os.pipe()
         os.close(reader)
         run = subprocess.run(

@@ -59,7 +59,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
     "train": (("train", "alexnet", *RAILS), ("layers",), "forward_ps"),
     "compare-training": (("train", "--compare", "alexnet", *RAILS), ("rows",), "time_ps"),
     "route": (("route", JOBS, "-f", "clos:32x64"), ("jobs",), "all_reduce_ps"),
-    "algorithms": (("algorithms",), ("algorithms",), "name"),
+    "algorithms": (("plan", "--list"), ("algorithms",), "name"),
     "machines": (("topology", "list"), ("machines",), "name"),
     "topology": (("topology", "show", "dgx1_v100"), ("links",), "bandwidth_bytes_per_s"),
     "workloads": (("workload", "list"), ("workloads",), "parameters"),
@@ -97,6 +97,6 @@ def test_csv_of_calls_and_of_schemes(hocket: Hocket) -> None:
 
 
 def test_csv_and_json_are_not_both_given(hocket: Hocket) -> None:
-    result = hocket("algorithms", "--csv", "--json")
+    result = hocket("plan", "--list", "--csv", "--json")
     assert result.code == 2
     assert result.err == "hocket: --csv: --json is another form; leave one of them out\n"

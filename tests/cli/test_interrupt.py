@@ -165,7 +165,7 @@ def test_a_second_ctrl_c_changes_nothing(tmp_path: Path) -> None:
 def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
     """As below ``nohup``, or in the background of a script."""
     script = "import os, signal; signal.signal(signal.SIGINT, signal.SIG_IGN); os.write(2, b'@'); "
-    with started(["-c", script + MAIN, "algorithms"], tmp_path) as process:
+    with started(["-c", script + MAIN, "plan", "--list"], tmp_path) as process:
         assert process.stderr is not None
         assert process.stderr.read(1) == "@"
         for _ in range(5):

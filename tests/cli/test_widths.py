@@ -52,7 +52,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "compare-training": ("train", "--compare", "alexnet", "-t", "dgx1_v100", "--all-algorithms"),
     "route": ("route", JOBS, "-f", "clos:32x64"),
     "schemes": ("route", JOBS, "-f", "clos:32x64", "--compare"),
-    "algorithms": ("algorithms",),
+    "algorithms": ("plan", "--list"),
     "machines": ("topology", "list"),
     "links": ("topology", "show", "dgx1_v100", "--links"),
     "workloads": ("workload", "list"),

@@ -22,7 +22,7 @@ def _at(place: str, **modes: str) -> Command:
 
 GROUPS: dict[str, dict[str, Command]] = {
     "plan": {
-        "plan": _at("plan:plan", dimension_only="schedule:schedule"),
+        "plan": _at("plan:plan", dimension_only="schedule:schedule", list="plan:algorithms"),
         "compare": _at("compare:compare", front="pareto:pareto", table="autotune:predict_table"),
         "show": Command(
             "hocket.cli.view:view",
@@ -33,7 +33,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "export": _at("formats:export"),
         "import": _at("formats:import_"),
-        "algorithms": _at("plan:algorithms"),
+        "deploy": _at("deploy:deploy"),
     },
     "judge": {
         "check": _at("formats:check"),
@@ -130,6 +130,7 @@ GROUPS: dict[str, dict[str, Command]] = {
 """By what they are for, in the order of the help."""
 COMMANDS = {name: each for commands in GROUPS.values() for name, each in commands.items()}
 GONE = {
+    "algorithms": "plan --list",
     "pareto": "compare --front",
     "autotune": "compare --table` or `hocket run --tune",
     "schedule": "plan --dimension-only",

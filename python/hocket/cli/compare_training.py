@@ -47,7 +47,7 @@ Algorithms = Annotated[
         "--algorithm",
         "-a",
         complete=complete.algorithms,
-        help="Algorithm of the collectives (see `hocket algorithms`), ideal or none. Can be "
+        help="Algorithm of the collectives (see `hocket plan --list`), ideal or none. Can be "
         "repeated. Default: several that apply.",
     ),
 ]

@@ -16,6 +16,7 @@ from hocket.comparison.compare import Comparison
 from hocket.comparison.failures import FailureAdvice
 from hocket.comparison.pareto import Pareto
 from hocket.formats.checked import CheckedFile
+from hocket.formats.deployed import Deployed
 from hocket.formats.exported import ExportedFile
 from hocket.installation.components import Installation
 from hocket.nccl.design import GraphDesign
@@ -151,6 +152,7 @@ DOCUMENTS: dict[str, Any] = {
     "nccl-asked-tuner": AskedTuner,
     "checked-file": CheckedFile,
     "exported-file": ExportedFile,
+    "deployed": Deployed,
     "measured": Measured,
     "installation": Installation,
 }

@@ -24,8 +24,8 @@ File = Annotated[
     str,
     Argument(
         metavar="FILE",
-        help="A plan (.parquet, docs/own-plans.md), or a file of a runtime, whose kind is found by its "
-        "contents.",
+        help="A plan (.parquet, docs/own-plans.md), a file of a runtime, whose kind is found by its "
+        "contents, or a deployed folder.",
     ),
 ]
 _SHOWN = 10
@@ -103,7 +103,7 @@ def check(
 def _is_plan(path: Path) -> bool:
     """Return whether a file is meant as a plan: by its name, or by how Parquet begins."""
     if not path.is_file():
-        return path.suffix == ".parquet" or path.is_dir()
+        return path.suffix == ".parquet"
     with path.open("rb") as file:
         return path.suffix == ".parquet" or file.read(4) == b"PAR1"
 

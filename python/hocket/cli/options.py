@@ -199,7 +199,7 @@ Algorithms = Annotated[
         "-a",
         metavar="NAME",
         complete=complete.algorithms,
-        help="Compare only this algorithm (see `hocket algorithms`). Can be repeated.",
+        help="Compare only this algorithm (see `hocket plan --list`). Can be repeated.",
     ),
 ]
 Chunks = Annotated[

@@ -1,4 +1,4 @@
-"""``hocket plan`` and ``hocket algorithms``."""
+"""``hocket plan`` and ``hocket plan --list``."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def plan(
             "--algorithm",
             "-a",
             complete=complete.algorithms,
-            help="One of `hocket algorithms`, schedule:NAME (a saved schedule), or FILE.py:FUNCTION, "
+            help="One of `hocket plan --list`, schedule:NAME (a saved schedule), or FILE.py:FUNCTION, "
             "called with topology, collective and options (docs/own-plans.md). Default: auto, "
             "the best plan of any.",
         ),
@@ -311,6 +311,6 @@ def describe(plan: Plan) -> str:
 def algorithms(*, form: Form) -> None:
     """List the algorithms, what they do, and their collectives.
 
-    For example: hocket algorithms --json
+    For example: hocket plan --list --json
     """
     form.print_list("algorithms", known_algorithms())

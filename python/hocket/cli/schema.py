@@ -1,6 +1,6 @@
-"""Writes the JSON Schema of topology, workload, jobs, collective or sweep files, or of what commands print.
+"""Writes the JSON Schema of a kind of files, or of what commands print.
 
-``python -m hocket.cli.schema [topology|workload|jobs|collective|sweep|results] [FILE]`` writes one,
+``python -m hocket.cli.schema [topology|workload|jobs|collective|sweep|deploy|results] [FILE]`` writes one,
 ``python -m hocket.cli.schema all FOLDER`` each.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from hocket.cli.documents import json_schema as results_schema
 from hocket.cluster.yaml import json_schema as jobs_schema
 from hocket.collectives.yaml import json_schema as collective_schema
+from hocket.deployment.manifest import json_schema as deploy_schema
 from hocket.errors import SpecError
 from hocket.files.atomic import write_text
 from hocket.sweeps.schema import json_schema as sweep_schema
@@ -27,6 +28,7 @@ KINDS = {
     "results": results_schema,
     "collective": collective_schema,
     "sweep": sweep_schema,
+    "deploy": deploy_schema,
 }
 
 

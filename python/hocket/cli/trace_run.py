@@ -32,7 +32,7 @@ class Replaying:
             "--algorithm",
             "-a",
             complete=complete.algorithms,
-            help="Algorithm of the collectives (see `hocket algorithms`), ideal or none. "
+            help="Algorithm of the collectives (see `hocket plan --list`), ideal or none. "
             "Default: themis on networks with dimensions, otherwise auto.",
         ),
     ] = None

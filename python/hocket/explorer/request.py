@@ -79,7 +79,7 @@ class PageRequest:
             )
         for each in algorithms:
             if each not in BUILTIN:
-                hint = did_you_mean(each, BUILTIN, "see `hocket algorithms`")
+                hint = did_you_mean(each, BUILTIN, "see `hocket plan --list`")
                 raise SpecError("algorithm", f"{shown(each)} is not one of hocket's", hint)
         if not algorithms:
             right = f"name 1 to {MOST_RUNS}, separated by commas"

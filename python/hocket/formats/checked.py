@@ -11,6 +11,7 @@ from hocket._memory import check_fits
 from hocket._options import options_of
 from hocket._results import HIDDEN, Result, figure, name_of, said
 from hocket.collectives.collective import Progress
+from hocket.deployment import MANIFEST
 from hocket.errors import SpecError
 from hocket.files.raw import read_text
 from hocket.formats.judgement import Fault, Judgement
@@ -118,7 +119,7 @@ def check_file(
     Parameters
     ----------
     path
-        The file.
+        The file, or a deployed folder.
     options
         How it is judged.
     progress
@@ -130,6 +131,8 @@ def check_file(
         If there is no such file, it cannot be read, or its kind does not heed an option.
     """
     file, given = path_of("path", path), options_of(CheckOptions, options, {})
+    if file.is_dir():
+        file /= MANIFEST
     text, kind = read_file(file)
     assert kind.check is not None
     said = heeded(given, kind, kind.checks)

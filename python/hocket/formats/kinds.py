@@ -85,11 +85,26 @@ def _is_machine(head: str) -> bool:
     return _begins_as("system")(head) or (not head.startswith(("<", "{")) and "GPU0" in head[:4096])
 
 
+def _judge_deployed(
+    text: str, path: Path, said: Mapping[str, Any], progress: Progress | None
+) -> Judgement:
+    from hocket.formats.deployed import judge_deployed  # loads much that other kinds do without
+
+    return judge_deployed(text, path, said, progress)
+
+
 MSCCL, MSCCLPP = "MSCCL's XML", "MSCCL++'s JSON"
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
+        Kind(
+            "deploy",
+            "a deployed folder",
+            lambda head: head.startswith("{") and '"hocket.deploy"' in head[:200],
+            _judge_deployed,
+            checks=("run",),
+        ),
         Kind(
             "msccl",
             MSCCL,

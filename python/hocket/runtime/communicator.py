@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(slots=True)
-class _Call:
+class Call:
     """A collective on bytes: what it reads and what it writes, of which either may be none here."""
 
     kind: str
@@ -80,6 +80,7 @@ class Communicator:
         self._worker = Worker()
         self._groups = 0
         self._needs_no_plan = table is None and group.shares
+        self._own: Callable[[Call], bool] | None = None
 
     @property
     def rank(self) -> int:
@@ -400,6 +401,10 @@ class Communicator:
         """Start a function that makes calls of this communicator; see :meth:`start`."""
         return self._worker.start(work)
 
+    def run_by(self, own: Callable[[Call], bool]) -> None:
+        """Let a function run calls that name no plan; if it returns False, they go on as before."""
+        self._own, self._needs_no_plan = own, False
+
     def group(self, ranks: Iterable[int]) -> Communicator | None:
         """Make a group of some ranks, in that order; all ranks of this one call it alike.
 
@@ -523,7 +528,7 @@ class Communicator:
             instance_of(Plan, "plan", plan, "give what hk.plan gives")
         op = OF_BOOLS.get(op, op) if given.array.dtype.kind == "b" else op
         source = self._apart(kind, source, result)
-        call = _Call(kind, root, op, given.dtype, elements, source, result, plan)
+        call = Call(kind, root, op, given.dtype, elements, source, result, plan)
         self._in_order(lambda: self._run(call))
 
     def _apart(self, kind: str, source: Bytes | None, result: Bytes | None) -> Bytes | None:
@@ -545,7 +550,12 @@ class Communicator:
         done: T = self._worker.start(work).wait()
         return done
 
-    def _run(self, call: _Call) -> None:
+    def _run(self, call: Call) -> None:
+        if call.plan is not None or self._own is None or not self._own(call):
+            self.run_call(call)
+
+    def run_call(self, call: Call) -> None:
+        """Make a call at once, by its plan or as the group's table and transport say."""
         numbers_of = (call.dtype, call.op, call.elements)
         program, by_memory = self._chosen(call)
         if program is None:
@@ -572,7 +582,7 @@ class Communicator:
             own = self.rank * len(call.result)
             call.result[:] = work[own : own + len(call.result)]
 
-    def _chosen(self, call: _Call) -> tuple[Program | None, bool]:
+    def _chosen(self, call: Call) -> tuple[Program | None, bool]:
         """Return what a call runs, none for an exchange through the window, and whether by memory."""
         shares = self._group.shares
         if call.plan is not None:

@@ -47,13 +47,14 @@ class Symmetry:
         self._by_src = _Sums(self._src, len(devices))
         self._by_dst = _Sums(self._dst, len(devices))
 
-    def key(self, devices: Iterable[int]) -> bytes:
-        """Return what is common to all sets of devices that are equal."""
+    def key(self, devices: Iterable[int], *, ordered: bool = False) -> bytes:
+        """Return what is common to all sets, or if ordered to all sequences, of devices that are equal."""
         import numpy as np
 
         colours = self._devices.copy()
         marked = list(devices)
-        colours[marked] = _mixed(colours[marked] + np.uint64(7))
+        marks = np.arange(len(marked), dtype=np.uint64) if ordered else np.uint64(0)
+        colours[marked] = _mixed(colours[marked] + marks + np.uint64(7))
         kinds = 0
         while True:
             found = len(np.unique(colours))

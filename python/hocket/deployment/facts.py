@@ -1,0 +1,162 @@
+"""What each rank knows when a group is made, and the verdict that all reach from it alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from hocket.deployment.manifest import Deployment
+from hocket.deployment.route import STAGE, PlannedGroup
+from hocket.errors import SpecError
+from hocket.units import format_size
+
+MARGIN = 4
+"""Processors of a GPU that neither plans nor NCCL count on."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a rank knows.
+
+    Attributes
+    ----------
+    npu
+        Its NPU in the machine of the manifest.
+    host, device
+        Where it runs: the host, and the GPU by its UUID; on CPUs the process.
+    manifest
+        Hash of the manifest that it read; empty if it read none.
+    wrong
+        What was wrong when it read the folder or loaded the engine; empty if nothing.
+    engine
+        What runs plans, with its version: ``"cpu"`` or ``"mscclpp 0.9.0"``.
+    processors, capability
+        Of its GPU; 0 and empty on CPUs.
+    groups
+        Groups of this process that used the engine before.
+    stage
+        Bytes of each buffer of a stage.
+    """
+
+    npu: int
+    host: str
+    device: str
+    manifest: str = ""
+    wrong: str = ""
+    engine: str = "cpu"
+    processors: int = 0
+    capability: str = ""
+    groups: int = 0
+    stage: int = STAGE
+
+    def to_text(self) -> str:
+        """Return it as text for a store."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def of_text(text: str | bytes) -> Facts:
+        """Return what a rank put into a store."""
+        return Facts(**json.loads(text))
+
+
+def verdict(
+    facts: Sequence[Facts], deployment: Deployment | None, *, one_gpu: bool = False
+) -> PlannedGroup:
+    """Return what is planned for a group: the same at all ranks, as it needs what all know alone.
+
+    Parameters
+    ----------
+    facts
+        Of all ranks, in their order.
+    deployment
+        The folder, or None if this rank read none; then the facts say so.
+    one_gpu
+        Whether ranks may share a GPU, as only tests do.
+
+    Returns
+    -------
+    PlannedGroup
+        With the reason, if NCCL does everything.
+    """
+    count = len(facts)
+    reason = _reason(facts, one_gpu=one_gpu)
+    if reason or deployment is None:
+        return PlannedGroup("", count, reason=reason or "no folder is deployed")
+    group = deployment.group_of(tuple(each.npu for each in facts))
+    if group is None:
+        npus = ", ".join(str(each.npu) for each in facts[:8]) + ("..." if count > 8 else "")
+        return PlannedGroup("", count, reason=f"the folder has no group of NPUs {npus}")
+    entries = tuple(deployment.entries[each] for each in group.entries)
+    reason = _misfit(facts, deployment, max((each.blocks for each in entries), default=0))
+    packets = all(each.groups == 0 for each in facts)
+    stage = facts[0].stage
+    return PlannedGroup(group.name, count, entries, reason, packets, stage)
+
+
+def _reason(facts: Sequence[Facts], *, one_gpu: bool) -> str:
+    """Return why a group has no plans, whatever the folder says; empty if it may have."""
+    if len(facts) < 2:
+        return "the group has one rank"
+    for rank, each in enumerate(facts):
+        if each.wrong:
+            return f"rank {rank}: {each.wrong}"
+        if not each.manifest:
+            return f"rank {rank} has no deployed folder"
+    first = facts[0]
+    for rank, each in enumerate(facts[1:], 1):
+        for what in ("manifest", "engine", "host", "capability", "stage"):
+            if getattr(each, what) != getattr(first, what):
+                return f"ranks 0 and {rank} differ: {_WORDS[what]}"
+    for what, text in (("npu", "NPU"), ("device", "GPU")):
+        values = [getattr(each, what) for each in facts]
+        twice = next((value for value in values if values.count(value) > 1), None)
+        if twice is not None and not (what == "device" and one_gpu):
+            return f"two ranks have {text} {twice}"
+    return ""
+
+
+_WORDS = {
+    "manifest": "their folders are not the same",
+    "engine": "their engines are not the same",
+    "host": "plans are for one node, and they are on several",
+    "capability": "their GPUs are not of one kind",
+    "stage": "HOCKET_STAGE is not the same",
+}
+
+
+def _misfit(facts: Sequence[Facts], deployment: Deployment, blocks: int) -> str:
+    """Return why the GPUs do not fit the folder; empty if they do, and on CPUs."""
+    made, engine = deployment.manifest.made_for, facts[0].engine
+    if engine == "cpu":
+        return ""
+    if engine != f"{made.runtime} {made.version}":
+        return f"the folder is for {made.runtime} {made.version}, and here is {engine}"
+    capability = deployment.manifest.machine.capability
+    if capability is not None and facts[0].capability != capability:
+        return f"the folder is for GPUs of capability {capability}, not {facts[0].capability}"
+    ctas = deployment.manifest.fallback.max_ctas
+    fewest = min(each.processors for each in facts)
+    if blocks + ctas + MARGIN > fewest:
+        need = f"{blocks} blocks, {ctas} CTAs of NCCL and {MARGIN} spare"
+        return f"{need} are more than the {fewest} processors of a GPU"
+    return ""
+
+
+def stage_of(text: str | None) -> int:
+    """Return the bytes of a stage's buffer that a setting says, or the usual ones.
+
+    Raises
+    ------
+    SpecError
+        If it is no size, or the executor's 32-bit counts do not hold it.
+    """
+    from hocket.units import parse_size
+
+    if not text:
+        return STAGE
+    size = parse_size(text, field="HOCKET_STAGE")
+    if not 1 << 12 <= size < 1 << 32:
+        right = "give 4 KiB to 4 GiB, such as 64MiB"
+        raise SpecError("HOCKET_STAGE", f"{format_size(size)} is no size of a stage", right)
+    return size

@@ -1,0 +1,276 @@
+"""The manifest of a deployed folder: what was planned for which groups, and the hash of each file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field, model_validator
+
+from hocket._checks import path_of
+from hocket.deployment import MANIFEST
+from hocket.deployment.groups import check_groups
+from hocket.errors import SpecError
+from hocket.files.complaint import shown_path
+from hocket.files.model import Count, Name, Reader, Strict, Words, schema_of
+from hocket.files.raw import read_bytes
+from hocket.units import shown
+
+FORMAT, VERSION = "hocket.deploy", 1
+ALIGNMENT = 16
+"""Bytes of which a chunk has a multiple, as MSCCL++'s executor asks."""
+PARTED = ("all-gather", "reduce-scatter", "all-to-all")
+"""Collectives whose data has a part for each rank."""
+_MAX_FILE = 1 << 26
+
+Bytes: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 63)]
+Id: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9_=-]{0,99}$")]
+Sha: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Planned: TypeAlias = Literal[
+    "all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all"
+]
+
+
+class HashedFile(Strict):
+    """A file beside the manifest, and its SHA-256."""
+
+    file: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._=-]{0,199}$")]
+    sha256: Sha
+
+
+class Sizes(Strict):
+    """A range of sizes of the whole vector, as nccl-tests states them: from the first, below the second."""
+
+    collective: Planned
+    from_bytes: Bytes
+    to_bytes: Bytes
+
+    @model_validator(mode="after")
+    def _is_range(self) -> Sizes:
+        if self.to_bytes <= self.from_bytes:
+            raise ValueError("to_bytes is not above from_bytes")
+        return self
+
+
+class Entry(Sizes):
+    """A plan, and the calls that take it."""
+
+    id: Id
+    ranks: Annotated[int, Field(ge=2, le=4096)]
+    algorithm: Words
+    plan: HashedFile
+    program: HashedFile
+    name: Name
+    """Of the plan in the program: the executor keeps contexts by it."""
+    protocol: Literal["Simple", "LL"]
+    unit_bytes: Annotated[int, Field(ge=ALIGNMENT, lt=1 << 32, multiple_of=ALIGNMENT)]
+    """Of whose multiples a launch has to be: 16 bytes for each chunk of the whole vector."""
+    max_bytes: Count
+    blocks: Count
+    planned_bytes: Bytes
+    """Size at which it was planned and timed."""
+    predicted_ps: Bytes
+    """With the launch and both copies of a stage."""
+    nccl_ps: Bytes | None
+    """What NCCL is predicted to take; null where its model has no answer."""
+
+    @model_validator(mode="after")
+    def _has_whole_parts(self) -> Entry:
+        if self.collective in PARTED and self.unit_bytes % (ALIGNMENT * self.ranks):
+            raise ValueError(f"unit_bytes {self.unit_bytes} has no whole part for each rank")
+        return self
+
+
+class Group(Strict):
+    """Groups that share plans; the rank of a group is the place in its list."""
+
+    name: Name
+    npus: Annotated[list[Annotated[list[Bytes], Field(min_length=2)]], Field(min_length=1)]
+    entries: list[Id]
+
+
+class LeftToNccl(Sizes):
+    """What NCCL does, and why."""
+
+    group: Name
+    reason: Words
+
+
+class MadeFor(Strict):
+    """The runtime whose files these are."""
+
+    runtime: Literal["mscclpp"]
+    version: Name
+
+
+class Machine(Strict):
+    """The machine for which plans were made."""
+
+    topology: Words
+    npus: Annotated[list[Words], Field(min_length=1)]
+    """Names of the NPUs; the rank of each in the job is its place."""
+    processors: Count
+    """Of a GPU: thread blocks that run at once."""
+    capability: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")] | None
+    """Compute capability of the GPUs; null where the network does not say it."""
+
+
+class Fallback(Strict):
+    """How NCCL runs what is left to it."""
+
+    tuner: HashedFile | None
+    max_ctas: Count
+
+
+class Manifest(Strict):
+    """What a deployed folder has."""
+
+    format: Literal["hocket.deploy"]
+    version: Literal[1]
+    hocket: Words
+    made_for: MadeFor
+    machine: Machine
+    groups: list[Group]
+    entries: list[Entry]
+    left_to_nccl: list[LeftToNccl]
+    fallback: Fallback
+    sha256: Sha
+    """Of the rest of the manifest, as canonical JSON."""
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Manifest:
+        known = {each.id: each for each in self.entries}
+        if len(known) < len(self.entries):
+            raise ValueError("two entries have one id")
+        by_name: dict[str, list[list[int]]] = {}
+        for group in self.groups:
+            by_name.setdefault(group.name, []).extend(group.npus)
+            for each in group.entries:
+                if each not in known:
+                    raise ValueError(f"group {group.name}: there is no entry {shown(each)}")
+                if {len(npus) for npus in group.npus} != {known[each].ranks}:
+                    ranks = known[each].ranks
+                    raise ValueError(f"group {group.name}: entry {each} is for {ranks} ranks")
+            self._check_rows([known[each] for each in group.entries])
+        for name, npus in by_name.items():
+            try:
+                check_groups(name, npus, len(self.machine.npus))
+            except SpecError as error:
+                raise ValueError(str(error)) from None
+        return self
+
+    def _check_rows(self, rows: list[Entry]) -> None:
+        ordered = sorted(rows, key=lambda row: (row.collective, row.from_bytes))
+        for before, after in pairwise(ordered):
+            same = before.collective == after.collective
+            if same and before.to_bytes > after.from_bytes:
+                raise ValueError(f"entries {before.id} and {after.id} overlap")
+
+
+def digest(values: dict[str, Any]) -> str:
+    """Return the SHA-256 of what a manifest says, without its own hash."""
+    rest = {key: value for key, value in values.items() if key != "sha256"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A folder with plans for the groups of a job.
+
+    Attributes
+    ----------
+    folder
+        Where it is.
+    manifest
+        What it has.
+    """
+
+    folder: Path
+    manifest: Manifest
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """The entries by their ids."""
+        return {each.id: each for each in self.manifest.entries}
+
+    @cached_property
+    def _groups(self) -> dict[tuple[int, ...], Group]:
+        found: dict[tuple[int, ...], Group] = {}
+        for group in self.manifest.groups:
+            for npus in group.npus:
+                found.setdefault(tuple(npus), group)
+        return found
+
+    def group_of(self, npus: tuple[int, ...]) -> Group | None:
+        """Return the groups to which NPUs in this order belong, or None if there are none."""
+        return self._groups.get(npus)
+
+    @property
+    def files(self) -> list[HashedFile]:
+        """The files that belong to it, apart from the manifest."""
+        found = [file for each in self.manifest.entries for file in (each.plan, each.program)]
+        tuner = self.manifest.fallback.tuner
+        return found if tuner is None else [*found, tuner]
+
+    def read(self, file: HashedFile) -> bytes:
+        """Return the bytes of one of its files.
+
+        Raises
+        ------
+        SpecError
+            If it cannot be read, or is another file than the manifest says.
+        """
+        path = self.folder / file.file
+        raw = read_bytes(path, "a file of a deployed folder")
+        found = hashlib.sha256(raw).hexdigest()
+        if found != file.sha256:
+            why = f"its SHA-256 begins {found[:8]}, and the manifest says {file.sha256[:8]}"
+            raise SpecError(None, why, "deploy it anew, or copy it again", shown_path(path))
+        return raw
+
+
+def load_deployment(folder: str | PathLike[str]) -> Deployment:
+    """Read the manifest of a deployed folder; its files are read when they are used.
+
+    Parameters
+    ----------
+    folder
+        The folder, or the manifest in it.
+
+    Raises
+    ------
+    SpecError
+        Naming file, key and remedy, if it is no such manifest, of another version, or was changed.
+    """
+    path = path_of("folder", folder)
+    path = path if path.name == MANIFEST else path / MANIFEST
+    origin = shown_path(path)
+    raw = read_bytes(path, "the manifest of a deployed folder", most=_MAX_FILE)
+    try:
+        values = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise SpecError(None, "is no JSON, and so no manifest", "deploy anew", origin) from None
+    if not isinstance(values, dict):
+        raise SpecError(None, "is no manifest", "deploy anew", origin)
+    for key, right in (("format", FORMAT), ("version", VERSION)):
+        found = values.get(key)
+        if found != right or type(found) is not type(right):
+            why = f"is {shown(found)}" if key in values else "is missing"
+            right = f'this hocket reads format "{FORMAT}", version {VERSION}'
+            raise SpecError(key, why, right, origin)
+    manifest = Reader({}, origin).checked(Manifest, values)
+    if digest(values) != manifest.sha256:
+        raise SpecError("sha256", "is of another manifest: it was changed", "deploy anew", origin)
+    return Deployment(path.parent, manifest)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of manifests."""
+    return schema_of(Manifest, "hocket deployed folder")

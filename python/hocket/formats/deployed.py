@@ -1,0 +1,616 @@
+"""Deployed folders: made of the fastest plans that a runtime executes, and judged without a GPU."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hocket import _core
+from hocket._checks import instance_of, one_of, path_of, whole
+from hocket._core import formats as core
+from hocket._options import Rate, Time, options_of
+from hocket._results import HIDDEN, Column, ListResult, Result, picoseconds, said
+from hocket.collectives.collective import Progress
+from hocket.collectives.sizes import sizes_of
+from hocket.comparison.compare import compare
+from hocket.deployment import MANIFEST
+from hocket.deployment.facts import MARGIN
+from hocket.deployment.groups import process_groups
+from hocket.deployment.manifest import (
+    ALIGNMENT,
+    FORMAT,
+    VERSION,
+    Deployment,
+    Entry,
+    HashedFile,
+    Manifest,
+    digest,
+    load_deployment,
+)
+from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
+from hocket.files.atomic import replacing_folder
+from hocket.files.model import Reader
+from hocket.formats.judgement import Fault, Judgement, faults_of
+from hocket.nccl.model import KINDS as PREDICTED
+from hocket.nccl.prediction import Library, library_on, network_and_gpu
+from hocket.nccl.tuner import TunerRow, TunerTable, tuner_table
+from hocket.plans.plan import Plan
+from hocket.topology.symmetry import Symmetry
+from hocket.units import counted, format_size, format_time_ps, parse_bandwidth, parse_time, shown
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    from hocket.comparison.compare import Entry as Compared
+    from hocket.topology.sources import TopologyLike
+
+    class DeployKeywords(TypedDict, total=False):
+        """Keywords of :func:`deploy`: those of :class:`DeployOptions`."""
+
+        process_groups: str
+        collectives: str
+        sizes: str
+        processors: int
+        max_ctas: int
+        launch: str | float
+        copy_rate: str | float
+        tolerance: float
+
+
+COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all")
+"""What runtimes have plans for."""
+_RUNTIME = {"runtime": "mscclpp", "version": "0.9.0"}
+_TUNER = "tuner.csv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployOptions:
+    """What a deployed folder has.
+
+    Attributes
+    ----------
+    process_groups
+        Groups of the job: world, the axes of a mesh as dp=2,tp=4 (the last varies fastest), any=4, or a
+        file.json.
+    collectives
+        Collectives that are planned, separated by commas.
+    sizes
+        Sizes that are planned, as in nccl-tests, such as 1K:64M:x4.
+    processors
+        Processors (SMs) of a GPU. Default: those of an H20, the fewest of current GPUs.
+    max_ctas
+        Limit of NCCL's thread blocks while a plan runs (NCCL_MAX_CTAS).
+    launch
+        Time that a launch and the copies into and out of a stage take at any size [s].
+    copy_rate
+        Bandwidth of a GPU's memory [bytes/s].
+    tolerance
+        Share by which a plan must be faster than NCCL is predicted to be.
+
+    Raises
+    ------
+    SpecError
+        Naming the field, for a value that makes no sense.
+    """
+
+    process_groups: str = "world"
+    collectives: str = "all-reduce,all-gather,reduce-scatter"
+    sizes: str = "1K:64M:x4"
+    processors: int = 78
+    max_ctas: int = 16
+    launch: Time = "10 us"
+    copy_rate: Rate = "1.5 TB/s"
+    tolerance: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("process_groups", "collectives", "sizes"):
+            instance_of(str, name, getattr(self, name), "give text")
+        for kind in self.kinds:
+            one_of("collectives", kind, COLLECTIVES)
+        sizes_of(self.sizes)
+        whole("processors", self.processors, 1, 1 << 16)
+        whole("max_ctas", self.max_ctas, 1, 64)
+        if self.blocks < 1:
+            why = f"{self.processors} leave none beside {self.max_ctas} CTAs and {MARGIN} spare"
+            raise SpecError("processors", why, "give the number of the GPU, such as 132")
+        parse_time(self.launch, field="launch")
+        parse_bandwidth(self.copy_rate, field="copy_rate")
+        share: object = self.tolerance
+        is_number = isinstance(share, int | float) and not isinstance(share, bool)
+        if not is_number or not 0 <= self.tolerance < 1:
+            right = "give a share from 0 to below 1"
+            raise SpecError("tolerance", f"{shown(self.tolerance)} is not valid", right)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The collectives that are planned."""
+        return list(dict.fromkeys(each.strip() for each in self.collectives.split(",")))
+
+    @property
+    def blocks(self) -> int:
+        """The most thread blocks of a plan."""
+        return self.processors - self.max_ctas - MARGIN
+
+    def staged_ps(self, plan: Plan, time_ps: int) -> int:
+        """Return what a plan takes with its launch and both copies of a stage [ps]."""
+        kind, size = plan.collective.kind, plan.collective.size
+        own = size // len(plan.collective.npus)
+        moved = {"all-gather": own + size, "reduce-scatter": size + own}.get(kind, 2 * size)
+        rate = parse_bandwidth(self.copy_rate, field="copy_rate")
+        return time_ps + parse_time(self.launch, field="launch") + 2 * moved * 10**12 // rate
+
+
+@dataclass(frozen=True)
+class DeployedRange(Result):
+    """Sizes of a collective of a group, and what does them.
+
+    Attributes
+    ----------
+    group
+        Name of the groups.
+    groups
+        How many of them share the plan.
+    collective
+        What is done.
+    from_bytes, to_bytes, planned_bytes
+        From which size of the whole vector on, and below which; and the largest that was planned.
+    runs
+        The algorithm of the plan; ``NCCL`` if it is left to NCCL.
+    predicted_ps, nccl_ps
+        What the plan takes with launch and copies, and what NCCL is predicted to take, at the size that
+        was planned. None if unknown.
+    why
+        Why it is left to NCCL; empty for a plan.
+    """
+
+    group: str = field(metadata=said(column=Column("group", leaves=0)))
+    groups: int = field(metadata=said(column=Column("groups", leaves=4)))
+    collective: str = field(metadata=said(column=Column("collective", leaves=0)))
+    from_bytes: int = field(metadata=said(column=Column("from", leaves=0, is_given=True)))
+    to_bytes: int
+    planned_bytes: int = field(metadata=said(column=Column("to", leaves=0, is_given=True)))
+    runs: str = field(metadata=said(column=Column("runs", leaves=0)))
+    predicted_ps: int | None = field(metadata=said(column=Column("plan", leaves=1)))
+    nccl_ps: int | None = field(metadata=said(column=Column("NCCL", leaves=2)))
+    why: str = field(metadata=said(column=Column("why", leaves=3, is_prose=True)))
+
+
+@dataclass(frozen=True, repr=False)
+class Deployed(ListResult[DeployedRange]):
+    """A folder that was written.
+
+    Attributes
+    ----------
+    folder
+        Where it is.
+    topology
+        The network for which it was made.
+    files
+        Names of the files in it.
+    ranges
+        What does which sizes.
+    deployment
+        What was written.
+    notes
+        What is to be known of it.
+    """
+
+    _table = "ranges"
+
+    folder: str
+    topology: str
+    files: tuple[str, ...]
+    ranges: tuple[DeployedRange, ...]
+    deployment: Deployment = field(metadata=HIDDEN)
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Deployed: {len(self)} ranges in {self.folder}>"
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A plan for some sizes, or NCCL."""
+
+    kind: str
+    from_bytes: int
+    to_bytes: int
+    planned_bytes: int
+    plan: Plan | None
+    chunks: int
+    staged_ps: int | None
+    nccl_ps: int | None
+    why: str = ""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What rows have in common that are one."""
+        return (self.plan and self.plan.algorithm, self.chunks, bool(self.why))
+
+
+@dataclass(frozen=True)
+class _Class:
+    """Groups of one name between which the network makes no difference."""
+
+    name: str
+    npus: list[list[int]]
+    rows: list[_Row]
+
+
+def deploy(
+    topology: TopologyLike,
+    folder: str | PathLike[str],
+    *,
+    options: DeployOptions | None = None,
+    progress: Progress | None = None,
+    **keywords: Unpack[DeployKeywords],
+) -> Deployed:
+    """Write a folder with plans for all sizes, collectives and groups of a job.
+
+    Each plan is proved and fits the runtime. With its launch and the copies of its stage it is predicted to
+    be faster than NCCL. Groups that are alike in the network share plans.
+
+    Parameters
+    ----------
+    topology
+        A network, or text as of :func:`hocket.topology.load`. Rank i of the job is its NPU i.
+    folder
+        The folder to write; one that is there is replaced if it was deployed before.
+    options
+        What it has.
+    progress
+        Called as ``progress(stage, done, total)``.
+    keywords
+        Any option of :class:`DeployOptions` by its name, in place of the one in `options`.
+
+    Raises
+    ------
+    SpecError
+        For input that makes no sense, or a folder that has other files.
+    InfeasibleError
+        If no group has any plan.
+    """
+    given = options_of(DeployOptions, options, keywords)
+    target = path_of("folder", folder)
+    network, gpu = network_and_gpu(topology, None)
+    made = list(_classes(network, gpu, given, progress))
+    if not any(row.plan for each in made for row in each.rows):
+        whys = dict.fromkeys(row.why for each in made for row in each.rows)
+        why = "; ".join([*whys][:3])
+        raise InfeasibleError(None, f"all is left to NCCL: {why}", "use NCCL alone")
+    table = _tuner(network, gpu, made)
+    with replacing_folder(target, lambda name: name == MANIFEST or name.endswith(_ENDINGS)) as at:
+        files = {} if table is None else {_TUNER: table.text.encode()}
+        manifest = _manifest(network, gpu, given, made, at, files)
+        for name, raw in files.items():
+            (at / name).write_bytes(raw)
+    ranges = tuple(
+        DeployedRange(
+            each.name,
+            len(each.npus),
+            row.kind,
+            row.from_bytes,
+            row.to_bytes,
+            row.planned_bytes,
+            "NCCL" if row.plan is None else row.plan.algorithm,
+            row.staged_ps,
+            row.nccl_ps,
+            row.why,
+        )
+        for each in made
+        for row in each.rows
+    )
+    notes = [
+        f"{counted(len(manifest.entries), 'plan')} for "
+        f"{counted(sum(len(each.npus) for each in made), 'group')}; each was proved"
+    ]
+    if all(row.nccl_ps is None for each in made for row in each.rows):
+        notes.append("NCCL's model says nothing of this network, so all plans that fit are kept")
+    deployment = Deployment(target, manifest)
+    return Deployed(
+        str(target), network.name, tuple(sorted(files)), ranges, deployment, tuple(notes)
+    )
+
+
+_ENDINGS = (".json", ".parquet", ".csv")
+
+
+def _classes(
+    network: _core.Topology, gpu: str | None, given: DeployOptions, progress: Progress | None
+) -> Iterator[_Class]:
+    """Yield the groups of a job with their plans, one of each kind of groups."""
+    symmetry = Symmetry(network)
+    node_of = {npu: node for node, npus in enumerate(network.groups) for npu in npus}
+    for named in process_groups(given.process_groups, network.npu_count):
+        alike: dict[bytes, list[list[int]]] = {}
+        for npus in named.npus:
+            alike.setdefault(symmetry.key(npus, ordered=True), []).append(list(npus))
+        for groups in alike.values():
+            first = groups[0]
+            if len(first) < 2 or len({node_of.get(npu) for npu in first}) > 1:
+                why = "the group has one rank" if len(first) < 2 else "plans are for one node"
+                rows = [_left(kind, given, None, why) for kind in given.kinds]
+            else:
+                library = _library(network, gpu, first)
+                rows = []
+                for done, kind in enumerate(given.kinds):
+                    if progress is not None:
+                        progress(f"{named.name}, {kind}", done, len(given.kinds))
+                    rows += _rows(kind, network, first, library, given)
+            yield _Class(named.name, groups, rows)
+
+
+def _left(kind: str, given: DeployOptions, nccl_ps: int | None, why: str) -> _Row:
+    sizes = sizes_of(given.sizes)
+    return _Row(kind, min(sizes), max(sizes) + 1, max(sizes), None, 0, None, nccl_ps, why)
+
+
+def _library(network: _core.Topology, gpu: str | None, npus: list[int]) -> Library | None:
+    """Return what NCCL is among some NPUs, or None if its model does not say it."""
+    try:
+        return library_on(_part(network, npus), gpu)
+    except Error:
+        return None
+
+
+def _part(network: _core.Topology, npus: list[int]) -> _core.Topology:
+    """Return the network without other NPUs."""
+    others = set(range(network.npu_count)) - set(npus)
+    return network.without([network.device_names[npu] for npu in sorted(others)])
+
+
+def _rows(
+    kind: str,
+    network: _core.Topology,
+    npus: list[int],
+    library: Library | None,
+    given: DeployOptions,
+) -> list[_Row]:
+    """Return what does each size, without holes between the sizes."""
+    found: list[_Row] = []
+    sizes = sorted({max(size // len(npus), 1) * len(npus) for size in sizes_of(given.sizes)})
+    for size in sizes:
+        row = _row(kind, network, npus, size, library, given)
+        before = found[-1] if found else None
+        if before is not None and before.key == row.key:
+            start = before.from_bytes
+            found.pop()
+        elif before is not None:
+            start = round(math.sqrt(before.planned_bytes * size))
+            found[-1] = replace(before, to_bytes=start)
+        else:
+            start = size
+        found.append(replace(row, from_bytes=start))
+    return found
+
+
+def _row(
+    kind: str,
+    network: _core.Topology,
+    npus: list[int],
+    size: int,
+    library: Library | None,
+    given: DeployOptions,
+) -> _Row:
+    """Return the fastest plan of a size that the runtime executes, or NCCL."""
+    nccl_ps = None
+    if library is not None and kind in PREDICTED:
+        nccl_ps = picoseconds(library.choices(kind, size)[0].seconds)
+    best, why = _best(kind, network, npus, size, given)
+    if best is None:
+        return _Row(kind, 0, size + 1, size, None, 0, None, nccl_ps, why)
+    staged = given.staged_ps(best.plan, best.run.time_ps)
+    if nccl_ps is not None and staged * (1 + given.tolerance) > nccl_ps:
+        why = f"{best.algorithm} takes {format_time_ps(staged)} with launch and copies"
+        return _Row(kind, 0, size + 1, size, None, 0, staged, nccl_ps, why)
+    return _Row(kind, 0, size + 1, size, best.plan, best.chunks, staged, nccl_ps)
+
+
+def _best(
+    kind: str, network: _core.Topology, npus: list[int], size: int, given: DeployOptions
+) -> tuple[Compared | None, str]:
+    """Return the fastest plan that fits, of the best number of chunks or of 1, or why there is none."""
+    why = ""
+    for chunks in (None, 1):
+        try:
+            found = compare(kind, network, size=size, npus=npus, chunks=chunks)
+        except InfeasibleError as error:
+            why = why or str(error)
+            continue
+        for entry in found:
+            misfit = _misfit(entry.plan, given)
+            if misfit is None:
+                return entry, ""
+            why = why or misfit
+    return None, f"no plan fits: {why}"
+
+
+def _misfit(plan: Plan, given: DeployOptions) -> str | None:
+    """Return why a runtime does not execute a plan, or None if it does."""
+    try:
+        made = core.export_mscclpp(plan.core, lambda _: None, in_place=False)
+    except InfeasibleError as error:
+        return error.why
+    if made.blocks > given.blocks:
+        return f"a rank would have {made.blocks} blocks, and {given.blocks} run beside NCCL"
+    least = max(plan.collective.size, ALIGNMENT * len(plan.collective.npus))
+    unit = ALIGNMENT * made.chunks
+    if unit > least:
+        return f"its unit of {format_size(unit)} is larger than the message"
+    return None
+
+
+def _tuner(network: _core.Topology, gpu: str | None, made: list[_Class]) -> TunerTable | None:
+    """Return one table for all communicators, or None if NCCL's model has none."""
+    rows: dict[TunerRow, None] = {}
+    comments: dict[str, None] = {}
+    for each in made:
+        try:
+            table = tuner_table(_part(network, each.npus[0]), gpu=gpu)
+        except Error:
+            continue
+        is_new = {(row.nodes, row.ranks) for row in table.rows}.isdisjoint(
+            (row.nodes, row.ranks) for row in rows
+        )
+        if is_new:
+            rows |= dict.fromkeys(table.rows)
+            comments |= dict.fromkeys(table.comments)
+    return TunerTable(tuple(rows), tuple(comments)) if rows else None
+
+
+def _manifest(
+    network: _core.Topology,
+    gpu: str | None,
+    given: DeployOptions,
+    made: list[_Class],
+    at: Path,
+    files: dict[str, bytes],
+) -> Manifest:
+    """Write the plans into a folder and their description among the files."""
+    entries: dict[str, dict[str, Any]] = {}
+    groups, left = [], []
+    for number, each in enumerate(made):
+        ids = []
+        for row in each.rows:
+            if row.plan is None:
+                sizes = {name: getattr(row, name) for name in ("from_bytes", "to_bytes")}
+                told = {"group": each.name, "collective": row.kind, **sizes, "reason": row.why}
+                left.append(told)
+                continue
+            name = f"{row.kind}-{len(each.npus[0])}-{number}-{row.planned_bytes}"
+            entries[name] = _entry(name, row, row.plan, at, files)
+            ids.append(name)
+        groups.append({"name": each.name, "npus": each.npus, "entries": ids})
+    capability = None
+    if gpu is not None and gpu.startswith("sm") and gpu[2:].isdecimal():
+        capability = f"{gpu[2:-1]}.{gpu[-1]}"
+    tuner = _hashed(_TUNER, files[_TUNER]) if _TUNER in files else None
+    values: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "hocket": _core.__version__,
+        "made_for": _RUNTIME,
+        "machine": {
+            "topology": network.name,
+            "npus": list(network.device_names[: network.npu_count]),
+            "processors": given.processors,
+            "capability": capability,
+        },
+        "groups": groups,
+        "entries": list(entries.values()),
+        "left_to_nccl": left,
+        "fallback": {"tuner": tuner, "max_ctas": given.max_ctas},
+    }
+    values["sha256"] = digest(values)
+    files[MANIFEST] = (json.dumps(values, indent=1) + "\n").encode()
+    return Reader({}, MANIFEST).checked(Manifest, values)
+
+
+def _hashed(name: str, raw: bytes) -> dict[str, str]:
+    return {"file": name, "sha256": hashlib.sha256(raw).hexdigest()}
+
+
+def _entry(name: str, row: _Row, plan: Plan, at: Path, files: dict[str, bytes]) -> dict[str, Any]:
+    """Write a plan and its program, and describe them."""
+    text: list[str] = []
+    made = core.export_mscclpp(plan.core, text.append, in_place=False)
+    program = "".join(text)
+    plan.save(at / f"{name}.parquet")
+    files[f"{name}.parquet"] = (at / f"{name}.parquet").read_bytes()
+    files[f"{name}.json"] = program.encode()
+    head = json.loads(program)
+    return {
+        "collective": row.kind,
+        "from_bytes": row.from_bytes,
+        "to_bytes": row.to_bytes,
+        "id": name,
+        "ranks": len(plan.collective.npus),
+        "algorithm": plan.algorithm,
+        "plan": _hashed(f"{name}.parquet", files[f"{name}.parquet"]),
+        "program": _hashed(f"{name}.json", files[f"{name}.json"]),
+        "name": head["name"],
+        "protocol": head["protocol"],
+        "unit_bytes": ALIGNMENT * made.chunks,
+        "max_bytes": head["max_message_size"],
+        "blocks": made.blocks,
+        "planned_bytes": row.planned_bytes,
+        "predicted_ps": row.staged_ps,
+        "nccl_ps": row.nccl_ps,
+    }
+
+
+def judge_deployed(
+    _text: str, path: Path, said: Mapping[str, Any], progress: Progress | None
+) -> Judgement:
+    """Judge a deployed folder by its manifest: hashes, proofs, and the runtime's rules for programs."""
+    deployment = load_deployment(path)
+    manifest = deployment.manifest
+    faults: list[Fault] = []
+    for done, entry in enumerate(manifest.entries):
+        if progress is not None:
+            progress("check", done, len(manifest.entries))
+        faults += _faults_of(entry, deployment, runs=bool(said.get("run")))
+    tuner = manifest.fallback.tuner
+    if tuner is not None:
+        faults += _other_file(deployment, tuner)
+    made = manifest.made_for
+    count = sum(len(each.npus) for each in manifest.groups)
+    summary = (
+        f"a deployed folder for {made.runtime} {made.version} on {manifest.machine.topology}: "
+        f"{counted(len(manifest.entries), 'plan')} for {counted(count, 'group')}"
+    )
+    ran = ", and runs rightly on integers" if said.get("run") else ""
+    right = f"every file is as the manifest says, every plan is proved, every program is right{ran}"
+    notes = [
+        f"{each.group}, {each.collective}, {format_size(each.from_bytes)} to "
+        f"{format_size(each.to_bytes - 1)}: left to NCCL: {each.reason}"
+        for each in manifest.left_to_nccl
+    ]
+    return Judgement(summary, right, tuple(faults), len(faults), tuple(notes))
+
+
+def _faults_of(entry: Entry, deployment: Deployment, *, runs: bool) -> Iterator[Fault]:
+    """Yield what is wrong with a plan and its program."""
+    other = [*_other_file(deployment, entry.plan), *_other_file(deployment, entry.program)]
+    yield from other
+    if other:
+        return
+    try:
+        plan = Plan.load(deployment.folder / entry.plan.file).verify()
+    except VerificationError as error:
+        yield Fault("plan", None, entry.plan.file, error.why)
+        return
+    checked = core.check_mscclpp(deployment.read(entry.program).decode(), runs=runs)
+    for fault in faults_of(checked.findings):
+        yield Fault(
+            fault.code, fault.line, f"{entry.program.file} {fault.place}".strip(), fault.detail
+        )
+    facts = {
+        "the plan's collective": (plan.collective.kind, entry.collective),
+        "the plan's number of ranks": (len(plan.collective.npus), entry.ranks),
+        "the program's collective": (checked.collective, entry.collective.replace("-", "")),
+        "the program's number of ranks": (checked.ranks, entry.ranks),
+        "the program's name": (checked.name, entry.name),
+        "the program's protocol": (checked.protocol, entry.protocol),
+        "the program's unit": (ALIGNMENT * checked.chunks, entry.unit_bytes),
+        "the program's number of blocks": (checked.blocks, entry.blocks),
+    }
+    for what, (has, told) in facts.items():
+        if has != told:
+            yield Fault("manifest", None, entry.id, f"{what} is {has}, the manifest says {told}")
+    if not checked.out_of_place:
+        yield Fault("place", None, entry.id, "the program does not take separate buffers")
+
+
+def _other_file(deployment: Deployment, file: HashedFile) -> list[Fault]:
+    try:
+        deployment.read(file)
+    except SpecError as error:
+        return [Fault("file", None, file.file, error.why)]
+    return []

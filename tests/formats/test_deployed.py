@@ -1,0 +1,167 @@
+"""Deployed folders: what is written, and what a check finds."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hocket as hk
+from hocket.deployment import MANIFEST
+from hocket.deployment.manifest import digest
+from hocket.formats.deployed import DeployOptions
+from hocket.nccl.tuner import read_tuner
+
+RING = "ring:4@25GB/s,1us"
+ALL = "all-reduce,all-gather,reduce-scatter,broadcast,all-to-all"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("deployed") / "deploy"
+    hk.deploy(RING, made, process_groups="world,dp=2,tp=2", collectives=ALL, sizes="1K:64K:x64")
+    return made
+
+
+def changed(folder: Path, tmp_path: Path, **values: Any) -> Path:
+    """Copy a folder, with other values in its first entry."""
+    copy = tmp_path / "deploy"
+    copy.mkdir()
+    for file in folder.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    manifest = json.loads((copy / MANIFEST).read_text())
+    manifest["entries"][0] |= values
+    manifest["sha256"] = digest(manifest)
+    (copy / MANIFEST).write_text(json.dumps(manifest))
+    return copy
+
+
+def test_every_plan_is_right_and_every_size_is_told(folder: Path) -> None:
+    found = hk.check_file(folder, options=hk.CheckOptions(run=True))
+    assert found.is_right, found.judgement.faults
+    manifest = json.loads((folder / MANIFEST).read_text())
+    assert [(each["name"], each["npus"]) for each in manifest["groups"]] == [
+        ("world", [[0, 1, 2, 3]]),
+        ("dp", [[0, 2], [1, 3]]),
+        ("tp", [[0, 1], [2, 3]]),
+    ]
+    by_id = {each["id"]: each for each in manifest["entries"]}
+    left = manifest["left_to_nccl"]
+    for group in manifest["groups"]:
+        for kind in ALL.split(","):
+            rows = [by_id[each] for each in group["entries"] if by_id[each]["collective"] == kind]
+            rows += [r for r in left if (r["group"], r["collective"]) == (group["name"], kind)]
+            rows.sort(key=lambda row: row["from_bytes"])
+            assert (rows[0]["from_bytes"], rows[-1]["to_bytes"]) == (1024, 65537)
+            for before, after in pairwise(rows):
+                assert before["to_bytes"] == after["from_bytes"]
+
+
+def test_a_plan_that_does_not_pay_is_left_to_nccl(tmp_path: Path) -> None:
+    made = hk.deploy(
+        "dgx1_v100", tmp_path / "deploy", collectives="all-reduce", sizes="256K:256M:x1024"
+    )
+    small, large = made.ranges
+    assert small.runs != "NCCL"
+    assert small.predicted_ps is not None
+    assert small.nccl_ps is not None
+    assert small.predicted_ps * 1.05 <= small.nccl_ps
+    assert (large.runs, large.planned_bytes) == ("NCCL", 256 << 20)
+    assert large.why.endswith("with launch and copies")
+    table = read_tuner(tmp_path / "deploy" / "tuner.csv")
+    assert {(row.ranks, row.nodes) for row in table.rows} == {(8, 1)}
+    found = hk.check_file(tmp_path / "deploy")
+    assert found.is_right
+    assert any("left to NCCL: " in note for note in found.judgement.notes)
+
+
+def test_groups_on_several_nodes_are_left_to_nccl(tmp_path: Path) -> None:
+    made = hk.deploy(
+        "dgx_a100_2box",
+        tmp_path / "deploy",
+        process_groups="dp=2,tp=8",
+        collectives="all-gather",
+        sizes="1M:1M",
+    )
+    assert {(each.group, each.runs, each.why) for each in made.ranges if each.why} == {
+        ("dp", "NCCL", "plans are for one node")
+    }
+    assert [each.groups for each in made.ranges if each.group == "tp"] == [2]
+
+
+def test_a_folder_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    folder = tmp_path / "deploy"
+    with pytest.raises(hk.SpecError, match="processors: 20 leave none beside 16 CTAs and 4 spare"):
+        hk.deploy(RING, folder, processors=20)
+    with pytest.raises(hk.InfeasibleError, match="all is left to NCCL"):
+        hk.deploy("dgx_a100_2box", folder, sizes="1K:1K")
+    assert not folder.exists()
+    folder.mkdir()
+    (folder / "mine.txt").write_text("kept")
+    with pytest.raises(hk.SpecError, match=r"has other files, such as 'mine.txt'"):
+        hk.deploy(RING, folder, sizes="1K:1K", collectives="all-gather")
+    assert [each.name for each in folder.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("collectives", "reduce"),
+        ("sizes", "1K:frob"),
+        ("max_ctas", 65),
+        ("launch", "10"),
+        ("copy_rate", "fast"),
+        ("tolerance", 1),
+        ("tolerance", True),
+        ("process_groups", 4),
+    ],
+)
+def test_options_that_make_no_sense(name: str, value: Any) -> None:
+    with pytest.raises(hk.SpecError, match=name):
+        hk.deploy(RING, "unused", options=DeployOptions(**{name: value}), process_groups="frob")
+
+
+@pytest.mark.parametrize("ending", [".json", ".parquet"])
+def test_a_changed_file_is_found(folder: Path, tmp_path: Path, ending: str) -> None:
+    copy = changed(folder, tmp_path)
+    file = next(file for file in sorted(copy.iterdir()) if file.name.endswith("024" + ending))
+    raw = bytearray(file.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    file.write_bytes(raw)
+    found = hk.check_file(copy)
+    assert [(fault.code, fault.place) for fault in found.judgement.faults] == [("file", file.name)]
+    file.unlink()
+    assert [fault.code for fault in hk.check_file(copy).judgement.faults] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"unit_bytes": 16}, "the program's unit is"),
+        ({"blocks": 1}, "the program's number of blocks is"),
+        ({"name": "other"}, "the program's name is"),
+        ({"protocol": "LL"}, "the program's protocol is Simple, the manifest says LL"),
+    ],
+)
+def test_a_manifest_of_other_files_is_found(
+    folder: Path, tmp_path: Path, values: dict[str, Any], why: str
+) -> None:
+    found = hk.check_file(changed(folder, tmp_path, **values))
+    assert [fault.code for fault in found.judgement.faults] == ["manifest"]
+    assert found.judgement.faults[0].detail.startswith(why)
+
+
+def test_a_plan_for_other_ranks_is_found(folder: Path, tmp_path: Path) -> None:
+    other = next(each for each in _entries(folder) if each["ranks"] == 2)
+    mine = {name: other[name] for name in ("plan", "program")}
+    found = hk.check_file(changed(folder, tmp_path, **mine))
+    details = [fault.detail for fault in found.judgement.faults]
+    assert "the plan's number of ranks is 2, the manifest says 4" in details
+
+
+def _entries(folder: Path) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads((folder / MANIFEST).read_text())["entries"]
+    return entries
