@@ -473,11 +473,7 @@ pub(crate) fn export_mscclpp(
             parts.field("protocol").remedy("Simple and LL are")
         })?;
     let verified = plan.verified(py, None)?;
-    let options = CompileOptions {
-        fuse: false,
-        max_count: 1 << 12,
-        ..compiled(in_place, instances, (min_bytes, max_bytes))
-    };
+    let options = for_mscclpp(compiled(in_place, instances, (min_bytes, max_bytes)));
     let near = near(plan.network(), plan.core().collective().npus());
     let least = fewest_channels(verified.plan(), mscclpp_json::MAX_OPS as u32);
     progress::watched(py, progress, |watch| {
@@ -502,6 +498,79 @@ pub(crate) fn export_mscclpp(
                 notes: notes_of(&made),
             })
         })
+    })
+}
+
+/// Lowering options of files of MSCCL++.
+fn for_mscclpp(options: CompileOptions) -> CompileOptions {
+    CompileOptions {
+        fuse: false,
+        max_count: 1 << 12,
+        ..options
+    }
+}
+
+/// What a plan takes of MSCCL++'s executor.
+#[pyclass(module = "hocket._core.formats", frozen, get_all)]
+pub(crate) struct Need {
+    /// MSCCL++ channels over which the plan is spread.
+    channels: u32,
+    /// Most operations of a thread block.
+    operations: usize,
+    /// Most thread blocks of a rank.
+    blocks: usize,
+}
+
+/// Most operations of a thread block that MSCCL++'s executor holds.
+#[pyfunction]
+pub(crate) fn mscclpp_operations() -> usize {
+    mscclpp_json::MAX_OPS
+}
+
+/// Return what a plan takes of MSCCL++'s executor, spread over the fewest channels with which its operations fit, or
+/// over as many as are tried.
+///
+/// Raises
+/// ------
+/// hocket.InfeasibleError
+///     If the format cannot express it.
+#[pyfunction]
+#[pyo3(signature = (plan, *, progress=None))]
+pub(crate) fn need_mscclpp(
+    py: Python<'_>,
+    plan: &PyPlan,
+    progress: Option<Listener>,
+) -> Result<Need, CoreError> {
+    let verified = plan.verified(py, None)?;
+    let options = for_mscclpp(compiled(None, 1, (0, None)));
+    let near = near(plan.network(), plan.core().collective().npus());
+    let is_near = |a: u32, b: u32| near[a as usize] == near[b as usize];
+    let most = mscclpp_json::MAX_OPS;
+    let least = fewest_channels(verified.plan(), most as u32);
+    let first = CHANNELS.partition_point(|&channels| channels < least);
+    let tried = &CHANNELS[first.min(CHANNELS.len() - 1)..];
+    progress::watched(py, progress, |watch| {
+        let mut found = None;
+        for (done, &channels) in tried.iter().enumerate() {
+            if !watch.report("export", done as u64, tried.len() as u64) {
+                return Err(CoreError::Interrupted);
+            }
+            let options = CompileOptions {
+                channels,
+                ..options.clone()
+            };
+            let compiled = CompiledPlan::of(&verified, &options)?;
+            let need = mscclpp_json::need(&compiled, mscclpp_json::Protocol::Simple, &is_near)?;
+            found = Some(Need {
+                channels,
+                operations: need.operations,
+                blocks: need.blocks,
+            });
+            if need.operations <= most {
+                break;
+            }
+        }
+        Ok(found.expect("a number of channels is tried"))
     })
 }
 

@@ -213,6 +213,7 @@ _METAVARS = {
         "SIZE": ("size",),
         "NAME": ("algorithm", "algorithms", "scheme", "preset", "fidelity", "npu", "phase", "part"),
         "HOW": ("routing", "unwind", "order", "switching", "latency_model", "hash", "weights"),
+        "RUNTIME": ("runtime",),
         "PROFILE": ("profile",),
         "FILE": (
             "output",

@@ -160,6 +160,10 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
         few = len(comparisons) <= MAX_BOUNDS
         for each in comparisons if few else (first, comparisons[-1]):
             console.note(f"bound of {format_size(each.collective.size)}: {each.bound.witness}")
+    for each in comparisons:
+        if each.best.plan.fit is not None:
+            about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""
+            console.print(f"{about}{each.best.algorithm} {each.best.plan.fit}")
     for each in comparisons if len(comparisons) <= MAX_BOUNDS else (first, comparisons[-1]):
         if each.nccl is not None:
             about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""

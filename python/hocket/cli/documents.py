@@ -27,6 +27,7 @@ from hocket.nccl.tuner import TunerTable
 from hocket.plans.advice import Advice
 from hocket.plans.algorithms import Algorithm
 from hocket.plans.dimension_run import DimensionRun
+from hocket.plans.fit import Fit
 from hocket.plans.plan import Plan
 from hocket.plans.symmetric import SymmetricPlan
 from hocket.plans.synthesis.compact import CompactTimetable
@@ -76,6 +77,7 @@ _TIMED = {
     ),
     "bound_ps": _told(int, "Of ``hocket plan``: the lower bound on any plan's time."),
     "file": _told(str | None, "Of ``hocket plan``: where the plan was written."),
+    "fit": _told(Fit, "Of ``hocket plan --runtime``: what it takes of the runtime."),
 }
 _PREDICTED = _told(
     PlanPrediction, "Of ``hocket simulate --profile``: what it takes on a real machine."

@@ -165,7 +165,9 @@ class Simulation:
     panel: ClassVar[str] = "Simulation"
 
     fidelity: options.LinkFidelity = "link"
-    link: Annotated[Given, Panel("Simulation", rare=("order", "switching"), of=LinkOptions)]
+    link: Annotated[
+        Given, Panel("Simulation", rare=("order", "switching", "latency_model"), of=LinkOptions)
+    ]
     flow: Annotated[Given, Panel("Simulation", rare=True, of=FlowOptions)]
     packet: Annotated[Given, Panel("Packet fidelity", rare=True, of=PacketOptions)]
     preset: Annotated[

@@ -158,10 +158,13 @@ def plan(
         made.plan.save(output)
     if json:
         more = {"time_ps": made.time_ps, "bound_ps": bound_ps, "file": output}
-        options.print_result("plan", {**made.plan.to_dict(), **more})
+        fit = {} if made.plan.fit is None else {"fit": made.plan.fit.to_dict()}
+        options.print_result("plan", {**made.plan.to_dict(), **more, **fit})
         return
     options.say(f"{describe(made.plan)}, proved")
     options.say(time_line(made, bound_ps))
+    if made.plan.fit is not None:
+        options.say(str(made.plan.fit))
     if made.plan.selection is not None:
         explain(made.plan.selection, why=shown.why)
     if len(made.tried) > 1:

@@ -24,6 +24,7 @@ from hocket.plans.choice import (
     link_time,
     numbers_of_chunks,
 )
+from hocket.plans.fit import Other, faster
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find, own_algorithms
 from hocket.plans.selection import Ended, Selection
@@ -83,7 +84,8 @@ def best_plan(
     options.unwindings(topology)  # refuses what makes no sense here
     asked = replace(options, time_limit=options.seconds or TIME_LIMIT)
     question = None
-    if options.cache and not any(collective.kind in own.kinds for own in own_algorithms()):
+    is_kept = options.cache and options.runtime is None
+    if is_kept and not any(collective.kind in own.kinds for own in own_algorithms()):
         question = remembered.question(collective, topology, asked)
         known = remembered.answer(question)
         again = None if known is None else _repeated(planner, collective, topology, asked, known)
@@ -139,6 +141,8 @@ class _Search:
         The best plan, who made it, with which random choices.
     times, refused, late
         The best time of each algorithm [ps]; why others made no plan; those that may not be done.
+    misfit
+        The fastest plan that the runtime cannot execute.
     least
         By greedy's number of chunks, what no timetable of them is faster than [ps].
     """
@@ -155,6 +159,7 @@ class _Search:
     times: dict[str, int] = field(default_factory=dict)
     refused: dict[str, Error] = field(default_factory=dict)
     late: list[str] = field(default_factory=list)
+    misfit: Other | None = None
     least: dict[int | None, int] = field(default_factory=dict)
     plans: int = 0
 
@@ -189,6 +194,8 @@ class _Search:
             raise next(iter([*told, *self.refused.values()]), nothing)
         if best.time_ps is None:
             return best
+        if best.plan.fit is not None:
+            best.plan.fit = best.plan.fit.beside(best.time_ps, self.misfit)
         left_out = {name: _reason(name, error) for name, error in self.refused.items()}
         left_out |= dict.fromkeys(self.late, SPARED)
         ranked = sorted(self.times.items(), key=lambda each: (each[1], each[0] != self.winner))
@@ -308,6 +315,12 @@ class _Search:
     def _found(self, name: str, seed: int, found: ChunkChoice) -> None:
         """Take a plan into account."""
         self.plans += 1
+        fit = found.plan.fit
+        if fit is not None and fit.misfit is not None:
+            if found.time_ps is not None:
+                other = Other(found.plan, found.time_ps, found.slices, fit.misfit)
+                self.misfit = faster(self.misfit, other)
+            return
         took, made = found.time_ps, found.plan.synthesis
         if took is not None:
             self.times[name] = min(took, self.times.get(name, took))

@@ -12,6 +12,7 @@ from hocket.collectives.collective import Progress
 from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.plans.algorithms import chunk_ladder
+from hocket.plans.fit import Fit, Other, blocks_of, faster, fit
 from hocket.plans.plan import Plan
 from hocket.plans.synthesis.options import PlanOptions
 
@@ -29,6 +30,8 @@ Timer = Callable[[Plan, "int | None"], "int | None"]
 
 SHORTEST = 0.05
 """Seconds that a search gets at the least."""
+_FEWER = (128, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
+"""Numbers of slices for a runtime, below one with too many operations: these grow with the number."""
 _SIMULATED = 300_000
 """Transfers of a lone plan that is simulated on the way: more take longer than planning them."""
 
@@ -138,7 +141,7 @@ def fastest(
 
     Where a number is asked for, that one alone is planned. Each plan is proved and timed. Numbers grow:
     where one makes too large a plan, or none, those before it stand. A limit of time holds for all of them
-    together.
+    together. Where a runtime must execute the plan and cannot, fewer chunks are tried.
 
     Parameters
     ----------
@@ -158,12 +161,23 @@ def fastest(
         If a plan is wrong.
     """
     counts = numbers_of_chunks(collective, topology, algorithm, options)
+    runtime = options.runtime
+    if runtime is not None:
+        blocks_of(runtime)  # refuses what is none
+        options = replace(options, runtime=None)
+        is_timed = True
     if timer is None and options.routing == "spray" and topology.may_have_equal_paths:
         counts = counts[:1] if len(counts) == 1 else [None]
-    is_lone = len(counts) == 1
+    is_lone = len(counts) == 1 and (counts[0] is not None or runtime is None)
+    fewer = [] if runtime is None or is_lone else _FEWER
+    fits, above = 0, 0
     ends = None if options.seconds is None else time.monotonic() + options.seconds
     best: ChunkChoice | None = None
-    for slices in counts:
+    misfit: Other | None = None
+    refusal: Fit | None = None
+    for slices in [*counts, *fewer]:
+        if slices not in counts and not fits < (slices or 0) < above:
+            continue
         left = None if ends is None else ends - time.monotonic()
         if best is not None and left is not None and left <= 0:
             break
@@ -174,6 +188,8 @@ def fastest(
             if is_lone and timer is None and not is_timed:
                 return ChunkChoice(plan, None, slices, (slices,))
             plan = plan.verify(progress=progress)
+            if runtime is not None:
+                plan.fit = fit(plan, runtime)
             if timer is not None:
                 time_ps = timer(plan, slices)
             elif is_lone and len(plan) > _SIMULATED and plan.known is None:
@@ -181,11 +197,26 @@ def fastest(
             else:
                 time_ps = link_time(plan, options)
         except (InfeasibleError, SpecError, SimulationError):
-            if best is None:
+            if best is None and refusal is None:
                 raise
-            break
+            if runtime is None:
+                break
+            continue
+        if plan.fit is not None and plan.fit.misfit is not None:
+            refusal = plan.fit
+            if plan.fit.operations is not None:
+                above = min(above or _FEWER[0] * 2, slices or plan.pieces or _FEWER[0] * 2)
+            if time_ps is not None:
+                misfit = faster(misfit, Other(plan, time_ps, slices, plan.fit.misfit))
+            continue
+        fits = max(fits, slices or 0)
         made = ChunkChoice(plan, time_ps, slices, tuple(counts))
         if made.is_faster_than(best):
             best = made
+    if best is None and refusal is not None:
+        right = "take another algorithm, such as auto" if is_lone else None
+        raise InfeasibleError(None, f"no plan fits: {refusal.misfit}", right)
     assert best is not None, "there is a number to try"
+    if best.plan.fit is not None:
+        best.plan.fit = best.plan.fit.beside(best.time_ps, misfit)
     return best

@@ -17,6 +17,7 @@ from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import OnCollective
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.algorithms import is_synthesized
+from hocket.plans.fit import Fit
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.selection import Selection
 from hocket.plans.synthesis import Synthesis
@@ -93,6 +94,8 @@ class Plan(OnCollective):
         The trees that it was made of, and how good they are; ``None`` likewise.
     selection
         How ``auto`` chose it, and why; ``None`` if an algorithm was named.
+    fit
+        What it takes of the runtime that it was made for; ``None`` if it was made for none.
     pieces, known
         Into how many pieces its algorithm cut blocks, or each tree's share, where it chose that itself;
         and its run at link fidelity, where it was simulated as it was made or chosen.
@@ -124,6 +127,7 @@ class Plan(OnCollective):
         self.selection = selection
         self.pieces = pieces
         self.known = known
+        self.fit: Fit | None = None
 
     @property
     @figure(inline=_Made)

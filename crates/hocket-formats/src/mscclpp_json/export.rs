@@ -141,6 +141,42 @@ pub fn export(
     Ok(written)
 }
 
+/// What a program takes of the executor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    /// Most operations of a thread block.
+    pub operations: usize,
+    /// Most thread blocks of a rank.
+    pub blocks: usize,
+}
+
+/// Counts what a program takes of the executor, as [`export`] would write it, without text.
+///
+/// # Errors
+/// [`Refused`] for what no other number of channels mends.
+pub fn need(
+    program: &dyn Ranks,
+    protocol: Protocol,
+    is_near: &dyn Fn(u32, u32) -> bool,
+) -> Result<Need, Refused> {
+    let frame = program.frame();
+    let mut head = head(frame, protocol)?;
+    let how = How { protocol, is_near };
+    let inboxes = (0..frame.ranks())
+        .map(|rank| Inbox::of(&program.rank(rank), rank, &how))
+        .collect::<Result<Vec<_>, _>>()?;
+    let scratch = inboxes.iter().map(|inbox| inbox.scratch).max();
+    limit_sizes(&mut head, frame.task().chunks, scratch.unwrap_or(0))?;
+    let mut need = Need::default();
+    for rank in 0..frame.ranks() {
+        let part = program.rank(rank);
+        need.blocks = need.blocks.max(part.blocks_of(rank).len());
+        let (_, most) = RankWriter::new(&part, rank, &how, &inboxes).busiest();
+        need.operations = need.operations.max(most);
+    }
+    Ok(need)
+}
+
 /// Returns the plan of a program, without its ranks.
 fn head(program: &Program, protocol: Protocol) -> Result<ExecutionPlan, Refused> {
     let task = program.task();

@@ -15,7 +15,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use export::{Protocol, Refused, Written, export};
+pub use export::{Need, Protocol, Refused, Written, export, need};
 pub use keys::Ignored;
 pub use rules::MAX_OPS;
 pub use to_program::{check, program};

@@ -106,21 +106,30 @@ impl<'a> RankWriter<'a> {
         }
     }
 
-    /// Refuses a block that the executor cannot hold.
-    pub(super) fn check(&self) -> Result<(), Refused> {
+    /// Returns the block with the most operations, and how many it has.
+    pub(super) fn busiest(&self) -> (u32, usize) {
         let blocks = self.program.blocks_of(self.rank);
         let mut writer = Writer::new(0);
+        let mut busiest = (0, 0);
         for block in blocks.clone() {
             let id = block - blocks.start;
             writer.begin(id);
             self.steps(block, &mut writer);
-            let (count, most) = (writer.count(), rules::MAX_OPS);
-            if count > most {
-                let rank = self.rank;
-                return Err(Refused::Limit(format!(
-                    "block {id} of rank {rank} has {count} operations, and the most is {most}; spread it over more channels, or use fewer chunks"
-                )));
+            if writer.count() > busiest.1 {
+                busiest = (id, writer.count());
             }
+        }
+        busiest
+    }
+
+    /// Refuses a block that the executor cannot hold.
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        let ((id, count), most) = (self.busiest(), rules::MAX_OPS);
+        if count > most {
+            let rank = self.rank;
+            return Err(Refused::Limit(format!(
+                "block {id} of rank {rank} has {count} operations, and the most is {most}; plan with --runtime mscclpp, or spread it over more channels"
+            )));
         }
         Ok(())
     }

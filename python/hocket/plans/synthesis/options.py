@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         memory_limit: int | None
         routing: str
         cache: bool
+        runtime: str | None
 
 
 ROUNDING = 1e-5
@@ -78,6 +79,8 @@ class PlanOptions:
         Bytes that the work may take. Default: most of the machine's memory.
     cache
         For auto: reuse its earlier choice for the same question, and remember the new one.
+    runtime
+        Runtime that must execute the plan: mscclpp or mscclpp:sms=132 (processors of the GPU).
 
     Raises
     ------
@@ -97,6 +100,7 @@ class PlanOptions:
     slot: Time | None = None
     memory_limit: int | None = None
     cache: bool = True
+    runtime: str | None = None
 
     def __post_init__(self) -> None:
         check_chunks(self.chunks)
