@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hocket_control::agent::{self, Agent, NewFlow};
+use hocket_control::agent::{self, Agent};
 use hocket_control::directory::{Directory, HostEntry, HostId};
-use hocket_control::message::{FlowName, FromHost, ToHost};
+use hocket_control::message::{FlowName, FromHost, NewFlow, ToHost};
 use hocket_control::server::{self, Output, Server};
 use hocket_control::stages::Stages;
 use hocket_control::store::Saved;

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use hocket_control::message::{
-    Change, FLOW_IDS, FlowName, FromHost, HeldPattern, Hello, HostFlow, HostJob, JOB_IDS, Path,
-    PatternFlow, Reason, Refusal, Resync, Stage, Terms, ToHost, VERSION,
+    Change, FLOW_IDS, FlowName, FromHost, HeldPattern, Hello, HostFlow, HostJob, JOB_IDS, NewFlow,
+    Path, PatternFlow, Reason, Refusal, Resync, Stage, Terms, ToHost, VERSION,
 };
 use hocket_control::store::Record;
 use hocket_core::routing::steering::{Algorithm, Fields, SwitchHash};
@@ -56,12 +56,14 @@ pub const HASH: SwitchHash = SwitchHash {
 fn host_flow(draw: &mut Draw<'_>) -> HostFlow {
     HostFlow {
         id: draw.one_of(&[0, 1, 2, 3, 4, FLOW_IDS - 1, FLOW_IDS, u64::MAX]),
-        job: job_number(draw),
-        src: address(draw.below(5) as u8),
-        dst: address(draw.below(5) as u8),
-        bytes: draw.size(),
+        opened: NewFlow {
+            job: job_number(draw),
+            src: address(draw.below(5) as u8),
+            dst: address(draw.below(5) as u8),
+            bytes: draw.size(),
+            is_fixed: draw.yes(),
+        },
         held: draw.yes().then(|| draw.near(3)),
-        is_fixed: draw.yes(),
     }
 }
 

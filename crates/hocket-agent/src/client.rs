@@ -1,18 +1,17 @@
 //! What programs use to have their flows steered.
 //!
 //! ```no_run
-//! use hocket_agent::client::{Agent, Flow};
-//! use hocket_agent::datagrams::Protocol;
+//! use hocket_agent::client::Agent;
+//! use hocket_agent::datagrams::{Ends, Protocol};
 //!
 //! let mut agent = Agent::connect("/run/hocket/agent.sock")?;
-//! let mut flow = agent.open(&Flow {
+//! let ends = Ends {
 //!     protocol: Protocol::Tcp,
 //!     src: None,
 //!     dst: "10.0.1.1".parse()?,
 //!     dport: 4791,
-//!     bytes: 1 << 30,
-//!     job: 0,
-//! })?;
+//! };
+//! let flow = agent.open(&ends, 1 << 30, 0)?;
 //! if let Ok(port) = &flow.port {
 //!     println!("bind to {port} before connecting");
 //! }
@@ -27,25 +26,8 @@ use std::path::Path;
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::datagrams::{Answer, MOST_BYTES, Protocol};
+use crate::datagrams::{Answer, Ends, MOST_BYTES};
 use crate::seqpacket::connect_to;
-
-/// A flow that a program is about to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
-    /// Its protocol.
-    pub protocol: Protocol,
-    /// The address that it is sent from; `None`: as the host sends there.
-    pub src: Option<IpAddr>,
-    /// The address of the receiver.
-    pub dst: IpAddr,
-    /// The receiver's port.
-    pub dport: u16,
-    /// Bytes to send.
-    pub bytes: u64,
-    /// Its job; 0: none.
-    pub job: u32,
-}
 
 /// A flow that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,14 +55,17 @@ impl Agent {
         Ok(Self { socket })
     }
 
-    /// Opens a flow, which the controller hears of.
+    /// Opens a flow of so many bytes, which the controller hears of; job 0: none.
     ///
     /// # Errors
     /// What the agent finds wrong, and what the system says.
-    pub fn open(&mut self, flow: &Flow) -> io::Result<OpenFlow> {
-        let ends = ends(flow);
-        let asked = self.ask(&format!("open {ends} {} {}", flow.bytes, flow.job))?;
-        match asked {
+    pub fn open(
+        &mut self,
+        ends: &Ends<Option<IpAddr>>,
+        bytes: u64,
+        job: u32,
+    ) -> io::Result<OpenFlow> {
+        match self.ask(&format!("open {ends} {bytes} {job}"))? {
             Answer::Flow(id, port) => Ok(OpenFlow { id, port }),
             other => Err(odd(&other)),
         }
@@ -90,8 +75,8 @@ impl Agent {
     ///
     /// # Errors
     /// As [`Agent::open`].
-    pub fn port(&mut self, flow: &Flow) -> io::Result<Result<u16, String>> {
-        match self.ask(&format!("port {}", ends(flow)))? {
+    pub fn port(&mut self, ends: &Ends<Option<IpAddr>>) -> io::Result<Result<u16, String>> {
+        match self.ask(&format!("port {ends}"))? {
             Answer::Port(port) => Ok(port),
             other => Err(odd(&other)),
         }
@@ -136,17 +121,6 @@ impl Agent {
         let text = std::str::from_utf8(&buffer[..count]).map_err(io::Error::other)?;
         text.parse().map_err(io::Error::other)
     }
-}
-
-fn ends(flow: &Flow) -> String {
-    let protocol = match flow.protocol {
-        Protocol::Tcp => "tcp",
-        Protocol::Udp => "udp",
-    };
-    let src = flow
-        .src
-        .map_or_else(|| "-".to_owned(), |src| src.to_string());
-    format!("{protocol} {src} {} {}", flow.dst, flow.dport)
 }
 
 fn odd(answer: &Answer) -> io::Error {

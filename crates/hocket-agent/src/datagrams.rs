@@ -47,27 +47,40 @@ impl Protocol {
 }
 
 /// Where a flow goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ends<Source = IpAddr> {
     /// Its protocol.
     pub protocol: Protocol,
-    /// The address that it is sent from; `None`: as the host sends there.
-    pub src: Option<IpAddr>,
+    /// The address that it is sent from. A program may leave it out: `None`: as the host sends there.
+    pub src: Source,
     /// The address of the receiver.
     pub dst: IpAddr,
     /// The receiver's port.
     pub dport: u16,
 }
 
+impl fmt::Display for Ends<Option<IpAddr>> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.protocol {
+            Protocol::Tcp => "tcp ",
+            Protocol::Udp => "udp ",
+        })?;
+        match self.src {
+            Some(src) => write!(f, "{src} {} {}", self.dst, self.dport),
+            None => write!(f, "- {} {}", self.dst, self.dport),
+        }
+    }
+}
+
 /// What a program says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A socket is about to be connected.
-    Port(Ends),
+    Port(Ends<Option<IpAddr>>),
     /// A flow begins.
     Open {
         /// Where it goes.
-        ends: Ends,
+        ends: Ends<Option<IpAddr>>,
         /// Bytes to send.
         bytes: u64,
         /// Its job; 0: none.
@@ -253,7 +266,7 @@ impl FromStr for Request {
 
 const MIXED: &str = "both addresses are to be IPv4, or both IPv6";
 
-fn ends(words: &mut SplitWhitespace<'_>) -> Result<Ends, String> {
+fn ends(words: &mut SplitWhitespace<'_>) -> Result<Ends<Option<IpAddr>>, String> {
     let protocol = match words.next() {
         Some("tcp") => Protocol::Tcp,
         Some("udp") => Protocol::Udp,
@@ -333,7 +346,8 @@ mod tests {
             dst: [10, 0, 0, 1].into(),
             dport: 80,
         };
-        assert_eq!("port tcp - 10.0.0.1 80".parse(), Ok(Request::Port(ends)));
+        assert_eq!(ends.to_string(), "tcp - 10.0.0.1 80");
+        assert_eq!(format!("port {ends}").parse(), Ok(Request::Port(ends)));
         let open = "open udp fd00::1 fd00::2 4791 1000000 7\n".parse();
         assert!(matches!(
             open,

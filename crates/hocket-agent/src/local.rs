@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use crate::agent_owner::{AgentOwner, Owner, Port};
-use crate::datagrams::{self, Answer, MOST_BYTES, Request};
-use crate::ports::{Ends, source};
+use crate::datagrams::{Answer, Ends, MOST_BYTES, Request};
+use crate::ports::source;
 use crate::seqpacket::{Connection, Listener, connect_to};
 
 /// Most connections of programs.
@@ -39,7 +40,7 @@ pub struct Patience {
 ///
 /// # Errors
 /// [`SetupError`] where another agent listens, or the path cannot be made.
-pub fn listen(path: &Path, mode: u32) -> Result<Local, SetupError> {
+pub fn listen(path: &Path, mode: u32) -> Result<ProgramSocket, SetupError> {
     let wrong =
         |why: String, remedy: &str| SetupError::new(path.display().to_string(), why, remedy);
     if connect_to(path).is_ok() {
@@ -65,14 +66,14 @@ pub fn listen(path: &Path, mode: u32) -> Result<Local, SetupError> {
     let listener = Listener::bind(path).map_err(|error| wrong(error.to_string(), remedy))?;
     let mode = std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(path, mode).map_err(|error| wrong(error.to_string(), remedy))?;
-    Ok(Local(listener))
+    Ok(ProgramSocket(listener))
 }
 
-/// The socket.
+/// The socket that listens for programs.
 #[derive(Debug)]
-pub struct Local(Listener);
+pub struct ProgramSocket(Listener);
 
-impl Local {
+impl ProgramSocket {
     /// Serves programs.
     pub async fn serve(self, agent_owner: Arc<AgentOwner>, patience: Patience) {
         let turns = Arc::new(Semaphore::new(MOST));
@@ -244,7 +245,7 @@ impl Program {
         (!is_of).then(|| Coming::Now(Answer::Error(why())))
     }
 
-    fn open(&self, ends: datagrams::Ends, bytes: u64, job: u32, owner: Owner) -> Coming {
+    fn open(&self, ends: Ends<Option<IpAddr>>, bytes: u64, job: u32, owner: Owner) -> Coming {
         let is_port = matches!(owner, Owner::Socket(..));
         let src = ends.src.map_or_else(|| source(ends.dst, ends.dport), Ok);
         let src = match src {

@@ -128,7 +128,7 @@ async fn serve(
     config: Config,
     agent_owner: AgentOwner,
     asked: mpsc::UnboundedReceiver<()>,
-    local: local::Local,
+    local: local::ProgramSocket,
     echo: Option<probes::Echo>,
 ) -> Result<(), SetupError> {
     let (agent_owner, mut led) = with_segments(agent_owner, config.srv6, config.observe)?;

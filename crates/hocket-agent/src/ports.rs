@@ -9,23 +9,10 @@ use hocket_control::message::Path;
 use hocket_fabric::steering::{Header, SourcePort, Stages, Unreachable};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 
-use crate::datagrams::Protocol;
+use crate::datagrams::{Ends, Protocol};
 
 /// Ports that are tried before giving up, where those that lead there are in use.
 const TRIES: usize = 64;
-
-/// Where a flow goes, with both addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ends {
-    /// Its protocol.
-    pub protocol: Protocol,
-    /// The sender.
-    pub src: IpAddr,
-    /// The receiver.
-    pub dst: IpAddr,
-    /// The receiver's port.
-    pub dport: u16,
-}
 
 /// Why there is no port.
 #[derive(Clone, Debug, PartialEq, Eq, Explain)]

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::datagrams::Protocol;
-use crate::ports::Ends;
+use crate::datagrams::{Ends, Protocol};
 
 /// TCP's states FIN_WAIT2, TIME_WAIT and CLOSE: all has been sent, and the receiver has it.
 const OVER: [&str; 3] = ["05", "06", "07"];

@@ -72,8 +72,8 @@ pub fn of_pattern(pattern: &[PatternFlow]) -> u64 {
 }
 
 fn of_flow(flow: &HostFlow) -> u64 {
-    let ends = address(address(1, flow.src), flow.dst);
-    mix(mix(ends ^ u64::from(flow.job)) ^ flow.id)
+    let ends = address(address(1, flow.opened.src), flow.opened.dst);
+    mix(mix(ends ^ u64::from(flow.opened.job)) ^ flow.id)
 }
 
 fn of_job(job: u32, pattern: u64, is_live: bool) -> u64 {

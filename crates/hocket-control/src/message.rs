@@ -43,11 +43,10 @@ pub const AT_ONCE: usize = 64;
 /// Most bytes of a host's name.
 pub const MOST_NAME_BYTES: usize = 255;
 
-/// A flow that a host sends.
+/// A flow as a program opens it on the host that sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostFlow {
-    /// The number that its host gives it, below [`FLOW_IDS`].
-    pub id: u64,
+#[doc(alias = "Opened")]
+pub struct NewFlow {
     /// The job that it belongs to, below [`JOB_IDS`]; 0: none.
     pub job: u32,
     /// Address of the NIC that sends: one of the host's.
@@ -56,11 +55,20 @@ pub struct HostFlow {
     pub dst: IpAddr,
     /// Bytes left to send.
     pub bytes: u64,
-    /// The choice of the path that it takes now, where it takes one that it was given.
-    pub held: Option<u32>,
     /// Whether its packets cannot be made to take another path once it has one. It is told of another only where its
     /// path fails.
     pub is_fixed: bool,
+}
+
+/// A flow that a host announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostFlow {
+    /// The number that its host gives it, below [`FLOW_IDS`].
+    pub id: u64,
+    /// What its program opened.
+    pub opened: NewFlow,
+    /// The choice of the path that it takes now, where it takes one that it was given.
+    pub held: Option<u32>,
 }
 
 /// A flow of a job's pattern.

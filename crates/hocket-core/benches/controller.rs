@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hocket_core::id::NpuId;
 use hocket_core::routing::Fabric;
 use hocket_core::routing::controller::{
-    Announced, Command, Controller, Event, FlowId, JobId, Options, Policy,
+    AnnouncedFlow, Command, Controller, Event, FlowId, JobId, Options, Policy,
 };
 use hocket_core::topology::build::Clos;
 use hocket_core::units::{Seed, Time};
@@ -25,8 +25,8 @@ fn fabric(spines: u32, tors: u32, hosts: u32) -> Fabric {
     Fabric::new(&parameters.build().expect("a Clos")).expect("a Clos")
 }
 
-fn announced(id: u64, job: u32, src: u32, dst: u32) -> Announced {
-    Announced {
+fn announced(id: u64, job: u32, src: u32, dst: u32) -> AnnouncedFlow {
+    AnnouncedFlow {
         id: FlowId(id),
         job: JobId(job),
         src: NpuId(src),
@@ -38,7 +38,7 @@ fn announced(id: u64, job: u32, src: u32, dst: u32) -> Announced {
 }
 
 /// A flow between two ToRs, drawn.
-fn drawn(id: u64, tors: u32, hosts: u32, seed: &mut Seed) -> Announced {
+fn drawn(id: u64, tors: u32, hosts: u32, seed: &mut Seed) -> AnnouncedFlow {
     let src = seed.below(tors as usize) as u32;
     let dst = (src + 1 + seed.below(tors as usize - 1) as u32) % tors;
     let mut nic = |tor: u32| tor * hosts + seed.below(hosts as usize) as u32;

@@ -1,7 +1,8 @@
 //! Messages of hosts.
 
 use hocket_control::message::{
-    FromHost, HeldPattern, Hello, HostFlow, HostJob, MOST_FLOWS, MOST_JOBS, MOST_LINKS, PatternFlow,
+    FromHost, HeldPattern, Hello, HostFlow, HostJob, MOST_FLOWS, MOST_JOBS, MOST_LINKS, NewFlow,
+    PatternFlow,
 };
 
 use crate::fragments::{
@@ -62,15 +63,15 @@ pub(crate) fn write(message: &FromHost) -> v1::FromHost {
     v1::FromHost { kind: Some(kind) }
 }
 
-fn write_flow(flow: &HostFlow) -> v1::HostFlow {
+fn write_flow(HostFlow { id, opened, held }: &HostFlow) -> v1::HostFlow {
     v1::HostFlow {
-        id: flow.id,
-        job: flow.job,
-        src: write_address(flow.src),
-        dst: write_address(flow.dst),
-        bytes: flow.bytes,
-        held: flow.held,
-        is_fixed: flow.is_fixed,
+        id: *id,
+        job: opened.job,
+        src: write_address(opened.src),
+        dst: write_address(opened.dst),
+        bytes: opened.bytes,
+        held: *held,
+        is_fixed: opened.is_fixed,
     }
 }
 
@@ -165,14 +166,17 @@ fn read_flows(flows: &[v1::HostFlow]) -> Result<Vec<HostFlow>, BadMessage> {
 
 /// Numbers out of range are refused flow by flow by who takes the message.
 fn read_flow(flow: &v1::HostFlow) -> Result<HostFlow, BadMessage> {
-    Ok(HostFlow {
-        id: flow.id,
+    let opened = NewFlow {
         job: flow.job,
         src: read_address(&flow.src)?,
         dst: read_address(&flow.dst)?,
         bytes: flow.bytes,
-        held: flow.held,
         is_fixed: flow.is_fixed,
+    };
+    Ok(HostFlow {
+        id: flow.id,
+        opened,
+        held: flow.held,
     })
 }
 

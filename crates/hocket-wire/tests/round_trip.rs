@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use hocket_control::message::{
-    Change, FLOW_IDS, FlowName, FromHost, HeldPattern, Hello, HostFlow, HostJob, JOB_IDS, Path,
-    PatternFlow, Reason, Refusal, Resync, Stage, Terms, ToHost,
+    Change, FLOW_IDS, FlowName, FromHost, HeldPattern, Hello, HostFlow, HostJob, JOB_IDS, NewFlow,
+    Path, PatternFlow, Reason, Refusal, Resync, Stage, Terms, ToHost,
 };
 use hocket_fabric::steering::{Algorithm, Fields, Policy, SwitchHash};
 use hocket_wire::v1;
@@ -28,17 +28,16 @@ fn ends() -> impl Strategy<Value = [IpAddr; 2]> {
 fn flow() -> impl Strategy<Value = HostFlow> {
     let numbers = (any::<u64>(), any::<u32>(), any::<u64>());
     let path = (option::of(any::<u32>()), any::<bool>());
-    (numbers, ends(), path).prop_map(
-        |((id, job, bytes), [src, dst], (held, is_fixed))| HostFlow {
-            id,
+    (numbers, ends(), path).prop_map(|((id, job, bytes), [src, dst], (held, is_fixed))| {
+        let opened = NewFlow {
             job,
             src,
             dst,
             bytes,
-            held,
             is_fixed,
-        },
-    )
+        };
+        HostFlow { id, opened, held }
+    })
 }
 
 fn pattern() -> impl Strategy<Value = Vec<PatternFlow>> {

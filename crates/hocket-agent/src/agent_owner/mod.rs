@@ -15,15 +15,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hocket_control::agent::{Agent, Input, Metrics, NewFlow, Output, SessionId, Why};
-use hocket_control::message::{FromHost, Path, Refusal, ToHost};
+use hocket_control::agent::{Agent, Input, Metrics, Output, SessionId, Why};
+use hocket_control::message::{FromHost, NewFlow, Path, Refusal, ToHost};
 use hocket_wire::setup::SetupError;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::datagrams::Answer;
-use crate::ports::{Ends, Ports, header};
+use crate::datagrams::{Answer, Ends};
+use crate::ports::{Ports, header};
 use crate::sockets;
 use crate::srv6::Srv6;
 use jobs::Jobs;
@@ -48,8 +48,9 @@ pub enum Owner {
 /// What a program waits for: a port, or why there is none.
 pub type Port = Result<u16, String>;
 
+/// A flow of a program: who waits for its port, and how it is made to take its path.
 #[derive(Debug)]
-struct Local {
+struct ProgramFlow {
     ends: Ends,
     owner: Owner,
     waits: Option<oneshot::Sender<Port>>,
@@ -65,7 +66,7 @@ struct Local {
 struct State {
     agent: Agent,
     ports: Ports,
-    flows: HashMap<u64, Local>,
+    flows: HashMap<u64, ProgramFlow>,
     session: Option<(SessionId, mpsc::Sender<FromHost>)>,
     sessions: u64,
     /// Programs that are told of changes, by connection.
@@ -155,7 +156,7 @@ impl AgentOwner {
             is_fixed: !watches && !self.may_lead(&ends),
         };
         let (flow, outputs) = state.agent.open(self.now(), opened);
-        let local = Local {
+        let local = ProgramFlow {
             ends,
             owner,
             waits: Some(waits),
@@ -212,7 +213,7 @@ impl AgentOwner {
         let mut state = self.lock();
         state.watching.remove(&connection);
         self.forget_jobs(&mut state, connection);
-        let of = |(flow, local): (&u64, &Local)| {
+        let of = |(flow, local): (&u64, &ProgramFlow)| {
             (local.owner == Owner::Connection(connection)).then_some(*flow)
         };
         let flows: Vec<u64> = state.flows.iter().filter_map(of).collect();
@@ -284,7 +285,7 @@ impl AgentOwner {
     /// Ends flows whose sockets are gone, and looks which ways others take.
     pub fn sweep(&self) {
         let now = Instant::now();
-        let is_socket = |local: &Local| matches!(local.owner, Owner::Socket(..));
+        let is_socket = |local: &ProgramFlow| matches!(local.owner, Owner::Socket(..));
         if !self.lock().flows.values().any(is_socket) {
             return;
         }
@@ -480,7 +481,7 @@ fn port_of(connected: &std::collections::BTreeSet<(Ends, u16)>, ends: &Ends) -> 
 }
 
 /// Whether a flow takes the path that the controller wants.
-fn observe(local: &Local, port: u16, observed: &mut Observed) {
+fn observe(local: &ProgramFlow, port: u16, observed: &mut Observed) {
     let Some(path) = local.path.as_ref().filter(|_| local.led.is_none()) else {
         return;
     };

@@ -10,7 +10,8 @@ use hocket_control::agent::Input;
 use hocket_control::message::Path;
 
 use super::AgentOwner;
-use crate::ports::{Ends, NoPort};
+use crate::datagrams::Ends;
+use crate::ports::NoPort;
 
 /// A path between two addresses that local flows were given.
 #[derive(Clone, Debug)]

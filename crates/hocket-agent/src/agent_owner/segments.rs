@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use hocket_control::message::Path;
 
-use super::{AgentOwner, Local, State};
-use crate::ports::Ends;
+use super::{AgentOwner, ProgramFlow, State};
+use crate::datagrams::Ends;
 use crate::srv6::{Counts, Done, Packets, Srv6, Steer};
 
 impl AgentOwner {
@@ -87,7 +87,7 @@ impl AgentOwner {
     }
 
     /// A flow crosses no segments any more.
-    pub(super) fn unlead(&self, flow: u64, local: &mut Local) {
+    pub(super) fn unlead(&self, flow: u64, local: &mut ProgramFlow) {
         if local.led.take().is_some()
             && let Some(srv6) = &self.srv6
         {

@@ -30,8 +30,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::agent_owner::AgentOwner;
-use crate::datagrams::Protocol;
-use crate::ports::Ends;
+use crate::datagrams::{Ends, Protocol};
 
 /// How often it is looked which paths there are, and what is known of them.
 const LOOK: Duration = Duration::from_millis(250);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::options::Options;
-use super::output::{NewFlow, Why};
-use crate::message::{FlowName, Path, Refusal};
+use super::output::Why;
+use crate::message::{FlowName, NewFlow, Path, Refusal};
 
 /// A flow that is open.
 #[derive(Clone, Debug)]
-pub(super) struct Flow {
+pub(super) struct OpenFlow {
     pub(super) opened: NewFlow,
     pub(super) kind: Kind,
     /// The path that the controller gave it last, and whether it has named it since its welcome.
@@ -96,7 +96,7 @@ impl Health {
     }
 }
 
-impl Flow {
+impl OpenFlow {
     pub(super) fn name(&self, id: u64) -> FlowName {
         match self.kind {
             Kind::Pattern(job, index) => FlowName::Pattern { job, index },

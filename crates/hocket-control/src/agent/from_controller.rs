@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Agent;
-use super::flow::{Flow, Kind};
+use super::flow::{Kind, OpenFlow};
 use super::output::{Output, SessionId, Why};
 use super::session::Link;
 use crate::message::{AT_ONCE, Change, FlowName, Path, Reason, Refusal, Terms, ToHost};
@@ -231,7 +231,7 @@ impl Agent {
 
     /// Voids what the controller has not named since its welcome.
     fn synced(&mut self) {
-        let is_void = |flow: &Flow| {
+        let is_void = |flow: &OpenFlow| {
             flow.kind == Kind::Announced && !flow.is_confirmed && flow.given.is_some()
         };
         let void = self.flows.iter().filter(|(_, flow)| is_void(flow));

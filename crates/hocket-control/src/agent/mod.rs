@@ -19,17 +19,17 @@ mod patterns;
 mod session;
 
 pub use options::{Options, Worst};
-pub use output::{Input, Metrics, NewFlow, Output, SessionId, Why};
+pub use output::{Input, Metrics, Output, SessionId, Why};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::message::{
-    FlowName, HeldPattern, JOB_IDS, MOST_FLOWS, MOST_JOBS, MOST_LINKS, Path, PatternFlow, Refusal,
-    Terms,
+    FlowName, HeldPattern, JOB_IDS, MOST_FLOWS, MOST_JOBS, MOST_LINKS, NewFlow, Path, PatternFlow,
+    Refusal, Terms,
 };
-use flow::{By, Flow, Health, Kind, Using};
+use flow::{By, Health, Kind, OpenFlow, Using};
 use options::Backoff;
 use patterns::Patterns;
 use session::{Link, Op, Outstanding, Said};
@@ -62,7 +62,7 @@ pub struct Agent {
     outstanding: VecDeque<Outstanding>,
     /// Number of the last flow.
     last: u64,
-    flows: BTreeMap<u64, Flow>,
+    flows: BTreeMap<u64, OpenFlow>,
     /// When something is to be done about flows.
     timers: BTreeSet<(Duration, u64)>,
     /// Bytes left, of flows that have said so since the last beat.
@@ -122,7 +122,7 @@ impl Agent {
             job => self.patterns.bind(job, ends, id),
         };
         let kind = bound.map_or(Kind::Local, |(job, index)| Kind::Pattern(job, index));
-        let flow = Flow {
+        let flow = OpenFlow {
             opened,
             kind,
             given: None,

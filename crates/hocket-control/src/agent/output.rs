@@ -1,6 +1,5 @@
 //! What the agent is told, and what it asks for.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,22 +8,6 @@ use crate::message::{FromHost, Path, PatternFlow, Reason, Refusal, ToHost};
 /// A session with a controller, numbered by whoever owns the connections; no number is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
-
-/// A flow that a local program opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[doc(alias = "Opened")]
-pub struct NewFlow {
-    /// The job that it belongs to; 0: none.
-    pub job: u32,
-    /// Address of the NIC that sends.
-    pub src: IpAddr,
-    /// Address of the NIC that receives.
-    pub dst: IpAddr,
-    /// Bytes to send.
-    pub bytes: u64,
-    /// Whether its program cannot make it take another path once it has one.
-    pub is_fixed: bool,
-}
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]

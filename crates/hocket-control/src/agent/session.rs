@@ -163,12 +163,8 @@ impl Agent {
         let flow = self.flows.get(&id)?;
         Some(HostFlow {
             id,
-            job: flow.opened.job,
-            src: flow.opened.src,
-            dst: flow.opened.dst,
-            bytes: flow.opened.bytes,
+            opened: flow.opened,
             held: flow.given.as_ref().map(|path| path.choice),
-            is_fixed: flow.opened.is_fixed,
         })
     }
 

@@ -1,11 +1,11 @@
 //! Flows of hosts: which are taken, which are refused, and which have ended.
 
 use hocket_base::id::NpuId;
-use hocket_fabric::controller::{Announced, Event, FlowId};
+use hocket_fabric::controller::{AnnouncedFlow, Event, FlowId};
 
 use super::Server;
 use super::flow_numbers;
-use super::host::Flow;
+use super::host::LiveFlow;
 use super::output::Audit;
 use crate::directory::HostId;
 use crate::message::{Change, FLOW_IDS, HostFlow, JOB_IDS, Refusal};
@@ -17,7 +17,7 @@ impl Server {
         host: HostId,
         flows: &[HostFlow],
         is_limited: bool,
-    ) -> Vec<Announced> {
+    ) -> Vec<AnnouncedFlow> {
         self.input += 1;
         let mut announced = Vec::with_capacity(flows.len());
         let mut ended = Vec::new();
@@ -31,7 +31,7 @@ impl Server {
             let (is_known, is_same) = (
                 known.is_some(),
                 known.is_some_and(|known| {
-                    let said = &known.said;
+                    let (said, flow) = (&known.said.opened, &flow.opened);
                     (said.job, said.src, said.dst) == (flow.job, flow.src, flow.dst)
                 }),
             );
@@ -69,16 +69,20 @@ impl Server {
         is_known: bool,
         is_limited: bool,
     ) -> Result<[NpuId; 2], Refusal> {
-        if flow.id >= FLOW_IDS || flow.job >= JOB_IDS {
+        if flow.id >= FLOW_IDS || flow.opened.job >= JOB_IDS {
             return Err(Refusal::BadNumber);
         }
-        if !self.directory.may(host, flow.job) {
+        if !self.directory.may(host, flow.opened.job) {
             return Err(Refusal::NotItsJob);
         }
-        let Some((_, src)) = self.directory.at(flow.src).filter(|(of, _)| *of == host) else {
+        let Some((_, src)) = self
+            .directory
+            .at(flow.opened.src)
+            .filter(|(of, _)| *of == host)
+        else {
             return Err(Refusal::NotItsAddress);
         };
-        let Some((_, dst)) = self.directory.at(flow.dst) else {
+        let Some((_, dst)) = self.directory.at(flow.opened.dst) else {
             return Err(Refusal::UnknownAddress);
         };
         let count = self.hosts[host.index()].flows.len();
@@ -91,10 +95,10 @@ impl Server {
         }
     }
 
-    fn insert(&mut self, host: HostId, flow: &HostFlow, nics: [NpuId; 2]) -> Announced {
+    fn insert(&mut self, host: HostId, flow: &HostFlow, nics: [NpuId; 2]) -> AnnouncedFlow {
         let row = &mut self.hosts[host.index()];
         let input = self.input;
-        let added = Flow {
+        let added = LiveFlow {
             said: *flow,
             nics,
             told: None,
@@ -105,7 +109,7 @@ impl Server {
         match row.flows.get_mut(&flow.id) {
             Some(known) => {
                 known.input = input;
-                known.said.is_fixed = flow.is_fixed;
+                known.said.opened.is_fixed = flow.opened.is_fixed;
             }
             None => {
                 row.flows.insert(flow.id, added);
@@ -113,14 +117,14 @@ impl Server {
                 self.flow_count += 1;
             }
         }
-        Announced {
+        AnnouncedFlow {
             id: flow_numbers::own(host, flow.id),
-            job: flow_numbers::own_job(flow.job),
+            job: flow_numbers::own_job(flow.opened.job),
             src: nics[0],
             dst: nics[1],
-            bytes: flow.bytes,
+            bytes: flow.opened.bytes,
             held: flow.held,
-            is_fixed: flow.is_fixed,
+            is_fixed: flow.opened.is_fixed,
         }
     }
 

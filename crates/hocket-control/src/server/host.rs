@@ -15,7 +15,7 @@ use crate::message::{HeldPattern, HostFlow, ToHost};
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pub(super) session: Option<Session>,
-    pub(super) flows: BTreeMap<u64, Flow>,
+    pub(super) flows: BTreeMap<u64, LiveFlow>,
     /// Jobs that it registered, and the flows of their patterns.
     pub(super) jobs: BTreeSet<u32>,
     pub(super) pattern_flows: usize,
@@ -44,7 +44,7 @@ pub(super) enum Presence {
 
 /// A live flow of a host.
 #[derive(Clone, Debug)]
-pub(super) struct Flow {
+pub(super) struct LiveFlow {
     pub(super) said: HostFlow,
     pub(super) nics: [NpuId; 2],
     /// The choice and the rate that its host was told last; 0: no rate.

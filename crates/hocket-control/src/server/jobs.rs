@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hocket_base::id::NpuId;
-use hocket_fabric::controller::{Announced, Event, JobId};
+use hocket_fabric::controller::{AnnouncedFlow, Event, JobId};
 
 use super::Server;
 use super::flow_numbers;
@@ -39,9 +39,9 @@ impl Job {
     }
 
     /// Returns a flow of the pattern, as the policy is told of it.
-    fn announced(&self, job: u32, index: u32, held: Option<u32>) -> Announced {
+    fn announced(&self, job: u32, index: u32, held: Option<u32>) -> AnnouncedFlow {
         let [src, dst] = self.nics[index as usize];
-        Announced {
+        AnnouncedFlow {
             id: flow_numbers::pattern(job, index),
             job: JobId(job),
             src,
@@ -230,7 +230,7 @@ impl Server {
         host: HostId,
         id: u32,
         held: &[HeldPattern],
-    ) -> Vec<Announced> {
+    ) -> Vec<AnnouncedFlow> {
         let Some(job) = self.jobs.get(&id) else {
             return Vec::new();
         };

@@ -309,7 +309,7 @@ impl Checks {
         let (policy, directory) = (server.policy(), server.directory());
         for (host, said, _) in server.flows() {
             let choice = policy.choice(server.id(host, FlowName::Own(said.id)));
-            let (Some(choice), Some((dst, _))) = (choice, directory.at(said.dst)) else {
+            let (Some(choice), Some((dst, _))) = (choice, directory.at(said.opened.dst)) else {
                 continue;
             };
             let mut links = Vec::new();
@@ -414,7 +414,8 @@ impl Checks {
     /// A flow that is fixed has another path only where its path failed.
     fn may_move(&mut self, host: u32, flow: u64, reason: Reason, server: &Server) {
         let mut flows = server.flows();
-        let is_fixed = flows.any(|(of, said, _)| of.0 == host && said.id == flow && said.is_fixed);
+        let is_fixed =
+            flows.any(|(of, said, _)| of.0 == host && said.id == flow && said.opened.is_fixed);
         match reason {
             _ if !is_fixed => {}
             Reason::Failure | Reason::Failover | Reason::Return => self.count("fixed and failed"),
@@ -571,7 +572,7 @@ fn receiver(
         FlowName::Own(id) => {
             let mut flows = server.flows();
             let of = |(at, said, _): &(HostId, &HostFlow, _)| at.0 == host && said.id == id;
-            flows.find(of).map(|(_, said, _)| said.dst)
+            flows.find(of).map(|(_, said, _)| said.opened.dst)
         }
         FlowName::Pattern { .. } => ends.map(|ends| ends[1]),
     }

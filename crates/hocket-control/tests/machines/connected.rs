@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hocket_control::agent::{self, Agent, NewFlow};
+use hocket_control::agent::{self, Agent};
 use hocket_control::directory::HostId;
-use hocket_control::message::{FromHost, Hello, HostFlow, ToHost, VERSION};
+use hocket_control::message::{FromHost, Hello, HostFlow, NewFlow, ToHost, VERSION};
 use hocket_control::server::{self, Close, Output, Server, SessionId};
 use hocket_control::store::{Record, Saved};
 
@@ -50,11 +50,18 @@ pub fn hello() -> Hello {
 pub fn flow(id: u64) -> HostFlow {
     HostFlow {
         id,
-        job: 0,
-        src: address(0),
-        dst: address(7),
-        bytes: 1 << 30,
+        opened: opened(0, 7),
         held: None,
+    }
+}
+
+/// What a program opens from one host to another.
+pub fn opened(src: u32, dst: u32) -> NewFlow {
+    NewFlow {
+        job: 0,
+        src: address(src),
+        dst: address(dst),
+        bytes: 1 << 30,
         is_fixed: false,
     }
 }
@@ -152,10 +159,8 @@ impl Connected {
     pub fn open_as(&mut self, host: u32, dst: u32, job: u32, is_fixed: bool) -> u64 {
         let opened = NewFlow {
             job,
-            src: address(host),
-            dst: address(dst),
-            bytes: 1 << 30,
             is_fixed,
+            ..opened(host, dst)
         };
         let (flow, outputs) = self.agents[host as usize].open(self.now, opened);
         self.obey(host, outputs);

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use hocket_control::agent::{Agent, Input, NewFlow, Options, Output, SessionId, Why};
+use hocket_control::agent::{Agent, Input, Options, Output, SessionId, Why};
 use hocket_control::directory::HostId;
-use hocket_control::message::{FromHost, Reason, Refusal, ToHost};
+use hocket_control::message::{FromHost, NewFlow, Reason, Refusal, ToHost};
 use hocket_control::server;
 
-use super::connected::{Connected, SECOND, flow, hello, options};
-use super::site::address;
+use super::connected::{Connected, SECOND, flow, hello, opened, options};
 
 fn whys(connected: &Connected, flow: u64) -> Vec<Why> {
     let whys = connected
@@ -42,11 +41,8 @@ fn a_flow_is_led_while_it_lasts() {
 fn a_small_flow_and_one_below_its_tor_are_left_alone() {
     let mut connected = Connected::new(options(), 8);
     let opened = NewFlow {
-        job: 0,
-        src: address(0),
-        dst: address(7),
         bytes: 10,
-        is_fixed: false,
+        ..opened(0, 7)
     };
     let (small, outputs) = connected.agents[0].open(connected.now, opened);
     assert_eq!(
@@ -116,14 +112,7 @@ fn a_fixed_flow_moves_only_where_its_path_fails() {
 fn no_flow_waits_for_a_controller_that_is_away_or_silent() {
     let options = Options::default();
     let mut agent = Agent::new(options, 0, Duration::ZERO);
-    let opened = NewFlow {
-        job: 0,
-        src: address(0),
-        dst: address(7),
-        bytes: 1 << 30,
-        is_fixed: false,
-    };
-    let (flow, outputs) = agent.open(Duration::ZERO, opened);
+    let (flow, outputs) = agent.open(Duration::ZERO, opened(0, 7));
     assert_eq!(
         outputs,
         [Output::Ecmp {
@@ -137,7 +126,7 @@ fn no_flow_waits_for_a_controller_that_is_away_or_silent() {
     assert!(
         matches!(&said[..], [Output::Send { message: FromHost::Hello(hello), .. }] if hello.flows.len() == 1)
     );
-    let (flow, outputs) = agent.open(Duration::ZERO, opened);
+    let (flow, outputs) = agent.open(Duration::ZERO, opened(0, 7));
     assert_eq!(outputs, []);
     let late = agent.handle(options.patience, Input::Tick);
     assert_eq!(

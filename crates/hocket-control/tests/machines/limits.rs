@@ -5,12 +5,12 @@ use std::net::{IpAddr, Ipv6Addr};
 use hocket_base::id::NpuId;
 use hocket_control::directory::{BadDirectory, Directory, HostEntry, HostId, read_address};
 use hocket_control::message::{
-    Change, FLOW_IDS, FromHost, Hello, HostFlow, JOB_IDS, MOST_FLOWS, Refusal, ToHost,
+    Change, FLOW_IDS, FromHost, Hello, HostFlow, JOB_IDS, MOST_FLOWS, NewFlow, Refusal, ToHost,
 };
 use hocket_control::server::{self, Close};
 use proptest::prelude::*;
 
-use super::connected::{Connected, flow, hello, options};
+use super::connected::{Connected, flow, hello, opened, options};
 use super::site::address;
 
 /// A server without agents, and a session of host 0 that is welcomed.
@@ -36,25 +36,29 @@ fn refused(connected: &Connected) -> Vec<(u64, Refusal)> {
     refused.collect()
 }
 
+fn with(id: u64, opened: NewFlow) -> HostFlow {
+    HostFlow { opened, ..flow(id) }
+}
+
 #[test]
 fn a_host_speaks_for_itself_alone() {
     let (mut connected, session) = alone(options());
+    let of_job = |id, job| {
+        with(
+            id,
+            NewFlow {
+                job,
+                ..opened(0, 7)
+            },
+        )
+    };
     let flows = vec![
-        HostFlow {
-            src: address(1),
-            ..flow(1)
-        },
-        HostFlow {
-            dst: address(99),
-            ..flow(2)
-        },
-        HostFlow { job: 9, ..flow(3) },
+        with(1, opened(1, 7)),
+        with(2, opened(0, 99)),
+        of_job(3, 9),
         flow(FLOW_IDS),
-        HostFlow {
-            job: JOB_IDS,
-            ..flow(4)
-        },
-        HostFlow { job: 3, ..flow(5) },
+        of_job(4, JOB_IDS),
+        of_job(5, 3),
     ];
     connected.say(session, FromHost::Starts { sequence: 2, flows });
     let whys = [
@@ -95,12 +99,7 @@ fn limits_hold() {
         [(3, Refusal::TooMany), (4, Refusal::TooMany)]
     );
     let other = connected.session(1);
-    let flows = (0..3)
-        .map(|id| HostFlow {
-            src: address(1),
-            ..flow(id)
-        })
-        .collect();
+    let flows = (0..3).map(|id| with(id, opened(1, 7))).collect();
     connected.say(other, FromHost::Hello(Hello { flows, ..hello() }));
     assert_eq!(refused(&connected)[2..], [(2, Refusal::Full)]);
     assert_eq!(connected.server.flows().count(), 5);
@@ -143,10 +142,7 @@ fn a_flood_is_refused_and_ended() {
     assert_eq!(connected.closed, [(session, Close::Flood)]);
     // Another host is not concerned.
     let other = connected.session(1);
-    let flows = vec![HostFlow {
-        src: address(1),
-        ..flow(1)
-    }];
+    let flows = vec![with(1, opened(1, 7))];
     connected.say(other, FromHost::Hello(Hello { flows, ..hello() }));
     assert_eq!(connected.server.flows().count(), 16);
     // Time heals.

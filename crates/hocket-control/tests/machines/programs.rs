@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hocket_control::agent::{Input, NewFlow};
-use hocket_control::message::PatternFlow;
+use hocket_control::agent::Input;
+use hocket_control::message::{NewFlow, PatternFlow};
 
 use super::faults::HOSTS;
 use super::site::address;

@@ -97,7 +97,9 @@ fn own(host: u32, agent: &Agent, server: &Server, stages: &mut Stages) -> Result
             }
             return Err(format!("the controller does not have {id} of host {host}"));
         };
-        if (said.job, said.src, said.dst) != (opened.job, opened.src, opened.dst) {
+        if (said.opened.job, said.opened.src, said.opened.dst)
+            != (opened.job, opened.src, opened.dst)
+        {
             return Err(format!("{id} of host {host} is another flow"));
         }
         let policy = server.policy().choice(server.id(HostId(host), name));
@@ -107,7 +109,7 @@ fn own(host: u32, agent: &Agent, server: &Server, stages: &mut Stages) -> Result
             ));
         }
         let dst = (0..HOSTS)
-            .find(|&dst| address(dst) == said.dst)
+            .find(|&dst| address(dst) == said.opened.dst)
             .unwrap_or(host);
         if tor(dst) != tor(host) {
             live += 1;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hocket_control::agent::{self, Agent};
 use hocket_control::directory::{Directory, HostId};
-use hocket_control::message::{FromHost, Hello, ToHost};
+use hocket_control::message::{FromHost, Hello, NewFlow, ToHost};
 use hocket_control::server::{self, Server};
 use hocket_control::stages::Stages;
 use hocket_control::store::{Store, StoreError};
@@ -386,7 +386,7 @@ impl World {
     }
 
     /// A program of a host opens a flow.
-    pub fn open(&mut self, host: u32, opened: agent::NewFlow) -> Option<u64> {
+    pub fn open(&mut self, host: u32, opened: NewFlow) -> Option<u64> {
         let clock = self.clock(self.hosts[host as usize].skew);
         let agent = self.hosts[host as usize].agent.as_mut()?;
         let (id, outputs) = agent.open(clock, opened);

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hocket_control::digest::Digest;
-use hocket_control::message::{Change, FlowName, FromHost, Hello, HostFlow, ToHost, VERSION};
+use hocket_control::message::{
+    Change, FlowName, FromHost, Hello, HostFlow, NewFlow, ToHost, VERSION,
+};
 use hocket_wire::tls::{CONTROLLER, End, Files};
 use hocket_wire::v1::controller_client::ControllerClient;
 use hocket_wire::v1::{ControllerBatch, HostBatch};
@@ -458,12 +460,14 @@ impl Host {
                 1 + (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize % (self.peers - 1);
             let flow = HostFlow {
                 id,
-                job: 0,
-                src: address(self.index).into(),
-                dst: address((self.index + step) % self.peers).into(),
-                bytes: 1 << 30,
+                opened: NewFlow {
+                    job: 0,
+                    src: address(self.index).into(),
+                    dst: address((self.index + step) % self.peers).into(),
+                    bytes: 1 << 30,
+                    is_fixed: false,
+                },
                 held: None,
-                is_fixed: false,
             };
             state.digest.add_flow(&flow);
             state.flows.push_back(flow);

@@ -111,7 +111,9 @@ fn worst_flows(server: &Server, network: &Network) -> Value {
     let mut least = 0;
     for (host, flow, told) in server.flows() {
         let tor = |address| fabric.tor_of(directory.at(address)?.1);
-        let (Some(choice), Some(src), Some(dst)) = (told, tor(flow.src), tor(flow.dst)) else {
+        let (Some(choice), Some(src), Some(dst)) =
+            (told, tor(flow.opened.src), tor(flow.opened.dst))
+        else {
             continue;
         };
         path.clear();
@@ -130,9 +132,10 @@ fn worst_flows(server: &Server, network: &Network) -> Value {
     }
     worst.sort_by_key(|each| std::cmp::Reverse(each.0));
     let named = worst.iter().take(NAMED).map(|(load, host, flow)| {
+        let opened = &flow.opened;
         json!({
-            "load": load, "host": host, "flow": flow.id, "job": flow.job,
-            "src": flow.src.to_string(), "dst": flow.dst.to_string(), "bytes": flow.bytes,
+            "load": load, "host": host, "flow": flow.id, "job": opened.job,
+            "src": opened.src.to_string(), "dst": opened.dst.to_string(), "bytes": opened.bytes,
         })
     });
     named.collect()

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hocket_control::message::{FromHost, Hello, HostFlow, Refusal, VERSION};
+use hocket_control::message::{FromHost, Hello, HostFlow, NewFlow, Refusal, VERSION};
 use hocket_control::server::Close;
 use hocket_wire::tls::{CONTROLLER, End, Files};
 use hocket_wire::v1::controller_client::ControllerClient;
@@ -89,12 +89,14 @@ async fn is_served(agent: &Agent) {
 fn starts(sequence: u64, count: u64) -> FromHost {
     let flow = |id| HostFlow {
         id: sequence << 16 | id,
-        job: 0,
-        src: address(0),
-        dst: address(2),
-        bytes: 1 << 30,
+        opened: NewFlow {
+            job: 0,
+            src: address(0),
+            dst: address(2),
+            bytes: 1 << 30,
+            is_fixed: false,
+        },
         held: None,
-        is_fixed: false,
     };
     FromHost::Starts {
         sequence,

@@ -9,8 +9,8 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use hocket_agent::agent_owner::{AgentOwner, Owner, Port};
-use hocket_agent::datagrams::Protocol;
-use hocket_agent::ports::{Ends, Ports};
+use hocket_agent::datagrams::{Ends, Protocol};
+use hocket_agent::ports::Ports;
 use hocket_agent::session::{self, Tcp};
 use hocket_control::agent::{Input as AgentInput, Options as AgentOptions};
 use hocket_control::server::Input;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Controller;
-use super::event::{Announced, Command, FlowId, Reason};
+use super::event::{AnnouncedFlow, Command, FlowId, Reason};
 use super::failover::Repairs;
 use super::flows::{Key, NONE, Row};
 use super::loads::Side;
@@ -11,7 +11,7 @@ use crate::id::{LinkId, NpuId};
 
 impl Controller {
     /// The ToRs of a flow's ends.
-    pub(super) fn ends(&self, flow: &Announced) -> Result<[u32; 2], Reason> {
+    pub(super) fn ends(&self, flow: &AnnouncedFlow) -> Result<[u32; 2], Reason> {
         let tor = |nic: NpuId| {
             let is_gone = self.is_gone.get(nic.index()).copied();
             let tor = self.fabric.tor_of(nic).filter(|_| is_gone == Some(false));
@@ -25,7 +25,7 @@ impl Controller {
     }
 
     /// Returns whether a flow lacks its receiver alone, which is gone.
-    fn may_come(&self, flow: &Announced) -> bool {
+    fn may_come(&self, flow: &AnnouncedFlow) -> bool {
         let is_gone = |nic: NpuId| self.is_gone.get(nic.index()).copied();
         let have_tors = [flow.src, flow.dst].map(|nic| self.fabric.tor_of(nic).is_some());
         have_tors == [true; 2] && [flow.src, flow.dst].map(is_gone) == [Some(false), Some(true)]
@@ -33,7 +33,7 @@ impl Controller {
 
     /// Flows start (section 3.5.4). Their ToRs' shares are those with all of them, and flows that hold a path
     /// already come before those that need one.
-    pub(super) fn start(&mut self, announced: &[Announced], commands: &mut Vec<Command>) {
+    pub(super) fn start(&mut self, announced: &[AnnouncedFlow], commands: &mut Vec<Command>) {
         let wanted = announced.iter().map(|flow| (*flow, None));
         let added = self.add(wanted, commands);
         for (flow, _) in added {
@@ -50,7 +50,7 @@ impl Controller {
     /// Rows for flows, each with the choice that it would like; gives those that are still to be placed.
     pub(super) fn add(
         &mut self,
-        announced: impl Iterator<Item = (Announced, Option<u32>)>,
+        announced: impl Iterator<Item = (AnnouncedFlow, Option<u32>)>,
         commands: &mut Vec<Command>,
     ) -> Vec<(u32, Option<u32>)> {
         let mut added = Vec::new();
@@ -63,7 +63,7 @@ impl Controller {
                     self.end_id(flow.id);
                     if self.may_come(&flow) {
                         let held = None;
-                        self.waiting.add(Announced { held, ..flow });
+                        self.waiting.add(AnnouncedFlow { held, ..flow });
                     }
                     let flow = flow.id;
                     commands.push(Command::Revoke { flow, reason });
@@ -87,7 +87,7 @@ impl Controller {
         new
     }
 
-    fn add_one(&mut self, flow: &Announced, [src, dst]: [u32; 2]) -> Option<u32> {
+    fn add_one(&mut self, flow: &AnnouncedFlow, [src, dst]: [u32; 2]) -> Option<u32> {
         self.waiting.remove(flow.id);
         if let Some(known) = self.flows.find(flow.id) {
             let row = self.flows.row_mut(known);
@@ -168,7 +168,7 @@ impl Controller {
     pub(super) fn come(&mut self, nics: &[NpuId], commands: &mut Vec<Command>) {
         self.set_gone(nics, false);
         let to = nics.iter().map(|&nic| Key::To(nic));
-        let waiting: Vec<Announced> = to.flat_map(|key| self.waiting.take(key)).collect();
+        let waiting: Vec<AnnouncedFlow> = to.flat_map(|key| self.waiting.take(key)).collect();
         self.start(&waiting, commands);
     }
 

@@ -12,7 +12,8 @@ pub struct JobId(pub u32);
 
 /// A flow that a host announces (section 3.5.4), or that a job's pattern has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Announced {
+#[doc(alias = "Announced")]
+pub struct AnnouncedFlow {
     /// Its number.
     pub id: FlowId,
     /// The job that it belongs to.
@@ -36,13 +37,13 @@ pub struct Announced {
 pub enum Event {
     /// Flows start, each named once. One that is live already is told its path again; with other ends it
     /// is a new flow.
-    FlowsStart(Vec<Announced>),
+    FlowsStart(Vec<AnnouncedFlow>),
     /// How many bytes flows have left.
     FlowsProgress(Vec<(FlowId, u64)>),
     /// Flows end. Those that are not live are passed over.
     FlowsEnd(Vec<FlowId>),
     /// A job registers the flows of its iterations, in place of those that it registered before.
-    JobComes(JobId, Vec<Announced>),
+    JobComes(JobId, Vec<AnnouncedFlow>),
     /// An iteration's communication begins: all flows of the job's pattern start.
     JobStarts(JobId),
     /// An iteration's communication ends, and all flows of the job with it.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
-use super::event::{Announced, FlowId, JobId, Reason};
+use super::event::{AnnouncedFlow, FlowId, JobId, Reason};
 use crate::id::NpuId;
 
 /// No row, no choice.
@@ -227,23 +227,23 @@ pub(super) enum Key {
 /// Flows that were announced while their receivers were gone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
-    flows: BTreeMap<FlowId, Announced>,
+    flows: BTreeMap<FlowId, AnnouncedFlow>,
     by: BTreeSet<(Key, FlowId)>,
 }
 
 impl Waiting {
-    fn keys(flow: &Announced) -> [(Key, FlowId); 3] {
+    fn keys(flow: &AnnouncedFlow) -> [(Key, FlowId); 3] {
         let keys = [Key::To(flow.dst), Key::From(flow.src), Key::Of(flow.job)];
         keys.map(|key| (key, flow.id))
     }
 
     /// A flow waits. Its number must not be among those that do.
-    pub(super) fn add(&mut self, flow: Announced) {
+    pub(super) fn add(&mut self, flow: AnnouncedFlow) {
         self.by.extend(Self::keys(&flow));
         self.flows.insert(flow.id, flow);
     }
 
-    pub(super) fn remove(&mut self, flow: FlowId) -> Option<Announced> {
+    pub(super) fn remove(&mut self, flow: FlowId) -> Option<AnnouncedFlow> {
         let removed = self.flows.remove(&flow)?;
         for key in Self::keys(&removed) {
             self.by.remove(&key);
@@ -255,7 +255,7 @@ impl Waiting {
     ///
     /// # Complexity
     /// O(flows of the key x log waiting).
-    pub(super) fn take(&mut self, key: Key) -> Vec<Announced> {
+    pub(super) fn take(&mut self, key: Key) -> Vec<AnnouncedFlow> {
         let of = (key, FlowId(0))..=(key, FlowId(u64::MAX));
         let of: Vec<FlowId> = self.by.range(of).map(|&(_, flow)| flow).collect();
         of.into_iter()

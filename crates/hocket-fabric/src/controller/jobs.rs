@@ -6,7 +6,7 @@
 //! as long as the time before. Paths for what comes next are computed as if nothing else happened.
 
 use super::Controller;
-use super::event::{Announced, Command, JobId, Reason};
+use super::event::{AnnouncedFlow, Command, JobId, Reason};
 use super::failover::{self, Chosen};
 use super::flows::{Key, NONE};
 use crate::units::Time;
@@ -14,7 +14,7 @@ use crate::units::Time;
 /// A job that has registered its pattern.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    pattern: Vec<Announced>,
+    pattern: Vec<AnnouncedFlow>,
     /// By flow of the pattern: its path in the iteration before, and the one foreseen for the next.
     last: Vec<Option<u32>>,
     ahead: Vec<Option<u32>>,
@@ -25,12 +25,12 @@ pub(super) struct Job {
 }
 
 impl Controller {
-    pub(super) fn register(&mut self, id: JobId, pattern: &[Announced]) {
+    pub(super) fn register(&mut self, id: JobId, pattern: &[AnnouncedFlow]) {
         let known = self.jobs.get(&id);
         let job = Job {
             pattern: pattern
                 .iter()
-                .map(|flow| Announced { job: id, ..*flow })
+                .map(|flow| AnnouncedFlow { job: id, ..*flow })
                 .collect(),
             last: pattern.iter().map(|flow| flow.held).collect(),
             ahead: vec![None; pattern.len()],
@@ -55,11 +55,11 @@ impl Controller {
         let wanted = foreseen.iter().zip(&job.last);
         let wanted: Vec<Option<u32>> = wanted.map(|(ahead, last)| ahead.or(*last)).collect();
         // What a pattern held before is not a path that its host has now.
-        let pattern = job.pattern.iter().map(|flow| Announced {
+        let pattern = job.pattern.iter().map(|flow| AnnouncedFlow {
             held: None,
             ..*flow
         });
-        let pattern: Vec<Announced> = pattern.collect();
+        let pattern: Vec<AnnouncedFlow> = pattern.collect();
         let added = self.add(pattern.into_iter().zip(wanted), commands);
         let is_foreseen = foreseen.iter().any(Option::is_some);
         for (flow, wanted) in added {

@@ -9,7 +9,7 @@
 //! are fixed, is read as well.
 
 use super::Controller;
-use super::event::{Announced, Command, Event, FlowId, JobId};
+use super::event::{AnnouncedFlow, Command, Event, FlowId, JobId};
 use crate::explain::Explain;
 use crate::id::{LinkId, NpuId};
 use crate::units::Time;
@@ -99,7 +99,7 @@ fn list<T>(bytes: &mut Vec<u8>, items: &[T], mut write: impl FnMut(&mut Vec<u8>,
     items.iter().for_each(|item| write(bytes, item));
 }
 
-fn announced(bytes: &mut Vec<u8>, flow: &Announced) {
+fn announced(bytes: &mut Vec<u8>, flow: &AnnouncedFlow) {
     let held = flow.held.map_or(0, |choice| u64::from(choice) + 1);
     let ends = [flow.src, flow.dst].map(|nic| u64::from(nic.0));
     for value in [
@@ -226,8 +226,8 @@ impl Reader<'_> {
         (0..count).map(|_| read(self)).collect()
     }
 
-    fn announced(&mut self) -> Result<Announced, BadLog> {
-        Ok(Announced {
+    fn announced(&mut self) -> Result<AnnouncedFlow, BadLog> {
+        Ok(AnnouncedFlow {
             id: FlowId(self.number()?),
             job: JobId(self.small()?),
             src: NpuId(self.small()?),

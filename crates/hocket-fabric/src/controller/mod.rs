@@ -8,7 +8,7 @@
 //! events give the same commands ([`Log`], [`replay`]). A service feeds it what hosts announce.
 //!
 //! A flow keeps its path unless there is a [`Reason`], each move is counted, and no command names a link
-//! that has failed. A flow that [`Announced::is_fixed`] keeps its path as long as that works.
+//! that has failed. A flow that [`AnnouncedFlow::is_fixed`] keeps its path as long as that works.
 //!
 //! # Source
 //! Cohen, Yallouz, Schapira, Belkar, Mizrahi: Routing for large ML models, sections 3.2 (what controller and
@@ -28,7 +28,7 @@ mod options;
 mod placing;
 mod rates;
 
-pub use event::{Announced, Command, Event, FlowId, JobId, Reason};
+pub use event::{AnnouncedFlow, Command, Event, FlowId, JobId, Reason};
 pub use log::{BadLog, Log, replay};
 pub use options::{Options, Policy};
 
@@ -74,7 +74,7 @@ impl Tally {
 /// use hocket_base::id::NpuId;
 /// use hocket_fabric::Fabric;
 /// use hocket_fabric::controller::{
-///     Announced, Command, Controller, Event, FlowId, JobId, Options, Reason,
+///     AnnouncedFlow, Command, Controller, Event, FlowId, JobId, Options, Reason,
 /// };
 /// use hocket_topology::build::Clos;
 /// use hocket_base::units::{Bandwidth, Time};
@@ -89,7 +89,7 @@ impl Tally {
 ///     latency: Time::ZERO,
 /// }.build()?;
 /// let mut controller = Controller::new(Fabric::new(&clos)?, Options::default());
-/// let flow = |id: u32| Announced {
+/// let flow = |id: u32| AnnouncedFlow {
 ///     id: FlowId(id.into()),
 ///     job: JobId(0),
 ///     src: NpuId(id),

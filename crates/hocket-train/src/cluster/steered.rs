@@ -5,7 +5,7 @@ use super::flows::Flows;
 use crate::id::LinkId;
 use crate::routing::Fabric;
 use crate::routing::controller::{
-    Announced, Command, Controller, Event, FlowId, JobId, Log, Options, Reason,
+    AnnouncedFlow, Command, Controller, Event, FlowId, JobId, Log, Options, Reason,
 };
 use crate::units::Time;
 
@@ -34,7 +34,7 @@ impl Steered {
             live: Vec::new(),
         };
         for job in (0..jobs).filter(|&job| known.are_there(job)) {
-            let flow = |(id, [src, dst], bytes): (u32, [_; 2], u64)| Announced {
+            let flow = |(id, [src, dst], bytes): (u32, [_; 2], u64)| AnnouncedFlow {
                 id: FlowId(id.into()),
                 job: JobId(job),
                 src,

@@ -5,7 +5,7 @@ mod world;
 
 use hocket_core::id::NpuId;
 use hocket_core::routing::controller::{
-    Announced, Command, Controller, Event, FlowId, JobId, Log, Options, Policy, Reason, replay,
+    AnnouncedFlow, Command, Controller, Event, FlowId, JobId, Log, Options, Policy, Reason, replay,
 };
 use hocket_core::units::Time;
 use proptest::prelude::*;
@@ -195,7 +195,7 @@ proptest! {
         let mut controller = Controller::new(world.fabric.clone(), options);
         for (id, &(src, dst, is_fixed)) in flows.iter().enumerate() {
             let flow = world.announced(id as u64, 0, src, dst);
-            let flow = Announced { is_fixed, ..flow };
+            let flow = AnnouncedFlow { is_fixed, ..flow };
             let event = Event::FlowsStart(vec![flow]);
             let before = world.excess(0);
             world.hear(&event);
@@ -215,7 +215,7 @@ proptest! {
 fn logs_of_the_first_version_are_read() {
     let events = [5, 0, 1, 7, 1, 2, 3, 100, 4, 6, 2, 1, 7];
     let first = [b"hocket events 1\n", &events[..]].concat();
-    let flow = Announced {
+    let flow = AnnouncedFlow {
         id: FlowId(7),
         job: JobId(1),
         src: NpuId(2),

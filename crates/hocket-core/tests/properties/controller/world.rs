@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hocket_core::id::{LinkId, NpuId};
 use hocket_core::routing::Fabric;
 use hocket_core::routing::controller::{
-    Announced, Command, Controller, Event, FlowId, JobId, Reason,
+    AnnouncedFlow, Command, Controller, Event, FlowId, JobId, Reason,
 };
 use hocket_core::topology::{Topology, build};
 use hocket_core::units::{Bandwidth, Time};
@@ -88,10 +88,10 @@ pub(super) struct World {
     pub(super) flows: BTreeMap<FlowId, ([u32; 2], Option<u32>)>,
     pub(super) jobs: BTreeMap<FlowId, JobId>,
     pub(super) senders: BTreeMap<FlowId, NpuId>,
-    pub(super) patterns: BTreeMap<JobId, Vec<Announced>>,
+    pub(super) patterns: BTreeMap<JobId, Vec<AnnouncedFlow>>,
     pub(super) gone: BTreeSet<NpuId>,
     /// Flows whose receivers are gone.
-    pub(super) waiting: BTreeMap<FlowId, Announced>,
+    pub(super) waiting: BTreeMap<FlowId, AnnouncedFlow>,
     pub(super) dead: BTreeSet<LinkId>,
     /// Flows that are to keep their paths.
     pub(super) fixed: BTreeSet<FlowId>,
@@ -148,8 +148,8 @@ impl World {
         NpuId(number % (self.tors * HOSTS))
     }
 
-    pub(super) fn announced(&self, id: u64, job: u32, src: u32, dst: u32) -> Announced {
-        Announced {
+    pub(super) fn announced(&self, id: u64, job: u32, src: u32, dst: u32) -> AnnouncedFlow {
+        AnnouncedFlow {
             id: FlowId(id),
             job: JobId(job),
             src: self.nic(src),
@@ -166,12 +166,13 @@ impl World {
         let links = self.all_links();
         match step {
             Step::Start(flows) => {
-                let flow = |&(id, src, dst, held, is_fixed): &(u8, u32, u32, _, bool)| Announced {
-                    held,
-                    is_fixed,
-                    ..self.announced(id.into(), 10, src, dst)
-                };
-                let mut flows: Vec<Announced> = flows.iter().map(flow).collect();
+                let flow =
+                    |&(id, src, dst, held, is_fixed): &(u8, u32, u32, _, bool)| AnnouncedFlow {
+                        held,
+                        is_fixed,
+                        ..self.announced(id.into(), 10, src, dst)
+                    };
+                let mut flows: Vec<AnnouncedFlow> = flows.iter().map(flow).collect();
                 flows.sort_by_key(|flow| flow.id);
                 flows.dedup_by_key(|flow| flow.id);
                 Event::FlowsStart(flows)
@@ -238,7 +239,7 @@ impl World {
             }
             Event::HostsCome(nics) => {
                 self.gone.retain(|nic| !nics.contains(nic));
-                let waiting: Vec<Announced> = self.waiting.values().copied().collect();
+                let waiting: Vec<AnnouncedFlow> = self.waiting.values().copied().collect();
                 waiting.iter().for_each(|flow| self.start(flow));
             }
             Event::JobComes(job, flows) => {
@@ -261,7 +262,7 @@ impl World {
         }
     }
 
-    pub(super) fn start(&mut self, flow: &Announced) {
+    pub(super) fn start(&mut self, flow: &AnnouncedFlow) {
         let ends = [flow.src, flow.dst].map(|nic| nic.0 / HOSTS);
         let is_gone = [flow.src, flow.dst]
             .iter()
@@ -346,7 +347,7 @@ impl World {
                 }
             };
             let answered =
-                |flow: &Announced| commands.iter().any(|command| is_of(flow.id)(&command));
+                |flow: &AnnouncedFlow| commands.iter().any(|command| is_of(flow.id)(&command));
             assert!(flows.iter().all(answered), "each is answered");
         }
     }
