@@ -398,12 +398,12 @@ def _judged(
         if best is not None and foreseen is not None and foreseen <= best.seconds:
             best = Best(foreseen, "library")
         limit = expectation.bound(kind, each.size)
-        bound = None if limit is None else limit.time_ps * 1e-12
+        bound_ps = None if limit is None else limit.time_ps
         allowed = tolerance_at(each.size) if how.tolerance is None else how.tolerance
         plan = None if best is None else best.seconds
         without = None if other is None else other.seconds
         cases.append(
-            Case(each.size, each.seconds, bound, foreseen, smallest, plan, allowed, without)
+            Case(each.size, each.seconds, bound_ps, foreseen, smallest, plan, allowed, without)
         )
         found.append((each, best, other))
     judged = zip(found, predicted, cases, verdicts(cases), strict=True)
@@ -420,7 +420,7 @@ def _judged(
             each.calls,
             each.size / each.seconds,
             each.size / each.seconds * factor,
-            case.bound,
+            case.bound_ps,
             case.predicted,
             None if way is None else (way.algorithm, way.protocol),
             smallest,

@@ -60,8 +60,8 @@ class MeasuredSize(Result):
         What was measured: the median of so many calls [s].
     algbw, busbw
         Of what was measured, as nccl-tests defines them [bytes/s].
-    bound
-        What any plan takes at least on the topology [s]; ``None`` of what is no collective of hocket's.
+    bound_ps
+        What any plan takes at least on the topology [ps]; ``None`` of what is no collective of hocket's.
     predicted
         What the library takes on a healthy machine [s]; ``None`` where nothing predicts it.
     way
@@ -90,7 +90,7 @@ class MeasuredSize(Result):
     calls: int
     algbw: float = field(metadata=said("algbw_bytes_per_s"))
     busbw: float = field(metadata=said("busbw_bytes_per_s"))
-    bound: float | None = field(metadata=said("bound_ps", of=picoseconds))
+    bound_ps: int | None
     predicted: float | None = field(metadata=said("predicted_ps", of=picoseconds))
     way: tuple[str, str] | None = field(metadata=HIDDEN)
     least: float | None = field(metadata=HIDDEN)
@@ -101,6 +101,11 @@ class MeasuredSize(Result):
     is_over: bool
     instead: str | None = None
     below_bound: str | None = None
+
+    @property
+    def bound(self) -> float | None:
+        """What any plan takes at least on the topology [s], as :attr:`bound_ps`."""
+        return None if self.bound_ps is None else self.bound_ps * 1e-12
 
     @property
     @figure()
@@ -146,7 +151,7 @@ class Case:
 
     size: int
     seconds: float
-    bound: float | None
+    bound_ps: int | None
     predicted: float | None
     least: float | None
     best: float | None
@@ -196,11 +201,11 @@ def verdicts(cases: Sequence[Case]) -> list[tuple[Verdict, bool]]:
 
 def _without(case: Case) -> Verdict | None:
     """Return the verdict that needs no prediction, or ``None``."""
-    if case.bound is not None and case.seconds < case.bound * (1 - NEAR):
+    if case.bound_ps is None:
+        return None
+    if picoseconds(case.seconds) < case.bound_ps * (1 - NEAR):
         return "faster than the bound"
-    if case.bound is not None and case.seconds <= case.bound * (1 + NEAR):
-        return "neither"
-    return None
+    return "neither" if picoseconds(case.seconds) <= case.bound_ps * (1 + NEAR) else None
 
 
 def _planned(case: Case) -> Verdict:

@@ -38,6 +38,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from hocket import _core, topology
+from hocket._results import picoseconds
 from hocket.plans.algorithms import SCHEDULERS
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.schedule import schedule
@@ -225,6 +226,6 @@ def _case(name: str, size_mb: int, chunks: int, run: DimensionRun) -> Case:
         algorithm=run.schedule.algorithm,
         chunks=chunks,
         time_ps=run.time_ps,
-        ideal_ps=round(ideal * 1e12),
+        ideal_ps=picoseconds(ideal),
         utilization=run.weighted_utilization,
     )

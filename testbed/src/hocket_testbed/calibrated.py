@@ -14,6 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from hocket import _core
+from hocket._results import picoseconds
 from hocket.errors import InfeasibleError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan as make_plan
@@ -107,7 +108,7 @@ def model_of(spec: NetworkSpec, calibration: Calibration) -> _core.Topology:
     simulation, see :func:`predicted`.
     """
     topology = spec.topology
-    latency = spec.latency_ps + round(1e12 * calibration.besides)
+    latency = spec.latency_ps + picoseconds(calibration.besides)
     share = float(GOODPUT) * calibration.alone
     return _core.Topology.from_arrays(
         topology.name,
@@ -129,7 +130,7 @@ def model_of(spec: NetworkSpec, calibration: Calibration) -> _core.Topology:
 
 def predicted(plan: Plan, calibration: Calibration) -> float:
     """Simulate a plan on the network of :func:`model_of`; give its time [s]."""
-    ahead = round(1e12 * calibration.ahead)
+    ahead = picoseconds(calibration.ahead)
     return _core.simulate(plan.core, ahead_ps=ahead).time_ps / 1e12
 
 

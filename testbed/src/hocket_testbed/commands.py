@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from hocket._results import picoseconds
 from hocket.cli import options
 from hocket.cli.command import Command, Option
 from hocket.cli.form import Form
@@ -115,8 +116,8 @@ def _print_study(study: Study) -> None:
             each.paths,
             each.how if each.paths == "assigned" else f"seed {each.how}",
             str(each.fullest),
-            round(each.time * 1e12),
-            round(max(each.predicted) * 1e12),
+            picoseconds(each.time),
+            picoseconds(max(each.predicted)),
             f"{100 * each.deviation:+.2f}",
             "agree" if each.counted else "differ",
             f"{each.load:.1f}",
@@ -128,7 +129,7 @@ def _print_study(study: Study) -> None:
         console.note(
             f"the machine was busy (load {load:.1f}, {cores} cores): measured times may be longer"
         )
-    console.note(f"without shared links: {format_time_ps(round(study.ideal * 1e12))} (simulated)")
+    console.note(f"without shared links: {format_time_ps(picoseconds(study.ideal))} (simulated)")
     if study.gain is not None and study.predicted_gain is not None:
         console.note(
             f"ECMP takes {study.gain:.2f} times as long as assigned paths on average; simulated "
@@ -191,7 +192,7 @@ def _print_steered(steered: Steered) -> None:
             str(row.stages),
             f"{row.flows:,}",
             f"{row.right:,}",
-            round(row.port_seconds * 1e12),
+            picoseconds(row.port_seconds),
         )
     options.output().print(table)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from hocket._results import picoseconds
 from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
@@ -123,8 +124,8 @@ def _print_clos_plans(study: ClosPlans) -> None:
         table.add_row(
             run.plan.algorithm,
             run.paths,
-            round(run.time * 1e12),
-            round(run.predicted * 1e12),
+            picoseconds(run.time),
+            picoseconds(run.predicted),
             f"{run.steered} of {run.connections}",
             f"{run.fullest:.2f}",
             f"{run.load:.1f}",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from hocket._checks import whole
+from hocket._results import picoseconds
 from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
@@ -218,8 +219,8 @@ def _print(study: PlanStudy) -> None:
         table.add_row(
             row.plan.algorithm,
             f"{len(row.plan):,}",
-            round(row.predicted * 1e12),
-            round(row.time * 1e12),
+            picoseconds(row.predicted),
+            picoseconds(row.time),
             f"{100 * row.deviation:+.2f}",
             f"{least:+.2f} to {most:+.2f}",
             f"{place}, {was}",

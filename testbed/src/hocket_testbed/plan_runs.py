@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hocket import _core
 from hocket._checks import list_of, whole
 from hocket._options import check_keywords
-from hocket._results import TableResult
+from hocket._results import TableResult, picoseconds
 from hocket.collectives.collective import collective_on
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.choice import link_time
@@ -136,8 +136,8 @@ class PlanStudy(TableResult):
             "medium": "loopback" if self.spec.loopback else "namespaces",
             "calibration_alone": self.calibration.alone,
             "calibration_worst": self.calibration.worst,
-            "delay_ps": round(1e12 * self.calibration.delay),
-            "short_delay_ps": None if short is None else round(1e12 * short),
+            "delay_ps": picoseconds(self.calibration.delay),
+            "short_delay_ps": None if short is None else picoseconds(short),
             "runs": [
                 _row(run, measured, predicted)
                 for run, measured, predicted in zip(
@@ -164,9 +164,9 @@ def _row(run: PlanRun, measured: int, predicted: int) -> PlanRunData:
         "size_bytes": run.plan.collective.size,
         "transfers": len(run.plan),
         "chunk_count": run.plan.chunks,
-        "times_ps": [round(1e12 * each) for each in run.times],
-        "measured_ps": round(1e12 * run.time),
-        "predicted_ps": round(1e12 * run.predicted),
+        "times_ps": [picoseconds(each) for each in run.times],
+        "measured_ps": picoseconds(run.time),
+        "predicted_ps": picoseconds(run.predicted),
         "deviation": run.deviation,
         "measured_rank": measured,
         "predicted_rank": predicted,
