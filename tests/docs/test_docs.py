@@ -23,6 +23,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -116,11 +117,31 @@ def matches(shown: list[str], printed: list[str]) -> bool:
 
 
 def abridged(shown: list[str], printed: list[str]) -> list[str]:
-    """Give the output with as many lines as were shown before and after what is left out."""
-    if "..." not in shown:
+    """Give the output with as many lines as were shown before, between and after what is left out.
+
+    Lines between two that are left out are those most like what was shown there.
+    """
+    parts: list[list[str]] = [[]]
+    for line in shown:
+        parts += [[]] if line == "..." else []
+        parts[-1] += [] if line == "..." else [line]
+    if len(parts) == 1:
         return printed
-    head, tail = shown.index("..."), shown[::-1].index("...")
-    return [*printed[:head], "...", *printed[max(head, len(printed) - tail) :]]
+    first, *between, last = parts
+    at, made = len(first), printed[: len(first)]
+    end = max(at, len(printed) - len(last))
+    for part in between:
+        places = range(at, end - len(part) + 1)
+        if places:
+            best = max(places, key=lambda i: alikeness(part, printed[i : i + len(part)]))
+            at = best + len(part)
+            made += ["...", *printed[best:at]]
+    return [*made, "...", *printed[end:]]
+
+
+def alikeness(shown: list[str], printed: list[str]) -> float:
+    pairs = zip(shown, printed, strict=True)
+    return sum(SequenceMatcher(None, one, other, autojunk=False).ratio() for one, other in pairs)
 
 
 def test_lines_are_left_out_where_they_were() -> None:
@@ -128,6 +149,13 @@ def test_lines_are_left_out_where_they_were() -> None:
     assert abridged(["a", "...", "b"], ["c", "d", "e", "f"]) == ["c", "...", "f"]
     assert abridged(["a", "...", "b", "...", "c"], ["d", "e"]) == ["d", "...", "e"]
     assert abridged(["a", "..."], ["d"]) == ["d", "..."]
+
+
+def test_lines_between_those_left_out_are_found_again() -> None:
+    printed = ["on a ring", "plan  time  gap", "greedy 3 us  1", "ring 2 us  0", "2 plans", "note"]
+    shown = ["...", "plan  time", "greedy 4 us", "...", "2 plan", "..."]
+    found = ["...", "plan  time  gap", "greedy 3 us  1", "...", "2 plans", "..."]
+    assert abridged(shown, printed) == found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
