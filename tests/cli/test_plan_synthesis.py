@@ -133,6 +133,15 @@ def test_time_limit(hocket: Any) -> None:
         assert hocket(*GATHER, method, "--time-limit", "500 ms").code == 0
 
 
+def test_a_time_limit_that_passes_names_what_was_not_tried(hocket: Any) -> None:
+    result = hocket(*GATHER, "auto", "--time-limit", "1 ns")
+    assert (result.code, result.err) == (0, "")
+    assert "the fastest of 1 plan by 1 algorithm; the time limit passed (--why)" in result.out
+    (note,) = (line for line in result.out.splitlines() if line.startswith("not tried in time: "))
+    assert " greedy, " in note
+    assert note.endswith("; --time-limit 60s gives more")
+
+
 @pytest.mark.parametrize("kind", ["all-reduce", "all-gather"])
 def test_auto_is_never_worse_than_greedy(hocket: Any, kind: str) -> None:
     times = []

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import hocket as hk
-from hocket.training.stages import cut, units
+from hocket.training.stages import partition, units
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import blocks_of
 
@@ -88,10 +88,10 @@ def test_groups_are_recomputed_whole_and_first() -> None:
 def test_stages_keep_groups_whole_as_long_as_they_can() -> None:
     blocks = [layer(name) for name in ("a/x", "a/y", "a/z", "b/x", "c")]
     times = [1, 1, 1, 1, 1]
-    assert [len(stage) for stage in cut(blocks, 2, times)] == [3, 2]
-    assert [len(stage) for stage in cut(blocks, 3, times)] == [3, 1, 1]
+    assert [len(stage) for stage in partition(blocks, 2, times)] == [3, 2]
+    assert [len(stage) for stage in partition(blocks, 3, times)] == [3, 1, 1]
     # Four stages of three groups: layers are all there is to cut between.
-    assert sorted(len(stage) for stage in cut(blocks, 4, times)) == [1, 1, 1, 2]
+    assert sorted(len(stage) for stage in partition(blocks, 4, times)) == [1, 1, 1, 2]
 
 
 def test_an_npu_does_the_operations_of_its_share() -> None:

@@ -14,7 +14,7 @@ from hocket.training.memory import check_memory, memory_of
 from hocket.training.network import network_of
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Group, Parallel, Portion, groups
-from hocket.training.stages import cut
+from hocket.training.stages import partition
 from hocket.workload.costs import Block, Work
 
 
@@ -162,9 +162,9 @@ def test_stages_are_as_equal_as_they_can_be(times: list[int], stages: int) -> No
     blocks = layers(*times)
     if len(blocks) < stages:
         with pytest.raises(SpecError, match="need a layer each"):
-            cut(blocks, stages, times)
+            partition(blocks, stages, times)
         return
-    found = cut(blocks, stages, times)
+    found = partition(blocks, stages, times)
     assert [each for stage in found for each in stage] == blocks
     assert len(found) == stages
     assert all(found)

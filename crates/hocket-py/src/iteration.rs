@@ -7,6 +7,7 @@ use hocket_core::iteration::{
     TrainingGraph,
 };
 use hocket_core::multirail::{Model, Rail};
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -459,6 +460,13 @@ impl PyTrainingGraph {
             core,
             made: (this.clone().into_any().unbind(), made.unbind()),
         })
+    }
+
+    /// What the columns ``layer``, ``does``, ``cause`` and ``iteration`` have now.
+    #[getter]
+    fn tags(&self) -> PyResult<()> {
+        let now = "TrainingGraph.tags is the columns layer, does, cause and iteration now";
+        Err(PyAttributeError::new_err(now))
     }
 
     /// The stage of each node.

@@ -110,7 +110,7 @@ pub(crate) struct PyTopology {
 /// Degrees are the fewest and most links of an NPU, ``unreachable`` an NPU and another that it does
 /// not reach, diameters (None if not connected) the most links and the most latency [ps] on a
 /// quickest way between NPUs. The bisection is the least one-way bandwidth between two halves of
-/// the NPUs; where it is not exact, the least that was found.
+/// the NPUs; if it is not the minimum, the least that was found.
 #[pyclass(module = "hocket._core", frozen, get_all)]
 pub(crate) struct Inspection {
     npus: usize,
@@ -125,11 +125,17 @@ pub(crate) struct Inspection {
     total_bandwidth: u128,
     link_bandwidth: Option<(u64, u64)>,
     bisection_bandwidth: Option<u128>,
-    bisection_is_exact: bool,
+    bisection_is_minimum: bool,
 }
 
 #[pymethods]
 impl Inspection {
+    /// The former name of ``bisection_is_minimum``.
+    #[getter]
+    fn bisection_is_exact(&self) -> bool {
+        self.bisection_is_minimum
+    }
+
     fn __repr__(&self) -> String {
         let Self {
             npus,
@@ -466,7 +472,7 @@ impl PyTopology {
                 .link_bandwidth
                 .map(|range| (range.min.bytes_per_second(), range.max.bytes_per_second())),
             bisection_bandwidth: bisection.as_ref().map(|cut| cut.bytes_per_second),
-            bisection_is_exact: bisection.is_some_and(|cut| cut.exact),
+            bisection_is_minimum: bisection.is_some_and(|cut| cut.is_minimum),
         })
     }
 

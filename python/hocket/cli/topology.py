@@ -111,7 +111,7 @@ def _facts(found: NetworkFigures) -> list[tuple[str, str]]:
         facts.append(("bandwidth of a link", _span(*map(format_bandwidth, found.link_bandwidth))))
     facts.append(("bandwidth of all links", format_bandwidth(found.total_bandwidth)))
     if found.bisection_bandwidth is not None:
-        sure = "" if found.bisection_is_exact else "at most "
+        sure = "" if found.bisection_is_minimum else "at most "
         facts.append(("bisection, one way", sure + format_bandwidth(found.bisection_bandwidth)))
     if found.connected:
         facts.append(("connected", "yes"))

@@ -72,7 +72,8 @@ class NetworkFigures(TableResult):
     link_bandwidth: tuple[int, int] | None = field(metadata=said("link_bandwidth_bytes_per_s"))
     """Of the slowest link and the fastest."""
     bisection_bandwidth: int | None = field(metadata=said("bisection_bytes_per_s"))
-    bisection_is_exact: bool
+    bisection_is_minimum: bool
+    """Else it is an upper bound: the least of the halvings that were tried."""
     switching: str
     profile: str | None
     """What real runs cost there: a shipped profile, or the file's own."""

@@ -55,4 +55,11 @@ def __dir__() -> list[str]:
 
 
 if not TYPE_CHECKING:  # which would take every name for one of the package
-    __getattr__ = renamed(__name__, {"Chosen": "MeanChoice", "Search": "ParallelSearch"})
+    __getattr__ = renamed(
+        __name__,
+        {
+            "Chosen": "MeanChoice",
+            "Search": "ParallelSearch",
+            "columns": "TrainingRun.columns",
+        },
+    )

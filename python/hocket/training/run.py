@@ -20,7 +20,7 @@ from hocket.training.network import check_uses, default_algorithm, is_on_dimensi
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel, groups
 from hocket.training.result import TrainingRun
-from hocket.training.stages import cut, dealt
+from hocket.training.stages import dealt, partition
 from hocket.training.systolic import blocks_on_chiplet
 from hocket.units import shown
 from hocket.workload import as_workload
@@ -97,7 +97,7 @@ def train(
         wrong = f"interleave={spread.interleave}: {spread.pp} stages have {len(blocks)} layers among them"
         raise SpecError("parallel", wrong, "give each of their groups one, so fewer groups")
     times = [_time(block, spread, computes, options) for block in blocks]
-    pieces = dealt(cut(blocks, spread.pp * spread.interleave, times), spread.pp)
+    pieces = dealt(partition(blocks, spread.pp * spread.interleave, times), spread.pp)
     stages = [[block for piece in own for block in piece] for own in pieces]
     memory = memory_of(stages, spread, options)
     if options.memory_check:

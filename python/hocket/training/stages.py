@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from hocket._moved import renamed
 from hocket.errors import SpecError
 from hocket.workload.costs import Block
-
-__all__ = ["cut", "dealt", "spoken", "units"]
 
 _SPOKEN = 3
 """Groups of layers of a stage that are named; of more, the first and how many more."""
@@ -29,8 +30,8 @@ def units(blocks: list[Block]) -> list[list[Block]]:
     return found
 
 
-def cut(blocks: list[Block], stages: int, times: list[int]) -> list[list[Block]]:
-    """Cut layers into stages whose longest is as short as possible.
+def partition(blocks: list[Block], stages: int, times: list[int]) -> list[list[Block]]:
+    """Divide layers into stages whose longest is as short as possible.
 
     Groups of layers stay together, as long as there is one for each stage: what a stage sends is then
     what the whole group gives.
@@ -127,3 +128,7 @@ def _filled(times: list[int], most: int, stages: int) -> list[int]:
                 break
         total += time
     return [*ends, len(times)]
+
+
+if not TYPE_CHECKING:  # which would take every name for one of the module
+    __getattr__ = renamed(__name__, {"cut": "partition"})

@@ -10,15 +10,15 @@ use flow::SplitFlow;
 /// Most NPUs of which all halvings are tried.
 const ENUMERATED: usize = 16;
 
-/// Returns the least flow between halves, exact or bounded from above; `None` for one NPU.
+/// Returns the least flow between halves, or an upper bound on it; `None` for one NPU.
 pub(super) fn bisection(topology: &Topology) -> Option<Bisection> {
     let n = topology.npu_count();
     if n < 2 {
         return None;
     }
-    let exact = n <= ENUMERATED;
+    let is_minimum = n <= ENUMERATED;
     let mut flow = SplitFlow::new(topology);
-    let bytes_per_second = if exact {
+    let bytes_per_second = if is_minimum {
         halvings(n).map(|split| flow.least(&split)).min()
     } else {
         let splits = starting_splits(topology).into_iter();
@@ -31,7 +31,7 @@ pub(super) fn bisection(topology: &Topology) -> Option<Bisection> {
     };
     Some(Bisection {
         bytes_per_second: bytes_per_second.unwrap_or(0),
-        exact,
+        is_minimum,
     })
 }
 

@@ -22,7 +22,8 @@ pub struct Bisection {
     /// Bytes per second.
     pub bytes_per_second: u128,
     /// Whether it is the least over all halvings; else an upper bound on that.
-    pub exact: bool,
+    #[doc(alias = "exact")]
+    pub is_minimum: bool,
 }
 
 /// What [`Topology::inspect`] finds.

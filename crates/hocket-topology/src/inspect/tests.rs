@@ -15,7 +15,7 @@ fn bw(bytes: u64) -> Bandwidth {
 /// Links across the halves, each way.
 fn crossing(topology: &Topology) -> u128 {
     let bisection = topology.inspect().bisection.expect("two NPUs");
-    assert_eq!(bisection.exact, topology.npu_count() <= 16);
+    assert_eq!(bisection.is_minimum, topology.npu_count() <= 16);
     assert_eq!(bisection.bytes_per_second % u128::from(WIDE), 0);
     bisection.bytes_per_second / u128::from(WIDE)
 }
