@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.deployment.folders import row, saved, values
 
 import hocket as hk
 from hocket.deployment import MANIFEST
 from hocket.deployment.manifest import digest, load_deployment
-
-from .folders import row, saved, values
 
 TP = {"name": "tp", "npus": [[0, 1], [2, 3]], "entries": ["all-reduce-2-0-Simple"]}
 MADE = values([TP], [row("all-reduce", 2, 0, 1024)])

@@ -10,12 +10,11 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.deployment.folders import entry
 
 from hocket.deployment.manifest import Entry
 from hocket.deployment.route import Nccl, PlannedGroup, pieces, route, size_class
 from hocket.deployment.staged import Stage
-
-from .folders import entry
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all")
 MIB = 1 << 20

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+import hocket as hk
+
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1] / "python"
 OTHER = os.environ.get("HOCKET_TORCH_PYTHON")
@@ -204,3 +206,19 @@ def test_torchrun_starts_it() -> None:
     )
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["equal"]
+
+
+@pytest.mark.parametrize("way", ["ddp", "fsdp2"])
+def test_training_by_a_deployed_folder_has_the_losses_of_gloo(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "deploy"
+    hk.deploy("ring:4@25GB/s,1us", folder, process_groups="world,dp=2,tp=2", sizes="1K:1M:x32")
+    gloo = launched("train_deployed.py", "gloo", way, ranks=4)
+    ours = launched("train_deployed.py", "hocket", way, ranks=4, HOCKET_DEPLOY=str(folder))
+    planned = ["all-reduce"] if way == "ddp" else ["all-gather", "reduce-scatter"]
+    for found, wanted in zip(ours, gloo, strict=True):
+        assert found["losses"] == pytest.approx(wanted["losses"], rel=1e-6)
+        assert found["sums"] == wanted["sums"]
+        for kind in planned:
+            assert found["world"][f"{kind}-4-0-32768"] >= 5
+        assert sum(found["tp"].values()) == 1
+        assert found["world"]["plans have no sum of int64"] == 1

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from hocket.deployment.manifest import Deployment
+from hocket.deployment.manifest import Deployment, load_deployment
 from hocket.deployment.route import STAGE, PlannedGroup
 from hocket.errors import SpecError
-from hocket.units import format_size
+from hocket.units import format_size, parse_size
 
 MARGIN = 4
 """Processors of a GPU that neither plans nor NCCL count on."""
@@ -143,6 +143,26 @@ def _misfit(facts: Sequence[Facts], deployment: Deployment, blocks: int) -> str:
     return ""
 
 
+def read_folder(folder: str | None) -> tuple[Deployment | None, str, str]:
+    """Read a folder that all ranks should have, and each of its files.
+
+    Returns
+    -------
+    tuple
+        The folder, or None if there is none; the hash of its manifest; and what is wrong, in words. Of a
+        folder that is wrong, the hash is empty.
+    """
+    if not folder:
+        return None, "", ""
+    try:
+        found = load_deployment(folder)
+        for each in found.files:
+            found.read(each)
+    except SpecError as error:
+        return None, "", str(error)
+    return found, found.manifest.sha256, ""
+
+
 def stage_of(text: str | None) -> int:
     """Return the bytes of a stage's buffer that a setting says, or the usual ones.
 
@@ -151,8 +171,6 @@ def stage_of(text: str | None) -> int:
     SpecError
         If it is no size, or the executor's 32-bit counts do not hold it.
     """
-    from hocket.units import parse_size
-
     if not text:
         return STAGE
     size = parse_size(text, field="HOCKET_STAGE")

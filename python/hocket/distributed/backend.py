@@ -16,6 +16,9 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Work
 
+from hocket.deployment.on_cpu import DeployedCalls
+from hocket.deployment.route import PlannedGroup
+from hocket.distributed.deployed import deploy_on_cpu
 from hocket.distributed.future import FailingFuture
 from hocket.distributed.tensors import array_of, plain
 from hocket.errors import InfeasibleError, SpecError
@@ -90,6 +93,8 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         self._comm, self._store = join(store, rank, size, timeout)
+        npu = dist.get_rank() if dist.is_initialized() else rank
+        self._deployed = deploy_on_cpu(self._comm, store, npu)
         gloo = getattr(dist, "ProcessGroupGloo", None)
         self._gloo = gloo and gloo(dist.PrefixStore("gloo", store), rank, size, timeout)
         if self._gloo is not None and hasattr(self, "_register_backend"):
@@ -102,6 +107,11 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
     def communicator(self) -> Communicator:
         """The communicator, with ranks of this group."""
         return self._comm
+
+    @property
+    def deployed(self) -> DeployedCalls | PlannedGroup:
+        """The calls that took plans of a deployed folder; or why there are no plans for this group."""
+        return self._deployed
 
     def getBackendName(self) -> str:  # noqa: N802
         """Return the name of the backend."""

@@ -1,0 +1,69 @@
+"""Plans of a deployed folder for a process group, on which its ranks agree through PyTorch's store."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from typing import Any
+
+from hocket.deployment.facts import Facts, read_folder, stage_of, verdict
+from hocket.deployment.manifest import Deployment
+from hocket.deployment.on_cpu import DeployedCalls
+from hocket.deployment.route import PlannedGroup
+from hocket.runtime import Communicator
+
+FOLDER, STAGE = "HOCKET_DEPLOY", "HOCKET_STAGE"
+"""Variables that name a deployed folder, and the bytes of each buffer of a stage."""
+_KEY = "hocket: facts of rank"
+_log = logging.getLogger("hocket.deployed")
+
+
+def agree(
+    store: Any, facts: Facts, deployment: Deployment | None, rank: int, size: int
+) -> PlannedGroup:
+    """Return what is planned for a group, as all of its ranks agree.
+
+    Every rank tells its facts. One without a folder waits for nobody.
+    """
+    store.set(f"{_KEY} {rank}", facts.to_text())
+    if not os.environ.get(FOLDER):
+        return PlannedGroup("", size, reason="no folder is deployed")
+    every = [Facts.of_text(store.get(f"{_KEY} {each}")) for each in range(size)]
+    group = verdict(every, deployment, one_gpu=os.environ.get("HOCKET_TEST_ONE_GPU") == "1")
+    if rank == 0 and group.reason:
+        _log.warning("a group of %d ranks runs no deployed plans: %s", size, group.reason)
+    elif rank == 0:
+        _log.info("a group of %d ranks runs the plans of group %s", size, group.name)
+    return group
+
+
+def deploy_on_cpu(communicator: Communicator, store: Any, npu: int) -> DeployedCalls | PlannedGroup:
+    """Let a communicator's calls take the plans of the folder that ``HOCKET_DEPLOY`` names.
+
+    Parameters
+    ----------
+    communicator
+        Of the group.
+    store
+        Of the group.
+    npu
+        This rank's NPU: its rank in the job.
+
+    Returns
+    -------
+    DeployedCalls or PlannedGroup
+        The calls; or if there are no plans for them, the reason.
+
+    Raises
+    ------
+    SpecError
+        If ``HOCKET_STAGE`` is no size.
+    """
+    deployment, manifest, wrong = read_folder(os.environ.get(FOLDER))
+    stage = stage_of(os.environ.get(STAGE))
+    facts = Facts(npu, socket.gethostname(), f"process {os.getpid()}", manifest, wrong, stage=stage)
+    group = agree(store, facts, deployment, communicator.rank, communicator.size)
+    if group.reason or deployment is None:
+        return group
+    return DeployedCalls(communicator, group, deployment)

@@ -1,0 +1,119 @@
+"""The verdict of making a group: what all ranks know decides, and alike at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.deployment.folders import row, saved, values
+
+import hocket as hk
+from hocket.deployment.facts import Facts, read_folder, stage_of, verdict
+from hocket.deployment.manifest import Deployment
+
+ROWS = [row("all-reduce", 2, 0, 1024), row("all-gather", 4, 0, 1024)]
+GROUPS = [
+    {"name": "tp", "npus": [[0, 1], [2, 3]], "entries": [ROWS[0]["id"]]},
+    {"name": "world", "npus": [[0, 1, 2, 3]], "entries": [ROWS[1]["id"]]},
+]
+
+
+@pytest.fixture
+def deployment(tmp_path: Path) -> Deployment:
+    return saved(tmp_path, values(GROUPS, ROWS))
+
+
+def facts(*npus: int, **more: Any) -> list[Facts]:
+    known = {"manifest": "1", "engine": "mscclpp 0.9.0", "processors": 132, "capability": "9.0"}
+    return [Facts(npu, "host", f"GPU-{npu}", **{**known, **more}) for npu in npus]
+
+
+def test_groups_are_found_by_their_npus(deployment: Deployment) -> None:
+    tp = verdict(facts(2, 3), deployment)
+    assert (tp.name, tp.ranks, tp.reason) == ("tp", 2, "")
+    assert [each.id for each in tp.entries] == GROUPS[0]["entries"]
+    assert verdict(facts(0, 1, 2, 3), deployment).name == "world"
+    assert verdict(facts(2, 3, groups=1), deployment).packets is False
+    assert tp.packets
+
+
+@pytest.mark.parametrize(
+    ("rank", "change", "why"),
+    [
+        (1, {"wrong": "no mscclpp"}, "rank 1: no mscclpp"),
+        (1, {"manifest": ""}, "rank 1 has no deployed folder"),
+        (1, {"manifest": "2"}, "ranks 0 and 1 differ: their folders are not the same"),
+        (1, {"engine": "cpu"}, "ranks 0 and 1 differ: their engines are not the same"),
+        (
+            1,
+            {"host": "other"},
+            "ranks 0 and 1 differ: plans are for one node, and they are on several",
+        ),
+        (1, {"capability": "8.0"}, "ranks 0 and 1 differ: their GPUs are not of one kind"),
+        (1, {"stage": 4096}, "ranks 0 and 1 differ: HOCKET_STAGE is not the same"),
+        (1, {"device": "GPU-0"}, "two ranks have GPU GPU-0"),
+        (1, {"npu": 0}, "two ranks have NPU 0"),
+        (1, {"npu": 2}, "the folder has no group of NPUs 0, 2"),
+        (
+            1,
+            {"processors": 27},
+            "8 blocks, 16 CTAs of NCCL and 4 spare are more than the 27 processors",
+        ),
+    ],
+)
+def test_why_a_group_has_no_plans(
+    deployment: Deployment, rank: int, change: dict[str, Any], why: str
+) -> None:
+    given = facts(0, 1)
+    given[rank] = replace(given[rank], **change)
+    found = verdict(given, deployment)
+    assert found.reason.startswith(why)
+    assert not found.entries or found.reason
+
+
+def test_what_all_ranks_lack(deployment: Deployment) -> None:
+    assert verdict(facts(0), deployment).reason == "the group has one rank"
+    other = verdict(facts(0, 1, engine="mscclpp 0.8.0"), deployment)
+    assert other.reason == "the folder is for mscclpp 0.9.0, and here is mscclpp 0.8.0"
+    on_cpu = verdict(facts(0, 1, engine="cpu", processors=0, capability=""), deployment)
+    assert on_cpu.reason == ""
+    assert verdict(facts(1, 0), deployment).reason == "the folder has no group of NPUs 1, 0"
+    shared = [replace(each, device="GPU-0") for each in facts(0, 1)]
+    assert verdict(shared, deployment, one_gpu=True).reason == ""
+
+
+def test_other_gpus_are_refused(tmp_path: Path) -> None:
+    made = values(GROUPS, ROWS)
+    made["machine"]["capability"] = "9.0"
+    del made["sha256"]
+    from hocket.deployment.manifest import digest
+
+    found = verdict(
+        facts(0, 1, capability="8.0"), saved(tmp_path, {**made, "sha256": digest(made)})
+    )
+    assert found.reason == "the folder is for GPUs of capability 9.0, not 8.0"
+
+
+def test_facts_pass_through_a_store() -> None:
+    for each in facts(0, 1, wrong='it\'s "so"\nand ü'):
+        assert Facts.of_text(each.to_text().encode()) == each
+
+
+def test_a_folder_with_a_missing_file_is_wrong(tmp_path: Path) -> None:
+    saved(tmp_path, values(GROUPS, ROWS))
+    found, manifest, wrong = read_folder(str(tmp_path))
+    assert (found, manifest) == (None, "")
+    assert "a.json" in wrong
+    assert read_folder(None) == (None, "", "")
+
+
+@pytest.mark.parametrize("text", ["1", "5GiB", "much", "-1"])
+def test_a_stage_of_no_size_is_refused(text: str) -> None:
+    with pytest.raises(hk.SpecError, match="HOCKET_STAGE"):
+        stage_of(text)
+
+
+def test_a_stage_is_a_size() -> None:
+    assert (stage_of(None), stage_of("1MiB")) == (64 << 20, 1 << 20)

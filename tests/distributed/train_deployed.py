@@ -1,0 +1,63 @@
+"""Trains by the plans of a deployed folder on CPUs and prints what ran: ``train_deployed.py BACKEND WAY``.
+
+The ranks form a mesh of 2 x 2. WAY is ``ddp`` or ``fsdp2``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+
+
+def taken(group: Any) -> dict[str, int]:
+    """Return how many calls of a group took which plan."""
+    found = getattr(getattr(group, "deployed", None), "taken", None)
+    return dict(found) if found else {}
+
+
+def main(backend: str, way: str) -> None:
+    if backend == "hocket":
+        import hocket.distributed  # noqa: F401
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    dist.init_process_group(backend)
+    rank = dist.get_rank()
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    net: Any = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+    if way == "ddp":
+        net = torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0.01)
+    else:
+        from torch.distributed.fsdp import fully_shard
+
+        net = fully_shard(net, mesh=init_device_mesh("cpu", (4,)))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    data = torch.Generator().manual_seed(rank)
+    losses = []
+    for _ in range(5):
+        loss = net(torch.randn(16, 64, generator=data)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    shared = torch.arange(4096.0) + rank
+    dist.all_reduce(shared, group=mesh["tp"].get_group())
+    counted = torch.arange(1024) + rank
+    dist.all_reduce(counted)
+    told = {
+        "losses": losses,
+        "sums": [shared[7].item(), counted[7].item()],
+        "world": taken(dist.group.WORLD),
+        "tp": taken(mesh["tp"].get_group()),
+    }
+    print(json.dumps(told))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
