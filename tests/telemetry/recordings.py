@@ -10,11 +10,18 @@ TIMES = "     time   algbw   busbw #wrong"
 COLUMNS = f"#       size         count      type   redop    root{TIMES}{TIMES}\n"
 
 
-def log(kind: str, times: Iterable[tuple[int, float]], npus: int = 8, nodes: int = 1) -> str:
+def log(
+    kind: str,
+    times: Iterable[tuple[int, float]],
+    npus: int = 8,
+    nodes: int = 1,
+    hosts: Sequence[str] = (),
+) -> str:
     """What nccl-tests prints, from sizes [bytes] and times [s]; in place it takes twice as long."""
     lines = [f"# {kind}_perf\n"]
+    names = hosts or [f"box{node}" for node in range(nodes)]
     for rank in range(npus):
-        where = f"on box{rank * nodes // npus} device {rank % 8} [0x07] NVIDIA A100-SXM4-40GB"
+        where = f"on {names[rank * nodes // npus]} device {rank % 8} [0x07] NVIDIA A100-SXM4-40GB"
         lines.append(f"#  Rank {rank:2d} Group  0 Pid {770 + rank} {where}\n")
     lines.append(COLUMNS)
     redop = "sum" if "reduce" in kind or kind == "sendrecv" else "none"

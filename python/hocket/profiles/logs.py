@@ -86,6 +86,8 @@ class LogTime:
         Whether the result replaced the input.
     wrong
         What the line says of wrong results, as ``"#wrong 5"``; empty if they were right.
+    hosts
+        Where the ranks ran.
     """
 
     line: int
@@ -96,6 +98,7 @@ class LogTime:
     seconds: float
     in_place: bool
     wrong: str
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,11 @@ class _Ranks:
 
     listed: list[_Rank]
     _shape: tuple[int, int] | None = None
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Where they ran, each host once."""
+        return tuple(dict.fromkeys(rank.host for rank in self.listed))
 
     def shape(self, origin: str, where: str) -> tuple[int, int]:
         """Return how many ranks took part, and on how many hosts."""
@@ -467,4 +475,4 @@ def _times(run: _Run, origin: str, others: Counter[str]) -> Iterator[LogTime]:
             wrong = time.wrong or ("out of bounds in this run" if is_all_wrong else "")
             seconds = microseconds(time.text, "time", at)
             what = program.kind, npus, nodes, row.size, seconds
-            yield LogTime(row.line, *what, time.in_place, wrong)
+            yield LogTime(row.line, *what, time.in_place, wrong, run.ranks.hosts)

@@ -67,6 +67,8 @@ class Measurement:
         What ran, in small letters, where that is known: the library's choice is ``"auto"``.
     in_place
         Whether the result replaced the input.
+    hosts
+        Where it ran, where a log says so.
     """
 
     kind: str
@@ -77,6 +79,7 @@ class Measurement:
     algorithm: str = "auto"
     protocol: str = "auto"
     in_place: bool = False
+    hosts: tuple[str, ...] = ()
 
     @property
     def sweep(self) -> tuple[str, int, int, str, str, bool]:
@@ -369,4 +372,4 @@ def _log(
             wrong.append(f"{name}, line {time.line}: {said}")
         else:
             what = time.kind, time.npus, time.nodes, time.size, time.seconds
-            yield Measurement(*what, in_place=time.in_place)
+            yield Measurement(*what, in_place=time.in_place, hosts=time.hosts)

@@ -2,5 +2,6 @@
 
 ``files`` finds out what recorded a file and has it read (``inspector``, ``flight``, ``kineto``; the room of
 profiles reads sweeps), ``calls`` is what recordings have in common, ``judge`` sets them beside predictions,
-bounds and plans, and ``verdict`` is the rule.
+bounds and plans, ``verdict`` is the rule, ``library_log`` reads what NCCL says of itself, and ``causes``
+names what makes it slow.
 """

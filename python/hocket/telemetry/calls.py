@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from hocket.errors import SpecError, listed
+from hocket.telemetry.library_log import LibraryLog
 
 RUN, KERNEL = "run", "kernel"
 """What was timed: calls one after another, launch and all; or the kernel alone."""
@@ -34,6 +35,8 @@ class Call:
         counted.
     recorder
         Who recorded it.
+    hosts
+        Where the members ran, where a log says so.
     """
 
     kind: str
@@ -45,6 +48,7 @@ class Call:
     group: str = ""
     sequence: int | None = None
     recorder: str = ""
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Recording:
         The GPU that it names, as ``"NVIDIA A100-SXM4-40GB"``; ``None`` where it names none.
     digest
         What identifies the contents of a table or a log; empty of others, to which no profile is fitted.
+    library
+        What NCCL says of itself, if it is a log.
     """
 
     name: str
@@ -76,6 +82,7 @@ class Recording:
     left_out: Mapping[str, int] = field(default_factory=dict)
     device: str | None = None
     digest: str = ""
+    library: LibraryLog = field(default_factory=LibraryLog)
 
     @classmethod
     def of_kernels(cls, name: str, format_: str, found: Iterable[Call | str]) -> Recording:

@@ -18,6 +18,7 @@ from hocket.telemetry.calls import RUN, Call, Recording
 from hocket.telemetry.flight import is_flight, read_flight
 from hocket.telemetry.inspector import is_inspector, read_inspector
 from hocket.telemetry.kineto import is_kineto, read_kineto
+from hocket.telemetry.library_log import read_library_log
 from hocket.telemetry.pickles import is_pickle, load_plain
 
 _LARGEST = 512 << 20
@@ -33,6 +34,8 @@ _WHAT = (
 
 def read_recording(path: str | PathLike[str], *, in_place: bool = False) -> Recording:
     """Read a file of any of the kinds that are known, compressed by gzip or not.
+
+    A log of NCCL alone (``NCCL_DEBUG=INFO``) has no times, and says how NCCL worked.
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ def read_recording(path: str | PathLike[str], *, in_place: bool = False) -> Reco
         found = _of_json(data, name)
     else:
         found = _of_sweeps(data, name, file.stem, in_place=in_place)
-    if not found.calls:
+    if not found.calls and not found.library:
         reasons = ", ".join(f"{count:,} {why}" for why, count in found.left_out.items())
         why = f"has no times of collectives{': ' + reasons if reasons else ''}"
         right = "give --in-place" if set(found.left_out) == {"in place"} else f"give {_WHAT}"
@@ -129,6 +132,9 @@ def _values(data: bytes, name: str) -> Iterator[tuple[str, object]]:
 
 
 def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recording:
+    library = read_library_log(data.decode("utf-8", "replace"))
+    if library and not is_log(data):
+        return Recording(name, "nccl", RUN, (), library=library)
     rows = measurements_in(data, name, stem)
     usual = rows.only_chosen()
     left_out = {
@@ -142,8 +148,9 @@ def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recordin
     left_out["whose parts are no multiples of 16 bytes"] = len(wanted) - len(kept)
     said = {why: count for why, count in left_out.items() if count}
     calls = tuple(map(_call, kept))
-    return Recording(name, "nccl-tests", RUN, calls, said, rows.facts.get("device"), rows.digest)
+    device = rows.facts.get("device")
+    return Recording(name, "nccl-tests", RUN, calls, said, device, rows.digest, library)
 
 
 def _call(row: Measurement) -> Call:
-    return Call(row.kind, row.size, row.seconds, row.npus, row.nodes)
+    return Call(row.kind, row.size, row.seconds, row.npus, row.nodes, hosts=row.hosts)

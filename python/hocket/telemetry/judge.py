@@ -34,8 +34,10 @@ from hocket.telemetry.calls import (
     spread,
     times_of,
 )
+from hocket.telemetry.causes import Cause, causes_of
 from hocket.telemetry.expected import Best, Expectation, launched
 from hocket.telemetry.files import read_recording
+from hocket.telemetry.library_log import merged
 from hocket.telemetry.options import MeasuredOptions
 from hocket.telemetry.sentences import sentence_of
 from hocket.telemetry.verdict import (
@@ -106,6 +108,8 @@ class Measured(ListResult[MeasuredSize]):
         Share by which what is measured may exceed what is predicted; ``None``: by band of sizes.
     sizes
         Every size, by collective, the least first.
+    causes
+        Causes of what is slow, as far as recordings tell, the likeliest first.
     notes
         What was left out, and what was assumed.
     """
@@ -119,6 +123,7 @@ class Measured(ListResult[MeasuredSize]):
     launch: dict[str, float] = field(metadata=said("launch_us"))
     tolerance: float | None
     sizes: tuple[MeasuredSize, ...]
+    causes: tuple[Cause, ...]
     notes: tuple[str, ...]
 
     @property
@@ -248,6 +253,9 @@ def judged_on(
     used = _profile(own, how)
     expectation = _expectation(network, used, gpu, notes)
     calls = _calls(recordings, expectation, used, notes)
+    if not calls:
+        right = "give what was timed too, such as the output of nccl-tests"
+        raise SpecError("files", "they are logs of NCCL without times", right)
     launches: dict[str, float] = {}
     sizes: list[MeasuredSize] = []
     for (kind, timing), group in groupby(
@@ -267,6 +275,9 @@ def judged_on(
         launches,
         how.tolerance,
         tuple(sizes),
+        causes_of(
+            sizes, recordings, calls, expectation, merged(each.library for each in recordings)
+        ),
         tuple(notes),
     )
 

@@ -1,0 +1,363 @@
+"""Published faults with a known cause, each rebuilt as a log: the facts are those of the thread named.
+
+Rates are busbw as the threads quote them. What a thread does not quote is assumed, and its note says so.
+Lines of NCCL are in its own format, with hosts and addresses made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+GB, GIB = 10**9, 1 << 30
+HDR, NDR = "25GB/s,1.3us", "50GB/s,1.3us"
+A100, H100 = "@300GB/s,350ns@", "@450GB/s,350ns@"
+
+
+def said(host: str, words: str) -> str:
+    """A line of NCCL."""
+    return f"{host}:770:801 [0] NCCL INFO {words}"
+
+
+def setting(name: str, value: str) -> str:
+    return said("node0", f"NCCL_{name} set by environment to {value}.")
+
+
+def nics(kind: str, *names: str, hosts: int = 2, gdr: bool = True, first: int = 0) -> list[str]:
+    """What each host says of its NICs, and of the channels over them."""
+    out = []
+    for host in (f"node{number}" for number in range(hosts)):
+        using = " ".join(f"[{number}]{name}:1/{kind}" for number, name in enumerate(names))
+        out.append(said(host, f"NET/IB : Using {using} [RO]; OOB eth0:10.0.0.1<0>"))
+        out.append(said(host, "Using network IB"))
+        for number in range(len(names)):
+            way = f"NET/IB/{number}{'/GDRDMA' if gdr else ''}"
+            ends = f"{first + number}[{number}] -> {first + 8 + number}[{number}]"
+            out.append(said(host, f"Channel {number:02d}/0 : {ends} [send] via {way}"))
+    return out
+
+
+def mlx(*numbers: int) -> list[str]:
+    return [f"mlx5_{number}" for number in numbers]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A case: where it is from, what ran, what was measured, what NCCL said, and the cause."""
+
+    source: str
+    topology: str
+    nodes: int
+    gpus: int
+    busbw: float
+    lines: Sequence[str]
+    cause: str
+    parts: tuple[str, ...] = ()
+    kind: str = "all_reduce"
+    size: int = GIB
+    runs: Sequence[tuple[tuple[str, ...], float]] = ()
+    """Hosts and busbw of each run, where there are several."""
+
+
+KNOWN = (
+    # After an update of the system NCCL does not see nvidia_peermem: 180 GB/s became 10.
+    Fault(
+        "NVIDIA/nccl#1676",
+        "dgx_a100_2box",
+        2,
+        8,
+        10,
+        [
+            *nics("IB", *mlx(*range(8)), gdr=False),
+            *(
+                said("node0", f"NET/IB : GPU Direct RDMA Disabled for HCA {n} 'mlx5_{n}'")
+                for n in range(8)
+            ),
+        ],
+        "no GPUDirect RDMA",
+    ),
+    # Four NICs; 93 GB/s with GPUDirect RDMA. The average of all sizes is quoted without it.
+    Fault(
+        "NVIDIA/nccl#1412",
+        f"box:2x8x4{A100}{HDR}",
+        2,
+        8,
+        33.3,
+        nics("IB", *mlx(0, 1, 2, 4), gdr=False),
+        "no GPUDirect RDMA",
+    ),
+    # nv_peer_mem was not loaded on one of two nodes. Rates are not quoted: assumed.
+    Fault(
+        "NVIDIA/nccl-tests#152",
+        f"box:2x8x4{A100}{HDR}",
+        2,
+        8,
+        4,
+        [
+            said("gpu32", "Channel 00 : 0[7000] -> 8[7000] [send] via NET/IB/1/GDRDMA"),
+            said("gpu37", "Channel 00 : 0[7000] -> 8[7000] [receive] via NET/IB/0"),
+            said("gpu37", "Channel 00 : 0[7000] -> 12[88000] [receive] via NET/IB/5/Shared"),
+        ],
+        "no GPUDirect RDMA",
+        ("gpu37",),
+        kind="alltoall",
+    ),
+    # Virtual machines with two NICs: 48 GB/s after settings of ACS, 56 % of it before.
+    Fault(
+        "NVIDIA/nccl#949",
+        f"box:2x8x2{A100}{HDR}",
+        2,
+        8,
+        27,
+        [*nics("IB", *mlx(0, 1)), setting("ALGO", "Ring")],
+        "PCIe",
+    ),
+    # One NIC of 200 Gb/s, which perftest fills: 9.84 GB/s, with ACS enabled.
+    Fault(
+        "NVIDIA/nccl-tests#112",
+        f"box:2x8x1{A100}{HDR}",
+        2,
+        8,
+        9.84,
+        [
+            "mpirun -np 16 -x NCCL_IB_GID_INDEX=3 -x NCCL_IB_HCA=mlx5_0 all_reduce_perf -b 1G -e 8G",
+            *nics("RoCE", "mlx5_0"),
+        ],
+        "PCIe",
+    ),
+    # Five pairs of nodes, three of them slow; one node is in two of these and in no quick one.
+    Fault(
+        "NVIDIA/nccl-tests#106",
+        f"box:2x8x4{A100}{HDR}",
+        2,
+        8,
+        0,
+        [setting("ALGO", "Ring")],
+        "node",
+        ("gn644",),
+        runs=(
+            (("gn644", "gn699"), 49.36),
+            (("gn632", "gn641"), 88.36),
+            (("gn284", "gn678"), 49.28),
+            (("gn641", "gn644"), 49.30),
+            (("gn404", "gn699"), 86.81),
+        ),
+    ),
+    # NVLinks are there and P2P is off: 220 GB/s without the setting. The slow rate is assumed.
+    Fault(
+        "NVIDIA/nccl-tests#228",
+        "dgx_a100_1box",
+        1,
+        8,
+        20,
+        [
+            setting("P2P_LEVEL", "LOC"),
+            said("node0", "24 coll channels, 0 collnet channels, 0 nvls channels, 32 p2p channels"),
+            said("node0", "Channel 00 : 0[0] -> 1[1] via SHM/direct/direct"),
+        ],
+        "no NVLink",
+    ),
+    # 370 GB/s with NVLS off, 480 with it.
+    Fault(
+        "NVIDIA/nccl#2140",
+        "hgx_h200_8gpu",
+        1,
+        8,
+        370,
+        [
+            setting("NVLS_ENABLE", "0"),
+            said("node0", "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"),
+            said(
+                "node0", "24 coll channels, 24 collnet channels, 0 nvls channels, 32 p2p channels"
+            ),
+        ],
+        "no NVLS",
+        size=8 * GIB,
+    ),
+    # 5 GB/s over a bond's sockets where RoCE has 25.
+    Fault(
+        "areal-project/AReaL#639",
+        f"box:2x8x1{A100}{HDR}",
+        2,
+        8,
+        5,
+        [
+            said("node0", "NET/IB : No device found."),
+            said("node0", "NET/Socket : Using [0]bond0:10.0.0.2<0>"),
+            said("node0", "Channel 00 : 0[0] -> 8[0] [send] via NET/Socket/0"),
+        ],
+        "sockets",
+    ),
+    # Five nodes with four NICs: 150 GB/s with trees, 190 with rings.
+    Fault(
+        "NVIDIA/nccl#1368",
+        f"box:5x8x4{H100}{NDR}",
+        5,
+        8,
+        150,
+        [
+            "mpirun -np 40 -x NCCL_IB_HCA=mlx5_10:1,mlx5_11:1,mlx5_12:1,mlx5_13:1 -x NCCL_ALGO=Tree "
+            "-x NCCL_IB_QPS_PER_CONNECTION=2 all_reduce_perf -b 1M -e 1G -g 1 -f 2"
+        ],
+        "algorithm told",
+    ),
+    # A bond of 2 x 200 Gb/s, which perftest fills: 240 Gb/s. Other lines are assumed.
+    Fault(
+        "NVIDIA/nccl-tests#265",
+        f"box:2x8x1{H100}{NDR}",
+        2,
+        8,
+        30,
+        nics("RoCE", "mlx5_bond_0"),
+        "queue pairs",
+    ),
+    # Many nodes on several racks; adaptive routing and splitting over queue pairs gave 70 % more.
+    Fault(
+        "NVIDIA/cluster-readiness-engine#287",
+        "box:8x4x4@900GB/s,350ns@100GB/s,1.3us",
+        8,
+        4,
+        200,
+        [
+            *nics("RoCE", *mlx(0, 1, 2, 3), hosts=8),
+            setting("IB_QPS_PER_CONNECTION", "4"),
+            setting("IB_SPLIT_DATA_ON_QPS", "0"),
+        ],
+        "shared paths",
+    ),
+    # Two NICs of 200 Gb/s whose cables came up at 100: 24 GB/s.
+    Fault(
+        "NVIDIA/nccl#307",
+        f"box:2x8x2@150GB/s,350ns@{HDR}",
+        2,
+        8,
+        24,
+        [
+            *nics("IB", *mlx(0, 2)),
+            *(
+                said(host, f"NET/IB: [{n}] {name}:uverbs{n}:1/IB provider=Mlx5 speed=100000 ar=0")
+                for host in ("node0", "node1")
+                for n, name in enumerate(mlx(0, 2))
+            ),
+        ],
+        "NIC",
+    ),
+)
+"""Cases that were there while the rules were written."""
+
+LATER = (
+    # Two virtual machines of eight A100: 4 GB/s, and 186 where nvidia_peermem is loaded.
+    Fault(
+        "Azure/AKS#3507",
+        "dgx_a100_2box",
+        2,
+        8,
+        4,
+        nics("IB", *mlx(*range(8)), gdr=False),
+        "no GPUDirect RDMA",
+    ),
+    # A container without the device files: no NIC is found. "Extremely slow": the rate is assumed.
+    Fault(
+        "NVIDIA/nccl#451",
+        f"box:2x8x1{A100}3.125GB/s,1.3us",
+        2,
+        8,
+        0.8,
+        [
+            setting("IB_DISABLE", "0"),
+            "node0:770:801 [0] misc/ibvwrap.cc:212 NCCL WARN Call to ibv_open_device failed",
+            said("node0", "NET/IB : No device found."),
+            said("node0", "NET/Socket : Using [0]bond0:10.0.0.2<0>"),
+            said("node0", "Using network Socket"),
+        ],
+        "sockets",
+    ),
+    # libibverbs is missing in the image: about 40 times slower than InfiniBand.
+    Fault(
+        "PrimeIntellect-ai/prime-rl#1599",
+        "hgx_h100_2box_switch",
+        2,
+        8,
+        10,
+        [
+            said("node0", "Failed to open libibverbs.so[.1]"),
+            said("node0", "NET/Socket : Using [0]eth0:10.0.0.2<0>"),
+        ],
+        "sockets",
+    ),
+    # An image whose EFA plugin does not work: sockets, 1.0 GB/s on average.
+    Fault(
+        "aws/aws-k8s-tester#473",
+        f"box:2x8x8{H100}{NDR}",
+        2,
+        8,
+        1.01,
+        [
+            "[1,9]<stdout>:" + said("worker-1", "Channel 01/0 : 9[1] -> 8[0] via P2P/IPC"),
+            "[1,8]<stdout>:"
+            + said("worker-1", "Channel 00/0 : 8[0] -> 0[0] [send] via NET/Socket/0"),
+        ],
+        "sockets",
+    ),
+    # Rings of newer versions use one of four ports: 7 GB/s of algbw, 50 before.
+    Fault(
+        "NVIDIA/nccl-tests#352",
+        "box:2x4x4@300GB/s,350ns@12.5GB/s,1.3us",
+        2,
+        4,
+        12.25,
+        [
+            *(
+                said(
+                    host,
+                    "NET/IB : Using "
+                    + " ".join(f"[{n}]mlx5_{n}:1/IB" for n in range(4))
+                    + " [RO]; OOB ib0:10.0.0.1<0>",
+                )
+                for host in ("node0", "node1")
+            ),
+            said("node0", "Channel 00/0 : 0[0] -> 4[0] [send] via NET/IB/0/GDRDMA"),
+            said("node1", "Channel 00/0 : 4[0] -> 0[0] [send] via NET/IB/0/GDRDMA"),
+        ],
+        "NIC list",
+    ),
+    # Eight channels reduce what eight nodes reach, 350 GB/s, much. The rate is assumed.
+    Fault(
+        "uccl-project/uccl#205",
+        f"box:8x8x8{H100}{NDR}",
+        8,
+        8,
+        200,
+        [
+            *nics("RoCE", *mlx(*range(8)), hosts=8),
+            setting("MAX_NCHANNELS", "8"),
+            setting("MIN_NCHANNELS", "8"),
+        ],
+        "few channels",
+    ),
+    # Eight nodes, all-to-all: 10 GB/s with PXN off, 12 with it.
+    Fault(
+        "NVIDIA/nccl-tests#187",
+        f"box:8x8x4{A100}{HDR}",
+        8,
+        8,
+        10,
+        [*nics("RoCE", *mlx(0, 1, 2, 3), hosts=8), setting("P2P_PXN_LEVEL", "0")],
+        "PXN off",
+        kind="alltoall",
+    ),
+    # Instances whose hardware has no GPUDirect RDMA: 3 GB/s of four EFA interfaces.
+    Fault(
+        "aws/aws-ofi-nccl#547",
+        "box:2x8x4@32GB/s,350ns@12.5GB/s,1.3us",
+        2,
+        8,
+        3,
+        [
+            said("node0", "Using network Libfabric"),
+            said("node0", "Channel 00/0 : 0[0] -> 8[0] [send] via NET/Libfabric/0/Shared"),
+        ],
+        "no GPUDirect RDMA",
+    ),
+)
+"""Cases that were collected when the rules were done."""
