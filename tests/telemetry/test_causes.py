@@ -9,6 +9,7 @@ from tests.telemetry.faults import A100, GIB, HDR, KNOWN, LATER, Fault, mlx, nic
 from tests.telemetry.recordings import inspector_call, lines, log
 
 import hocket as hk
+from hocket.telemetry.library_log import read_library_log
 
 PATTERN = "Pattern 4, crossNic 0, nChannels 4, bw 24.000000/24.000000, type "
 
@@ -95,6 +96,29 @@ def test_faults_by_their_signs(
         assert found.causes[0].parts == parts
 
 
+def test_pairs_single_out_a_node_of_four(tmp_path: Path) -> None:
+    """The run on all four is judged; those on two of them are left out, and say which node it is."""
+    runs = {"abcd": 85, "ab": 92, "ac": 92, "ad": 46, "bc": 92, "bd": 46, "cd": 46}
+    paths = []
+    for hosts, busbw in runs.items():
+        ranks = 8 * len(hosts)
+        seconds = GIB * 2 * (ranks - 1) / ranks / (busbw * 1e9)
+        paths.append(tmp_path / f"{hosts}.log")
+        paths[-1].write_text(log("all_reduce", [(GIB, seconds)], ranks, len(hosts), hosts))
+    found = hk.measured(paths, f"box:4x8x4{A100}{HDR}", plans=False)
+    assert [each.calls for each in found] == [1]
+    assert [(each.name, each.parts) for each in found.causes] == [("node", ("d",))]
+    assert sum("among 16 NPUs on 2 nodes" in note for note in found.notes) == 6
+    with pytest.raises(hk.SpecError, match="among 16 NPUs on 2 nodes; the topology has 32"):
+        hk.measured(paths[1:], f"box:4x8x4{A100}{HDR}", plans=False)
+
+
+def test_lines_of_any_length_take_no_time(tmp_path: Path) -> None:
+    long = "a" * 4000 + " NCCL INFO " + "b" * 80
+    text = "\n".join([long, long[:-1] + ">", "NCCL_" + "A" * 4000] * 2000)
+    assert not read_library_log(text)
+
+
 def test_a_nic_is_found_by_runs_of_each_alone(tmp_path: Path) -> None:
     """Four runs on the same nodes, each told to use another NIC."""
     paths = []
@@ -132,6 +156,28 @@ def test_what_nccl_says_may_be_a_file_of_its_own(tmp_path: Path) -> None:
     files = [tmp_path / "times.log", tmp_path / "nccl.log"]
     (cause, *_) = hk.measured(files, "dgx_a100_2box", plans=False).causes
     assert cause.name == "no GPUDirect RDMA"
+
+
+def test_settings_are_what_to_leave_out_first(tmp_path: Path) -> None:
+    lines = [setting("TOPO_FILE", "/opt/other.xml"), setting("IB_GID_INDEX", "3")]
+    (cause,) = diagnosed(tmp_path, fault(lines)).causes
+    assert cause.name == "unknown"
+    assert cause.action.startswith("run again without NCCL_TOPO_FILE=/opt/other.xml; ")
+
+
+@pytest.mark.parametrize(
+    ("way", "name"),
+    [
+        ("Ring 01 : 3 -> 6 [receive] via NET/IB/0", "NET"),
+        ("Ring 00 : 7[7000] -> 8[4000] [send] via NET/IB/0/GDRDMA", "GDRDMA"),
+        ("Channel 01 : 9[101d0] -> 0[101c0] [receive] via NET/AWS Libfabric/0", "NET"),
+        ("Channel 04/0 : 5[c4000] -> 12[85000] [send] via NET/IB/8(4)/GDRDMA", "GDRDMA"),
+        ("Channel 05/1 : 0[0] -> 1[1] via P2P/direct pointer/read", "P2P"),
+        ("Channel 00 : 0[0] -> 1[1] via SHM/direct/direct", "SHM"),
+    ],
+)
+def test_lines_of_channels_of_every_version(way: str, name: str) -> None:
+    assert read_library_log(said("node0", way)).ways == {"node0": {name}}
 
 
 def test_a_healthy_machine_has_no_cause(tmp_path: Path) -> None:

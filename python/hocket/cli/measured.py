@@ -84,8 +84,9 @@ def _print(found: Measured, output: str | None) -> None:
         console.print(f"predicted below the bound: {kind} of {listed(which)}: {reason}")
     for span in found.ranges:
         console.print(span.sentence)
+    kind = "cause" if any(each.is_over for each in found) else "possible cause"
     for cause in found.causes:
-        console.print(f"cause: {cause.name}: {cause.evidence}")
+        console.print(f"{kind}: {cause.name}: {cause.evidence}")
         console.print(f"try: {cause.action}")
     if found.profile is not None:
         console.note(f"predicted by profile {found.profile.name}{_launches(found)}")

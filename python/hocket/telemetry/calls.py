@@ -114,8 +114,16 @@ class Times:
     calls: int
 
 
-def chosen(recording: Recording, npus: int, nodes: int) -> tuple[list[Call], Counter[str]]:
+def chosen(
+    recording: Recording, npus: int, nodes: int, *, is_only: bool = True
+) -> tuple[list[Call], Counter[str]]:
     """Return the calls among all NPUs of a topology, and how many others there are, by the reason.
+
+    Parameters
+    ----------
+    is_only
+        Whether no other file has calls among all NPUs; with others, a run on some of the hosts may
+        single out one of them.
 
     Raises
     ------
@@ -130,7 +138,8 @@ def chosen(recording: Recording, npus: int, nodes: int) -> tuple[list[Call], Cou
             kept.append(call)
         else:
             shapes[_shape(call, npus, nodes)] += 1
-    if not kept and shapes:
+    is_part = not is_only and all(call.hosts for call in recording.calls)
+    if not kept and shapes and not is_part:
         what = listed(list(shapes)[:4])
         why = f"its collectives are among {what}; the topology has {_counted(npus, nodes)}"
         right = "give the topology of the machine, or the part of it, that was measured"

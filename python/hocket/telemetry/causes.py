@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from hocket._results import Result, said
 from hocket.nccl.model import NcclChoice
@@ -52,6 +52,8 @@ _SLOWER = 0.8
 _TWICE = (1.4, 4.0)
 """How many times as long data take that pass PCI Express twice: the uplink of a PCIe switch carries both
 directions of it, so half of its rate is left, and processors forward it at less than that."""
+_PLAIN = {"DEBUG", "DEBUG_SUBSYS", "DEBUG_FILE", "SOCKET_IFNAME", "IB_GID_INDEX", "TOPO_DUMP_FILE"}
+"""Settings that make nothing slow: what is printed, and addresses."""
 _MOST_CALLS = 0.5
 """Share of calls that one rank delays above which it is no chance."""
 
@@ -127,13 +129,13 @@ def causes_of(
     sizes
         As they were judged.
     recordings
-        Each file, for what its runs have apart.
+        Each file, for what its runs have apart; those on fewer nodes than the topology has count too.
     calls
         What was timed with each call among all NPUs.
     log
         What NCCL says of itself in all files.
     """
-    found = [*_odd_runs(recordings, calls), *_late_ranks(calls)]
+    found = [*_odd_runs(recordings), *_late_ranks(calls)]
     slow = [each for each in sizes if each.is_over and each.verdict != "start"]
     if not slow:
         slow = [each for each in sizes if each.verdict == "not told" and each.size >= _TOLD]
@@ -156,28 +158,25 @@ def _all(names: Iterable[str]) -> str:
 # ---- what times single out ----
 
 
-def _odd_runs(
-    recordings: Sequence[Recording], calls: Sequence[tuple[str, Call]]
-) -> Iterator[Cause]:
+def _odd_runs(recordings: Sequence[Recording]) -> Iterator[Cause]:
     """Find nodes, pairs and NICs of runs that are slower than others.
 
     Whatever took part in a quick run is no cause by itself. Of a slow run that leaves one part, several
     of which it is one, or none: then it is what lies between them.
     """
-    runs = _runs(recordings, calls)
-    if len(runs) < 2:
-        return
-    best: dict[tuple[str, int], float] = {}
+    runs = _runs(recordings)
+    shared = Counter(key for times in runs.values() for key in times)
+    best: dict[_Key, float] = {}
     for times in runs.values():
         for key, seconds in times.items():
             best[key] = min(seconds, best.get(key, seconds))
     excess: dict[frozenset[str], float] = {}
     for parts, times in runs.items():
-        over = {key: seconds / best[key] for key, seconds in times.items() if key[1] >= _TOLD}
-        large = max((size for _, size in over), default=0)
-        if over:
-            share = median(over.values())
-            excess[parts] = share if share > 1 + tolerance_at(large) else 1.0
+        large = {key for key in times if shared[key] > 1 and key[1] >= _TOLD}
+        if large:
+            share = median(times[key] / best[key] for key in large)
+            allowed = tolerance_at(max(size for _, size, *_ in large))
+            excess[parts] = share if share > 1 + allowed else 1.0
     quick = [parts for parts, share in excess.items() if share == 1.0]
     innocent = frozenset().union(*quick)
     told: dict[frozenset[str], list[frozenset[str]]] = {}
@@ -215,19 +214,20 @@ def _odd(
     return Cause("unknown", names, f"{runs}; it is one of them, or their path", action)
 
 
-def _runs(
-    recordings: Sequence[Recording], calls: Sequence[tuple[str, Call]]
-) -> dict[frozenset[str], dict[tuple[str, int], float]]:
+_Key: TypeAlias = tuple[str, int, int, int | None]
+"""What runs have in common that can be compared: collective, size, NPUs and nodes."""
+
+
+def _runs(recordings: Sequence[Recording]) -> dict[frozenset[str], dict[_Key, float]]:
     """Return the times of each run by what took part: its hosts, and the NICs that it was told to use."""
-    kept = {id(call) for _, call in calls}
-    found: dict[frozenset[str], dict[tuple[str, int], float]] = {}
+    found: dict[frozenset[str], dict[_Key, float]] = {}
     for recording in recordings:
         hcas = recording.library.settings.get("IB_HCA", "").lstrip("^=").split(",")
         nics = {hca.partition(":")[0] for hca in hcas} - {""}
         for call in recording.calls:
-            if call.hosts and id(call) in kept:
+            if call.hosts:
                 times = found.setdefault(frozenset(call.hosts) | nics, {})
-                key = call.kind, call.size
+                key = call.kind, call.size, call.npus, call.nodes
                 times[key] = min(call.seconds, times.get(key, call.seconds))
     return found
 
@@ -502,6 +502,8 @@ def _unknown(case: _Case) -> Iterator[Cause]:
             f"{missing}nvidia-smi nvlink -s and -e for links that are down or have errors, and "
             "clocks (nvidia-smi -q -d CLOCK,PERFORMANCE)"
         )
+    if settings := [*case.told(*sorted(case.log.settings.keys() - _PLAIN))]:
+        action = f"run again without {_all(settings)}; {action}"
     yield Cause("unknown", (), f"nothing in the files tells why{_busbw(case)}", action)
 
 

@@ -342,8 +342,13 @@ def _calls(
     npus = expectation.network.npu_count
     found: list[tuple[str, Call]] = []
     by_format: dict[str, list[Call]] = {}
+    is_whole = any(
+        call.npus == npus and expectation.nodes in spread(call, npus // expectation.nodes)
+        for recording in recordings
+        for call in recording.calls
+    )
     for recording in recordings:
-        kept, others = chosen(recording, npus, expectation.nodes)
+        kept, others = chosen(recording, npus, expectation.nodes, is_only=not is_whole)
         found += [(recording.timing, call) for call in kept]
         notes += _left_out(recording.name, others)
         notes += _doubts(recording, expectation, profile)

@@ -13,7 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 
-_SAID = re.compile(r"([\w.-]+):\d+:\d+ \[-?\d+\](?: \S+:\d+)? NCCL (?:INFO|WARN) (.*)")
+_MARK = re.compile(r" NCCL (?:INFO|WARN) ")
+_HOST = re.compile(r"[\w.-]+$")
+_FARTHEST = 600
+"""Characters before the mark among which the host is: longer ones are no name."""
 _SET = re.compile(r"NCCL_([A-Z0-9_]+) set (?:by environment )?to (\S+?)\.?$")
 _GIVEN = re.compile(r"\bNCCL_([A-Z0-9_]+)=([^\s'\"]+)")
 _USING = re.compile(r"\[(\d+)\]([\w.-]+):\d+/(IB|RoCE)")
@@ -21,7 +24,8 @@ _RATE = re.compile(r"NET/IB ?: \[(\d+)\] ([\w.-]+):\S*?/(IB|RoCE) .*?\bspeed=(\d
 _SOCKETS = re.compile(r"NET/Socket ?: Using \[|Using network Socket")
 _NO_GDR = re.compile(r"GPU Direct RDMA Disabled for HCA")
 _WAY = re.compile(
-    r"Channel \d+(?:/\d+)? : \d+\[\w+\] -> \d+\[\w+\](?: \[\w+\])? via (?:(P2P|SHM)|NET/(\w+)/(\d+)(\S*))"
+    r"(?:Channel|Ring) \d+(?:/\d+)? : \d+(?:\[\w+\])? -> \d+(?:\[\w+\])?(?: \[\w+\])? via "
+    r"(?:(P2P|SHM)|NET/([\w ]{1,40})/(\d+)(\S*))"
 )
 _NVLS = re.compile(r"\d+ coll channels, .*?(\d+) nvls channels")
 _RINGS = re.compile(r"Pattern 4, .* type \w+/(\w+)")
@@ -102,12 +106,25 @@ def read_library_log(text: str) -> LibraryLog:
     for line in text.splitlines():
         if "NCCL" not in line or len(line) > _LONGEST:
             continue
-        said = _SAID.search(line)
-        if said is None:
+        mark = _MARK.search(line)
+        host = (
+            None if mark is None else _host(line[max(mark.start() - _FARTHEST, 0) : mark.start()])
+        )
+        if mark is None or host is None:
             found.settings.update(_GIVEN.findall(line))
         else:
-            _take(found, said[1], said[2].rstrip())
+            _take(found, host, line[mark.end() :].rstrip())
     return found
+
+
+def _host(head: str) -> str | None:
+    """Return the host of ``host:process:thread [GPU]``, and perhaps a file, with which a line begins."""
+    for word in reversed(head.split()[-3:]):
+        before, *numbers = word.rsplit(":", 2)
+        if len(numbers) == 2 and all(each.isdecimal() for each in numbers):
+            found = _HOST.search(before[-253:])
+            return None if found is None else found[0]
+    return None
 
 
 def _take(found: LibraryLog, host: str, words: str) -> None:
