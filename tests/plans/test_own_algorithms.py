@@ -136,6 +136,15 @@ def stray(topology: hk.Topology, collective: hk.Collective, *_: object) -> hk.Pl
     return builder
 
 
+def early(topology: hk.Topology, collective: hk.Collective, *_: object) -> hk.PlanBuilder:
+    builder = hk.PlanBuilder(topology, collective)
+    builder.extend("reduce", 0, [0], [1])
+    builder.reduce(0, 1, 2, after=())  # it does not wait for what it passes on
+    return builder
+
+
+EARLY = early.__code__.co_firstlineno + 3
+"""The line that sends the transfer that is wrong."""
 WRONG: dict[str, tuple[Callable[..., Any], type[hk.Error], str]] = {
     "raises": (raises, hk.SpecError, "raised KeyError: 'gone' (test_own_algorithms.py, line "),
     "ends": (ends, hk.SpecError, "raised SystemExit: 0 (test_own_algorithms.py, line "),
@@ -147,6 +156,7 @@ WRONG: dict[str, tuple[Callable[..., Any], type[hk.Error], str]] = {
     "collective": (other_collective, hk.SpecError, "gave a plan for another collective"),
     "network": (other_network, hk.SpecError, "gave a plan for another topology"),
     "stray": (stray, hk.SpecError, "transfer 0: chunk: there is no chunk 3"),
+    "early": (early, hk.VerificationError, f" (test_own_algorithms.py, line {EARLY})"),
     "unfinished": (unfinished, hk.VerificationError, "the first: missing, chunk 0, NPU 0"),
 }
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hocket import _core
@@ -229,6 +230,8 @@ def _broken(entry: EntryPoint, error: BaseException) -> Own:
 
 def raised(error: BaseException) -> str:
     """Describe in one line what an exception was, and where it was raised outside of hocket."""
+    from traceback import walk_tb
+
     if isinstance(error, Error):
         return str(error)
     try:
@@ -236,13 +239,18 @@ def raised(error: BaseException) -> str:
     except Exception:
         text = "its text cannot be read"
     what = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    trace, place = error.__traceback__, None
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if not Path(code.co_filename).is_relative_to(_PACKAGE):
-            place = f" ({Path(code.co_filename).name}, line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return what if isinstance(error, SyntaxError) else f"{what}{place or ''}"
+    place = line_of(walk_tb(error.__traceback__))
+    return what if isinstance(error, SyntaxError) else f"{what}{place}"
+
+
+def line_of(frames: Iterable[tuple[FrameType, int]]) -> str:
+    """Return the last place outside of hocket among frames with their lines, or nothing."""
+    place = ""
+    for frame, line in frames:
+        file = Path(frame.f_code.co_filename)
+        if not file.is_relative_to(_PACKAGE):
+            place = f" ({file.name}, line {line})"
+    return place
 
 
 def _in_file(file: Path, function: str, text: str) -> Own:

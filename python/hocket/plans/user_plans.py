@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 from hocket import _core
 from hocket._memory import memory_limit
 from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
 from hocket.plans.builder import PlanBuilder
 from hocket.plans.plan import Plan
-from hocket.plans.registry import Own, raised
+from hocket.plans.registry import Own, line_of, raised
 from hocket.plans.schedule import Schedule
 from hocket.plans.synthesis import PlanOptions
 from hocket.units import shown
@@ -57,7 +60,8 @@ def user_plan(
     try:
         return plan.verify()
     except VerificationError as error:
-        raise _wrong(own, error) from None
+        asked = (topology, collective, options)
+        raise _wrong(own, error, _line(own, asked, error.violations[0])) from None
 
 
 def _as_plan(made: object, own: Own) -> Plan:
@@ -72,5 +76,35 @@ def _as_plan(made: object, own: Own) -> Plan:
     return made
 
 
-def _wrong(own: Own, error: VerificationError) -> VerificationError:
-    return VerificationError(f"algorithm {own.name!r}: {error.why}", error.violations)
+def _wrong(own: Own, error: VerificationError, line: str = "") -> VerificationError:
+    return VerificationError(f"algorithm {own.name!r}: {error.why}{line}", error.violations)
+
+
+def _line(
+    own: Own, asked: tuple[_core.Topology, _core.Collective, PlanOptions], wrong: _core.Violation
+) -> str:
+    """Return the line of a function that sends a wrong transfer: call it again and watch it."""
+    from traceback import walk_stack
+
+    if wrong.transfer is None:
+        return ""
+    number, before = wrong.transfer, sys.getprofile()
+    found: dict[int, str] = {}
+
+    def watch(frame: FrameType, event: str, called: object) -> None:
+        builder = getattr(called, "__self__", None) if event == "c_return" else None
+        if isinstance(builder, PlanBuilder) and id(builder) not in found and len(builder) > number:
+            found[id(builder)] = line_of([*walk_stack(frame)][::-1])
+
+    sys.setprofile(watch)
+    try:
+        made = own.function(*asked)
+        sys.setprofile(before)
+        _as_plan(made, own).verify()
+    except VerificationError as again:
+        return found.get(id(made), "") if again.violations[0] == wrong else ""
+    except Exception:
+        pass  # it does something else each time
+    finally:
+        sys.setprofile(before)
+    return ""
