@@ -12,8 +12,7 @@ from hocket.cli import options
 from hocket.cli.command import Option, Panel
 from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, Sizes
-from hocket.cli.numbers import RATES, percent
-from hocket.cli.table import NEVER, Table, row_of, shown_of
+from hocket.cli.table import NEVER, Table, row_of, shown_of, table_of
 from hocket.comparison.failures import Failure, FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
 from hocket.plans.synthesis import PlanOptions
@@ -41,19 +40,8 @@ def dims(
     if form.prints("advice", advice.to_dict, lambda: advice):
         return
     console = options.output()
-    table = Table(
-        title=f"dimensions of {advice.topology.name}: all-reduce, latencies left out",
-    )
-    parts, right = advice.dimensions, {"justify": "right"}
-    table.add("dimension", [f"{each.number} {each.kind}" for each in parts])
-    table.add("NPUs", [str(each.size) for each in parts], **right)
-    table.add("bandwidth", [each.bandwidth for each in parts], units=RATES)
-    table.add("busy, fixed order", [percent(each.busy_fixed) for each in parts], unit="%", **right)
-    table.add("busy, best orders", [percent(each.busy_best) for each in parts], unit="%", **right)
-    best, fixed = ([each.suits_best for each in parts], [each.suits_fixed for each in parts])
-    table.add("split that suits the best orders", best, units=RATES)
-    table.add("split that suits the fixed order", fixed, units=RATES)
-    console.print(table)
+    title = f"dimensions of {advice.topology.name}: all-reduce, latencies left out"
+    console.print(table_of(advice, title=title))
     for line in advice.pairs:
         console.print(line)
     console.print(advice.verdict)

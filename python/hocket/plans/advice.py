@@ -7,7 +7,7 @@ from math import prod
 
 from hocket import _core
 from hocket._core import multirail
-from hocket._results import Result, TableResult, name_of, said
+from hocket._results import Column, Result, TableResult, name_of, said
 from hocket.errors import InfeasibleError
 from hocket.plans.schedule import check_rails
 from hocket.topology.sources import TopologyLike, as_topology
@@ -21,19 +21,23 @@ MAX_DIMENSIONS = 6
 class DimensionAdvice(Result):
     """One dimension of more than one NPU."""
 
-    number: int
+    number: int = field(metadata=said(column=Column("dimension")))
     """Its place among the topology's dimensions, from 1."""
-    kind: str
-    size: int
-    bandwidth: int = field(metadata=said("bandwidth_bytes_per_s"))
+    kind: str = field(metadata=said(column=Column("kind")))
+    size: int = field(metadata=said(column=Column("NPUs")))
+    bandwidth: int = field(metadata=said("bandwidth_bytes_per_s", column=Column("bandwidth")))
     """What one NPU can send over it [bytes/s]."""
-    busy_fixed: float
+    busy_fixed: float = field(metadata=said(column=Column("busy, fixed order")))
     """Share of the time that it is busy in the fixed order of hierarchical, 0 to 1."""
-    busy_best: float
+    busy_best: float = field(metadata=said(column=Column("busy, best orders")))
     """Share of the time that it is busy in the best mix of orders."""
-    suits_best: float = field(metadata=said("suits_best_bytes_per_s"))
+    suits_best: float = field(
+        metadata=said("suits_best_bytes_per_s", column=Column("split that suits the best orders"))
+    )
     """Its part of the same total bandwidth that keeps all dimensions busy in that mix [bytes/s]."""
-    suits_fixed: float = field(metadata=said("suits_fixed_bytes_per_s"))
+    suits_fixed: float = field(
+        metadata=said("suits_fixed_bytes_per_s", column=Column("split that suits the fixed order"))
+    )
     """Its part of the same total bandwidth that keeps all busy in the fixed order [bytes/s]."""
 
 

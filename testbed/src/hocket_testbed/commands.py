@@ -13,13 +13,13 @@ from hocket.cli.command import Command, Option
 from hocket.cli.form import Form
 from hocket.cli.numbers import TIMES
 from hocket.cli.probes import Asked, show_calibration
-from hocket.cli.table import NEVER, Table
+from hocket.cli.table import NEVER, Table, table_of
 from hocket.units import format_size, format_time_ps
 from hocket_testbed.commands_clos import Fabric, Prefix
 
 if TYPE_CHECKING:
     from hocket.steering import Calibration
-    from hocket_testbed import Steered, Study
+    from hocket_testbed import Study
 
 
 @dataclass(frozen=True)
@@ -174,27 +174,8 @@ def steer(
             spec, flows=flows, methods=methods or METHODS, seed=fabric.seed, progress=watch
         )
     if not form.prints("testbed-steering", steered.to_dict, lambda: steered):
-        _print_steered(steered)
-
-
-def _print_steered(steered: Steered) -> None:
-    table = Table(title=f"{steered.right:,} of {steered.flows:,} flows took the wanted path")
-    table.add_column("steered by")
-    table.add_column("protocol")
-    table.add_column("switches that choose", justify="right")
-    table.add_column("flows", justify="right")
-    table.add_column("right", justify="right", leaves=NEVER)
-    table.add_column("time to find a port", units=TIMES, leaves=1)
-    for row in steered.rows:
-        table.add_row(
-            row.method,
-            row.protocol,
-            str(row.stages),
-            f"{row.flows:,}",
-            f"{row.right:,}",
-            picoseconds(row.port_seconds),
-        )
-    options.output().print(table)
+        title = f"{steered.right:,} of {steered.flows:,} flows took the wanted path"
+        options.output().print(table_of(steered, title=title))
 
 
 def learn(*, fabric: Fabric, form: Form) -> None:

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hocket._checks import check_function, list_of, one_of, whole
-from hocket._results import Result, TableResult, figure, picoseconds, said
+from hocket._results import Column, Result, TableResult, figure, picoseconds, said
 from hocket.cluster.hosts import MAX_SEED
 from hocket.cluster.seeded_random import SeededRandom
 from hocket.errors import InfeasibleError
@@ -38,17 +38,21 @@ _RESET = struct.pack("ii", 1, 0)
 class SteeredRow(Result):
     """Flows of one kind."""
 
-    method: str
+    method: str = field(metadata=said(column=Column("steered by")))
     """How they were steered, or how their ports were found."""
-    protocol: str
+    protocol: str = field(metadata=said(column=Column("protocol")))
     """``"tcp"`` or ``"udp"``."""
-    stages: int
+    stages: int = field(metadata=said(column=Column("switches that choose")))
     """Switches whose choice was wanted: the ToR's, or the ToR's and the spine's."""
-    flows: int
+    flows: int = field(metadata=said(column=Column("flows")))
     """How many there were."""
-    right: int
+    right: int = field(metadata=said(column=Column("right", leaves=0)))
     """How many went the wanted way and no other, as the kernel counted."""
-    port_seconds: float = field(metadata=said("port_elapsed_ps", of=picoseconds))
+    port_seconds: float = field(
+        metadata=said(
+            "port_elapsed_ps", of=picoseconds, column=Column("time to find a port", leaves=1)
+        )
+    )
     """Mean time to find a port or a label [s]."""
 
 
