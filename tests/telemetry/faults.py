@@ -361,3 +361,115 @@ LATER = (
     ),
 )
 """Cases that were collected when the rules were done."""
+
+LAST = (
+    # GPUDirect-TCPX is not set up: 15 % of what the instances have. The lines are assumed.
+    Fault(
+        "skypilot-org/skypilot#3592",
+        f"box:2x8x4{H100}31.25GB/s,1.3us",
+        2,
+        8,
+        18.97,
+        [
+            said("node0", "NET/Socket : Using [0]eth0:10.0.0.2<0>"),
+            said("node0", "Using network Socket"),
+        ],
+        "sockets",
+    ),
+    # A launcher turns P2P and SHM off on machines with NVLink. The rate is assumed.
+    Fault(
+        "Motphys/UniLab#1507",
+        "dgx_a100_1box",
+        1,
+        8,
+        2,
+        [
+            setting("P2P_DISABLE", "1"),
+            setting("SHM_DISABLE", "1"),
+            said("node0", "Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0"),
+        ],
+        "no NVLink",
+    ),
+    # No plugin for Slingshot in the image, so TCP. Lines and rate are assumed.
+    Fault(
+        "determined-ai/environments#169",
+        f"box:2x4x4{A100}{HDR}",
+        2,
+        4,
+        5,
+        [said("nid1", "NET/Socket : Using [0]hsn0:10.0.0.2<0>")],
+        "sockets",
+    ),
+    # NVLS is off by default: 1,023 us, and 844 with it. The size is that of a ring in this time.
+    Fault(
+        "sgl-project/sglang#3502",
+        "hgx_h200_8gpu",
+        1,
+        8,
+        359,
+        [setting("NVLS_ENABLE", "0")],
+        "no NVLS",
+        size=200 << 20,
+    ),
+    # Two GPUs of some nodes use one NIC, by a wrong topology. Lines and rate are assumed.
+    Fault(
+        "NVIDIA/nccl#820",
+        f"box:2x8x8{A100}{HDR}",
+        2,
+        8,
+        90,
+        [
+            *(
+                said(
+                    host,
+                    "NET/IB : Using " + " ".join(f"[{n}]mlx5_{n}:1/RoCE" for n in range(8)) + " ;",
+                )
+                for host in ("node0", "node1")
+            ),
+            *(
+                said(
+                    host,
+                    f"Channel 0{n}/0 : {n}[{n}] -> {n + 8}[{n}] [send] via NET/IB/{n or 1}/GDRDMA",
+                )
+                for host in ("node0", "node1")
+                for n in range(8)
+            ),
+        ],
+        "NIC list",
+    ),
+    # NICs do not read the memory of GPUs before NCCL_NET_GDR_READ=1: 6.12 GB/s, then 9.23.
+    Fault(
+        "NVIDIA/nccl#371",
+        "box:2x8x1@12GB/s,350ns@12.5GB/s,1.3us",
+        2,
+        8,
+        6.12,
+        [
+            said("need01", "Channel 00 : 15[8a000] -> 0[1a000] [receive] via NET/IB/0/GDRDMA"),
+            said("need01", "Channel 00 : 7[8a000] -> 8[1a000] [send] via NET/IB/0"),
+        ],
+        "no GPUDirect RDMA",
+    ),
+    # A newer version uses fewer channels for each peer: 18.3 GB/s, and 24.2 before.
+    Fault(
+        "NVIDIA/nccl#1272",
+        "box:8x4x4@150GB/s,350ns@25GB/s,1.3us",
+        8,
+        4,
+        18.3,
+        [said("nid1", "Channel 00/1 : 3[3] -> 4[0] [send] via NET/AWS Libfabric/3/GDRDMA")],
+        "few channels",
+        kind="sendrecv",
+    ),
+    # Each process sees its own GPU only, so P2P is off. Lines and rate are assumed.
+    Fault(
+        "NVIDIA/nccl#1066",
+        "fully_connected:4@100GB/s,700ns",
+        1,
+        4,
+        12,
+        [said("node0", "Channel 00/0 : 0[0] -> 1[0] via SHM/direct/direct")],
+        "no NVLink",
+    ),
+)
+"""Cases that were collected when the rules had been mended."""

@@ -269,8 +269,9 @@ def _sockets(case: _Case) -> Iterator[Cause]:
         told = _all(case.told(*({"IB_DISABLE", "NET"} & case.on)))
         evidence = f"NCCL sends over TCP sockets{f', as {told} says' if told else ''}"
         action = (
-            "unset NCCL_IB_DISABLE and NCCL_NET; install libibverbs where the job runs, and give a "
-            "container /dev/infiniband; then the log has 'NET/IB : Using'"
+            "unset NCCL_IB_DISABLE and NCCL_NET; install libibverbs where the job runs, or the plugin of "
+            "the network (EFA, Slingshot, TCPX), and give a container /dev/infiniband; then the log has "
+            "'NET/IB : Using' or the plugin's name"
         )
         yield Cause("sockets", (), evidence, action)
 
@@ -284,10 +285,12 @@ def _no_nvlink(case: _Case) -> Iterator[Cause]:
     )
     if (hosts or is_off) and hardware is not None and not hardware.is_on_pci:
         where = f" of {_all(hosts)}" if hosts else ""
-        evidence = f"GPUs{where} pass data through host memory (SHM), though NVLinks join them"
+        way = "through host memory (SHM)" if hosts else "not from GPU to GPU"
+        evidence = f"GPUs{where} pass data {way}, though NVLinks join them"
         action = (
-            f"{f'unset {_all(told)}; ' if told else ''}check nvidia-smi topo -m and nvlink -s, and "
-            "with NVSwitches that nvidia-fabricmanager runs"
+            f"{f'unset {_all(told)}; ' if told else ''}let each process see all GPUs of its node "
+            "(CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task); check nvidia-smi topo -m and nvlink -s, "
+            "and with NVSwitches that nvidia-fabricmanager runs"
         )
         yield Cause("no NVLink", hosts, evidence, action)
 
@@ -303,11 +306,15 @@ def _no_gdr(case: _Case) -> Iterator[Cause]:
     if not hosts and not is_told:
         return
     told = _all(case.told("NET_GDR_LEVEL", "NET_GDR_DISABLE")) if is_told else ""
+    is_half = any({"NET", "GDRDMA"} <= case.log.ways.get(host, set()) for host in hosts)
     where = f" on {_all(hosts)}" if hosts else ""
     evidence = f"NICs do not reach the memory of GPUs{where}: GPUDirect RDMA is off"
+    first = f"unset {told}; " if told else ""
+    if is_half:
+        first += "set NCCL_NET_GDR_READ=1, as some channels have it; "
     action = (
-        f"{f'unset {told}; ' if told else ''}load nvidia-peermem there, or use a kernel and driver "
-        "with DMA-BUF; NCCL before 2.23 may not see that module; then channels read NET/IB/0/GDRDMA"
+        f"{first}load nvidia-peermem there, or use a kernel and driver with DMA-BUF; NCCL before "
+        "2.23 may not see that module; then channels read NET/IB/0/GDRDMA"
     )
     yield Cause("no GPUDirect RDMA", tuple(hosts), evidence, action)
 
