@@ -155,8 +155,8 @@ fn change(draw: &mut Draw<'_>) -> Change {
         false => FlowName::Pattern { job, index },
     };
     let ends = [address(draw.below(5) as u8), address(draw.below(5) as u8)];
-    let reason = draw.one_of(&Reason::ALL);
-    let why = draw.one_of(&Refusal::ALL);
+    let reason = draw.one_of(Reason::ALL);
+    let why = draw.one_of(Refusal::ALL);
     match draw.below(10) {
         0..3 => Change::Path {
             flow,

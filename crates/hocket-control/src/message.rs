@@ -19,6 +19,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use strum::VariantArray;
+
 pub use hocket_fabric::controller::Reason;
 pub use hocket_fabric::steering::Stage;
 
@@ -319,7 +321,7 @@ pub enum Change {
 }
 
 /// Why a flow or a job is not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, VariantArray)]
 pub enum Refusal {
     /// Its number is too high, or 0 for a job.
     BadNumber,
@@ -339,15 +341,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every refusal, in order.
-    pub const ALL: [Refusal; 7] = [
-        Refusal::BadNumber,
-        Refusal::NotItsAddress,
-        Refusal::UnknownAddress,
-        Refusal::NotItsJob,
-        Refusal::TooMany,
-        Refusal::TooFast,
-        Refusal::Full,
-    ];
+    pub const ALL: &[Refusal] = Self::VARIANTS;
 }
 
 /// What the controller expects of a host.
@@ -362,12 +356,17 @@ pub struct Terms {
 }
 
 /// Why a host is to say again what it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, VariantArray)]
 pub enum Resync {
     /// It has said something in this session before [`FromHost::Hello`].
     NoHello,
     /// Its digest is not that of what the controller has of it.
     Digest,
+}
+
+impl Resync {
+    /// Every reason, in order.
+    pub const ALL: &[Resync] = Self::VARIANTS;
 }
 
 /// What the controller says.

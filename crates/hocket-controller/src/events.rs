@@ -139,30 +139,13 @@ impl Replayed {
             self.controller.flow_count(),
             self.controller.excess(),
         );
-        for reason in Reason::ALL {
+        for &reason in Reason::ALL {
             let moves = self.controller.tally().moves_for(reason);
             if moves > 0 {
-                let _ = writeln!(text, "moved for {}: {moves}", word(reason));
+                let _ = writeln!(text, "moved for {}: {moves}", reason.name());
             }
         }
         text
-    }
-}
-
-/// Returns a reason as one word.
-pub fn word(reason: Reason) -> &'static str {
-    match reason {
-        Reason::New => "new",
-        Reason::Foreseen => "foreseen",
-        Reason::Held => "held",
-        Reason::Failure => "failure",
-        Reason::Failover => "failover",
-        Reason::Room => "room",
-        Reason::Balance => "balance",
-        Reason::Return => "return",
-        Reason::Local => "local",
-        Reason::UnknownHost => "unknown-host",
-        Reason::NoPath => "no-path",
     }
 }
 
@@ -173,12 +156,12 @@ pub fn line(command: &Command) -> String {
             flow,
             choice,
             reason,
-        } => format!("path {} {choice} {}", flow.0, word(*reason)),
+        } => format!("path {} {choice} {}", flow.0, reason.name()),
         Command::Ahead { flow, choice } => format!("ahead {} {choice}", flow.0),
         Command::Rate {
             flow,
             bytes_per_second,
         } => format!("rate {} {bytes_per_second}", flow.0),
-        Command::Revoke { flow, reason } => format!("revoke {} {}", flow.0, word(*reason)),
+        Command::Revoke { flow, reason } => format!("revoke {} {}", flow.0, reason.name()),
     }
 }

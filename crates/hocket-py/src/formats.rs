@@ -405,11 +405,8 @@ pub(crate) fn export_msccl(
     max_bytes: Option<u64>,
     progress: Option<Listener>,
 ) -> Result<Exported, CoreError> {
-    let known = Protocol::ALL
-        .into_iter()
-        .find(|known| known.name() == protocol);
     let given = protocol;
-    let protocol = known.ok_or_else(|| {
+    let protocol: Protocol = given.parse().map_err(|_| {
         let parts = Parts::new(format!("{given:?} is not a protocol of NCCL"));
         parts.field("protocol").remedy("Simple, LL and LL128 are")
     })?;
@@ -464,14 +461,11 @@ pub(crate) fn export_mscclpp(
     max_bytes: Option<u64>,
     progress: Option<Listener>,
 ) -> Result<Exported, CoreError> {
-    let (known, given) = (mscclpp_json::Protocol::ALL, protocol);
-    let protocol = known
-        .into_iter()
-        .find(|known| known.name() == given)
-        .ok_or_else(|| {
-            let parts = Parts::new(format!("{given:?} is not a protocol of MSCCL++"));
-            parts.field("protocol").remedy("Simple and LL are")
-        })?;
+    let given = protocol;
+    let protocol: mscclpp_json::Protocol = given.parse().map_err(|_| {
+        let parts = Parts::new(format!("{given:?} is not a protocol of MSCCL++"));
+        parts.field("protocol").remedy("Simple and LL are")
+    })?;
     let verified = plan.verified(py, None)?;
     let options = for_mscclpp(compiled(in_place, instances, (min_bytes, max_bytes)));
     let near = near(plan.network(), plan.core().collective().npus());

@@ -313,11 +313,10 @@ fn area(name: &str, array: Option<&Array<'_, u8>>, written: bool) -> Result<Area
 }
 
 fn request(dtype: &str, op: &str, elements: u64, by_memory: bool) -> Result<Request, CoreError> {
-    let found = Dtype::ALL.into_iter().find(|known| known.name() == dtype);
     let names = || Dtype::ALL.iter().map(|known| known.name()).collect();
-    let dtype = found.ok_or_else(|| unknown("dtype", dtype, names()))?;
+    let known = dtype.parse();
     Ok(Request {
-        dtype,
+        dtype: known.map_err(|_| unknown("dtype", dtype, names()))?,
         op: reduction(op)?,
         elements,
         by_memory,
@@ -325,9 +324,8 @@ fn request(dtype: &str, op: &str, elements: u64, by_memory: bool) -> Result<Requ
 }
 
 fn reduction(op: &str) -> Result<Reduction, CoreError> {
-    let found = Reduction::ALL.into_iter().find(|known| known.name() == op);
     let names = || Reduction::ALL.iter().map(|known| known.name()).collect();
-    found.ok_or_else(|| unknown("op", op, names()))
+    op.parse().map_err(|_| unknown("op", op, names()))
 }
 
 fn unknown(field: &str, given: &str, known: Vec<&str>) -> CoreError {

@@ -88,16 +88,16 @@ impl PyTrace {
     #[classattr]
     #[pyo3(name = "KINDS")]
     fn kinds() -> BTreeMap<u8, &'static str> {
-        let kinds = core::NodeKind::ALL.into_iter();
-        kinds.map(|kind| (kind as u8, kind.name())).collect()
+        let kinds = core::NodeKind::ALL.iter();
+        kinds.map(|&kind| (kind as u8, kind.name())).collect()
     }
 
     /// Names of the kinds of calls that Chakra has numbers for, by their numbers.
     #[classattr]
     #[pyo3(name = "CALLS")]
     fn calls_by_number() -> BTreeMap<u8, &'static str> {
-        let calls = core::CallKind::KNOWN.into_iter();
-        calls.map(|call| (call as u8, call.name())).collect()
+        let calls = core::CallKind::KNOWN.iter();
+        calls.map(|&call| (call as u8, call.name())).collect()
     }
 
     /// Make a trace again of its columns, and the id and ranks of each group; all of it is checked.

@@ -83,14 +83,9 @@ impl Agreement {
 
     /// Returns how two ranks differ, in words: `theirs` is of rank `peer`.
     pub fn differences(&self, theirs: &Self, peer: u32) -> String {
-        let name = |dtype: u8| {
-            let known = Dtype::ALL.get(dtype as usize);
-            known.map_or("an unknown type", |dtype| dtype.name())
-        };
-        let op = |op: u8| {
-            let known = Reduction::ALL.get(op as usize);
-            known.map_or("unknown", |op| op.name())
-        };
+        let name =
+            |dtype: u8| Dtype::from_repr(dtype).map_or("an unknown type", |dtype| dtype.name());
+        let op = |op: u8| Reduction::from_repr(op).map_or("unknown", |op| op.name());
         let mut found = Vec::new();
         if self.call != theirs.call {
             found.push(format!("is at call {}, not {}", theirs.call, self.call));

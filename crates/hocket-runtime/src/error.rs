@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use strum::{FromRepr, IntoStaticStr, VariantArray};
+
 /// What kind of failure it is; programs tell them apart by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Code {
@@ -28,32 +31,9 @@ pub enum Code {
 }
 
 impl Code {
-    /// Every code, by number.
-    pub const ALL: [Code; 9] = [
-        Code::Invalid,
-        Code::Join,
-        Code::Died,
-        Code::Stalled,
-        Code::Mismatch,
-        Code::Aborted,
-        Code::StoreLost,
-        Code::Interrupted,
-        Code::Lost,
-    ];
-
     /// Returns the name in programs, as `stalled`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Code::Invalid => "invalid",
-            Code::Join => "join",
-            Code::Died => "died",
-            Code::Stalled => "stalled",
-            Code::Mismatch => "mismatch",
-            Code::Aborted => "aborted",
-            Code::StoreLost => "store_lost",
-            Code::Interrupted => "interrupted",
-            Code::Lost => "lost",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -5,79 +5,64 @@
 
 mod narrow;
 
-use std::fmt;
+use strum::{Display, EnumString, FromRepr, IntoStaticStr, VariantArray};
 
 /// The type of the numbers of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Display, EnumString, FromRepr, IntoStaticStr, VariantArray)]
 #[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dtype {
     /// IEEE binary64.
+    #[strum(serialize = "float64")]
     F64 = 0,
     /// IEEE binary32.
+    #[strum(serialize = "float32")]
     F32 = 1,
     /// IEEE binary16.
+    #[strum(serialize = "float16")]
     F16 = 2,
     /// The upper half of binary32.
+    #[strum(serialize = "bfloat16")]
     Bf16 = 3,
     /// OCP FP8 E4M3: no infinities.
+    #[strum(serialize = "float8_e4m3fn")]
     F8E4m3 = 4,
     /// OCP FP8 E5M2.
+    #[strum(serialize = "float8_e5m2")]
     F8E5m2 = 5,
     /// Signed, 8 bits.
+    #[strum(serialize = "int8")]
     I8 = 6,
     /// Signed, 16 bits.
+    #[strum(serialize = "int16")]
     I16 = 7,
     /// Signed, 32 bits.
+    #[strum(serialize = "int32")]
     I32 = 8,
     /// Signed, 64 bits.
+    #[strum(serialize = "int64")]
     I64 = 9,
     /// Unsigned, 8 bits.
+    #[strum(serialize = "uint8")]
     U8 = 10,
     /// Unsigned, 16 bits.
+    #[strum(serialize = "uint16")]
     U16 = 11,
     /// Unsigned, 32 bits.
+    #[strum(serialize = "uint32")]
     U32 = 12,
     /// Unsigned, 64 bits.
+    #[strum(serialize = "uint64")]
     U64 = 13,
 }
 
 impl Dtype {
     /// All types, by number.
-    pub const ALL: [Dtype; 14] = [
-        Dtype::F64,
-        Dtype::F32,
-        Dtype::F16,
-        Dtype::Bf16,
-        Dtype::F8E4m3,
-        Dtype::F8E5m2,
-        Dtype::I8,
-        Dtype::I16,
-        Dtype::I32,
-        Dtype::I64,
-        Dtype::U8,
-        Dtype::U16,
-        Dtype::U32,
-        Dtype::U64,
-    ];
+    pub const ALL: &[Dtype] = Self::VARIANTS;
 
     /// Returns the name, as NumPy and `ml_dtypes` write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Dtype::F64 => "float64",
-            Dtype::F32 => "float32",
-            Dtype::F16 => "float16",
-            Dtype::Bf16 => "bfloat16",
-            Dtype::F8E4m3 => "float8_e4m3fn",
-            Dtype::F8E5m2 => "float8_e5m2",
-            Dtype::I8 => "int8",
-            Dtype::I16 => "int16",
-            Dtype::I32 => "int32",
-            Dtype::I64 => "int64",
-            Dtype::U8 => "uint8",
-            Dtype::U16 => "uint16",
-            Dtype::U32 => "uint32",
-            Dtype::U64 => "uint64",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the bytes of a number.
@@ -96,15 +81,11 @@ impl Dtype {
     }
 }
 
-impl fmt::Display for Dtype {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// What is done to numbers of several ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Display, EnumString, FromRepr, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
     /// Their sum; integers wrap.
     Sum = 0,
@@ -120,29 +101,11 @@ pub enum Reduction {
 
 impl Reduction {
     /// All of them, by number.
-    pub const ALL: [Reduction; 5] = [
-        Reduction::Sum,
-        Reduction::Product,
-        Reduction::Min,
-        Reduction::Max,
-        Reduction::Average,
-    ];
+    pub const ALL: &[Reduction] = Self::VARIANTS;
 
     /// Returns the name in messages and options.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Reduction::Sum => "sum",
-            Reduction::Product => "product",
-            Reduction::Min => "min",
-            Reduction::Max => "max",
-            Reduction::Average => "average",
-        }
-    }
-}
-
-impl fmt::Display for Reduction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

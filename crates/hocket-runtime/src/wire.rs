@@ -305,7 +305,7 @@ impl Frame {
             }
             4 => {
                 let code = *reader.take(1)?.first()?;
-                let code = *Code::ALL.get(code as usize)?;
+                let code = Code::from_repr(code)?;
                 let culprit = reader.short()?;
                 let call = reader.number()?;
                 let why = reader.text()?;
@@ -431,6 +431,7 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use strum::VariantArray as _;
 
     use super::*;
 
@@ -486,14 +487,14 @@ mod tests {
             (any::<u64>(), prop::collection::vec(member(), 0..5))
                 .prop_map(|(id, members)| Frame::Table { id, members }),
             (
-                0..Code::ALL.len(),
+                prop::sample::select(Code::VARIANTS),
                 any::<Option<u16>>(),
                 any::<u64>(),
                 ".{0,50}"
             )
                 .prop_map(|(code, culprit, call, why)| {
                     let culprit = culprit.map(u32::from);
-                    Frame::Failed(Failure::new(Code::ALL[code], why).of(culprit, call))
+                    Frame::Failed(Failure::new(code, why).of(culprit, call))
                 }),
             (any::<u64>(), prop::collection::vec(any::<u32>(), 0..9))
                 .prop_map(|(call, awaited)| Frame::Stalled { call, awaited }),

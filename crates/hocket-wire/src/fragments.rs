@@ -259,28 +259,26 @@ fn at<T: Copy>(all: &[T], number: i32, what: &'static str) -> Result<T, BadMessa
     needed(at.and_then(|at| all.get(at)).copied(), what)
 }
 
-const AGAIN: [Resync; 2] = [Resync::NoHello, Resync::Digest];
-
 pub(crate) fn write_reason(reason: Reason) -> i32 {
-    position(&Reason::ALL, reason)
+    position(Reason::ALL, reason)
 }
 
 pub(crate) fn read_reason(number: i32) -> Result<Reason, BadMessage> {
-    at(&Reason::ALL, number, "a reason")
+    at(Reason::ALL, number, "a reason")
 }
 
 pub(crate) fn write_refusal(why: Refusal) -> i32 {
-    position(&Refusal::ALL, why)
+    position(Refusal::ALL, why)
 }
 
 pub(crate) fn read_refusal(number: i32) -> Result<Refusal, BadMessage> {
-    at(&Refusal::ALL, number, "a reason to refuse")
+    at(Refusal::ALL, number, "a reason to refuse")
 }
 
 pub(crate) fn write_again(why: Resync) -> i32 {
-    position(&AGAIN, why)
+    position(Resync::ALL, why)
 }
 
 pub(crate) fn read_again(number: i32) -> Result<Resync, BadMessage> {
-    at(&AGAIN, number, "a reason to say all again")
+    at(Resync::ALL, number, "a reason to say all again")
 }

@@ -163,8 +163,8 @@ fn name() -> impl Strategy<Value = FlowName> {
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    let reason = || prop::sample::select(&Reason::ALL[..]);
-    let why = || prop::sample::select(&Refusal::ALL[..]);
+    let reason = || prop::sample::select(Reason::ALL);
+    let why = || prop::sample::select(Refusal::ALL);
     prop_oneof![
         (name(), option::of(ends()), path(), reason()).prop_map(|(flow, ends, path, reason)| {
             Change::Path {

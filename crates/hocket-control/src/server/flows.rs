@@ -52,7 +52,7 @@ impl Server {
         if !ended.is_empty() {
             self.tell(Event::FlowsEnd(ended));
         }
-        for (why, count) in Refusal::ALL.into_iter().zip(refused) {
+        for (&why, count) in Refusal::ALL.iter().zip(refused) {
             if count > 0 {
                 self.metrics.refused[why as usize] += count as u64;
                 self.audit(Audit::FlowsRefused(host, why, count));

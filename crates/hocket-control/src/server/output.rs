@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use strum::VariantArray;
+
 use crate::directory::HostId;
 use crate::message::{FromHost, Refusal, ToHost};
 use crate::store::Record;
@@ -99,7 +101,7 @@ pub enum Output {
 }
 
 /// Why a session is ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, VariantArray)]
 pub enum Close {
     /// The host opened another.
     Replaced,
@@ -121,16 +123,7 @@ pub enum Close {
 
 impl Close {
     /// Every reason, in order.
-    pub const ALL: [Close; 8] = [
-        Close::Replaced,
-        Close::Silent,
-        Close::Version,
-        Close::NewerEpoch,
-        Close::TooLarge,
-        Close::Nonsense,
-        Close::Flood,
-        Close::Slow,
-    ];
+    pub const ALL: &[Close] = Self::VARIANTS;
 }
 
 /// Something that operators may want to read later.

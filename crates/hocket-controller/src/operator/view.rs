@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::expected;
 use crate::audit;
 use crate::cluster::{Network, Tier};
-use crate::events::word;
 use crate::metrics::{labelled, number};
 use crate::server_owner::ServerOwner;
 
@@ -73,7 +72,7 @@ fn summary(server: &Server) -> Value {
     let policy = server.policy();
     let moves: BTreeMap<&str, u64> = Reason::ALL
         .iter()
-        .map(|&reason| (word(reason), policy.tally().moves_for(reason)))
+        .map(|&reason| (reason.name(), policy.tally().moves_for(reason)))
         .filter(|&(_, moves)| moves > 0)
         .collect();
     let missing: Vec<&str> = server
@@ -219,15 +218,14 @@ pub fn metrics(server_owner: &ServerOwner, text: &mut String) {
                 policy.revision(),
             ),
         ];
-        let moves = Reason::ALL.map(|reason| (word(reason), policy.tally().moves_for(reason)));
+        let moves = policy.tally().moves;
         (*server.metrics(), gauges, moves)
     });
     for (name, help, value) in gauges {
         number(text, "gauge", name, help, value);
     }
-    let moves = moves
-        .iter()
-        .map(|(reason, moves)| ((*reason).to_owned(), *moves));
+    let moves = Reason::ALL.iter().zip(moves);
+    let moves = moves.map(|(reason, moves)| (reason.name().to_owned(), moves));
     labelled(
         text,
         ("counter", "moves", "Flows that were told another path."),

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use hocket_core::plan::{Op, Plan};
+use strum::VariantArray;
 
 use crate::pairwise::waits;
 use crate::states::Seen;
@@ -59,7 +60,7 @@ impl Sums for Expressions {
 }
 
 /// What went wrong in some run, each a bit of [`Faults`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum Fault {
     /// Two accesses of a place that conflict overlap in time: what is read may be torn, or what is
     /// written mixed.
@@ -78,27 +79,15 @@ pub enum Fault {
     Stuck,
 }
 
-impl Fault {
-    const ALL: [Fault; 7] = [
-        Fault::Overlap,
-        Fault::Differs,
-        Fault::ReadNothing,
-        Fault::BadSum,
-        Fault::Redundant,
-        Fault::Missing,
-        Fault::Stuck,
-    ];
-}
-
 /// The faults of all runs together.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Faults(u8);
 
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = Fault::ALL.into_iter();
+        let all = Fault::VARIANTS.iter();
         f.debug_set()
-            .entries(all.filter(|&fault| self.has(fault)))
+            .entries(all.filter(|&&fault| self.has(fault)))
             .finish()
     }
 }

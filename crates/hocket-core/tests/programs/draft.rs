@@ -86,7 +86,7 @@ impl Draft {
             builder.alternating();
         }
         for (rank, sizes) in self.sizes.iter().enumerate() {
-            for buffer in Buffer::ALL {
+            for &buffer in Buffer::ALL {
                 builder.size(rank as u32, buffer, sizes[buffer as usize]);
             }
         }

@@ -1,5 +1,7 @@
 //! What the controller is told, and what it says.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use crate::id::{LinkId, NpuId};
 
 /// The number that whoever announces a flow gives it; unique among live flows.
@@ -71,7 +73,8 @@ pub enum Event {
 }
 
 /// Why a flow has the path that it has now, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Reason {
     /// It is new.
     New,
@@ -99,19 +102,12 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in order.
-    pub const ALL: [Reason; 11] = [
-        Reason::New,
-        Reason::Foreseen,
-        Reason::Held,
-        Reason::Failure,
-        Reason::Failover,
-        Reason::Room,
-        Reason::Balance,
-        Reason::Return,
-        Reason::Local,
-        Reason::UnknownHost,
-        Reason::NoPath,
-    ];
+    pub const ALL: &[Reason] = Self::VARIANTS;
+
+    /// Returns the reason as one word.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// What a host is to do.

@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use hocket_base::explain::Explain;
 use hocket_plan::collective::CollectiveKind;
 use hocket_program::program::{Buffer, Mode, Op, Program, Span, awaited};
+use strum::VariantArray as _;
 
 use super::{
     Algo, At, COLLECTIVES, Gpu, LineNumber, Protocol, Runtime, Step, StepType, Tb, rules, write,
@@ -202,14 +203,16 @@ pub fn export(
 ) -> Result<Vec<Runtime>, Refused> {
     let mut algo = head(program, protocol)?;
     // microsoft/msccl has another word for reduce-scatters than the others; theirs is written.
-    let mut refusals = Runtime::ALL.map(|runtime| runtime.refuses_head(&algo));
+    let runtimes = Runtime::VARIANTS.iter();
+    let refusals = runtimes.map(|&runtime| (runtime, runtime.refuses_head(&algo)));
+    let mut refusals: Vec<_> = refusals.collect();
     let awaited = awaited(program);
     let mut verdict = Verdict::default();
     rules::check_head(&algo, &mut verdict);
     for rank in 0..program.ranks() {
         let gpu = gpu(program, &awaited, rank)?;
         rules::check_gpu(&algo, rank as usize, &gpu, &mut verdict);
-        for (runtime, refusal) in Runtime::ALL.into_iter().zip(&mut refusals) {
+        for (runtime, refusal) in &mut refusals {
             let why = || runtime.refuses_gpu(&algo, rank as usize, &gpu);
             *refusal = refusal.take().or_else(why);
         }
@@ -217,13 +220,13 @@ pub fn export(
             return Err(Refused::Rule(finding.to_string()));
         }
     }
-    let loading = Runtime::ALL.into_iter().zip(&refusals);
-    let loaders: Vec<Runtime> = loading
+    let loaders: Vec<Runtime> = refusals
+        .iter()
         .filter(|(_, refusal)| refusal.is_none())
-        .map(|(runtime, _)| runtime)
+        .map(|&(runtime, _)| runtime)
         .collect();
     if loaders.is_empty() {
-        let why = Runtime::ALL.into_iter().zip(refusals);
+        let why = refusals.into_iter();
         let why =
             why.map(|(runtime, why)| format!("{}: {}", runtime.name(), why.unwrap_or_default()));
         return Err(Refused::NoRuntime(why.collect::<Vec<_>>().join("; ")));

@@ -23,29 +23,25 @@ pub use to_program::{check, program};
 pub use write::write;
 
 use hocket_plan::collective::CollectiveKind;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// NCCL's protocols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 pub enum Protocol {
     /// Large messages: full bandwidth.
     Simple,
     /// Small messages: every 4 bytes carry a flag.
+    #[strum(serialize = "LL")]
     Ll,
     /// As LL, with 8 bytes of flag in 128.
+    #[strum(serialize = "LL128")]
     Ll128,
 }
 
 impl Protocol {
-    /// All of them.
-    pub const ALL: [Protocol; 3] = [Protocol::Simple, Protocol::Ll, Protocol::Ll128];
-
     /// Returns the name in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Protocol::Simple => "Simple",
-            Protocol::Ll => "LL",
-            Protocol::Ll128 => "LL128",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the number of messages that a connection holds: of its 8 slots, a message of Simple takes 4 and others
@@ -137,55 +133,41 @@ pub struct Tb {
 }
 
 /// `type` of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 pub enum StepType {
     /// `nop`: waits for its dependency.
+    #[strum(serialize = "nop")]
     Nop,
     /// `s`: send.
+    #[strum(serialize = "s")]
     Send,
     /// `r`: receive.
+    #[strum(serialize = "r")]
     Recv,
     /// `cpy`: copy.
+    #[strum(serialize = "cpy")]
     Copy,
     /// `re`: reduce.
+    #[strum(serialize = "re")]
     Reduce,
     /// `rcs`: receive, copy, send.
+    #[strum(serialize = "rcs")]
     RecvCopySend,
     /// `rrs`: receive, reduce, send.
+    #[strum(serialize = "rrs")]
     RecvReduceSend,
     /// `rrc`: receive, reduce, copy.
+    #[strum(serialize = "rrc")]
     RecvReduceCopy,
     /// `rrcs`: receive, reduce, copy, send.
+    #[strum(serialize = "rrcs")]
     RecvReduceCopySend,
 }
 
 impl StepType {
-    /// All of them.
-    pub const ALL: [StepType; 9] = [
-        StepType::Nop,
-        StepType::Send,
-        StepType::Recv,
-        StepType::Copy,
-        StepType::Reduce,
-        StepType::RecvCopySend,
-        StepType::RecvReduceSend,
-        StepType::RecvReduceCopy,
-        StepType::RecvReduceCopySend,
-    ];
-
     /// Returns the name in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            StepType::Nop => "nop",
-            StepType::Send => "s",
-            StepType::Recv => "r",
-            StepType::Copy => "cpy",
-            StepType::Reduce => "re",
-            StepType::RecvCopySend => "rcs",
-            StepType::RecvReduceSend => "rrs",
-            StepType::RecvReduceCopy => "rrc",
-            StepType::RecvReduceCopySend => "rrcs",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

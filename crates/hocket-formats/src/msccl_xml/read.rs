@@ -6,7 +6,7 @@ use hocket_program::program::{Buffer, Span};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::{Algo, At, COLLECTIVES, Gpu, LineNumber, Protocol, Step, StepType, Tb};
+use super::{Algo, At, COLLECTIVES, Gpu, LineNumber, Step, Tb};
 use crate::FormatError;
 
 /// Largest file that is read, in bytes. The largest published one has 670 kB.
@@ -192,9 +192,7 @@ impl Parser<'_> {
 
     fn algo(&self, start: &BytesStart<'_>) -> Result<Algo, FormatError> {
         let of = Attributes::of(self, start, "algo")?;
-        let protocol = of.one_of("proto", |name| {
-            Protocol::ALL.into_iter().find(|known| known.name() == name)
-        })?;
+        let protocol = of.one_of("proto", |name| name.parse().ok())?;
         let collective = of.text("coll")?.to_owned();
         let known = COLLECTIVES.iter().any(|(name, _)| *name == collective);
         if !known && !OTHER_COLLECTIVES.contains(&collective.as_str()) {
@@ -299,9 +297,7 @@ impl Parser<'_> {
             }
             _ => Some((block as u32, step as u32)),
         };
-        let kind = of.one_of("type", |name| {
-            StepType::ALL.into_iter().find(|known| known.name() == name)
-        })?;
+        let kind = of.one_of("type", |name| name.parse().ok())?;
         Ok(Step {
             position: of.number("s", 0, 1 << 24)?,
             kind,

@@ -1,5 +1,7 @@
 //! What the runtimes demand beyond a right program, and which of them load a file.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::{Algo, Gpu, Step, StepType, Tb};
 use crate::{Finding, Verdict};
 
@@ -17,27 +19,23 @@ pub const MAX_STEPS: u32 = 256;
 const MAX_TEXT: usize = 254;
 
 /// A runtime that loads MSCCL's XML.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 pub enum Runtime {
     /// microsoft/msccl.
+    #[strum(serialize = "MSCCL")]
     Msccl,
     /// Azure/msccl-executor-nccl.
+    #[strum(serialize = "msccl-executor-nccl")]
     Azure,
     /// ROCm/rccl.
+    #[strum(serialize = "RCCL")]
     Rccl,
 }
 
 impl Runtime {
-    /// All of them.
-    pub const ALL: [Runtime; 3] = [Runtime::Msccl, Runtime::Azure, Runtime::Rccl];
-
     /// Returns the name in messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Runtime::Msccl => "MSCCL",
-            Runtime::Azure => "msccl-executor-nccl",
-            Runtime::Rccl => "RCCL",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the number of blocks that a rank may have.

@@ -9,6 +9,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+use strum::VariantArray as _;
 
 use super::{
     Algo, At, COLLECTIVES, Gpu, LineNumber, Protocol, Step, StepType, Tb, check, read, write,
@@ -56,10 +57,10 @@ fn published_files_are_right_and_survive_a_round() {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let at = || (select(Buffer::ALL.to_vec()), -1..1 << 20);
+    let at = || (select(Buffer::ALL), -1..1 << 20);
     let rest = (0..1_u32 << 24, 0..1_u32 << 16, any::<bool>());
     let dependency = option::of((0..4097_u32, 0..1_u32 << 24));
-    let kind = select(StepType::ALL.to_vec());
+    let kind = select(StepType::VARIANTS);
     (kind, at(), at(), rest, dependency).prop_map(|(kind, src, dst, rest, dependency)| {
         let at = |(buffer, offset)| At { buffer, offset };
         let (position, count, awaited) = rest;
@@ -95,7 +96,7 @@ fn algo() -> impl Strategy<Value = Algo> {
         line: LineNumber(0),
     });
     let names = COLLECTIVES.map(|(name, _)| name);
-    let head = ("[a-z0-9_(=)-]{1,20}", select(Protocol::ALL.to_vec()));
+    let head = ("[a-z0-9_(=)-]{1,20}", select(Protocol::VARIANTS));
     let sizes = (1..1025_u32, 1..1_u32 << 20);
     let bytes = || option::of(0..i64::MAX as u64);
     let modes = (any::<bool>(), option::of(any::<bool>()));

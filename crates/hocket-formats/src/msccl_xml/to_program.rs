@@ -6,6 +6,7 @@ use hocket_program::program::check::{CheckOptions, Fault, Place, check as check_
 use hocket_program::program::{
     Block, Buffer, Mode, NewStep, Op, Program, ProgramBuilder, SizeLimits, Span, Task,
 };
+use strum::VariantArray as _;
 
 use super::{Algo, At, Runtime, Step, StepType, rules};
 use crate::{FormatError, Verdict};
@@ -35,7 +36,7 @@ pub fn program(algo: &Algo) -> Result<Program, FormatError> {
     let mut first_block = 0;
     for (rank, gpu) in algo.gpus.iter().enumerate() {
         let rank = rank as u32;
-        for buffer in Buffer::ALL {
+        for &buffer in Buffer::ALL {
             builder.size(rank, buffer, gpu.sizes[buffer as usize]);
         }
         for tb in &gpu.blocks {
@@ -137,7 +138,7 @@ pub fn check(
         }
     }
     let mut loaded = 0;
-    for runtime in Runtime::ALL {
+    for &runtime in Runtime::VARIANTS {
         let name = runtime.name();
         match runtime.refuses(algo) {
             None => {

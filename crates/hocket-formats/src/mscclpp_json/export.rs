@@ -15,6 +15,7 @@ use std::fmt::{self, Write};
 use hocket_base::explain::Explain;
 use hocket_plan::collective::CollectiveKind;
 use hocket_program::program::{Buffer as Memory, Mode, Program, Ranks, Task};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::inbox::{How, Inbox};
 use super::rank::RankWriter;
@@ -37,24 +38,19 @@ pub enum Refused {
 }
 
 /// How messages are passed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray)]
 pub enum Protocol {
     /// Puts with signals: full bandwidth.
     Simple,
     /// Packets with flags: half the bandwidth, and no signals.
+    #[strum(serialize = "LL")]
     Ll,
 }
 
 impl Protocol {
-    /// All of them.
-    pub const ALL: [Protocol; 2] = [Protocol::Simple, Protocol::Ll];
-
     /// Returns the name in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Protocol::Simple => "Simple",
-            Protocol::Ll => "LL",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

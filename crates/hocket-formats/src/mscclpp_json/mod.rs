@@ -23,6 +23,7 @@ pub use to_program::{check, program};
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::FormatError;
 
@@ -101,8 +102,11 @@ pub struct Gpu {
 }
 
 /// How a channel reaches its peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ChannelType {
     /// Loads and stores of the peer's memory.
     Memory,
@@ -114,12 +118,8 @@ pub enum ChannelType {
 
 impl ChannelType {
     /// Returns the name in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ChannelType::Memory => "memory",
-            ChannelType::Port => "port",
-            ChannelType::Switch => "switch",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -17,6 +17,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+use strum::VariantArray as _;
 
 use super::{
     BlockGroup, Buffer, BufferRefs, BufferType, ChannelRefs, ChannelType, Channels, ExecutionPlan,
@@ -231,7 +232,7 @@ fn plans_have_names_of_their_own() {
     for kind in [CollectiveKind::AllReduce, CollectiveKind::AllGather] {
         for algorithm in [Algorithm::Ring, Algorithm::Direct] {
             let verified = verified_plan(kind, algorithm);
-            for protocol in Protocol::ALL {
+            for &protocol in Protocol::VARIANTS {
                 for max in [1 << 20, u64::MAX] {
                     let limits = SizeLimits { min: 0, max };
                     let plan = exported(&verified, protocol, limits).expect("written");
@@ -252,7 +253,7 @@ fn plans_have_names_of_their_own() {
 #[test]
 fn sizes_end_where_the_executor_counts_no_further() {
     let verified = verified_plan(CollectiveKind::AllReduce, Algorithm::Ring);
-    for protocol in Protocol::ALL {
+    for &protocol in Protocol::VARIANTS {
         let limits = SizeLimits::default();
         let plan = exported(&verified, protocol, limits).expect("written");
         let gpu = &plan.gpus[0];

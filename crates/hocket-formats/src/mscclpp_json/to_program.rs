@@ -153,7 +153,7 @@ impl Reader {
     fn gpu(&mut self, rank: u32, gpu: &Gpu) -> Result<(), FormatError> {
         self.rank = rank;
         let sizes = [gpu.input_chunks, gpu.output_chunks, gpu.scratch_chunks];
-        for (buffer, size) in Memory::ALL.into_iter().zip(sizes) {
+        for (&buffer, size) in Memory::ALL.iter().zip(sizes) {
             self.builder.size(rank, buffer, size * self.cut);
         }
         let mut first = None;

@@ -15,6 +15,8 @@ pub use network::{Network, join};
 pub use rates::Medium;
 pub use smi::read_smi;
 
+use strum::IntoStaticStr;
+
 use crate::error::FormatError;
 
 /// What a device of a machine is.
@@ -90,7 +92,8 @@ impl Net {
 }
 
 /// Whose processors a machine has, as far as NCCL's model of costs tells them apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Processor {
     /// Intel's, of the architecture x86.
     Intel,
@@ -122,12 +125,7 @@ impl Processor {
     /// Returns its name in small letters.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Intel => "intel",
-            Self::Amd => "amd",
-            Self::Other => "other",
-            Self::Mixed => "mixed",
-        }
+        self.into()
     }
 }
 

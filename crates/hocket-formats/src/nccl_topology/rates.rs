@@ -3,10 +3,13 @@
 //! NCCL counts less for most links, as what is reached. The rates here are those that makers state, as in all
 //! topologies of hocket, but for those of links between processors, of which a dump says nothing else.
 
+use strum::IntoStaticStr;
+
 const GIGA: f64 = 1e9;
 
 /// What a link is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Medium {
     /// NVLink between GPUs.
     NvLink,
@@ -17,24 +20,19 @@ pub enum Medium {
     /// PCI Express.
     Pcie,
     /// NVLink-C2C between a GPU and its processor.
+    #[strum(serialize = "pcie")]
     C2c,
     /// Between processors.
     Upi,
     /// Between machines.
+    #[strum(serialize = "ib")]
     Net,
 }
 
 impl Medium {
     /// Returns what it is called among defaults of latency.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::NvLink => "nvlink",
-            Self::NvSwitch => "nvswitch",
-            Self::Xgmi => "xgmi",
-            Self::Pcie | Self::C2c => "pcie",
-            Self::Upi => "upi",
-            Self::Net => "ib",
-        }
+        self.into()
     }
 }
 

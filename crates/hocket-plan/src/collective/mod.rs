@@ -5,15 +5,17 @@ pub mod pattern;
 
 pub use demand::{Demand, NpuSet};
 
-use std::fmt;
-use std::str::FromStr;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::explain::Explain;
 use crate::id::{NpuId, Rank};
 use crate::topology::{Topology, name_fault};
 
 /// The pattern of a collective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = CollectiveError, parse_err_fn = unknown_kind)]
 pub enum CollectiveKind {
     /// Every NPU gets the sum of all vectors.
     AllReduce,
@@ -37,30 +39,12 @@ pub enum CollectiveKind {
 
 impl CollectiveKind {
     /// Every kind that has a name of its own.
-    pub const NAMED: [CollectiveKind; 8] = [
-        CollectiveKind::AllReduce,
-        CollectiveKind::ReduceScatter,
-        CollectiveKind::AllGather,
-        CollectiveKind::Broadcast,
-        CollectiveKind::Reduce,
-        CollectiveKind::Gather,
-        CollectiveKind::Scatter,
-        CollectiveKind::AllToAll,
-    ];
+    pub const NAMED: [CollectiveKind; Self::VARIANTS.len() - 1] =
+        *Self::VARIANTS.first_chunk().expect("custom is the last");
 
     /// Returns the name in files and on the command line, as `all-reduce`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CollectiveKind::AllReduce => "all-reduce",
-            CollectiveKind::ReduceScatter => "reduce-scatter",
-            CollectiveKind::AllGather => "all-gather",
-            CollectiveKind::Broadcast => "broadcast",
-            CollectiveKind::Reduce => "reduce",
-            CollectiveKind::Gather => "gather",
-            CollectiveKind::Scatter => "scatter",
-            CollectiveKind::AllToAll => "all-to-all",
-            CollectiveKind::Custom => "custom",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Returns whether it has a root.
@@ -101,24 +85,9 @@ impl CollectiveKind {
     }
 }
 
-impl fmt::Display for CollectiveKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for CollectiveKind {
-    type Err = CollectiveError;
-
-    fn from_str(name: &str) -> Result<Self, CollectiveError> {
-        CollectiveKind::NAMED
-            .into_iter()
-            .chain([CollectiveKind::Custom])
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| CollectiveError::UnknownKind {
-                name: name.to_owned(),
-            })
-    }
+fn unknown_kind(name: &str) -> CollectiveError {
+    let name = name.to_owned();
+    CollectiveError::UnknownKind { name }
 }
 
 /// Why a collective makes no sense.
@@ -128,9 +97,7 @@ pub enum CollectiveError {
     /// No such kind.
     #[explain(
         why("there is no collective {name:?}"),
-        remedy(
-            "kinds are all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all"
-        )
+        remedy("kinds are {}", CollectiveKind::NAMED.map(CollectiveKind::name).join(", "))
     )]
     UnknownKind {
         /// Name that was asked for.

@@ -18,6 +18,8 @@ pub use waits::WaitGraph;
 
 use std::fmt;
 
+use strum::{Display, IntoStaticStr};
+
 use crate::collective::Collective;
 use crate::explain::{Explain, Parts};
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
@@ -25,7 +27,8 @@ use crate::progress::Interrupted;
 use crate::units::Memory;
 
 /// What the receiver does with a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u8)]
 pub enum Op {
     /// Store it over what is there.
@@ -36,17 +39,8 @@ pub enum Op {
 
 impl Op {
     /// Returns the name in files, `copy` or `reduce`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Op::Copy => "copy",
-            Op::Reduce => "reduce",
-        }
-    }
-}
-
-impl fmt::Display for Op {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -1,5 +1,7 @@
 use std::collections::HashSet;
 
+use strum::VariantArray as _;
+
 use super::*;
 use crate::collective::{Collective, CollectiveKind};
 use crate::plan::{Chunks, Columns, Lists, Op, PlanBuilder, Transfer, Wait};
@@ -202,8 +204,9 @@ fn every_code_is_found() {
         other => panic!("{other:?}"),
     }
 
-    let missed: Vec<Code> = Code::ALL
-        .into_iter()
+    let missed: Vec<Code> = Code::VARIANTS
+        .iter()
+        .copied()
         .filter(|code| !found.contains(code))
         .collect();
     assert_eq!(missed, [], "every code is provoked above");

@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use strum::{Display, IntoStaticStr, VariantArray};
+
 use crate::id::{ChunkId, NpuId, TransferId};
 use crate::plan::{Op, Plan};
 use crate::topology::Topology;
 
 /// The kind of a violation; its name is stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Code {
     /// A transfer names an NPU that the topology does not have.
@@ -43,50 +46,9 @@ pub enum Code {
 }
 
 impl Code {
-    /// Every code.
-    pub const ALL: [Code; 15] = [
-        Code::UnknownNpu,
-        Code::SwitchCannot,
-        Code::UnknownChunk,
-        Code::SelfTransfer,
-        Code::BrokenPath,
-        Code::NoRoute,
-        Code::BytesLost,
-        Code::WaitCycle,
-        Code::SentBeforeHeld,
-        Code::UnorderedRead,
-        Code::UnorderedWrite,
-        Code::CountedTwice,
-        Code::ReduceIntoNothing,
-        Code::DeliveredTwice,
-        Code::Missing,
-    ];
-
     /// Returns the name in reports and JSON, as `counted_twice`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Code::UnknownNpu => "unknown_npu",
-            Code::SwitchCannot => "switch_cannot",
-            Code::UnknownChunk => "unknown_chunk",
-            Code::SelfTransfer => "self_transfer",
-            Code::BrokenPath => "broken_path",
-            Code::NoRoute => "no_route",
-            Code::BytesLost => "bytes_lost",
-            Code::WaitCycle => "wait_cycle",
-            Code::SentBeforeHeld => "sent_before_held",
-            Code::UnorderedRead => "unordered_read",
-            Code::UnorderedWrite => "unordered_write",
-            Code::CountedTwice => "counted_twice",
-            Code::ReduceIntoNothing => "reduce_into_nothing",
-            Code::DeliveredTwice => "delivered_twice",
-            Code::Missing => "missing",
-        }
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -44,10 +44,13 @@ pub use task::{Contents, Mode, Task};
 
 use std::borrow::Cow;
 
+use strum::{IntoStaticStr, VariantArray};
+
 use crate::graph::Lists;
 
 /// One of the three buffers of a rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u8)]
 pub enum Buffer {
     /// What the collective gets.
@@ -60,15 +63,11 @@ pub enum Buffer {
 
 impl Buffer {
     /// All buffers, in the order of [`Program::sizes`].
-    pub const ALL: [Buffer; 3] = [Buffer::Input, Buffer::Output, Buffer::Scratch];
+    pub const ALL: &[Buffer] = Self::VARIANTS;
 
     /// Returns the name in messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Buffer::Input => "input",
-            Buffer::Output => "output",
-            Buffer::Scratch => "scratch",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -152,7 +151,8 @@ impl std::fmt::Display for Span {
 }
 
 /// What a step does. "Source" and "target" are its spans; a sum is of all its sources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[repr(u8)]
 pub enum Op {
     /// Nothing: waits for its dependency; orders memory accesses where steps are not synced.
@@ -160,14 +160,19 @@ pub enum Op {
     /// Sends the source to the block's peer.
     Send = 1,
     /// Receives into the target.
+    #[strum(serialize = "receive")]
     Recv = 2,
     /// Receives into the target and sends the same on.
+    #[strum(serialize = "receive-send")]
     RecvSend = 3,
     /// Adds the source to what it receives, into the target.
+    #[strum(serialize = "receive-reduce")]
     RecvReduce = 4,
     /// Adds the source to what it receives and sends the sum on; nothing is stored.
+    #[strum(serialize = "receive-reduce-send")]
     RecvReduceSend = 5,
     /// Adds the source to what it receives, into the target, and sends the sum on.
+    #[strum(serialize = "receive-reduce-store-send")]
     RecvReduceStoreSend = 6,
     /// Copies each source to the target of the same position.
     Copy = 7,
@@ -186,42 +191,9 @@ pub enum Op {
 }
 
 impl Op {
-    /// Every operation, by number.
-    pub const ALL: [Op; 14] = [
-        Op::Nop,
-        Op::Send,
-        Op::Recv,
-        Op::RecvSend,
-        Op::RecvReduce,
-        Op::RecvReduceSend,
-        Op::RecvReduceStoreSend,
-        Op::Copy,
-        Op::Reduce,
-        Op::Signal,
-        Op::Wait,
-        Op::Barrier,
-        Op::Acquire,
-        Op::Release,
-    ];
-
     /// Returns the name in messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Op::Nop => "nop",
-            Op::Send => "send",
-            Op::Recv => "receive",
-            Op::RecvSend => "receive-send",
-            Op::RecvReduce => "receive-reduce",
-            Op::RecvReduceSend => "receive-reduce-send",
-            Op::RecvReduceStoreSend => "receive-reduce-store-send",
-            Op::Copy => "copy",
-            Op::Reduce => "reduce",
-            Op::Signal => "signal",
-            Op::Wait => "wait",
-            Op::Barrier => "barrier",
-            Op::Acquire => "acquire",
-            Op::Release => "release",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Returns whether it sends over the block's connection.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::ladder::Ladder;
 use super::{Job, Outline, registry};
 use crate::collective::{Collective, CollectiveKind};
@@ -34,9 +36,10 @@ pub(super) const TREE_KINDS: &[CollectiveKind] = &[
     CollectiveKind::Reduce,
 ];
 
-/// An option of planning that only some algorithms use. Number of chunks, latency model, routing and limits of
-/// time and memory are for all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// An option of planning that only some algorithms use, in the order in which they are checked. Number of chunks,
+/// latency model, routing and limits of time and memory are for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 #[non_exhaustive]
 #[doc(alias = "Heed")]
 pub enum SearchOption {
@@ -53,29 +56,15 @@ pub enum SearchOption {
 }
 
 impl SearchOption {
-    /// Every such option, in the order in which they are checked.
-    pub const ALL: [SearchOption; 5] = [
-        SearchOption::Seed,
-        SearchOption::Unwind,
-        SearchOption::Trials,
-        SearchOption::Slot,
-        SearchOption::Window,
-    ];
-
     /// Returns the name of the option, as `seed`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SearchOption::Seed => "seed",
-            SearchOption::Unwind => "unwind",
-            SearchOption::Trials => "trials",
-            SearchOption::Slot => "slot",
-            SearchOption::Window => "window",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// What a plan is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[non_exhaustive]
 #[doc(alias = "Making")]
 pub enum Origin {

@@ -1,21 +1,19 @@
 //! Faster ways round slow edges: what need not go over one, since it is nearly there.
 
+use strum::VariantArray;
+
 use super::network::{Timing, UnwoundNetwork};
 use crate::graph::ShortestPaths;
 
 /// What to do with a chunk that would come sooner another way than over the edge that is free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub(super) enum Detour {
-    /// Send it all the same.
-    Ignore,
-    /// Send it if there is nothing else.
-    Avoid,
     /// Never send it.
     Refuse,
-}
-
-impl Detour {
-    pub(super) const ALL: [Detour; 3] = [Detour::Refuse, Detour::Avoid, Detour::Ignore];
+    /// Send it if there is nothing else.
+    Avoid,
+    /// Send it all the same.
+    Ignore,
 }
 
 /// For each edge, NPUs from which its end is reached faster than over the edge, and how fast.

@@ -1,5 +1,7 @@
 //! The best of several greedy matchings.
 
+use strum::VariantArray as _;
+
 use super::delivery::{Bits, Delivery, Wanted};
 use super::detour::{Detour, Near};
 use super::event::{Choice, Matching, matched};
@@ -133,7 +135,7 @@ pub(super) fn greedy(
         };
         let detour = match near.is_empty() {
             true => Detour::Ignore,
-            false => Detour::ALL[(index / 2) as usize % Detour::ALL.len()],
+            false => Detour::VARIANTS[(index / 2) as usize % Detour::VARIANTS.len()],
         };
         // The faster way may be none for this chunk: those on it do not want it.
         let stuck = detour == Detour::Refuse && limit == u64::MAX;

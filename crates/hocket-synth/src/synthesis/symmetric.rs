@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use strum::VariantArray as _;
+
 use super::delivery::{Delivery, Wanted};
 use super::detour::{Detour, Near};
 use super::network::{Timing, UnwoundNetwork};
@@ -149,7 +151,7 @@ impl Symmetry {
             let limit = best.as_ref().map_or(u64::MAX, |(end, _)| *end);
             let detour = match self.near.iter().all(Vec::is_empty) {
                 true => Detour::Ignore,
-                false => Detour::ALL[trial as usize % Detour::ALL.len()],
+                false => Detour::VARIANTS[trial as usize % Detour::VARIANTS.len()],
             };
             let search = Search::new(self, npus, detour, seed.wrapping_add(trial));
             if let Some(found) = search.run(limit) {

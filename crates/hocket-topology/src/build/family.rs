@@ -1,11 +1,14 @@
 //! How a family of networks is declared: a file of its own, from which everything else follows.
 
+use strum::IntoStaticStr;
+
 use super::super::{Dimension, DimensionKind, Topology, TopologyError};
 use super::product::product_counts;
 use crate::units::{Bandwidth, Time};
 
 /// What a parameter is measured in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Unit {
     /// A whole number, 1 or more; 0 or more where that is the default.
     Count,
@@ -23,13 +26,7 @@ impl Unit {
     /// Returns its name in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::Counts => "counts",
-            Self::Bandwidth => "bandwidth",
-            Self::Latency => "latency",
-            Self::Flag => "flag",
-        }
+        self.into()
     }
 }
 

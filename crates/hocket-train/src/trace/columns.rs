@@ -99,8 +99,8 @@ impl Columns {
     }
 
     fn check_row(&self, row: usize, groups: usize) -> Result<(), String> {
-        let kind = node_kind(self.kind[row]).ok_or("there is no such kind")?;
-        let call = call_kind(self.call_kind[row]).ok_or("there is no such collective")?;
+        let kind = NodeKind::from_repr(self.kind[row]).ok_or("there is no such kind")?;
+        let call = CallKind::from_repr(self.call_kind[row]).ok_or("there is no such collective")?;
         let is_call = kind == NodeKind::Collective;
         let has_group = is_call && call != CallKind::Unspecified;
         let is_message = matches!(kind, NodeKind::Send | NodeKind::Receive);
@@ -189,12 +189,20 @@ impl Columns {
         let trace = Trace {
             rank_first: vec![0],
             id: self.id,
-            kind: self.kind.into_iter().filter_map(node_kind).collect(),
+            kind: self
+                .kind
+                .into_iter()
+                .filter_map(NodeKind::from_repr)
+                .collect(),
             duration: self.duration.into_iter().map(Time::from_ps).collect(),
             operations: self.operations,
             tensor_bytes: self.tensor_bytes,
             is_cpu: self.is_cpu,
-            call_kind: self.call_kind.into_iter().filter_map(call_kind).collect(),
+            call_kind: self
+                .call_kind
+                .into_iter()
+                .filter_map(CallKind::from_repr)
+                .collect(),
             bytes: self.bytes,
             group: self.group,
             peer: self.peer,
@@ -216,14 +224,4 @@ impl Columns {
 fn are_offsets(offsets: &[u32], end: usize) -> bool {
     let last = offsets.last().map(|&last| last as usize);
     offsets.first() == Some(&0) && offsets.is_sorted() && last == Some(end)
-}
-
-fn node_kind(number: u8) -> Option<NodeKind> {
-    NodeKind::ALL.into_iter().find(|&kind| kind as u8 == number)
-}
-
-fn call_kind(number: u8) -> Option<CallKind> {
-    let others = [CallKind::Unspecified, CallKind::None];
-    let mut all = CallKind::KNOWN.into_iter().chain(others);
-    all.find(|&kind| kind as u8 == number)
 }

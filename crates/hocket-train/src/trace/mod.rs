@@ -24,6 +24,8 @@ pub(crate) use error::shortened;
 pub use error::{Call, Fault, TraceError};
 pub use trace_files::{File, Follow, UngroupedTrace};
 
+use strum::{FromRepr, IntoStaticStr, VariantArray};
+
 use crate::collective::CollectiveKind;
 use crate::units::Time;
 
@@ -37,14 +39,17 @@ pub const LONGEST_MICROS: u64 = u64::MAX / 1_000_000;
 pub const NONE: u32 = u32::MAX;
 
 /// What a node is, numbered as Chakra does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, FromRepr, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u8)]
 pub enum NodeKind {
     /// Says something about the trace and takes no time; so is a node that Chakra calls invalid.
     Metadata = 1,
     /// From memory elsewhere.
+    #[strum(serialize = "memory load")]
     MemoryLoad = 2,
     /// To memory elsewhere.
+    #[strum(serialize = "memory store")]
     MemoryStore = 3,
     /// A computation.
     Compute = 4,
@@ -58,32 +63,16 @@ pub enum NodeKind {
 
 impl NodeKind {
     /// Every kind.
-    pub const ALL: [NodeKind; 7] = [
-        NodeKind::Metadata,
-        NodeKind::MemoryLoad,
-        NodeKind::MemoryStore,
-        NodeKind::Compute,
-        NodeKind::Send,
-        NodeKind::Receive,
-        NodeKind::Collective,
-    ];
+    pub const ALL: &[NodeKind] = Self::VARIANTS;
 
     /// Returns the name in tables, as `memory load`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            NodeKind::Metadata => "metadata",
-            NodeKind::MemoryLoad => "memory load",
-            NodeKind::MemoryStore => "memory store",
-            NodeKind::Compute => "compute",
-            NodeKind::Send => "send",
-            NodeKind::Receive => "receive",
-            NodeKind::Collective => "collective",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// What a collective node does, numbered as Chakra does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, FromRepr, VariantArray)]
 #[repr(u8)]
 pub enum CallKind {
     /// All-reduce.
@@ -113,17 +102,10 @@ pub enum CallKind {
 
 impl CallKind {
     /// Those that Chakra has numbers for.
-    pub const KNOWN: [CallKind; 9] = [
-        CallKind::AllReduce,
-        CallKind::Reduce,
-        CallKind::AllGather,
-        CallKind::Gather,
-        CallKind::Scatter,
-        CallKind::Broadcast,
-        CallKind::AllToAll,
-        CallKind::ReduceScatter,
-        CallKind::Barrier,
-    ];
+    pub const KNOWN: &[CallKind] = match Self::VARIANTS {
+        [known @ .., CallKind::Unspecified, CallKind::None] => known,
+        _ => unreachable!(),
+    };
 
     /// Returns the collective that it is; `None` for a barrier and where there is none.
     pub const fn collective(self) -> Option<CollectiveKind> {
@@ -141,7 +123,7 @@ impl CallKind {
     }
 
     /// Returns the name in tables, as `all-reduce`.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match (self.collective(), self) {
             (Some(kind), _) => kind.name(),
             (None, CallKind::Barrier) => "barrier",

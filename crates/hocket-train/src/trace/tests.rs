@@ -74,7 +74,7 @@ fn fault(ranks: &[&[Node]]) -> Fault {
 #[test]
 fn sizes_are_what_goes_in_at_one_rank() {
     let npus: Vec<NpuId> = (0..4).map(NpuId).collect();
-    for kind in CallKind::KNOWN {
+    for &kind in CallKind::KNOWN {
         let Some(collective) = kind.collective() else {
             continue;
         };

@@ -295,16 +295,10 @@ impl Row {
 }
 
 fn kind_of(given: i32) -> Result<NodeKind, Fault> {
-    Ok(match given {
-        0 | 1 => NodeKind::Metadata,
-        2 => NodeKind::MemoryLoad,
-        3 => NodeKind::MemoryStore,
-        4 => NodeKind::Compute,
-        5 => NodeKind::Send,
-        6 => NodeKind::Receive,
-        7 => NodeKind::Collective,
-        _ => return Err(Fault::UnknownType { given }),
-    })
+    // Metadata is 1, and what Chakra calls invalid 0.
+    let number = if given == 0 { 1 } else { given };
+    let known = u8::try_from(number).ok().and_then(NodeKind::from_repr);
+    known.ok_or(Fault::UnknownType { given })
 }
 
 /// Returns what a collective does, given as Chakra's number or as its word.
@@ -313,7 +307,7 @@ fn call_kind_of(node: &Node) -> Result<Option<CallKind>, Fault> {
     let Some(value) = node.attribute("comm_type") else {
         return Ok(None);
     };
-    let mut known = CallKind::KNOWN.into_iter();
+    let mut known = CallKind::KNOWN.iter().copied();
     let (found, given) = match (value, value.integer()) {
         (_, Some(BLOCK)) => (Some(CallKind::ReduceScatter), String::new()),
         (_, Some(given)) => {

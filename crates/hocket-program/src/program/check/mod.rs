@@ -26,7 +26,7 @@ mod races;
 mod run;
 mod structure;
 
-use std::fmt;
+use strum::{Display, IntoStaticStr};
 
 use super::{Mode, Program};
 use crate::progress::{Interrupted, Progress};
@@ -37,7 +37,8 @@ pub(super) use run::run;
 pub(super) use structure::check as check_structure;
 
 /// The kind of a fault; its name is stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Code {
     /// A rank, line, semaphore or barrier that does not exist, or a peer that a block cannot have.
@@ -70,46 +71,9 @@ pub enum Code {
 }
 
 impl Code {
-    /// Every code.
-    pub const ALL: [Code; 13] = [
-        Code::Unknown,
-        Code::OutOfBounds,
-        Code::BadStep,
-        Code::Shared,
-        Code::Unmatched,
-        Code::BadDependency,
-        Code::Deadlock,
-        Code::Race,
-        Code::Undefined,
-        Code::WrongSum,
-        Code::CountedTwice,
-        Code::WrongResult,
-        Code::NextCall,
-    ];
-
     /// Returns the name in reports and JSON, as `wrong_result`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Code::Unknown => "unknown",
-            Code::OutOfBounds => "out_of_bounds",
-            Code::BadStep => "bad_step",
-            Code::Shared => "shared",
-            Code::Unmatched => "unmatched",
-            Code::BadDependency => "bad_dependency",
-            Code::Deadlock => "deadlock",
-            Code::Race => "race",
-            Code::Undefined => "undefined",
-            Code::WrongSum => "wrong_sum",
-            Code::CountedTwice => "counted_twice",
-            Code::WrongResult => "wrong_result",
-            Code::NextCall => "next_call",
-        }
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
