@@ -8,10 +8,10 @@ use tracing::{info, warn};
 use crate::cluster::{Network, some};
 
 /// How many links or hosts a line names.
-pub const NAMED: usize = 20;
+pub(crate) const NAMED: usize = 20;
 
 /// Returns a reason to end a session, in words.
-pub fn close(why: Close) -> &'static str {
+pub(crate) fn close(why: Close) -> &'static str {
     match why {
         Close::Replaced => "the host opened another",
         Close::Silent => "the host was silent",
@@ -25,7 +25,7 @@ pub fn close(why: Close) -> &'static str {
 }
 
 /// Returns a reason to refuse a flow or a job, in words.
-pub fn refusal(why: Refusal) -> &'static str {
+pub(crate) fn refusal(why: Refusal) -> &'static str {
     match why {
         Refusal::BadNumber => "bad number",
         Refusal::NotItsAddress => "not its address",
@@ -38,7 +38,7 @@ pub fn refusal(why: Refusal) -> &'static str {
 }
 
 /// One line of the audit log.
-pub fn write(audit: &Audit, server: &Server, network: &Network) {
+pub(crate) fn write(audit: &Audit, server: &Server, network: &Network) {
     let name = |host: HostId| server.directory().entry(host).name.as_str();
     match audit {
         &Audit::Came(host) => info!(target: "audit", host = name(host), "host came"),

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The example; it prints to `out`.
-pub fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let bandwidth = Bandwidth::from_bytes_per_second(50_000_000_000).ok_or("a bandwidth of 0")?;
     let topology = Arc::new(build::torus(&[4, 4], bandwidth, Time::from_ns(500))?);
     let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &topology, 64 << 20)?;

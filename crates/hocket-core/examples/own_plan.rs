@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The example; it prints to `out`.
-pub fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // npu0 - npu1 - npu2, and 1 MB that npu0 broadcasts.
     let bandwidth = Bandwidth::from_bytes_per_second(10_000_000_000).ok_or("a bandwidth of 0")?;
     let line = Arc::new(build::line(3, bandwidth, Time::from_ns(700))?);

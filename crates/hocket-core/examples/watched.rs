@@ -44,7 +44,7 @@ impl Progress for Stopwatch {
 }
 
 /// The example; it prints to `out`.
-pub fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let topology = Arc::new(uneven_ring()?);
     let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &topology, 12_000_000)?;
     let options = PlanOptions {

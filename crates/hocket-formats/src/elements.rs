@@ -18,7 +18,7 @@ const MOST_ATTRIBUTES: usize = 256;
 
 /// An element and what it contains, by number.
 #[derive(Clone, Debug)]
-pub struct Element {
+pub(crate) struct Element {
     /// Its tag.
     pub name: String,
     /// Names and values, in order.
@@ -31,7 +31,7 @@ pub struct Element {
 
 impl Element {
     /// Returns the value of an attribute.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut all = self.attributes.iter();
         all.find(|(key, _)| key == name)
             .map(|(_, value)| value.as_str())
@@ -41,7 +41,7 @@ impl Element {
     ///
     /// # Errors
     /// A fault at the element's line.
-    pub fn text(&self, name: &str) -> Result<&str, FormatError> {
+    pub(crate) fn text(&self, name: &str) -> Result<&str, FormatError> {
         self.get(name).ok_or_else(|| {
             let why = format!("<{}> has no {name}", self.name);
             FormatError::at(self.line, why).remedy(format!("write {name}=\"...\" in it"))
@@ -52,7 +52,7 @@ impl Element {
     ///
     /// # Errors
     /// A fault at the element's line.
-    pub fn whole(
+    pub(crate) fn whole(
         &self,
         name: &str,
         range: std::ops::RangeInclusive<i64>,
@@ -64,7 +64,7 @@ impl Element {
     ///
     /// # Errors
     /// A fault at the element's line.
-    pub fn whole_or(
+    pub(crate) fn whole_or(
         &self,
         name: &str,
         otherwise: i64,
@@ -99,7 +99,7 @@ impl Element {
     ///
     /// # Errors
     /// A fault at the element's line.
-    pub fn real(&self, name: &str) -> Result<f64, FormatError> {
+    pub(crate) fn real(&self, name: &str) -> Result<f64, FormatError> {
         let text = self.text(name)?;
         let read: Option<f64> = text.trim().parse().ok();
         read.filter(|value| (0.0..=1e6).contains(value))
@@ -112,7 +112,7 @@ impl Element {
 
 /// All elements of a file, the outermost first.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub(crate) struct Document {
     elements: Vec<Element>,
 }
 
@@ -121,7 +121,7 @@ impl Document {
     ///
     /// # Errors
     /// A fault with the line, for what is no XML, has text or entities, or is larger than [`LARGEST`].
-    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         if bytes.len() > LARGEST {
             let why = format!("it has {} bytes", bytes.len());
             return Err(FormatError::new(why).remedy(format!("such files have at most {LARGEST}")));
@@ -144,18 +144,18 @@ impl Document {
     }
 
     /// Returns the outermost element.
-    pub fn root(&self) -> &Element {
+    pub(crate) fn root(&self) -> &Element {
         &self.elements[0]
     }
 
     /// Returns the elements within one, in order.
-    pub fn within<'a>(&'a self, element: &'a Element) -> impl Iterator<Item = &'a Element> {
+    pub(crate) fn within<'a>(&'a self, element: &'a Element) -> impl Iterator<Item = &'a Element> {
         element.children.iter().map(|&child| &self.elements[child])
     }
 }
 
 /// Returns a value in quotation marks, cut where it is long.
-pub fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let word: String = text.chars().take(40).collect();
     match word.len() < text.len() {
         true => format!("{word:?}..."),

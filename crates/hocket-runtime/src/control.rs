@@ -31,7 +31,11 @@ struct Refusal {
 
 impl Control {
     /// Connects to the store, which may not listen yet, and greets it.
-    pub fn connect(address: &str, secret: &[u8], patience: Duration) -> Result<Self, Failure> {
+    pub(crate) fn connect(
+        address: &str,
+        secret: &[u8],
+        patience: Duration,
+    ) -> Result<Self, Failure> {
         let join = |why: String| Failure::new(Code::Join, format!("{address}: {why}"));
         let until = Instant::now() + patience;
         let addresses: Vec<SocketAddr> = address
@@ -123,12 +127,12 @@ impl Control {
     }
 
     /// Returns the address of this host from which the store is reached.
-    pub fn local(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn local(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
     /// Joins or rejoins a group; gives its number and who is in it.
-    pub fn join(
+    pub(crate) fn join(
         &mut self,
         frame: &Frame,
         patience: Duration,
@@ -155,7 +159,7 @@ impl Control {
     }
 
     /// Returns what the store has said, if it has; an error if it is gone.
-    pub fn poll(&mut self) -> Result<Option<Failure>, Failure> {
+    pub(crate) fn poll(&mut self) -> Result<Option<Failure>, Failure> {
         let mut buffer = [0; 4096];
         loop {
             match self.socket.read(&mut buffer) {
@@ -188,12 +192,12 @@ impl Control {
     }
 
     /// Returns whether the store has said that a rank has left.
-    pub fn has_left(&self, rank: u32) -> bool {
+    pub(crate) fn has_left(&self, rank: u32) -> bool {
         self.left.contains(&rank)
     }
 
     /// Tells the store something and waits for its verdict; `None` if it says nothing in time.
-    pub fn ask(&mut self, frame: &Frame) -> Option<Failure> {
+    pub(crate) fn ask(&mut self, frame: &Frame) -> Option<Failure> {
         self.say(frame);
         let until = Instant::now() + VERDICT;
         loop {
@@ -210,7 +214,7 @@ impl Control {
     }
 
     /// Sends something to the store; whether it is gone shows when it is asked.
-    pub fn say(&self, frame: &Frame) {
+    pub(crate) fn say(&self, frame: &Frame) {
         let bytes = frame.encode();
         let mut sent = 0;
         let until = Instant::now() + Duration::from_millis(200);
@@ -225,7 +229,7 @@ impl Control {
         }
     }
 
-    pub fn socket(&self) -> &TcpStream {
+    pub(crate) fn socket(&self) -> &TcpStream {
         &self.socket
     }
 }

@@ -135,12 +135,12 @@ impl Stream {
     }
 
     /// Returns whether something of this call can still come.
-    pub fn can_come(&self) -> bool {
+    pub(crate) fn can_come(&self) -> bool {
         self.awaited > 0 && self.reading != Reading::Parked
     }
 
     /// Returns the connection; a way through memory has none.
-    pub fn socket(&self) -> Option<&TcpStream> {
+    pub(crate) fn socket(&self) -> Option<&TcpStream> {
         match &self.carrier {
             Carrier::Tcp { socket, .. } => Some(socket),
             #[cfg(target_os = "linux")]
@@ -149,7 +149,7 @@ impl Stream {
     }
 
     /// Returns what has come and is not yet used; of much, the first part.
-    pub fn waiting(&self) -> &[u8] {
+    pub(crate) fn waiting(&self) -> &[u8] {
         match &self.carrier {
             Carrier::Tcp {
                 buffer,
@@ -163,7 +163,7 @@ impl Stream {
     }
 
     /// Notes that so many bytes are used.
-    pub fn take(&mut self, len: usize) {
+    pub(crate) fn take(&mut self, len: usize) {
         match &mut self.carrier {
             Carrier::Tcp { used, .. } => *used += len,
             #[cfg(target_os = "linux")]
@@ -172,12 +172,12 @@ impl Stream {
     }
 
     /// Returns the header that comes next, if it is there as a whole.
-    pub fn header(&self) -> Option<&[u8; Header::BYTES]> {
+    pub(crate) fn header(&self) -> Option<&[u8; Header::BYTES]> {
         self.waiting().first_chunk()
     }
 
     /// Looks for more; whether anything came.
-    pub fn fill(&mut self) -> io::Result<bool> {
+    pub(crate) fn fill(&mut self) -> io::Result<bool> {
         match &mut self.carrier {
             Carrier::Tcp {
                 socket,
@@ -202,7 +202,7 @@ impl Stream {
     }
 
     /// Reads from the connection to where the bytes belong; `None` if there is none.
-    pub fn read(&mut self, to: &mut [u8]) -> Option<io::Result<usize>> {
+    pub(crate) fn read(&mut self, to: &mut [u8]) -> Option<io::Result<usize>> {
         match &self.carrier {
             Carrier::Tcp { socket, .. } => Some(read(socket, to, &mut self.ended)),
             #[cfg(target_os = "linux")]
@@ -211,7 +211,7 @@ impl Stream {
     }
 
     /// Writes what the way takes of the first message that waits to go.
-    pub fn write(&mut self) -> io::Result<usize> {
+    pub(crate) fn write(&mut self) -> io::Result<usize> {
         let Some(first) = self.out.front() else {
             return Ok(0);
         };
@@ -241,14 +241,14 @@ impl Stream {
     }
 
     /// When it may write what waits to go, if it has to wait for its turn.
-    pub fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         let turns = self.turns.as_ref().filter(|_| !self.out.is_empty())?;
         turns.due(self.out.iter().map(Outgoing::left))
     }
 
     /// Returns whether something has come through memory that was not looked at.
     #[cfg(target_os = "linux")]
-    pub fn has_more(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         match &self.carrier {
             Carrier::Tcp { .. } => false,
             Carrier::Memory(pipe) => self.can_come() && pipe.has_more(),
@@ -257,7 +257,7 @@ impl Stream {
 
     /// Returns whether there is room in memory for what waits to go.
     #[cfg(target_os = "linux")]
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         match &self.carrier {
             Carrier::Tcp { .. } => false,
             Carrier::Memory(pipe) => !self.out.is_empty() && pipe.has_room(),
@@ -319,7 +319,7 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    pub fn new(
+    pub(crate) fn new(
         (group, members): (u64, Vec<Member>),
         rank: u32,
         secret: &[u8],
@@ -343,7 +343,7 @@ impl Links {
     }
 
     /// Returns the stream that a channel to a rank goes over.
-    pub fn stream_of(&self, peer: u32, channel: u32) -> (u32, u32) {
+    pub(crate) fn stream_of(&self, peer: u32, channel: u32) -> (u32, u32) {
         #[cfg(target_os = "linux")]
         if self.memory.is_some() {
             return (peer, BY_MEMORY);
@@ -353,7 +353,10 @@ impl Links {
 
     /// Opens the ways through memory that are missing.
     #[cfg(target_os = "linux")]
-    pub fn connect_by_memory(&mut self, channels: &BTreeSet<(u32, u32)>) -> Result<(), Failure> {
+    pub(crate) fn connect_by_memory(
+        &mut self,
+        channels: &BTreeSet<(u32, u32)>,
+    ) -> Result<(), Failure> {
         let pipes = self.memory.clone().expect("the call goes through memory");
         for &(peer, _) in channels {
             if let Entry::Vacant(place) = self.open.entry((peer, BY_MEMORY)) {
@@ -370,7 +373,7 @@ impl Links {
     /// Connects to ranks that are not connected yet; they do the same at the same time.
     ///
     /// `look` is asked now and then whether there is a reason to stop.
-    pub fn connect(
+    pub(crate) fn connect(
         &mut self,
         channels: &BTreeSet<(u32, u32)>,
         patience: Duration,
@@ -462,7 +465,7 @@ impl Links {
     }
 
     /// Sockets on which ranks may come.
-    pub fn doors(&self) -> impl Iterator<Item = PollFd<'_>> {
+    pub(crate) fn doors(&self) -> impl Iterator<Item = PollFd<'_>> {
         // While there are too many, others wait in the kernel.
         let has_room = self.strangers.len() < MAX_STRANGERS;
         let listener = has_room.then(|| PollFd::new(&self.listener, PollFlags::IN));
@@ -514,7 +517,7 @@ impl Links {
     }
 
     /// Admits ranks of the group that have come and know the secret; closes others. It never waits.
-    pub fn admit(&mut self) {
+    pub(crate) fn admit(&mut self) {
         for stranger in std::mem::take(&mut self.strangers) {
             self.hear(stranger);
         }

@@ -72,7 +72,7 @@ pub(crate) fn lengthen(file: &OwnedFd, len: usize) -> Option<()> {
 
 /// A part of a file that this process has mapped.
 #[derive(Debug)]
-pub struct Mapping {
+pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
 }
@@ -123,7 +123,7 @@ impl Mapping {
     }
 
     /// Where it begins.
-    pub fn base(&self) -> *mut u8 {
+    pub(crate) fn base(&self) -> *mut u8 {
         self.base.as_ptr()
     }
 

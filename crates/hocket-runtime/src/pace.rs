@@ -117,7 +117,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    pub fn of(pace: &Pace, stream: (u32, u32)) -> Option<Self> {
+    pub(crate) fn of(pace: &Pace, stream: (u32, u32)) -> Option<Self> {
         Some(Self {
             pacer: Arc::clone(&pace.pacer),
             route: pace.routes.get(&stream)?.clone(),
@@ -129,7 +129,11 @@ impl Turns {
     }
 
     /// Returns the bytes that may be written now of messages with so many bytes left each.
-    pub fn allow(&mut self, left: impl Iterator<Item = usize> + Clone, now: Instant) -> usize {
+    pub(crate) fn allow(
+        &mut self,
+        left: impl Iterator<Item = usize> + Clone,
+        now: Instant,
+    ) -> usize {
         loop {
             if let Some(&(due, bytes)) = self.pieces.front()
                 && due <= now
@@ -162,13 +166,13 @@ impl Turns {
     }
 
     /// Notes that bytes were written.
-    pub fn wrote(&mut self, bytes: usize) {
+    pub(crate) fn wrote(&mut self, bytes: usize) {
         self.allowed -= bytes;
         self.reserved -= bytes;
     }
 
     /// When there will be more to do, if nothing may be written now.
-    pub fn due(&self, left: impl Iterator<Item = usize>) -> Option<Instant> {
+    pub(crate) fn due(&self, left: impl Iterator<Item = usize>) -> Option<Instant> {
         if self.allowed > 0 {
             return None;
         }

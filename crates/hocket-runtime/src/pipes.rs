@@ -43,7 +43,7 @@ pub(crate) struct Pipes {
 
 impl Pipes {
     /// Returns those of a group, in a file from a place on.
-    pub fn open(file: &OwnedFd, start: usize, rank: usize, ranks: usize) -> Option<Self> {
+    pub(crate) fn open(file: &OwnedFd, start: usize, rank: usize, ranks: usize) -> Option<Self> {
         let file = file.try_clone().ok()?;
         let bells = Mapping::part(file.as_fd(), start, ranks * BELL)?;
         Some(Self {
@@ -57,7 +57,7 @@ impl Pipes {
     }
 
     /// Both rings between this rank and another.
-    pub fn to(&self, peer: u32) -> Option<Pipe> {
+    pub(crate) fn to(&self, peer: u32) -> Option<Pipe> {
         let peer = peer as usize;
         let ring = |from: usize, to: usize| {
             let number = from * self.ranks + to;
@@ -74,12 +74,12 @@ impl Pipes {
     }
 
     /// Returns how often this rank's bell has rung.
-    pub fn rung(&self) -> u32 {
+    pub(crate) fn rung(&self) -> u32 {
         self.bells.word(self.rank * BELL).load(Ordering::SeqCst)
     }
 
     /// Waits until the bell rings once more, or a time is over.
-    pub fn wait(&self, rung: u32, most: Duration) {
+    pub(crate) fn wait(&self, rung: u32, most: Duration) {
         for _ in 0..self.spins {
             if self.rung() != rung {
                 return;
@@ -140,7 +140,7 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     /// Writes what there is room for.
-    pub fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    pub(crate) fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut room = RING.saturating_sub(self.out.filled());
         if room == 0 {
             self.out.is_awaited().store(1, Ordering::SeqCst);
@@ -166,30 +166,30 @@ impl Pipe {
     }
 
     /// Returns whether there is room to write.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.out.filled() < RING
     }
 
     /// Returns whether there is something that was not seen yet.
-    pub fn has_more(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         self.come.filled() > self.seen
     }
 
     /// Looks what there is to read; whether that is more than before.
-    pub fn look(&mut self) -> bool {
+    pub(crate) fn look(&mut self) -> bool {
         let filled = self.come.filled();
         std::mem::replace(&mut self.seen, filled) < filled
     }
 
     /// Returns what there is to read, or the first piece of it.
-    pub fn waiting(&self) -> &[u8] {
+    pub(crate) fn waiting(&self) -> &[u8] {
         let start = self.come.at(self.come.read().load(Ordering::Relaxed));
         // SAFETY: it was written, and nobody writes it before it has been taken.
         unsafe { std::slice::from_raw_parts(start, self.seen.min(PIECE)) }
     }
 
     /// Takes what was read.
-    pub fn take(&mut self, len: usize) {
+    pub(crate) fn take(&mut self, len: usize) {
         self.seen -= len;
         let read = self.come.read().load(Ordering::Relaxed);
         let read = read.wrapping_add(len as u32);

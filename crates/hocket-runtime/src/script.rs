@@ -218,7 +218,12 @@ impl Script {
     ///
     /// # Errors
     /// [`Code::Invalid`] if the numbers do not fill parts of ranks that are equally large.
-    pub fn of(loaded: &Loaded, rank: u32, elements: u64, dtype: Dtype) -> Result<Self, Failure> {
+    pub(crate) fn of(
+        loaded: &Loaded,
+        rank: u32,
+        elements: u64,
+        dtype: Dtype,
+    ) -> Result<Self, Failure> {
         let program = loaded.program();
         let task = program.task();
         let parts = u64::from(parts(task.kind, task.ranks));
@@ -308,11 +313,11 @@ impl Script {
         Ok(script)
     }
 
-    pub fn sources(&self, step: Step) -> &[Place] {
+    pub(crate) fn sources(&self, step: Step) -> &[Place] {
         &self.places[step.first as usize..][..step.sources as usize]
     }
 
-    pub fn targets(&self, step: Step) -> &[Place] {
+    pub(crate) fn targets(&self, step: Step) -> &[Place] {
         &self.places[step.first as usize..][step.sources as usize..step.count as usize]
     }
 }

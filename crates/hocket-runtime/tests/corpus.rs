@@ -1,5 +1,10 @@
 //! Every input that fuzzing kept, run once, and some that are drawn.
 
+#![allow(
+    unreachable_pub,
+    reason = "the crate of the fuzz targets has these modules too"
+)]
+
 #[path = "../../../fuzz/src/between.rs"]
 mod between;
 #[path = "../../../fuzz/src/kept.rs"]

@@ -13,7 +13,7 @@ const MOST: usize = 32 << 10;
 
 /// Writes `T` and reads `U`.
 #[derive(Debug)]
-pub struct Lean<T, U>(PhantomData<(T, U)>);
+pub(crate) struct Lean<T, U>(PhantomData<(T, U)>);
 
 impl<T, U> Default for Lean<T, U> {
     fn default() -> Self {

@@ -66,7 +66,7 @@ struct ProgramFlow {
 struct State {
     agent: Agent,
     ports: Ports,
-    flows: HashMap<u64, ProgramFlow>,
+    flows: BTreeMap<u64, ProgramFlow>,
     session: Option<(SessionId, mpsc::Sender<FromHost>)>,
     sessions: u64,
     /// Programs that are told of changes, by connection.
@@ -117,7 +117,7 @@ impl AgentOwner {
         let state = State {
             agent: Agent::new(options, epoch, Duration::ZERO),
             ports,
-            flows: HashMap::new(),
+            flows: BTreeMap::new(),
             session: None,
             sessions: 0,
             watching: BTreeMap::new(),

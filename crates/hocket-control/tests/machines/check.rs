@@ -38,7 +38,7 @@ struct HostCheck {
 }
 
 #[derive(Default)]
-pub struct Checks {
+pub(crate) struct Checks {
     wrong: Option<String>,
     /// Open at the server: session, its host, the server.
     open: BTreeMap<u64, (u32, u32)>,
@@ -69,11 +69,11 @@ pub struct Checks {
 }
 
 impl Checks {
-    pub fn wrong(&mut self, why: String) {
+    pub(crate) fn wrong(&mut self, why: String) {
         self.wrong.get_or_insert(why);
     }
 
-    pub fn verdict(&self, now: Millis) -> Result<(), String> {
+    pub(crate) fn verdict(&self, now: Millis) -> Result<(), String> {
         match &self.wrong {
             Some(why) => Err(format!("at {now} ms: {why}")),
             None => Ok(()),
@@ -89,19 +89,19 @@ impl Checks {
         &mut self.hosts[host as usize]
     }
 
-    pub fn is_open(&self, session: u64) -> bool {
+    pub(crate) fn is_open(&self, session: u64) -> bool {
         self.open.contains_key(&session)
     }
 
-    pub fn opened(&mut self, host: u32, session: u64, server: u32) {
+    pub(crate) fn opened(&mut self, host: u32, session: u64, server: u32) {
         self.open.insert(session, (host, server));
     }
 
-    pub fn closed(&mut self, session: u64) {
+    pub(crate) fn closed(&mut self, session: u64) {
         self.open.remove(&session);
     }
 
-    pub fn close_all(&mut self, server: u32) -> Vec<u64> {
+    pub(crate) fn close_all(&mut self, server: u32) -> Vec<u64> {
         let of = self.open.iter().filter(|(_, (_, at))| *at == server);
         let of: Vec<u64> = of.map(|(&session, _)| session).collect();
         of.iter().for_each(|session| self.closed(*session));
@@ -109,20 +109,20 @@ impl Checks {
         of
     }
 
-    pub fn active(&mut self, epoch: u64) {
+    pub(crate) fn active(&mut self, epoch: u64) {
         self.count("elections");
         (self.elected, self.epoch) = (self.now, epoch);
         self.came.clear();
     }
 
     /// Open sessions of a host.
-    pub fn sessions_of(&self, host: u32) -> Vec<u64> {
+    pub(crate) fn sessions_of(&self, host: u32) -> Vec<u64> {
         let of = self.open.iter().filter(|(_, (of, _))| *of == host);
         of.map(|(&session, _)| session).collect()
     }
 
     /// A controller starts with what was stored: no registration that was taken is missing.
-    pub fn recovered(&mut self, saved: &Saved, server: &Server) {
+    pub(crate) fn recovered(&mut self, saved: &Saved, server: &Server) {
         let jobs: BTreeSet<u32> = server.jobs().map(|(job, ..)| job).collect();
         let has_failed = |link: &&u32| server.has_failed()[**link as usize];
         if !saved.jobs.keys().all(|job| jobs.contains(job))
@@ -148,7 +148,7 @@ impl Checks {
     }
 
     /// Operators say something of a link: gives its number. Until they are answered, either may be kept.
-    pub fn operators_say(&mut self, link: u32, has_failed: bool) -> u64 {
+    pub(crate) fn operators_say(&mut self, link: u32, has_failed: bool) -> u64 {
         let number = self.said.len() as u64;
         self.said.push((link, has_failed));
         self.last_said.insert(link, number);
@@ -159,7 +159,7 @@ impl Checks {
     }
 
     /// Operators are told that what they said is kept: gives it, unless they have said something else since.
-    pub fn answered(&mut self, number: u64) -> Option<(u32, bool)> {
+    pub(crate) fn answered(&mut self, number: u64) -> Option<(u32, bool)> {
         let (link, has_failed) = self.said[number as usize];
         if self.last_said[&link] != number {
             return None;
@@ -169,7 +169,7 @@ impl Checks {
         Some((link, has_failed))
     }
 
-    pub fn host_gone(&mut self, host: u32) {
+    pub(crate) fn host_gone(&mut self, host: u32) {
         self.kept.retain(|_, (leader, _)| *leader != host);
         let epoch = self.host(host).epoch;
         *self.host(host) = HostCheck {
@@ -178,7 +178,7 @@ impl Checks {
         };
     }
 
-    pub fn said_by_host(&mut self, host: u32, session: u64, message: &FromHost) {
+    pub(crate) fn said_by_host(&mut self, host: u32, session: u64, message: &FromHost) {
         if let Some(sequence) = message.sequence() {
             let row = self.host(host);
             if (session, sequence) <= row.said {
@@ -238,7 +238,7 @@ impl Checks {
     }
 
     /// Gives the jobs whose registration is taken now.
-    pub fn heard_by_host(
+    pub(crate) fn heard_by_host(
         &mut self,
         host: u32,
         session: u64,
@@ -290,7 +290,7 @@ impl Checks {
     }
 
     /// A host is gone for a server: nothing that it sends has a path.
-    pub fn lost(&mut self, host: HostId, server: &Server) {
+    pub(crate) fn lost(&mut self, host: HostId, server: &Server) {
         self.count("hosts lost");
         for (job, _, count, _) in server.jobs() {
             for index in (0..count as u32).filter(|&index| index == host.0) {
@@ -305,7 +305,7 @@ impl Checks {
     }
 
     /// Links have failed: the policy leads no flow of a host over them.
-    pub fn links_failed(&mut self, server: &Server) {
+    pub(crate) fn links_failed(&mut self, server: &Server) {
         let (policy, directory) = (server.policy(), server.directory());
         for (host, said, _) in server.flows() {
             let choice = policy.choice(server.id(host, FlowName::Own(said.id)));
@@ -321,7 +321,7 @@ impl Checks {
         }
     }
 
-    pub fn heard_by_server(&mut self, session: u64, message: &FromHost) {
+    pub(crate) fn heard_by_server(&mut self, session: u64, message: &FromHost) {
         if let Some(sequence) = message.sequence() {
             self.heard.entry(session).or_default()[1].insert(sequence);
         }
@@ -339,7 +339,7 @@ impl Checks {
         }
     }
 
-    pub fn said_by_server(&mut self, session: u64, message: &ToHost, server: &Server) {
+    pub(crate) fn said_by_server(&mut self, session: u64, message: &ToHost, server: &Server) {
         let Some(&arrival) = self.open.get(&session) else {
             return;
         };
@@ -519,12 +519,12 @@ impl Checks {
     }
 
     /// Whether a host has been welcomed since this was looked at.
-    pub fn is_welcomed(&mut self, host: u32, agent: &Agent) -> bool {
+    pub(crate) fn is_welcomed(&mut self, host: u32, agent: &Agent) -> bool {
         agent.metrics().welcomes != self.host(host).welcomes
     }
 
     /// A host's flows use what the revision that it acknowledged says, or something said later, or nothing.
-    pub fn uses(&mut self, host: u32, agent: &Agent) {
+    pub(crate) fn uses(&mut self, host: u32, agent: &Agent) {
         let epoch = agent.epoch();
         let seen = std::mem::replace(&mut self.host(host).epoch, epoch);
         if epoch < seen {

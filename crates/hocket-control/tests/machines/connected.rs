@@ -12,9 +12,9 @@ use hocket_control::store::{Record, Saved};
 
 use super::site::{address, directory, stages};
 
-pub const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-pub struct Connected {
+pub(crate) struct Connected {
     pub now: Duration,
     pub server: Server,
     pub agents: Vec<Agent>,
@@ -38,7 +38,7 @@ pub struct Connected {
 }
 
 /// What a host says first.
-pub fn hello() -> Hello {
+pub(crate) fn hello() -> Hello {
     Hello {
         version: VERSION,
         sequence: 1,
@@ -47,7 +47,7 @@ pub fn hello() -> Hello {
 }
 
 /// A flow of host 0 that it announces itself.
-pub fn flow(id: u64) -> HostFlow {
+pub(crate) fn flow(id: u64) -> HostFlow {
     HostFlow {
         id,
         opened: opened(0, 7),
@@ -56,7 +56,7 @@ pub fn flow(id: u64) -> HostFlow {
 }
 
 /// What a program opens from one host to another.
-pub fn opened(src: u32, dst: u32) -> NewFlow {
+pub(crate) fn opened(src: u32, dst: u32) -> NewFlow {
     NewFlow {
         job: 0,
         src: address(src),
@@ -66,19 +66,19 @@ pub fn opened(src: u32, dst: u32) -> NewFlow {
     }
 }
 
-pub fn options() -> server::Options {
+pub(crate) fn options() -> server::Options {
     server::Options {
         keeps_log: true,
         ..server::Options::default()
     }
 }
 
-pub fn server(options: server::Options, epoch: u64, saved: &Saved, now: Duration) -> Server {
+pub(crate) fn server(options: server::Options, epoch: u64, saved: &Saved, now: Duration) -> Server {
     Server::new(stages(), directory(), options, epoch, saved, now)
 }
 
 /// An agent of a host.
-pub fn agent(host: u32, takes_segments: bool) -> Agent {
+pub(crate) fn agent(host: u32, takes_segments: bool) -> Agent {
     let options = agent::Options {
         seed: host.into(),
         takes_segments,
@@ -89,7 +89,7 @@ pub fn agent(host: u32, takes_segments: bool) -> Agent {
 
 impl Connected {
     /// A server, and agents of the first so many hosts that are welcomed by it.
-    pub fn new(options: server::Options, hosts: u32) -> Self {
+    pub(crate) fn new(options: server::Options, hosts: u32) -> Self {
         let server = server(options, 1, &Saved::default(), Duration::ZERO);
         let mut connected = Self::of(server, (0..hosts).map(|host| agent(host, false)).collect());
         (0..hosts).for_each(|host| connected.connect(host));
@@ -97,7 +97,7 @@ impl Connected {
     }
 
     /// A server and agents, which have no sessions yet.
-    pub fn of(server: Server, agents: Vec<Agent>) -> Self {
+    pub(crate) fn of(server: Server, agents: Vec<Agent>) -> Self {
         Self {
             now: Duration::ZERO,
             server,
@@ -117,7 +117,7 @@ impl Connected {
     }
 
     /// A host opens a session.
-    pub fn connect(&mut self, host: u32) {
+    pub(crate) fn connect(&mut self, host: u32) {
         let session = self.session(host);
         self.sessions[host as usize] = Some(session);
         let session = agent::SessionId(session);
@@ -125,7 +125,7 @@ impl Connected {
     }
 
     /// A session of a host at the server, whose agent knows nothing of it.
-    pub fn session(&mut self, host: u32) -> u64 {
+    pub(crate) fn session(&mut self, host: u32) -> u64 {
         self.last += 1;
         let session = SessionId(self.last);
         let host = HostId(host);
@@ -134,7 +134,7 @@ impl Connected {
     }
 
     /// A session's connection is gone, as both ends notice.
-    pub fn cut(&mut self, host: u32) {
+    pub(crate) fn cut(&mut self, host: u32) {
         if let Some(session) = self.sessions[host as usize].take() {
             let id = SessionId(session);
             self.serve(server::Input::Disconnected { session: id });
@@ -144,19 +144,19 @@ impl Connected {
     }
 
     /// Tells an agent something; all is heard that follows from it.
-    pub fn agent(&mut self, host: u32, input: agent::Input) {
+    pub(crate) fn agent(&mut self, host: u32, input: agent::Input) {
         let outputs = self.agents[host as usize].handle(self.now, input);
         self.obey(host, outputs);
         self.settle();
     }
 
     /// A program opens a flow, which is announced.
-    pub fn open(&mut self, host: u32, dst: u32, job: u32) -> u64 {
+    pub(crate) fn open(&mut self, host: u32, dst: u32, job: u32) -> u64 {
         self.open_as(host, dst, job, false)
     }
 
     /// A program opens a flow that may be fixed, which is announced.
-    pub fn open_as(&mut self, host: u32, dst: u32, job: u32, is_fixed: bool) -> u64 {
+    pub(crate) fn open_as(&mut self, host: u32, dst: u32, job: u32, is_fixed: bool) -> u64 {
         let opened = NewFlow {
             job,
             is_fixed,
@@ -187,7 +187,7 @@ impl Connected {
     }
 
     /// Tells the server something; all is heard that follows from it.
-    pub fn serve(&mut self, input: server::Input) {
+    pub(crate) fn serve(&mut self, input: server::Input) {
         let outputs = self.server.handle(self.now, input);
         for output in outputs {
             match output {
@@ -213,7 +213,7 @@ impl Connected {
     }
 
     /// A message comes from a session, whoever made it.
-    pub fn say(&mut self, session: u64, message: FromHost) {
+    pub(crate) fn say(&mut self, session: u64, message: FromHost) {
         let session = SessionId(session);
         self.serve(server::Input::Received { session, message });
     }
@@ -231,7 +231,7 @@ impl Connected {
     }
 
     /// Time passes, and all that have a session hear of it, each tenth of a second.
-    pub fn wait(&mut self, time: Duration) {
+    pub(crate) fn wait(&mut self, time: Duration) {
         let until = self.now + time;
         while self.now < until {
             self.now += SECOND / 10;
@@ -245,7 +245,7 @@ impl Connected {
     }
 
     /// The choice that a flow takes.
-    pub fn choice(&self, host: u32, flow: u64) -> Option<u32> {
+    pub(crate) fn choice(&self, host: u32, flow: u64) -> Option<u32> {
         Some(self.agents[host as usize].path(flow)?.choice)
     }
 }

@@ -8,11 +8,11 @@ use hocket_control::store::{Disk, DiskError};
 
 /// Draws numbers: SplitMix64.
 #[derive(Clone, Debug)]
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
     /// Any number.
-    pub fn word(&mut self) -> u64 {
+    pub(crate) fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -20,12 +20,12 @@ impl Random {
     }
 
     /// A number below `count`.
-    pub fn below(&mut self, count: u64) -> u64 {
+    pub(crate) fn below(&mut self, count: u64) -> u64 {
         self.word() % count.max(1)
     }
 
     /// Whether something happens that does in one of `count` cases.
-    pub fn one_in(&mut self, count: u64) -> bool {
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 }
@@ -57,7 +57,7 @@ impl Undo {
 
 /// A folder that several writers share.
 #[derive(Clone, Debug, Default)]
-pub struct Folder {
+pub(crate) struct Folder {
     files: BTreeMap<String, File>,
     undo: Vec<Undo>,
     /// Bytes that still fit; `None`: any number.
@@ -70,22 +70,22 @@ pub struct Folder {
 
 impl Folder {
     /// The bytes of a file.
-    pub fn bytes(&mut self, name: &str) -> &mut Vec<u8> {
+    pub(crate) fn bytes(&mut self, name: &str) -> &mut Vec<u8> {
         &mut self.files.get_mut(name).expect("the file is there").bytes
     }
 
     /// The names of all files.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.files.keys().cloned().collect()
     }
 
     /// Nothing fails any longer.
-    pub fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         (self.room, self.loses_syncs, self.calls) = (None, false, None);
     }
 
     /// A writer is gone: of what it did not sync, any first part is there.
-    pub fn crash(&mut self, writer: u32, random: &mut Random) {
+    pub(crate) fn crash(&mut self, writer: u32, random: &mut Random) {
         let mine = self
             .undo
             .iter()
@@ -143,7 +143,7 @@ impl Folder {
 
 /// A writer's view of a folder.
 #[derive(Clone, Debug)]
-pub struct Shared {
+pub(crate) struct Shared {
     /// The folder.
     pub folder: Rc<RefCell<Folder>>,
     /// Who writes.
@@ -152,7 +152,7 @@ pub struct Shared {
 
 impl Shared {
     /// A folder of its own.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             folder: Rc::default(),
             writer: 0,

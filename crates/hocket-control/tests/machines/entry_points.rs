@@ -1,5 +1,10 @@
 //! Anything may be said to the machines; every input that fuzzing kept, run once, and some that are drawn.
 
+#![allow(
+    unreachable_pub,
+    reason = "the crate of the fuzz targets has these modules too"
+)]
+
 #[path = "../../../../fuzz/src/service.rs"]
 mod service;
 #[path = "../../../../fuzz/src/kept.rs"]

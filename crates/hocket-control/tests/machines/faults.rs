@@ -2,25 +2,25 @@
 
 use super::disk::Random;
 
-pub const HOSTS: u32 = 8;
-pub const SERVERS: u32 = 2;
+pub(crate) const HOSTS: u32 = 8;
+pub(crate) const SERVERS: u32 = 2;
 
 /// Milliseconds of a run.
-pub type Millis = u64;
+pub(crate) type Millis = u64;
 
 /// Programs start and stop flows, and faults begin, before this; all faults are over four seconds later.
-pub const BUSY: Millis = 3_500;
+pub(crate) const BUSY: Millis = 3_500;
 
 /// Something that goes wrong from one time to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub(crate) struct Fault {
     pub from: Millis,
     pub to: Millis,
     pub what: What,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub(crate) enum What {
     /// Of a hundred messages between a host and all servers, so many are lost, doubled, and late.
     Lossy {
         host: u32,
@@ -68,7 +68,7 @@ impl What {
 }
 
 /// The faults of a seed.
-pub fn draw(random: &mut Random, links: &[u32]) -> Vec<Fault> {
+pub(crate) fn draw(random: &mut Random, links: &[u32]) -> Vec<Fault> {
     let mut faults: Vec<Fault> = Vec::new();
     for _ in 0..4 + random.below(10) {
         let from = 200 + random.below(BUSY - 200);

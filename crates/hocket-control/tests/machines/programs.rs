@@ -10,7 +10,7 @@ use super::site::address;
 use super::world::World;
 
 /// Programs of all hosts.
-pub struct Programs {
+pub(crate) struct Programs {
     pub seed: u64,
     /// By host: open flows, and the jobs that it leads with whether they are live.
     open: Vec<Vec<u64>>,
@@ -18,7 +18,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
             open: vec![Vec::new(); HOSTS as usize],
@@ -26,17 +26,17 @@ impl Programs {
         }
     }
 
-    pub fn crash(&mut self, host: u32) {
+    pub(crate) fn crash(&mut self, host: u32) {
         self.open[host as usize].clear();
         self.jobs[host as usize].clear();
     }
 
-    pub fn refused(&mut self, host: u32, job: u32) {
+    pub(crate) fn refused(&mut self, host: u32, job: u32) {
         self.jobs[host as usize].retain(|(id, _)| *id != job);
     }
 
     /// A host's programs do something.
-    pub fn work(world: &mut World, host: u32) {
+    pub(crate) fn work(world: &mut World, host: u32) {
         match world.random.below(12) {
             0..5 => {
                 for _ in 0..1 + world.random.below(3) {

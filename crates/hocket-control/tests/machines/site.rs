@@ -18,15 +18,15 @@ use hocket_topology::build::Clos;
 use super::disk::Random;
 use super::faults::HOSTS;
 
-pub const BEAT: Duration = Duration::from_millis(500);
-pub const RECOVERY: Duration = Duration::from_millis(900);
+pub(crate) const BEAT: Duration = Duration::from_millis(500);
+pub(crate) const RECOVERY: Duration = Duration::from_millis(900);
 
-pub fn address(host: u32) -> IpAddr {
+pub(crate) fn address(host: u32) -> IpAddr {
     [10, 0, 0, host as u8 + 1].into()
 }
 
 /// Options of the servers, of which some are drawn.
-pub fn server_options(random: &mut Random) -> server::Options {
+pub(crate) fn server_options(random: &mut Random) -> server::Options {
     let mut options = server::Options {
         terms: Terms {
             lease: Duration::from_millis(1_200),
@@ -45,7 +45,7 @@ pub fn server_options(random: &mut Random) -> server::Options {
     options
 }
 
-pub fn agent_options(seed: u64) -> agent::Options {
+pub(crate) fn agent_options(seed: u64) -> agent::Options {
     agent::Options {
         patience: Duration::from_millis(20),
         resend: Duration::from_millis(100),
@@ -74,13 +74,13 @@ fn topology() -> Topology {
 }
 
 /// With a segment for each switch.
-pub fn stages_with_segments() -> Stages {
+pub(crate) fn stages_with_segments() -> Stages {
     stages().with_segments(&topology(), |device| {
         Some(Ipv6Addr::from(u128::from(device.0)))
     })
 }
 
-pub fn stages() -> Stages {
+pub(crate) fn stages() -> Stages {
     let topology = topology();
     let hash = |device: DeviceId| SwitchHash {
         algorithm: Algorithm::Linux(Policy::Custom(Fields::FIVE)),
@@ -91,7 +91,7 @@ pub fn stages() -> Stages {
 }
 
 /// Host `i` has NIC `i`; jobs 1 and 2 are of all hosts, and 3 is of host 0 alone.
-pub fn directory() -> Directory {
+pub(crate) fn directory() -> Directory {
     let name = |host: u32| format!("host{host}");
     let hosts = (0..HOSTS).map(|host| HostEntry {
         name: name(host),
@@ -103,7 +103,7 @@ pub fn directory() -> Directory {
 }
 
 /// The links between switches.
-pub fn links(stages: &Stages) -> Vec<u32> {
+pub(crate) fn links(stages: &Stages) -> Vec<u32> {
     let fabric = stages.fabric();
     let mut links = Vec::new();
     for (src, dst) in [(0, 1), (1, 2), (2, 3), (3, 0)] {

@@ -52,13 +52,13 @@ pub(super) enum Happens {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Machine {
+pub(crate) enum Machine {
     Host(u32),
     Server(u32),
 }
 
 /// A host: its agent while it is up, what it remembers, and its clock.
-pub struct HostBox {
+pub(crate) struct HostBox {
     pub agent: Option<Agent>,
     pub remembered: u64,
     pub(super) life: u64,
@@ -66,14 +66,14 @@ pub struct HostBox {
 }
 
 /// A server: the machine while it is active.
-pub struct ServerBox {
+pub(crate) struct ServerBox {
     pub server: Option<Server>,
     pub(super) store: Option<Store<Shared>>,
     pub(super) is_down: bool,
     pub(super) skew: [u64; 2],
 }
 
-pub struct World {
+pub(crate) struct World {
     pub now: Millis,
     order: u64,
     queue: BTreeMap<(Millis, u64), Happens>,
@@ -106,7 +106,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(seed: u64, faults: Vec<Fault>) -> Self {
+    pub(crate) fn new(seed: u64, faults: Vec<Fault>) -> Self {
         let mut random = Random(seed ^ 0x5eed);
         // Up to one percent fast, and begun at another time.
         let mut skew = || [random.below(100_000), 1_000 + random.below(11)];
@@ -168,7 +168,7 @@ impl World {
     }
 
     /// Runs up to a time, or until something is wrong.
-    pub fn run(&mut self, until: Millis) -> Result<(), String> {
+    pub(crate) fn run(&mut self, until: Millis) -> Result<(), String> {
         while let Some(entry) = self.queue.first_entry() {
             if entry.key().0 > until {
                 break;
@@ -376,7 +376,7 @@ impl World {
     }
 
     /// Tells a host's agent something, and does what it says.
-    pub fn tell_host(&mut self, host: u32, input: agent::Input) {
+    pub(crate) fn tell_host(&mut self, host: u32, input: agent::Input) {
         let clock = self.clock(self.hosts[host as usize].skew);
         let Some(agent) = &mut self.hosts[host as usize].agent else {
             return;
@@ -386,7 +386,7 @@ impl World {
     }
 
     /// A program of a host opens a flow.
-    pub fn open(&mut self, host: u32, opened: NewFlow) -> Option<u64> {
+    pub(crate) fn open(&mut self, host: u32, opened: NewFlow) -> Option<u64> {
         let clock = self.clock(self.hosts[host as usize].skew);
         let agent = self.hosts[host as usize].agent.as_mut()?;
         let (id, outputs) = agent.open(clock, opened);

@@ -10,16 +10,16 @@ use hocket_controller::certs::{self, Request};
 const SPINES: usize = 64;
 const HOSTS_PER_TOR: usize = 20;
 
-pub fn name(host: usize) -> String {
+pub(crate) fn name(host: usize) -> String {
     format!("h{host}")
 }
 
-pub fn address(host: usize) -> Ipv4Addr {
+pub(crate) fn address(host: usize) -> Ipv4Addr {
     Ipv4Addr::from((10 << 24) + host as u32 + 1)
 }
 
 /// Writes all that a controller needs.
-pub fn prepare(folder: &Path, hosts: usize) {
+pub(crate) fn prepare(folder: &Path, hosts: usize) {
     std::fs::create_dir_all(folder).expect("a folder");
     let names: Vec<String> = (0..hosts).map(name).collect();
     let request = Request {

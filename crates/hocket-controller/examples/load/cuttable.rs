@@ -10,14 +10,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-pub struct Cuttable {
+pub(crate) struct Cuttable {
     io: TcpStream,
     cut: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_cut: bool,
 }
 
 impl Cuttable {
-    pub fn new(io: TcpStream, cut: Arc<Notify>) -> Self {
+    pub(crate) fn new(io: TcpStream, cut: Arc<Notify>) -> Self {
         let cut = Box::pin(async move { cut.notified().await });
         Self {
             io,

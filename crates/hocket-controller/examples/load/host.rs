@@ -39,18 +39,18 @@ const CONNECT: Duration = Duration::from_secs(4);
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// What was measured.
-pub struct Sample {
+pub(crate) struct Sample {
     pub sent: usize,
     /// When it was answered since the beginning, and after how long [ns].
     answers: Vec<(u64, u64)>,
 }
 
 impl Sample {
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.answers.len()
     }
 
-    pub fn at(&self, percent: usize) -> u64 {
+    pub(crate) fn at(&self, percent: usize) -> u64 {
         percentile(
             self.answers.iter().map(|answer| answer.1).collect(),
             percent,
@@ -58,7 +58,7 @@ impl Sample {
     }
 
     /// The 99th percentile of each quarter of a second.
-    pub fn windows(&self) -> Vec<u64> {
+    pub(crate) fn windows(&self) -> Vec<u64> {
         let mut windows: Vec<Vec<u64>> = Vec::new();
         for &(at, took) in &self.answers {
             let window = (at / 250_000_000) as usize;
@@ -115,7 +115,7 @@ struct State {
     acknowledged: Option<(u64, u64)>,
 }
 
-pub struct Fleet {
+pub(crate) struct Fleet {
     hosts: Vec<Arc<Host>>,
     common: Arc<Common>,
     /// So many hosts, the first, run here, so that they do not wait for the others' work.
@@ -123,7 +123,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    pub async fn connect(
+    pub(crate) async fn connect(
         folder: &Path,
         count: usize,
         to: SocketAddr,
@@ -199,12 +199,12 @@ impl Fleet {
     }
 
     /// Tries to connect that failed so far.
-    pub fn refused(&self) -> usize {
+    pub(crate) fn refused(&self) -> usize {
         self.common.refused.load(Ordering::SeqCst)
     }
 
     /// The connections of all but the calm are cut, and they come back with their flows.
-    pub async fn reconnect(&self) {
+    pub(crate) async fn reconnect(&self) {
         let stay = self.calm.0;
         for host in self.hosts.iter().skip(stay) {
             let mut state = host.state.lock().expect("no panic");
@@ -215,7 +215,7 @@ impl Fleet {
     }
 
     /// The last host announces a flow that it has, again and again, as fast as it is let; gives messages and sessions.
-    pub async fn flood(&self, time: Duration) -> (usize, usize) {
+    pub(crate) async fn flood(&self, time: Duration) -> (usize, usize) {
         let host = self.hosts.last().expect("there are hosts").clone();
         let start = Instant::now();
         let (mut messages, mut sessions) = (0, 1);
@@ -233,7 +233,7 @@ impl Fleet {
     }
 
     /// Each host has so many flows from now on.
-    pub async fn fill(&self, flows: usize) {
+    pub(crate) async fn fill(&self, flows: usize) {
         self.begin();
         for host in &self.hosts {
             host.announce(flows, 0);
@@ -242,12 +242,12 @@ impl Fleet {
     }
 
     /// Flows come and go at a rate, so many in a message; as many as come go.
-    pub async fn announce(&self, rate: usize, batch: usize, time: Duration) -> Sample {
+    pub(crate) async fn announce(&self, rate: usize, batch: usize, time: Duration) -> Sample {
         self.announce_among(self.hosts.len(), rate, batch, time)
             .await
     }
 
-    pub async fn announce_among(
+    pub(crate) async fn announce_among(
         &self,
         hosts: usize,
         rate: usize,
@@ -279,7 +279,12 @@ impl Fleet {
     }
 
     /// From the first flow's announcement to the last one's answer, again and again.
-    pub async fn iterations(&self, hosts: usize, flows: usize, times: usize) -> Vec<Duration> {
+    pub(crate) async fn iterations(
+        &self,
+        hosts: usize,
+        flows: usize,
+        times: usize,
+    ) -> Vec<Duration> {
         let mut all = Vec::new();
         for _ in 0..times {
             self.begin();

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     pub address: SocketAddr,
 }
 
 impl Server {
-    pub fn start(folder: &Path) -> Self {
+    pub(crate) fn start(folder: &Path) -> Self {
         let own = std::env::current_exe().expect("a path");
         let program = own
             .parent()
@@ -44,7 +44,7 @@ impl Server {
     }
 
     /// CPU time so far; the system counts hundredths of a second.
-    pub fn cpu(&self) -> Duration {
+    pub(crate) fn cpu(&self) -> Duration {
         let text = self.read("stat");
         let after = text.rsplit(") ").next().unwrap_or_default();
         let ticks = after.split(' ').skip(11).take(2);
@@ -52,14 +52,14 @@ impl Server {
         Duration::from_millis(10 * ticks)
     }
 
-    pub fn memory(&self) -> String {
+    pub(crate) fn memory(&self) -> String {
         let text = self.read("status");
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         format!("RSS {}", line.unwrap_or("?").trim())
     }
 
     /// Ends it as an operator would.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }

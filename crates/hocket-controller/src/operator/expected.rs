@@ -2,7 +2,7 @@
 
 /// Returns what so many flows over so many links are expected to exceed the links' shares by, all links together, where
 /// each flow takes each link with the same probability.
-pub fn excess(flows: u64, links: u64) -> f64 {
+pub(crate) fn excess(flows: u64, links: u64) -> f64 {
     if links < 2 {
         return 0.0;
     }

@@ -28,7 +28,7 @@ struct Loaded {
 }
 
 /// Everything that the page shows.
-pub fn all(server_owner: &ServerOwner, network: &Network) -> Value {
+pub(crate) fn all(server_owner: &ServerOwner, network: &Network) -> Value {
     let (links, mut value, flows) = server_owner.view(|server| {
         let links = loads(server, network);
         (links, summary(server), worst_flows(server, network))
@@ -184,7 +184,7 @@ fn columns(network: &Network, links: &[Loaded]) -> Value {
 }
 
 /// All metrics as Prometheus reads them.
-pub fn metrics(server_owner: &ServerOwner, text: &mut String) {
+pub(crate) fn metrics(server_owner: &ServerOwner, text: &mut String) {
     server_owner.metrics().write(text);
     let (counts, gauges, moves) = server_owner.view(|server| {
         let policy = server.policy();

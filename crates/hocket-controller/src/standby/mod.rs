@@ -2,7 +2,7 @@
 //! that hosts obey no controller that has been deposed and does not know yet.
 
 mod etcd;
-#[allow(missing_docs, dead_code, clippy::all)]
+#[allow(missing_docs, dead_code, unreachable_pub, clippy::all)]
 mod etcd_api;
 
 use std::path::Path;

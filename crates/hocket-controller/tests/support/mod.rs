@@ -32,10 +32,10 @@ use tokio::time::{sleep, timeout};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder that is removed at the end.
-pub struct Folder(pub PathBuf);
+pub(crate) struct Folder(pub PathBuf);
 
 impl Folder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("hocket-controller-{}-{number}", std::process::id());
@@ -52,7 +52,7 @@ impl Drop for Folder {
 }
 
 /// A Clos as `hocket topology show --json` prints it; switches are named so that names tell nothing.
-pub fn clos(spines: usize, tors: usize, hosts: usize) -> String {
+pub(crate) fn clos(spines: usize, tors: usize, hosts: usize) -> String {
     let npus: Vec<String> = (0..tors * hosts).map(|i| format!("nic{i}")).collect();
     let switches: Vec<String> = (0..tors + spines).map(|i| format!("sw{i}")).collect();
     let mut links = Vec::new();
@@ -79,29 +79,29 @@ pub fn clos(spines: usize, tors: usize, hosts: usize) -> String {
 }
 
 /// Host `i` of a bench, and its address.
-pub fn host(i: usize) -> String {
+pub(crate) fn host(i: usize) -> String {
     format!("h{i}")
 }
 
-pub fn address(i: usize) -> IpAddr {
+pub(crate) fn address(i: usize) -> IpAddr {
     [127, 0, 1, i as u8 + 1].into()
 }
 
 /// Two ToRs with two hosts each, four spines.
-pub struct Bench {
+pub(crate) struct Bench {
     pub folder: Folder,
     pub config: Config,
 }
 
-pub const HOSTS: usize = 4;
+pub(crate) const HOSTS: usize = 4;
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with("")
     }
 
     /// With more settings.
-    pub fn with(more: &str) -> Self {
+    pub(crate) fn with(more: &str) -> Self {
         let folder = Folder::new();
         let names: Vec<String> = (0..HOSTS).map(host).collect();
         make_certs(&folder.0, &names, false);
@@ -112,7 +112,7 @@ impl Bench {
         Self { folder, config }
     }
 
-    pub fn files(&self, name: &str) -> Files {
+    pub(crate) fn files(&self, name: &str) -> Files {
         Files {
             ca: self.folder.0.join("ca.pem"),
             certificate: self.folder.0.join(format!("{name}.pem")),
@@ -121,7 +121,7 @@ impl Bench {
     }
 
     /// Starts the controller.
-    pub async fn start(&self, epoch: u64, listen: Option<SocketAddr>) -> Service {
+    pub(crate) async fn start(&self, epoch: u64, listen: Option<SocketAddr>) -> Service {
         let (store_writer, kept) = std::sync::mpsc::channel();
         let server_owner = run::server_owner(
             &self.config,
@@ -175,7 +175,7 @@ impl Bench {
     }
 
     /// Starts the agent of a host.
-    pub fn agent(&self, i: usize, controller: SocketAddr) -> Agent {
+    pub(crate) fn agent(&self, i: usize, controller: SocketAddr) -> Agent {
         let options = AgentOptions {
             patience: Duration::from_secs(10),
             backoff: [Duration::from_millis(5), Duration::from_millis(50)],
@@ -225,7 +225,7 @@ fn settings(more: &str) -> String {
     text
 }
 
-pub fn make_certs(folder: &Path, hosts: &[String], renew: bool) {
+pub(crate) fn make_certs(folder: &Path, hosts: &[String], renew: bool) {
     let request = Request {
         folder,
         hosts,
@@ -236,7 +236,7 @@ pub fn make_certs(folder: &Path, hosts: &[String], renew: bool) {
 }
 
 /// A controller that runs.
-pub struct Service {
+pub(crate) struct Service {
     pub server_owner: Arc<ServerOwner>,
     pub shown: Shown,
     pub address: SocketAddr,
@@ -247,7 +247,7 @@ pub struct Service {
 
 impl Service {
     /// Ends sessions, as a controller does that is told to stop.
-    pub async fn end(self) {
+    pub(crate) async fn end(self) {
         self.stop.send_replace(true);
         self.tasks.iter().for_each(JoinHandle::abort);
         for task in self.tasks {
@@ -256,7 +256,7 @@ impl Service {
     }
 
     /// The choice that each flow was told, by sender, receiver and job.
-    pub fn choices(&self) -> Vec<(String, u64, u32)> {
+    pub(crate) fn choices(&self) -> Vec<(String, u64, u32)> {
         self.server_owner.view(|server| {
             let flows = server.flows().filter_map(|(host, flow, choice)| {
                 let host = server.directory().entry(host).name.clone();
@@ -270,7 +270,7 @@ impl Service {
 }
 
 /// An agent that runs.
-pub struct Agent {
+pub(crate) struct Agent {
     pub agent_owner: Arc<AgentOwner>,
     tasks: Vec<JoinHandle<()>>,
     pub i: usize,
@@ -283,7 +283,7 @@ impl Drop for Agent {
 }
 
 impl Agent {
-    pub fn ends(&self, to: usize, dport: u16) -> Ends {
+    pub(crate) fn ends(&self, to: usize, dport: u16) -> Ends {
         Ends {
             protocol: Protocol::Tcp,
             src: address(self.i),
@@ -293,7 +293,7 @@ impl Agent {
     }
 
     /// Opens a flow and waits for its port.
-    pub async fn open(&self, ends: Ends) -> (u64, Port) {
+    pub(crate) async fn open(&self, ends: Ends) -> (u64, Port) {
         self.welcomed(1).await;
         let owner = Owner::Connection(1);
         let (flow, port) = self.agent_owner.open(ends, 1 << 30, 0, owner);
@@ -302,13 +302,13 @@ impl Agent {
     }
 
     /// Ends as an agent does that is told to stop.
-    pub async fn leave(self) {
+    pub(crate) async fn leave(self) {
         let agent_owner = self.agent_owner.clone();
         drop(self);
         agent_owner.leave().await;
     }
 
-    pub async fn welcomed(&self, times: u64) {
+    pub(crate) async fn welcomed(&self, times: u64) {
         until("the agent is welcomed", || {
             self.agent_owner.metrics().welcomes >= times
         })
@@ -317,7 +317,7 @@ impl Agent {
 }
 
 /// Waits for something to be so.
-pub async fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let wait = async {
         while !is_so() {
             sleep(Duration::from_millis(2)).await;

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An address that nobody listens on, and that no outgoing connection gets before it is used: below the ports that
 /// Linux hands out by itself, which begin at 32,768.
-pub fn free() -> SocketAddr {
+pub(crate) fn free() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     const FIRST: u32 = 12_000;
     const PORTS: u32 = 20_000;
@@ -31,7 +31,7 @@ pub fn free() -> SocketAddr {
     }
 }
 
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     log: PathBuf,
     operator: SocketAddr,
@@ -42,13 +42,13 @@ pub struct Process {
 
 impl Process {
     /// Starts a controller whose settings are `text` with the addresses and the state's folder put in.
-    pub fn start(folder: &Path, name: &str, text: &str) -> Self {
+    pub(crate) fn start(folder: &Path, name: &str, text: &str) -> Self {
         let operator = free();
         let state = folder.join(format!("state-{name}"));
         Self::start_at(folder, name, text, (operator, state), &[])
     }
 
-    pub fn start_at(
+    pub(crate) fn start_at(
         folder: &Path,
         name: &str,
         text: &str,
@@ -84,7 +84,7 @@ impl Process {
     }
 
     /// Status and body of an answer; 0 where there is none.
-    pub fn ask(&self, request: &str, headers: &str, body: &str) -> (u16, String) {
+    pub(crate) fn ask(&self, request: &str, headers: &str, body: &str) -> (u16, String) {
         let ask = || {
             let mut stream = TcpStream::connect(self.operator)?;
             let length = body.len();
@@ -103,16 +103,16 @@ impl Process {
     }
 
     /// An answer to who shows the token.
-    pub fn get(&self, path: &str) -> (u16, String) {
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
         self.ask(&format!("GET {path}"), &self.bearer(), "")
     }
 
-    pub fn bearer(&self) -> String {
+    pub(crate) fn bearer(&self) -> String {
         let token = fs::read_to_string(self.state.join("operator.token")).unwrap_or_default();
         format!("Authorization: Bearer {}\r\n", token.trim())
     }
 
-    pub fn epoch(&self) -> u64 {
+    pub(crate) fn epoch(&self) -> u64 {
         let (_, text) = self.get("/metrics");
         let value = text
             .lines()
@@ -121,7 +121,7 @@ impl Process {
     }
 
     /// Waits for the readiness to be so.
-    pub fn until(&mut self, wanted: &str) {
+    pub(crate) fn until(&mut self, wanted: &str) {
         let start = Instant::now();
         loop {
             let (_, body) = self.ask("GET /readyz", "", "");
@@ -138,7 +138,7 @@ impl Process {
     }
 
     /// Waits for something to be so.
-    pub fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+    pub(crate) fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let start = Instant::now();
         while !is_so(self) {
             assert!(start.elapsed() < PATIENCE, "it never was so that {what}");
@@ -146,19 +146,19 @@ impl Process {
         }
     }
 
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id() as i32).unwrap();
         kill_process(pid, signal).unwrap();
     }
 
     /// Ends it as an operator would.
-    pub fn end(mut self) -> ExitStatus {
+    pub(crate) fn end(mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.child.wait().unwrap()
     }
 
     /// As a machine that loses its power does.
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

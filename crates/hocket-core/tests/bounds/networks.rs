@@ -8,7 +8,7 @@ use hocket_core::topology::{
 use hocket_core::units::{Bandwidth, Seed, Time};
 
 /// A network of 2 to 9 NPUs.
-pub fn network(seed: &mut Seed) -> Topology {
+pub(crate) fn network(seed: &mut Seed) -> Topology {
     let whole = match seed.below(12) {
         0..4 => irregular(seed),
         4..6 => product(seed),
@@ -89,7 +89,7 @@ fn offloaded(mut topology: Topology, seed: &mut Seed) -> Topology {
 }
 
 /// From a slow link to a fast one; some of odd rates, for what rounds.
-pub fn rate(seed: &mut Seed) -> Bandwidth {
+pub(crate) fn rate(seed: &mut Seed) -> Bandwidth {
     let rate = match seed.below(6) {
         0 => 1 + seed.below(100_000_000_000) as u64,
         1 => [7_000_000_001, 333_333_333, 999_999_999_989][seed.below(3)],

@@ -126,6 +126,10 @@ impl Instance {
         for (i, link) in self.links.iter().enumerate() {
             let choices = self.choices(state, link);
             let mut next = HashSet::with_capacity(partial.len() * choices.len());
+            #[expect(
+                clippy::iter_over_hash_type,
+                reason = "every state is followed, in any order"
+            )]
             for before in &partial {
                 for &choice in &choices {
                     let mut after = before.clone();
@@ -169,6 +173,10 @@ impl Instance {
         let mut seen = states.clone();
         for slots in 1.. {
             let mut later = HashSet::new();
+            #[expect(
+                clippy::iter_over_hash_type,
+                reason = "every state is followed, in any order"
+            )]
             for state in &states {
                 match self.follow(state, &mut later) {
                     Step::Done => return Some(slots),

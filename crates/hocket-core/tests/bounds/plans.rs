@@ -15,7 +15,7 @@ use hocket_core::verify::{Code, Verified, VerifyError, VerifyReport, verify};
 use crate::tally::Tally;
 
 /// Proved plans, none where data cannot get where it is wanted.
-pub fn plans(
+pub(crate) fn plans(
     topology: &Topology,
     collective: &Collective,
     seed: &mut Seed,

@@ -32,7 +32,7 @@ fn bound_at(fidelity: Fidelity, topology: &Topology, collective: &Collective) ->
 }
 
 /// Runs of a plan: link twice, flow and packet once each.
-pub fn of_plan(verified: &Verified, seed: &mut Seed, tally: &mut Tally) {
+pub(crate) fn of_plan(verified: &Verified, seed: &mut Seed, tally: &mut Tally) {
     let (topology, collective) = (verified.topology(), verified.plan().collective());
     let link = bound_at(Fidelity::Link, topology, collective);
     for _ in 0..2 {
@@ -100,7 +100,7 @@ fn packets(size: u64, seed: &mut Seed) -> PacketOptions {
 }
 
 /// Runs of a multi-rail schedule at dimension fidelity, where one applies.
-pub fn of_schedule(
+pub(crate) fn of_schedule(
     topology: &Topology,
     collective: &Collective,
     seed: &mut Seed,

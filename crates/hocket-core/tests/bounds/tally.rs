@@ -33,7 +33,7 @@ impl Default for Row {
 
 /// Figures of many cases, and what is wrong in the first few that are.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     rows: BTreeMap<&'static str, Row>,
     /// Plans and runs that came to nothing, by why.
     refused: BTreeMap<&'static str, u64>,
@@ -50,13 +50,13 @@ const MAX_KEPT: usize = 20;
 
 impl Tally {
     /// A case begins.
-    pub fn begin(&mut self, seed: u64, is_told: bool) {
+    pub(crate) fn begin(&mut self, seed: u64, is_told: bool) {
         (self.seed, self.is_told) = (seed, is_told);
         self.cases += 1;
     }
 
     /// A run at a fidelity took so long; `what` says which run it was.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         fidelity: &'static str,
         time: Time,
@@ -89,26 +89,26 @@ impl Tally {
     }
 
     /// A plan or run came to nothing.
-    pub fn refuse(&mut self, why: &'static str) {
+    pub(crate) fn refuse(&mut self, why: &'static str) {
         *self.refused.entry(why).or_default() += 1;
     }
 
     /// A plan was made.
-    pub fn plan(&mut self, algorithm: &str) {
+    pub(crate) fn plan(&mut self, algorithm: &str) {
         *self.plans.entry(algorithm.to_owned()).or_default() += 1;
     }
 
     /// Something else than a time is wrong.
-    pub fn wrong(&mut self, what: String) {
+    pub(crate) fn wrong(&mut self, what: String) {
         self.wrong.push(format!("case {}: {what}", self.seed));
     }
 
-    pub fn runs(&self) -> u64 {
+    pub(crate) fn runs(&self) -> u64 {
         self.rows.values().map(|row| row.runs).sum()
     }
 
     /// Adds another's figures.
-    pub fn add(&mut self, other: Tally) {
+    pub(crate) fn add(&mut self, other: Tally) {
         for (fidelity, more) in other.rows {
             let row = self.rows.entry(fidelity).or_default();
             row.runs += more.runs;
@@ -129,7 +129,7 @@ impl Tally {
     }
 
     /// Nothing is wrong, and every fidelity had its runs.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         assert!(
             self.wrong.is_empty(),
             "{} wrong:\n{}",

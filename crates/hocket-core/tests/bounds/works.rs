@@ -13,7 +13,7 @@ fn size(seed: &mut Seed) -> u64 {
 }
 
 /// A collective on a topology.
-pub fn collective(topology: &Topology, seed: &mut Seed) -> Collective {
+pub(crate) fn collective(topology: &Topology, seed: &mut Seed) -> Collective {
     let mut npus: Vec<NpuId> = topology.npus().collect();
     // Helpers are left out; so that dimension fidelity applies often, all take part in half of all cases.
     if seed.below(2) == 0 {

@@ -14,7 +14,7 @@ use hocket_core::verify::verify;
 
 /// The two numbers of a link.
 #[derive(Clone, Copy, Debug)]
-pub struct Link {
+pub(crate) struct Link {
     /// Bytes per second.
     pub rate: u64,
     /// Picoseconds.
@@ -23,24 +23,24 @@ pub struct Link {
 
 impl Link {
     /// As builders take it.
-    pub fn bandwidth(self) -> Bandwidth {
+    pub(crate) fn bandwidth(self) -> Bandwidth {
         Bandwidth::from_bytes_per_second(self.rate).expect("positive")
     }
 
     /// As builders take it.
-    pub fn latency(self) -> Time {
+    pub(crate) fn latency(self) -> Time {
         Time::from_ps(self.alpha)
     }
 
     /// Picoseconds that `bytes` occupy it: the one rounding, up, of a closed form.
-    pub fn beta(self, bytes: u64) -> u64 {
+    pub(crate) fn beta(self, bytes: u64) -> u64 {
         let ps = (u128::from(bytes) * 1_000_000_000_000).div_ceil(u128::from(self.rate));
         u64::try_from(ps).expect("short")
     }
 }
 
 /// Picoseconds that an algorithm takes, proved first.
-pub fn time_of(
+pub(crate) fn time_of(
     topology: &Arc<Topology>,
     kind: CollectiveKind,
     size: u64,
@@ -53,7 +53,7 @@ pub fn time_of(
 }
 
 /// As [`time_of`], from a root.
-pub fn time_from(
+pub(crate) fn time_from(
     root: Option<Rank>,
     topology: &Arc<Topology>,
     kind: CollectiveKind,
@@ -74,7 +74,7 @@ pub fn time_from(
 }
 
 /// Picoseconds that a plan takes, proved first.
-pub fn time_of_plan(plan: Plan, topology: &Arc<Topology>, options: &SimulateOptions) -> u64 {
+pub(crate) fn time_of_plan(plan: Plan, topology: &Arc<Topology>, options: &SimulateOptions) -> u64 {
     let verified = match verify(Arc::new(plan), Arc::clone(topology), &mut Silent) {
         Ok(verified) => verified,
         Err(error) => panic!("on {}: {error}", topology.name()),

@@ -1,5 +1,10 @@
 //! Every input that fuzzing kept, run once: no engine is needed.
 
+#![allow(
+    unreachable_pub,
+    reason = "the crate of the fuzz targets has these modules too"
+)]
+
 #[path = "../../../../fuzz/src/lib.rs"]
 mod doors;
 #[path = "../../../../fuzz/src/kept.rs"]

@@ -6,7 +6,7 @@ use hocket_core::units::Seed;
 
 /// One transfer, without its waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub(crate) struct Row {
     pub chunk: usize,
     pub count: usize,
     pub src: usize,
@@ -16,7 +16,7 @@ pub struct Row {
 
 impl Row {
     /// Whether two transfers access one place, not both to read it and not both to add to it.
-    pub fn conflicts(&self, other: &Row) -> bool {
+    pub(crate) fn conflicts(&self, other: &Row) -> bool {
         let apart =
             self.chunk + self.count <= other.chunk || other.chunk + other.count <= self.chunk;
         let both_add = self.op == Op::Reduce && other.op == Op::Reduce;
@@ -37,7 +37,7 @@ struct Data {
 
 /// The values of all places, as sets of contributions.
 #[derive(Clone, Debug)]
-pub struct Board {
+pub(crate) struct Board {
     data: Vec<Data>,
     /// By NPU, then by chunk.
     held: Vec<Vec<u8>>,
@@ -48,7 +48,7 @@ pub struct Board {
 
 impl Board {
     /// What the precondition says.
-    pub fn new(npus: usize, collective: &Collective, chunks: &Chunks) -> Self {
+    pub(crate) fn new(npus: usize, collective: &Collective, chunks: &Chunks) -> Self {
         let demands = collective.demands();
         let all = collective.npus();
         let mut board = Self {
@@ -78,17 +78,17 @@ impl Board {
     }
 
     /// How many NPUs there are.
-    pub fn npus(&self) -> usize {
+    pub(crate) fn npus(&self) -> usize {
         self.held.len()
     }
 
     /// How many chunks there are.
-    pub fn chunks(&self) -> usize {
+    pub(crate) fn chunks(&self) -> usize {
         self.data.len()
     }
 
     /// Whether a transfer makes sense now.
-    pub fn fits(&self, row: &Row) -> bool {
+    pub(crate) fn fits(&self, row: &Row) -> bool {
         row.src != row.dst
             && (row.chunk..row.chunk + row.count).all(|chunk| {
                 let (sent, there) = (self.held[row.src][chunk], self.held[row.dst][chunk]);
@@ -103,7 +103,7 @@ impl Board {
     }
 
     /// Whether transfers make sense one after the other.
-    pub fn allows(&self, rows: &[Row]) -> bool {
+    pub(crate) fn allows(&self, rows: &[Row]) -> bool {
         let mut board = self.clone();
         rows.iter().all(|row| {
             let fits = board.fits(row);
@@ -113,7 +113,7 @@ impl Board {
     }
 
     /// What is held once a transfer was made.
-    pub fn make(&mut self, row: &Row) {
+    pub(crate) fn make(&mut self, row: &Row) {
         for chunk in row.chunk..row.chunk + row.count {
             let sent = self.held[row.src][chunk];
             let there = &mut self.held[row.dst][chunk];
@@ -127,12 +127,12 @@ impl Board {
     }
 
     /// Whether the postcondition is met.
-    pub fn done(&self) -> bool {
+    pub(crate) fn done(&self) -> bool {
         self.needed.iter().all(|&needed| needed == Some(0))
     }
 
     /// How many transfers are enough from here, once one was made.
-    pub fn needed_after(&self, row: &Row) -> Option<usize> {
+    pub(crate) fn needed_after(&self, row: &Row) -> Option<usize> {
         let mut after = self.clone();
         after.make(row);
         after.needed.into_iter().sum()
@@ -168,7 +168,7 @@ impl Board {
     }
 
     /// A transfer that brings the postcondition nearer, often of several chunks.
-    pub fn useful(&self, draw: &mut Seed) -> Option<Row> {
+    pub(crate) fn useful(&self, draw: &mut Seed) -> Option<Row> {
         let needy: Vec<usize> = (0..self.chunks())
             .filter(|&chunk| self.needed[chunk] != Some(0))
             .collect();
@@ -210,11 +210,11 @@ impl Board {
 }
 
 /// One of several, if there is any.
-pub fn pick<'a, T>(from: &'a [T], draw: &mut Seed) -> Option<&'a T> {
+pub(crate) fn pick<'a, T>(from: &'a [T], draw: &mut Seed) -> Option<&'a T> {
     (!from.is_empty()).then(|| &from[draw.below(from.len())])
 }
 
 /// Whether an event of that many percent happens.
-pub fn percent(chance: usize, draw: &mut Seed) -> bool {
+pub(crate) fn percent(chance: usize, draw: &mut Seed) -> bool {
     draw.below(100) < chance
 }

@@ -8,7 +8,7 @@ use crate::order::{Order, closure, conflicts, members, reduction};
 
 /// What was done to a plan that was right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Change {
+pub(crate) enum Change {
     /// Nothing.
     None,
     /// One order of two transfers that conflict was taken out, and no other.
@@ -24,7 +24,7 @@ pub enum Change {
 }
 
 /// The orders that the transfers need, at times some more, written out in full or in part.
-pub fn orders(rows: &[Row], draw: &mut Seed) -> Order {
+pub(crate) fn orders(rows: &[Row], draw: &mut Seed) -> Order {
     let mut order = conflicts(rows);
     if percent(25, draw) {
         for _ in 0..draw.below(4) {
@@ -46,7 +46,7 @@ fn in_full_or_part(closed: &Order, draw: &mut Seed) -> Order {
 
 /// The order without that of two transfers that conflict, and which they are. Only an order that
 /// follows from no others can be taken out by itself.
-pub fn take_one_order(
+pub(crate) fn take_one_order(
     rows: &[Row],
     order: &Order,
     draw: &mut Seed,
@@ -78,7 +78,7 @@ fn waits_of(order: &Order) -> Vec<(usize, usize)> {
         .collect()
 }
 
-pub fn drop_some(order: &mut Order, draw: &mut Seed) -> Change {
+pub(crate) fn drop_some(order: &mut Order, draw: &mut Seed) -> Change {
     for _ in 0..1 + draw.below(4) {
         if let Some(&(u, t)) = pick(&waits_of(order), draw) {
             order[t] &= !(1 << u);
@@ -87,7 +87,7 @@ pub fn drop_some(order: &mut Order, draw: &mut Seed) -> Change {
     Change::Dropped
 }
 
-pub fn move_one(order: &mut Order, draw: &mut Seed) -> Change {
+pub(crate) fn move_one(order: &mut Order, draw: &mut Seed) -> Change {
     if let Some(&(u, t)) = pick(&waits_of(order), draw) {
         order[t] &= !(1 << u);
         let other = draw.below(order.len());
@@ -100,7 +100,7 @@ pub fn move_one(order: &mut Order, draw: &mut Seed) -> Change {
     Change::Moved
 }
 
-pub fn add_some(order: &mut Order, draw: &mut Seed) -> Change {
+pub(crate) fn add_some(order: &mut Order, draw: &mut Seed) -> Change {
     for _ in 0..(1 + draw.below(2)).min(order.len()) {
         let t = draw.below(order.len());
         order[t] |= 1 << draw.below(order.len());
@@ -108,7 +108,7 @@ pub fn add_some(order: &mut Order, draw: &mut Seed) -> Change {
     Change::Added
 }
 
-pub fn change_row(rows: &mut [Row], npus: usize, chunks: usize, draw: &mut Seed) -> Change {
+pub(crate) fn change_row(rows: &mut [Row], npus: usize, chunks: usize, draw: &mut Seed) -> Change {
     if !rows.is_empty() {
         let t = draw.below(rows.len());
         let row = &mut rows[t];

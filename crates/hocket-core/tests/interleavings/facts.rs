@@ -12,7 +12,7 @@ use crate::pairwise::waits;
 use crate::random::Case;
 
 /// What is true of a small plan and of what the judges say.
-pub fn facts(case: &Case, judged: &Judged) -> Vec<(&'static str, bool)> {
+pub(crate) fn facts(case: &Case, judged: &Judged) -> Vec<(&'static str, bool)> {
     let faults = judged.oracle.faults;
     let (right, outcome) = (faults.right(), faults.right_by_outcome());
     let disagreement = judged.disagreement_on(case);

@@ -13,11 +13,11 @@ use crate::pairwise::{closure, is_right};
 use crate::random::Case;
 
 /// What `verify` says: whether a right plan is reproducible, or what is wrong.
-pub type Said = Result<bool, VerifyReport>;
+pub(crate) type Said = Result<bool, VerifyReport>;
 
 /// All verdicts on one plan.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub(crate) struct Judged {
     pub oracle: Verdict,
     /// By pairs of accesses and one run.
     pub pairs: bool,
@@ -27,7 +27,7 @@ pub struct Judged {
 }
 
 /// NPUs around one switch.
-pub fn star(npus: usize) -> Arc<Topology> {
+pub(crate) fn star(npus: usize) -> Arc<Topology> {
     let mut builder = TopologyBuilder::new("star");
     builder.npus(npus);
     let centre = builder.switch("switch", None);
@@ -39,7 +39,7 @@ pub fn star(npus: usize) -> Arc<Topology> {
 }
 
 /// What `verify` says of a plan among the NPUs of a [`star`].
-pub fn said(plan: &Arc<Plan>, topology: &Arc<Topology>) -> Said {
+pub(crate) fn said(plan: &Arc<Plan>, topology: &Arc<Topology>) -> Said {
     match verify(plan.clone(), topology.clone(), &mut Silent) {
         Ok(verified) => Ok(verified.reproducible()),
         Err(VerifyError::Wrong(report)) => Err(report),
@@ -48,7 +48,7 @@ pub fn said(plan: &Arc<Plan>, topology: &Arc<Topology>) -> Said {
 }
 
 impl Judged {
-    pub fn of(plan: &Arc<Plan>, topology: &Arc<Topology>) -> Self {
+    pub(crate) fn of(plan: &Arc<Plan>, topology: &Arc<Topology>) -> Self {
         let oracle = judge(plan);
         let right = oracle.faults.right();
         Self {
@@ -60,13 +60,13 @@ impl Judged {
     }
 
     /// How the judges of a case disagree, if they do.
-    pub fn disagreement_on(&self, case: &Case) -> Option<&'static str> {
+    pub(crate) fn disagreement_on(&self, case: &Case) -> Option<&'static str> {
         let blame = blames_others(case, &self.said).then_some(BLAME);
         self.disagreement().or(blame)
     }
 
     /// How the judges disagree, whatever the plan was made for.
-    pub fn disagreement(&self) -> Option<&'static str> {
+    pub(crate) fn disagreement(&self) -> Option<&'static str> {
         let right = self.oracle.faults.right();
         if right != self.said.is_ok() {
             return Some(if right { REFUSES_RIGHT } else { ACCEPTS_WRONG });
@@ -85,7 +85,7 @@ impl Judged {
 
 /// Whether each place of a right plan is added to in one order only: then every sum is the same
 /// expression in every timing.
-pub fn sums_in_one_order(plan: &Plan) -> bool {
+pub(crate) fn sums_in_one_order(plan: &Plan) -> bool {
     let (_, before) = closure(plan).expect("a right plan has no cycle");
     let apart = |a: usize, b: usize| {
         plan.dst()[a] != plan.dst()[b]
@@ -113,15 +113,15 @@ fn blames_others(case: &Case, said: &Said) -> bool {
         .any(|violation| two.contains(&violation.transfer))
 }
 
-pub const ACCEPTS_WRONG: &str = "disagree: verify accepts a wrong plan";
-pub const REFUSES_RIGHT: &str = "disagree: verify refuses a right plan";
+pub(crate) const ACCEPTS_WRONG: &str = "disagree: verify accepts a wrong plan";
+pub(crate) const REFUSES_RIGHT: &str = "disagree: verify refuses a right plan";
 const DEFINITIONS: &str = "disagree: right by overlaps, by values";
 const PAIRS: &str = "disagree: right by interleavings, by pairs";
-pub const SAME_BITS: &str = "disagree: reproducible";
+pub(crate) const SAME_BITS: &str = "disagree: reproducible";
 const BLAME: &str = "disagree: verify blames neither of the two unordered";
 
 /// All ways in which judges of small plans can disagree.
-pub const DISAGREEMENTS: [&str; 6] = [
+pub(crate) const DISAGREEMENTS: [&str; 6] = [
     ACCEPTS_WRONG,
     REFUSES_RIGHT,
     DEFINITIONS,

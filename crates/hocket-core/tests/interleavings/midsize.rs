@@ -59,7 +59,7 @@ struct Draft {
 }
 
 /// The random plan of a seed, and among how many NPUs.
-pub fn plan(seed: u64) -> (Arc<Plan>, usize) {
+pub(crate) fn plan(seed: u64) -> (Arc<Plan>, usize) {
     let mut draft = Draft::new(Seed(Seed(!seed).next_u64()));
     for _ in 0..1 + draft.draw.below(11) {
         match draft.draw.below(5) {

@@ -9,7 +9,7 @@ use crate::pairwise::{TransferSet, is_right_if, races, waits};
 type Judge = fn(&Plan, Faults) -> bool;
 
 /// The faulty judges and their faults.
-pub const MUTANTS: [(&str, Judge); 11] = [
+pub(crate) const MUTANTS: [(&str, Judge); 11] = [
     ("a read beside a sum passes", |plan, _| {
         but(plan, |a, b| {
             a.src == b.dst && b.sums || b.src == a.dst && a.sums

@@ -15,9 +15,9 @@ use crate::pairwise::waits;
 use crate::states::Seen;
 
 /// Most transfers that the oracle takes, and most NPUs.
-pub const MAX_TRANSFERS: usize = 9;
+pub(crate) const MAX_TRANSFERS: usize = 9;
 /// NPUs are numbered below this.
-pub const MAX_NPUS: usize = 5;
+pub(crate) const MAX_NPUS: usize = 5;
 
 /// A value: 0 is none, what else it means is up to [`Sums`].
 type Value = u16;
@@ -61,7 +61,7 @@ impl Sums for Expressions {
 
 /// What went wrong in some run, each a bit of [`Faults`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// Two accesses of a place that conflict overlap in time: what is read may be torn, or what is
     /// written mixed.
     Overlap,
@@ -81,7 +81,7 @@ pub enum Fault {
 
 /// The faults of all runs together.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Faults(u8);
+pub(crate) struct Faults(u8);
 
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,7 +94,7 @@ impl fmt::Debug for Faults {
 
 impl Faults {
     /// Whether a fault is among them.
-    pub fn has(self, fault: Fault) -> bool {
+    pub(crate) fn has(self, fault: Fault) -> bool {
         self.0 >> fault as u8 & 1 == 1
     }
 
@@ -103,25 +103,25 @@ impl Faults {
     }
 
     /// The others.
-    pub fn without(mut self, fault: Fault) -> Self {
+    pub(crate) fn without(mut self, fault: Fault) -> Self {
         self.0 &= !(1 << fault as u8);
         self
     }
 
     /// Whether the plan is right: no fault, whatever the timing. That values differ then follows from
     /// other faults or is of no account.
-    pub fn right(self) -> bool {
+    pub(crate) fn right(self) -> bool {
         self.without(Fault::Differs) == Self::default()
     }
 
     /// Whether the plan is right by the definition that knows no overlaps: every transfer reads, and
     /// every copy overwrites, the same in every run, and nothing else is wrong.
-    pub fn right_by_values(self) -> bool {
+    pub(crate) fn right_by_values(self) -> bool {
         self.without(Fault::Overlap) == Self::default()
     }
 
     /// Whether every run ends as it should and sums what it may, with values taken at one instant.
-    pub fn right_by_outcome(self) -> bool {
+    pub(crate) fn right_by_outcome(self) -> bool {
         [Fault::Overlap, Fault::Differs, Fault::Redundant]
             .into_iter()
             .fold(self, Self::without)
@@ -141,7 +141,7 @@ impl Faults {
 
 /// What came of a plan.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// All that was found before the search ended.
     pub faults: Faults,
     /// How many states were visited.
@@ -149,12 +149,12 @@ pub struct Verdict {
 }
 
 /// Judges a plan of at most [`MAX_TRANSFERS`] transfers among [`MAX_NPUS`] NPUs.
-pub fn judge(plan: &Plan) -> Verdict {
+pub(crate) fn judge(plan: &Plan) -> Verdict {
     judge_by(plan, true)
 }
 
 /// The same, with what does not carry a chunk interleaved with the rest in every way.
-pub fn judge_in_full(plan: &Plan) -> Verdict {
+pub(crate) fn judge_in_full(plan: &Plan) -> Verdict {
     judge_by(plan, false)
 }
 
@@ -175,7 +175,7 @@ fn judge_by(plan: &Plan, others_pass: bool) -> Verdict {
 
 /// Whether every place of a right plan holds the same expression in every run: at each read, when it
 /// is overwritten and at the end. Then the bits are the same in every run, rounding or not.
-pub fn reproducible(plan: &Plan) -> bool {
+pub(crate) fn reproducible(plan: &Plan) -> bool {
     let mut verdict = Verdict::default();
     let waits = masks(plan);
     let mut seen = Seen::default();
@@ -200,7 +200,7 @@ fn masks(plan: &Plan) -> Vec<u16> {
 
 /// Where a run is: what has started and ended, what places hold, what is on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     started: u16,
     ended: u16,
     held: [Value; MAX_NPUS],

@@ -7,13 +7,13 @@ use hocket_core::units::Seed;
 use crate::board::{Row, percent, pick};
 
 /// Transfers, a bit each.
-pub type Mask = u64;
+pub(crate) type Mask = u64;
 
 /// For each transfer those that it waits for.
-pub type Order = Vec<Mask>;
+pub(crate) type Order = Vec<Mask>;
 
 /// The orders that transfers made one after the other need: of every two that conflict.
-pub fn conflicts(rows: &[Row]) -> Order {
+pub(crate) fn conflicts(rows: &[Row]) -> Order {
     let earlier = |t: usize| (0..t).filter(move |&u| rows[t].conflicts(&rows[u]));
     (0..rows.len())
         .map(|t| earlier(t).fold(0, |mask, u| mask | 1 << u))
@@ -21,7 +21,7 @@ pub fn conflicts(rows: &[Row]) -> Order {
 }
 
 /// All that follows from an order in which no transfer waits for a later one.
-pub fn closure(order: &Order) -> Order {
+pub(crate) fn closure(order: &Order) -> Order {
     let mut all: Order = Vec::new();
     for direct in order {
         let earlier = members(*direct).map(|u| all[u]);
@@ -31,20 +31,20 @@ pub fn closure(order: &Order) -> Order {
 }
 
 /// The fewest waits from which a closed order follows.
-pub fn reduction(closed: &Order) -> Order {
+pub(crate) fn reduction(closed: &Order) -> Order {
     let implied = |mask: Mask| members(mask).fold(0, |all, u| all | closed[u]);
     closed.iter().map(|&mask| mask & !implied(mask)).collect()
 }
 
 /// The transfers of a mask.
-pub fn members(mask: Mask) -> impl Iterator<Item = usize> {
+pub(crate) fn members(mask: Mask) -> impl Iterator<Item = usize> {
     let last = (Mask::BITS - mask.leading_zeros()) as usize;
     (0..last).filter(move |t| mask >> t & 1 == 1)
 }
 
 /// How an order is written down.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub(crate) struct Style {
     /// Percent of the masks that take a group that is there already, where one has the same members.
     share: usize,
     /// Percent that are built from smaller groups.
@@ -54,7 +54,7 @@ pub struct Style {
 }
 
 impl Style {
-    pub fn draw(draw: &mut Seed) -> Self {
+    pub(crate) fn draw(draw: &mut Seed) -> Self {
         Self {
             share: [0, 50, 100][draw.below(3)],
             nest: [0, 40, 90][draw.below(3)],
@@ -70,7 +70,7 @@ struct Groups {
 }
 
 /// The waits of each transfer and the groups that they name.
-pub fn write(order: &Order, style: Style, draw: &mut Seed) -> (Vec<u32>, Lists<u32>) {
+pub(crate) fn write(order: &Order, style: Style, draw: &mut Seed) -> (Vec<u32>, Lists<u32>) {
     let mut groups = Groups {
         lists: Lists::default(),
         masks: Vec::new(),

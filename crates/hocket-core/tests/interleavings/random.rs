@@ -13,14 +13,14 @@ use crate::order::{Order, Style, members, write};
 use crate::rows::{Size, collective, cut, rows};
 
 /// What the oracle of interleavings takes.
-pub const SMALL: Size = Size {
+pub(crate) const SMALL: Size = Size {
     npus: MAX_NPUS,
     transfers: MAX_TRANSFERS,
     chunks: 4,
 };
 
 /// More than it takes.
-pub const MEDIUM: Size = Size {
+pub(crate) const MEDIUM: Size = Size {
     npus: 7,
     transfers: 48,
     chunks: 6,
@@ -28,7 +28,7 @@ pub const MEDIUM: Size = Size {
 
 /// A plan and where it comes from.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub(crate) struct Case {
     pub plan: Arc<Plan>,
     pub npus: usize,
     pub change: Change,
@@ -37,7 +37,7 @@ pub struct Case {
 }
 
 /// The random plan of a seed.
-pub fn case(size: Size, seed: u64) -> Case {
+pub(crate) fn case(size: Size, seed: u64) -> Case {
     let mut draw = Seed(Seed(seed).next_u64());
     loop {
         if let Some(case) = attempt(size, &mut draw) {

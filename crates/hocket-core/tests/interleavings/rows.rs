@@ -9,14 +9,14 @@ use crate::board::{Board, Row, percent};
 
 /// How large a plan may be: most NPUs, most transfers, most chunks (but one of each demand).
 #[derive(Clone, Copy, Debug)]
-pub struct Size {
+pub(crate) struct Size {
     pub npus: usize,
     pub transfers: usize,
     pub chunks: usize,
 }
 
 /// A collective of any kind among some of the NPUs; custom ones more often than others.
-pub fn collective(npus: usize, draw: &mut Seed) -> Collective {
+pub(crate) fn collective(npus: usize, draw: &mut Seed) -> Collective {
     let mut all: Vec<NpuId> = (0..npus).map(NpuId::from).collect();
     for i in (1..npus).rev() {
         all.swap(i, draw.below(i + 1));
@@ -51,7 +51,7 @@ pub fn collective(npus: usize, draw: &mut Seed) -> Collective {
 }
 
 /// Its demands in chunks: one each, or more.
-pub fn cut(collective: &Collective, size: Size, draw: &mut Seed) -> Option<Chunks> {
+pub(crate) fn cut(collective: &Collective, size: Size, draw: &mut Seed) -> Option<Chunks> {
     let demands = collective.demands();
     let most = (size.chunks / demands.len()).max(1);
     let pieces = if percent(60, draw) {
@@ -65,7 +65,7 @@ pub fn cut(collective: &Collective, size: Size, draw: &mut Seed) -> Option<Chunk
 
 /// Transfers that meet the postcondition one after the other, useful ones and others; `None` if
 /// there is no room for that.
-pub fn rows(before: &Board, size: Size, draw: &mut Seed) -> Option<Vec<Row>> {
+pub(crate) fn rows(before: &Board, size: Size, draw: &mut Seed) -> Option<Vec<Row>> {
     let mut board = before.clone();
     let mut rows = Vec::new();
     let aims = [0; 3].map(|_| draw.below(size.transfers + 1));

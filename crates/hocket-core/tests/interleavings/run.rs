@@ -9,7 +9,7 @@ use crate::tally::Tally;
 ///
 /// # Panics
 /// If the variable is set to anything else.
-pub fn setting(name: &str, default: u64) -> u64 {
+pub(crate) fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text
             .parse()
@@ -19,14 +19,14 @@ pub fn setting(name: &str, default: u64) -> u64 {
 }
 
 /// Seeds from `HOCKET_ORACLE_SEED` on.
-pub struct Seeds {
+pub(crate) struct Seeds {
     pub first: u64,
     pub count: u64,
 }
 
 impl Seeds {
     /// As many as a variable says.
-    pub fn by(variable: &str, default: u64) -> Self {
+    pub(crate) fn by(variable: &str, default: u64) -> Self {
         Self {
             first: setting("HOCKET_ORACLE_SEED", 1),
             count: setting(variable, default),
@@ -35,7 +35,10 @@ impl Seeds {
 
     /// Judges each; `judge` counts what it finds and says whether all is well. Prints the counts, and
     /// gives them with the lowest seed for which it was not: the same on any number of threads.
-    pub fn judge(&self, judge: &(dyn Fn(u64, &mut Tally) -> bool + Sync)) -> (Tally, Option<u64>) {
+    pub(crate) fn judge(
+        &self,
+        judge: &(dyn Fn(u64, &mut Tally) -> bool + Sync),
+    ) -> (Tally, Option<u64>) {
         const BATCH: u64 = 64;
         let all = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let threads = setting("HOCKET_ORACLE_THREADS", all).max(1);

@@ -15,7 +15,7 @@ struct Parts {
 }
 
 /// Takes out of a plan all that can go while `fails` still holds.
-pub fn shrink(plan: &Arc<Plan>, fails: &dyn Fn(&Arc<Plan>) -> bool) -> Arc<Plan> {
+pub(crate) fn shrink(plan: &Arc<Plan>, fails: &dyn Fn(&Arc<Plan>) -> bool) -> Arc<Plan> {
     let mut smallest = plan.clone();
     while let Some(less) = smaller(&smallest).into_iter().map(Arc::new).find(fails) {
         smallest = less;

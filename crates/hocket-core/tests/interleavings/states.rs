@@ -7,23 +7,23 @@ use crate::oracle::State;
 
 /// The states visited.
 #[derive(Default)]
-pub struct Seen(HashSet<State, BuildHasherDefault<Mix>>);
+pub(crate) struct Seen(HashSet<State, BuildHasherDefault<Mix>>);
 
 impl Seen {
     /// Forgets all.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
     /// Adds a state; whether it is new.
-    pub fn insert(&mut self, state: State) -> bool {
+    pub(crate) fn insert(&mut self, state: State) -> bool {
         self.0.insert(state)
     }
 }
 
 /// A hash of small integers: multiply and rotate.
 #[derive(Default)]
-pub struct Mix(u64);
+pub(crate) struct Mix(u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {

@@ -4,11 +4,11 @@ use std::fmt;
 
 /// Counts by name, in the order in which the names first came.
 #[derive(Clone, Debug, Default)]
-pub struct Tally(Vec<(&'static str, u64)>);
+pub(crate) struct Tally(Vec<(&'static str, u64)>);
 
 impl Tally {
     /// Counts one plan: the same names in the same order every time, the first true of all plans.
-    pub fn count(&mut self, facts: impl IntoIterator<Item = (&'static str, bool)>) {
+    pub(crate) fn count(&mut self, facts: impl IntoIterator<Item = (&'static str, bool)>) {
         let facts = facts
             .into_iter()
             .map(|(name, holds)| (name, u64::from(holds)));
@@ -16,7 +16,7 @@ impl Tally {
     }
 
     /// Adds the counts of another.
-    pub fn add(&mut self, other: &Tally) {
+    pub(crate) fn add(&mut self, other: &Tally) {
         if self.0.is_empty() {
             self.0.clone_from(&other.0);
             return;
@@ -28,18 +28,18 @@ impl Tally {
     }
 
     /// Of how many plans a thing is true.
-    pub fn of(&self, name: &str) -> u64 {
+    pub(crate) fn of(&self, name: &str) -> u64 {
         let found = self.0.iter().find(|(other, _)| *other == name);
         found.unwrap_or_else(|| panic!("nothing counts {name:?}")).1
     }
 
     /// Of which share of all plans.
-    pub fn share(&self, name: &str) -> f64 {
+    pub(crate) fn share(&self, name: &str) -> f64 {
         self.of(name) as f64 / self.0[0].1 as f64
     }
 
     /// What is counted.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(name, _)| *name)
     }
 }

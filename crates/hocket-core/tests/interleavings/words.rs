@@ -6,7 +6,7 @@ use hocket_core::collective::NpuSet;
 use hocket_core::plan::{Plan, Wait, WaitOn};
 
 /// A plan in words: its demands, its chunks, its transfers and what they wait for.
-pub fn words(plan: &Plan) -> String {
+pub(crate) fn words(plan: &Plan) -> String {
     let collective = plan.collective();
     let set = |set: &NpuSet| {
         let members: Vec<u32> = set

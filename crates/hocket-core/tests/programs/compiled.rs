@@ -34,7 +34,7 @@ fn networks() -> Vec<Topology> {
     ]
 }
 
-pub fn verified(
+pub(crate) fn verified(
     topology: &Topology,
     kind: CollectiveKind,
     algorithm: Algorithm,
@@ -53,7 +53,7 @@ pub fn verified(
 }
 
 /// Runs a program on random integers and floats, in several orders, and compares with plain sums.
-pub fn assert_computes(program: &Program, name: &str) {
+pub(crate) fn assert_computes(program: &Program, name: &str) {
     let task = *program.task();
     let random = |rank: u32, chunk: u32, i: usize| {
         let data = task.before(rank, chunk).data;

@@ -6,7 +6,7 @@ use hocket_core::program::{
 
 /// A step, by value.
 #[derive(Clone, Debug)]
-pub struct DraftStep {
+pub(crate) struct DraftStep {
     pub op: Op,
     pub dependency: Option<(u32, u32)>,
     pub sources: Vec<Span>,
@@ -16,7 +16,7 @@ pub struct DraftStep {
 
 /// A program, by value.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub(crate) struct Draft {
     pub like: Program,
     pub sizes: Vec<[u32; 3]>,
     pub blocks: Vec<(Block, Vec<DraftStep>)>,
@@ -26,7 +26,7 @@ pub struct Draft {
 }
 
 impl DraftStep {
-    pub fn new(op: Op, sources: &[Span], targets: &[Span]) -> Self {
+    pub(crate) fn new(op: Op, sources: &[Span], targets: &[Span]) -> Self {
         Self {
             op,
             dependency: None,
@@ -36,7 +36,7 @@ impl DraftStep {
         }
     }
 
-    pub fn numbered(op: Op, numbers: &[u32]) -> Self {
+    pub(crate) fn numbered(op: Op, numbers: &[u32]) -> Self {
         Self {
             numbers: numbers.to_vec(),
             ..Self::new(op, &[], &[])
@@ -45,7 +45,7 @@ impl DraftStep {
 }
 
 impl Draft {
-    pub fn of(program: &Program) -> Self {
+    pub(crate) fn of(program: &Program) -> Self {
         let blocks = program.blocks().iter().zip(0..).map(|(&block, number)| {
             let steps = program.steps_of(number).map(|step| {
                 let view = program.step(step);
@@ -73,7 +73,7 @@ impl Draft {
         }
     }
 
-    pub fn build(&self) -> Result<Program, ProgramError> {
+    pub(crate) fn build(&self) -> Result<Program, ProgramError> {
         let mut builder = ProgramBuilder::new("draft", *self.like.task());
         builder.modes(self.like.modes());
         if let Some(messages) = self.like.in_flight() {

@@ -10,7 +10,7 @@ use hocket_core::units::Seed;
 
 /// What runs come to; the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     Race,
     Undefined,
     Stuck,
@@ -309,7 +309,7 @@ impl World<'_> {
 }
 
 /// The worst of all runs of so many calls of a program without connections whose steps are synced.
-pub fn every_run(program: &Program, calls: u32, limit: usize) -> Outcome {
+pub(crate) fn every_run(program: &Program, calls: u32, limit: usize) -> Outcome {
     let task = *program.task();
     let mut starts = Vec::new();
     let mut cells = 0;

@@ -15,7 +15,7 @@ use hocket_core::verify::Verified;
 
 /// What becomes of a plan, in picoseconds.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub start: Vec<u64>,
     pub end: Vec<u64>,
     /// By link: picoseconds in use, bytes, messages.
@@ -152,7 +152,7 @@ fn check_fair(
 }
 
 /// Runs a plan.
-pub fn run(verified: &Verified, options: &FlowOptions) -> Outcome {
+pub(crate) fn run(verified: &Verified, options: &FlowOptions) -> Outcome {
     let (plan, topology) = (verified.plan(), verified.topology());
     let (mut servers, passes, latencies) = routes(verified);
     let most = options.flow_rate.map_or(u128::MAX, units);

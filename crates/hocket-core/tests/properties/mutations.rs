@@ -17,7 +17,7 @@ use crate::oracle::is_right;
 
 /// What is done to one transfer.
 #[derive(Clone, Copy, Debug)]
-pub enum Mutation {
+pub(crate) enum Mutation {
     /// It is left out; who waited for it waits for what it waited for.
     Drop,
     /// It is made a second time, after the first.
@@ -30,7 +30,7 @@ pub enum Mutation {
     Cycle,
 }
 
-pub const MUTATIONS: [Mutation; 5] = [
+pub(crate) const MUTATIONS: [Mutation; 5] = [
     Mutation::Drop,
     Mutation::Duplicate,
     Mutation::Redirect,
@@ -109,7 +109,7 @@ fn plans(topology: &Topology, draw: &mut Seed) -> Vec<(Plan, String)> {
 }
 
 /// Half of the time, lets one transfer wait for another than it did, or for nothing.
-pub fn shuffle_wait(plan: &Plan, draw: &mut Seed) -> Plan {
+pub(crate) fn shuffle_wait(plan: &Plan, draw: &mut Seed) -> Plan {
     let mut columns = plan.columns();
     if !columns.wait.is_empty() && draw.below(2) == 0 {
         let victim = draw.below(columns.wait.len());
@@ -122,7 +122,7 @@ pub fn shuffle_wait(plan: &Plan, draw: &mut Seed) -> Plan {
 }
 
 /// The plan with one transfer changed; `None` where there is no such change.
-pub fn mutate(
+pub(crate) fn mutate(
     plan: &Plan,
     topology: &Topology,
     mutation: Mutation,

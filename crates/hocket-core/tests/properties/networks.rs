@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 /// 32 cases of each property, the same on every run; `PROPTEST_CASES` asks for that many new ones.
-pub fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     let mut config = ProptestConfig::with_cases(32);
     match std::env::var("PROPTEST_CASES")
         .ok()
@@ -23,7 +23,7 @@ pub fn config() -> ProptestConfig {
 
 /// A strongly connected topology of 2 to 9 NPUs and up to 3 switches: a random tree with links both
 /// ways, each of a rate and latency of its own, and some one-way links on top, parallel ones too.
-pub fn topology() -> impl Strategy<Value = Topology> {
+pub(crate) fn topology() -> impl Strategy<Value = Topology> {
     (2usize..10, 0usize..4, 0usize..12, any::<u64>()).prop_map(|(npus, switches, more, seed)| {
         let mut seed = Seed(seed);
         let mut builder = TopologyBuilder::new("random");
@@ -63,7 +63,7 @@ fn link(builder: &mut TopologyBuilder, src: usize, dst: usize, seed: &mut Seed) 
 }
 
 /// A collective of any named kind, of an odd size, among a random subset in random rank order.
-pub fn collective_on(topology: &Topology, kind: CollectiveKind, seed: u64) -> Collective {
+pub(crate) fn collective_on(topology: &Topology, kind: CollectiveKind, seed: u64) -> Collective {
     let mut seed = Seed(seed);
     let mut npus: Vec<NpuId> = topology.npus().collect();
     for i in (1..npus.len()).rev() {

@@ -8,15 +8,15 @@ use hocket_core::plan::{Op, Plan, Wait, WaitOn};
 type Value = BTreeMap<u32, u32>;
 
 /// Whether two transfers of one chunk race; which transfers end before which start is given.
-pub type Races<'a> = &'a dyn Fn(&Plan, &[TransferSet], usize, usize) -> bool;
+pub(crate) type Races<'a> = &'a dyn Fn(&Plan, &[TransferSet], usize, usize) -> bool;
 
 /// Whether a plan is right, whatever the timing. Chunks are judged one by one.
-pub fn is_right(plan: &Plan) -> bool {
+pub(crate) fn is_right(plan: &Plan) -> bool {
     is_right_if(plan, &races)
 }
 
 /// Whether a plan is right by a notion of races that may be another.
-pub fn is_right_if(plan: &Plan, races: Races) -> bool {
+pub(crate) fn is_right_if(plan: &Plan, races: Races) -> bool {
     let Some((order, before)) = closure(plan) else {
         return false;
     };
@@ -67,7 +67,7 @@ fn replay(plan: &Plan, t: usize, reduced: bool, held: &mut BTreeMap<u32, Value>)
 }
 
 /// Whether two transfers of one chunk touch one place in an order that the waits leave open.
-pub fn races(plan: &Plan, before: &[TransferSet], a: usize, b: usize) -> bool {
+pub(crate) fn races(plan: &Plan, before: &[TransferSet], a: usize, b: usize) -> bool {
     if a == b || before[a].contains(b) || before[b].contains(a) {
         return false;
     }
@@ -79,7 +79,7 @@ pub fn races(plan: &Plan, before: &[TransferSet], a: usize, b: usize) -> bool {
 
 /// An order that the waits allow, and for each transfer all that end before it starts; `None` for a
 /// cycle.
-pub fn closure(plan: &Plan) -> Option<(Vec<usize>, Vec<TransferSet>)> {
+pub(crate) fn closure(plan: &Plan) -> Option<(Vec<usize>, Vec<TransferSet>)> {
     let n = plan.len();
     let mut before = waits(plan);
     for k in 0..n {
@@ -97,7 +97,7 @@ pub fn closure(plan: &Plan) -> Option<(Vec<usize>, Vec<TransferSet>)> {
 }
 
 /// What each transfer waits for, groups taken apart.
-pub fn waits(plan: &Plan) -> Vec<TransferSet> {
+pub(crate) fn waits(plan: &Plan) -> Vec<TransferSet> {
     let mut groups: Vec<TransferSet> = Vec::new();
     let add = |groups: &[TransferSet], set: &mut TransferSet, bits: u32| match Wait::from_bits(bits)
         .target()
@@ -123,7 +123,7 @@ pub fn waits(plan: &Plan) -> Vec<TransferSet> {
 
 /// A set of transfers, a bit each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransferSet(Vec<u64>);
+pub(crate) struct TransferSet(Vec<u64>);
 
 impl TransferSet {
     fn none_of(transfers: usize) -> Self {
@@ -141,12 +141,12 @@ impl TransferSet {
     }
 
     /// Whether a transfer is a member.
-    pub fn contains(&self, t: usize) -> bool {
+    pub(crate) fn contains(&self, t: usize) -> bool {
         self.0[t / 64] >> (t % 64) & 1 == 1
     }
 
     /// Its members, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
         (0..64 * self.0.len()).filter(|&t| self.contains(t))
     }
 }

@@ -76,7 +76,7 @@ fn network(seed: &mut Seed) -> Topology {
 }
 
 /// Messages between random NPUs, each after nothing, an earlier one or two earlier ones.
-pub fn messages(topology: &Arc<Topology>, seed: &mut Seed) -> Verified {
+pub(crate) fn messages(topology: &Arc<Topology>, seed: &mut Seed) -> Verified {
     let npus = topology.npu_count();
     let most = [20, 300, 2000][seed.below(3)];
     let messages: Vec<(NpuId, NpuId, u64)> = (0..1 + seed.below(14))

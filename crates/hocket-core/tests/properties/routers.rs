@@ -16,7 +16,7 @@ use hocket_core::verify::Verified;
 
 /// What becomes of a plan, in cycles.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// When the first flit of each transfer started on a link, and when it ended; `None`: never.
     pub start: Vec<Option<u64>>,
     pub end: Vec<Option<u64>>,
@@ -64,7 +64,7 @@ struct Channel {
     room: u32,
 }
 
-pub struct Routers<'a> {
+pub(crate) struct Routers<'a> {
     verified: &'a Verified,
     options: &'a PacketOptions,
     cycle: u64,
@@ -100,7 +100,7 @@ fn turn(number: usize, turn: usize, count: usize) -> usize {
 }
 
 impl<'a> Routers<'a> {
-    pub fn run(verified: &'a Verified, options: &'a PacketOptions) -> Outcome {
+    pub(crate) fn run(verified: &'a Verified, options: &'a PacketOptions) -> Outcome {
         let mut routers = Self::new(verified, options);
         routers.free_transfers(0);
         while let Some(now) = routers.due.pop_first() {

@@ -41,7 +41,7 @@ impl Medium {
 /// # Source
 /// NVIDIA's data sheets: P100 20 GB/s each way, V100, A100 and H100 25, B100 and later 50; boards of GA102 have 4 links
 /// of 14.0625.
-pub fn nvlink(sm: i64) -> u64 {
+pub(crate) fn nvlink(sm: i64) -> u64 {
     let rate = match sm {
         ..60 => 0.0,
         60..70 => 20.0,
@@ -57,7 +57,7 @@ pub fn nvlink(sm: i64) -> u64 {
 ///
 /// # Source
 /// ROCm RCCL 2.21.5, `src/graph/topo.h`: what its models count.
-pub fn xgmi(arch: &str) -> Option<u64> {
+pub(crate) fn xgmi(arch: &str) -> Option<u64> {
     let rate = match arch.trim_start_matches("gfx") {
         "906" | "908" => 24.0,
         "910" | "90a" => 36.0,
@@ -69,7 +69,7 @@ pub fn xgmi(arch: &str) -> Option<u64> {
 
 /// So many lanes of PCI Express: transfers a second times what coding leaves of them. Unknown speeds count as 8 GT/s,
 /// as NCCL has it, and no lanes as 16.
-pub fn pcie(speed: &str, width: i64) -> u64 {
+pub(crate) fn pcie(speed: &str, width: i64) -> u64 {
     let number = speed.split_whitespace().next().unwrap_or("");
     let (transfers, coding) = match number.parse().unwrap_or(0.0) {
         2.5 => (2.5, 0.8),
@@ -87,7 +87,7 @@ pub fn pcie(speed: &str, width: i64) -> u64 {
 ///
 /// # Source
 /// NVIDIA NCCL 2.30.7, `src/graph/topo.h` and `ncclTopoGetInterCpuBw`.
-pub fn between_processors(arch: &str, vendor: &str, family: i64, model: i64) -> u64 {
+pub(crate) fn between_processors(arch: &str, vendor: &str, family: i64, model: i64) -> u64 {
     let rate = match (arch, vendor) {
         ("ppc64", _) => 32.0,
         ("arm64", _) => 6.0,

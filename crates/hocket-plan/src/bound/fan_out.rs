@@ -23,7 +23,7 @@ pub(super) struct Nearest {
 }
 
 impl Nearest {
-    pub fn new(problem: &Problem) -> Self {
+    pub(crate) fn new(problem: &Problem) -> Self {
         Self {
             after: nearest(problem, &problem.network),
             before: nearest(problem, &problem.reversed),
@@ -31,7 +31,7 @@ impl Nearest {
     }
 
     /// Returns how far the nearest participant is from a place that copies, but for itself.
-    pub fn after(&self, place: u32) -> u64 {
+    pub(crate) fn after(&self, place: u32) -> u64 {
         self.after[place as usize]
     }
 }

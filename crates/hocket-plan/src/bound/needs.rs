@@ -56,7 +56,7 @@ impl ByNpu {
 }
 
 impl<'a> Needs<'a> {
-    pub fn new(collective: &'a Collective, fidelity: Fidelity) -> Self {
+    pub(crate) fn new(collective: &'a Collective, fidelity: Fidelity) -> Self {
         let npus = collective.npus();
         let n = npus.len();
         let kind = collective.kind();
@@ -95,27 +95,27 @@ impl<'a> Needs<'a> {
     }
 
     /// In how many parts a byte is counted: all amounts here are of such parts.
-    pub fn parts(&self) -> u64 {
+    pub(crate) fn parts(&self) -> u64 {
         self.parts
     }
 
     /// Returns an amount in bytes, rounded up.
-    pub fn in_bytes(&self, amount: u128) -> u128 {
+    pub(crate) fn in_bytes(&self, amount: u128) -> u128 {
         amount.div_ceil(self.parts.into())
     }
 
     /// Participants.
-    pub fn npus(&self) -> &'a [NpuId] {
+    pub(crate) fn npus(&self) -> &'a [NpuId] {
         self.npus
     }
 
     /// Returns the demands, merged, but for an all-to-all's.
-    pub fn demands(&self) -> &[Demand] {
+    pub(crate) fn demands(&self) -> &[Demand] {
         &self.demands
     }
 
     /// For an all-to-all, the bytes that each rank gets from each other one.
-    pub fn all_to_all(&self) -> Option<&[u64]> {
+    pub(crate) fn all_to_all(&self) -> Option<&[u64]> {
         self.all_to_all.as_deref()
     }
 
@@ -123,7 +123,7 @@ impl<'a> Needs<'a> {
     ///
     /// A copy that it wants and does not hold enters whole. So does a sum that it wants and to
     /// which another contributes, once, since what enters may have been summed on the way.
-    pub fn entering(&self, rank: usize, mut visit: impl FnMut(u64, Decides, &[NpuId])) {
+    pub(crate) fn entering(&self, rank: usize, mut visit: impl FnMut(u64, Decides, &[NpuId])) {
         let npu = self.npus[rank];
         if let Some(blocks) = &self.all_to_all {
             for &other in self.npus {
@@ -146,7 +146,7 @@ impl<'a> Needs<'a> {
     ///
     /// A copy that it alone holds and another wants leaves once, since others may pass it on. So
     /// does its contribution to a sum that another wants.
-    pub fn leaving(&self, rank: usize, mut visit: impl FnMut(u64, &[NpuId])) {
+    pub(crate) fn leaving(&self, rank: usize, mut visit: impl FnMut(u64, &[NpuId])) {
         let npu = self.npus[rank];
         if let Some(blocks) = &self.all_to_all {
             for (&other, &bytes) in self.npus.iter().zip(blocks) {
@@ -168,7 +168,7 @@ impl<'a> Needs<'a> {
     /// A copy must pass if all who hold it are inside and one who wants it is outside; a sum, if
     /// one who contributes is inside and one who wants it is outside. Each at least once, whatever
     /// is copied or summed on either side.
-    pub fn crossing(&self, inside: &[bool]) -> u128 {
+    pub(crate) fn crossing(&self, inside: &[bool]) -> u128 {
         let within = |npu: &NpuId| inside[npu.index()];
         if let Some(blocks) = &self.all_to_all {
             let senders = self.npus.iter().filter(|npu| within(npu)).count() as u128;
@@ -212,7 +212,7 @@ pub(super) struct Crossing<'a, 'b> {
 
 impl<'a, 'b> Crossing<'a, 'b> {
     /// With nobody in the set.
-    pub fn new(needs: &'a Needs<'b>) -> Self {
+    pub(crate) fn new(needs: &'a Needs<'b>) -> Self {
         let blocks = needs
             .all_to_all
             .iter()
@@ -236,7 +236,7 @@ impl<'a, 'b> Crossing<'a, 'b> {
     }
 
     /// Puts an NPU into the set; one that takes no part changes nothing.
-    pub fn add(&mut self, npu: u32) {
+    pub(crate) fn add(&mut self, npu: u32) {
         let Some(&rank) = self.rank.get(&npu) else {
             return;
         };

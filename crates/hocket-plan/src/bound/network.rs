@@ -278,7 +278,7 @@ impl Default for Search {
 
 impl Search {
     /// Distances from the nearest of `from` to every node; [`FAR`] where there is no way.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         network: &ArcNetwork,
         from: impl IntoIterator<Item = u32>,
@@ -289,18 +289,18 @@ impl Search {
     }
 
     /// Returns the distances that [`run`](Self::run) found last.
-    pub fn distances(&self) -> &[u64] {
+    pub(crate) fn distances(&self) -> &[u64] {
         self.paths.costs()
     }
 
     /// Returns the nodes that [`run`](Self::run) reached last, nearest first.
-    pub fn nearest_first(&self) -> &[u32] {
+    pub(crate) fn nearest_first(&self) -> &[u32] {
         self.paths.settled()
     }
 
     /// Distances to every node from the nearest of `from`, each of which is that far away itself, over the arcs that
     /// `may` be taken.
-    pub fn onward(
+    pub(crate) fn onward(
         &mut self,
         network: &ArcNetwork,
         from: impl IntoIterator<Item = (u32, u64)>,
@@ -327,7 +327,7 @@ impl Search {
     }
 
     /// Distance of the nearest node that is `sought`, from the nearest of `from`.
-    pub fn until(
+    pub(crate) fn until(
         &mut self,
         network: &ArcNetwork,
         from: impl IntoIterator<Item = u32>,

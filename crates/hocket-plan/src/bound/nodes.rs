@@ -30,7 +30,7 @@ pub(super) struct Nodes {
 
 impl Nodes {
     /// Returns `None` where the topology states no nodes, or fewer than two, or the fidelity knows other times.
-    pub fn new(problem: &Problem, groups: &[Vec<NpuId>]) -> Option<Self> {
+    pub(crate) fn new(problem: &Problem, groups: &[Vec<NpuId>]) -> Option<Self> {
         let is_known = matches!(
             problem.options.fidelity,
             Fidelity::Link | Fidelity::Packet { .. }
@@ -76,7 +76,7 @@ impl Nodes {
     ///
     /// # Complexity
     /// Five searches, and the arcs out of nodes.
-    pub fn offer(
+    pub(crate) fn offer(
         &mut self,
         problem: &Problem,
         rank: usize,
@@ -215,7 +215,7 @@ impl Nodes {
     ///
     /// # Complexity
     /// Two searches for each node, and two for each participant, or for one of each node beyond [`MOST_NPUS`].
-    pub fn enclose(
+    pub(crate) fn enclose(
         &mut self,
         problem: &Problem,
         best: &mut Candidate,

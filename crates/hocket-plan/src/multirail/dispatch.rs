@@ -115,7 +115,7 @@ impl<N: Notes> Load for Progress<'_, N> {
 
 impl Dispatcher {
     /// Runs tasks; those with the least key begin first where several are ready.
-    pub fn run(&mut self, tasks: &Tasks, key: &[u64], model: Model) -> Timeline {
+    pub(crate) fn run(&mut self, tasks: &Tasks, key: &[u64], model: Model) -> Timeline {
         let mut out = Timeline {
             start: vec![0; tasks.len()],
             end: vec![0; tasks.len()],
@@ -128,7 +128,7 @@ impl Dispatcher {
 
     /// When tasks finish, and a little of each server's idle time: what a search makes less. `None` as
     /// soon as it is sure to be more than `limit`.
-    pub fn cost_within(&mut self, tasks: &Tasks, model: Model, limit: u64) -> Option<u64> {
+    pub(crate) fn cost_within(&mut self, tasks: &Tasks, model: Model, limit: u64) -> Option<u64> {
         let mut finish = Finish(0);
         if !self.go(tasks, &tasks.held, model, limit, &mut finish) {
             return None;

@@ -206,7 +206,7 @@ impl Ranges {
 ///
 /// # Source
 /// Themis, section 4.1: the splitter.
-pub fn split(bytes: u64, chunks: usize) -> Vec<u64> {
+pub(crate) fn split(bytes: u64, chunks: usize) -> Vec<u64> {
     let piece = |i: u64| (u128::from(bytes) * u128::from(i) / chunks as u128) as u64;
     (0..chunks as u64)
         .map(|i| piece(i + 1) - piece(i))

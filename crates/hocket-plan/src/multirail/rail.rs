@@ -209,7 +209,7 @@ fn hops(kind: DimensionKind, n: u32) -> u64 {
 }
 
 /// Returns the algorithm that suits a building block.
-pub fn shape(kind: DimensionKind) -> Shape {
+pub(crate) fn shape(kind: DimensionKind) -> Shape {
     match kind {
         DimensionKind::Ring | DimensionKind::Line => Shape::Ring,
         DimensionKind::FullyConnected => Shape::Direct,

@@ -59,7 +59,7 @@ pub enum Event {
 }
 
 /// The end of time: when nothing happens.
-pub const NEVER: u64 = u64::MAX;
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// The state of the servers of tasks `T` with keys `K`, whose events are counted by `C`.
 #[derive(Debug)]

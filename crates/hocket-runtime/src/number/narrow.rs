@@ -122,7 +122,7 @@ mod f16c {
 
     /// Widens `count` numbers, a multiple of 8.
     #[target_feature(enable = "avx,f16c")]
-    pub unsafe fn widen(from: *const u8, to: &mut [f32], count: usize) {
+    pub(crate) unsafe fn widen(from: *const u8, to: &mut [f32], count: usize) {
         for i in (0..count).step_by(8) {
             // SAFETY: within both; nothing is assumed of alignment.
             unsafe {
@@ -134,7 +134,7 @@ mod f16c {
 
     /// Rounds `count` numbers, a multiple of 8, to nearest even.
     #[target_feature(enable = "avx,f16c")]
-    pub unsafe fn narrow(from: &[f32], to: *mut u8, count: usize) {
+    pub(crate) unsafe fn narrow(from: &[f32], to: *mut u8, count: usize) {
         for i in (0..count).step_by(8) {
             // SAFETY: within both; nothing is assumed of alignment.
             unsafe {

@@ -63,7 +63,7 @@ impl Board {
 
 /// Boards of a group, by number. A rank forgets one when its program has no array there any more.
 #[derive(Debug, Default)]
-pub struct Shelf {
+pub(crate) struct Shelf {
     boards: Vec<(u32, Weak<Board>)>,
     last: u32,
 }
@@ -86,17 +86,17 @@ impl Places {
     const BYTES: usize = 24;
 
     /// Returns whether the rank has what it needs there.
-    pub fn are_known(&self) -> bool {
+    pub(crate) fn are_known(&self) -> bool {
         self.input.board > 0
     }
 
     /// Returns whether all have theirs on the same boards: then all still know these.
-    pub fn suit(&self, all: &[Places]) -> bool {
+    pub(crate) fn suit(&self, all: &[Places]) -> bool {
         let boards = |places: &Places| (places.input.board, places.output.board);
         all.iter().all(|other| boards(other) == boards(self))
     }
 
-    pub fn encode(&self) -> [u8; Self::BYTES] {
+    pub(crate) fn encode(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         for (spot, out) in [self.input, self.output]
             .iter()
@@ -108,7 +108,7 @@ impl Places {
         out
     }
 
-    pub fn decode(bytes: &[u8; Self::BYTES]) -> Self {
+    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Self {
         let spot = |at: usize| Spot {
             board: u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes")),
             offset: u64::from_le_bytes(bytes[at + 4..at + 12].try_into().expect("8 bytes")),
@@ -131,7 +131,7 @@ pub(super) fn suits(exchange: &Exchange) -> bool {
 
 impl Shelf {
     /// Puts a board on it; all ranks do so in the same order.
-    pub fn put(&mut self, board: Board) -> Arc<Board> {
+    pub(crate) fn put(&mut self, board: Board) -> Arc<Board> {
         let board = Arc::new(board);
         self.boards.retain(|(_, each)| each.strong_count() > 0);
         self.last += 1;

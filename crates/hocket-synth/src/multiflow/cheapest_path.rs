@@ -22,7 +22,7 @@ const NOT_REACHED: (u64, u32) = (u64::MAX, u32::MAX);
 
 impl CheapestPath {
     /// For networks of so many nodes.
-    pub fn new(nodes: usize) -> Self {
+    pub(crate) fn new(nodes: usize) -> Self {
         Self {
             reached: vec![NOT_REACHED; nodes],
             touched: Vec::new(),
@@ -33,7 +33,7 @@ impl CheapestPath {
     /// Puts the arcs of the cheapest way into `way`.
     ///
     /// From each node at least `least` is left to pay, and no arc takes more off that than its price. There is a way.
-    pub fn find(
+    pub(crate) fn find(
         &mut self,
         network: &ArcNetwork,
         prices: &[u64],

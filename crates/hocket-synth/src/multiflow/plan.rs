@@ -25,7 +25,7 @@ pub(crate) struct Legs {
 
 impl Legs {
     /// Cuts ways into legs.
-    pub fn new(network: &ArcNetwork, routing: &Routing) -> Self {
+    pub(crate) fn new(network: &ArcNetwork, routing: &Routing) -> Self {
         let arcs = network.arcs();
         let inside = arcs.iter().filter(|arc| arc.internal).count() as u32;
         let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
@@ -63,7 +63,7 @@ impl Legs {
     }
 
     /// Returns the number of transfers of a plan.
-    pub fn steps(&self) -> usize {
+    pub(crate) fn steps(&self) -> usize {
         self.of.items().len()
     }
 }

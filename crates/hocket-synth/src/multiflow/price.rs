@@ -33,7 +33,7 @@ const SLOWEST: f64 = 16_384.0;
 
 impl Prices {
     /// Nothing is on any arc yet. Arcs between switches are taken to be slower than they are by the share `spare`.
-    pub fn new(network: &ArcNetwork, spare: f64) -> Self {
+    pub(crate) fn new(network: &ArcNetwork, spare: f64) -> Self {
         let arcs = network.arcs();
         let fastest = arcs.iter().map(|arc| arc.capacity).max().unwrap_or(1) as f64;
         let slowness = arcs
@@ -57,7 +57,7 @@ impl Prices {
     }
 
     /// Another power, and another thought of how long the busiest arc sends.
-    pub fn set(&mut self, scale: f64, doublings: u32) {
+    pub(crate) fn set(&mut self, scale: f64, doublings: u32) {
         self.scale = scale;
         self.doublings = doublings;
         for arc in 0..self.load.len() {
@@ -67,13 +67,13 @@ impl Prices {
 
     /// So many bytes more on an arc, or fewer.
     #[inline]
-    pub fn add(&mut self, arc: u32, bytes: f64) {
+    pub(crate) fn add(&mut self, arc: u32, bytes: f64) {
         self.load[arc as usize] += bytes;
         self.price[arc as usize] = self.at_load(arc as usize);
     }
 
     /// Returns how long the busiest arc sends [s].
-    pub fn busiest(&self) -> f64 {
+    pub(crate) fn busiest(&self) -> f64 {
         let busy = self
             .load
             .iter()
@@ -83,13 +83,13 @@ impl Prices {
     }
 
     /// Seconds per byte of each arc.
-    pub fn pace(&self) -> &[f64] {
+    pub(crate) fn pace(&self) -> &[f64] {
         &self.pace
     }
 
     /// Returns the price of a byte on each arc, at least 1.
     #[inline]
-    pub fn all(&self) -> &[u64] {
+    pub(crate) fn all(&self) -> &[u64] {
         &self.price
     }
 

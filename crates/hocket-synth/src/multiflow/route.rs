@@ -66,7 +66,7 @@ impl Routing {
     /// # Complexity
     /// For each of some tens of passes eight searches from each destination, and for each part the arcs about its
     /// way.
-    pub fn new(
+    pub(crate) fn new(
         network: &ArcNetwork,
         flows: &[Flow],
         parts: &Shares,

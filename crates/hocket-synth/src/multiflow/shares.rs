@@ -18,7 +18,7 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// The largest flow has so many parts (one for each byte, where it has fewer), smaller ones fewer.
-    pub fn new(flows: &[Flow], most: u64) -> Self {
+    pub(crate) fn new(flows: &[Flow], most: u64) -> Self {
         let largest = flows.iter().map(|flow| flow.bytes).max().unwrap_or(1);
         let grain = largest.div_ceil(most.max(1));
         let mut parts = Self {
@@ -39,12 +39,12 @@ impl Shares {
     }
 
     /// Returns how many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.flow.len()
     }
 
     /// Returns the parts of a flow.
-    pub fn of(&self, flow: usize) -> Range<usize> {
+    pub(crate) fn of(&self, flow: usize) -> Range<usize> {
         self.first[flow] as usize..self.first[flow + 1] as usize
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct ArcPaths {
 
 impl ArcPaths {
     /// Returns the number of a way, given anew where it is not known.
-    pub fn number(&mut self, arcs: Vec<u32>, costs: &[u64]) -> u32 {
+    pub(crate) fn number(&mut self, arcs: Vec<u32>, costs: &[u64]) -> u32 {
         if let Some(&number) = self.numbers.get(&arcs) {
             return number;
         }

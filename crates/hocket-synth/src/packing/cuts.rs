@@ -16,7 +16,7 @@ pub(super) struct Backward {
 
 impl Backward {
     /// Of arcs among `nodes`; each root has `supply` to send to each of `ends`.
-    pub fn new(nodes: usize, arcs: &[Arc], supply: &[i64], ends: &[u32]) -> Self {
+    pub(crate) fn new(nodes: usize, arcs: &[Arc], supply: &[i64], ends: &[u32]) -> Self {
         let turned = arcs
             .iter()
             .map(|arc| (arc.dst, arc.src, i128::from(arc.units)));
@@ -39,7 +39,7 @@ impl Backward {
     /// Returns a set that less may enter than must, where there is one.
     ///
     /// Targets that were served become sources for the next: sets that they are outside of are settled.
-    pub fn violated(
+    pub(crate) fn violated(
         &mut self,
         progress: &mut dyn Progress,
     ) -> Result<Option<Vec<bool>>, Interrupted> {
@@ -58,7 +58,7 @@ impl Backward {
     }
 
     /// For each end the least set around it that as much enters as must, and no more; not those of one node.
-    pub fn tight(&mut self) -> Vec<Vec<bool>> {
+    pub(crate) fn tight(&mut self) -> Vec<Vec<bool>> {
         self.reset();
         let mut seen = HashSet::new();
         let mut sets = Vec::new();
@@ -77,7 +77,7 @@ impl Backward {
     }
 
     /// Returns how much less some end can get than it must, at most.
-    pub fn shortage(&mut self) -> i64 {
+    pub(crate) fn shortage(&mut self) -> i64 {
         self.reset();
         let mut most = 0;
         for i in 0..self.order.len() {
@@ -132,16 +132,16 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub fn new(sets: Vec<Vec<bool>>) -> Self {
+    pub(crate) fn new(sets: Vec<Vec<bool>>) -> Self {
         Self { sets }
     }
 
-    pub fn sets(&self) -> &[Vec<bool>] {
+    pub(crate) fn sets(&self) -> &[Vec<bool>] {
         &self.sets
     }
 
     /// Adds a set; whether it is new.
-    pub fn add(&mut self, set: Vec<bool>) -> bool {
+    pub(crate) fn add(&mut self, set: Vec<bool>) -> bool {
         let is_new = !self.sets.contains(&set);
         if is_new {
             self.sets.push(set);
@@ -150,7 +150,7 @@ impl Pool {
     }
 
     /// Returns how much more enters each set than must.
-    pub fn slacks(&self, arcs: &[Arc], supply: &[i64]) -> Vec<i64> {
+    pub(crate) fn slacks(&self, arcs: &[Arc], supply: &[i64]) -> Vec<i64> {
         let slack = |set: &Vec<bool>| -> i64 {
             let enters = |arc: &&Arc| !set[arc.src as usize] && set[arc.dst as usize];
             let entering: i64 = arcs.iter().filter(enters).map(|arc| arc.units).sum();

@@ -30,13 +30,13 @@ pub(super) struct SwitchPaths {
 }
 
 impl SwitchPaths {
-    pub fn join(&mut self, first: u32, second: u32) -> u32 {
+    pub(crate) fn join(&mut self, first: u32, second: u32) -> u32 {
         self.ways.push(Way::Joined(first, second));
         self.ways.len() as u32 - 1
     }
 
     /// Returns the arcs of [`Graph::new`] that a way takes, in order: their ways have their numbers.
-    pub fn arcs(&self, way: u32) -> Vec<u32> {
+    pub(crate) fn arcs(&self, way: u32) -> Vec<u32> {
         let mut arcs = Vec::new();
         let mut left = vec![way];
         while let Some(way) = left.pop() {
@@ -49,7 +49,7 @@ impl SwitchPaths {
     }
 
     /// Returns the link that an arc of [`Graph::new`] is; `None` of the inside of a switch.
-    pub fn link(&self, arc: u32) -> Option<LinkId> {
+    pub(crate) fn link(&self, arc: u32) -> Option<LinkId> {
         match self.ways[arc as usize] {
             Way::Link(link) => Some(link),
             _ => None,
@@ -67,7 +67,7 @@ pub(super) struct Graph {
 
 impl Graph {
     /// Returns the links of a network, and the insides of switches that have limits.
-    pub fn new(network: &ArcNetwork, ends: &[NpuId]) -> Self {
+    pub(crate) fn new(network: &ArcNetwork, ends: &[NpuId]) -> Self {
         let mut is_end = vec![false; network.node_count()];
         ends.iter().for_each(|npu| is_end[npu.index()] = true);
         let unit = network.unit();
@@ -90,23 +90,23 @@ impl Graph {
     }
 
     /// Returns the same arcs with other units.
-    pub fn with_units(mut self, units: &[i64]) -> Self {
+    pub(crate) fn with_units(mut self, units: &[i64]) -> Self {
         for (arc, &units) in self.arcs.iter_mut().zip(units) {
             arc.units = units;
         }
         self
     }
 
-    pub fn nodes(&self) -> usize {
+    pub(crate) fn nodes(&self) -> usize {
         self.is_end.len()
     }
 
-    pub fn is_end(&self, node: u32) -> bool {
+    pub(crate) fn is_end(&self, node: u32) -> bool {
         self.is_end[node as usize]
     }
 
     /// When a piece of a root is at each node, alone, over arcs that take so long; [`u64::MAX`] where it never is.
-    pub fn times(&self, root: u32, costs: &[u64]) -> Vec<u64> {
+    pub(crate) fn times(&self, root: u32, costs: &[u64]) -> Vec<u64> {
         let arcs = &self.arcs;
         let tails = arcs.iter().map(|arc| arc.src as usize).zip(0u32..);
         let out = Lists::grouped(self.nodes(), tails);
@@ -124,7 +124,7 @@ impl Graph {
     }
 
     /// The ends, ascending.
-    pub fn ends(&self) -> Vec<u32> {
+    pub(crate) fn ends(&self) -> Vec<u32> {
         let nodes = 0..self.nodes() as u32;
         nodes.filter(|&node| self.is_end(node)).collect()
     }

@@ -28,7 +28,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Returns how many trees start at each node.
-    pub fn supply(&self, graph: &Graph, weights: &[(NpuId, u64)]) -> Vec<i64> {
+    pub(crate) fn supply(&self, graph: &Graph, weights: &[(NpuId, u64)]) -> Vec<i64> {
         let mut supply = vec![0; graph.nodes()];
         for &(npu, weight) in weights {
             supply[npu.index()] = (weight * self.trees) as i64;
@@ -37,7 +37,7 @@ impl Scale {
     }
 
     /// Returns the same number of trees in a time longer by a quarter.
-    pub fn slower(&self, graph: &Graph, weights: &[(NpuId, u64)]) -> Self {
+    pub(crate) fn slower(&self, graph: &Graph, weights: &[(NpuId, u64)]) -> Self {
         let (over, under) = (self.over * 5, self.under * 4);
         Self {
             units: floors(graph, weights, self.trees, (over, under)),
@@ -48,7 +48,7 @@ impl Scale {
     }
 
     /// (trees / time) over the rate, in millionths.
-    pub fn reached_ppm(&self, rate: &Rate) -> u64 {
+    pub(crate) fn reached_ppm(&self, rate: &Rate) -> u64 {
         let reached = u128::from(self.trees) * self.under * self.unit * rate.weight;
         let best = self.over * rate.bandwidth;
         (reached * 1_000_000 / best) as u64

@@ -45,7 +45,7 @@ impl Timetable {
     ///
     /// # Errors
     /// [`PlanError::TooLong`].
-    pub fn new(
+    pub(crate) fn new(
         topology: &Topology,
         set: &TreeSet,
         bytes: u64,
@@ -66,7 +66,7 @@ impl Timetable {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn together(
+    pub(crate) fn together(
         topology: &Topology,
         sums: &TreeSet,
         copies: &TreeSet,
@@ -85,12 +85,12 @@ impl Timetable {
     }
 
     /// When the first piece is everywhere [ps].
-    pub fn first(&self) -> u64 {
+    pub(crate) fn first(&self) -> u64 {
         self.ends.iter().flatten().max().copied().unwrap_or(0)
     }
 
     /// For each arc of all trees, how many of its pieces are under way at a time.
-    pub fn under_way(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn under_way(&self) -> impl Iterator<Item = u32> + '_ {
         let spans = self.starts.iter().flatten().zip(self.ends.iter().flatten());
         // Plans have far fewer pieces than that.
         let pieces = |span: u64| u32::try_from(span.div_ceil(self.period)).unwrap_or(u32::MAX / 2);
@@ -98,7 +98,7 @@ impl Timetable {
     }
 
     /// When the last of so many pieces is everywhere [ps].
-    pub fn last(&self, pieces: u32) -> u64 {
+    pub(crate) fn last(&self, pieces: u32) -> u64 {
         self.first() + u64::from(pieces - 1) * self.period
     }
 }

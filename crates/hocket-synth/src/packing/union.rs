@@ -24,13 +24,13 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    pub fn other(&self, edge: u32, node: u32) -> u32 {
+    pub(crate) fn other(&self, edge: u32, node: u32) -> u32 {
         let [a, b] = self.ends[edge as usize];
         a ^ b ^ node
     }
 
     /// Returns the edges of each node.
-    pub fn of_nodes(&self) -> Vec<Vec<u32>> {
+    pub(crate) fn of_nodes(&self) -> Vec<Vec<u32>> {
         let mut of = vec![Vec::new(); self.nodes];
         for (edge, ends) in (0..).zip(&self.ends) {
             ends.iter().for_each(|&end| of[end as usize].push(edge));

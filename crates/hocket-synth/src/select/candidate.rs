@@ -40,7 +40,7 @@ pub struct Candidate {
 }
 
 /// Where a plan runs: the network, how its switches are unwound, what latency does to a link.
-pub type On = (Arc<Topology>, Vec<Unwinding>, LatencyModel);
+pub(crate) type On = (Arc<Topology>, Vec<Unwinding>, LatencyModel);
 
 impl Candidate {
     /// Returns a plan still to be made of timetables, by the name of `greedy`.

@@ -64,7 +64,7 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    pub fn run(&mut self, progress: &mut dyn Progress) -> Result<(), PlanError> {
+    pub(crate) fn run(&mut self, progress: &mut dyn Progress) -> Result<(), PlanError> {
         if let Some(pieces) = self.options.pieces {
             self.attempt(pieces as u64, progress)?;
             return Ok(());
@@ -116,7 +116,7 @@ impl Search<'_> {
     }
 
     /// When the best plan ends, if all keep to the timetable [ps].
-    pub fn promised(&self) -> Result<u64, PlanError> {
+    pub(crate) fn promised(&self) -> Result<u64, PlanError> {
         if let Some(pieces) = self.options.pieces {
             // More than there may be is refused later.
             let pieces = pieces.clamp(1, u32::MAX as usize) as u64;
@@ -146,7 +146,7 @@ impl Search<'_> {
     }
 
     /// Powers of two for which there are bytes, and that make no plan too large.
-    pub fn ladder(&self) -> Vec<u64> {
+    pub(crate) fn ladder(&self) -> Vec<u64> {
         let transfers = match self.collective.root() {
             Some(_) => MOST_FROM_ONE,
             None => MOST_TRANSFERS,
@@ -157,19 +157,23 @@ impl Search<'_> {
     }
 
     /// Pieces for which there are bytes, in a plan of no more than so many transfers.
-    pub fn most(&self, transfers: u64) -> u64 {
+    pub(crate) fn most(&self, transfers: u64) -> u64 {
         let bytes = self.collective.size() / (self.passes.trees() as u64).max(1);
         bytes.min(transfers / self.passes.arcs().max(1))
     }
 
     /// When the plan of so many pieces ends, if all keep to the timetable [ps].
-    pub fn end(&self, pieces: u64) -> Result<u64, PlanError> {
+    pub(crate) fn end(&self, pieces: u64) -> Result<u64, PlanError> {
         self.passes
             .end(self.topology, self.collective, pieces as u32)
     }
 
     /// Proves and simulates the plan of so many pieces; whether it is the best so far.
-    pub fn attempt(&mut self, pieces: u64, progress: &mut dyn Progress) -> Result<bool, PlanError> {
+    pub(crate) fn attempt(
+        &mut self,
+        pieces: u64,
+        progress: &mut dyn Progress,
+    ) -> Result<bool, PlanError> {
         let transfers = u128::from(self.passes.arcs()) * u128::from(pieces);
         PlanBuilder::check_size(transfers, self.options.memory_limit)?;
         self.tried.push(pieces);

@@ -180,6 +180,10 @@ impl<Give: FnMut(Edge, &[LinkId])> Edges<'_, Give> {
     /// Edges to all who can be reached through the switches and not yet over edges.
     fn complete(&mut self, fabric: &SwitchGroup, joined: &Joined) {
         let mut next = vec![Vec::new(); self.topology.npu_count()];
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "who is reached is the same in any order"
+        )]
         for &(src, dst) in joined {
             next[src.index()].push(dst);
         }

@@ -30,7 +30,7 @@ pub(super) struct Estimate {
 
 impl Estimate {
     /// Returns whether nothing much is to be gained: the load is least and the hops are near their bound.
-    pub fn is_close_to(&self, bound: &Estimate) -> bool {
+    pub(crate) fn is_close_to(&self, bound: &Estimate) -> bool {
         self.load <= bound.load
             && self.passes == 0
             && self.time.as_ps() / 3 <= bound.time.as_ps() / 2
@@ -47,7 +47,7 @@ pub(super) struct Estimator<'a> {
 }
 
 impl<'a> Estimator<'a> {
-    pub fn new(topology: &'a Topology, npus: &[NpuId]) -> Self {
+    pub(crate) fn new(topology: &'a Topology, npus: &[NpuId]) -> Self {
         let mut takes_part = vec![false; topology.device_count()];
         npus.iter().for_each(|npu| takes_part[npu.index()] = true);
         let fastest = topology
@@ -66,17 +66,17 @@ impl<'a> Estimator<'a> {
     }
 
     /// Returns what no ring can beat.
-    pub fn bound(&self) -> Estimate {
+    pub(crate) fn bound(&self) -> Estimate {
         self.bound
     }
 
     /// Returns the load that no chain can beat.
-    pub fn chain_load(&self) -> Time {
+    pub(crate) fn chain_load(&self) -> Time {
         self.chain_load
     }
 
     /// Returns whether every NPU has a link to the next (the last to the first) of the greatest bandwidth.
-    pub fn is_perfect(&self, order: &[NpuId]) -> bool {
+    pub(crate) fn is_perfect(&self, order: &[NpuId]) -> bool {
         let Some(widest) = self
             .topology
             .links()
@@ -95,7 +95,7 @@ impl<'a> Estimator<'a> {
     }
 
     /// Cost of an order on default routes; the greatest where a hop has no way.
-    pub fn estimate(&self, order: &[NpuId], shape: Shape) -> Estimate {
+    pub(crate) fn estimate(&self, order: &[NpuId], shape: Shape) -> Estimate {
         let topology = self.topology;
         let mut load = vec![Time::ZERO; topology.links().len()];
         let mut switch_load = vec![Time::ZERO; topology.device_count()];

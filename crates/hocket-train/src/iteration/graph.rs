@@ -3,7 +3,7 @@
 use crate::explain::Explain;
 
 /// Marks a node that is not part of a call, or an actor without a station.
-pub const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Passes of layers, over all micro-batches and iterations, that a graph of training has at most.
 pub(super) const MAX_PASSES: u128 = 1 << 22;

@@ -51,7 +51,7 @@ struct Slot {
 
 impl Station {
     /// Returns how long a shape takes on servers that are idle.
-    pub fn lone(shape: &Shape) -> u64 {
+    pub(crate) fn lone(shape: &Shape) -> u64 {
         let shapes = std::slice::from_ref(shape);
         let mut station = Self::default();
         station.admit(Call::default(), 0, shapes);
@@ -64,7 +64,7 @@ impl Station {
     }
 
     /// Begins a call. Events before `now` must have been taken.
-    pub fn start(&mut self, call: Call, now: u64, shapes: &[Shape]) {
+    pub(crate) fn start(&mut self, call: Call, now: u64, shapes: &[Shape]) {
         if let Some(lone) = self.lone.take() {
             self.admit(lone.call, lone.start, shapes);
             while self.next_time(shapes) < now {
@@ -79,7 +79,7 @@ impl Station {
 
     /// When its next event is, the end of time if there is none; and whether it is that a server takes a
     /// step, which comes after all that arrives at that time.
-    pub fn next_event(&self, shapes: &[Shape]) -> (u64, bool) {
+    pub(crate) fn next_event(&self, shapes: &[Shape]) -> (u64, bool) {
         if let Some(lone) = self.lone {
             return (
                 lone.start + shapes[lone.call.shape as usize].lone_ps(),
@@ -91,12 +91,12 @@ impl Station {
     }
 
     /// When its next event is.
-    pub fn next_time(&self, shapes: &[Shape]) -> u64 {
+    pub(crate) fn next_time(&self, shapes: &[Shape]) -> u64 {
         self.next_event(shapes).0
     }
 
     /// Takes the next event; gives the call that ends with it.
-    pub fn step(&mut self, shapes: &[Shape]) -> Option<u32> {
+    pub(crate) fn step(&mut self, shapes: &[Shape]) -> Option<u32> {
         if let Some(lone) = self.lone.take() {
             return Some(lone.call.number);
         }
@@ -117,7 +117,7 @@ impl Station {
     }
 
     /// Begins a call whose every step is served.
-    pub fn admit(&mut self, call: Call, now: u64, shapes: &[Shape]) {
+    pub(crate) fn admit(&mut self, call: Call, now: u64, shapes: &[Shape]) {
         let shape = &shapes[call.shape as usize];
         self.servers.widen(shape.server_count());
         let slot = self.free.pop().unwrap_or_else(|| {

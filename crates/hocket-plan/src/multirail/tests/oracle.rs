@@ -6,7 +6,7 @@ use DimensionKind::{FullyConnected, Ring};
 
 /// A dimension, and what its steps send.
 #[derive(Clone, Debug)]
-pub struct Dim {
+pub(crate) struct Dim {
     pub kind: DimensionKind,
     pub size: u64,
     /// Picoseconds that a byte takes over all links of an NPU.
@@ -20,7 +20,7 @@ pub struct Dim {
 }
 
 impl Dim {
-    pub fn dimension(&self) -> Dimension {
+    pub(crate) fn dimension(&self) -> Dimension {
         let bandwidth = 1_000_000_000_000 / self.per_byte;
         let links = match self.kind {
             Ring if self.size > 2 => 2,
@@ -40,11 +40,11 @@ impl Dim {
 }
 
 /// A step of a task is sent: server, start, how long.
-pub type Service = (usize, u64, u64);
+pub(crate) type Service = (usize, u64, u64);
 
 /// A server: the two links of a way through a switch, or the one link of another.
 #[derive(Clone, Debug)]
-pub struct Links {
+pub(crate) struct Links {
     /// Latency of one, and how many.
     pub link_ps: u64,
     hops: u64,
@@ -53,7 +53,7 @@ pub struct Links {
 }
 
 /// One pass of one part of a lane.
-pub struct Task {
+pub(crate) struct Task {
     pub server: usize,
     held: u64,
     /// Time to send each step, and its messages, all of one size.
@@ -74,7 +74,7 @@ struct Message {
 }
 
 /// A simulation in which everything is looked for in lists.
-pub struct Oracle {
+pub(crate) struct Oracle {
     model: Model,
     pub stages: usize,
     pub tasks: Vec<Task>,
@@ -109,7 +109,7 @@ fn runs(dims: &[Dim], layout: &[u8], free: &[u8], rail: u8, blocks: u64) -> u64 
 }
 
 impl Oracle {
-    pub fn new(dims: &[Dim], lanes: &[Lane], parts: usize, model: Model) -> Self {
+    pub(crate) fn new(dims: &[Dim], lanes: &[Lane], parts: usize, model: Model) -> Self {
         let mut servers = Vec::new();
         let mut first = Vec::new();
         for dim in dims {
@@ -193,7 +193,7 @@ impl Oracle {
         }
     }
 
-    pub fn run(mut self, policy: Policy) -> (Timeline, Vec<Service>) {
+    pub(crate) fn run(mut self, policy: Policy) -> (Timeline, Vec<Service>) {
         for task in (0..self.tasks.len()).step_by(self.stages) {
             self.make_ready(task);
         }

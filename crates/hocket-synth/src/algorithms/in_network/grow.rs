@@ -40,7 +40,7 @@ fn key(cost: f64) -> u64 {
 }
 
 impl<'a> Grower<'a> {
-    pub fn new(topology: &'a Topology, collective: &'a Collective) -> Self {
+    pub(crate) fn new(topology: &'a Topology, collective: &'a Collective) -> Self {
         let mut is_member = vec![false; topology.device_count()];
         for npu in collective.npus() {
             is_member[npu.index()] = true;
@@ -234,7 +234,7 @@ impl<'a> Grower<'a> {
     }
 
     /// Counts the load of each link of a tree, and of the devices there, twice from now on.
-    pub fn double(&mut self, tree: &Tree) {
+    pub(crate) fn double(&mut self, tree: &Tree) {
         let links = tree
             .edges
             .iter()

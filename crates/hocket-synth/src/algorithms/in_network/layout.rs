@@ -31,7 +31,7 @@ pub(super) struct RootedTree<'a> {
 
 impl<'a> RootedTree<'a> {
     /// Returns a lane whose periods take so many picoseconds.
-    pub fn new(
+    pub(crate) fn new(
         topology: &Topology,
         (tree, root): (&'a Tree, DeviceId),
         [sums, copies]: [bool; 2],
@@ -107,7 +107,7 @@ struct Item {
 }
 
 impl<'a> Layout<'a> {
-    pub fn new(
+    pub(crate) fn new(
         topology: &Topology,
         collective: &Collective,
         trees: &'a Trees,
@@ -129,7 +129,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the plan, in the order of the timetable, older slices first.
-    pub fn write(&self, plan: PlanBuilder) -> Plan {
+    pub(crate) fn write(&self, plan: PlanBuilder) -> Plan {
         let mut by_start: BTreeMap<u64, Vec<Item>> = BTreeMap::new();
         for (lane, each) in self.lanes.iter().enumerate() {
             for step in 0..each.steps.len() {

@@ -7,7 +7,7 @@ use crate::topology::Topology;
 
 /// An edge of a tree: a way there and a way back between two devices at which transfers end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Edge {
+pub(crate) struct Edge {
     pub ends: [DeviceId; 2],
     /// Links from the first end to the second, and back.
     pub ways: [Vec<LinkId>; 2],
@@ -15,7 +15,7 @@ pub struct Edge {
 
 /// A tree over all participants, and its share of the data.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     pub edges: Vec<Edge>,
     /// Where sums of an all-reduce are complete.
     pub root: DeviceId,
@@ -24,7 +24,7 @@ pub struct Tree {
 
 /// One device of a tree, seen from a root.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub(crate) struct Step {
     pub device: DeviceId,
     pub parent: DeviceId,
     /// Position of the parent's own step; `None` at the root.
@@ -37,7 +37,7 @@ pub struct Step {
 impl Tree {
     /// Returns the tree of some edges, with its root where an all-reduce is quickest: of the devices that may send a
     /// sum to several the one from which the farthest is nearest, switches before NPUs, and lower ids first.
-    pub fn new(topology: &Topology, edges: Vec<Edge>) -> Self {
+    pub(crate) fn new(topology: &Topology, edges: Vec<Edge>) -> Self {
         let start = edges[0].ends[0];
         let mut tree = Self {
             edges,
@@ -57,7 +57,7 @@ impl Tree {
     }
 
     /// Returns every device but the root, each after its parent.
-    pub fn steps(&self, root: DeviceId) -> Vec<Step> {
+    pub(crate) fn steps(&self, root: DeviceId) -> Vec<Step> {
         let mut around: HashMap<DeviceId, Vec<(usize, usize)>> = HashMap::new();
         for (edge, ends) in self.edges.iter().map(|edge| edge.ends).enumerate() {
             for (near, &end) in ends.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Tree {
 }
 
 impl Edge {
-    pub fn turned(self) -> Self {
+    pub(crate) fn turned(self) -> Self {
         let ([a, b], [there, back]) = (self.ends, self.ways);
         Edge {
             ends: [b, a],
@@ -118,7 +118,7 @@ impl Edge {
         }
     }
 
-    pub fn starting_at(self, device: DeviceId) -> Self {
+    pub(crate) fn starting_at(self, device: DeviceId) -> Self {
         if self.ends[0] == device {
             self
         } else {
@@ -126,7 +126,7 @@ impl Edge {
         }
     }
 
-    pub fn ending_at(self, device: DeviceId) -> Self {
+    pub(crate) fn ending_at(self, device: DeviceId) -> Self {
         if self.ends[1] == device {
             self
         } else {
@@ -135,7 +135,7 @@ impl Edge {
     }
 
     /// Returns two edges that meet, as one.
-    pub fn then(self, next: Self) -> Self {
+    pub(crate) fn then(self, next: Self) -> Self {
         let ([a, _], [there, back]) = (self.ends, self.ways);
         let ([_, b], [on, home]) = (next.ends, next.ways);
         Edge {

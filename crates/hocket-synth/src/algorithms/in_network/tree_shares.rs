@@ -234,7 +234,7 @@ fn bandwidth(topology: &Topology, resource: Resource) -> f64 {
 }
 
 /// For each byte that a tree carries, the bytes that a link carries, that cross a switch, and that end at one.
-fn loads(topology: &Topology, collective: &Collective, tree: &Tree) -> HashMap<Resource, f64> {
+fn loads(topology: &Topology, collective: &Collective, tree: &Tree) -> BTreeMap<Resource, f64> {
     let [ups, downs] = passes(collective.kind());
     let owners = owners(collective);
     let root = match owners[..] {
@@ -247,7 +247,7 @@ fn loads(topology: &Topology, collective: &Collective, tree: &Tree) -> HashMap<R
     } else {
         vec![0.0; steps.len()]
     };
-    let mut loads: HashMap<Resource, f64> = HashMap::new();
+    let mut loads: BTreeMap<Resource, f64> = BTreeMap::new();
     for (step, below) in steps.iter().zip(below) {
         // What is summed goes up to owners above the step and down to those below it; copies go the other way.
         let share = |sums: f64, copies: f64| {
@@ -292,7 +292,7 @@ fn shares_below(owners: &[Option<NpuId>], steps: &[Step]) -> Vec<f64> {
 fn lightest_at_a_crowded_switch(topology: &Topology, trees: &[Tree]) -> Option<usize> {
     let mut around: HashMap<DeviceId, HashMap<Vec<DeviceId>, usize>> = HashMap::new();
     for (number, tree) in trees.iter().enumerate() {
-        let mut beside: HashMap<DeviceId, Vec<DeviceId>> = HashMap::new();
+        let mut beside: BTreeMap<DeviceId, Vec<DeviceId>> = BTreeMap::new();
         for [a, b] in tree.edges.iter().map(|edge| edge.ends) {
             beside.entry(a).or_default().push(b);
             beside.entry(b).or_default().push(a);

@@ -115,12 +115,12 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Returns all NPUs, in order.
-    pub fn order(&self) -> Vec<NpuId> {
+    pub(crate) fn order(&self) -> Vec<NpuId> {
         self.nodes.concat()
     }
 
     /// Returns the NPUs of a node, those near the ring's port first.
-    pub fn inward(&self, node: usize) -> Vec<NpuId> {
+    pub(crate) fn inward(&self, node: usize) -> Vec<NpuId> {
         let mut npus = self.nodes[node].clone();
         if is_turned(node) {
             npus.reverse();
@@ -153,7 +153,7 @@ pub(super) struct Nodes<'a> {
 
 impl<'a> Nodes<'a> {
     /// For a collective of so many bytes.
-    pub fn new(topology: &'a Topology, size: u64) -> Self {
+    pub(crate) fn new(topology: &'a Topology, size: u64) -> Self {
         let bytes = size / (lanes(topology) * topology.npu_count()) as u64;
         let groups = topology.groups().iter();
         Self {
@@ -173,7 +173,7 @@ impl<'a> Nodes<'a> {
 
     /// Returns the links from an NPU of a node to one of another, out and in by the `k`-th ports; `None` where there
     /// are none such.
-    pub fn between(
+    pub(crate) fn between(
         &mut self,
         k: usize,
         (from, src): (usize, NpuId),
@@ -185,13 +185,13 @@ impl<'a> Nodes<'a> {
     }
 
     /// Returns an order of a node's NPUs along its fastest and least used links, for a ring that goes one way.
-    pub fn order(&mut self, node: usize, ends: (NpuId, NpuId)) -> Vec<NpuId> {
+    pub(crate) fn order(&mut self, node: usize, ends: (NpuId, NpuId)) -> Vec<NpuId> {
         let group = &self.topology.groups()[node];
         self.insides[node].order(&mut self.ways, group, ends, false)
     }
 
     /// Returns a ring for each port of a node.
-    pub fn rings(&mut self) -> Vec<Ring> {
+    pub(crate) fn rings(&mut self) -> Vec<Ring> {
         (0..lanes(self.topology) / 2)
             .map(|k| self.ring(k))
             .collect()

@@ -33,12 +33,12 @@ pub(super) struct Template {
 
 impl Template {
     /// Returns the stages of part `part` of a lane.
-    pub fn new(rails: &[Rail], lane: &Lane, part: usize) -> Self {
+    pub(crate) fn new(rails: &[Rail], lane: &Lane, part: usize) -> Self {
         Self::laid_out(rails, lane, part, &lane.layout(rails).0)
     }
 
     /// Returns the number of transfers in all groups.
-    pub fn transfers(&self, rails: &[Rail]) -> u128 {
+    pub(crate) fn transfers(&self, rails: &[Rail]) -> u128 {
         let npus: u128 = rails.iter().map(|rail| u128::from(rail.size)).product();
         let of_stage = |stage: &StageTemplate| {
             let sends = stage.steps.iter().flatten();

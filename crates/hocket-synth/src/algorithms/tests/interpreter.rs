@@ -1,7 +1,7 @@
 //! A slow and obvious judge of plans: replays them value by value and compares every pair of
 //! accesses to a place against the waits.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::id::{ChunkId, NpuId, TransferId};
 use crate::plan::{Op, Plan, Transfer, Wait, WaitOn};
@@ -11,7 +11,7 @@ type Bits = Vec<u64>;
 
 /// Asserts that a plan does what its collective says, in any order of execution that its waits
 /// allow; gives each transfer's step: the length of the longest chain of waits that ends in it.
-pub fn judge(plan: &Plan) -> Vec<usize> {
+pub(crate) fn judge(plan: &Plan) -> Vec<usize> {
     let transfers: Vec<Transfer> = (0..plan.len())
         .map(|i| plan.transfer(TransferId::from(i)))
         .collect();
@@ -64,7 +64,7 @@ enum Access {
 }
 
 fn assert_places_are_ordered(plan: &Plan, transfers: &[Transfer], before: &[Bits]) {
-    let mut places: HashMap<(NpuId, u32), Vec<(usize, Access)>> = HashMap::new();
+    let mut places: BTreeMap<(NpuId, u32), Vec<(usize, Access)>> = BTreeMap::new();
     for (t, transfer) in transfers.iter().enumerate() {
         for chunk in chunks(transfer) {
             let here = places.entry((transfer.src, chunk)).or_default();
@@ -94,7 +94,7 @@ fn chunks(transfer: &Transfer) -> std::ops::Range<u32> {
 }
 
 /// How often each contribution is in a value; for data that is not summed, `[NpuId::MAX]` once.
-type Value = HashMap<NpuId, usize>;
+type Value = BTreeMap<NpuId, usize>;
 
 const DATA: NpuId = NpuId(u32::MAX);
 

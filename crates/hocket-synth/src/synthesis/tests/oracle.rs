@@ -1,6 +1,6 @@
 //! The true optimum of tiny networks, and a replay that looks at every moment.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::super::timetable::timing;
 use super::*;
@@ -21,14 +21,14 @@ fn optimum(problem: &Problem) -> u64 {
             goal |= bit(npu, chunk);
         }
     }
-    let mut states = HashSet::from([start]);
+    let mut states = BTreeSet::from([start]);
     for slot in 0.. {
         if states.iter().any(|state| state & goal == goal) {
             return slot;
         }
-        let mut next = HashSet::new();
+        let mut next = BTreeSet::new();
         for &state in &states {
-            let mut reached = HashSet::from([state]);
+            let mut reached = BTreeSet::from([state]);
             for edge in problem.network().edges() {
                 let (src, dst) = (edge.src.index(), edge.dst.index());
                 let sent: Vec<u64> = (0..chunks)

@@ -13,7 +13,7 @@ pub(super) struct SplitFlow {
 }
 
 impl SplitFlow {
-    pub fn new(topology: &Topology) -> Self {
+    pub(crate) fn new(topology: &Topology) -> Self {
         let npus = topology.npu_count();
         // Where a device passes on what it receives: a limited switch behind its limit.
         let mut exits: Vec<u32> = (0..topology.device_count() as u32).collect();
@@ -43,7 +43,7 @@ impl SplitFlow {
     }
 
     /// Returns the lesser of the maximum flows from the `true` side to the `false` one and back.
-    pub fn least(&mut self, side: &[bool]) -> u128 {
+    pub(crate) fn least(&mut self, side: &[bool]) -> u128 {
         self.from(side, true).min(self.from(side, false))
     }
 

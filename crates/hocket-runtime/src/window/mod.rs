@@ -22,8 +22,9 @@ use crate::memory::{self, Mapping, SLEEP};
 use crate::number::{Dtype, Reduction, combine_all, divide};
 use crate::pipes::{self, Pipes};
 
+pub use direct::Board;
 use direct::Places;
-pub use direct::{Board, Shelf};
+pub(crate) use direct::Shelf;
 
 /// Bytes that a rank puts into the window in one tick.
 const BLOCK: usize = 1 << 20;
@@ -76,7 +77,7 @@ fn head(ranks: usize) -> usize {
 
 impl Window {
     /// Maps the window of a group: the file of its first rank. `None` if that cannot be reached.
-    pub fn open(own: OwnedFd, place: (u32, u32), rank: usize, ranks: usize) -> Option<Self> {
+    pub(crate) fn open(own: OwnedFd, place: (u32, u32), rank: usize, ranks: usize) -> Option<Self> {
         let file = memory::reach(own, place)?;
         let len = len(ranks);
         memory::lengthen(&file, len + pipes::len(ranks))?;
@@ -95,7 +96,7 @@ impl Window {
     }
 
     /// Returns the ways between the ranks for messages.
-    pub fn pipes(&self) -> Arc<Pipes> {
+    pub(crate) fn pipes(&self) -> Arc<Pipes> {
         Arc::clone(&self.pipes)
     }
 
@@ -178,7 +179,7 @@ impl Window {
     }
 
     /// Announces the call that this rank is at, whatever transport the call takes.
-    pub fn announce(&self, agreement: &Agreement) {
+    pub(crate) fn announce(&self, agreement: &Agreement) {
         let at = Self::current(self.rank);
         let count = self.word(at).load(Ordering::Relaxed);
         self.word(at)
@@ -190,7 +191,7 @@ impl Window {
     }
 
     /// An error if some rank is at the same call and has come for something else: it would be waited for in vain.
-    pub fn meets_others(&self, ours: &Agreement) -> Result<(), Failure> {
+    pub(crate) fn meets_others(&self, ours: &Agreement) -> Result<(), Failure> {
         for rank in (0..self.ranks).filter(|&rank| rank != self.rank) {
             let at = Self::current(rank);
             let count = self.word(at).load(Ordering::Acquire);
@@ -250,7 +251,7 @@ impl Window {
     }
 
     /// Runs a collective to the end.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         exchange: &Exchange,
         control: &mut Control,

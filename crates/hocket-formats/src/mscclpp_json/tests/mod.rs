@@ -76,7 +76,7 @@ fn published_plans_are_right_and_survive_a_round() {
 /// between them is all that it lacks.
 #[test]
 fn reduce_tbg_lacks_a_barrier_of_its_blocks() {
-    let source = include_str!("../../../../tests/data/mscclpp/reduce_tbg.json");
+    let source = include_str!("../../../../../tests/data/mscclpp/reduce_tbg.json");
     let mut plan = read(source).expect("a plan");
     let judged =
         |plan: &ExecutionPlan| check(plan, &CheckOptions::default(), &mut Silent).expect("judged");

@@ -94,7 +94,7 @@ pub(crate) struct Execution<'a> {
 }
 
 impl<'a> Execution<'a> {
-    pub fn new(
+    pub(crate) fn new(
         script: &'a Script,
         buffers: Buffers,
         call: Call,
@@ -187,7 +187,10 @@ impl<'a> Execution<'a> {
     }
 
     /// Runs to the end. `look` is asked now and then whether there is a reason to stop.
-    pub fn run(mut self, look: &mut dyn FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(crate) fn run(
+        mut self,
+        look: &mut dyn FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let mut looked = Instant::now();
         // What was read in an earlier call may be all that is missing.
         for key in self.reads.clone() {
