@@ -22,8 +22,8 @@ def measured(
         list[str],
         Argument(
             metavar="FILE",
-            help="Logs of nccl-tests or rccl-tests, tables (.csv; docs/machines.md), NCCL Inspector "
-            "JSON, Flight Recorder dumps or PyTorch profiler traces; for a job, those of all ranks.",
+            help="Logs of nccl-tests, rccl-tests and NCCL, tables (.csv; docs/machines.md), NCCL Inspector "
+            "JSON, Flight Recorder dumps and PyTorch profiler traces; for a job, of all ranks.",
         ),
     ],
     *,
