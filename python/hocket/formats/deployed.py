@@ -417,9 +417,10 @@ def _best(
 ) -> tuple[Compared | None, str]:
     """Return the fastest plan that fits, of the best number of chunks or of 1, or why there is none."""
     why = ""
+    runtime = f"{_RUNTIME['runtime']}:sms={given.blocks}"
     for chunks in (None, 1):
         try:
-            found = compare(kind, network, size=size, npus=npus, chunks=chunks)
+            found = compare(kind, network, size=size, npus=npus, chunks=chunks, runtime=runtime)
         except InfeasibleError as error:
             why = why or str(error)
             continue
