@@ -83,7 +83,7 @@ class Shown:
         Option(
             "--verbose",
             "-v",
-            help="Also compare the plan with the best possible plan of the same chunks.",
+            help="Also compare with the best plan of the same chunks.",
         ),
     ] = False
     why: Annotated[
