@@ -12,6 +12,7 @@ use hocket_core::program::{
 };
 use hocket_core::progress::Progress;
 use hocket_core::topology::Topology;
+use hocket_core::verify::Verified;
 use hocket_formats::msccl_xml::{self, Protocol};
 use hocket_formats::nccl_graph::{Graphs, reader_fault};
 use hocket_formats::{Facts, Finding, Verdict, mscclpp_json, run};
@@ -468,6 +469,9 @@ pub(crate) fn export_mscclpp(
     })?;
     let verified = plan.verified(py, None)?;
     let options = for_mscclpp(compiled(in_place, instances, (min_bytes, max_bytes)));
+    if mscclpp_json::uses_switches(&verified) {
+        return through_switches(py, &verified, &write, protocol, (channels, &options));
+    }
     let near = near(plan.network(), plan.core().collective().npus());
     let least = fewest_channels(verified.plan(), mscclpp_json::MAX_OPS as u32);
     progress::watched(py, progress, |watch| {
@@ -536,6 +540,14 @@ pub(crate) fn need_mscclpp(
     progress: Option<Listener>,
 ) -> Result<Need, CoreError> {
     let verified = plan.verified(py, None)?;
+    if mscclpp_json::uses_switches(&verified) {
+        let need = mscclpp_json::need_switches(&verified, &mscclpp_json::SwitchOptions::default())?;
+        return Ok(Need {
+            channels: need.blocks as u32,
+            operations: need.operations,
+            blocks: need.blocks,
+        });
+    }
     let options = for_mscclpp(compiled(None, 1, (0, None)));
     let near = near(plan.network(), plan.core().collective().npus());
     let is_near = |a: u32, b: u32| near[a as usize] == near[b as usize];
@@ -568,6 +580,38 @@ pub(crate) fn need_mscclpp(
     })
 }
 
+/// Writes a plan in which switches sum and multicast.
+fn through_switches(
+    py: Python<'_>,
+    verified: &Verified,
+    write: &Writer,
+    protocol: mscclpp_json::Protocol,
+    (channels, options): (Option<u32>, &CompileOptions),
+) -> Result<Exported, CoreError> {
+    let mut given = mscclpp_json::SwitchOptions {
+        in_place: options.mode != Some(Mode::OutOfPlace),
+        limits: options.limits,
+        ..mscclpp_json::SwitchOptions::default()
+    };
+    given.blocks = channels
+        .unwrap_or(given.blocks)
+        .saturating_mul(options.instances);
+    py.detach(|| {
+        let mut out = ToPython::new(write);
+        let made = mscclpp_json::export_switches(verified, protocol, &given, &mut out);
+        let made = out.finish(made)?;
+        Ok(Exported {
+            chunks: made.chunks,
+            channels: made.channels,
+            blocks: made.blocks,
+            steps: made.steps,
+            scratch_chunks: made.scratch,
+            in_place: given.in_place,
+            notes: notes_of(&made),
+        })
+    })
+}
+
 /// What whoever calls MSCCL++ must know of a file.
 fn notes_of(made: &mscclpp_json::Written) -> Vec<String> {
     /// Processors of a V100, the fewest among the GPUs that MSCCL++ runs on.
@@ -582,6 +626,18 @@ fn notes_of(made: &mscclpp_json::Written) -> Vec<String> {
     if made.has_ports {
         notes.push(
             "channels between nodes read buffers from where their allocation starts: a buffer must start there"
+                .to_owned(),
+        );
+    }
+    if made.adds_own {
+        notes.push(
+            "a rank's own data go through the switch too, which this plan does not count; a plan of multimem does"
+                .to_owned(),
+        );
+    }
+    if made.binds_output {
+        notes.push(
+            "a switch writes the output, which must be memory that it can reach: mscclpp.GpuBuffer gives such"
                 .to_owned(),
         );
     }

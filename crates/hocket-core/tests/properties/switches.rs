@@ -237,11 +237,12 @@ fn shared_switches(draw: &mut Seed) -> Topology {
 }
 
 /// Those that look at nodes, or sum in switches.
-const OF_NODES: [Algorithm; 8] = [
+const OF_NODES: [Algorithm; 9] = [
     Algorithm::NcclRing,
     Algorithm::NcclTree,
     Algorithm::NcclNvls,
     Algorithm::InNetwork,
+    Algorithm::Multimem,
     Algorithm::Hierarchical,
     Algorithm::MultiRing,
     Algorithm::NodeGroups,

@@ -14,7 +14,7 @@ use std::fmt::{self, Write};
 
 use hocket_base::explain::Explain;
 use hocket_plan::collective::CollectiveKind;
-use hocket_program::program::{Buffer as Memory, Mode, Program, Ranks, Task};
+use hocket_program::program::{Buffer as Memory, Mode, Program, Ranks, SizeLimits, Task};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::inbox::{How, Inbox};
@@ -57,6 +57,8 @@ impl Protocol {
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
+    /// Chunks of the whole vector.
+    pub chunks: u32,
     /// Steps of the program.
     pub steps: usize,
     /// Most thread blocks of a rank.
@@ -67,6 +69,10 @@ pub struct Written {
     pub scratch: u32,
     /// Whether some channels are ports.
     pub has_ports: bool,
+    /// Whether ranks' own data go through the switch, where the plan leaves them out.
+    pub adds_own: bool,
+    /// Whether a channel of a switch binds the output.
+    pub binds_output: bool,
 }
 
 /// Writes the plan of a program whose steps do not both receive and send, rank by rank, so that a rank is all that is kept of it
@@ -82,10 +88,13 @@ pub fn export(
     out: &mut dyn Write,
 ) -> Result<Written, Refused> {
     let frame = program.frame();
-    let mut head = head(frame, protocol)?;
+    let mut head = Head::of(frame).plan(protocol)?;
     let how = How { protocol, is_near };
     let mut hash = Fnv::default();
-    let mut written = Written::default();
+    let mut written = Written {
+        chunks: frame.task().chunks,
+        ..Written::default()
+    };
     let mut inboxes = Vec::with_capacity(frame.ranks() as usize);
     let mut surely_fits = true;
     for rank in 0..frame.ranks() {
@@ -156,7 +165,7 @@ pub fn need(
     is_near: &dyn Fn(u32, u32) -> bool,
 ) -> Result<Need, Refused> {
     let frame = program.frame();
-    let mut head = head(frame, protocol)?;
+    let mut head = Head::of(frame).plan(protocol)?;
     let how = How { protocol, is_near };
     let inboxes = (0..frame.ranks())
         .map(|rank| Inbox::of(&program.rank(rank), rank, &how))
@@ -173,48 +182,81 @@ pub fn need(
     Ok(need)
 }
 
-/// Returns the plan of a program, without its ranks.
-fn head(program: &Program, protocol: Protocol) -> Result<ExecutionPlan, Refused> {
-    let task = program.task();
-    let known = COLLECTIVES.iter().find(|(_, kind)| *kind == task.kind);
-    let Some(&(collective, _)) = known else {
-        let why = format!("it has no name for {}", task.kind);
-        return Err(Refused::Inexpressible(why));
-    };
-    if task.kind != CollectiveKind::Custom && task.kind.is_rooted() && task.root != 0 {
-        let why = format!(
-            "it has no place for the root, rank {}; make rank 0 the root",
-            task.root
-        );
-        return Err(Refused::Inexpressible(why));
+/// What the file of a plan says of all ranks.
+pub(super) struct Head<'a> {
+    pub(super) name: &'a str,
+    pub(super) task: &'a Task,
+    pub(super) in_place: bool,
+    pub(super) limits: SizeLimits,
+}
+
+impl<'a> Head<'a> {
+    fn of(frame: &'a Program) -> Self {
+        Self {
+            name: frame.name(),
+            task: frame.task(),
+            in_place: frame.modes() == [Mode::InPlace],
+            limits: frame.limits(),
+        }
     }
-    if protocol == Protocol::Ll
-        && matches!(
-            task.kind,
-            CollectiveKind::Broadcast | CollectiveKind::Reduce
-        )
+
+    /// Returns the plan without its ranks.
+    pub(super) fn plan(&self, protocol: Protocol) -> Result<ExecutionPlan, Refused> {
+        let task = self.task;
+        let known = COLLECTIVES.iter().find(|(_, kind)| *kind == task.kind);
+        let Some(&(collective, _)) = known else {
+            let why = format!("it has no name for {}", task.kind);
+            return Err(Refused::Inexpressible(why));
+        };
+        if task.kind != CollectiveKind::Custom && task.kind.is_rooted() && task.root != 0 {
+            let why = format!(
+                "it has no place for the root, rank {}; make rank 0 the root",
+                task.root
+            );
+            return Err(Refused::Inexpressible(why));
+        }
+        if protocol == Protocol::Ll
+            && matches!(
+                task.kind,
+                CollectiveKind::Broadcast | CollectiveKind::Reduce
+            )
+        {
+            let why = format!(
+                "packets of a later {} could overwrite those that a rank has not read yet, since not all ranks wait for all; write it with protocol Simple",
+                task.kind
+            );
+            return Err(Refused::Inexpressible(why));
+        }
+        Ok(ExecutionPlan {
+            name: self.name.to_owned(),
+            collective: collective.to_owned(),
+            protocol: protocol.name().to_owned(),
+            inplace: self.in_place,
+            reuse_resources: false,
+            gpus: Vec::new(),
+            num_threads_per_block: super::threads(),
+            use_double_scratch_buffer: protocol == Protocol::Ll,
+            buffer_alignment: super::alignment(),
+            min_message_size: self.limits.min,
+            max_message_size: self.limits.max,
+            ignored: Vec::new(),
+        })
+    }
+}
+
+/// Limits the sizes of a plan that has its ranks, and names it by what is in it.
+pub(super) fn finish(head: &mut ExecutionPlan, task: &Task, scratch: u32) -> Result<(), Refused> {
+    limit_sizes(head, task.chunks, scratch)?;
+    let mut hash = Fnv::default();
+    for byte in serde_json::to_string(&head.gpus)
+        .map_err(|_| fmt::Error)?
+        .bytes()
     {
-        let why = format!(
-            "packets of a later {} could overwrite those that a rank has not read yet, since not all ranks wait for all; write it with protocol Simple",
-            task.kind
-        );
-        return Err(Refused::Inexpressible(why));
+        hash.add(u64::from(byte));
     }
-    let limits = program.limits();
-    Ok(ExecutionPlan {
-        name: program.name().to_owned(),
-        collective: collective.to_owned(),
-        protocol: protocol.name().to_owned(),
-        inplace: program.modes() == [Mode::InPlace],
-        reuse_resources: false,
-        gpus: Vec::new(),
-        num_threads_per_block: super::threads(),
-        use_double_scratch_buffer: protocol == Protocol::Ll,
-        buffer_alignment: super::alignment(),
-        min_message_size: limits.min,
-        max_message_size: limits.max,
-        ignored: Vec::new(),
-    })
+    hash.head(head, task);
+    head.name = format!("{}-{:016x}", head.name, hash.0);
+    Ok(())
 }
 
 /// Returns what a plan was called before its hash was added, if it has one.

@@ -9,6 +9,7 @@ mod inbox;
 mod keys;
 mod rank;
 mod rules;
+mod switches;
 mod to_program;
 mod writer;
 
@@ -18,6 +19,7 @@ mod tests;
 pub use export::{Need, Protocol, Refused, Written, export, need};
 pub use keys::Ignored;
 pub use rules::MAX_OPS;
+pub use switches::{SwitchOptions, export_switches, need_switches, uses_switches};
 pub use to_program::{check, program};
 
 use std::borrow::Cow;
@@ -99,6 +101,13 @@ pub struct Gpu {
     /// Its semaphores.
     #[serde(default)]
     pub semaphores: Vec<Semaphore>,
+}
+
+impl Gpu {
+    /// Returns the number of operations of its blocks.
+    pub fn operations(&self) -> usize {
+        self.threadblocks.iter().map(|block| block.ops.len()).sum()
+    }
 }
 
 /// How a channel reaches its peer.

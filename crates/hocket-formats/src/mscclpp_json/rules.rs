@@ -8,7 +8,7 @@ pub const MAX_OPS: usize = 64;
 /// Channels of one type, or remote buffers of one type, of a block.
 pub(super) const MAX_REFS: usize = 16;
 /// Channels of an operation.
-const MAX_OP_CHANNELS: usize = 8;
+pub(super) const MAX_OP_CHANNELS: usize = 8;
 /// Buffers that an operation reads, or writes.
 const MAX_OP_BUFFERS: usize = 10;
 /// Barriers of a rank.

@@ -57,7 +57,7 @@ recipes! {
     hdrm::{Hdrm},
     trees::{Trees},
     flows::{Flows},
-    in_network::{InNetwork},
+    in_network::{InNetwork, Multimem},
     node_groups::{NodeGroups},
     nccl::{NcclRing, NcclTree, NcclNvls},
     symmetric::{Symmetric},

@@ -1,6 +1,7 @@
 //! Real files, and the form itself: what is written is read as it was.
 
 mod calls;
+mod switches;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -132,9 +132,13 @@ impl<'a> Layout<'a> {
     pub(crate) fn write(&self, plan: PlanBuilder) -> Plan {
         let mut by_start: BTreeMap<u64, Vec<Item>> = BTreeMap::new();
         for (lane, each) in self.lanes.iter().enumerate() {
+            let has_all = each.steps.len() - usize::from(each.tree.takes_own);
             for step in 0..each.steps.len() {
                 let ways = [(false, each.ups[step]), (true, each.downs[step])];
                 for ((is_down, start), _) in ways.into_iter().zip(self.passes).filter(|it| it.1) {
+                    if is_down && step >= has_all {
+                        continue; // the root has the sum already
+                    }
                     let item = Item {
                         lane,
                         step,
@@ -212,6 +216,10 @@ impl<'a> Writer<'a> {
         let step = &lane.steps[item.step];
         let wait = self.wait(lane, item, slice);
         let (src, dst, op, way) = match item.is_down {
+            // A sum in which the root's own data are takes their place.
+            false if lane.tree.takes_own && step.before.is_none() => {
+                (step.device, step.parent, Op::Copy, step.up)
+            }
             false => (step.device, step.parent, Op::Reduce, step.up),
             true => (step.parent, step.device, Op::Copy, 1 - step.up),
         };

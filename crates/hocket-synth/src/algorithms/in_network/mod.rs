@@ -7,6 +7,7 @@
 
 mod grow;
 mod layout;
+mod multimem;
 mod tree_shares;
 mod tree;
 
@@ -23,6 +24,7 @@ use crate::plan::{Chunks, Plan, PlanError};
 use crate::progress::Progress;
 use crate::topology::{DimensionKind, Offload};
 use layout::Layout;
+pub(super) use multimem::Multimem;
 pub(super) use tree::{Edge, Tree};
 
 /// Up and down trees whose inner nodes are switches.

@@ -257,3 +257,46 @@ fn slow_links_beside_a_switch_that_sums_carry_their_share() {
     // Without the ring it takes SIZE / 16 GB/s.
     assert!(found < SIZE * 1_000 / 16, "{found}");
 }
+
+/// Every rank sends all data but for the shares of others' sums, and its own share once more: 1 + 1/n of the bytes.
+#[test]
+fn multimem_takes_as_many_bytes_as_gpus_move() {
+    const SIZE: u64 = 64_000_000;
+    for npus in [2, 3, 8] {
+        for bandwidths in [vec![1], vec![2, 1]] {
+            let star = planes(npus, &bandwidths, APART);
+            let rate: u64 = bandwidths.iter().sum();
+            let collective = Collective::among_all(AllReduce, &star, SIZE).unwrap();
+            let chunks = 256;
+            let options = PlanOptions {
+                chunks: Some(chunks),
+                ..PlanOptions::new(Algorithm::Multimem)
+            };
+            let made = plan(&star, &collective, &options, &mut Silent).unwrap();
+            let transfers = transfer_count(&star, &collective, Algorithm::Multimem, chunks);
+            assert_eq!(made.len() as u128, transfers);
+            let proved = verify(Arc::new(made), Arc::new(star), &mut Silent).unwrap();
+            let exact = (SIZE + SIZE / npus as u64) * 1_000 / rate;
+            let found = time(&proved);
+            assert!(
+                found >= exact - exact / 1_000 && found <= exact + exact / 20,
+                "{npus} {bandwidths:?}: {found} {exact}"
+            );
+        }
+    }
+}
+
+#[test]
+fn multimem_needs_a_switch_that_all_are_at() {
+    let refusal = |topology: &Topology, kind| {
+        let collective = Collective::among_all(kind, topology, 1_000).unwrap();
+        check_applicable(topology, &collective, Algorithm::Multimem)
+            .map_err(|error| error.to_string())
+    };
+    let star = planes(4, &[1], APART);
+    assert_eq!(refusal(&star, AllReduce), Ok(()));
+    assert!(refusal(&star, AllGather).is_err());
+    let ring = build::ring(4, giga(1), Time::ZERO, build::RingWays::Both).unwrap();
+    let told = refusal(&ring, AllReduce).unwrap_err();
+    assert!(told.contains("is linked to every NPU both ways"), "{told}");
+}

@@ -20,6 +20,8 @@ pub(crate) struct Tree {
     /// Where sums of an all-reduce are complete.
     pub root: DeviceId,
     pub share: f64,
+    /// Whether the data of the root, an NPU at one switch, are summed by that switch as the others' are.
+    pub takes_own: bool,
 }
 
 /// One device of a tree, seen from a root.
@@ -43,6 +45,7 @@ impl Tree {
             edges,
             root: start,
             share: 0.0,
+            takes_own: false,
         };
         // From any device, the farthest is one of the two ends of a longest way.
         let one = tree.farthest(start);
@@ -56,7 +59,8 @@ impl Tree {
         tree
     }
 
-    /// Returns every device but the root, each after its parent.
+    /// Returns every device but the root, each after its parent; at the end the root as well, below its switch, where it takes its
+    /// own data.
     pub(crate) fn steps(&self, root: DeviceId) -> Vec<Step> {
         let mut around: HashMap<DeviceId, Vec<(usize, usize)>> = HashMap::new();
         for (edge, ends) in self.edges.iter().map(|edge| edge.ends).enumerate() {
@@ -85,6 +89,16 @@ impl Tree {
             );
             let next = before.map_or(0, |before| before + 1);
             let Some(step) = steps.get(next) else {
+                if self.takes_own {
+                    let first = steps[0];
+                    steps.push(Step {
+                        device: root,
+                        parent: first.device,
+                        before: Some(0),
+                        edge: first.edge,
+                        up: 1 - first.up,
+                    });
+                }
                 return steps;
             };
             at = (step.device, Some(next), Some(step.edge));

@@ -68,7 +68,7 @@ impl Trees {
 }
 
 /// Returns the shares of some trees, without those that are left hardly any data or for which a switch has no room.
-fn shared(
+pub(super) fn shared(
     topology: &Topology,
     collective: &Collective,
     mut found: Vec<Tree>,
@@ -109,7 +109,12 @@ pub(super) fn evenly(
 }
 
 /// Returns the trees whose shares are set, with the time that a slice takes.
-fn timed(topology: &Topology, collective: &Collective, found: Vec<Tree>, slices: usize) -> Trees {
+pub(super) fn timed(
+    topology: &Topology,
+    collective: &Collective,
+    found: Vec<Tree>,
+    slices: usize,
+) -> Trees {
     let busy = busy(topology, collective, &found);
     let period = (busy * collective.size() as f64 / slices as f64 * 1e12).max(1.0);
     let fill = found

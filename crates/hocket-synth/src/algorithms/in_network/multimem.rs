@@ -1,0 +1,122 @@
+//! Sums and multicasts as GPUs ask NVSwitches for them: a rank reads the sum of its part of all ranks' data, its own included, and
+//! multicasts it.
+//!
+//! So each rank sends 1/n more than in-network, whose root leaves its own data where they are.
+//!
+//! # Source
+//! NVIDIA, PTX ISA 8.1 and later: `multimem.ld_reduce`, `multimem.st`.
+
+use std::cmp::Reverse;
+
+use super::layout::Layout;
+use super::tree::{Edge, Tree};
+use super::tree_shares::{self, Trees};
+use super::{cut, serves, transfers_of};
+use crate::algorithms::ladder::Ladder;
+use crate::algorithms::recipe::{About, Made, On, Recipe};
+use crate::algorithms::{Job, Outline};
+use crate::collective::{Collective, CollectiveKind};
+use crate::id::{DeviceId, LinkId, NpuId};
+use crate::plan::PlanError;
+use crate::progress::Progress;
+use crate::topology::Topology;
+
+/// Stars around switches, each rank the root of its part.
+pub(crate) struct Multimem;
+
+impl Recipe for Multimem {
+    fn about(&self) -> About {
+        About::rule(
+            "multimem",
+            &[CollectiveKind::AllReduce],
+            "as GPUs use NVSwitches: each rank reads the sum of its part from a switch and multicasts it, pipelined",
+        )
+        .promises(95)
+    }
+
+    fn refusal(&self, on: &On<'_>) -> Option<String> {
+        stars(on.topology, on.collective).is_empty().then(|| {
+            format!(
+                "no switch of {:?} that sums and multicasts is linked to every NPU both ways; use in-network, or an algorithm that needs none",
+                on.topology.name()
+            )
+        })
+    }
+
+    fn ladder(&self, on: &On<'_>) -> Ladder {
+        let parts = [1, 4, 16, 64, 256, 1_024, 4_096].map(|all| (all / on.npus()).max(1));
+        let mut parts = parts.to_vec();
+        parts.dedup();
+        Ladder::short(on.npus()).trying(parts)
+    }
+
+    fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        // At least: one switch, each rank's part up and down.
+        outline.others(chunks)
+    }
+
+    fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
+        let slices = usize::try_from(chunks).unwrap_or(usize::MAX);
+        let trees = trees(on.topology, on.collective, slices).list;
+        let edges: u128 = trees.iter().map(|tree| tree.edges.len() as u128).sum();
+        let own = chunks.saturating_mul(trees.len() as u128);
+        transfers_of(on.collective, edges, chunks).saturating_add(own)
+    }
+
+    fn plan(&self, job: &Job<'_>, _: &mut dyn Progress) -> Result<Made, PlanError> {
+        let (topology, collective) = (job.topology, job.collective);
+        let trees = trees(topology, collective, job.chunks);
+        let chunks = cut(collective, &trees.list, job.chunks)?;
+        let plan = job.builder(chunks);
+        let plan = Layout::new(topology, collective, &trees, job.chunks).write(plan);
+        Ok(plan.into())
+    }
+}
+
+/// Returns a tree for each switch that every participant is linked to both ways, by the fastest link of each way.
+fn stars(topology: &Topology, collective: &Collective) -> Vec<Tree> {
+    let devices = (0_u32..).zip(topology.devices());
+    let able = devices.filter(|(_, device)| {
+        let offload = device.offload;
+        offload.is_some_and(|can| serves(&can, CollectiveKind::AllReduce))
+    });
+    able.filter_map(|(id, _)| star(topology, collective, DeviceId(id)))
+        .collect()
+}
+
+fn star(topology: &Topology, collective: &Collective, switch: DeviceId) -> Option<Tree> {
+    let fastest = |from: DeviceId, to: DeviceId| -> Option<LinkId> {
+        let links = topology.links_from_to(from, to).iter().copied();
+        links.max_by_key(|&id| (topology.link(id).bandwidth, Reverse(id)))
+    };
+    let edge = |npu: &NpuId| {
+        let npu = npu.device();
+        let ways = [vec![fastest(npu, switch)?], vec![fastest(switch, npu)?]];
+        let ends = [npu, switch];
+        Some(Edge { ends, ways })
+    };
+    let edges = collective.npus().iter().map(edge);
+    Some(Tree {
+        edges: edges.collect::<Option<_>>()?,
+        root: collective.npus()[0].device(),
+        share: 0.0,
+        takes_own: true,
+    })
+}
+
+/// Returns the stars with their shares of the data, each once for each rank, which sums an equal part.
+fn trees(topology: &Topology, collective: &Collective, slices: usize) -> Trees {
+    let list = stars(topology, collective);
+    let trees = tree_shares::shared(topology, collective, list, slices);
+    let npus = collective.npus();
+    let roots = |tree: Tree| {
+        let share = tree.share / npus.len() as f64;
+        npus.iter().map(move |npu| Tree {
+            root: npu.device(),
+            share,
+            ..tree.clone()
+        })
+    };
+    let list = trees.list.into_iter().flat_map(roots).collect();
+    tree_shares::timed(topology, collective, list, slices)
+}
