@@ -206,6 +206,27 @@ def test_every_dependency_is_explained() -> None:
     assert not [line for line in (*python, *rust) if not re.search(r" # \w", line)]
 
 
+def test_the_fuzz_targets_lock_what_the_crates_depend_on() -> None:
+    """Else ``make fuzz`` refuses the file: cargo metadata in fuzz/ writes it anew."""
+    read = pytest.importorskip("tomllib").loads
+    stale = {}
+    for each in read((ROOT / "fuzz" / "Cargo.lock").read_text())["package"]:
+        file = ROOT / "crates" / each["name"] / "Cargo.toml"
+        if not file.exists():
+            continue
+        manifest = read(file.read_text())
+        needs = {
+            name: isinstance(how, dict) and how.get("optional", False)
+            for part in (manifest, *manifest.get("target", {}).values())
+            for kind in ("dependencies", "build-dependencies")
+            for name, how in part.get(kind, {}).items()
+        }
+        locked = {name.split()[0] for name in each.get("dependencies", ())}
+        stale[each["name"]] = {name for name in needs.keys() ^ locked if not needs.get(name)}
+    assert len(stale) > 10
+    assert {name: wrong for name, wrong in stale.items() if wrong} == {}
+
+
 def imported(tree: ast.Module) -> set[str]:
     """Packages of others that code imports when it runs, those for type checkers left out."""
     names: set[str] = set()
