@@ -46,6 +46,31 @@ def test_tiny_and_huge_gradients(collective: str, parameters: int) -> None:
     assert exact * 10**-12 == pytest.approx(2 * run.jobs[0].all_reduce)
 
 
+def test_slow_links_are_as_slow_as_said(tmp_path: Path) -> None:
+    """At a quarter of its rate a NIC makes the job four times as long; paths avoid a slow spine."""
+    jobs = [a_job(compute="0 s", tensor=2, data=4, parameters=10**8)]
+
+    def time(fabric: str | Path = "clos:4x4x4", **slow: list[str]) -> float:
+        return simulate(small(str(fabric), **slow), jobs, scheme="greedy").time
+
+    assert time(slow=["npu0=25Gb/s"]) == pytest.approx(4 * time())
+    assert time(slow=["npu0,tor0=25Gb/s"]) == time(slow=["npu0=25Gb/s"])
+    assert time(slow=["spine3=1Gb/s"]) < 5 * time()
+    file = tmp_path / "fabric.yml"
+    text = (
+        "builder: clos\nspines: 4\ntors: 4\nhosts_per_tor: 4\nbandwidth: 100 Gb/s\nlatency: 0 ns\n"
+    )
+    file.write_text(f"{text}slow: [npu0=25Gb/s]\n", encoding="utf-8")
+    assert time(file, slow=["npu5=50Gb/s"]) == time(slow=["npu0=25Gb/s"])
+    for wrong, why in (
+        ("npu0", "slow: 'npu0' is no slow device or link"),
+        ("npu99=1Gb/s", 'slow: no device is called "npu99"'),
+        ("npu0=400Gb/s", "slow: npu0=50 GB/s is not slow: it has 12.5 GB/s"),
+    ):
+        with pytest.raises(hk.SpecError, match=why):
+            time(slow=[wrong])
+
+
 def test_a_job_of_one_copy_only_computes() -> None:
     run = simulate(small(), [a_job(data=1, iterations=7)])
     assert run.core.time_ps == 70 * 10**6

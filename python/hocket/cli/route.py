@@ -64,6 +64,7 @@ class Hosts:
             help="Number of further failed spines, those with the highest numbers.",
         ),
     ] = 0
+    slow: options.SlowParts = None
 
     def cluster(self) -> Cluster:
         """Make the cluster."""
@@ -74,6 +75,7 @@ class Hosts:
             options=self.shape,
             failed=self.failed or [],
             failed_spines=self.failed_spines,
+            slow=self.slow or [],
         )
 
 

@@ -18,6 +18,7 @@ from hocket._options import options_of
 from hocket.cluster.seeded_random import SeededRandom
 from hocket.errors import SpecError
 from hocket.topology.build import build_topology
+from hocket.topology.slow import Slow, read_slow, slowed
 from hocket.topology.spec import BuilderSpec, TopologySpec
 from hocket.topology.text import from_text, is_builder, read_failures
 from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
@@ -202,6 +203,7 @@ def cluster(
     *,
     failed: Iterable[str] = (),
     failed_spines: int = 0,
+    slow: Iterable[str] = (),
     seed: int | None = None,
     options: HostOptions | None = None,
     **keywords: Unpack[HostKeywords],
@@ -221,6 +223,8 @@ def cluster(
         ``"spine3"`` or another device, and links such as ``"tor0,spine1"``.
     failed_spines : int
         How many more spines (of a fat tree: core switches) failed.
+    slow : iterable of str
+        Devices and links that carry less, such as ``"spine3=50Gb/s"`` and ``"tor0,spine1=50Gb/s"``.
     seed : int, optional
         Takes ``failed_spines`` at random; without it they are the highest-numbered ones.
     options, keywords
@@ -230,10 +234,11 @@ def cluster(
     ------
     SpecError
         When there is no such fabric, the NPUs below a ToR are no whole number of hosts, or something
-        failed that is not there.
+        failed or is slow that is not there.
     """
     shape = options_of(HostOptions, options, keywords)
     nodes, links = read_failures(list_of("failed", failed), option="failed")
+    parts = read_slow(list_of("slow", slow), option="slow")
     if isinstance(fabric, Topology):
         for field in ("bandwidth", "latency"):
             if getattr(shape, field) is not None:
@@ -246,7 +251,7 @@ def cluster(
         whole_fabric = build_topology(replace(spec, failed_nodes=(), failed_links=()))
         where = f"fabric {fabric}"
     nodes += _lost_spines(whole_fabric, nodes, failed_spines, seed)
-    topology = _without(whole_fabric, nodes, links)
+    topology = _slowed(_without(whole_fabric, nodes, links), parts)
     return _cluster(whole_fabric, topology, shape, where)
 
 
@@ -299,6 +304,13 @@ def _without(topology: Topology, nodes: list[str], links: list[tuple[str, str]])
         return topology.without(nodes, links)
     except SpecError as error:
         raise SpecError("failed", str(error)) from None
+
+
+def _slowed(topology: Topology, parts: Sequence[Slow]) -> Topology:
+    try:
+        return slowed(topology, parts) if parts else topology
+    except SpecError as error:
+        raise SpecError("slow", str(error)) from None
 
 
 def _lost_spines(topology: Topology, but: Sequence[str], count: int, seed: int | None) -> list[str]:
