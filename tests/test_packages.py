@@ -82,6 +82,7 @@ MAY_IMPORT_BY_NAME = {
     "__init__.py",  # the public API: public names when they are first asked for
     "cli/command.py",  # commands when they are called, by their places in cli/commands.py
     "cli/documents.py",  # what commands of other packages print
+    "nccl/communicator.py",  # asks whether PyTorch is loaded, whose groups it then makes communicators for
     "installation/components.py",  # asks which versions are installed, and packages for parts of their own
     "cli/route.py",  # asks whether a solver is installed
     "workload/torch/factory.py",  # a user's own module

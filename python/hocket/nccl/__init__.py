@@ -5,12 +5,13 @@ are all that it weighed. The prediction is NCCL's own, by the constants of the v
 names: it ranks algorithms, and says 0.2 to 0.9 of what is measured below 64 MiB (docs/machines.md).
 
 ``hk.nccl.audit("topo.xml", "graph.xml")`` judges what NCCL itself wrote, :func:`design_graphs` finds rings
-and trees for ``NCCL_GRAPH_FILE``, :func:`tuner_table` makes tables for tuner plugins, and :func:`ask_tuner`
-asks any plugin (docs/nccl.md).
+and trees for ``NCCL_GRAPH_FILE``, and :func:`graph_file` lets one communicator read them.
+:func:`tuner_table` makes tables for tuner plugins, and :func:`ask_tuner` asks any plugin (docs/nccl.md).
 """
 
 from __future__ import annotations
 
+from hocket.nccl.communicator import graph_file
 from hocket.nccl.constants import VERSION
 from hocket.nccl.design import GraphDesign, design_graphs
 from hocket.nccl.graphs import Graph, read_graph, write_graph
@@ -35,6 +36,7 @@ __all__ = [
     "ask_tuner",
     "audit",
     "design_graphs",
+    "graph_file",
     "load_machine",
     "predict",
     "read_graph",
