@@ -177,3 +177,41 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert Path(output).read_text() != first
     assert run(["nccl", "tuner", "write", "--topology", "mi250_1box", "-o", output]) == 2
     assert "links of xGMI are those of AMD's GPUs" in capsys.readouterr().err
+
+
+def test_groups_of_a_job_have_lines_in_one_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each number of ranks and nodes as on its own part of the network, the first group of those alike."""
+    network = hk.topology.load("dgx_a100_2box")
+    box = [list(range(8)), list(range(8, 16))]
+    table = hk.nccl.tuner_table(network, groups=[list(range(16)), *box, [0, 1, 8, 9], [3]])
+    assert {(row.ranks, row.nodes) for row in table} == {(16, 2), (8, 1), (4, 2)}
+    whole = hk.nccl.tuner_table(network).rows
+    alone = hk.nccl.tuner_table(network.without(network.device_names[8:16])).rows
+    assert table.rows[: len(whole) + len(alone)] == whole + alone
+    for counts in ((16, 2), (8, 1), (4, 2)):
+        for size in (0, 1 << 20, LARGEST):
+            row = table.pick("all-reduce", size, ranks=counts[0], nodes=counts[1])
+            assert row is not None
+    assert table.pick("all-reduce", 0, ranks=2, nodes=1) is None
+    # By the words of a mesh: of one GPU per node there is no model.
+    file = tmp_path / "tuner.csv"
+    words = ["--process-groups", "world,dp=2,tp=8", "--profile", "none"]
+    write = ["nccl", "tuner", "write", "-t", "dgx_a100_2box", "-o", str(file), *words]
+    assert run(write) == 0
+    assert hk.nccl.read_tuner(file).rows == whole + alone
+    printed = capsys.readouterr().out
+    assert "2 ranks on 2 nodes are left to NCCL: its nodes have a single NPU" in printed
+    assert "┃ ranks ┃ nodes ┃" in printed
+
+
+def test_groups_that_make_no_table() -> None:
+    for groups, why in (
+        ([[0, 8]], "2 ranks on 2 nodes are left to NCCL"),
+        ([[0], [1]], "every group has one NPU"),
+    ):
+        with pytest.raises(hk.InfeasibleError, match=why):
+            hk.nccl.tuner_table("dgx_a100_2box", groups=groups)
+    with pytest.raises(hk.SpecError, match="groups: 16"):
+        hk.nccl.tuner_table("dgx_a100_2box", groups=[[0, 16]])

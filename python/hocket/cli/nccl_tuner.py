@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from typing import Annotated
 
 from hocket.cli import options
 from hocket.cli.command import Argument, Option
 from hocket.cli.groups import Nodes
 from hocket.cli.table import NEVER, Table, table_of
+from hocket.deployment import groups
 from hocket.nccl.gpus import check_gpu
 from hocket.nccl.plugin import AskedPick, ask_tuner
 from hocket.nccl.tuner import LARGEST, TunerRow, tuner_table
@@ -48,6 +51,15 @@ def write(
         ),
     ] = None,
     gpu: Gpu = None,
+    process_groups: Annotated[
+        str | None,
+        Option(
+            "--process-groups",
+            metavar="GROUPS",
+            help="Groups of a job: world, the axes of a mesh as dp=2,tp=4, any=4, or a file.json. "
+            "Default: world.",
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Write the algorithm, protocol and channels of every size for an NCCL tuner plugin.
@@ -61,7 +73,9 @@ def write(
     elif profile not in (None, "none"):
         used = load_profile(str(profile))
     topology, named = build_topology(spec), check_gpu(spec, gpu)
-    table = tuner_table(topology, profile=used, gpu=named, measured=measured or [])
+    known = groups.process_groups(process_groups or "world", topology.npu_count)
+    npus = [group for each in known for group in each.npus]
+    table = tuner_table(topology, profile=used, gpu=named, measured=measured or [], groups=npus)
     table.write(output)
     if json:
         options.print_result("nccl-tuner", dict(table.to_dict()))
@@ -75,22 +89,19 @@ def _print_rows(rows: tuple[TunerRow, ...], title: str) -> None:
     """Print what is picked; that the number of channels grows is told in one row."""
     console = options.output()
     table = Table(title=title)
-    for column in ("collective", "from", "to", "algorithm", "protocol", "channels"):
-        right = column in ("from", "to", "channels")
+    of = ("ranks", "nodes") if len({(row.ranks, row.nodes) for row in rows}) > 1 else ()
+    for column in (*of, "collective", "from", "to", "algorithm", "protocol", "channels"):
+        right = column in (*of, "from", "to", "channels")
         table.add_column(column, justify="right" if right else "left", leaves=NEVER)
-    merged: list[tuple[str, int, int, str, str, str]] = []
-    for row in rows:
-        count = "-" if row.channels is None else str(row.channels)
-        key = (row.kind, row.algorithm, row.protocol)
-        if merged and (merged[-1][0], merged[-1][3], merged[-1][4]) == key:
-            kind, least, _, algorithm, protocol, first = merged.pop()
-            count = f"{first.partition(' ')[0]} to {count}"
-            merged.append((kind, least, row.most, algorithm, protocol, count))
-        else:
-            merged.append((row.kind, row.least, row.most, row.algorithm, row.protocol, count))
-    for kind, least, most, algorithm, protocol, count in merged:
-        end = "any" if most == LARGEST else format_size(most + 1)
-        table.add_row(kind, format_size(least), end, algorithm, protocol, count)
+    key = operator.attrgetter("ranks", "nodes", "kind", "algorithm", "protocol")
+    for (ranks, nodes, kind, algorithm, protocol), each in itertools.groupby(rows, key):
+        first, *_, last = same if len(same := list(each)) > 1 else same * 2
+        ends = dict.fromkeys(
+            "-" if row.channels is None else str(row.channels) for row in (first, last)
+        )
+        end = "any" if last.most == LARGEST else format_size(last.most + 1)
+        cells = (kind, format_size(first.least), end, algorithm, protocol, " to ".join(ends))
+        table.add_row(*(map(str, (ranks, nodes)) if of else ()), *cells)
     console.print(table)
 
 

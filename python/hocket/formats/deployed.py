@@ -39,7 +39,7 @@ from hocket.files.model import Reader
 from hocket.formats.judgement import Fault, Judgement, faults_of
 from hocket.nccl.model import KINDS as PREDICTED
 from hocket.nccl.prediction import Library, library_on, network_and_gpu
-from hocket.nccl.tuner import TunerRow, TunerTable, tuner_table
+from hocket.nccl.tuner import TunerTable, tuner_table
 from hocket.plans.plan import Plan
 from hocket.topology.symmetry import Symmetry
 from hocket.units import counted, format_size, format_time_ps, parse_bandwidth, parse_time, shown
@@ -449,20 +449,10 @@ def _misfit(plan: Plan, given: DeployOptions) -> str | None:
 
 def _tuner(network: _core.Topology, gpu: str | None, made: list[_Class]) -> TunerTable | None:
     """Return one table for all communicators, or None if NCCL's model has none."""
-    rows: dict[TunerRow, None] = {}
-    comments: dict[str, None] = {}
-    for each in made:
-        try:
-            table = tuner_table(_part(network, each.npus[0]), gpu=gpu)
-        except Error:
-            continue
-        is_new = {(row.nodes, row.ranks) for row in table.rows}.isdisjoint(
-            (row.nodes, row.ranks) for row in rows
-        )
-        if is_new:
-            rows |= dict.fromkeys(table.rows)
-            comments |= dict.fromkeys(table.comments)
-    return TunerTable(tuple(rows), tuple(comments)) if rows else None
+    try:
+        return tuner_table(network, gpu=gpu, groups=[each.npus[0] for each in made])
+    except Error:
+        return None
 
 
 def _manifest(

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
-from hocket._checks import path_of
+from hocket._checks import path_of, whole
+from hocket._core import Topology
 from hocket._results import ListResult, Result, said
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
@@ -27,6 +28,7 @@ from hocket.files.raw import read_bytes
 from hocket.nccl.constants import MOST_CHANNELS, THREADS, THRESHOLDS
 from hocket.nccl.model import KINDS
 from hocket.nccl.prediction import Library, library_on, network_and_gpu
+from hocket.profiles.hardware import hardware_of
 from hocket.profiles.measurement import Measurement, read_measurements
 from hocket.profiles.prediction import predict_on
 from hocket.profiles.profile import as_profile
@@ -188,8 +190,9 @@ def tuner_table(
     profile: Profile | str | None = None,
     gpu: str | None = None,
     measured: Sequence[str | PathLike[str]] = (),
+    groups: Iterable[Sequence[int]] = (),
 ) -> TunerTable:
-    """Make a table for communicators of all NPUs of a topology.
+    """Make a table for the communicators of a topology: of all its NPUs, or of some groups.
 
     Parameters
     ----------
@@ -202,42 +205,96 @@ def tuner_table(
     measured
         Sweeps of nccl-tests that were run with ``NCCL_ALGO`` and ``NCCL_PROTO`` set, and say which: of the
         collectives that they have, the quickest of each size is taken; the others are predicted.
+    groups
+        The NPUs of each communicator, such as those of tensor and of data parallelism. A tuner tells them
+        apart by how many ranks they have on how many nodes: of those alike in both, the first counts.
 
     Raises
     ------
     SpecError
-        For sweeps that do not say which algorithm and protocol ran, or of other counts of NPUs and nodes.
+        For sweeps that do not say which algorithm and protocol ran, or of other counts of NPUs and nodes;
+        for an NPU that is not there.
     InfeasibleError
-        If NCCL's model has no such GPU.
+        If NCCL's model has no such GPU, or every group has one NPU.
     """
     network, named = network_and_gpu(topology, gpu)
-    library = library_on(network, named)
     used = None if profile is None else as_profile(profile)
-    npus, nodes = library.npus, library.nodes
-    sweeps = _sweeps(measured, npus, nodes)
-    comments = [f"for {npus} ranks on {nodes} node{'s'[: nodes != 1]} of {network.name}"]
+    library = library_on(network, named)
+    libraries, left = _communicators(library, network, groups)
+    sweeps = _sweeps(measured, list(libraries))
+    comments = [f"for {_counted(*each)} of {network.name}" for each in libraries]
     comments.append(f"channels and collectives as {library.name} {library.version} has them")
+    comments += left
     rows: list[TunerRow] = []
-    for kind in KINDS:
-        channels = _channels(kind, library)
-        if kind in sweeps:
-            source, parts = "measured", _measured(sweeps[kind])
-        elif used is not None:
-            source = "predicted by a profile that was fitted to sweeps"
-            parts = _parts(_by_profile(kind, library, used, channels))
-        else:
-            source = f"predicted by {library.name}'s own model"
-            parts = _parts(_by_model(kind, library))
-        comments.append(f"{kind}: {source}")
-        for least, most, (algorithm, protocol) in parts:
-            total = channels.get(algorithm)
-            if total is None:
-                known = ", ".join(channels)
-                why = f"{library.name} has no {algorithm} for {kind} here"
-                raise InfeasibleError("measured", why, f"it has {known}")
-            for first, last, count in _scaled(least, most, total, (algorithm, protocol), npus):
-                rows.append(TunerRow(kind, first, last, algorithm, protocol, count, nodes, npus))
+    sources: dict[str, list[str]] = {}
+    for (npus, nodes), library in libraries.items():
+        for kind in KINDS:
+            channels = _channels(kind, library)
+            measured_here = sweeps.get((npus, nodes, kind))
+            source, parts = _picks(kind, library, used, measured_here, channels)
+            sources.setdefault(f"{kind}: {source}", []).append(_counted(npus, nodes))
+            for least, most, (algorithm, protocol) in parts:
+                total = channels.get(algorithm)
+                if total is None:
+                    known = ", ".join(channels)
+                    why = f"{library.name} has no {algorithm} for {kind} here"
+                    raise InfeasibleError("measured", why, f"it has {known}")
+                for first, last, count in _scaled(least, most, total, (algorithm, protocol), npus):
+                    row = TunerRow(kind, first, last, algorithm, protocol, count, nodes, npus)
+                    rows.append(row)
+    for line, of in sources.items():
+        comments.append(line if len(of) == len(libraries) else f"{line}, for {' and '.join(of)}")
     return TunerTable(tuple(rows), tuple(comments))
+
+
+def _counted(npus: int, nodes: int) -> str:
+    return f"{npus} ranks on {counted(nodes, 'node')}"
+
+
+def _communicators(
+    library: Library, network: Topology, groups: Iterable[Sequence[int]]
+) -> tuple[dict[tuple[int, int], Library], list[str]]:
+    """Return the library by ranks and nodes, and a sentence for each of these that it cannot predict."""
+    listed = [tuple(each) for each in groups] or [tuple(range(network.npu_count))]
+    names = network.device_names[: network.npu_count]
+    node_of = {npu: i for i, node in enumerate(network.groups) for npu in node}
+    found: dict[tuple[int, int], set[int]] = {}
+    for group in listed:
+        for npu in group:
+            whole("groups", npu, 0, network.npu_count - 1)
+        counts = len(group), len({node_of.get(npu, 0) for npu in group})
+        found.setdefault(counts, set(group))
+    known, left = {}, []
+    for (npus, nodes), members in found.items():
+        others = [name for npu, name in enumerate(names) if npu not in members]
+        if npus == 1:
+            continue
+        try:
+            hardware = hardware_of(network.without(others) if others else network)
+        except InfeasibleError as error:
+            left.append(f"{_counted(npus, nodes)} are left to {library.name}: {error.why}")
+            continue
+        known[npus, nodes] = replace(library, npus=npus, nodes=nodes, hardware=hardware)
+    if not known:
+        why = left[0] if left else "every group has one NPU"
+        raise InfeasibleError("groups", why, "name groups of several NPUs of a node")
+    return known, left
+
+
+def _picks(
+    kind: str,
+    library: Library,
+    profile: Profile | None,
+    measured: Sequence[Measurement] | None,
+    channels: dict[str, int],
+) -> tuple[str, list[tuple[int, int, Pick]]]:
+    """Return what picks are made by, and the ranges of sizes with one pick."""
+    if measured is not None:
+        return "measured", _measured(measured)
+    if profile is not None:
+        source = "predicted by a profile that was fitted to sweeps"
+        return source, _parts(_by_profile(kind, library, profile, channels))
+    return f"predicted by {library.name}'s own model", _parts(_by_model(kind, library))
 
 
 def _channels(kind: str, library: Library) -> dict[str, int]:
@@ -310,23 +367,24 @@ def _scaled(
 
 
 def _sweeps(
-    files: Sequence[str | PathLike[str]], npus: int, nodes: int
-) -> dict[str, list[Measurement]]:
-    """Read what was measured, by collective."""
+    files: Sequence[str | PathLike[str]], counts: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int, str], list[Measurement]]:
+    """Read what was measured, by numbers of NPUs and nodes, and collective."""
     if isinstance(files, (str, PathLike)) or not isinstance(files, Sequence):
         raise SpecError("measured", f"{files!r} is not a list of files", "give a list")
-    found: dict[str, list[Measurement]] = {}
+    found: dict[tuple[int, int, str], list[Measurement]] = {}
     for file in files:
         told = 0
         for row in read_measurements(file).rows:
             if row.kind not in KINDS or not _is_told(row, str(file)):
                 continue
-            if (row.npus, row.nodes) != (npus, nodes):
+            if (row.npus, row.nodes) not in counts:
                 what = f"{row.npus} GPUs on {counted(row.nodes, 'node')} were measured"
-                why = f"{what}, the topology has {npus} on {nodes}"
+                have = " and ".join(f"{npus} on {nodes}" for npus, nodes in counts)
+                why = f"{what}, the topology has {have}"
                 raise SpecError("measured", why, "give its own topology", origin=str(file))
             told += 1
-            found.setdefault(row.kind, []).append(row)
+            found.setdefault((row.npus, row.nodes, row.kind), []).append(row)
         if not told:
             why = "no line says which algorithm and protocol ran"
             right = (
