@@ -9,10 +9,16 @@ import pytest
 import hocket as hk
 from hocket.formats.checked import check_file
 from hocket.formats.exported import export_plan
+from hocket.sweeps.yaml import from_text
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter")
 SIZES = ("8KB", "1MB", "64MB", "1GB")
 BOXES = ("dgx1_v100", "dgx_a100_1box", "hgx_h100_8gpu_validated")
+MORE = (
+    *("amd4_sccl", "amd8_sccl", "aws_p4d_24xl", "azure_ndv4", "azure_ndv5_h100", "dgx2_1box"),
+    *("hgx_h100_ibm_4nvswitch", "hgx_h200_8gpu", "mi100_4p3l_ia", "mi100_8p6l", "mi250_1box"),
+    *("mi250_rccl_16gcd", "mi300x_8gpu", "ndv2_1box", "dgx2_2box", "dgx_a100_2box", "ndv2_2box"),
+)
 
 
 def _is_right(plan: hk.Plan, folder: Path) -> bool:
@@ -30,10 +36,15 @@ def test_a_plan_for_a_runtime_is_written_and_right(kind: str, tmp_path: Path) ->
     assert _is_right(made, tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize(
+    "box",
+    [
+        *(pytest.param(box, marks=pytest.mark.slow) for box in BOXES),
+        *(pytest.param(box, marks=pytest.mark.long) for box in MORE),
+    ],
+)
 def test_every_plan_that_fits_is_written_and_right(
     box: str, kind: str, size: str, tmp_path: Path
 ) -> None:
@@ -41,6 +52,7 @@ def test_every_plan_that_fits_is_written_and_right(
     for entry in made:
         assert entry.plan.fit is not None
         assert entry.plan.fit.fits
+    print(box, kind, size, made.best.algorithm, made.best.plan.fit)  # with pytest -rP: the table
     assert _is_right(made.best.plan, tmp_path)
 
 
@@ -69,3 +81,54 @@ def test_fewer_chunks_are_tried_where_blocks_are_few() -> None:
 def test_what_is_no_runtime_is_refused(given: object) -> None:
     with pytest.raises(hk.SpecError, match="runtime"):
         hk.plan("all-reduce", "ring:4@25GB/s,1us", size="1MB", algorithm="ring", runtime=given)  # type: ignore[arg-type]
+
+
+def test_comparisons_say_what_fits_and_how_far_it_is_from_the_best_of_all() -> None:
+    on, size = "hgx_h100_8gpu_validated", "64MB"
+    names = ["direct", "ring", "trees"]
+    found = hk.compare("all-gather", on, size=size, algorithms=names, runtime="mscclpp")
+    free = hk.compare("all-gather", on, size=size, algorithms=names)
+    assert all(each["fit"] is None for each in free.to_dict()["algorithms"])
+    for entry in found:
+        fit = entry.to_dict()["fit"]
+        assert fit["fits"]
+        assert fit["misfit"] is None
+        assert (fit["best_of_all_time_ps"] or entry.run.time_ps) >= free.best.run.time_ps
+        assert fit["over_best"] == pytest.approx(
+            entry.run.time_ps / (fit["best_of_all_time_ps"] or entry.run.time_ps) - 1
+        )
+
+
+def test_every_plan_of_a_front_fits() -> None:
+    on, names = "dgx_a100_1box", ["direct", "ring", "trees"]
+    front = hk.pareto(
+        "all-reduce", on, sizes="8K:8M:x32", algorithms=names, runtime="mscclpp", precision=1.0
+    )
+    for each in front:
+        made = hk.plan(
+            "all-reduce",
+            on,
+            size=each.first.size,
+            algorithm=each.algorithm,
+            chunks=each.chunks,
+            runtime="mscclpp",
+        )
+        assert made.fit is not None
+        assert made.fit.fits
+
+
+SWEEP = """
+command: simulate
+grid:
+  runtime: [mscclpp, "mscclpp:sms=16"]
+set: {topology: hgx_h100_8gpu_validated, collective: all-reduce, size: 64 MB, algorithm: direct}
+"""
+
+
+def test_a_sweep_plans_for_runtimes(tmp_path: Path) -> None:
+    found = hk.run_sweep(from_text(SWEEP, "s.yml"), tmp_path / "out", workers=1)
+    whole, few = found.to_frame().to_pylist()
+    assert (whole["runtime"], few["runtime"]) == ("mscclpp", "mscclpp:sms=16")
+    assert whole["time_ps"] < few["time_ps"]
+    with pytest.raises(hk.SpecError, match=r"give mscclpp|mscclpp:sms=132"):
+        from_text(SWEEP.replace("sms=16", "sms=none"), "s.yml")

@@ -26,7 +26,7 @@ from hocket.plans.algorithms import (
     compared,
     heeded,
 )
-from hocket.plans.fit import Other
+from hocket.plans.fit import Fit, Other
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.registry import find
@@ -102,6 +102,12 @@ class Entry(Result):
         """With the cut or partition that no trees beat; None of a plan that is made of no trees."""
         return self.plan.trees
 
+    @property
+    @figure()
+    def fit(self) -> Fit | None:
+        """What the plan takes of the runtime that was asked for; None if none was."""
+        return self.plan.fit
+
 
 @dataclass(frozen=True, repr=False)
 class Comparison(OnCollective, ListResult[Entry]):
@@ -175,7 +181,7 @@ def compare(
         option that only some algorithms use, such as `trials`, is for these; none using it is refused.
         `latency` is that of the simulations too, unless `fidelity` is a value, which has its own.
     on_result
-        Called as ``on_result(algorithm, chunks, run)`` after each simulation.
+        Called as ``on_result(algorithm, chunks, run)`` after each simulation of a plan that fits.
     progress
         Called as ``progress(stage, done, total)`` during long work.
     keywords
@@ -299,11 +305,11 @@ def _fastest(
         lanes = 1 if plan.own_schedule is None else len(plan.own_schedule)
         used = slices or plan.pieces or lanes
         run = _run(plan, options[1], progress)
-        if on_result is not None:
-            on_result(name, used, run)
         if plan.fit is not None and plan.fit.misfit is not None:
             misfits.append(Other(plan, run.time_ps, used, plan.fit.misfit))
             return run.time_ps
+        if on_result is not None:
+            on_result(name, used, run)
         if best is None or run.time_ps < best.run.time_ps:  # as the choice: the first of equals
             best = Entry(name, used, run)
         return run.time_ps

@@ -12,7 +12,7 @@ from hocket.collectives.collective import Progress
 from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.plans.algorithms import chunk_ladder
-from hocket.plans.fit import Fit, Other, blocks_of, faster, fit
+from hocket.plans.fit import Fit, Other, faster, fit
 from hocket.plans.plan import Plan
 from hocket.plans.synthesis.options import PlanOptions
 
@@ -163,7 +163,6 @@ def fastest(
     counts = numbers_of_chunks(collective, topology, algorithm, options)
     runtime = options.runtime
     if runtime is not None:
-        blocks_of(runtime)  # refuses what is none
         options = replace(options, runtime=None)
         is_timed = True
     if timer is None and options.routing == "spray" and topology.may_have_equal_paths:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hocket import _core
-from hocket._checks import did_you_mean
 from hocket._core import formats as core
 from hocket._results import Result, figure
-from hocket.errors import InfeasibleError, SpecError
-from hocket.units import counted, format_time_ps, shown
+from hocket.errors import InfeasibleError
+from hocket.plans.synthesis.runtimes import TITLES, blocks_of
+from hocket.units import counted, format_time_ps
 
 if TYPE_CHECKING:
     from hocket.plans.plan import Plan
-
-TITLES = {"mscclpp": "MSCCL++"}
-"""Runtimes for which plans can be made, by name, and what they are called."""
-_FEWEST = 78
-"""Processors of an H20, the fewest among current GPUs."""
-_MOST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -117,31 +110,6 @@ def faster(one: Other | None, other: Other | None) -> Other | None:
     if one is None or (other is not None and other.time_ps < one.time_ps):
         return other
     return one
-
-
-def blocks_of(runtime: object) -> int:
-    """Return how many thread blocks of a rank a runtime runs at once.
-
-    Raises
-    ------
-    SpecError
-        If the runtime is not known, or its limits make no sense.
-    """
-    if not isinstance(runtime, str):
-        raise SpecError("runtime", f"{shown(runtime)} is not a name", "give mscclpp")
-    name, colon, limits = runtime.partition(":")
-    if name not in TITLES:
-        right = "mscclpp, or mscclpp:sms=132 for a GPU with 132 processors"
-        raise SpecError(
-            "runtime", f"there is no {shown(name)}", did_you_mean(name, tuple(TITLES), right)
-        )
-    if not colon:
-        return _FEWEST
-    found = re.fullmatch("sms=([0-9]{1,5})", limits, re.ASCII)
-    if found is None or not 1 <= int(found[1]) <= _MOST:
-        why = f"{shown(limits)} is not a number of processors"
-        raise SpecError("runtime", why, f"give {name}:sms=132")
-    return int(found[1])
 
 
 def fit(plan: Plan, runtime: str) -> Fit:

@@ -14,6 +14,7 @@ from hocket._options import Size, Time, seconds
 from hocket.collectives.collective import check_chunks
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
+from hocket.plans.synthesis.runtimes import blocks_of
 from hocket.units import parse_size, parse_time, shown
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ class PlanOptions:
             raise SpecError("seed", f"{self.seed!r} is not a whole number from 0 to 2^64 - 1")
         if self.unwind is not None:
             self._check_unwind(self.unwind)
+        if self.runtime is not None:
+            blocks_of(self.runtime)
         one_of("latency_model", self.latency_model, get_args(Latency))
         for name, most in (("trials", 32), ("window", 63)):
             value = getattr(self, name)
