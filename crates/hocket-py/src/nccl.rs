@@ -1,7 +1,7 @@
 //! `hocket._core.nccl`: files of NCCL, and plans along the channels that they name.
 
 use hocket_core::algorithms::{
-    Joint, Leg, Nic, design_channels as core_design, plan_channels as core_channels,
+    Design, Joint, Leg, Nic, design_channels as core_design, plan_channels as core_channels,
     plan_heads as core_heads,
 };
 use hocket_core::id::{DeviceId, NpuId};
@@ -41,6 +41,12 @@ impl PySystem {
     #[staticmethod]
     fn read_smi(py: Python<'_>, bytes: &[u8]) -> Result<Self, CoreError> {
         let core = py.detach(|| read_smi(bytes))?;
+        Ok(Self { core })
+    }
+
+    /// Return the machine as a communicator of some of its GPUs sees it: those of these numbers, in every host.
+    fn only(&self, devs: Vec<i64>) -> Result<Self, CoreError> {
+        let core = self.core.only(&devs)?;
         Ok(Self { core })
     }
 
@@ -278,13 +284,19 @@ const JOINTS: &[(&str, Joint)] = &[
 /// NPUs of a node in order, and the devices of its two NICs.
 type LegParts = (Vec<u32>, Option<u32>, Option<u32>);
 
+/// What NICs let all channels carry together [bytes/s], the channels, and of each slow NIC that is left out the device,
+/// what it carries, and what the slowest carries that is taken [bytes/s].
+type DesignParts = (u64, Vec<Vec<LegParts>>, Vec<(u32, u64, u64)>);
+
 /// Find channels for a file of graphs: of every node its NICs are given by device and rail.
+///
+/// Where NICs or links differ there are several designs, those first that NICs let carry most.
 #[pyfunction]
 pub(crate) fn design_channels(
     py: Python<'_>,
     topology: &PyTopology,
     nics: Vec<Vec<(u32, u64)>>,
-) -> Result<Vec<Vec<LegParts>>, CoreError> {
+) -> Result<Vec<DesignParts>, CoreError> {
     let network = topology.core().clone();
     let devices = network.device_count();
     let are_known = nics
@@ -308,10 +320,14 @@ pub(crate) fn design_channels(
         let [into, out] = leg.nics.map(|nic| nic.map(|device| device.0));
         (leg.npus.into_iter().map(|npu| npu.0).collect(), into, out)
     };
-    let found = found.into_iter();
-    Ok(found
-        .map(|channel| channel.into_iter().map(leg).collect())
-        .collect())
+    let design = |found: Design| {
+        let channels = found.channels.into_iter();
+        let channels = channels.map(|channel| channel.into_iter().map(leg).collect());
+        let left_out = found.left_out.iter();
+        let left_out = left_out.map(|it| (it.nic.0, it.rate, it.beside));
+        (found.most, channels.collect(), left_out.collect())
+    };
+    Ok(found.into_iter().map(design).collect())
 }
 
 /// Plan along channels, each the NPUs of every node in order with the devices of their NICs.

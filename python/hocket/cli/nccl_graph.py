@@ -12,6 +12,7 @@ from hocket.cli.numbers import percent
 from hocket.errors import SpecError
 from hocket.nccl.design import GraphDesign, design_graphs
 from hocket.nccl.machine import load_machine
+from hocket.topology.slow import read_slow
 from hocket.units import counted, format_time_ps
 
 
@@ -29,6 +30,15 @@ def graph(
         str, Option("--output", "-o", help="The file to write. If nodes differ: one per node.")
     ],
     nodes: LikeNodes = 1,
+    slow: options.SlowParts = None,
+    gpus: Annotated[
+        str | None,
+        Option(
+            "--gpus",
+            metavar="0-3",
+            help="Numbers of the GPUs of each node in the group that the file is for. Default: all.",
+        ),
+    ] = None,
     hosts: Annotated[
         str | None,
         Option(
@@ -39,13 +49,15 @@ def graph(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Write a file for NCCL_GRAPH_FILE: rings and trees that avoid links and NICs that are down.
+    """Write a file for NCCL_GRAPH_FILE: rings and trees that avoid links and NICs that are down or slow.
 
     For example: hocket nccl graph topo.xml -o graph.xml
     """
     if nodes < 1 or nodes > 4096:
         raise SpecError("--nodes", f"{nodes} is no number of nodes", "give 1 to 4096")
-    machine = load_machine([(Path(each), None) for each in topologies], nodes)
+    files = [(Path(each), None) for each in topologies]
+    parts = read_slow(slow or [])
+    machine = load_machine(files, nodes, slow=parts, gpus=() if gpus is None else gpus)
     design = design_graphs(machine)
     written = design.write(output, hosts=[] if hosts is None else hosts.split(","))
     if json:
@@ -70,5 +82,7 @@ def _print(design: GraphDesign, written: tuple[Path, ...]) -> None:
     over = percent(time / bound - 1)
     what = "an all-reduce of 1 GiB along the rings"
     console.print(f"{what}: {format_time_ps(time)}, {over}% above the lower bound")
+    for line in design.left_out:
+        console.print(line)
     for warning in design.warnings:
         console.print(f"WARNING: {warning}")

@@ -27,6 +27,7 @@ from hocket.nccl.machine import Leg, Machine
 from hocket.nccl.report import plan_graph
 from hocket.profiles.hardware import PCI_SHARE
 from hocket.simulation.run import Run, simulate
+from hocket.units import counted
 
 _PATTERN = {joint: number for number, joint in JOINTS.items()}
 _MOST_CHANNELS = 32
@@ -42,8 +43,8 @@ _FAST = {"nvlink", "nvswitch", "xgmi"}
 
 EVERY_COMMUNICATOR = (
     "every communicator of a process reads NCCL_GRAPH_FILE: one of other GPUs, as of a tensor-parallel "
-    "group, fails with 'dev N not found' or takes channels that are not its own; set it only where all "
-    "communicators have all GPUs of each node"
+    "group, fails with 'dev N not found' or takes channels that are not its own; set it where all "
+    "communicators have all GPUs of each node, or while one is made (hk.nccl.graph_file)"
 )
 """What a user of such a file must know."""
 
@@ -73,12 +74,15 @@ class GraphDesign(Result):
         The machine, with these graphs.
     run
         An all-reduce of 1 GiB along the rings, proved and simulated.
+    left_out
+        The slow NICs that no channel takes, a sentence each.
     warnings
         What their user must know, a sentence each.
     """
 
     machine: Machine = field(metadata=HIDDEN)
     run: Run = field(metadata=HIDDEN)
+    left_out: tuple[str, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -190,8 +194,16 @@ def design_graphs(machine: Machine) -> GraphDesign:
     network = machine.topology
     if network.npu_count < 2:
         raise InfeasibleError(None, "it has one GPU", "there are no channels")
-    rails = _rails(machine)
-    return design_along(machine, _core.nccl.design_channels(network, rails))
+    best: tuple[Run, Sequence[Sequence[Leg]], Sequence[tuple[int, int, int]]] | None = None
+    for most, channels, left_out in _core.nccl.design_channels(network, _rails(machine)):
+        if best is not None and best[0].busbw >= most:
+            break
+        run = _along_rings(_graphed(machine, channels, 1.0))
+        if best is None or run.time_ps < best[0].time_ps:
+            best = run, channels, left_out
+    assert best is not None, "every machine has a design"
+    run, channels, left_out = best
+    return _designed(machine, channels, run, tuple(_left_out(machine, left_out)))
 
 
 def design_along(machine: Machine, channels: Sequence[Sequence[Leg]]) -> GraphDesign:
@@ -202,20 +214,52 @@ def design_along(machine: Machine, channels: Sequence[Sequence[Leg]]) -> GraphDe
     channels
         For each what it does in each node: NPUs in order, and the devices of its NICs.
     """
-    network = machine.topology
     channels = list(channels[:_MOST_CHANNELS])
-    made = _graphed(machine, channels, 1.0)
-    collective = collective_on("all-reduce", network, _SIZE)
-    rate = simulate(plan_graph(made, "ring", collective, None)).busbw / 1e9 * _counted(machine)
-    count, speed = _split(machine, channels, rate)
-    channels = [channels[k % len(channels)] for k in range(count)]
-    made = _graphed(machine, channels, speed)
-    run = simulate(plan_graph(made, "ring", collective, None))
-    return GraphDesign(made, run, (EVERY_COMMUNICATOR, *partial_nodes(machine)))
+    run = _along_rings(_graphed(machine, channels, 1.0))
+    return _designed(machine, channels, run, ())
+
+
+def _designed(
+    machine: Machine, channels: Sequence[Sequence[Leg]], run: Run, left_out: tuple[str, ...]
+) -> GraphDesign:
+    """Make the graphs along channels whose rings were simulated."""
+    count, speed = _split(machine, channels, run.busbw / 1e9 * _counted(machine))
+    split = [channels[k % len(channels)] for k in range(count)]
+    made = _graphed(machine, split, speed)
+    if count != len(channels):
+        run = _along_rings(made)
+    return GraphDesign(made, run, left_out, (EVERY_COMMUNICATOR, *partial_nodes(machine)))
+
+
+def _along_rings(machine: Machine) -> Run:
+    """Simulate an all-reduce along the rings."""
+    collective = collective_on("all-reduce", machine.topology, _SIZE)
+    return simulate(plan_graph(machine, "ring", collective, None))
+
+
+def _left_out(machine: Machine, nics: Sequence[tuple[int, int, int]]) -> Iterator[str]:
+    """Return a sentence for the NICs of one name and rate that are left out."""
+    names = {
+        device: (name or given, node)
+        for node, (each, devices) in enumerate(
+            zip(machine.nodes, machine.network.nics, strict=True)
+        )
+        for (_, name, _, given), device in zip(each.system.nets, devices, strict=False)
+    }
+    nodes: dict[tuple[str, int, int], list[int]] = {}
+    for device, rate, beside in nics:
+        name, node = names[device]
+        nodes.setdefault((name, rate, beside), []).append(node)
+    for (name, rate, beside), of in nodes.items():
+        where = f"node {of[0]}" if len(of) == 1 else counted(len(of), "node")
+        yield f"{name} of {where} left out: {rate / 1e9:.4g} GB/s beside {beside / 1e9:.4g}"
 
 
 def partial_nodes(machine: Machine) -> Iterator[str]:
-    """Return a sentence for each node whose dump is of a communicator of some of its GPUs alone."""
+    """Return a sentence for each dump, or for the file, that is of a communicator of some GPUs alone."""
+    if machine.gpus:
+        yield f"the file {OF_SOME.format(', '.join(map(str, sorted(machine.gpus))))}"
+        return
     for number, node in enumerate(machine.nodes):
         have = partial_devs([gpu[0] for gpu in node.system.gpus])
         if have:

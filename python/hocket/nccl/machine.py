@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,12 +19,16 @@ from hocket.nccl.graphs import ID, Graph, read_graph
 from hocket.nccl.rccl import Tuning
 from hocket.topology.build import build_topology
 from hocket.topology.dump import read_system, spec_from_systems
+from hocket.topology.slow import Slow
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import MOST_NODES
 from hocket.units import shown
 
 Leg: TypeAlias = "tuple[list[int], int | None, int | None]"
 """NPUs of a node in order, and the devices of the NICs of the first and of the others."""
+_RUN = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+_MOST_GPUS = 9999
+"""The highest number of a GPU."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,14 @@ class Machine:
         Each by its dump.
     spec, network
         The network that they form, and which device of it is whose.
+    gpus
+        The numbers of the GPUs of each node that take part; empty: all.
     """
 
     nodes: tuple[Node, ...]
     spec: TopologySpec
     network: _core.nccl.Network
+    gpus: tuple[int, ...] = ()
 
     @cached_property
     def topology(self) -> _core.Topology:
@@ -165,7 +173,27 @@ def _dumps_of(files: object) -> tuple[Path, Path | None]:
     return path_of("files", topology), None if graphs is None else path_of("files", graphs)
 
 
-def load_machine(files: Sequence[tuple[Path, Path | None]], nodes: int = 1) -> Machine:
+def _numbers(gpus: object) -> tuple[int, ...]:
+    """Read numbers of GPUs: a list of them, or text such as ``"0-3,6"``."""
+    if not isinstance(gpus, str):
+        return tuple(whole("gpus", each, 0, _MOST_GPUS) for each in list_of("gpus", gpus))
+    found: list[int] = []
+    for item in gpus.split(","):
+        run = _RUN.fullmatch(item.strip())
+        first, last = (0, -1) if run is None else (int(run[1]), int(run[2] or run[1]))
+        if first > last:
+            raise SpecError("gpus", f"{shown(item)} are no GPUs", "give numbers, such as 0-3,6")
+        found += range(first, last + 1)
+    return tuple(found)
+
+
+def load_machine(
+    files: Sequence[tuple[Path, Path | None]],
+    nodes: int = 1,
+    *,
+    slow: Sequence[Slow] = (),
+    gpus: str | Sequence[int] = (),
+) -> Machine:
     """Read the dumps of some nodes, each with its graphs or without.
 
     Parameters
@@ -174,12 +202,19 @@ def load_machine(files: Sequence[tuple[Path, Path | None]], nodes: int = 1) -> M
         For each node the file of its topology and that of its graphs.
     nodes
         How many nodes are like the one that is given, where it is one.
+    slow
+        Devices and links that carry less than the dumps say, as :func:`hocket.topology.slow.read_slow`
+        returns them.
+    gpus
+        The numbers of the GPUs of each node that take part, such as ``"0-3"``; all without.
 
     Raises
     ------
     SpecError
-        With file and line, for a file that makes no sense, or of nodes of which one has no NIC.
+        With file and line, for a file that makes no sense, or of nodes of which one has no NIC; if a node
+        has no such GPU.
     """
+    some = _numbers(gpus)
     pairs = [_dumps_of(each) for each in list_of("files", files)]
     if not pairs:
         raise SpecError(
@@ -190,11 +225,18 @@ def load_machine(files: Sequence[tuple[Path, Path | None]], nodes: int = 1) -> M
     made = []
     for topology, graphs in pairs:
         if topology not in read:
-            read[topology] = read_system(topology)
+            read[topology] = _part(read_system(topology), topology, some)
         found = () if graphs is None else read_graph(graphs)
         named = "" if graphs is None else shown_path(graphs)
         made.append(Node(read[topology], shown_path(topology), found, named))
     made *= nodes
     name, origin = pairs[0][0].stem, shown_path(pairs[0][0])
     spec, network = spec_from_systems([node.system for node in made], name, origin)
-    return Machine(tuple(made), spec, network)
+    return Machine(tuple(made), spec.with_slow(slow), network, some)
+
+
+def _part(system: _core.nccl.System, path: Path, gpus: tuple[int, ...]) -> _core.nccl.System:
+    try:
+        return system.only(list(gpus)) if gpus else system
+    except SpecError as error:
+        raise error.but(origin=shown_path(path)) from None

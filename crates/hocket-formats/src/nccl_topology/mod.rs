@@ -15,6 +15,8 @@ pub use network::{Network, join};
 pub use rates::Medium;
 pub use smi::read_smi;
 
+use std::collections::BTreeSet;
+
 use strum::IntoStaticStr;
 
 use crate::error::FormatError;
@@ -197,6 +199,26 @@ impl System {
                 .gpus
                 .iter()
                 .all(|gpu| gpu.arch.is_none() && gpu.sm >= 90)
+    }
+
+    /// Returns the machine as a communicator of some of its GPUs sees it: those of these numbers, in every host.
+    ///
+    /// # Errors
+    /// A fault where no GPU has such a number.
+    pub fn only(&self, devs: &[i64]) -> Result<Self, FormatError> {
+        let known: BTreeSet<i64> = self.gpus.iter().map(|gpu| gpu.dev).collect();
+        if let Some(dev) = devs.iter().find(|dev| !known.contains(dev)) {
+            let known: Vec<String> = known.iter().map(i64::to_string).collect();
+            let right = format!("its GPUs are {}", known.join(", "));
+            return Err(FormatError::new(format!("there is no GPU {dev}")).remedy(right));
+        }
+        let mut part = self.clone();
+        part.gpus.retain(|gpu| devs.contains(&gpu.dev));
+        let others = self.gpus.iter().filter(|gpu| !devs.contains(&gpu.dev));
+        let others: BTreeSet<usize> = others.map(|gpu| gpu.device).collect();
+        part.links
+            .retain(|link| !others.contains(&link.src) && !others.contains(&link.dst));
+        Ok(part)
     }
 
     fn device(&mut self, name: String, kind: Kind) -> usize {

@@ -55,6 +55,28 @@ fn names(network: &Network, from: usize) -> Vec<&str> {
 }
 
 #[test]
+fn a_group_of_gpus_sees_no_others() {
+    // Behind switches those of the group, with their own links.
+    let whole = read(&switched());
+    let part = whole.only(&[2, 5, 6]).unwrap();
+    let network = join(&[&part]).unwrap();
+    assert_eq!(network.names, ["gpu2", "gpu5", "gpu6", "nvs"]);
+    assert_eq!(network.links.len(), 6);
+    let two = join(&[&part, &part]).unwrap();
+    assert_eq!((two.npus, two.nics[0].len()), (6, 4));
+    assert_eq!(whole.only(&(0..8).collect::<Vec<_>>()), Ok(whole.clone()));
+    let wrong = whole.only(&[0, 8]).unwrap_err().to_string();
+    assert!(wrong.contains("no GPU 8; its GPUs are 0, 1, 2"), "{wrong}");
+    // Around a ring of NVLinks, those between the group's.
+    let ring = read(&dump(8, |gpu| {
+        let ends = [(gpu + 7) % 8, (gpu + 1) % 8];
+        ends.map(|end| link(&bus(end), 2, "0x030200")).concat()
+    }));
+    let part = join(&[&ring.only(&[3, 4, 5]).unwrap()]).unwrap();
+    assert_eq!(part.links.len(), 4);
+}
+
+#[test]
 fn a_lone_machine_has_nvlink_alone() {
     let network = join(&[&read(&switched())]).unwrap();
     assert_eq!((network.npus, names(&network, 8)), (8, vec!["nvs"]));

@@ -18,7 +18,9 @@ pub mod registry;
 mod schedule;
 
 pub use ladder::{chunk_ladder, default_chunks};
-pub use nccl::{GivenChannel, Joint, Leg, Nic, design_channels, plan_channels, plan_heads};
+pub use nccl::{
+    Design, GivenChannel, Joint, LeftOut, Leg, Nic, design_channels, plan_channels, plan_heads,
+};
 pub use outline::Outline;
 pub use rails::{carries_out, plan_of};
 pub use recipe::{Construction, Made};

@@ -1,6 +1,6 @@
 //! The channels of a network: rings over all NPUs, node after node.
 
-use super::cycles::{Cycle, cycles};
+use super::cycles::{Cycle, cycles, cycles_by_speed};
 use crate::algorithms::dimensional::PathOf;
 use crate::algorithms::multi_ring::{self, Nodes};
 use crate::id::NpuId;
@@ -45,15 +45,29 @@ pub(super) fn channels(topology: &Topology, size: u64) -> Vec<NcclChannel> {
 /// Returns those of one node; the best single cycle where no search finds one.
 fn inside(topology: &Topology) -> Vec<NcclChannel> {
     let npus: Vec<NpuId> = topology.npus().collect();
-    let found = cycles(topology, &npus).into_iter();
-    let mut found: Vec<NcclChannel> = found
-        .map(|Cycle { order, paths }| NcclChannel { order, paths })
-        .collect();
+    along(topology, cycles(topology, &npus))
+}
+
+/// Returns those of one node in every way that may be the fastest, those first that carry most together.
+pub(super) fn every_inside(topology: &Topology) -> Vec<Vec<NcclChannel>> {
+    let npus: Vec<NpuId> = topology.npus().collect();
+    let mut found = cycles_by_speed(topology, &npus);
     if found.is_empty() {
-        found.push(NcclChannel {
+        found.push(Vec::new());
+    }
+    found.into_iter().map(|it| along(topology, it)).collect()
+}
+
+fn along(topology: &Topology, cycles: Vec<Cycle>) -> Vec<NcclChannel> {
+    if cycles.is_empty() {
+        let npus: Vec<NpuId> = topology.npus().collect();
+        return vec![NcclChannel {
             order: ring_order(topology, &npus),
             paths: PathOf::new(),
-        });
+        }];
     }
+    let found = cycles.into_iter();
     found
+        .map(|Cycle { order, paths }| NcclChannel { order, paths })
+        .collect()
 }

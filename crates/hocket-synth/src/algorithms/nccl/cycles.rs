@@ -13,7 +13,7 @@ use crate::topology::Topology;
 use crate::units::Bandwidth;
 
 /// Channels at most, as NCCL has.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
 /// NPUs of a node whose cycles are searched for together, and one after the other.
 const FEW: usize = 16;
 const MANY: usize = 96;
@@ -29,23 +29,14 @@ pub(super) struct Cycle {
 
 /// Returns the cycles that carry most together; none where none is found, or there are too many NPUs to search.
 pub(super) fn cycles(topology: &Topology, npus: &[NpuId]) -> Vec<Cycle> {
-    if npus.len() < 3 || npus.len() > MANY {
-        return Vec::new();
-    }
-    let links = topology.links().iter();
-    let speeds: HashSet<Bandwidth> = links.map(|link| link.bandwidth).collect();
-    let mut speeds: Vec<Bandwidth> = speeds.into_iter().collect();
-    speeds.sort_unstable_by_key(|&speed| Reverse(speed));
     let mut best: (u128, Vec<Cycle>) = (0, Vec::new());
-    for speed in speeds {
-        let mut search = Search::new(topology, npus, speed);
+    for mut search in searches(topology, npus) {
         // No cycles of this speed or less carry more.
-        let each = u128::from(speed.bytes_per_second());
-        if search.most as u128 * each <= best.0 {
+        if search.carried(search.most) <= best.0 {
             continue;
         }
         search.run();
-        let carried = search.best.len() as u128 * each;
+        let carried = search.carried(search.best.len());
         if carried > best.0 {
             best = (carried, search.best);
         }
@@ -53,9 +44,32 @@ pub(super) fn cycles(topology: &Topology, npus: &[NpuId]) -> Vec<Cycle> {
     best.1
 }
 
+/// Returns the cycles of every speed at which there are some, those first that carry most together.
+pub(super) fn cycles_by_speed(topology: &Topology, npus: &[NpuId]) -> Vec<Vec<Cycle>> {
+    let found = searches(topology, npus).map(|mut search| {
+        search.run();
+        (search.carried(search.best.len()), search.best)
+    });
+    let mut found: Vec<(u128, Vec<Cycle>)> = found.filter(|(carried, _)| *carried > 0).collect();
+    found.sort_by_key(|(carried, _)| Reverse(*carried));
+    found.into_iter().map(|(_, cycles)| cycles).collect()
+}
+
+/// Returns a search for each speed of links, the fastest first; none where there are too few NPUs or too many.
+fn searches<'a>(topology: &'a Topology, npus: &'a [NpuId]) -> impl Iterator<Item = Search<'a>> {
+    let links = topology.links().iter();
+    let speeds: HashSet<Bandwidth> = links.map(|link| link.bandwidth).collect();
+    let mut speeds: Vec<Bandwidth> = speeds.into_iter().collect();
+    speeds.sort_unstable_by_key(|&speed| Reverse(speed));
+    speeds.retain(|_| (3..=MANY).contains(&npus.len()));
+    let searches = speeds.into_iter();
+    searches.map(|speed| Search::new(topology, npus, speed))
+}
+
 struct Search<'a> {
     topology: &'a Topology,
     npus: &'a [NpuId],
+    speed: Bandwidth,
     /// By link, how many more cycles it carries.
     free: Vec<u64>,
     is_passed: Vec<bool>,
@@ -85,6 +99,7 @@ impl<'a> Search<'a> {
         Self {
             topology,
             npus,
+            speed,
             is_passed: vec![false; topology.npu_count()],
             at: Vec::new(),
             over: Vec::new(),
@@ -94,6 +109,11 @@ impl<'a> Search<'a> {
             free,
             effort: EFFORT,
         }
+    }
+
+    /// Returns what so many cycles carry together.
+    fn carried(&self, cycles: usize) -> u128 {
+        cycles as u128 * u128::from(self.speed.bytes_per_second())
     }
 
     fn run(&mut self) {

@@ -17,7 +17,7 @@ mod nvls;
 mod ring;
 mod tree;
 
-pub use design::{Nic, design_channels};
+pub use design::{Design, LeftOut, Nic, design_channels};
 pub use given::{GivenChannel, Joint, Leg, plan_channels, plan_heads};
 pub(super) use nvls::NcclNvls;
 pub(super) use ring::NcclRing;

@@ -196,7 +196,10 @@ fn between(
     let name = |device: DeviceId| topology.device(device).name.clone();
     let mut links = Vec::new();
     for pair in stops.windows(2) {
-        let tree = RouteTree::to(topology, pair[1], roads.bytes, None);
+        // From NIC to NIC the shortest way: a message does not take a faster NIC that is not the channel's.
+        let is_outside = pair.iter().all(|&stop| !topology.is_npu(stop));
+        let bytes = if is_outside { 0 } else { roads.bytes };
+        let tree = RouteTree::to(topology, pair[1], bytes, None);
         let Some(way) = tree.path(topology, pair[0]) else {
             return Err(format!(
                 "no links lead from {} to {}; join them, or leave the NIC out",

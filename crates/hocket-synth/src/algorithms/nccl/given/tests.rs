@@ -160,7 +160,7 @@ fn channels_that_are_none_are_refused() {
 
 #[test]
 fn designed_channels_are_plans_that_fill_the_nics() {
-    use crate::algorithms::nccl::design::{Nic, design_channels};
+    use crate::algorithms::nccl::design::{Design, Nic, design_channels};
     for nodes in 2..=3 {
         let (topology, nics) = boxes(nodes);
         let nics: Vec<Vec<Nic>> = nics
@@ -170,11 +170,13 @@ fn designed_channels_are_plans_that_fill_the_nics() {
                 nics.map(|(rail, &device)| Nic { device, rail }).collect()
             })
             .collect();
-        let channels = design_channels(&topology, &nics);
+        let [Design { channels, .. }] = &design_channels(&topology, &nics)[..] else {
+            panic!("one design of NICs that are alike")
+        };
         assert_eq!(channels.len(), 2);
         let size = 1u64 << 28;
         let all = Collective::among_all(CollectiveKind::AllReduce, &topology, size).unwrap();
-        let made = plan_channels(&topology, &all, Joint::Ring, &channels, 4, 1 << 30);
+        let made = plan_channels(&topology, &all, Joint::Ring, channels, 4, 1 << 30);
         let found = time_of(&topology, made.unwrap()).as_ps() as f64 * 1e-12;
         let n = 4.0 * nodes as f64;
         let exact = size as f64 * 2.0 * (n - 1.0) / n / (2.0 * 25e9);

@@ -1,0 +1,162 @@
+"""Slow NICs: left out, or beside several channels of each fast one, and never slower than without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import hocket as hk
+from hocket.cli import run
+from hocket.nccl.machine import Machine
+
+from . import dumps
+from .reader import RefusedError, load_graph
+
+MESH4 = replace(
+    dumps.MI300X,
+    name="mesh4",
+    gpus=4,
+    links=lambda gpu: [
+        (dumps.bus(other), 1, dumps.GPU_CLASS) for other in range(4) if other != gpu
+    ],
+    nics=range(4),
+)
+SMALL = (dumps.GB200, MESH4, replace(dumps.DGX_A100, gpus=4, nics=(0, 0, 1, 1)), dumps.DGX1)
+SHARES = (1.0, 1.0, 1.0, 0.9, 0.75, 0.5, 0.4, 0.25, 0.1)
+
+
+def load(folder: Path, nodes: Sequence[tuple[dumps.Made, Sequence[int]]]) -> Machine:
+    """Read nodes whose NICs have these rates [Mb/s]."""
+    files = []
+    for number, (made, rates) in enumerate(nodes):
+        text = made.topology()
+        for rate in (rate for nic, rate in enumerate(rates) if nic not in made.down):
+            text = text.replace(f'speed="{made.mbps}" port', f'speed="{rate}"  port', 1)
+        (folder / f"{number}.xml").write_text(text)
+        files.append((folder / f"{number}.xml", None))
+    return hk.nccl.load_machine(files)
+
+
+def one_slow(folder: Path, share: float) -> hk.nccl.GraphDesign:
+    """Four DGX A100, of which one NIC of the last is slow."""
+    rates = [dumps.DGX_A100.mbps] * 8
+    slow = [*rates[:2], int(rates[2] * share), *rates[3:]]
+    nodes = [(dumps.DGX_A100, rates)] * 3 + [(dumps.DGX_A100, slow)]
+    return hk.nccl.design_graphs(load(folder, nodes))
+
+
+@pytest.mark.parametrize(
+    ("share", "channels", "most_ms", "said"),
+    [
+        (1.0, 8, 10.42, ()),
+        (0.5, 15, 11.2, ()),
+        (0.25, 7, 11.95, ("mlx5_2 of node 3 left out: 6.25 GB/s beside 25",)),
+    ],
+)
+def test_one_slow_nic_of_four_boxes(
+    tmp_path: Path, share: float, channels: int, most_ms: float, said: tuple[str, ...]
+) -> None:
+    design = one_slow(tmp_path, share)
+    assert (design.nodes[0].channels, design.left_out) == (channels, said)
+    assert design.time_ps < most_ms * 1e9
+    # Each NIC carries what its channels carry together, and no more than it can.
+    used = [into for into, _ in design.nodes[3].nics]
+    each = design.nodes[0].speed_bytes_per_s
+    for nic in range(8):
+        rate = dumps.DGX_A100.mbps * 125e3 * (share if nic == 2 else 1)
+        assert used.count(nic) * each <= 1.001 * rate
+
+
+def never_slower(folder: Path, seed: int) -> None:
+    """Compare with the machine without its slow rails, the rest at the rate of the slowest left."""
+    chance = Random(seed)
+    made = chance.choice(SMALL)
+    count = chance.choice((2, 2, 3, 4))
+    few = chance.sample(SHARES, 3)
+    rates = [[int(made.mbps * chance.choice(few)) for _ in made.nics] for _ in range(count)]
+    found = hk.nccl.design_graphs(load(folder, [(made, each) for each in rates]))
+    rails = [min(each) for each in zip(*rates, strict=True)]
+    for least in set(rails):
+        down = frozenset(nic for nic, rate in enumerate(rails) if rate < least)
+        kept = (replace(made, down=down), [least] * len(rails))
+        other = hk.nccl.design_graphs(load(folder, [kept] * count))
+        assert not other.left_out
+        assert found.time_ps <= other.time_ps, (seed, made.name, rates, least)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_never_slower_than_without_slow_nics(tmp_path: Path, seed: int) -> None:
+    never_slower(tmp_path, seed)
+
+
+@pytest.mark.long
+def test_thousand_machines_are_never_slower(tmp_path: Path) -> None:
+    for seed in range(8, 1000):
+        never_slower(tmp_path, seed)
+
+
+def test_what_no_dump_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "topo.xml"
+    file.write_text(dumps.DGX_A100.topology())
+    graph = ["nccl", "graph", str(file), "--nodes", "2", "-o", str(tmp_path / "graph.xml")]
+    assert run([*graph, "--slow", "n1.net2=50Gb/s"]) == 0
+    printed = capsys.readouterr().out
+    assert "mlx5_2 of node 1 left out: 6.25 GB/s beside 25" in printed
+    assert "7 channels of 24.9" in printed
+    (tmp_path / "graph.xml").unlink()
+    assert run([*graph, "--slow", "n9.net2=50Gb/s"]) == 2
+    assert '--slow: no device is called "n9.net2"' in capsys.readouterr().err
+    assert not (tmp_path / "graph.xml").exists()
+
+
+def test_a_group_of_gpus_has_a_file_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GPUs keep the numbers of the dump, and no rank stands beside them."""
+    file, output = tmp_path / "topo.xml", tmp_path / "graph.xml"
+    file.write_text(dumps.DGX_A100.topology())
+    graph = ["nccl", "graph", str(file), "-o", str(output), "--gpus"]
+    assert run([*graph, "4-6,1"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (
+        "WARNING: the file is of a communicator of some GPUs alone, those with dev 1, 4, 5, 6;"
+        in printed
+    )
+    assert "rank" not in output.read_text()
+    ranks = {1: 0, 4: 1, 5: 2, 6: 3}
+    loaded = load_graph(output.read_text(), 0, ranks, set())
+    assert all(sorted(order) == [0, 1, 2, 3] for order in loaded.intra)
+    assert loaded.channels == 12
+    with pytest.raises(RefusedError, match="not found"):
+        load_graph(output.read_text(), 0, {0: 0, 1: 1}, set())
+    output.unlink()
+    for wrong, why in (  # one line each, and nothing is written
+        ("7-8", "topo.xml: there is no GPU 8; its GPUs are 0, 1, 2, 3, 4, 5, 6, 7"),
+        ("3-1", "--gpus: '3-1' are no GPUs; give numbers, such as 0-3,6"),
+        ("a", "--gpus: 'a' are no GPUs"),
+        ("", "--gpus: '' are no GPUs"),
+        ("5", "it has one GPU"),
+    ):
+        assert run([*graph, wrong]) == 2
+        assert why in capsys.readouterr().err
+        assert not output.exists()
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_orders_avoid_a_slow_nvlink(tmp_path: Path, nodes: int) -> None:
+    """Of eight GPUs that are all linked, one pair is slow: six channels take the other links."""
+    file = tmp_path / "topo.xml"
+    file.write_text(dumps.MI300X.topology())
+    pair = "gpu0,gpu3" if nodes == 1 else "n0.gpu0,n0.gpu3"
+    slow = hk.topology.slow.read_slow([f"{pair}=12GB/s"])
+    design = hk.nccl.design_graphs(hk.nccl.load_machine([(file, None)], nodes, slow=slow))
+    assert design.nodes[0].channels == 6
+    npus = 8 * nodes
+    exact = (1 << 30) * 2 * (npus - 1) / npus / (6 * 48e9)
+    assert exact < design.run.time_ps * 1e-12 < 1.01 * exact
+    pairs = {tuple(order[k : k + 2]) for order in design.nodes[0].orders for k in range(7)}
+    assert not pairs & {(0, 3), (3, 0)}
