@@ -1,0 +1,154 @@
+"""A double of MSCCL++'s executor on NumPy arrays, with ranks as threads and its rules, read in its source.
+
+It keeps to what a caller can get wrong. Contents of programs are judged elsewhere (``hocket check``).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+TYPES = {
+    name: name for name in ("int32", "uint32", "uint8", "float16", "float32", "bfloat16", "fp8")
+}
+
+
+class StuckError(Exception):
+    """A rank waits for others that do not come; the executor itself would wait without a limit."""
+
+
+class Machine:
+    """What ranks share: their memory, and a meeting for each launch."""
+
+    def __init__(self, ranks: int, seconds: float = 5) -> None:
+        self.ranks = ranks
+        self.memory: list[dict[int, Bytes]] = [{} for _ in range(ranks)]
+        self._barrier = threading.Barrier(ranks, timeout=seconds)
+        self._given: list[Any] = [None] * ranks
+
+    def allocate(self, rank: int, size: int) -> Bytes:
+        """Return memory of a rank; its address is that of its allocation."""
+        made = np.zeros(size, np.uint8)
+        self.memory[rank][made.ctypes.data] = made
+        return made
+
+    def meet(self, rank: int, what: Any) -> list[Any]:
+        """Wait for all ranks; what each brought."""
+        self._given[rank] = what
+        try:
+            self._barrier.wait()
+            found = list(self._given)
+            self._barrier.wait()
+        except threading.BrokenBarrierError:
+            raise StuckError(f"rank {rank} waits: {what}") from None
+        return found
+
+
+class FakePlan:
+    """A plan as the executor reads it."""
+
+    def __init__(self, path: str, rank: int) -> None:
+        values = json.loads(Path(path).read_text())
+        self.name, self.rank = values["name"], rank
+        self.collective = values["collective"]
+        self.packets = values["protocol"] == "LL"
+        gpu = values["gpus"][rank]
+        self.chunks = (gpu["input_chunks"], gpu["output_chunks"])
+        self.blocks = len(gpu["threadblocks"])
+        self.most = values["max_message_size"]
+
+
+class FakeExecutor:
+    """The executor of a rank.
+
+    Attributes
+    ----------
+    contexts
+        What was connected: addresses and lengths of both allocations, and the plan's name.
+    device_plans
+        What was parsed and copied to the GPU, and is never freed: with the sizes and offsets of a call.
+    flag
+        Number of the process's launches, which packets carry.
+    """
+
+    def __init__(
+        self, machine: Machine, rank: int, *, processors: int = 132, ctas: int = 16
+    ) -> None:
+        self._machine, self._rank = machine, rank
+        self._room = processors - ctas
+        self.contexts: dict[Any, None] = {}
+        self.device_plans: set[Any] = set()
+        self.flag = 0
+
+    def _found(self, address: int) -> tuple[int, int, Bytes]:
+        for base, memory in self._machine.memory[self._rank].items():
+            if base <= address < base + len(memory):
+                return base, (address - base) & 0xFFFFFFFF, memory  # 32 bits hold an offset
+        raise AssertionError("an address of no allocation")
+
+    def execute(
+        self,
+        rank: int,
+        send: int,
+        recv: int,
+        send_bytes: int,
+        recv_bytes: int,
+        dtype: str,
+        plan: FakePlan,
+        _stream: int,
+        _packets: str,
+    ) -> None:
+        assert rank == self._rank
+        for size, chunks in zip((send_bytes, recv_bytes), plan.chunks, strict=True):
+            if chunks and size % (16 * chunks):
+                raise RuntimeError("Input size must be a multiple of nChunks")
+        if max(send_bytes, recv_bytes) > plan.most:
+            raise RuntimeError("message size is out of range")
+        if plan.blocks > self._room:
+            raise StuckError("blocks wait for processors that NCCL has")
+        (base, offset, memory), (base_out, offset_out, memory_out) = map(self._found, (send, recv))
+        key = (base, base_out, len(memory), len(memory_out), plan.name)
+        if key not in self.contexts:
+            self._machine.meet(rank, ("context", plan.name))
+            self.contexts[key] = None
+        self.device_plans.add((key, send_bytes, recv_bytes, offset, offset_out))
+        self.flag += 1
+        flag = self.flag if plan.packets else None
+        # What a rank writes to another goes to the other's base and its own offset.
+        brought = (plan.name, flag, offset, send_bytes, memory.copy())
+        every = self._machine.meet(rank, brought)
+        if len({each[0] for each in every}) > 1 or len({each[1] for each in every}) > 1:
+            raise StuckError("ranks run other plans, or packets of another call")
+        sources = [each[4][offset : offset + send_bytes] for each in every]
+        if dtype != "fp8":  # for which no kernel is launched, and success returned
+            result = _result(plan.collective, sources, dtype, rank)
+            memory_out[offset_out : offset_out + recv_bytes] = result
+
+
+def _result(kind: str, sources: list[Bytes], dtype: str, rank: int) -> Bytes:
+    """Return what a rank gets; every operation is a sum."""
+    ranks = len(sources)
+    if kind in ("allreduce", "reducescatter"):
+        whole = np.sum([each.view(dtype) for each in sources], axis=0, dtype=dtype).view(np.uint8)
+        return whole if kind == "allreduce" else np.split(whole, ranks)[rank]
+    if kind == "allgather":
+        return np.concatenate(sources)
+    if kind == "broadcast":
+        return sources[0]
+    return np.concatenate([np.split(each, ranks)[rank] for each in sources])
+
+
+def bindings() -> Any:
+    """Return the module that the executor's extension would be."""
+    return SimpleNamespace(
+        CppDataType=SimpleNamespace(**TYPES),
+        CppPacketType=SimpleNamespace(LL16="LL16"),
+        CppExecutionPlan=FakePlan,
+    )
