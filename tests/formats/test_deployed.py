@@ -92,6 +92,14 @@ def test_groups_on_several_nodes_are_left_to_nccl(tmp_path: Path) -> None:
     assert [each.groups for each in made.ranges if each.group == "tp"] == [2]
 
 
+def test_switches_that_sum_are_not_deployed(tmp_path: Path) -> None:
+    made = hk.deploy(
+        "hgx_h100_8gpu_validated", tmp_path / "deploy", collectives="all-reduce", sizes="1M:1M"
+    )
+    assert [each.runs for each in made.ranges if each.runs in ("in-network", "nccl-nvls")] == []
+    assert hk.check_file(tmp_path / "deploy").is_right
+
+
 def test_a_folder_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = tmp_path / "deploy"
     with pytest.raises(hk.SpecError, match="processors: 20 leave none beside 16 CTAs and 4 spare"):

@@ -41,6 +41,7 @@ from hocket.nccl.model import KINDS as PREDICTED
 from hocket.nccl.prediction import Library, library_on, network_and_gpu
 from hocket.nccl.tuner import TunerTable, tuner_table
 from hocket.plans.plan import Plan
+from hocket.runtime.programs import lower
 from hocket.topology.symmetry import Symmetry
 from hocket.units import counted, format_size, format_time_ps, parse_bandwidth, parse_time, shown
 
@@ -433,8 +434,12 @@ def _best(
 
 
 def _misfit(plan: Plan, given: DeployOptions) -> str | None:
-    """Return why a runtime does not execute a plan, or None if it does."""
+    """Return why a runtime does not execute a plan, or None if it does.
+
+    A plan in which switches sum has no program for CPUs, and the ranks' facts say nothing of multicast.
+    """
     try:
+        lower(plan)
         made = core.export_mscclpp(plan.core, lambda _: None, in_place=False)
     except InfeasibleError as error:
         return error.why
