@@ -56,7 +56,7 @@ def costs(**given: float) -> list[float]:
 
 def test_it_follows_its_table(library: Path, table: Path) -> None:
     plugin = plugin_process.Plugin(str(library), 8, 1)
-    assert (plugin.name, plugin.version) == ("hocket", 6)
+    assert (plugin.name, plugin.version) == ("hocket", 7)
     given = costs(ring_simple=9.0, tree_ll=20.0)
     result, channels, after = plugin.ask(4, 1000, given)
     assert (result, channels) == (0, 3)
@@ -74,7 +74,7 @@ def test_it_follows_its_table(library: Path, table: Path) -> None:
     other.close()
 
 
-@pytest.mark.parametrize("version", [4, 5, 6])
+@pytest.mark.parametrize("version", [4, 5, 6, 7])
 def test_every_version_of_the_api(
     library: Path, table: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
@@ -106,7 +106,7 @@ def test_the_command(library: Path, table: Path, capsys: pytest.CaptureFixture[s
     arguments = ["nccl", "tuner", "show", str(library), "--topology", "dgx_a100_1box"]
     assert run(arguments) == 0
     printed = capsys.readouterr().out
-    assert "hocket, API 6, asked for 8 ranks" in printed
+    assert "hocket, API 7, asked for 8 ranks" in printed
     # 256 B to 32 KiB are trees, 8 of them; from 1 MiB on rings. NVLS is not there on A100.
     drawn = next(line for line in printed.splitlines() if line.startswith("all-reduce "))
     letters = drawn.split()[1]

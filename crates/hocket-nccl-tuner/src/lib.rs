@@ -1,12 +1,13 @@
 //! A tuner plugin for NCCL: for each collective it picks algorithm, protocol and channels by a table.
 //!
-//! NCCL loads the library that `NCCL_TUNER_PLUGIN` names and looks for `ncclTunerPlugin_v6`, `_v5` and `_v4`, in this
+//! NCCL loads the library that `NCCL_TUNER_PLUGIN` names and looks for `ncclTunerPlugin_v7` to `_v4`, in this
 //! order. The table is the file that `HOCKET_NCCL_TUNER` names, or else `NCCL_TUNER_CONFIG_FILE`, in the form that
 //! [`hocket_formats::nccl_tuner`] reads. Where no line answers, or the table cannot be read, which NCCL's log says,
 //! nothing is changed and NCCL chooses by itself.
 //!
 //! # Source
-//! NVIDIA NCCL 2.30.7, `src/include/plugin/tuner/tuner_v4.h` to `tuner_v6.h` and `src/enqueue.cc` (`ncclGetAlgoInfo`).
+//! NVIDIA NCCL 2.30.7, `src/include/plugin/tuner/tuner_v4.h` to `tuner_v6.h` and `src/enqueue.cc` (`ncclGetAlgoInfo`);
+//! `tuner_v7.h` of commit 2449986f.
 
 use std::ffi::{CString, c_char, c_float, c_int, c_ulong, c_void};
 use std::ptr::null_mut;
@@ -58,7 +59,7 @@ pub struct TunerV5 {
     finalize: End,
 }
 
-/// `ncclTuner_v6_t`.
+/// `ncclTuner_v6_t`, and `ncclTuner_v7_t`: it differs in constants alone, which are not touched.
 #[repr(C)]
 pub struct TunerV6 {
     name: *const c_char,
@@ -111,6 +112,17 @@ pub static ncclTunerPlugin_v5: TunerV5 = TunerV5 {
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static ncclTunerPlugin_v6: TunerV6 = TunerV6 {
+    name: NAME,
+    init: init_v5,
+    get_coll_info,
+    finalize,
+    get_chunk_size: std::ptr::null(),
+};
+
+/// The plugin for NCCL after 2.32, whose repository has this version.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static ncclTunerPlugin_v7: TunerV6 = TunerV6 {
     name: NAME,
     init: init_v5,
     get_coll_info,

@@ -132,7 +132,7 @@ def ask_tuner(
     Parameters
     ----------
     library
-        The plugin's shared library, of version 2 to 6 of NCCL's API.
+        The plugin's shared library, of version 2 to 7 of NCCL's API.
     topology
         A network, or text as of :func:`hocket.topology.load`.
     sizes

@@ -20,7 +20,7 @@ from typing import Any
 
 from hocket._children import end_with, limit_to
 
-VERSIONS = (6, 5, 4, 3, 2)
+VERSIONS = (7, 6, 5, 4, 3, 2)
 """Of the API, in the order in which NCCL looks for them."""
 COLLECTIVES = ("broadcast", "reduce", "all-gather", "reduce-scatter", "all-reduce")
 """Each at the place of NCCL's number of it."""
@@ -32,8 +32,8 @@ IGNORED = -1.0
 """Cost of what is not to be used."""
 _LINE = 1000
 """Bytes that are kept of what a plugin logs at once."""
-_CONSTANTS = 144
-"""Doubles of ``ncclTunerConstants_v5_t``."""
+_CONSTANTS = 159
+"""Doubles of ``ncclTunerConstants_v7_t``, the most of all versions."""
 
 _LOGGER = ctypes.CFUNCTYPE(
     None, ctypes.c_int, ctypes.c_ulong, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p
