@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import hocket as hk
+from hocket.cli import run
 from hocket.formats.checked import check_file
 from hocket.formats.exported import export_plan
 from hocket.sweeps.yaml import from_text
@@ -132,3 +133,17 @@ def test_a_sweep_plans_for_runtimes(tmp_path: Path) -> None:
     assert whole["time_ps"] < few["time_ps"]
     with pytest.raises(hk.SpecError, match=r"give mscclpp|mscclpp:sms=132"):
         from_text(SWEEP.replace("sms=16", "sms=none"), "s.yml")
+
+
+def test_the_refusal_of_an_export_names_a_command_that_gives_a_plan_that_fits(
+    tmp_path: Path,
+) -> None:
+    made = hk.plan("all-gather", "amd4_sccl", size="64MB", algorithm="ring", chunks=2048)
+    file = tmp_path / "plan.json"
+    with pytest.raises(hk.InfeasibleError, match="operations, and the most is 64") as refused:
+        export_plan(made, str(file), to="mscclpp")
+    assert not file.exists()
+    command = str(refused.value).partition("hocket ")[2]
+    fits = str(tmp_path / "fits.parquet")
+    assert run([*command.replace("fits.parquet", fits).split()]) == 0
+    assert _is_right(hk.Plan.load(fits), tmp_path)

@@ -468,43 +468,49 @@ pub(crate) fn export_mscclpp(
         parts.field("protocol").remedy("Simple and LL are")
     })?;
     let verified = plan.verified(py, None)?;
-    let options = for_mscclpp(compiled(in_place, instances, (min_bytes, max_bytes)));
+    let options = compiled(in_place, instances, (min_bytes, max_bytes));
     if mscclpp_json::uses_switches(&verified) {
         return through_switches(py, &verified, &write, protocol, (channels, &options));
     }
-    let near = near(plan.network(), plan.core().collective().npus());
-    let least = fewest_channels(verified.plan(), mscclpp_json::MAX_OPS as u32);
-    progress::watched(py, progress, |watch| {
-        with_channels((channels, least), watch, |channels| {
-            let options = CompileOptions {
-                channels,
-                ..options.clone()
-            };
-            let compiled = CompiledPlan::of(&verified, &options)?;
-            let mut out = ToPython::new(&write);
-            let is_near = |a: u32, b: u32| near[a as usize] == near[b as usize];
-            let made = mscclpp_json::export(&compiled, protocol, &is_near, &mut out);
-            let made = out.finish(made)?;
-            let program = compiled.frame();
-            Ok::<_, CoreError>(Exported {
-                chunks: program.task().chunks,
-                channels: made.channels.max(1),
-                blocks: made.blocks,
-                steps: made.steps,
-                scratch_chunks: made.scratch,
-                in_place: program.modes().contains(&Mode::InPlace),
-                notes: notes_of(&made),
-            })
-        })
+    let how = (options, channels, progress);
+    for_mscclpp(py, plan, how, |program, is_near| {
+        let mut out = ToPython::new(&write);
+        let made = mscclpp_json::export(program, protocol, is_near, &mut out)
+            .map_err(|error| with_command(error, plan));
+        let in_place = program.frame().modes().contains(&Mode::InPlace);
+        Ok(of_mscclpp(&out.finish(made)?, in_place))
     })
 }
 
-/// Lowering options of files of MSCCL++.
-fn for_mscclpp(options: CompileOptions) -> CompileOptions {
-    CompileOptions {
-        fuse: false,
-        max_count: 1 << 12,
-        ..options
+/// Why a plan is not written, with the command that makes one that is.
+fn with_command(error: mscclpp_json::Refused, plan: &PyPlan) -> CoreError {
+    if !matches!(error, mscclpp_json::Refused::Operations { .. }) {
+        return error.into();
+    }
+    let (collective, name) = (plan.core().collective(), plan.network().name());
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let network = if name.chars().all(is_word) {
+        name
+    } else {
+        "NETWORK"
+    };
+    CoreError::Infeasible(error.parts().remedy(format!(
+        "make a plan that fits: hocket plan {} -t {network} -s {}B --runtime mscclpp -o fits.parquet",
+        collective.kind(),
+        collective.size()
+    )))
+}
+
+/// What Python sees of a written file.
+fn of_mscclpp(made: &mscclpp_json::Written, in_place: bool) -> Exported {
+    Exported {
+        chunks: made.chunks,
+        channels: made.channels.max(1),
+        blocks: made.blocks,
+        steps: made.steps,
+        scratch_chunks: made.scratch,
+        in_place,
+        notes: notes_of(made),
     }
 }
 
@@ -539,44 +545,64 @@ pub(crate) fn need_mscclpp(
     plan: &PyPlan,
     progress: Option<Listener>,
 ) -> Result<Need, CoreError> {
+    let seen = |made: &mscclpp_json::Written| Need {
+        channels: made.channels.max(1),
+        operations: made.operations,
+        blocks: made.blocks,
+    };
     let verified = plan.verified(py, None)?;
     if mscclpp_json::uses_switches(&verified) {
-        let need = mscclpp_json::need_switches(&verified, &mscclpp_json::SwitchOptions::default())?;
-        return Ok(Need {
-            channels: need.blocks as u32,
-            operations: need.operations,
-            blocks: need.blocks,
-        });
+        let options = mscclpp_json::SwitchOptions::default();
+        return Ok(seen(&mscclpp_json::need_switches(&verified, &options)?));
     }
-    let options = for_mscclpp(compiled(None, 1, (0, None)));
+    let mut above = None;
+    let how = (compiled(None, 1, (0, None)), None, progress);
+    let fits = for_mscclpp(py, plan, how, |program, is_near| {
+        let made = mscclpp_json::need(program, mscclpp_json::Protocol::Simple, is_near)?;
+        if made.operations <= mscclpp_json::MAX_OPS {
+            return Ok(seen(&made));
+        }
+        above = Some(seen(&made));
+        let (rank, block) = (0, 0);
+        let (count, most) = (made.operations, mscclpp_json::MAX_OPS);
+        Err(mscclpp_json::Refused::Operations {
+            rank,
+            block,
+            count,
+            most,
+        }
+        .into())
+    });
+    match (fits, above) {
+        (Err(CoreError::Infeasible(_)), Some(above)) => Ok(above),
+        (fits, _) => fits,
+    }
+}
+
+/// Attempts something with the program of a plan for MSCCL++, over more and more channels.
+fn for_mscclpp<T: Send>(
+    py: Python<'_>,
+    plan: &PyPlan,
+    (options, channels, progress): (CompileOptions, Option<u32>, Option<Listener>),
+    mut attempt: impl FnMut(&CompiledPlan<'_>, &dyn Fn(u32, u32) -> bool) -> Result<T, CoreError> + Send,
+) -> Result<T, CoreError> {
+    let verified = plan.verified(py, None)?;
+    let options = CompileOptions {
+        fuse: false,
+        max_count: 1 << 12,
+        ..options
+    };
     let near = near(plan.network(), plan.core().collective().npus());
     let is_near = |a: u32, b: u32| near[a as usize] == near[b as usize];
-    let most = mscclpp_json::MAX_OPS;
-    let least = fewest_channels(verified.plan(), most as u32);
-    let first = CHANNELS.partition_point(|&channels| channels < least);
-    let tried = &CHANNELS[first.min(CHANNELS.len() - 1)..];
+    let least = fewest_channels(verified.plan(), mscclpp_json::MAX_OPS as u32);
     progress::watched(py, progress, |watch| {
-        let mut found = None;
-        for (done, &channels) in tried.iter().enumerate() {
-            if !watch.report("export", done as u64, tried.len() as u64) {
-                return Err(CoreError::Interrupted);
-            }
+        with_channels((channels, least), watch, |channels| {
             let options = CompileOptions {
                 channels,
                 ..options.clone()
             };
-            let compiled = CompiledPlan::of(&verified, &options)?;
-            let need = mscclpp_json::need(&compiled, mscclpp_json::Protocol::Simple, &is_near)?;
-            found = Some(Need {
-                channels,
-                operations: need.operations,
-                blocks: need.blocks,
-            });
-            if need.operations <= most {
-                break;
-            }
-        }
-        Ok(found.expect("a number of channels is tried"))
+            attempt(&CompiledPlan::of(&verified, &options)?, &is_near)
+        })
     })
 }
 
@@ -599,25 +625,14 @@ fn through_switches(
     py.detach(|| {
         let mut out = ToPython::new(write);
         let made = mscclpp_json::export_switches(verified, protocol, &given, &mut out);
-        let made = out.finish(made)?;
-        Ok(Exported {
-            chunks: made.chunks,
-            channels: made.channels,
-            blocks: made.blocks,
-            steps: made.steps,
-            scratch_chunks: made.scratch,
-            in_place: given.in_place,
-            notes: notes_of(&made),
-        })
+        Ok(of_mscclpp(&out.finish(made)?, given.in_place))
     })
 }
 
 /// What whoever calls MSCCL++ must know of a file.
 fn notes_of(made: &mscclpp_json::Written) -> Vec<String> {
-    /// Processors of a V100, the fewest among the GPUs that MSCCL++ runs on.
-    const FEWEST: usize = 80;
     let mut notes = Vec::new();
-    if made.blocks > FEWEST {
+    if made.blocks > mscclpp_json::MAX_BLOCKS {
         notes.push(format!(
             "a rank has {} thread blocks of 1,024 threads, which must all run at once, each on a processor of its GPU: an A100 has 108, an H100 132",
             made.blocks

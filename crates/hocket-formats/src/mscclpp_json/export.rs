@@ -20,7 +20,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::inbox::{How, Inbox};
 use super::rank::RankWriter;
 use super::to_program::COLLECTIVES;
-use super::{BufferType, ChannelType, ExecutionPlan, rules};
+use super::{BufferType, ChannelType, ExecutionPlan, limits};
 
 /// Why a program has no plan in this format.
 #[derive(Clone, Debug, PartialEq, Eq, Explain)]
@@ -29,7 +29,21 @@ pub enum Refused {
     /// It does what the format has no word for.
     #[explain(why("MSCCL++'s JSON cannot express it: {_0}"))]
     Inexpressible(String),
-    /// More operations, channels or buffers of a block than the executor holds.
+    /// More operations of a block than the executor holds.
+    #[explain(why(
+        "MSCCL++'s executor cannot hold it: block {block} of rank {rank} has {count} operations, and the most is {most}"
+    ))]
+    Operations {
+        /// The rank.
+        rank: u32,
+        /// The block.
+        block: u32,
+        /// Operations of the block.
+        count: usize,
+        /// The most.
+        most: usize,
+    },
+    /// More ranks or bytes than the executor holds.
     #[explain(why("MSCCL++'s executor cannot hold it: {_0}"))]
     Limit(String),
     /// The text could not be written.
@@ -54,13 +68,15 @@ impl Protocol {
     }
 }
 
-/// What was written.
+/// What was written, or would be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Chunks of the whole vector.
     pub chunks: u32,
     /// Steps of the program.
     pub steps: usize,
+    /// Most operations of a thread block.
+    pub operations: usize,
     /// Most thread blocks of a rank.
     pub blocks: usize,
     /// Channels of the program.
@@ -87,48 +103,15 @@ pub fn export(
     is_near: &dyn Fn(u32, u32) -> bool,
     out: &mut dyn Write,
 ) -> Result<Written, Refused> {
-    let frame = program.frame();
-    let mut head = Head::of(frame).plan(protocol)?;
     let how = How { protocol, is_near };
-    let mut hash = Fnv::default();
-    let mut written = Written {
-        chunks: frame.task().chunks,
-        ..Written::default()
-    };
-    let mut inboxes = Vec::with_capacity(frame.ranks() as usize);
-    let mut surely_fits = true;
-    for rank in 0..frame.ranks() {
-        let part = program.rank(rank);
-        let blocks = part.blocks_of(rank);
-        inboxes.push(Inbox::of(&part, rank, &how)?);
-        hash.rank(&part, rank, &how);
-        let steps = blocks.clone().flat_map(|block| part.steps_of(block));
-        let joins = steps.filter(|&step| part.step(step).dependency.is_some());
-        // A step has at most seven operations, and one for 16 blocks that wait for it.
-        let joins = joins.count().div_ceil(rules::MAX_OP_SEMAPHORES);
-        for block in blocks.clone() {
-            let steps = part.steps_of(block).len();
-            written.steps += steps;
-            surely_fits &= 8 * steps + joins <= rules::MAX_OPS;
-            let own = part.blocks()[block as usize];
-            written.channels = written.channels.max(own.channel + 1);
-            let mut peers = own.send.into_iter().chain(own.recv);
-            written.has_ports |= peers.any(|peer| how.kind(rank, peer) == ChannelType::Port);
-        }
-        written.blocks = written.blocks.max(blocks.len());
-    }
-    written.scratch = inboxes.iter().map(|inbox| inbox.scratch).max().unwrap_or(0);
-    if protocol == Protocol::Ll {
-        // Where the second half of another rank's scratch starts, the executor takes from its own.
-        inboxes
-            .iter_mut()
-            .for_each(|inbox| inbox.scratch = written.scratch);
-    }
-    limit_sizes(&mut head, frame.task().chunks, written.scratch)?;
-    // The executor keeps what it has set up under the name and the buffers, and would take one plan for another.
-    hash.head(&head, frame.task());
-    head.name = format!("{}-{:016x}", head.name, hash.0);
-    for rank in 0..if surely_fits { 0 } else { frame.ranks() } {
+    let Survey {
+        head,
+        inboxes,
+        mut written,
+        surely_fits,
+    } = Survey::of(program, &how)?;
+    let ranks = program.frame().ranks();
+    for rank in 0..if surely_fits { 0 } else { ranks } {
         RankWriter::new(&program.rank(rank), rank, &how, &inboxes).check()?;
     }
     let text = super::write(&head)?;
@@ -136,26 +119,18 @@ pub fn export(
         .split_once("\"gpus\":[]")
         .ok_or(Refused::Write(fmt::Error))?;
     write!(out, "{before}\"gpus\":[")?;
-    for rank in 0..frame.ranks() {
+    for rank in 0..ranks {
         if rank > 0 {
             out.write_char(',')?;
         }
-        RankWriter::new(&program.rank(rank), rank, &how, &inboxes).write(out)?;
+        let operations = RankWriter::new(&program.rank(rank), rank, &how, &inboxes).write(out)?;
+        written.operations = written.operations.max(operations);
     }
     write!(out, "]{after}")?;
     Ok(written)
 }
 
-/// What a program takes of the executor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Need {
-    /// Most operations of a thread block.
-    pub operations: usize,
-    /// Most thread blocks of a rank.
-    pub blocks: usize,
-}
-
-/// Counts what a program takes of the executor, as [`export`] would write it, without text.
+/// Counts what [`export`] would write, even if the executor cannot hold as many operations.
 ///
 /// # Errors
 /// [`Refused`] for what no other number of channels mends.
@@ -163,23 +138,76 @@ pub fn need(
     program: &dyn Ranks,
     protocol: Protocol,
     is_near: &dyn Fn(u32, u32) -> bool,
-) -> Result<Need, Refused> {
-    let frame = program.frame();
-    let mut head = Head::of(frame).plan(protocol)?;
+) -> Result<Written, Refused> {
     let how = How { protocol, is_near };
-    let inboxes = (0..frame.ranks())
-        .map(|rank| Inbox::of(&program.rank(rank), rank, &how))
-        .collect::<Result<Vec<_>, _>>()?;
-    let scratch = inboxes.iter().map(|inbox| inbox.scratch).max();
-    limit_sizes(&mut head, frame.task().chunks, scratch.unwrap_or(0))?;
-    let mut need = Need::default();
-    for rank in 0..frame.ranks() {
-        let part = program.rank(rank);
-        need.blocks = need.blocks.max(part.blocks_of(rank).len());
-        let (_, most) = RankWriter::new(&part, rank, &how, &inboxes).busiest();
-        need.operations = need.operations.max(most);
+    let survey = Survey::of(program, &how)?;
+    let mut written = survey.written;
+    for rank in 0..program.frame().ranks() {
+        let (_, most) = RankWriter::new(&program.rank(rank), rank, &how, &survey.inboxes).busiest();
+        written.operations = written.operations.max(most);
     }
-    Ok(need)
+    Ok(written)
+}
+
+/// What is known of a program before its operations are counted or written.
+struct Survey {
+    head: ExecutionPlan,
+    inboxes: Vec<Inbox>,
+    /// Without operations.
+    written: Written,
+    /// Whether the number of steps alone says that the executor holds it.
+    surely_fits: bool,
+}
+
+impl Survey {
+    fn of(program: &dyn Ranks, how: &How<'_>) -> Result<Self, Refused> {
+        let frame = program.frame();
+        let mut head = Head::of(frame).plan(how.protocol)?;
+        let mut hash = Fnv::default();
+        let mut written = Written {
+            chunks: frame.task().chunks,
+            ..Written::default()
+        };
+        let mut inboxes = Vec::with_capacity(frame.ranks() as usize);
+        let mut surely_fits = true;
+        for rank in 0..frame.ranks() {
+            let part = program.rank(rank);
+            let blocks = part.blocks_of(rank);
+            inboxes.push(Inbox::of(&part, rank, how)?);
+            hash.rank(&part, rank, how);
+            let steps = blocks.clone().flat_map(|block| part.steps_of(block));
+            let joins = steps.filter(|&step| part.step(step).dependency.is_some());
+            // A step has at most seven operations, and one for 16 blocks that wait for it.
+            let joins = joins.count().div_ceil(limits::MAX_OP_SEMAPHORES);
+            for block in blocks.clone() {
+                let steps = part.steps_of(block).len();
+                written.steps += steps;
+                surely_fits &= 8 * steps + joins <= limits::MAX_OPS;
+                let own = part.blocks()[block as usize];
+                written.channels = written.channels.max(own.channel + 1);
+                let mut peers = own.send.into_iter().chain(own.recv);
+                written.has_ports |= peers.any(|peer| how.kind(rank, peer) == ChannelType::Port);
+            }
+            written.blocks = written.blocks.max(blocks.len());
+        }
+        written.scratch = inboxes.iter().map(|inbox| inbox.scratch).max().unwrap_or(0);
+        if how.protocol == Protocol::Ll {
+            // Where the second half of another rank's scratch starts, the executor takes from its own.
+            inboxes
+                .iter_mut()
+                .for_each(|inbox| inbox.scratch = written.scratch);
+        }
+        limit_sizes(&mut head, frame.task().chunks, written.scratch)?;
+        // The executor keeps what it has set up under the name and the buffers, and would take one plan for another.
+        hash.head(&head, frame.task());
+        head.name = format!("{}-{:016x}", head.name, hash.0);
+        Ok(Self {
+            head,
+            inboxes,
+            written,
+            surely_fits,
+        })
+    }
 }
 
 /// What the file of a plan says of all ranks.

@@ -7,6 +7,7 @@
 mod export;
 mod inbox;
 mod keys;
+mod limits;
 mod rank;
 mod rules;
 mod switches;
@@ -16,9 +17,9 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use export::{Need, Protocol, Refused, Written, export, need};
+pub use export::{Protocol, Refused, Written, export, need};
 pub use keys::Ignored;
-pub use rules::MAX_OPS;
+pub use limits::{MAX_BLOCKS, MAX_OPS};
 pub use switches::{SwitchOptions, export_switches, need_switches, uses_switches};
 pub use to_program::{check, program};
 

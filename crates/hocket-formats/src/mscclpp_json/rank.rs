@@ -8,7 +8,7 @@ use hocket_program::program::{Buffer as Memory, Op as StepOp, Program};
 use super::export::{Protocol, Refused, buffer_type};
 use super::inbox::{How, Inbox, Pass, ends};
 use super::writer::{Channel, Writer};
-use super::{BufferType, ChannelType, Channels, Gpu, RemoteBuffer, Semaphore, rules};
+use super::{BufferType, ChannelType, Channels, Gpu, RemoteBuffer, Semaphore, limits};
 
 /// A connection of the program: who sends to whom on which channel.
 type Ends = (u32, u32, u32);
@@ -124,22 +124,27 @@ impl<'a> RankWriter<'a> {
 
     /// Refuses a block that the executor cannot hold.
     pub(super) fn check(&self) -> Result<(), Refused> {
-        let ((id, count), most) = (self.busiest(), rules::MAX_OPS);
+        let ((block, count), most) = (self.busiest(), limits::MAX_OPS);
         if count > most {
             let rank = self.rank;
-            return Err(Refused::Limit(format!(
-                "block {id} of rank {rank} has {count} operations, and the most is {most}; plan with --runtime mscclpp, or spread it over more channels"
-            )));
+            return Err(Refused::Operations {
+                rank,
+                block,
+                count,
+                most,
+            });
         }
         Ok(())
     }
 
-    pub(super) fn write(&self, out: &mut dyn Write) -> Result<(), Refused> {
+    /// Writes the rank, and returns the most operations of a block.
+    pub(super) fn write(&self, out: &mut dyn Write) -> Result<usize, Refused> {
         let head = serde_json::to_string(&self.gpu()).map_err(|_| fmt::Error)?;
         let (before, after) = head
             .split_once("\"threadblocks\":[]")
             .ok_or(Refused::Write(fmt::Error))?;
         write!(out, "{before}\"threadblocks\":[")?;
+        let mut operations = 0;
         let mut writer = Writer::new(AT_ONCE);
         let blocks = self.program.blocks_of(self.rank);
         for block in blocks.clone() {
@@ -148,6 +153,7 @@ impl<'a> RankWriter<'a> {
             }
             writer.begin(block - blocks.start);
             self.steps(block, &mut writer);
+            operations = operations.max(writer.count());
             writer.finish();
             if writer.held() >= AT_ONCE {
                 writer.flush(out)?;
@@ -155,7 +161,7 @@ impl<'a> RankWriter<'a> {
         }
         writer.flush(out)?;
         write!(out, "]{after}")?;
-        Ok(())
+        Ok(operations)
     }
 
     /// Returns the rank without its blocks.

@@ -1,20 +1,10 @@
-//! What the executor demands: numbers that lead somewhere, and its limits.
+//! What the executor demands: numbers that lead somewhere, and its [limits](super::limits).
 
+use super::limits::{
+    MAX_BARRIERS, MAX_OP_BUFFERS, MAX_OP_CHANNELS, MAX_OP_SEMAPHORES, MAX_OPS, MAX_REFS,
+};
 use super::{Buffer, BufferType, ChannelType, ExecutionPlan, Gpu, Op, Threadblock};
 use crate::{Finding, Verdict};
-
-/// Operations of a block; a pipeline counts as one more than what is in it.
-pub const MAX_OPS: usize = 64;
-/// Channels of one type, or remote buffers of one type, of a block.
-pub(super) const MAX_REFS: usize = 16;
-/// Channels of an operation.
-pub(super) const MAX_OP_CHANNELS: usize = 8;
-/// Buffers that an operation reads, or writes.
-const MAX_OP_BUFFERS: usize = 10;
-/// Barriers of a rank.
-const MAX_BARRIERS: u32 = 16;
-/// Semaphores of an operation.
-pub(super) const MAX_OP_SEMAPHORES: usize = 16;
 
 /// The operations, and what they need: (name, sources at least, targets at least, has channels of its own).
 const OPS: [(&str, usize, usize, bool); 30] = [

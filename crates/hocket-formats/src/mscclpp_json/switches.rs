@@ -20,10 +20,10 @@ use hocket_plan::plan::Op as PlanOp;
 use hocket_plan::verify::Verified;
 use hocket_program::program::{SizeLimits, Task};
 
-use super::export::{Head, Need, Protocol, Refused, Written};
+use super::export::{Head, Protocol, Refused, Written};
 use super::{
     Buffer, BufferType, ChannelRefs, ChannelType, Channels, ExecutionPlan, Gpu, Op, RankGroup,
-    Threadblock, rules,
+    Threadblock, limits,
 };
 
 /// How a plan in which switches sum is written.
@@ -75,16 +75,11 @@ pub fn export_switches(
     let root = plan.collective().root().map_or(0, |root| root.0);
     let file = call.file(plan.algorithm(), root, options)?;
     out.write_str(&super::write(&file)?)?;
-    let [input, output, scratch] = call.sizes();
+    let blocks = file.gpus.iter().flat_map(|gpu| &gpu.threadblocks);
     Ok(Written {
-        chunks: input.max(output),
         steps: file.gpus.iter().map(Gpu::operations).sum(),
-        blocks: call.blocks as usize,
-        channels: call.blocks,
-        scratch,
-        has_ports: false,
-        adds_own: call.adds_own(),
-        binds_output: call.bound() == BufferType::Output,
+        operations: blocks.map(|block| block.ops.len()).max().unwrap_or(0),
+        ..call.written()
     })
 }
 
@@ -93,7 +88,7 @@ pub fn export_switches(
 ///
 /// # Errors
 /// [`Refused`] as [`export_switches`], and for plans that leave a rank's own data out of the switch, where the executor does not.
-pub fn need_switches(verified: &Verified, options: &SwitchOptions) -> Result<Need, Refused> {
+pub fn need_switches(verified: &Verified, options: &SwitchOptions) -> Result<Written, Refused> {
     let call = Call::of(verified, options)?;
     if call.adds_own() {
         let instead = match call.kind {
@@ -105,9 +100,9 @@ pub fn need_switches(verified: &Verified, options: &SwitchOptions) -> Result<Nee
         )));
     }
     let block = call.ops(0, 0, &Meeting::of(0, call.ranks));
-    Ok(Need {
+    Ok(Written {
         operations: block.len(),
-        blocks: call.blocks as usize,
+        ..call.written()
     })
 }
 
@@ -139,6 +134,20 @@ impl Call {
         })
     }
 
+    /// What is written, without steps and operations.
+    fn written(&self) -> Written {
+        let [input, output, scratch] = self.sizes();
+        Written {
+            chunks: input.max(output),
+            blocks: self.blocks as usize,
+            channels: self.blocks,
+            scratch,
+            adds_own: self.adds_own(),
+            binds_output: self.bound() == BufferType::Output,
+            ..Written::default()
+        }
+    }
+
     fn file(
         &self,
         name: &str,
@@ -162,11 +171,11 @@ impl Call {
         file.gpus = (0..self.ranks).map(|rank| self.gpu(rank)).collect();
         let blocks = file.gpus.iter().flat_map(|gpu| &gpu.threadblocks);
         let operations = blocks.map(|block| block.ops.len()).max().unwrap_or(0);
-        if operations > rules::MAX_OPS {
+        if operations > limits::MAX_OPS {
             return Err(Refused::Limit(format!(
                 "a block has {operations} operations to meet {} ranks, and the most is {}",
                 self.ranks,
-                rules::MAX_OPS
+                limits::MAX_OPS
             )));
         }
         super::export::finish(&mut file, &task, scratch)?;
@@ -299,7 +308,7 @@ struct Meeting {
 impl Meeting {
     /// All meet all while a block has channels for that; otherwise whom a rank signals is twice as far away in each round.
     fn of(rank: u32, ranks: u32) -> Self {
-        if ranks as usize <= rules::MAX_REFS + 1 {
+        if ranks as usize <= limits::MAX_REFS + 1 {
             let peers: Vec<u32> = (0..ranks).filter(|&peer| peer != rank).collect();
             let all: Vec<u32> = (0..ranks - 1).collect();
             let rounds = vec![[all.clone(), all]];
@@ -324,7 +333,7 @@ impl Meeting {
         // The same thread waits, and signals in the next round.
         for round in &self.rounds {
             for (name, channels) in ["signal", "wait"].into_iter().zip(round) {
-                for some in channels.chunks(rules::MAX_OP_CHANNELS) {
+                for some in channels.chunks(limits::MAX_OP_CHANNELS) {
                     ops.push(Op {
                         name: name.into(),
                         channel_ids: some.to_vec(),

@@ -8,7 +8,7 @@ use std::fmt;
 use hocket_program::program::Span;
 
 use super::export::buffer_type;
-use super::{ChannelType, rules};
+use super::{ChannelType, limits};
 
 /// A channel of a rank: its type, and its position among those of the type.
 pub(super) type Channel = (ChannelType, u32);
@@ -149,7 +149,7 @@ impl Writer {
 
     /// Writes semaphores that are released or acquired.
     pub(super) fn semaphores(&mut self, name: &str, numbers: &[u32]) {
-        for part in numbers.chunks(rules::MAX_OP_SEMAPHORES) {
+        for part in numbers.chunks(limits::MAX_OP_SEMAPHORES) {
             if let Some(text) = self.push(name) {
                 text.extend_from_slice(b",\"semaphore_ids\":");
                 list(text, part);
