@@ -72,9 +72,8 @@ impl Config {
             let why = "they are not addresses with ports";
             return Err(file.wrong("controllers", why, "write [\"10.0.0.1:7400\"]"));
         }
-        let number = |key, default, bounds| file.number(key, default, bounds);
-        let first = number("first_port", 61_000, [1, 65_535])? as u16;
-        let last = number("last_port", 65_535, [first.into(), 65_535])? as u16;
+        let first = file.number("first_port", 61_000, [1, u16::MAX])?;
+        let last = file.number("last_port", u16::MAX, [first, u16::MAX])?;
         let mode = file
             .text("socket_mode")?
             .unwrap_or_else(|| "0666".to_owned());
@@ -94,16 +93,12 @@ impl Config {
             patience: file.time("patience", default.patience)?,
             hold: file.time("hold", default.hold)?,
             worst: Worst {
-                loss_ppm: number(
-                    "worst_loss_ppm",
-                    default.worst.loss_ppm.into(),
-                    [1, 1_000_000],
-                )? as u32,
-                rtt_percent: number(
+                loss_ppm: file.number("worst_loss_ppm", default.worst.loss_ppm, [1, 1_000_000])?,
+                rtt_percent: file.number(
                     "worst_rtt_percent",
-                    default.worst.rtt_percent.into(),
+                    default.worst.rtt_percent,
                     [101, 1_000_000],
-                )? as u32,
+                )?,
             },
             worst_probed,
             seed: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
@@ -145,19 +140,17 @@ fn probes(file: &Section) -> Result<(Option<Settings>, Worst), SetupError> {
     let default = probes::Options::default();
     let options = probes::Options {
         every: probe.time("every", default.every)?,
-        window: probe.number("window", default.window as u64, [2, 1_000])? as usize,
-        most: probe.number("most", default.most.into(), [1, 1_000_000])? as u32,
+        window: probe.number("window", default.window, [2, 1_000])?,
+        most: probe.number("most", default.most, [1, 1_000_000])?,
         ..default
     };
     if options.every < Duration::from_millis(10) {
         let remedy = "write \"10 ms\" or more";
         return Err(probe.wrong("every", "it is too short", remedy));
     }
-    let port = probe.number("port", 7_402, [1, 65_535])? as u16;
-    let percent = u64::from(worst.loss_ppm / 10_000);
-    worst.loss_ppm = probe.number("loss", percent, [1, 100])? as u32 * 10_000;
-    let times = u64::from(worst.rtt_percent / 100);
-    worst.rtt_percent = probe.number("slow", times, [2, 10_000])? as u32 * 100;
+    let port = probe.number("port", 7_402, [1, u16::MAX])?;
+    worst.loss_ppm = probe.number("loss", worst.loss_ppm / 10_000, [1, 100])? * 10_000;
+    worst.rtt_percent = probe.number("slow", worst.rtt_percent / 100, [2, 10_000])? * 100;
     probe.finish()?;
     Ok((Some(Settings { port, options }), worst))
 }
@@ -168,12 +161,11 @@ fn segments(file: &Section) -> Result<Option<srv6::Settings>, SetupError> {
         return Ok(None);
     }
     let section = file.section("srv6")?;
-    let number = |key, default, bounds| Ok(section.number(key, default, bounds)? as u32);
     let settings = srv6::Settings {
         // Those below are the kernel's.
-        table: number("table", 7_400, [256, 1 << 31])?,
-        most: number("most", 1_024, [1, 1 << 16])?,
-        priority: number("priority", 7_400, [1, 32_765])?,
+        table: section.number("table", 7_400, [256, 1 << 31])?,
+        most: section.number("most", 1_024, [1, 1 << 16])?,
+        priority: section.number("priority", 7_400, [1, 32_765])?,
         renew: srv6::RENEW,
     };
     section.finish()?;

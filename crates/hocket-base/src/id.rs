@@ -2,6 +2,15 @@
 
 use std::fmt;
 
+/// Returns an index or a count as columns store it.
+///
+/// # Panics
+/// If it does not fit 32 bits; every container of hocket is limited to that.
+#[inline]
+pub fn narrow(index: usize) -> u32 {
+    u32::try_from(index).expect("ids are 32 bits wide")
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -25,10 +34,10 @@ macro_rules! id {
 
         impl From<usize> for $name {
             /// # Panics
-            /// If `index` does not fit 32 bits; every container of this crate is limited to that.
+            /// As [`narrow`].
             #[inline]
             fn from(index: usize) -> Self {
-                Self(u32::try_from(index).expect("ids are 32 bits wide"))
+                Self(narrow(index))
             }
         }
     };

@@ -213,7 +213,7 @@ impl Seed {
     /// # Panics
     /// If `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        (self.next_u64() % bound as u64) as usize
+        usize::try_from(self.next_u64() % bound as u64).expect("below a usize")
     }
 }
 
@@ -241,8 +241,8 @@ mod tests {
     fn wide_products_do_not_wrap() {
         let slow = bandwidth(7_000_000_001);
         let expected = (1u128 << 40) * u128::from(PS_PER_SECOND);
-        let expected = expected.div_ceil(7_000_000_001) as u64;
-        assert_eq!(slow.transmission(1 << 40).as_ps(), expected);
+        let expected = expected.div_ceil(7_000_000_001);
+        assert_eq!(u128::from(slow.transmission(1 << 40).as_ps()), expected);
     }
 
     #[test]

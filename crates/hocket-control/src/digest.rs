@@ -84,6 +84,7 @@ fn of_link(link: u32) -> u64 {
     mix(mix(3) ^ u64::from(link))
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "one half, then the other")]
 fn address(sum: u64, address: IpAddr) -> u64 {
     let bits = match address {
         IpAddr::V4(address) => u128::from(address.to_bits()),

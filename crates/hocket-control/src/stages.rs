@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use hocket_base::id::{DeviceId, LinkId};
+use hocket_base::id::{DeviceId, LinkId, narrow};
 use hocket_fabric::Fabric;
 use hocket_fabric::steering::{Header, Stage, SwitchHash};
 use hocket_topology::Topology;
@@ -160,7 +160,7 @@ impl Stages {
                 }
             }
             let hash = self.hashes[ways[0].index()];
-            let way = ways[hash.way(header, ways.len() as u32) as usize];
+            let way = ways[hash.way(header, narrow(ways.len())) as usize];
             left.retain(|(_, links)| links[place] == way);
             place += 1;
         }
@@ -207,8 +207,8 @@ impl Stages {
         let stages = links.iter().zip(ways).filter(|(_, ways)| ways.len() > 1);
         let stages = stages.map(|(link, ways)| Stage {
             hash: self.hashes[link.index()],
-            ways: ways.len() as u32,
-            wanted: ways.iter().position(|way| way == link).unwrap_or(0) as u32,
+            ways: narrow(ways.len()),
+            wanted: narrow(ways.iter().position(|way| way == link).unwrap_or(0)),
         });
         Some(stages.collect())
     }
@@ -290,20 +290,21 @@ mod tests {
         fn a_port_that_leads_along_a_path_is_hashed_onto_it(
             is_tree: bool,
             failed in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
-            src in 0..8_u32,
-            ahead in 1..8_u32,
+            src in 0..8_u8,
+            ahead in 1..8_u8,
             sport in 0xc000..=0xffff_u16,
         ) {
             let mut stages = stages(is_tree, &failed);
             let dst = (src + ahead) % 8;
             let mut header = Header {
-                src: [10, 0, src as u8, 1].into(),
-                dst: [10, 0, dst as u8, 1].into(),
+                src: [10, 0, src, 1].into(),
+                dst: [10, 0, dst, 1].into(),
                 protocol: 17,
                 sport,
                 dport: 4791,
                 label: 0,
             };
+            let [src, dst] = [src, dst].map(u32::from);
             let choices: Vec<u32> = stages.working.choices_between(src, dst).collect();
             let taken = stages.hashed(src, dst, &header);
             prop_assert_eq!(taken.is_some(), !choices.is_empty());

@@ -124,10 +124,7 @@ impl Session {
         hosts: usize,
         keeps_log: bool,
     ) -> Result<Self, SetupError> {
-        let number = |key, default: usize, most: usize| {
-            let number = section.number(key, default as u64, [1, most as u64])?;
-            Ok::<_, SetupError>(number as usize)
-        };
+        let number = |key, default: usize, most| section.number(key, default, [1, most]);
         let default = ServerOptions::default();
         let terms = Terms {
             lease: section.time("lease", default.terms.lease)?,
@@ -146,8 +143,8 @@ impl Session {
             most_host_flows: number("flows", default.most_host_flows, 1 << 20)?,
             most_host_jobs: number("jobs", default.most_host_jobs, 1 << 10)?,
             most_flows: number("all_flows", default.most_flows, 1 << 24)?,
-            rate: number("rate", default.rate as usize, 1 << 30)? as u32,
-            burst: number("burst", default.burst as usize, 1 << 30)? as u32,
+            rate: section.number("rate", default.rate, [1, 1 << 30])?,
+            burst: section.number("burst", default.burst, [1, 1 << 30])?,
             reporters: number("reporters", default.reporters.min(hosts), 1 << 10)?,
             keeps_log,
             ..default
@@ -161,7 +158,8 @@ impl Session {
         }
         let session = Self {
             options,
-            message_bytes: section.bytes("message_bytes", 4 << 20)? as usize,
+            message_bytes: usize::try_from(section.bytes("message_bytes", 4 << 20)?)
+                .unwrap_or(usize::MAX),
             handshakes: number("handshakes", 8, 10_000)?,
             queue: number("queue", 1_024, 1 << 20)?,
         };
@@ -176,10 +174,7 @@ impl Session {
 
 fn policy(section: Section) -> Result<controller::Options, SetupError> {
     let default = controller::Options::default();
-    let number = |key, default: u32, most: u32| {
-        let number = section.number(key, default.into(), [0, most.into()])?;
-        Ok::<_, SetupError>(number as u32)
-    };
+    let number = |key, default: u32, most| section.number(key, default, [0, most]);
     let rates = match section.has("rate_slack_ppm") {
         true => Some(number("rate_slack_ppm", 0, 1_000_000_000)?),
         false => None,
@@ -190,7 +185,7 @@ fn policy(section: Section) -> Result<controller::Options, SetupError> {
         most_moves: number("most_moves", default.most_moves, u32::MAX)?,
         tries: number("tries", default.tries, 1 << 16)?,
         reliefs: number("reliefs", default.reliefs, 1 << 16)?,
-        slack: number("slack", default.slack.into(), u16::MAX.into())? as u16,
+        slack: section.number("slack", default.slack, [0, u16::MAX])?,
         rate_slack_ppm: rates,
         look_ahead: number("look_ahead", default.look_ahead, 1 << 16)?,
         failover: section.flag("failover", default.failover)?,

@@ -26,7 +26,8 @@ pub fn header(network: &Network) -> Vec<u8> {
 /// One piece of the file.
 pub fn piece(log: &Log) -> Vec<u8> {
     let bytes = log.encode();
-    let mut piece = (bytes.len() as u32).to_le_bytes().to_vec();
+    let length = u32::try_from(bytes.len()).expect("an event is shorter than 4 GiB");
+    let mut piece = length.to_le_bytes().to_vec();
     piece.extend(crc32fast::hash(&bytes).to_le_bytes());
     piece.extend(bytes);
     piece

@@ -40,9 +40,10 @@ pub struct Times {
 impl Times {
     /// One more.
     pub fn add(&self, time: Duration) {
-        let micros = time.as_micros() as u64;
-        self.counts[BOUNDS.partition_point(|&bound| bound < micros)].add(1);
-        self.sum_ns.add(time.as_nanos() as u64);
+        let micros = time.as_micros();
+        self.counts[BOUNDS.partition_point(|&bound| u128::from(bound) < micros)].add(1);
+        self.sum_ns
+            .add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 }
 

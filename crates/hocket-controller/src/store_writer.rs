@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn record(number: u64) -> Keep {
-        let links = vec![number as u32];
+        let links = vec![u32::try_from(number).unwrap()];
         Keep::Record(number, Record::LinksFail { links })
     }
 

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use super::fabric::Slots;
 use super::{Fabric, Flow};
+use crate::id::narrow;
 use crate::units::Seed;
 
 /// How annealing goes about it.
@@ -122,7 +123,7 @@ impl<'a> State<'a> {
         let hosts = fabric.hosts_per_tor();
         let mut to_tor = vec![Vec::new(); fabric.tor_count()];
         for (i, flow) in flows.iter().enumerate() {
-            to_tor[flow.dst as usize].push(i as u32);
+            to_tor[flow.dst as usize].push(narrow(i));
         }
         let mut all = vec![Vec::new(); fabric.tor_count() * hosts];
         for (tor, flows) in to_tor.iter().enumerate() {
@@ -136,7 +137,7 @@ impl<'a> State<'a> {
             .into_iter()
             .enumerate()
             .filter(|(_, flows)| !flows.is_empty())
-            .map(|(host, flows)| (((host / hosts) as u32, flows), host % hosts % tops))
+            .map(|(host, flows)| ((narrow(host / hosts), flows), host % hosts % tops))
             .unzip();
         let mut state = Self {
             fabric,

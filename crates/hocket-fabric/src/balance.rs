@@ -24,6 +24,7 @@
 use super::coloring::balanced;
 use super::fabric::Upper;
 use super::{Fabric, Flow};
+use crate::id::narrow;
 
 const NONE: u32 = u32::MAX;
 
@@ -40,7 +41,7 @@ pub(super) fn color(fabric: &Fabric, flows: &[Flow], turn: usize) -> Vec<u32> {
         return Vec::new();
     }
     let edges: Vec<[u32; 2]> = flows.iter().map(|flow| [flow.src, flow.dst]).collect();
-    let order = heaviest_first(flows, (0..flows.len() as u32).collect());
+    let order = heaviest_first(flows, (0..narrow(flows.len())).collect());
     let Some(upper) = &fabric.upper else {
         let colors = balanced(&edges, order, fabric.tor_count(), fabric.tops().len());
         let spine = |&color: &u32| turned(fabric.tops(), color, turn);
@@ -64,11 +65,11 @@ pub(super) fn color(fabric: &Fabric, flows: &[Flow], turn: usize) -> Vec<u32> {
                 choices[i] = agg_at(upper, pods[0], *plane);
             } else {
                 edges.push(pods);
-                of.push(i as u32);
+                of.push(narrow(i));
             }
         }
         let among: Vec<Flow> = of.iter().map(|&i| flows[i as usize]).collect();
-        let order = heaviest_first(&among, (0..among.len() as u32).collect());
+        let order = heaviest_first(&among, (0..narrow(among.len())).collect());
         let colors = balanced(&edges, order, upper.pods, cores.len().max(1));
         for (&i, &color) in of.iter().zip(&colors) {
             choices[i as usize] = turned(cores, color, further);
@@ -134,17 +135,17 @@ fn even_out(upper: &Upper, flows: &[Flow], plane_of: &mut [u32], planes: &[(u32,
             }
         }
         let load =
-            |(i, &flows): (usize, &u32)| flows.div_ceil(planes[i % count].1.len().max(1) as u32);
+            |(i, &flows): (usize, &u32)| flows.div_ceil(narrow(planes[i % count].1.len().max(1)));
         let largest = sent.iter().enumerate().map(load).max().unwrap_or(0);
         let share = |row: &[u32]| {
             let cores: usize = planes.iter().map(|plane| plane.1.len()).sum();
-            row.iter().sum::<u32>().div_ceil(cores.max(1) as u32)
+            row.iter().sum::<u32>().div_ceil(narrow(cores.max(1)))
         };
         let least = sent.chunks(count).map(share).max().unwrap_or(0);
         let uneven = |row: &[u32]| {
             let (low, high) = (row.iter().min()?, row.iter().max()?);
             let at = |wanted| row.iter().position(|each| each == wanted);
-            (high - low > 1).then_some([at(low)? as u32, at(high)? as u32])
+            (high - low > 1).then_some([narrow(at(low)?), narrow(at(high)?)])
         };
         let worst = sent
             .chunks(count)
@@ -156,7 +157,7 @@ fn even_out(upper: &Upper, flows: &[Flow], plane_of: &mut [u32], planes: &[(u32,
         else {
             return;
         };
-        let among: Vec<u32> = (0..flows.len() as u32)
+        let among: Vec<u32> = (0..narrow(flows.len()))
             .filter(|&i| pair.contains(&plane_of[i as usize]))
             .collect();
         for (&i, half) in among
@@ -188,7 +189,7 @@ fn halves(flows: &[Flow], pods_of: &[[u32; 2]], among: &[u32], pods: usize) -> V
             let Flow { src, dst, .. } = flows[i as usize];
             let [from, to] = pods_of[i as usize];
             let tor = [src, dst][side] as usize;
-            pair(&mut open[tor][usize::from(from == to)], edge as u32);
+            pair(&mut open[tor][usize::from(from == to)], narrow(edge));
         }
         let mut left = vec![NONE; pods];
         for [between, within] in open {

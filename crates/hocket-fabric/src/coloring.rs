@@ -11,6 +11,8 @@
 //! multigraphs, SIAM J. Comput. 1982. Euler splits halve every degree; an odd number of colours is
 //! rounded up, and the smallest colour class goes back edge by edge along alternating paths.
 
+use crate::id::narrow;
+
 const NONE: u32 = u32::MAX;
 
 /// Returns a colour for each edge of a bipartite multigraph, such that no vertex has more of a colour than its share,
@@ -32,7 +34,7 @@ pub(super) fn balanced(
         half: vec![NONE_HALF; edges.len()],
         spare: Vec::new(),
     };
-    coloring.color(&mut order, 0, colors as u32);
+    coloring.color(&mut order, 0, narrow(colors));
     coloring.colors
 }
 
@@ -165,7 +167,7 @@ impl Coloring {
         for &edge in edges {
             sizes[(self.colors[edge as usize] - first) as usize] += 1;
         }
-        let smallest = (0..=width).min_by_key(|&color| sizes[color]).unwrap_or(0) as u32;
+        let smallest = narrow((0..=width).min_by_key(|&color| sizes[color]).unwrap_or(0));
         let mut table = Table {
             width,
             at: self.vertices.map(|vertices| vec![NONE; vertices * width]),
@@ -249,6 +251,6 @@ impl Table {
         let start = vertex as usize * self.width;
         let row = &self.at[side][start..start + self.width];
         let free = row.iter().position(|&edge| edge == NONE);
-        free.expect("a vertex has fewer coloured edges than there are colours") as u32
+        narrow(free.expect("a vertex has fewer coloured edges than there are colours"))
     }
 }

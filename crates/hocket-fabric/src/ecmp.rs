@@ -2,6 +2,7 @@
 
 use super::steering::{Algorithm, Fields, Header, Policy, SwitchHash};
 use super::{Fabric, Flow, RoutingError, error, hops};
+use crate::id::narrow;
 use crate::units::Seed;
 
 /// What a switch hashes headers with.
@@ -67,7 +68,7 @@ pub(super) fn ecmp(fabric: &Fabric, flows: &[Flow], options: Ecmp, seed: Seed) -
     let mut ways = Ways::default();
     let choose = |flow: &Flow| {
         let mut header = header(flow);
-        let mut draw = || 49152 + ports.below(16384) as u16;
+        let mut draw = || u16::try_from(49_152 + ports.below(16_384)).expect("a port");
         header.sport = draw();
         if upstream > 1 {
             let stage = (switches.hash)(0, flow.src);
@@ -145,22 +146,22 @@ impl<F: Fn(u32, u32) -> SwitchHash> Switches<F> {
     fn choice(&self, fabric: &Fabric, flow: &Flow, header: &Header, ways: &mut Ways) -> u32 {
         if fabric.is_complete() && fabric.levels() == 2 {
             let tops = fabric.tops();
-            return tops[(self.hash)(0, flow.src).way(header, tops.len() as u32) as usize];
+            return tops[(self.hash)(0, flow.src).way(header, narrow(tops.len())) as usize];
         }
         let columns = fabric.column_count();
         let mut plane = 0;
         let way = |level: usize, slots: &[usize]| {
-            let count = slots.len() as u32;
+            let count = narrow(slots.len());
             let number = match level {
                 0 => flow.src,
-                _ => fabric.pod_of(flow.src).unwrap_or(0) * columns as u32 + plane,
+                _ => fabric.pod_of(flow.src).unwrap_or(0) * narrow(columns) + plane,
             };
-            let hash = (self.hash)(level as u32, number);
+            let hash = (self.hash)(narrow(level), number);
             let way = match self.salted && level > 0 {
                 true => salted(hash.hash(header), level) % count,
                 false => hash.way(header, count),
             } as usize;
-            plane = (slots[way] % columns) as u32;
+            plane = narrow(slots[way] % columns);
             way
         };
         hops::climb(fabric, flow, &mut ways.choices, &mut ways.slots, way)

@@ -2,6 +2,7 @@
 
 use super::{Fabric, Flow};
 use crate::explain::Explain;
+use crate::id::narrow;
 
 /// Why flows could not be assigned.
 #[derive(Clone, Debug, PartialEq, Eq, Explain)]
@@ -78,7 +79,7 @@ fn times(scale: u64) -> String {
 
 /// Checks that every flow joins two ToRs that are there, has a path, and that loads stay below 2^63.
 pub(super) fn check(fabric: &Fabric, flows: &[Flow]) -> Result<(), RoutingError> {
-    let count = fabric.tor_count() as u32;
+    let count = narrow(fabric.tor_count());
     let scale = fabric.scales.iter().copied().max().unwrap_or(1);
     let mut total = 0u64;
     for (flow, &Flow { src, dst, weight }) in flows.iter().enumerate() {

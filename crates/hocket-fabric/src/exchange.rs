@@ -3,6 +3,7 @@
 use super::assignment::loads;
 use super::fabric::Slots;
 use super::{Fabric, Flow, greedy};
+use crate::id::narrow;
 use crate::units::Seed;
 
 /// Improves an assignment until the bound is met or no exchange helps, and begins anew from greedy
@@ -40,7 +41,7 @@ const STARTS: u64 = 8;
 
 /// Heaviest first, then shuffled before that.
 fn order(flows: &[Flow], start: u64) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..flows.len() as u32).collect();
+    let mut order: Vec<u32> = (0..narrow(flows.len())).collect();
     let mut seed = Seed(start);
     for last in (1..order.len()).rev().filter(|_| start > 0) {
         order.swap(last, seed.below(last + 1));
@@ -113,7 +114,7 @@ impl<'a> State<'a> {
         let mut on = vec![Vec::new(); loads.len()];
         for (i, (flow, &choice)) in flows.iter().zip(&choices).enumerate() {
             for slot in fabric.slots_of(flow.src, flow.dst, choice).iter() {
-                on[slot].push(i as u32);
+                on[slot].push(narrow(i));
             }
         }
         Self {
@@ -177,8 +178,10 @@ impl<'a> State<'a> {
             for choice in self.fabric.choices_between(src, dst) {
                 self.looks += 1;
                 match self.blocked(next, choice, largest) {
-                    Room::Enough if self.carry_out(next as u32, choice, largest) => return true,
-                    Room::But(slot, over) => self.enqueue(slot, over, next as u32, choice, largest),
+                    Room::Enough if self.carry_out(narrow(next), choice, largest) => return true,
+                    Room::But(slot, over) => {
+                        self.enqueue(slot, over, narrow(next), choice, largest)
+                    }
                     _ => {}
                 }
             }

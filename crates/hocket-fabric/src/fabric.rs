@@ -13,7 +13,7 @@
 
 use super::RoutingError;
 use super::read::{add_tops, read};
-use crate::id::{LinkId, NpuId};
+use crate::id::{LinkId, NpuId, narrow};
 use crate::topology::Topology;
 use crate::units::Bandwidth;
 
@@ -153,9 +153,9 @@ impl Fabric {
     pub fn choices_between(&self, src: u32, dst: u32) -> impl Iterator<Item = u32> + '_ {
         let (first, past) = match &self.upper {
             _ if src.max(dst) as usize >= self.tors => (0, 0),
-            None => (0, self.columns as u32),
+            None => (0, narrow(self.columns)),
             Some(upper) if upper.pod_of[src as usize] != upper.pod_of[dst as usize] => {
-                (0, upper.cores as u32)
+                (0, narrow(upper.cores))
             }
             Some(upper) => {
                 let [lowest, highest] = upper.aggs_of[upper.pod_of[src as usize] as usize];
@@ -220,7 +220,7 @@ impl Fabric {
         let [above, below] = pods.map(|pod| pod as usize * upper.cores + choice as usize);
         let across = [start + above, start + upper.pods * upper.cores + below];
         Some(Slots {
-            at: [up, across[0] as u32, across[1] as u32, down],
+            at: [up, narrow(across[0]), narrow(across[1]), down],
             count: 4,
         })
     }
@@ -228,9 +228,9 @@ impl Fabric {
     /// Up and down again by one column.
     #[inline]
     fn short(&self, src: u32, dst: u32, column: u32) -> Slots {
-        let [up, down] = [src, dst].map(|tor| tor * self.columns as u32 + column);
+        let [up, down] = [src, dst].map(|tor| tor * narrow(self.columns) + column);
         Slots {
-            at: [up, (self.tors * self.columns) as u32 + down, 0, 0],
+            at: [up, narrow(self.tors * self.columns) + down, 0, 0],
             count: 2,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::fabric::Upper;
 use super::{Fabric, Flow};
+use crate::id;
 
 /// A load: 32 bits where they hold the sum of all weights, which is twice as many in a register.
 trait Load: Copy + Ord + std::ops::Add<Output = Self> + std::ops::AddAssign + TryFrom<u64> {
@@ -75,7 +76,7 @@ fn across_spines<L: Load>(fabric: &Fabric, up: &mut [L], down: &mut [L], flow: &
     let weight = narrow::<L>(flow.weight);
     up_row[chosen] += weight;
     down_row[chosen] += weight;
-    chosen as u32
+    id::narrow(chosen)
 }
 
 /// The busier of a plane's links is looked up once for all its cores.
@@ -104,7 +105,7 @@ fn across_cores<L: Load>(
     for (core, (&rise, &fall)) in rises.iter().zip(falls).enumerate() {
         let load = rise.max(fall).max(planes[upper.plane_of[core] as usize]);
         if load < best.0 {
-            best = (load, core as u32);
+            best = (load, id::narrow(core));
         }
     }
     let weight = narrow::<L>(flow.weight);

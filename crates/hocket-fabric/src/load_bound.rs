@@ -2,6 +2,7 @@
 
 use super::{Fabric, Flow};
 use crate::graph::Lists;
+use crate::id::narrow;
 
 /// A lower bound on the maximum link load of any assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +97,7 @@ impl LoadBound {
 /// For flows of one weight on a complete two-level fabric of equal links this is the optimum, which
 /// edge colouring reaches.
 pub(super) fn least_load(fabric: &Fabric, flows: &[Flow]) -> LoadBound {
-    let mut order: Vec<u32> = (0..flows.len() as u32).collect();
+    let mut order: Vec<u32> = (0..narrow(flows.len())).collect();
     let alike = flows
         .windows(2)
         .all(|pair| pair[0].weight == pair[1].weight);
@@ -160,7 +161,7 @@ impl Search<'_> {
         let start = blocks[usize::from(!outgoing)];
         for (tor, group) in not_empty(&grouped(fabric.tor_count(), order, of)) {
             self.share(start + tor * fabric.columns..start + (tor + 1) * fabric.columns);
-            self.raise(group, tor as u32, outgoing, Share::Tor);
+            self.raise(group, narrow(tor), outgoing, Share::Tor);
         }
         let Some(upper) = &fabric.upper else {
             return;
@@ -175,7 +176,7 @@ impl Search<'_> {
             self.share(start + pod * upper.cores..start + (pod + 1) * upper.cores);
             let tor = upper.pod_of.iter().position(|&of| of as usize == pod);
             let tor = tor.expect("flows come from ToRs");
-            self.raise(group, tor as u32, outgoing, Share::Pod);
+            self.raise(group, narrow(tor), outgoing, Share::Pod);
         }
     }
 

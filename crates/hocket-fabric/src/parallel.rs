@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::sets::Sets;
 use super::{Fabric, Flow, greedy};
+use crate::id::narrow;
 
 /// Returns the same as [`greedy::greedy`], part by part.
 ///
@@ -70,7 +71,7 @@ fn batches(component: &[usize], count: usize) -> Vec<Vec<u32>> {
     }
     let mut batches = vec![Vec::new(); filled.len()];
     for (i, &of) in component.iter().enumerate() {
-        batches[batch_of[of]].push(i as u32);
+        batches[batch_of[of]].push(narrow(i));
     }
     batches
 }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use super::fabric::Upper;
 use super::read::{Level, Role};
 use super::sets::Sets;
+use crate::id::narrow;
 use crate::topology::Topology;
 
 /// Returns the third level of a network of so many ToRs, aggs and cores.
@@ -91,8 +92,8 @@ fn ranges(aggs: &[Option<[u32; 2]>], pods: usize) -> Result<Vec<[u32; 2]>, Strin
             ));
         }
         let [lowest, highest] = &mut ranges[place[0] as usize];
-        *lowest = (*lowest).min(agg as u32);
-        *highest = (*highest).max(agg as u32);
+        *lowest = (*lowest).min(narrow(agg));
+        *highest = (*highest).max(narrow(agg));
     }
     Ok(ranges)
 }

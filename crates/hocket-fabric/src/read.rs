@@ -2,7 +2,7 @@
 
 use super::fabric::{Fabric, Host};
 use super::pods;
-use crate::id::{DeviceId, LinkId};
+use crate::id::{DeviceId, LinkId, narrow};
 use crate::topology::{Device, DeviceKind, Topology};
 use crate::units::{Bandwidth, gcd};
 
@@ -127,13 +127,13 @@ fn add_links(fabric: &mut Fabric, topology: &Topology, roles: &[Role]) -> Result
         let [src, dst] = [link.src, link.dst].map(|end| roles[end.index()]);
         if src.level == Level::Host && dst.level == Level::Tor {
             let host = &mut fabric.hosts[link.src.index()];
-            host.tor.get_or_insert(dst.number as u32);
+            host.tor.get_or_insert(narrow(dst.number));
             host.up.get_or_insert(id);
             continue;
         }
         if src.level == Level::Tor && dst.level == Level::Host {
             let host = &mut fabric.hosts[link.dst.index()];
-            host.tor.get_or_insert(src.number as u32);
+            host.tor.get_or_insert(narrow(src.number));
             host.down.get_or_insert(id);
             continue;
         }
@@ -223,7 +223,7 @@ pub(super) fn add_tops(fabric: &mut Fabric) {
     let (columns, lower_whole) = used(0, live, fabric.columns);
     let Some(upper) = &fabric.upper else {
         fabric.complete = lower_whole;
-        fabric.tops = columns.into_iter().map(|column| column as u32).collect();
+        fabric.tops = columns.into_iter().map(narrow).collect();
         return;
     };
     let mut pods: Vec<usize> = live.iter().map(|&tor| upper.pod_of[tor] as usize).collect();
@@ -237,7 +237,7 @@ pub(super) fn add_tops(fabric: &mut Fabric) {
     };
     let whole = lower_whole && upper_whole && (pods.len() == 1 || columns.iter().all(cored));
     fabric.tops = match cores.is_empty() {
-        false => cores.into_iter().map(|core| core as u32).collect(),
+        false => cores.into_iter().map(narrow).collect(),
         true => (0..)
             .zip(&upper.aggs)
             .filter_map(|(agg, at)| at.map(|_| agg))

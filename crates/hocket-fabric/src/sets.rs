@@ -1,12 +1,14 @@
 //! Sets of numbers that are joined.
 
+use crate::id::narrow;
+
 /// Each number's way to the least of its set.
 pub(super) struct Sets(Vec<u32>);
 
 impl Sets {
     /// Returns every number below `count` in a set of its own.
     pub(super) fn new(count: usize) -> Self {
-        Self((0..count as u32).collect())
+        Self((0..narrow(count)).collect())
     }
 
     /// Returns the least number of a set.
@@ -20,6 +22,6 @@ impl Sets {
 
     pub(super) fn join(&mut self, a: usize, b: usize) {
         let (a, b) = (self.least(a), self.least(b));
-        self.0[a.max(b)] = a.min(b) as u32;
+        self.0[a.max(b)] = narrow(a.min(b));
     }
 }

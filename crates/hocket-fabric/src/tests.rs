@@ -1,6 +1,6 @@
 use super::steering::{Algorithm, Fields, Header, Policy, SwitchHash};
 use super::*;
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId, narrow};
 use crate::topology::{Topology, TopologyBuilder, build};
 use crate::units::{Bandwidth, Time};
 
@@ -343,11 +343,11 @@ fn known_headers_take_the_ways_of_their_tors() {
         offset: 0,
     });
     let flows: Vec<Flow> = (0..300).map(|i| Flow::new(i % 3, (i + 1) % 3)).collect();
-    let header = |i: usize| Header {
+    let header = |i: u16| Header {
         src: [10, 0, 0, 1].into(),
         dst: [10, 0, 1, 1].into(),
         protocol: 6,
-        sport: 2000 + i as u16,
+        sport: 2000 + i,
         dport: 80,
         label: 0,
     };
@@ -365,7 +365,7 @@ fn known_headers_take_the_ways_of_their_tors() {
         let choices = hashed(&fabric, &flows, &headers, &hashes).unwrap();
         for ((flow, header), choice) in flows.iter().zip(&headers).zip(choices) {
             let ways = &ways[flow.src as usize];
-            let way = hashes[flow.src as usize].way(header, ways.len() as u32);
+            let way = hashes[flow.src as usize].way(header, narrow(ways.len()));
             assert_eq!(choice, ways[way as usize]);
         }
     }
@@ -395,7 +395,7 @@ fn meets_by_colours(fabric: &Fabric, count: usize, within: bool, seed: &mut Seed
     let tors = fabric.tor_count();
     let flow = |_| {
         let src = seed.below(tors);
-        Flow::new(src as u32, ((src + 1 + seed.below(tors - 1)) % tors) as u32)
+        Flow::new(narrow(src), narrow((src + 1 + seed.below(tors - 1)) % tors))
     };
     let mut flows: Vec<Flow> = (0..count).map(flow).collect();
     flows.retain(|flow| within || fabric.pod_of(flow.src) != fabric.pod_of(flow.dst));

@@ -9,6 +9,12 @@
 //! NVIDIA NCCL 2.30.7, `src/include/plugin/tuner/tuner_v4.h` to `tuner_v6.h` and `src/enqueue.cc` (`ncclGetAlgoInfo`);
 //! `tuner_v7.h` of commit 2449986f.
 
+#![warn(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss
+)]
+
 use std::ffi::{CString, c_char, c_float, c_int, c_ulong, c_void};
 use std::ptr::null_mut;
 
@@ -254,9 +260,10 @@ unsafe extern "C" fn get_coll_info(
         return SUCCESS;
     }
     *cost = 0.0;
-    if let (Some(count), false) = (row.channels, channels.is_null()) {
+    let count = row.channels.and_then(|count| c_int::try_from(count).ok());
+    if let (Some(count), false) = (count, channels.is_null()) {
         // SAFETY: NCCL hands in a place for one number.
-        unsafe { *channels = count as c_int };
+        unsafe { *channels = count };
     }
     SUCCESS
 }

@@ -5,6 +5,11 @@
 //! crate compares.
 
 #![forbid(unsafe_code)]
+#![warn(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss
+)]
 
 use std::error::Error;
 use std::fs;

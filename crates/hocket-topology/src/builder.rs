@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{Device, DeviceKind, Dimension, Link, Offload, Switching, Topology, TopologyError};
 use crate::graph::Lists;
-use crate::id::{DeviceId, LinkId};
+use crate::id::{DeviceId, LinkId, narrow};
 use crate::units::{Bandwidth, Time};
 
 /// Collects devices and links; [`finish`](Self::finish) checks and indexes them.
@@ -160,7 +160,7 @@ impl TopologyBuilder {
             .collect();
         let plain = Topology {
             name: self.name,
-            npu_count: npu_count as u32,
+            npu_count: narrow(npu_count),
             devices: self.devices,
             links: self.links,
             dimensions: self.dimensions,

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::Topology;
 use super::shortest::RouteTree;
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId, narrow};
 use crate::units::Seed;
 
 /// Paths between two NPUs that are all shortest by time, then by hops, and pass switches only.
@@ -88,7 +88,7 @@ impl EqualPaths {
             let mut tree = Ways::to(topology, DeviceId(to), bytes.max(1));
             for &key in group {
                 if let Some(set) = tree.take(DeviceId(key.0), most, &mut found.links) {
-                    found.index.insert(key, found.sets.len() as u32);
+                    found.index.insert(key, narrow(found.sets.len()));
                     found.sets.push(set);
                 }
             }
@@ -131,7 +131,7 @@ impl EqualPaths {
     /// Returns every link that some paths of a set take and others do not, in order.
     pub fn alternatives(&self) -> Vec<LinkId> {
         let mut found = Vec::new();
-        for set in (0..self.sets.len() as u32).map(PathSet) {
+        for set in (0..narrow(self.sets.len())).map(PathSet) {
             let paths = || (0..self.count(set)).map(|path| self.middle(set, path));
             for hop in 0..self.sets[set.0 as usize].hops as usize {
                 let first = self.middle(set, 0)[hop];
@@ -287,7 +287,7 @@ impl<'a> Ways<'a> {
         if all < 2 {
             return None;
         }
-        let paths = all.min(most);
+        let paths = u32::try_from(all.min(most)).expect("at most MAX_PATHS");
         let start = links.len();
         // Where some are left out, pairs leave out different ones.
         let pair = u64::from(from.0) << 32 | u64::from(self.tree.dst().0);
@@ -299,12 +299,13 @@ impl<'a> Ways<'a> {
         for i in 0..paths {
             let even = u128::from(i) * u128::from(all) / u128::from(paths);
             let rank = (even + u128::from(offset)) % u128::from(all);
-            self.walk(from, rank as u64, links);
+            let rank = u64::try_from(rank).expect("below all");
+            self.walk(from, rank, links);
         }
         Some(Set {
-            start: start as u32,
-            hops: (links.len() - start) as u32 / paths as u32,
-            paths: paths as u32,
+            start: narrow(start),
+            hops: narrow(links.len() - start) / paths,
+            paths,
         })
     }
 

@@ -1,7 +1,7 @@
 //! Which dimension of a product each link belongs to.
 
 use super::Topology;
-use crate::id::DeviceId;
+use crate::id::{DeviceId, narrow};
 
 impl Topology {
     /// For each link the position in [`Topology::dimensions`] of the dimension that it belongs to;
@@ -63,7 +63,7 @@ impl Axes {
             self.strides[above],
         );
         let same_elsewhere = a % stride == b % stride && a / next == b / next;
-        same_elsewhere.then_some(above as u32 - 1)
+        same_elsewhere.then_some(narrow(above) - 1)
     }
 }
 
@@ -146,11 +146,11 @@ mod tests {
         #[test]
         fn of_any_product(dimensions in dimensions()) {
             let topology = build::product(&dimensions).expect("a product");
-            let npus = topology.npu_count() as u32;
+            let npus = narrow(topology.npu_count());
             let mut expected = Vec::new();
             for (i, one) in dimensions.iter().enumerate() {
                 let links = npus / one.size * group_links(one);
-                expected.extend((0..links).map(|_| Some(i as u32)));
+                expected.extend((0..links).map(|_| Some(narrow(i))));
             }
             prop_assert_eq!(topology.link_dimensions(), Some(expected));
         }
@@ -159,13 +159,13 @@ mod tests {
         #[test]
         fn along_is_the_only_difference(dimensions in dimensions(), a: u32, b: u32) {
             let topology = build::product(&dimensions).expect("a product");
-            let npus = topology.npu_count() as u32;
+            let npus = narrow(topology.npu_count());
             let (a, b) = (a % npus, b % npus);
             let (mut x, mut y) = (a, b);
             let mut differ = Vec::new();
             for (i, one) in dimensions.iter().enumerate() {
                 if x % one.size != y % one.size {
-                    differ.push(i as u32);
+                    differ.push(narrow(i));
                 }
                 (x, y) = (x / one.size, y / one.size);
             }

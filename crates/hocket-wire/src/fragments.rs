@@ -221,7 +221,14 @@ fn write_stage(stage: &Stage) -> v1::Stage {
 
 fn read_stage(stage: &v1::Stage) -> Result<Stage, BadMessage> {
     use v1::Algorithm as Wire;
-    let fields = Fields(within(stage.fields.into(), [0, 255], "hash fields")? as u8);
+    let fields = Fields(
+        u8::try_from(stage.fields).map_err(|_| BadMessage::OutOfRange {
+            what: "hash fields",
+            value: stage.fields.into(),
+            least: 0,
+            most: 255,
+        })?,
+    );
     let what = "the hash of a switch";
     let algorithm = match Wire::try_from(stage.algorithm) {
         Ok(Wire::LinuxLayer3) => Algorithm::Linux(Policy::Layer3),
@@ -250,8 +257,9 @@ fn read_stage(stage: &v1::Stage) -> Result<Stage, BadMessage> {
 
 /// Enumerations are numbered from 1 on the wire, in the order of their lists; 0 is none.
 fn position<T: Copy + PartialEq>(all: &[T], one: T) -> i32 {
-    let at = all.iter().position(|each| *each == one);
-    at.map_or(0, |at| at as i32 + 1)
+    let mut numbered = all.iter().zip(1..);
+    let found = numbered.find(|(each, _)| **each == one);
+    found.map_or(0, |(_, number)| number)
 }
 
 fn at<T: Copy>(all: &[T], number: i32, what: &'static str) -> Result<T, BadMessage> {

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -179,16 +180,16 @@ impl Section {
     ///
     /// # Errors
     /// [`SetupError`] if it is something else.
-    pub fn number(
+    pub fn number<T: Copy + TryFrom<i64> + PartialOrd + Display>(
         &self,
         key: &str,
-        default: u64,
-        [least, most]: [u64; 2],
-    ) -> Result<u64, SetupError> {
+        default: T,
+        [least, most]: [T; 2],
+    ) -> Result<T, SetupError> {
         let Some(value) = self.get(key) else {
             return Ok(default);
         };
-        let number = value.as_integer().and_then(|n| u64::try_from(n).ok());
+        let number = value.as_integer().and_then(|n| T::try_from(n).ok());
         number
             .filter(|number| (least..=most).contains(number))
             .ok_or_else(|| {
@@ -458,14 +459,14 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(section.time("a", second), Ok(Duration::from_millis(500)));
         assert_eq!(section.bytes("b", 0), Ok(2 << 20));
-        assert_eq!(section.number("c", 0, [1, 5]), Ok(5));
+        assert_eq!(section.number("c", 0, [1_u8, 5]), Ok(5));
         assert_eq!(section.time("none", second), Ok(second));
         let error = section.time("d", second).unwrap_err().to_string();
         assert_eq!(
             error,
             "a.toml: d: \"1 parsec\" is not a time; write such as \"500 ms\""
         );
-        let error = section.number("c", 0, [6, 9]).unwrap_err().to_string();
+        let error = section.number("c", 0, [6_u64, 9]).unwrap_err().to_string();
         assert_eq!(
             error,
             "a.toml: c: 5 is not such a number; write a number from 6 to 9"

@@ -191,7 +191,7 @@ impl Probes {
                     choice = way.choice,
                     links = ?wanted.path.links,
                     loss_ppm = verdict.loss_ppm,
-                    rtt_us = verdict.rtt.map(|rtt| rtt.as_micros() as u64),
+                    rtt_us = verdict.rtt.map(|rtt| rtt.as_micros()),
                     flows = left,
                     "probes find a path bad: its flows leave it",
                 );

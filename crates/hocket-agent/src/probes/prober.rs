@@ -141,9 +141,10 @@ impl Prober {
         }
         let known = |way: &Way| self.tracks.contains_key(way);
         let added: Vec<Way> = wanted.into_iter().filter(|way| !known(way)).collect();
+        let count = u32::try_from(added.len()).expect("no more tracks than options allow");
         for (way, turn) in added.iter().zip(0..) {
             // Not all at once.
-            let due = now + self.options.every * turn / added.len() as u32;
+            let due = now + self.options.every * turn / count;
             let track = Track {
                 due,
                 probes: VecDeque::new(),
@@ -245,7 +246,7 @@ impl Prober {
         }
         let lost = known.iter().filter(|probe| probe.rtt.is_none()).count();
         Some(Verdict {
-            loss_ppm: (lost * 1_000_000 / known.len()) as u32,
+            loss_ppm: u32::try_from(lost * 1_000_000 / known.len()).expect("a part of a million"),
             rtt: known.iter().filter_map(|probe| probe.rtt).min(),
         })
     }
@@ -259,6 +260,7 @@ impl Prober {
     fn kept(&self) -> usize {
         let pending = (WAIT + self.options.every * NEAR).as_nanos();
         let pending = pending.div_ceil(self.options.every.as_nanos().max(1));
+        let pending = u32::try_from(pending).unwrap_or(u32::MAX);
         self.options.window + pending as usize + 2 * NEAR as usize
     }
 }
@@ -318,7 +320,7 @@ mod tests {
                         self.prober.answered(self.now + rtt, way, number);
                     }
                 }
-                self.turns += self.prober.to_turn(self.now).len() as u32;
+                self.turns += u32::try_from(self.prober.to_turn(self.now).len()).unwrap();
                 self.now += TURN;
             }
         }
@@ -375,8 +377,8 @@ mod tests {
     fn one_probe_of_five_lost_is_a_fifth_and_the_least_time_counts() {
         let mut run = Run::new(Options::default(), &[way(1, Some(0))]);
         run.pass(Duration::from_secs(6), |now, choice| {
-            let turn = now.as_millis() / 100;
-            (choice == 1 || turn % 5 != 0).then_some(RTT * (1 + turn as u32 % 3))
+            let turn = u32::try_from(now.as_millis() / 100).unwrap();
+            (choice == 1 || turn % 5 != 0).then_some(RTT * (1 + turn % 3))
         });
         // The reference takes path 1 from its first loss on.
         let verdict = run.prober.verdict(run.now, way(1, Some(0))).unwrap();

@@ -96,7 +96,7 @@ impl Message {
     }
 
     fn finish(mut self, sequence: u32) -> Vec<u8> {
-        let count = self.0.len() as u32;
+        let count = u32::try_from(self.0.len()).expect("attributes are below 64 KiB each");
         self.0[..4].copy_from_slice(&count.to_ne_bytes());
         self.0[8..12].copy_from_slice(&sequence.to_ne_bytes());
         self.0
@@ -104,7 +104,8 @@ impl Message {
 }
 
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let mut bytes = (4 + value.len() as u16).to_ne_bytes().to_vec();
+    let length = u16::try_from(4 + value.len()).expect("a path has few segments");
+    let mut bytes = length.to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(value);
     bytes.resize(bytes.len().next_multiple_of(4), 0);
@@ -190,7 +191,7 @@ impl Netlink {
                 let body = &one[HEADER..];
                 match half(one, 4).unwrap_or(0) {
                     ERROR | DONE => {
-                        let error = word(body, 0).map_or(0, |error| error as i32);
+                        let error = word(body, 0).map_or(0, u32::cast_signed);
                         return match error {
                             0.. => Ok(said),
                             error => Err(io::Error::from_raw_os_error(error.saturating_neg())),
@@ -341,7 +342,7 @@ const SEGMENTS: usize = 28;
 /// Returns the routing header as the kernel is told it: segments backwards, with room for the receiver's address before
 /// them.
 fn header(segments: &[Ipv6Addr]) -> Vec<u8> {
-    let last = segments.len() as u8;
+    let last = u8::try_from(segments.len()).expect("a path has few segments");
     let mut bytes = INLINE.to_ne_bytes().to_vec();
     bytes.extend([0, 2 * (last + 1), ROUTING_TYPE, last, last, 0, 0, 0]);
     bytes.extend([0; 16]);

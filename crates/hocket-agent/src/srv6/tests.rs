@@ -260,7 +260,7 @@ proptest! {
             match step {
                 Step::Set(flow, to) => {
                     // A flow keeps its port.
-                    let to = to.map(|(dst, segment)| steer(dst, 100 + flow as u16, segment));
+                    let to = to.map(|(dst, segment)| steer(dst, 100 + u16::try_from(flow).unwrap(), segment));
                     let set = rules.set(flow, to.as_ref());
                     wanted.remove(&flow);
                     if let (Some(to), Ok(())) = (to, &set) {
@@ -369,8 +369,9 @@ fn there_are_no_more_flows_than_there_may_be_and_ends_are_never_lost() {
     let (srv6, mut done) = started(&kernel);
     // The kernel does nothing for a while.
     let held = kernel.0.lock().unwrap();
-    for flow in 0..4 {
-        assert!(srv6.want(flow, steer(2, 100 + flow as u16, 50)).is_some());
+    for flow in 0..4_u8 {
+        let way = steer(2, 100 + u16::from(flow), 50);
+        assert!(srv6.want(flow.into(), way).is_some());
     }
     assert_eq!(srv6.want(4, steer(2, 200, 50)), None);
     (0..4).for_each(|flow| srv6.forget(flow));

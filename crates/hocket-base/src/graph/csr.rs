@@ -1,5 +1,7 @@
 //! Compressed adjacency: the lists of all nodes in one column, and where each starts.
 
+use crate::id::narrow;
+
 /// Lists of `T`, packed into two columns: the items of all lists, and where each list starts.
 ///
 /// As the adjacency of a graph this is the compressed sparse row format: list `v` holds the arcs or the
@@ -69,7 +71,7 @@ impl<T: Copy> Lists<T> {
         self.items.extend_from_slice(items);
         let end = u32::try_from(self.items.len()).expect("lists hold at most 2^32 items");
         self.offsets.push(end);
-        (self.offsets.len() - 2) as u32
+        narrow(self.offsets.len() - 2)
     }
 
     /// Adds a list of what an iterator gives, giving its position.

@@ -1,6 +1,7 @@
 //! Maximum flows, many of them on one network, each local where it can be.
 
 use super::Counts;
+use crate::id::narrow;
 
 /// More than any flow whose numbers are small enough, see [`FlowNetwork::new`].
 pub const UNLIMITED: i128 = i128::MAX / 4;
@@ -82,7 +83,7 @@ impl FlowNetwork {
         for (src, dst, capacity) in arcs {
             let (there, back) = (slots.take(src as usize), slots.take(dst as usize));
             (head[there], head[back]) = (dst, src);
-            (twin[there], twin[back]) = (back as u32, there as u32);
+            (twin[there], twin[back]) = (narrow(back), narrow(there));
             base[there] = capacity;
         }
         let first = slots.into_offsets();
@@ -242,7 +243,7 @@ impl FlowNetwork {
             let level = self.level[self.head[edge] as usize];
             if self.residual[edge] >= self.least && level != UNSEEN && level == self.level[node] + 1
             {
-                return Some(edge as u32);
+                return Some(self.next[node]);
             }
             self.next[node] += 1;
         }
@@ -261,7 +262,7 @@ impl FlowNetwork {
             .min(self.drain[node])
             .min(tightest.unwrap_or(UNLIMITED));
         self.drain[node] -= amount;
-        self.touched_drains.push(node as u32);
+        self.touched_drains.push(narrow(node));
         let mut keep = self.path.len();
         for (i, &edge) in self.path.iter().enumerate().rev() {
             self.residual[edge as usize] -= amount;
@@ -327,17 +328,17 @@ mod tests {
                 let (a, b) = (seed.below(n), seed.below(n));
                 let amount = seed.below(10) as u64;
                 capacity[a][b] += amount;
-                arcs.push((a as u32, b as u32, i128::from(amount)));
+                arcs.push((narrow(a), narrow(b), i128::from(amount)));
             }
             let mut flows = FlowNetwork::new(n, arcs);
             // One network for all pairs: a flow leaves no trace.
             for source in 0..n {
                 for sink in (0..n).filter(|&sink| sink != source) {
-                    flows.set_drain(sink as u32, UNLIMITED);
-                    let found = flows.flow(&[(source as u32, UNLIMITED)], UNLIMITED);
+                    flows.set_drain(narrow(sink), UNLIMITED);
+                    let found = flows.flow(&[(narrow(source), UNLIMITED)], UNLIMITED);
                     assert_eq!(found, i128::from(naive(capacity.clone(), source, sink)));
                     assert_eq!(leaving(&capacity, |node| flows.is_near(node)), found);
-                    flows.set_drain(sink as u32, 0);
+                    flows.set_drain(narrow(sink), 0);
                 }
             }
         }
@@ -356,7 +357,7 @@ mod tests {
                 for b in (a + 1..n.min(a + 5)).chain(a.saturating_sub(4)..a) {
                     let amount = 1 + (seed.next_u64() >> (40 + seed.below(20)));
                     row[b] += amount;
-                    arcs.push((a as u32, b as u32, i128::from(amount)));
+                    arcs.push((narrow(a), narrow(b), i128::from(amount)));
                 }
             }
             let mut flows = FlowNetwork::new(n, arcs);
@@ -378,7 +379,7 @@ mod tests {
             for _ in 0..3 * n {
                 let (a, b, amount) = (seed.below(n), seed.below(n), seed.below(10) as u64);
                 capacity[a][b] += amount;
-                arcs.push((a as u32, b as u32, i128::from(amount)));
+                arcs.push((narrow(a), narrow(b), i128::from(amount)));
             }
             let mut flows = FlowNetwork::new(n, arcs);
             let mut supplies = Vec::new();
@@ -389,8 +390,8 @@ mod tests {
             for (node, &[supply, drain]) in bounds.iter().enumerate() {
                 capacity[source][node] = supply;
                 capacity[node][sink] = drain;
-                supplies.push((node as u32, i128::from(supply)));
-                flows.set_drain(node as u32, i128::from(drain));
+                supplies.push((narrow(node), i128::from(supply)));
+                flows.set_drain(narrow(node), i128::from(drain));
             }
             let most = i128::from(naive(capacity, source, sink));
             assert_eq!(flows.flow(&supplies, UNLIMITED), most);

@@ -1,6 +1,7 @@
 //! Flows of least cost, way by way: each next one is the cheapest that is left.
 
 use super::{Lists, ShortestPaths};
+use crate::id::narrow;
 
 const FAR: u64 = u64::MAX;
 const NO_EDGE: u32 = u32::MAX;
@@ -92,7 +93,7 @@ impl CheapestWays {
             paths,
             ..
         } = self;
-        let end = out.len() as u32;
+        let end = narrow(out.len());
         // No edge with room is cheaper than the potentials of its ends say.
         let levels = &potentials[..];
         let lowered = |cost: u64, node: u32, next: u32| {
@@ -183,7 +184,7 @@ mod tests {
                 return costs;
             }
             total += far[to as usize].0;
-            costs.push(total as u64);
+            costs.push(total.unsigned_abs());
             let mut node = to as usize;
             while node != 0 {
                 let edge = far[node].1;
@@ -201,13 +202,13 @@ mod tests {
             let nodes = 2 + seed.below(5);
             let arcs: Vec<(u32, u32, u64, u64)> = (0..seed.below(14))
                 .map(|_| {
-                    let end = |seed: &mut Seed| seed.below(nodes) as u32;
+                    let end = |seed: &mut Seed| narrow(seed.below(nodes));
                     let (src, dst) = (end(&mut seed), end(&mut seed));
                     (src, dst, seed.below(4) as u64, seed.below(6) as u64)
                 })
                 .filter(|arc| arc.0 != arc.1)
                 .collect();
-            let to = nodes as u32 - 1;
+            let to = narrow(nodes) - 1;
             let least = least_costs(nodes, &arcs, to);
             let mut ways = CheapestWays::new(nodes, arcs.iter().copied());
             for _ in 0..2 {

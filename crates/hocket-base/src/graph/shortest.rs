@@ -272,6 +272,7 @@ impl<T> Ord for FirstFound<T> {
 mod tests {
     use super::*;
     use crate::graph::Lists;
+    use crate::id::narrow;
     use crate::units::Seed;
 
     const FAR: u64 = u64::MAX;
@@ -286,7 +287,7 @@ mod tests {
     impl Graph {
         fn random(seed: &mut Seed) -> Self {
             let nodes = 1 + seed.below(9);
-            let mut node = || seed.below(nodes) as u32;
+            let mut node = || narrow(seed.below(nodes));
             let ends: Vec<(u32, u32)> = (0..24).map(|_| (node(), node())).collect();
             let count = seed.below(24);
             let arcs = ends[..count].iter();
@@ -340,7 +341,7 @@ mod tests {
         let mut paths = ShortestPaths::new(FAR, ());
         for _ in 0..500 {
             let graph = Graph::random(&mut seed);
-            let mut source = || (seed.below(graph.nodes) as u32, seed.below(3) as u64);
+            let mut source = || (narrow(seed.below(graph.nodes)), seed.below(3) as u64);
             let sources = [source(), source()];
             graph.search(&mut paths, &sources, |_| (), |_, _| false);
             assert_eq!(paths.costs(), graph.slow(&sources));
@@ -359,12 +360,12 @@ mod tests {
                 let src = far[src as usize];
                 dst == node && src < FAR && src + length == far[node as usize]
             };
-            let all = || 0..graph.arcs.len() as u32;
+            let all = || 0..narrow(graph.arcs.len());
             let mut least = ShortestPaths::new(FAR, NONE);
             graph.search(&mut least, &[(0, 0)], |i| i, |_, _| false);
             let mut first = ShortestPaths::new(FAR, FirstFound(NONE));
             graph.search(&mut first, &[(0, 0)], FirstFound, |_, _| false);
-            for node in 1..graph.nodes as u32 {
+            for node in 1..narrow(graph.nodes) {
                 let lowest = all().find(|i| is_last(i, node));
                 assert_eq!(least.via(node), lowest.unwrap_or(NONE));
                 // Found first: from the node that is settled first, then by the order of its arcs.

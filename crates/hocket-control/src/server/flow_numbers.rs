@@ -27,6 +27,10 @@ pub(super) fn of(host: HostId, name: FlowName) -> FlowId {
 }
 
 /// Returns what a number means; the host is `None` for patterns.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "each part is cut out of the number"
+)]
 pub(super) fn parse(FlowId(id): FlowId) -> (Option<HostId>, FlowName) {
     if id & PATTERN != 0 {
         let (job, index) = ((id & !PATTERN) >> 32, id as u32);

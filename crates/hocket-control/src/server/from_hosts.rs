@@ -1,5 +1,6 @@
 //! What hosts and operators say, in order and once; what time brings.
 
+use hocket_base::id::narrow;
 use hocket_fabric::controller::Event;
 
 use super::Server;
@@ -234,7 +235,7 @@ impl Server {
 
     pub(super) fn tick(&mut self) {
         let (lease, grace) = (self.options.terms.lease, self.options.grace);
-        for host in 0..self.hosts.len() as u32 {
+        for host in 0..narrow(self.hosts.len()) {
             let host = HostId(host);
             let row = &self.hosts[host.index()];
             let silent = self.now.saturating_sub(row.heard);

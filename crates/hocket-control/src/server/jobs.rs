@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hocket_base::id::NpuId;
+use hocket_base::id::{NpuId, narrow};
 use hocket_fabric::controller::{AnnouncedFlow, Event, JobId};
 
 use super::Server;
@@ -152,7 +152,7 @@ impl Server {
         host.jobs.insert(id);
         host.pattern_flows += count;
         host.digest.add_job(id, job.digest, false);
-        let flows = (0..count as u32).map(|index| job.announced(id, index, None));
+        let flows = (0..narrow(count)).map(|index| job.announced(id, index, None));
         let event = Event::JobComes(JobId(id), flows.collect());
         self.jobs.insert(id, job);
         self.tell(event);

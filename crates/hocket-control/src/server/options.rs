@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hocket_base::id::narrow;
 use hocket_fabric::controller;
 
 use crate::message::{MOST_FLOWS, Terms};
@@ -54,7 +55,7 @@ impl Default for Options {
             most_host_jobs: 64,
             most_flows: 1 << 21,
             rate: 20_000,
-            burst: 2 * MOST_FLOWS as u32,
+            burst: 2 * narrow(MOST_FLOWS),
             reporters: 2,
             keeps_log: false,
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hocket_base::id::NpuId;
+use hocket_base::id::{NpuId, narrow};
 use hocket_fabric::controller::Event;
 
 use super::Server;
@@ -161,7 +161,7 @@ impl Server {
         self.tell(Event::Recovered);
         self.audit(Audit::Synced);
         self.flush();
-        for host in 0..self.hosts.len() as u32 {
+        for host in 0..narrow(self.hosts.len()) {
             let held = std::mem::take(&mut self.hosts[host as usize].held);
             self.settle_patterns(HostId(host), &held);
             self.synced(HostId(host));

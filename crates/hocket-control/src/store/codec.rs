@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use hocket_base::id::narrow;
+
 /// Appends values.
 #[derive(Default)]
 pub(super) struct Writer(pub(super) Vec<u8>);
@@ -20,7 +22,7 @@ impl Writer {
     }
 
     pub(super) fn text(&mut self, text: &str) {
-        self.small(text.len() as u32);
+        self.small(narrow(text.len()));
         self.0.extend(text.as_bytes());
     }
 
@@ -38,7 +40,7 @@ impl Writer {
     }
 
     pub(super) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
-        self.small(items.len() as u32);
+        self.small(narrow(items.len()));
         items.iter().for_each(|item| write(self, item));
     }
 }

@@ -5,6 +5,8 @@
 //! length | checksum | number | payload        for each record
 //! ```
 
+use hocket_base::id::narrow;
+
 use super::codec::{Reader, Writer};
 
 const MAGIC: &[u8] = b"hocket store 1\n";
@@ -47,7 +49,7 @@ impl Header {
 /// Appends a record.
 pub(super) fn write(bytes: &mut Vec<u8>, number: u64, payload: &[u8]) {
     let mut writer = Writer(std::mem::take(bytes));
-    writer.small(payload.len() as u32);
+    writer.small(narrow(payload.len()));
     writer.small(checksum(number, payload));
     writer.word(number);
     writer.0.extend(payload);
@@ -61,7 +63,7 @@ pub(super) fn length(payload: &[u8]) -> usize {
 
 fn checksum(number: u64, payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&(payload.len() as u32).to_le_bytes());
+    hasher.update(&narrow(payload.len()).to_le_bytes());
     hasher.update(&number.to_le_bytes());
     hasher.update(payload);
     hasher.finalize()

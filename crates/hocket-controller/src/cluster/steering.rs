@@ -176,7 +176,7 @@ fn check(section: &Section, hash: SwitchHash, both_ways: bool) -> Result<(), Set
 }
 
 fn hash(section: &Section, base: SwitchHash) -> Result<SwitchHash, SetupError> {
-    let fields = Fields(section.number("fields", Fields::FIVE.0.into(), [1, 255])? as u8);
+    let fields = Fields(section.number("fields", Fields::FIVE.0, [1, u8::MAX])?);
     let algorithm = match section.has("algorithm") || section.has("fields") {
         false => base.algorithm,
         true => match ALGORITHMS[section.word("algorithm", &ALGORITHMS)?] {
@@ -196,7 +196,7 @@ fn hash(section: &Section, base: SwitchHash) -> Result<SwitchHash, SetupError> {
     section.word("algorithm", &ALGORITHMS)?;
     Ok(SwitchHash {
         algorithm,
-        seed: section.number("seed", base.seed.into(), [0, u32::MAX.into()])? as u32,
-        offset: section.number("offset", base.offset.into(), [0, 31])? as u32,
+        seed: section.number("seed", base.seed, [0, u32::MAX])?,
+        offset: section.number("offset", base.offset, [0, 31])?,
     })
 }

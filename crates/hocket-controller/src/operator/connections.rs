@@ -18,13 +18,13 @@ use tracing::warn;
 use super::PATIENCE;
 
 /// Most connections: a flood of them must not take the file descriptors that hosts need.
-const MOST: usize = 256;
+const MOST: u32 = 256;
 /// A connection whose other end takes nothing for so long is gone [ms].
 const UNREAD: u32 = 30_000;
 
 /// Serves until told to stop, and returns when all connections have ended.
 pub(super) async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<bool>) {
-    let places = Arc::new(Semaphore::new(MOST));
+    let places = Arc::new(Semaphore::new(MOST as usize));
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder
         .http1()
@@ -58,7 +58,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, mut stop: watch
         });
     }
     drop(listener);
-    let _ = places.acquire_many(MOST as u32).await;
+    let _ = places.acquire_many(MOST).await;
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {

@@ -86,7 +86,7 @@ async fn run_for(channel: &Channel, key: &str, ttl: Duration) -> Result<Option<H
     }
     let asked = Instant::now();
     let mut leases = LeaseClient::new(channel.clone());
-    let seconds = ttl.as_secs().max(1) as i64;
+    let seconds = i64::try_from(ttl.as_secs().max(1)).unwrap_or(i64::MAX);
     let granted = leases
         .lease_grant(LeaseGrantRequest { ttl: seconds })
         .await?
@@ -119,9 +119,9 @@ async fn run_for(channel: &Channel, key: &str, ttl: Duration) -> Result<Option<H
         return Ok(None);
     }
     let revision = done.header.map_or(0, |header| header.revision);
-    let ttl = Duration::from_secs(granted.ttl.max(1) as u64);
+    let ttl = Duration::from_secs(granted.ttl.max(1).unsigned_abs());
     Ok(Some(Held {
-        epoch: revision.max(1) as u64,
+        epoch: revision.max(1).unsigned_abs(),
         channel: channel.clone(),
         lease: granted.id,
         ttl,
@@ -166,7 +166,7 @@ impl Held {
         let answer = answers.into_inner().message().await?;
         match answer {
             Some(answer) if answer.ttl > 0 => {
-                self.until = asked + Duration::from_secs(answer.ttl as u64).min(self.ttl);
+                self.until = asked + Duration::from_secs(answer.ttl.unsigned_abs()).min(self.ttl);
                 Ok(())
             }
             _ => Err(Status::not_found("the lease is over")),

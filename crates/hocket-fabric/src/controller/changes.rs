@@ -7,7 +7,7 @@ use super::event::{AnnouncedFlow, Command, FlowId, Reason};
 use super::failover::Repairs;
 use super::flows::{Key, NONE, Row};
 use super::loads::Side;
-use crate::id::{LinkId, NpuId};
+use crate::id::{LinkId, NpuId, narrow};
 
 impl Controller {
     /// The ToRs of a flow's ends.
@@ -239,7 +239,7 @@ impl Controller {
             self.loads.set_there(slot, true);
             let row = slot / self.loads.columns();
             if let Some(&side) = Side::BOTH.get(row / self.loads.tors()) {
-                self.fallen.push((side, (row % self.loads.tors()) as u32));
+                self.fallen.push((side, narrow(row % self.loads.tors())));
             }
         }
         let waiting: Vec<FlowId> = std::mem::take(&mut self.stranded).into_iter().collect();
@@ -264,7 +264,7 @@ impl Controller {
     pub(super) fn recovered(&mut self) {
         self.is_recovering = false;
         for side in Side::BOTH {
-            let tors = 0..self.loads.tors() as u32;
+            let tors = 0..narrow(self.loads.tors());
             self.fallen.extend(tors.map(|tor| (side, tor)));
         }
     }

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::super::Fabric;
-use crate::id::LinkId;
+use crate::id::{LinkId, narrow};
 
 /// A flow between two ToRs and its choice.
 #[derive(Clone, Copy, Debug)]
@@ -133,14 +133,14 @@ impl<'a> State<'a> {
         };
         for (slot, link) in fabric.links.iter().enumerate() {
             if let Some(link) = link {
-                state.slot_of[link.index()] = slot as u32;
+                state.slot_of[link.index()] = narrow(slot);
                 state.is_dead[slot] = is_dead[link.index()];
             }
         }
         for (i, flow) in flows.iter().enumerate() {
             for slot in fabric.slots_of(flow.src, flow.dst, flow.choice).iter() {
                 state.loads[slot] += 1;
-                state.on[slot].push(i as u32);
+                state.on[slot].push(narrow(i));
             }
         }
         state

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 
 use super::event::{AnnouncedFlow, FlowId, JobId, Reason};
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 
 /// No row, no choice.
 pub(super) const NONE: u32 = u32::MAX;
@@ -150,13 +150,13 @@ impl Flows {
                 self.rows.push(row);
                 let nodes = self.rows.len() * self.width as usize;
                 self.nodes.0.resize(nodes, [NONE; 2]);
-                self.rows.len() as u32 - 1
+                narrow(self.rows.len()) - 1
             }
         };
         self.by_id.insert(id, flow);
         let node = flow * self.width;
         self.nodes.put(&mut self.by_sender[from.index()], node);
-        let next = self.jobs.len() as u32;
+        let next = narrow(self.jobs.len());
         let job = *self.jobs.entry(job).or_insert(next);
         if job == next {
             self.by_job.push(NONE);

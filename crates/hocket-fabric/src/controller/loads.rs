@@ -1,6 +1,7 @@
 //! How many flows each link carries, what its share is, and which path is least loaded.
 
 use super::super::Fabric;
+use crate::id::narrow;
 
 /// Of a link that is not there.
 const DEAD: u16 = u16::MAX;
@@ -45,7 +46,7 @@ impl Loads {
         let count = |link: &Option<_>| if link.is_some() { 0 } else { DEAD };
         let counts: Vec<u16> = fabric.links.iter().map(count).collect();
         let (tors, columns) = (fabric.tors, fabric.columns);
-        let there = |row: &[u16]| row.iter().filter(|&&count| count != DEAD).count() as u32;
+        let there = |row: &[u16]| narrow(row.iter().filter(|&&count| count != DEAD).count());
         let links = [0, tors * columns].map(|start| {
             let rows = counts[start..start + tors * columns].chunks(columns);
             rows.map(there).collect()
@@ -135,8 +136,8 @@ impl Loads {
     fn share_out(&mut self, side: Side, tor: u32) {
         let (side, tor) = (side as usize, tor as usize);
         let even = self.degrees[side][tor].div_ceil(self.links[side][tor].max(1));
-        let share = even.saturating_add(self.slack.into()).min(FULL.into());
-        self.shares[side][tor] = share as u16;
+        let share = u16::try_from(even.saturating_add(self.slack.into()));
+        self.shares[side][tor] = share.map_or(FULL, |share| share.min(FULL));
     }
 
     /// A link that carries nothing fails, or returns.
@@ -147,7 +148,7 @@ impl Loads {
             let tor = row % self.tors;
             let links = &mut self.links[*side as usize][tor];
             *links = if is_there { *links + 1 } else { *links - 1 };
-            self.share_out(*side, tor as u32);
+            self.share_out(*side, narrow(tor));
         }
     }
 
@@ -202,6 +203,6 @@ impl Loads {
             return None;
         }
         let column = ups.iter().zip(downs).position(|pair| key(pair) == least)?;
-        Some((column as u32, load))
+        Some((narrow(column), load))
     }
 }

@@ -88,10 +88,10 @@ impl Log {
 
 fn number(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
+        bytes.push(value.to_le_bytes()[0] | 0x80);
         value >>= 7;
     }
-    bytes.push(value as u8);
+    bytes.push(value.to_le_bytes()[0]);
 }
 
 fn list<T>(bytes: &mut Vec<u8>, items: &[T], mut write: impl FnMut(&mut Vec<u8>, &T)) {

@@ -35,7 +35,7 @@ pub use options::{Options, Policy};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Fabric;
-use crate::id::LinkId;
+use crate::id::{LinkId, narrow};
 use crate::units::Time;
 use chains::Chains;
 use failover::Repairs;
@@ -154,7 +154,7 @@ impl Controller {
         let mut slot_of = vec![NONE; count.max().unwrap_or(0)];
         for (slot, link) in fabric.links.iter().enumerate() {
             if let Some(link) = link {
-                slot_of[link.index()] = slot as u32;
+                slot_of[link.index()] = narrow(slot);
             }
         }
         let width = if fabric.upper.is_some() { 4 } else { 2 };
@@ -276,13 +276,13 @@ impl Controller {
         }
         let mut excess = 0;
         for side in Side::BOTH {
-            for tor in 0..self.loads.tors() as u32 {
+            for tor in 0..narrow(self.loads.tors()) {
                 let share = self.loads.share(side, tor);
                 let over = |column: u32| {
                     let load = self.loads.count(self.loads.slot(side, tor, column));
                     u64::from(load.saturating_sub(share))
                 };
-                excess += (0..self.loads.columns() as u32).map(over).sum::<u64>();
+                excess += (0..narrow(self.loads.columns())).map(over).sum::<u64>();
             }
         }
         excess

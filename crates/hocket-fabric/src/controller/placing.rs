@@ -5,6 +5,7 @@ use super::event::Reason;
 use super::flows::NONE;
 use super::loads::{Loads, Side};
 use super::{Controller, Policy};
+use crate::id::narrow;
 
 impl Controller {
     /// Returns whether flows move so that links keep to their shares.
@@ -44,7 +45,7 @@ impl Controller {
         self.flows.leave(flow, slots.iter());
         self.loads.take(slots.iter());
         self.loads.expect(src, dst, false);
-        self.fullness.extend(slots.iter().map(|slot| slot as u32));
+        self.fullness.extend(slots.iter().map(narrow));
         self.flows.row_mut(flow).choice = NONE;
     }
 
@@ -65,7 +66,7 @@ impl Controller {
         let slots = self.fabric.slots_of(row.src, row.dst, choice);
         self.flows.enter(flow, slots.iter());
         self.loads.add(slots.iter());
-        self.fullness.extend(slots.iter().map(|slot| slot as u32));
+        self.fullness.extend(slots.iter().map(narrow));
     }
 
     /// There is no path for a flow: it waits for links to return.
@@ -117,7 +118,7 @@ impl Controller {
     /// Moves the fewest flows that make room for one more from a ToR to another, and says in which
     /// column.
     fn make_room(&mut self, src: u32, dst: u32) -> Option<u32> {
-        let columns = 0..self.loads.columns() as u32;
+        let columns = 0..narrow(self.loads.columns());
         let loads = &self.loads;
         let free = |side, tor| {
             let columns = columns.clone();
@@ -171,7 +172,7 @@ impl Controller {
             let slots = self.fabric.slots_of(row.src, row.dst, row.choice);
             self.flows.leave(flow, slots.iter());
             self.loads.take(slots.iter());
-            self.fullness.extend(slots.iter().map(|slot| slot as u32));
+            self.fullness.extend(slots.iter().map(narrow));
             self.enter(flow, column);
             let row = self.flows.row(flow);
             // What this event placed or cut keeps that reason.
@@ -192,7 +193,7 @@ impl Controller {
     /// The shares of a ToR's links may have fallen: flows move from links that have more, as far as that
     /// is worth it and no more than so many.
     pub(super) fn balance(&mut self, side: Side, tor: u32, left: &mut u64) {
-        for over in 0..self.loads.columns() as u32 {
+        for over in 0..narrow(self.loads.columns()) {
             while self.loads.is_over(side, tor, over) {
                 if *left == 0 || !self.relieve(side, tor, over) {
                     return self.postpone(side, tor);
@@ -208,7 +209,7 @@ impl Controller {
         let mut is_found = false;
         let least = u32::from(self.touched.is_empty());
         self.chains.begin(self.flows.row_count());
-        let columns = 0..self.loads.columns() as u32;
+        let columns = 0..narrow(self.loads.columns());
         let loads = &self.loads;
         let free = columns.filter(|&column| loads.has_room(side, tor, column));
         for other in free.take(self.options.tries as usize) {

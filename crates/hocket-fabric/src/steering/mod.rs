@@ -15,6 +15,11 @@
 //! Cohen, Yallouz, Schapira, Belkar, Mizrahi: Routing for large ML models, section 3.5.3: segment routing,
 //! or header fields that switches hash. Filsfils et al., RFC 8402 (segment routing), RFC 8754 (SRv6).
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "hashes take the low bits of wider words"
+)]
+
 mod header;
 mod identify;
 mod linear;

@@ -60,7 +60,7 @@ impl FatTree {
         let edge = switches(&mut builder, "edge", k * half);
         let agg = switches(&mut builder, "agg", k * half);
         let core = switches(&mut builder, "core", half * half);
-        for npu in 0..npus as u32 {
+        for npu in (0..).take(npus as usize) {
             let above = edge[(npu / half) as usize];
             builder.both_ways(DeviceId(npu), above, bandwidth, latency);
         }

@@ -104,6 +104,7 @@ impl HyperX2d {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::narrow;
 
     fn bw(bytes: u64) -> Bandwidth {
         Bandwidth::from_bytes_per_second(bytes).expect("positive")
@@ -145,7 +146,7 @@ mod tests {
             let hops = 2 + usize::from(r > 1) + usize::from(c > 1);
             assert_eq!((facts.connected, facts.diameter_hops), (true, Some(hops)));
             for (i, group) in made.groups().iter().enumerate() {
-                assert_eq!((group.len(), group[0].0), (t as usize, i as u32 * t));
+                assert_eq!((group.len(), group[0].0), (t as usize, narrow(i) * t));
             }
         }
     }

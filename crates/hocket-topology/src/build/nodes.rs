@@ -2,7 +2,7 @@
 
 use super::super::{TopologyBuilder, TopologyError};
 use super::{Counts, check_least, check_memory, switches};
-use crate::id::{DeviceId, NpuId};
+use crate::id::{DeviceId, NpuId, narrow};
 use crate::units::{Bandwidth, Time};
 
 /// Alike nodes of NPUs around a switch, as of NVLink; one NPU needs none.
@@ -55,7 +55,7 @@ impl Nodes {
         let within = switches(&mut builder, "switch", if npus > 1 { nodes } else { 0 });
         for (i, &switch) in within.iter().enumerate() {
             for npu in 0..npus {
-                let npu = DeviceId(i as u32 * npus + npu);
+                let npu = DeviceId(narrow(i) * npus + npu);
                 builder.both_ways(npu, switch, bandwidth, latency);
             }
         }

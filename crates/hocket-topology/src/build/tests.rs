@@ -345,7 +345,7 @@ fn nodes_in_boxes() {
         assert_eq!(made.inspect().diameter_hops, Some(4));
         // Half of the nodes' NICs.
         let cut = made.inspect().bisection.expect("several NPUs");
-        let half = n as u128 / 2 * u128::from(k) * 10;
+        let half = u128::from(n / 2) * u128::from(k) * 10;
         assert!(n % 2 == 1 || cut.bytes_per_second == half);
     }
     let error = boxes(2, 4, 3).expect_err("uneven").to_string();

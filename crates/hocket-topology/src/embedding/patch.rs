@@ -1,5 +1,6 @@
 //! Hamiltonian cycles of large sparse graphs: cover all ranks by cycles, then merge the cycles.
 
+use crate::id::narrow;
 use crate::units::Seed;
 
 /// Ranks and edges looked at before giving up.
@@ -30,7 +31,7 @@ fn cover(out: &[Vec<u32>]) -> Result<Vec<u32>, usize> {
     let mut owner = vec![FREE; n];
     for (rank, ends) in out.iter().enumerate() {
         if let Some(&end) = ends.iter().find(|&&end| owner[end as usize] == FREE) {
-            owner[end as usize] = rank as u32;
+            owner[end as usize] = narrow(rank);
         }
     }
     let mut served = vec![false; n];
@@ -40,7 +41,7 @@ fn cover(out: &[Vec<u32>]) -> Result<Vec<u32>, usize> {
         .for_each(|&rank| served[rank as usize] = true);
     let mut seen = vec![usize::MAX; n];
     for rank in (0..n).filter(|&rank| !served[rank]) {
-        let mut stack = vec![(rank as u32, 0usize)];
+        let mut stack = vec![(narrow(rank), 0usize)];
         while let Some((here, next)) = stack.last_mut() {
             let Some(&end) = out[*here as usize].get(*next) else {
                 stack.pop();
@@ -64,7 +65,7 @@ fn cover(out: &[Vec<u32>]) -> Result<Vec<u32>, usize> {
     }
     let mut successor = vec![0; n];
     for (end, &rank) in owner.iter().enumerate() {
-        successor[rank as usize] = end as u32;
+        successor[rank as usize] = narrow(end);
     }
     Ok(successor)
 }
@@ -120,7 +121,7 @@ impl<'a> Patches<'a> {
             cycle: vec![0; n],
         };
         patches.undirected =
-            (0..n as u32).all(|rank| out[rank as usize].iter().all(|&end| patches.has(end, rank)));
+            (0..narrow(n)).all(|rank| out[rank as usize].iter().all(|&end| patches.has(end, rank)));
         patches
     }
 
@@ -130,7 +131,7 @@ impl<'a> Patches<'a> {
 
     fn note_predecessors(&mut self) {
         for (rank, &end) in self.successor.iter().enumerate() {
-            self.predecessor[end as usize] = rank as u32;
+            self.predecessor[end as usize] = narrow(rank);
         }
     }
 
@@ -182,7 +183,7 @@ impl<'a> Patches<'a> {
             (
                 self.predecessor[end as usize],
                 self.predecessor[old as usize],
-            ) = (rank as u32, before);
+            ) = (narrow(rank), before);
         }
     }
 

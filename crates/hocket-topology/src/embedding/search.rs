@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::super::Topology;
 use super::patch;
 use crate::graph::ShortestPaths;
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId, narrow};
 use crate::units::Seed;
 
 /// Edges looked at by one depth-first search before giving up.
@@ -82,13 +82,13 @@ fn patched(out: &[Vec<u32>]) -> Option<Vec<u32>> {
 
 /// Returns a cycle of as many ranks as a cover can have, and the others after a neighbour each.
 fn all_but_a_few(out: &[Vec<u32>]) -> Option<Vec<u32>> {
-    let mut kept: Vec<u32> = (0..out.len() as u32).collect();
+    let mut kept: Vec<u32> = (0..narrow(out.len())).collect();
     let mut left_out: Vec<u32> = Vec::new();
     let among = |kept: &[u32]| -> Vec<Vec<u32>> {
         let own = |&rank: &u32| {
             let ends = out[rank as usize].iter();
             ends.filter_map(|end| kept.binary_search(end).ok())
-                .map(|end| end as u32)
+                .map(narrow)
                 .collect()
         };
         kept.iter().map(own).collect()
@@ -118,7 +118,7 @@ fn all_but_a_few(out: &[Vec<u32>]) -> Option<Vec<u32>> {
 fn widths(topology: &Topology, npus: &[NpuId]) -> Vec<Vec<(u32, u64)>> {
     let mut ranks = vec![u32::MAX; topology.device_count()];
     for (rank, npu) in npus.iter().enumerate() {
-        ranks[npu.index()] = rank as u32;
+        ranks[npu.index()] = narrow(rank);
     }
     // The widest way is the shortest one where less width is a higher cost.
     let mut paths = ShortestPaths::new(Reverse(0u64), ());
@@ -160,7 +160,7 @@ fn warnsdorff(out: &[Vec<u32>]) -> Outcome {
     let mut into: Vec<Vec<u32>> = vec![Vec::new(); n];
     for (rank, ends) in out.iter().enumerate() {
         ends.iter()
-            .for_each(|&end| into[end as usize].push(rank as u32));
+            .for_each(|&end| into[end as usize].push(narrow(rank)));
     }
     let mut ways: Vec<usize> = out.iter().map(Vec::len).collect();
     let mut visited = vec![false; n];

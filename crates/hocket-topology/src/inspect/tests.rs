@@ -1,7 +1,7 @@
 //! Closed forms, and a brute-force oracle for what has none.
 
 use super::*;
-use crate::id::LinkId;
+use crate::id::{LinkId, narrow};
 use crate::units::Seed;
 use crate::{Dimension, DimensionKind, TopologyBuilder, build};
 
@@ -190,7 +190,7 @@ fn brute_force_over_devices_agrees() {
 
 /// The least bandwidth that leaves a set of devices with half the NPUs, over all such sets.
 fn brute_force(topology: &Topology) -> u128 {
-    let n = topology.npu_count() as u32;
+    let n = narrow(topology.npu_count());
     let inside = |set: u32, device: DeviceId| set >> device.0 & 1 == 1;
     let leaving = |set: u32| {
         let links = topology.links().iter();

@@ -2,6 +2,7 @@
 
 use super::super::super::{DeviceKind, Topology};
 use crate::graph::{FlowNetwork, UNLIMITED};
+use crate::id::narrow;
 
 /// Links between NPUs apart from those through switches; a limited switch is two nodes joined by its limit.
 pub(super) struct SplitFlow {
@@ -16,13 +17,13 @@ impl SplitFlow {
     pub(crate) fn new(topology: &Topology) -> Self {
         let npus = topology.npu_count();
         // Where a device passes on what it receives: a limited switch behind its limit.
-        let mut exits: Vec<u32> = (0..topology.device_count() as u32).collect();
+        let mut exits: Vec<u32> = (0..narrow(topology.device_count())).collect();
         let mut nodes = topology.device_count();
         let mut arcs = Vec::new();
         for (device, exit) in topology.devices().iter().zip(&mut exits) {
             if let (DeviceKind::Switch, Some(limit)) = (device.kind, device.limit) {
-                arcs.push((*exit, nodes as u32, i128::from(limit.bytes_per_second())));
-                *exit = nodes as u32;
+                arcs.push((*exit, narrow(nodes), i128::from(limit.bytes_per_second())));
+                *exit = narrow(nodes);
                 nodes += 1;
             }
         }
@@ -63,11 +64,11 @@ impl SplitFlow {
         let mut supplies = Vec::new();
         for npu in 0..self.npus {
             let drain = if starts(npu) { 0 } else { UNLIMITED };
-            switched.set_drain(npu as u32, drain);
+            switched.set_drain(narrow(npu), drain);
             if starts(npu) {
-                supplies.push((npu as u32, UNLIMITED));
+                supplies.push((narrow(npu), UNLIMITED));
             }
         }
-        direct + switched.flow(&supplies, UNLIMITED) as u128
+        direct + switched.flow(&supplies, UNLIMITED).unsigned_abs()
     }
 }

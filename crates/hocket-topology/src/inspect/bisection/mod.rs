@@ -5,6 +5,7 @@ mod refine;
 
 use super::super::Topology;
 use super::Bisection;
+use crate::id::narrow;
 use flow::SplitFlow;
 
 /// Most NPUs of which all halvings are tried.
@@ -37,7 +38,7 @@ pub(super) fn bisection(topology: &Topology) -> Option<Bisection> {
 
 /// Returns every set of half the NPUs, rounded down, as a side for each NPU.
 fn halvings(n: usize) -> impl Iterator<Item = Vec<bool>> {
-    let half = (n / 2) as u32;
+    let half = narrow(n / 2);
     // An even number: the complement of a set is looked at with the set, so NPU 0 stays out of it.
     let sets = if n.is_multiple_of(2) {
         1u32 << (n - 1)
