@@ -194,7 +194,7 @@ def design_graphs(machine: Machine) -> GraphDesign:
     network = machine.topology
     if network.npu_count < 2:
         raise InfeasibleError(None, "it has one GPU", "there are no channels")
-    best: tuple[Run, Sequence[Sequence[Leg]], Sequence[tuple[int, int, int]]] | None = None
+    best: tuple[Run, list[list[Leg]], list[tuple[int, int, int]]] | None = None
     for most, channels, left_out in _core.nccl.design_channels(network, _rails(machine)):
         if best is not None and best[0].busbw >= most:
             break
