@@ -109,7 +109,11 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "topology list": ("machines", ("topology", "list")),
     "topology show": ("topology", ("topology", "show", *RAILS[1:])),
     "topology show, machine": ("topology", ("topology", "show", "dgx1_v100")),
-    "algorithms": ("algorithms", ("algorithms",)),
+    "algorithms": ("algorithms", ("plan", "--list")),
+    "deploy": (
+        "deployed",
+        ("deploy", "-t", "fully-connected:4@25GB/s,1us", "--sizes", "8K:8K", "-o", "deployed"),
+    ),
     "schedules": ("schedules", ("plan", "--dimension-only", "--list")),
     "workload list": ("workloads", ("workload", "list")),
     "workload show": ("workload", ("workload", "show", "gpt3-175b")),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
-from hocket._checks import path_of
+from hocket._checks import check_function, path_of
 from hocket._memory import check_fits
 from hocket._options import options_of
 from hocket._results import HIDDEN, Result, figure, name_of, said
@@ -131,8 +132,10 @@ def check_file(
         If there is no such file, it cannot be read, or its kind does not heed an option.
     """
     file, given = path_of("path", path), options_of(CheckOptions, options, {})
-    if file.is_dir():
-        file /= MANIFEST
+    check_function("progress", progress)
+    with suppress(OSError):  # of a name that is too long, which reading says in a line
+        if file.is_dir():
+            file /= MANIFEST
     text, kind = read_file(file)
     assert kind.check is not None
     said = heeded(given, kind, kind.checks)

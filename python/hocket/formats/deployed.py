@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._checks import instance_of, one_of, path_of, whole
+from hocket._checks import check_function, instance_of, one_of, path_of, whole
 from hocket._core import formats as core
 from hocket._options import Rate, Time, options_of
 from hocket._results import HIDDEN, Column, ListResult, Result, picoseconds, said
@@ -278,6 +278,7 @@ def deploy(
         If no group has any plan.
     """
     given = options_of(DeployOptions, options, keywords)
+    check_function("progress", progress)
     target = path_of("folder", folder)
     network, gpu = network_and_gpu(topology, None)
     made = list(_classes(network, gpu, given, progress))

@@ -163,7 +163,8 @@ fn shares(rates: &[u64], each: usize) -> Vec<Vec<usize>> {
     let is_close = |times: &&Vec<usize>| 20 * u128::from(carried(times)) >= 19 * u128::from(best);
     if !found.iter().any(|times| is_close(&times)) {
         let close = several.iter().filter(is_close);
-        let fewest = close.min_by_key(|times| (times.iter().sum::<usize>(), Reverse(carried(times))));
+        let fewest =
+            close.min_by_key(|times| (times.iter().sum::<usize>(), Reverse(carried(times))));
         found.extend(fewest.cloned());
     }
     found
@@ -174,7 +175,9 @@ fn most(rates: &[u64], times: &[usize], each: usize) -> u64 {
     let channels = (each * times.iter().sum::<usize>()) as u128;
     let pairs = rates.iter().zip(times);
     let carried = pairs.map(|(&rate, &times)| u128::from(rate) * channels / times as u128);
-    carried.min().map_or(0, |it| u64::try_from(it).unwrap_or(u64::MAX))
+    carried
+        .min()
+        .map_or(0, |it| u64::try_from(it).unwrap_or(u64::MAX))
 }
 
 /// Returns channels, those that follow one another and are taken so many times together one after the other.
@@ -406,7 +409,10 @@ mod tests {
         let short = vec![nic(20, 0), nic(22, 2)];
         let devices = |nics: &[Vec<Nic>], rate: fn(DeviceId) -> u64| {
             let device = |unit: Unit| unit.rows[0].iter().map(|it| it.0).collect::<Vec<_>>();
-            matched(nics, rate).into_iter().map(device).collect::<Vec<_>>()
+            matched(nics, rate)
+                .into_iter()
+                .map(device)
+                .collect::<Vec<_>>()
         };
         let found = devices(&[full.clone(), short], |_| 1);
         assert_eq!(found, [[10, 20], [12, 22]]);
@@ -414,7 +420,9 @@ mod tests {
         let other = vec![nic(30, 7), nic(31, 8), nic(32, 9)];
         let found = devices(&[full.clone(), other.clone()], |_| 1);
         assert_eq!(found, [[10, 30], [11, 31], [12, 32]]);
-        let found = devices(&[full, other[..2].to_vec()], |nic| 1 + u64::from(nic.0 == 12));
+        let found = devices(&[full, other[..2].to_vec()], |nic| {
+            1 + u64::from(nic.0 == 12)
+        });
         assert_eq!(found, [[12, 30], [10, 31]]);
     }
 
