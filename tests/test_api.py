@@ -257,7 +257,17 @@ def test_a_run_in_a_file(tmp_path: Path) -> None:
 def test_why_an_algorithm_is_left_out() -> None:
     ranked = hk.compare("all-reduce", NETWORKS["dgx1 less a link"], size="1 MB")
     meshes = {"ring-bi-odd", "tto", "tto-overlapped", "two-tree-overlap", "ring-2d"}
-    others = {"hdrm", "binomial", "bruck", "chain", "pairwise", "flows", "in-network", "nccl-nvls"}
+    others = {
+        "hdrm",
+        "binomial",
+        "bruck",
+        "chain",
+        "pairwise",
+        "flows",
+        "in-network",
+        "multimem",
+        "nccl-nvls",
+    }
     nodes = {"multi-ring", "node-groups"}
     assert set(ranked.refused) == {*SCHEDULERS, *meshes, *others, *nodes, "symmetric"}
     assert "states no dimensions" in ranked.refused["hierarchical"]
