@@ -10,6 +10,7 @@ from hocket.cli.groups import Nodes
 from hocket.cli.table import table_of
 from hocket.formats.deployed import DeployOptions
 from hocket.formats.deployed import deploy as write_folder
+from hocket.nccl.gpus import check_gpu
 from hocket.topology.build import build_topology
 
 
@@ -27,8 +28,10 @@ def deploy(
 
     For example: hocket deploy -t topo.xml --process-groups world,dp=2,tp=4 -o deploy/
     """
+    spec = network.spec()
+    topology, gpu = build_topology(spec), check_gpu(spec, None)
     with options.watching() as watch:
-        made = write_folder(build_topology(network.spec()), output, options=given, progress=watch)
+        made = write_folder(topology, output, options=given, gpu=gpu, progress=watch)
     if json:
         options.print_result("deployed", dict(made.to_dict()))
         return

@@ -249,6 +249,7 @@ def deploy(
     folder: str | PathLike[str],
     *,
     options: DeployOptions | None = None,
+    gpu: str | None = None,
     progress: Progress | None = None,
     **keywords: Unpack[DeployKeywords],
 ) -> Deployed:
@@ -265,6 +266,8 @@ def deploy(
         The folder to write; one that is there is replaced if it was deployed before.
     options
         What it has.
+    gpu
+        As for :func:`hocket.nccl.predict`; by default that of a dump.
     progress
         Called as ``progress(stage, done, total)``.
     keywords
@@ -280,7 +283,7 @@ def deploy(
     given = options_of(DeployOptions, options, keywords)
     check_function("progress", progress)
     target = path_of("folder", folder)
-    network, gpu = network_and_gpu(topology, None)
+    network, gpu = network_and_gpu(topology, gpu)
     made = list(_classes(network, gpu, given, progress))
     if not any(row.plan for each in made for row in each.rows):
         whys = dict.fromkeys(row.why for each in made for row in each.rows)
