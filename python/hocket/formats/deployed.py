@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -37,6 +38,7 @@ from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
 from hocket.files.atomic import replacing_folder
 from hocket.files.model import Reader
 from hocket.formats.judgement import Fault, Judgement, faults_of
+from hocket.nccl.gpus import gpu_named
 from hocket.nccl.model import KINDS as PREDICTED
 from hocket.nccl.prediction import Library, library_on, network_and_gpu
 from hocket.nccl.tuner import TunerTable, tuner_table
@@ -284,6 +286,9 @@ def deploy(
     check_function("progress", progress)
     target = path_of("folder", folder)
     network, gpu = network_and_gpu(topology, gpu)
+    if gpu is not None:
+        with suppress(InfeasibleError):  # of a GPU that no model knows, nothing is predicted
+            gpu_named(gpu)
     made = list(_classes(network, gpu, given, progress))
     if not any(row.plan for each in made for row in each.rows):
         whys = dict.fromkeys(row.why for each in made for row in each.rows)
