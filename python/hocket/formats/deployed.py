@@ -289,13 +289,14 @@ def deploy(
     if gpu is not None:
         with suppress(InfeasibleError):  # of a GPU that no model knows, nothing is predicted
             gpu_named(gpu)
-    made = list(_classes(network, gpu, given, progress))
-    if not any(row.plan for each in made for row in each.rows):
-        whys = dict.fromkeys(row.why for each in made for row in each.rows)
-        why = "; ".join([*whys][:3])
-        raise InfeasibleError(None, f"all is left to NCCL: {why}", "use NCCL alone")
-    table = _tuner(network, gpu, made)
+    # First of all, so that nobody plans for a folder that cannot be written.
     with replacing_folder(target, lambda name: name == MANIFEST or name.endswith(_ENDINGS)) as at:
+        made = list(_classes(network, gpu, given, progress))
+        if not any(row.plan for each in made for row in each.rows):
+            whys = dict.fromkeys(row.why for each in made for row in each.rows)
+            why = "; ".join([*whys][:3])
+            raise InfeasibleError(None, f"all is left to NCCL: {why}", "use NCCL alone")
+        table = _tuner(network, gpu, made)
         files = {} if table is None else {_TUNER: table.text.encode()}
         manifest = _manifest(network, gpu, given, made, at, files)
         for name, raw in files.items():
