@@ -128,6 +128,9 @@ def test_hosts_and_ranks(tmp_path: Path) -> None:
     assert paths[2].read_text().splitlines()[4] == "rank 4=a slot=0"
     with pytest.raises(hk.SpecError, match="1 names for 2 nodes"):
         design.write(tmp_path / "other.xml", hosts=["a"])
+    for name in ("graph.hosts", "graph.ranks"):
+        with pytest.raises(hk.SpecError, match="also the name of a file of hosts or ranks"):
+            design.write(tmp_path / name, hosts=["b", "a"])
     with pytest.raises(hk.SpecError, match="given twice"):
         design.write(tmp_path / "other.xml", hosts=["a", "a"])
     assert not (tmp_path / "other.xml").exists()

@@ -85,6 +85,17 @@ def fault(lines: list[str], busbw: float = 30.0, **more: object) -> Fault:
         (fault([setting("PROTO", "LL")]), "protocol told", ()),
         (fault([setting("PROTO", "^Simple")]), "protocol told", ()),
         (fault([setting("PROTO", "^LL128")]), "unknown", ()),
+        (fault([setting("PROTO", "allreduce:^LL;Simple,LL128")]), "unknown", ()),
+        (fault([setting("ALGO", "^Ring")]), "algorithm told", ()),
+        (fault([setting("ALGO", "allreduce:tree")]), "algorithm told", ()),
+        (fault([setting("ALGO", "^Tree")]), "unknown", ()),
+        (fault([setting("ALGO", "allgather:tree")]), "unknown", ()),
+        (fault(["mpirun -np 16 -x NCCL_P2P_DISABLE=1 all_reduce_perf"]), "no NVLink", ()),
+        (fault(["If it hangs, set `NCCL_P2P_DISABLE=1` and try again"]), "unknown", ()),
+        (fault(["# tried NCCL_NET_GDR_LEVEL=0 yesterday"]), "unknown", ()),
+        (fault(["export NCCL_ALGO=Tree", setting("ALGO", "Ring")]), "unknown", ()),
+        (fault([setting("ALGO", "Ring"), "export NCCL_ALGO=Tree"]), "unknown", ()),
+        (fault([setting("IB_HCA", "^mlx5_8,mlx5_9"), *nics("IB", *mlx(0, 1, 2, 3))]), "PCIe", ()),
         (fault([setting("MAX_NCHANNELS", "2")]), "few channels", ()),
         (fault([setting("PXN_DISABLE", "1")], kind="alltoall"), None, ()),
         (
@@ -140,6 +151,8 @@ def test_lines_of_any_length_take_no_time(tmp_path: Path) -> None:
     long = "a" * 4000 + " NCCL INFO " + "b" * 80
     text = "\n".join([long, long[:-1] + ">", "NCCL_" + "A" * 4000] * 2000)
     assert not read_library_log(text)
+    for words in ("1" * 3900, "NET/IB : [0] a:" * 260, "1 coll channels, " * 230, "NCCL_A" * 650):
+        assert not read_library_log("\n".join([said("node0", words)] * 2000))
 
 
 def test_a_nic_is_found_by_runs_of_each_alone(tmp_path: Path) -> None:
@@ -168,6 +181,30 @@ def test_a_rank_that_comes_late(tmp_path: Path) -> None:
     assert cause.parts[0].startswith("rank 5")
     assert "others wait" in cause.evidence
     assert "in 4 of 4 calls, 3,000 us" in cause.evidence
+
+
+@pytest.mark.parametrize("what", ["Broadcast", "Reduce"])
+def test_a_rank_that_ends_first_because_of_its_place_is_not_late(tmp_path: Path, what: str) -> None:
+    calls = [
+        inspector_call(what, GIB, 9000 if rank == 0 else 12000, rank=rank, number=number)
+        for number in range(4)
+        for rank in range(8)
+    ]
+    path = tmp_path / "calls.json"
+    path.write_text(lines(calls))
+    causes = hk.measured(path, "dgx_a100_1box", plans=False).causes
+    assert "rank" not in [each.name for each in causes]
+
+
+def test_wrong_results_are_told_beside_words_of_nccl(tmp_path: Path) -> None:
+    text = log("all_reduce", [(GIB, 0.1)], 16, 2)
+    row = next(line for line in text.splitlines() if line.split()[:1] == [str(GIB)])
+    wrong = row.split()
+    wrong[-5] = "17"
+    path = tmp_path / "wrong.log"
+    path.write_text("\n".join([*nics("IB", *mlx(0, 1)), text.replace(row, " ".join(wrong))]))
+    with pytest.raises(hk.SpecError, match="with wrong results"):
+        hk.measured(path, "dgx_a100_2box", plans=False)
 
 
 def test_what_nccl_says_may_be_a_file_of_its_own(tmp_path: Path) -> None:

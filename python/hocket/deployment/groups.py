@@ -119,8 +119,9 @@ def _any(word: str, npu_count: int) -> ProcessGroups:
 def _of_file(path: Path, npu_count: int) -> list[ProcessGroups]:
     """Read groups from a file."""
     origin, right = str(path), 'write {"tp": [[0, 1], [2, 3]]}'
+    text = read_bytes(path, "process groups", most=_MAX_FILE)
     try:
-        values = json.loads(read_bytes(path, "process groups", most=_MAX_FILE))
+        values = json.loads(text)
     except (ValueError, RecursionError):
         raise SpecError(None, "is no JSON", right, origin) from None
     if not isinstance(values, dict) or not values:

@@ -77,7 +77,7 @@ def graph_file(path: str | PathLike[str]) -> Iterator[None]:
             for group in made:
                 _make(group)
         finally:
-            del os.environ[_VARIABLE]
+            os.environ.pop(_VARIABLE, None)
     finally:
         _open.release()
 

@@ -158,6 +158,9 @@ class GraphDesign(Result):
                 raise SpecError("hosts", why, "give one for each, in the order of nodes")
             if len(set(hosts)) < len(hosts) or not all(_is_host(each) for each in hosts):
                 raise SpecError("hosts", "a name is given twice, or is none", "give as a,b")
+            if file.suffix in (".hosts", ".ranks"):
+                why = "is also the name of a file of hosts or ranks"
+                raise SpecError(None, why, "name the graph .xml", origin=str(path))
             files[file.with_suffix(".hosts")] = "".join(self._hosts(hosts))
             files[file.with_suffix(".ranks")] = "".join(self._ranks(hosts))
         for each in files:

@@ -54,6 +54,7 @@ _TWICE = (1.4, 4.0)
 directions of it, so half of its rate is left, and processors forward it at less than that."""
 _PLAIN = {"DEBUG", "DEBUG_SUBSYS", "DEBUG_FILE", "SOCKET_IFNAME", "IB_GID_INDEX", "TOPO_DUMP_FILE"}
 """Settings that make nothing slow: what is printed, and addresses."""
+_ROOTED = {"broadcast", "reduce", "gather", "scatter"}
 _MOST_CALLS = 0.5
 """Share of calls that one rank delays above which it is no chance."""
 
@@ -222,7 +223,8 @@ def _runs(recordings: Sequence[Recording]) -> dict[frozenset[str], dict[_Key, fl
     """Return the times of each run by what took part: its hosts, and the NICs that it was told to use."""
     found: dict[frozenset[str], dict[_Key, float]] = {}
     for recording in recordings:
-        hcas = recording.library.settings.get("IB_HCA", "").lstrip("^=").split(",")
+        told = recording.library.settings.get("IB_HCA", "")
+        hcas = [] if told.startswith("^") else told.lstrip("=").split(",")  # ^: all but these
         nics = {hca.partition(":")[0] for hca in hcas} - {""}
         for call in recording.calls:
             if call.hosts:
@@ -236,7 +238,8 @@ def _late_ranks(calls: Sequence[tuple[str, Call]]) -> Iterator[Cause]:
     """Find a rank that comes late to most calls: its kernel is the shortest, as all others wait for it."""
     by_call: dict[tuple[object, ...], dict[str, float]] = {}
     for timing, call in calls:
-        if timing == KERNEL and call.sequence is not None:
+        # The root of a broadcast ends first, and leaves of a reduce do, though nobody waits for them.
+        if timing == KERNEL and call.sequence is not None and call.kind not in _ROOTED:
             key = call.kind, call.size, call.group, call.ranks, call.sequence
             by_call.setdefault(key, {})[call.recorder] = call.seconds
     late: Counter[str] = Counter()
@@ -349,7 +352,8 @@ def _nic_list(case: _Case) -> Iterator[Cause]:
     hardware, log = case.expectation.hardware, case.log
     if not case.is_between or hardware is None or not hardware.nics:
         return
-    given = log.settings.get("IB_HCA", "").lstrip("=").split(",")
+    told = log.settings.get("IB_HCA", "")
+    given = [] if told.startswith("^") else told.lstrip("=").split(",")
     named = [name for name in given if name.startswith("mlx5_")]
     there = min(map(len, log.nics.values()), default=len(named))
     used = [len(log.used[host]) for host in log.nics if host in log.used]
@@ -384,11 +388,25 @@ def _far_nic(case: _Case) -> Iterator[Cause]:
 def _algorithm_told(case: _Case) -> Iterator[Cause]:
     for told in case.told("ALGO"):
         large = [each for each in case.slow if each.way or each.pick]
-        wanted = {(each.way[0] if each.way else _name(each.pick)).lower() for each in large}
-        value = case.log.settings["ALGO"].lower()
-        if large and not any(name.replace("-", "") in value for name in wanted):
-            evidence = f"{told}, and {_all(sorted(wanted))} is predicted to be the quickest"
+        wanted = {
+            (each.kind, (each.way[0] if each.way else _name(each.pick)).lower()) for each in large
+        }
+        value = case.log.settings["ALGO"]
+        if wanted and not any(_is_allowed(*each, value) for each in wanted):
+            names = _all(sorted({name for _, name in wanted}))
+            evidence = f"{told}, and {names} is predicted to be the quickest"
             yield Cause("algorithm told", (), evidence, "unset NCCL_ALGO")
+
+
+def _is_allowed(kind: str, name: str, told: str) -> bool:
+    """Return whether NCCL_ALGO or NCCL_PROTO leaves a collective a name, as in ``ring;allreduce:^tree``."""
+    parts = [part.rpartition(":")[::2] for part in told.lower().split(";")]
+    general = [names for before, names in parts if not before]
+    own = [names for before, names in parts if before == kind.replace("-", "")]
+    for names in (own or general)[-1:]:
+        is_ruled_out = names.startswith("^")
+        return (name.replace("-", "") in names.lstrip("^").split(",")) is not is_ruled_out
+    return True
 
 
 def _name(pick: NcclChoice | None) -> str:
@@ -397,18 +415,19 @@ def _name(pick: NcclChoice | None) -> str:
 
 def _protocol_told(case: _Case) -> Iterator[Cause]:
     for told in case.told("PROTO"):
-        named = case.log.settings["PROTO"].lower().lstrip("^").split(",")
-        is_ruled_out = case.log.settings["PROTO"].startswith("^")
-        wanted = {each.way[1].lower() for each in case.slow if each.way}
-        if any((name in named) is is_ruled_out for name in wanted):
-            evidence = f"{told}, and {_all(sorted(wanted))} is predicted to be the quickest"
+        wanted = {(each.kind, each.way[1].lower()) for each in case.slow if each.way}
+        value = case.log.settings["PROTO"]
+        names = sorted({name for kind, name in wanted if not _is_allowed(kind, name, value)})
+        if names:
+            evidence = f"{told}, and {_all(names)} is predicted to be the quickest"
             yield Cause("protocol told", (), evidence, "unset NCCL_PROTO")
 
 
 def _no_nvls(case: _Case) -> Iterator[Cause]:
     expected = [each for each in case.slow if each.way and each.way[0].startswith("nvls")]
     is_off = case.is_off("NVLS_ENABLE") or case.log.nvls == {0}
-    if expected and (is_off or any(each.instead for each in expected)):
+    is_on = any(case.log.nvls)
+    if expected and (is_off or (not is_on and any(each.instead for each in expected))):
         sizes = f"{expected[0].kind} of {format_size(expected[0].size)} and more"
         instead = _all(dict.fromkeys(each.instead for each in expected if each.instead))
         told = _all(case.told("NVLS_ENABLE")) if case.is_off("NVLS_ENABLE") else ""

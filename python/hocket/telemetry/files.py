@@ -62,7 +62,7 @@ def read_recording(path: str | PathLike[str], *, in_place: bool = False) -> Reco
         found = _of_json(data, name)
     else:
         found = _of_sweeps(data, name, file.stem, in_place=in_place)
-    if not found.calls and not found.library:
+    if not found.calls and (found.left_out or not found.library):
         reasons = ", ".join(f"{count:,} {why}" for why, count in found.left_out.items())
         why = f"has no times of collectives{': ' + reasons if reasons else ''}"
         right = "give --in-place" if set(found.left_out) == {"in place"} else f"give {_WHAT}"

@@ -19,6 +19,10 @@ _FARTHEST = 600
 """Characters before the mark among which the host is: longer ones are no name."""
 _SET = re.compile(r"NCCL_([A-Z0-9_]+) set (?:by environment )?to (\S+?)\.?$")
 _GIVEN = re.compile(r"\bNCCL_([A-Z0-9_]+)=([^\s'\"]+)")
+_COMMAND = re.compile(
+    r"\s*(?:\+ )?(?:export |env |NCCL_|mpirun |srun |torchrun |-x )|.* (?:-x|-e|--env) NCCL_"
+)
+"""How a line that sets variables begins, or what is in it: prose that names them sets nothing."""
 _USING = re.compile(r"\[(\d+)\]([\w.-]+):\d+/(IB|RoCE)")
 _RATE = re.compile(r"NET/IB ?: \[(\d+)\] ([\w.-]+):\S*?/(IB|RoCE) .*?\bspeed=(\d{1,9})\b")
 _SOCKETS = re.compile(r"NET/Socket ?: Using \[|Using network Socket")
@@ -27,7 +31,7 @@ _WAY = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? : \d+(?:\[\w+\])? -> \d+(?:\[\w+\])?(?: \[\w+\])? via "
     r"(?:(P2P|SHM)|NET/([\w ]{1,40})/(\d+)(\S*))"
 )
-_NVLS = re.compile(r"\d+ coll channels, .*?(\d+) nvls channels")
+_NVLS = re.compile(r"\d{1,9} coll channels, .*?(\d+) nvls channels")
 _RINGS = re.compile(r"Pattern 4, .* type \w+/(\w+)")
 _LONGEST = 4096
 """Characters of a line; those that are longer are none of NCCL."""
@@ -100,7 +104,7 @@ def merged(logs: Iterable[LibraryLog]) -> LibraryLog:
 
 def read_library_log(text: str) -> LibraryLog:
     """Read what NCCL says of itself among the lines of a log; a log without such lines says nothing."""
-    found = LibraryLog()
+    found, given = LibraryLog(), dict[str, str]()
     if "NCCL" not in text:
         return found
     for line in text.splitlines():
@@ -111,9 +115,12 @@ def read_library_log(text: str) -> LibraryLog:
             None if mark is None else _host(line[max(mark.start() - _FARTHEST, 0) : mark.start()])
         )
         if mark is None or host is None:
-            found.settings.update(_GIVEN.findall(line))
+            if _COMMAND.match(line) is not None:
+                given.update(_GIVEN.findall(line))
         else:
-            _take(found, host, line[mark.end() :].rstrip())
+            _take(found, host, line[mark.end() :].strip())
+    given.update(found.settings)  # NCCL's own words count most
+    found.settings.update(given)
     return found
 
 
@@ -129,7 +136,7 @@ def _host(head: str) -> str | None:
 
 def _take(found: LibraryLog, host: str, words: str) -> None:
     """Read what a host says."""
-    way = _WAY.search(words)
+    way = _WAY.match(words)
     if way is not None:
         kind, network, number, rest = way.groups()
         if network == "Socket":
@@ -138,10 +145,10 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
             found.used.setdefault(host, set()).add(int(number))
         found.ways.setdefault(host, set()).add(kind or ("GDRDMA" if "GDRDMA" in rest else "NET"))
         return
-    setting = _SET.search(words)
+    setting = _SET.match(words)
     if setting is not None:
         found.settings[setting[1]] = setting[2]
-    rate = _RATE.search(words)
+    rate = _RATE.match(words)
     if rate is not None:
         found.nics.setdefault(host, {})[int(rate[1])] = rate[2]
         found.rates[host, rate[2]] = int(rate[4])
@@ -154,5 +161,8 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
         found.networks.add("Socket")
     if _NO_GDR.search(words) is not None:
         found.no_gdr.add(host)
-    found.nvls.update(map(int, _NVLS.findall(words)))
-    found.nic_paths.update(_RINGS.findall(words))
+    nvls, rings = _NVLS.match(words), _RINGS.match(words)
+    if nvls is not None:
+        found.nvls.add(int(nvls[1]))
+    if rings is not None:
+        found.nic_paths.add(rings[1])

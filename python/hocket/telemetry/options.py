@@ -43,11 +43,11 @@ class MeasuredOptions:
     tolerance
         Share by which times may exceed predictions, such as 0.3. Default: depends on the size.
     plans
-        Search for the best plans too (slow). Without them, no algorithm is called slow.
+        Search for the best plans too (slow), which show that an algorithm is slow.
 
     Without a profile, NCCL's own model predicts, from 64 MiB on. The network's own is known if the topology
     is given as text. `tolerance` is by default 0.2 below 64 KiB, 0.5 below 1 MiB, 0.3 up to 64 MiB, and
-    0.15 above. Without `plans`, no plan shows that an algorithm is slow.
+    0.15 above.
 
     Raises
     ------
