@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -98,6 +99,48 @@ def test_switches_that_sum_are_not_deployed(tmp_path: Path) -> None:
     )
     assert [each.runs for each in made.ranges if each.runs in ("in-network", "nccl-nvls")] == []
     assert hk.check_file(tmp_path / "deploy").is_right
+
+
+def test_files_of_others_are_kept(folder: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "results.csv").write_text("1")
+    with pytest.raises(hk.SpecError, match=r"has other files, such as 'results.csv'"):
+        hk.deploy(RING, mine, sizes="1K:1K")
+    copy = changed(folder, tmp_path)
+    (copy / "results.json").mkdir()
+    with pytest.raises(hk.SpecError, match=r"has other files, such as 'results.json'"):
+        hk.deploy(RING, copy, sizes="1K:1K")
+    (copy / "results.json").rmdir()
+
+    def write(*_: object) -> None:
+        (copy / "notes.txt").write_text("1")
+
+    with pytest.raises(hk.SpecError, match=r"has other files, such as 'notes.txt'"):
+        hk.deploy(RING, copy, sizes="1K:1K", progress=write)
+    (copy / "notes.txt").unlink()
+    assert hk.check_file(copy).is_right
+    hk.deploy(RING, copy, sizes="1K:1K", collectives="all-reduce")
+    assert len(list(copy.iterdir())) == 3
+
+
+def test_all_sizes_that_were_asked_for_have_a_row(tmp_path: Path) -> None:
+    made = hk.deploy("ring:3@25GB/s,1us", tmp_path / "d", sizes="1K:64K:x64")
+    rows = [each for each in made if each.collective == "all-reduce"]
+    assert (rows[0].from_bytes, rows[-1].to_bytes) == (1024, (64 << 10) + 1)
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"", b"[]", b"{}"])
+def test_a_program_that_is_none_is_found(folder: Path, tmp_path: Path, text: bytes) -> None:
+    copy = changed(folder, tmp_path)
+    manifest = json.loads((copy / MANIFEST).read_text())
+    program = manifest["entries"][0]["program"]
+    (copy / program["file"]).write_bytes(text)
+    program["sha256"] = hashlib.sha256(text).hexdigest()
+    manifest["sha256"] = digest(manifest)
+    (copy / MANIFEST).write_text(json.dumps(manifest))
+    found = hk.check_file(copy)
+    assert [fault.place for fault in found.judgement.faults] == [program["file"]]
 
 
 def test_a_folder_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ class Entry(Sizes):
 
     @model_validator(mode="after")
     def _has_whole_parts(self) -> Entry:
+        if self.max_bytes < self.unit_bytes:
+            raise ValueError(f"max_bytes {self.max_bytes} is less than unit_bytes")
         if self.collective in PARTED and self.unit_bytes % (ALIGNMENT * self.ranks):
             raise ValueError(f"unit_bytes {self.unit_bytes} has no whole part for each rank")
         return self

@@ -107,6 +107,32 @@ def replacing(path: Path) -> Iterator[Path]:
         raise _unwritable(path, error) from None
 
 
+def check_folder(path: Path, is_own: Callable[[str], bool]) -> Path:
+    """Return the folder that :func:`replacing_folder` would replace or make.
+
+    Raises
+    ------
+    SpecError
+        As there.
+    """
+    is_folder, _, target = _found(path)
+    if is_folder:
+        try:
+            files = list(target.iterdir())
+            strange = sorted(f.name for f in files if not is_own(f.name) or f.is_dir())
+        except OSError as error:
+            why = f"cannot be read: {error.strerror}"
+            raise SpecError(None, why, "name a new folder", origin=str(path)) from None
+        if strange:
+            wrong = f"has other files, such as {strange[0]!r}"
+            raise SpecError(None, wrong, "name a new folder", origin=str(path))
+    elif target.exists():
+        raise SpecError(None, f"{str(path)!r} is a file", "name a folder")
+    else:
+        check_target(path)
+    return target
+
+
 @contextmanager
 def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path]:
     """Yield an empty folder next to ``path`` that takes its place when the block ends well.
@@ -119,24 +145,12 @@ def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path
     SpecError
         If it is a file, has other files, or its folder is missing or cannot be written.
     """
-    is_folder, _, target = _found(path)
-    if is_folder:
-        try:
-            strange = sorted(each.name for each in target.iterdir() if not is_own(each.name))
-        except OSError as error:
-            why = f"cannot be read: {error.strerror}"
-            raise SpecError(None, why, "name a new folder", origin=str(path)) from None
-        if strange:
-            wrong = f"has other files, such as {strange[0]!r}"
-            raise SpecError(None, wrong, "name a new folder", origin=str(path))
-    elif target.exists():
-        raise SpecError(None, f"{str(path)!r} is a file", "name a folder")
-    else:
-        check_target(path)
+    target = check_folder(path, is_own)
     remove_abandoned(target.parent)
     try:
         with unfinished_folder(target.parent) as temporary:
             yield temporary
+            check_folder(path, is_own)  # somebody may have written there meanwhile
             old = temporary.with_suffix(".old")
             try:
                 if target.is_dir():

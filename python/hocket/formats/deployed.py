@@ -35,7 +35,7 @@ from hocket.deployment.manifest import (
     load_deployment,
 )
 from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
-from hocket.files.atomic import replacing_folder
+from hocket.files.atomic import check_folder, replacing_folder
 from hocket.files.model import Reader
 from hocket.formats.judgement import Fault, Judgement, faults_of
 from hocket.nccl.gpus import gpu_named
@@ -289,14 +289,15 @@ def deploy(
     if gpu is not None:
         with suppress(InfeasibleError):  # of a GPU that no model knows, nothing is predicted
             gpu_named(gpu)
-    # First of all, so that nobody plans for a folder that cannot be written.
-    with replacing_folder(target, lambda name: name == MANIFEST or name.endswith(_ENDINGS)) as at:
-        made = list(_classes(network, gpu, given, progress))
-        if not any(row.plan for each in made for row in each.rows):
-            whys = dict.fromkeys(row.why for each in made for row in each.rows)
-            why = "; ".join([*whys][:3])
-            raise InfeasibleError(None, f"all is left to NCCL: {why}", "use NCCL alone")
-        table = _tuner(network, gpu, made)
+    is_own = _files_of(target).__contains__
+    check_folder(target, is_own)  # so that nobody plans for a folder that cannot be written
+    made = list(_classes(network, gpu, given, progress))
+    if not any(row.plan for each in made for row in each.rows):
+        whys = dict.fromkeys(row.why for each in made for row in each.rows)
+        why = "; ".join([*whys][:3])
+        raise InfeasibleError(None, f"all is left to NCCL: {why}", "use NCCL alone")
+    table = _tuner(network, gpu, made)
+    with replacing_folder(target, is_own) as at:
         files = {} if table is None else {_TUNER: table.text.encode()}
         manifest = _manifest(network, gpu, given, made, at, files)
         for name, raw in files.items():
@@ -329,7 +330,15 @@ def deploy(
     )
 
 
-_ENDINGS = (".json", ".parquet", ".csv")
+def _files_of(folder: Path) -> set[str]:
+    """Return the names of the files of a folder that was deployed before; none of any other."""
+    try:
+        manifest = load_deployment(folder).manifest
+    except SpecError:
+        return set()
+    files = [file for entry in manifest.entries for file in (entry.plan, entry.program)]
+    tuner = manifest.fallback.tuner
+    return {MANIFEST, *(file.file for file in files), *([] if tuner is None else [tuner.file])}
 
 
 def _classes(
@@ -398,6 +407,9 @@ def _rows(
         else:
             start = size
         found.append(replace(row, from_bytes=start))
+    asked = sizes_of(given.sizes)  # which ranks need not divide: stages are padded
+    found[0] = replace(found[0], from_bytes=min(asked))
+    found[-1] = replace(found[-1], to_bytes=max(asked) + 1)
     return found
 
 
@@ -433,7 +445,7 @@ def _best(
         try:
             found = compare(kind, network, size=size, npus=npus, chunks=chunks, runtime=runtime)
         except InfeasibleError as error:
-            why = why or str(error)
+            why = why or error.why.removeprefix("no plan fits: ")
             continue
         for entry in found:
             misfit = _misfit(entry.plan, given)
@@ -592,7 +604,14 @@ def _faults_of(entry: Entry, deployment: Deployment, *, runs: bool) -> Iterator[
     except VerificationError as error:
         yield Fault("plan", None, entry.plan.file, error.why)
         return
-    checked = core.check_mscclpp(deployment.read(entry.program).decode(), runs=runs)
+    try:
+        checked = core.check_mscclpp(deployment.read(entry.program).decode(), runs=runs)
+    except UnicodeDecodeError:
+        yield Fault("unreadable", None, entry.program.file, "is no text")
+        return
+    except SpecError as error:
+        yield Fault("unreadable", None, entry.program.file, error.why)
+        return
     for fault in faults_of(checked.findings):
         yield Fault(
             fault.code, fault.line, f"{entry.program.file} {fault.place}".strip(), fault.detail
