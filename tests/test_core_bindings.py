@@ -250,6 +250,7 @@ def test_every_algorithm_makes_plans_that_verify() -> None:
             "hdrm",
             "multi-ring",
             "in-network",
+            "multimem",
             "nccl-nvls",
             "node-groups",
         ):  # need dimensions, a BiGraph, nodes, or switches that sum

@@ -31,6 +31,11 @@ AT_MOST_S = 10.0
 
 # It tells when it is there: what happens before (10 to 20 ms of Python's own start) is not ours.
 PROGRAM = "import os; from hocket.cli import main; os.write(2, b'@'); main()"
+TOO_EARLY = (
+    'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\n'
+    "KeyboardInterrupt\n"
+)
+"""Where a busy machine lets nothing happen between that and ``main``."""
 ON = '--bandwidth "1 GB/s" --latency "1 us"'
 TEN = f"-t mesh:10x10 {ON} -s 64MB"
 COMMANDS = [
@@ -130,6 +135,8 @@ def interrupt(folder: Path, argv: list[str], after: float) -> tuple[float, int, 
         process.send_signal(signal.SIGINT)
     began = time.monotonic()
     _, errors = process.communicate(timeout=60)
+    if errors == TOO_EARLY:
+        return interrupt(folder, argv, 2 * after)
     return time.monotonic() - began, process.returncode, errors
 
 
@@ -145,7 +152,7 @@ def test_before_main_there_is_next_to_nothing_to_import() -> None:
 
 @pytest.mark.parametrize("after", [0.005, 0.03, 0.08, 0.15])
 def test_ctrl_c_while_python_imports(after: float, tmp_path: Path) -> None:
-    delay, code, errors = interrupt(tmp_path, ["algorithms"], after)
+    delay, code, errors = interrupt(tmp_path, ["plan", "--list"], after)
     assert (code, errors) in [(130, "hocket: stopped\n"), (0, "")]  # a fast machine is done
     assert delay < AT_MOST_S
 

@@ -43,6 +43,7 @@ NETWORKS = {
     "two-tree-overlap": hk.topology.line(5, **LINK),
     "hdrm": hk.topology.bigraph(2, 2, **LINK),
     "in-network": hk.topology.offloaded(hk.topology.planes(6, 2, **LINK)),
+    "multimem": hk.topology.offloaded(hk.topology.planes(6, 2, **LINK)),
     "multi-ring": hk.topology.load("box:2x4", bandwidth="25 GB/s", latency="1 us"),
     "nccl-nvls": hk.topology.offloaded(hk.topology.planes(6, 2, **LINK)),
     "node-groups": hk.topology.load("box:2x4", bandwidth="25 GB/s", latency="1 us"),

@@ -134,8 +134,11 @@ def check_file(
     file, given = path_of("path", path), options_of(CheckOptions, options, {})
     check_function("progress", progress)
     with suppress(OSError):  # of a name that is too long, which reading says in a line
-        if file.is_dir():
+        if (file / MANIFEST).exists():
             file /= MANIFEST
+        elif file.is_dir():
+            right = "name a file, or a folder that hocket deploy wrote"
+            raise SpecError(None, "is a folder", right, str(path))
     text, kind = read_file(file)
     assert kind.check is not None
     said = heeded(given, kind, kind.checks)

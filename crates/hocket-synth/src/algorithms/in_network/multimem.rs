@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use super::layout::Layout;
 use super::tree::{Edge, Tree};
 use super::tree_shares::{self, Trees};
-use super::{cut, serves, transfers_of};
+use super::{InNetwork, cut, serves, transfers_of};
 use crate::algorithms::ladder::Ladder;
 use crate::algorithms::recipe::{About, Made, On, Recipe};
 use crate::algorithms::{Job, Outline};
@@ -51,8 +51,7 @@ impl Recipe for Multimem {
     }
 
     fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
-        // At least: one switch, each rank's part up and down.
-        outline.others(chunks)
+        InNetwork.outlined(outline, chunks) // no more than of multimem
     }
 
     fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
