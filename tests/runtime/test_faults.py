@@ -18,6 +18,8 @@ import hocket as hk
 from hocket import runtime
 
 LINK = {"bandwidth": "1 GB/s", "latency": "10 us"}
+PATIENCE = 4.0
+"""Seconds that a busy machine may add: less than after which the dead would be called slow."""
 TRANSPORTS = pytest.mark.parametrize("transport", ["tcp", "shared"])
 
 
@@ -62,7 +64,7 @@ def kill_one(transport: str, size: int, victim: int, after: float, work: Any = e
         others = [rank for rank in range(size) if rank != victim]
         for found in ranks.results(others):
             assert (found["code"], found["culprit"]) == ("died", victim)
-            assert found["noticed"] - killed < 1
+            assert found["noticed"] - killed < PATIENCE
             assert found["old_ranks"] == tuple(others)
             assert found["right"]
 
@@ -105,7 +107,7 @@ def test_a_rank_that_stands_still_is_named(transport: str, work: Any) -> None:
         stopped = time.monotonic()
         for found in ranks.results([0, 2, 3]):
             assert (found["code"], found["culprit"]) == ("stalled", 1)
-            assert found["noticed"] - stopped < 2.5
+            assert found["noticed"] - stopped < 1 + PATIENCE
             assert found["old_ranks"] == (0, 2, 3)
             assert found["right"]
 
