@@ -39,6 +39,8 @@ KINDS = (
     "all-to-all",
 )
 """The kinds of collectives."""
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+"""Those in which one rank has, or gets, what the others do not."""
 _SPELLINGS = {kind.replace("-", ""): kind for kind in KINDS}
 """Kinds by their names without hyphens: allreduce and all_reduce are all-reduce."""
 

@@ -86,7 +86,7 @@ class DeployOptions:
     sizes
         Sizes that are planned, as in nccl-tests, such as 1K:64M:x4.
     processors
-        Processors (SMs) of a GPU. Default: those of an H20, the fewest of current GPUs.
+        Processors (SMs) of a GPU. Default: those of an H20, the fewest at NVSwitches.
     max_ctas
         Limit of NCCL's thread blocks while a plan runs (NCCL_MAX_CTAS).
     launch

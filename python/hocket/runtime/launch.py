@@ -15,6 +15,7 @@ import numpy as np
 from hocket import _core
 from hocket._options import options_of, seconds
 from hocket._results import Result, figure, said
+from hocket.collectives.collective import ROOTED
 from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan as make_plan
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from hocket.runtime.options import MeasureKeywords
 
-_ROOTED = ("broadcast", "reduce", "gather", "scatter")
 _SHARED = "shared-memory"
 _TCP = "tcp"
 _CHOSEN = "chosen by size"
@@ -95,7 +95,7 @@ class TimedCalls(Result):
     @figure()
     def busbw(self) -> float:
         """The rate that each link must have carried, as nccl-tests counts it [bytes/s]."""
-        root = self.root if self.collective in _ROOTED else None
+        root = self.root if self.collective in ROOTED else None
         done = _core.Collective(self.collective, list(range(self.ranks)), self.size, root)
         return self.algbw * done.bus_factor
 
@@ -224,11 +224,9 @@ def _task(
         raise SpecError("root", f"{root} is not a rank of 0 to {ranks - 1}")
     network = fully_connected(ranks, bandwidth="10 GB/s", latency="10 us")
     plan = None
-    kind = _core.Collective(
-        what, list(range(ranks)), wanted, root if what in _ROOTED else None
-    ).kind
+    kind = _core.Collective(what, list(range(ranks)), wanted, root if what in ROOTED else None).kind
     if algorithm is not None:
         plan = make_plan(
-            kind, network, size=wanted, algorithm=algorithm, root=root if kind in _ROOTED else None
+            kind, network, size=wanted, algorithm=algorithm, root=root if kind in ROOTED else None
         )
-    return plan, kind, ranks, wanted, root if kind in _ROOTED else 0
+    return plan, kind, ranks, wanted, root if kind in ROOTED else 0

@@ -16,7 +16,7 @@ from hocket._checks import hint_of, list_of, one_of, whole
 from hocket._core.runtime import Program
 from hocket._options import names_of
 from hocket._results import Result, said
-from hocket.collectives.collective import KINDS
+from hocket.collectives.collective import KINDS, ROOTED
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import write_text
 from hocket.files.cache import cache_folder
@@ -39,8 +39,6 @@ WINDOW = "shared-memory"
 TUNED = "tuned"
 """The table that is kept for the user."""
 VARIABLE = "HOCKET_TABLE"
-
-ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 
 _OPTIONAL = said(is_optional=True)

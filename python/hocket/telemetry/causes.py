@@ -18,6 +18,7 @@ from statistics import median
 from typing import Literal, TypeAlias
 
 from hocket._results import Result, said
+from hocket.collectives.collective import ROOTED
 from hocket.nccl.model import NcclChoice
 from hocket.telemetry.calls import KERNEL, Call, Recording
 from hocket.telemetry.expected import Expectation
@@ -54,7 +55,6 @@ _TWICE = (1.4, 4.0)
 directions of it, so half of its rate is left, and processors forward it at less than that."""
 _PLAIN = {"DEBUG", "DEBUG_SUBSYS", "DEBUG_FILE", "SOCKET_IFNAME", "IB_GID_INDEX", "TOPO_DUMP_FILE"}
 """Settings that make nothing slow: what is printed, and addresses."""
-_ROOTED = {"broadcast", "reduce", "gather", "scatter"}
 _MOST_CALLS = 0.5
 """Share of calls that one rank delays above which it is no chance."""
 
@@ -239,7 +239,7 @@ def _late_ranks(calls: Sequence[tuple[str, Call]]) -> Iterator[Cause]:
     by_call: dict[tuple[object, ...], dict[str, float]] = {}
     for timing, call in calls:
         # The root of a broadcast ends first, and leaves of a reduce do, though nobody waits for them.
-        if timing == KERNEL and call.sequence is not None and call.kind not in _ROOTED:
+        if timing == KERNEL and call.sequence is not None and call.kind not in ROOTED:
             key = call.kind, call.size, call.group, call.ranks, call.sequence
             by_call.setdefault(key, {})[call.recorder] = call.seconds
     late: Counter[str] = Counter()

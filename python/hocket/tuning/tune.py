@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hocket._options import options_of
 from hocket._results import HIDDEN, Column, ListResult, Result, figure, said
-from hocket.collectives.collective import Progress
+from hocket.collectives.collective import ROOTED, Progress
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare
 from hocket.errors import InfeasibleError, SpecError
@@ -21,7 +21,7 @@ from hocket.runtime.contest import Candidate, contest
 from hocket.runtime.options import MeasureOptions
 from hocket.runtime.processes import MAX_RANKS
 from hocket.runtime.programs import TOPOLOGY, lower, usual_algorithm
-from hocket.runtime.table import ROOTED, WINDOW, PlanRow, PlanTable, merged, tuned_path
+from hocket.runtime.table import WINDOW, PlanRow, PlanTable, merged, tuned_path
 from hocket.simulation.run import simulate
 from hocket.topology.sources import as_topology
 from hocket.tuning.options import TuneOptions

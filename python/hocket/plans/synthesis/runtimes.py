@@ -11,7 +11,7 @@ from hocket.units import shown
 TITLES = {"mscclpp": "MSCCL++"}
 """Runtimes for which plans can be made, by name, and what they are called."""
 _FEWEST = 78
-"""Processors of an H20, the fewest among current GPUs."""
+"""Processors of an H20, the fewest among GPUs with NVSwitches."""
 _MOST = 1 << 16
 
 
