@@ -11,6 +11,19 @@ pub fn narrow(index: usize) -> u32 {
     u32::try_from(index).expect("ids are 32 bits wide")
 }
 
+/// Returns a number as another type, such as 64 bits as an index.
+///
+/// # Panics
+/// If it does not fit: callers know that it does, and check what comes from outside.
+#[inline]
+#[track_caller]
+pub fn fit<To: TryFrom<From>, From>(number: From) -> To {
+    match To::try_from(number) {
+        Ok(number) => number,
+        Err(_) => panic!("a number exceeds {}", std::any::type_name::<To>()),
+    }
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

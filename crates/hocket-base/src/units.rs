@@ -117,6 +117,17 @@ impl Bandwidth {
     }
 }
 
+/// Returns the whole part of a number: 0 if it is negative or no number, [`u64::MAX`] if it is larger than that.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast of a float saturates"
+)]
+pub const fn whole(number: f64) -> u64 {
+    number as u64
+}
+
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.0.get();
