@@ -1,5 +1,6 @@
 //! What a file says of its program.
 
+use hocket_base::id::narrow;
 use hocket_program::program::{Mode, SizeLimits};
 
 use crate::msccl_xml::Algo;
@@ -84,7 +85,7 @@ impl Facts {
         Self {
             name: plan.name.clone(),
             collective: plan.collective.clone(),
-            ranks: plan.gpus.len() as u32,
+            ranks: narrow(plan.gpus.len()),
             protocol: plan.protocol.clone(),
             chunks: chunks.max().unwrap_or(0),
             modes: vec![mode],

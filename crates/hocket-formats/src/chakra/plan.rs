@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use hocket_base::explain::Explain;
-use hocket_base::id::TransferId;
+use hocket_base::id::{TransferId, narrow};
 use hocket_plan::collective::CollectiveKind;
 use hocket_plan::plan::{LinkOrder, Op, Plan, Wait, WaitOn};
 use hocket_topology::Topology;
@@ -107,7 +107,7 @@ impl<'a> PlanFiles<'a> {
         if ends().any(|(&src, &dst)| {
             rank_of[src as usize] == NO_RANK || rank_of[dst as usize] == NO_RANK
         }) {
-            npus = (0..topology.npu_count() as u32).collect();
+            npus = (0..narrow(topology.npu_count())).collect();
             rank_of.clone_from(&npus);
         }
         let mut first = vec![0u32; npus.len() + 1];
@@ -123,7 +123,7 @@ impl<'a> PlanFiles<'a> {
         for (transfer, (&src, &dst)) in ends().enumerate() {
             for npu in [src, dst] {
                 let slot = &mut next[rank_of[npu as usize] as usize];
-                transfers[*slot as usize] = transfer as u32;
+                transfers[*slot as usize] = narrow(transfer);
                 *slot += 1;
             }
         }
@@ -276,7 +276,7 @@ impl<'a> PlanFiles<'a> {
 
     /// Returns the number of the ranks' group, if they are not all NPUs in order.
     pub fn group(&self) -> Option<u64> {
-        let all = 0..self.rank_of.len() as u32;
+        let all = 0..narrow(self.rank_of.len());
         (!self.npus.iter().copied().eq(all)).then_some(GROUP)
     }
 
@@ -308,7 +308,7 @@ impl<'a> PlanFiles<'a> {
 fn ranks(npus: &[u32], count: usize) -> Vec<u32> {
     let mut rank_of = vec![NO_RANK; count];
     for (rank, &npu) in npus.iter().enumerate() {
-        rank_of[npu as usize] = rank as u32;
+        rank_of[npu as usize] = narrow(rank);
     }
     rank_of
 }

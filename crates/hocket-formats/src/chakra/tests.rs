@@ -1,4 +1,4 @@
-use hocket_base::id::NpuId;
+use hocket_base::id::{NpuId, fit, narrow};
 use hocket_base::units::{Bandwidth, Time};
 use hocket_plan::collective::{Collective, CollectiveKind};
 use hocket_plan::plan::{Chunks, Op, Plan, PlanBuilder, Wait};
@@ -35,11 +35,12 @@ fn fields(mut bytes: &[u8]) -> Vec<Field> {
         bytes = &bytes[length..];
         let (length, value) = varint(bytes);
         bytes = &bytes[length..];
+        let size: usize = fit(value);
         match key & 7 {
             0 => found.push(Field::Number(key >> 3, value)),
             2 => {
-                found.push(Field::Bytes(key >> 3, bytes[..value as usize].to_vec()));
-                bytes = &bytes[value as usize..];
+                found.push(Field::Bytes(key >> 3, bytes[..size].to_vec()));
+                bytes = &bytes[size..];
             }
             other => panic!("kind {other}"),
         }
@@ -52,18 +53,19 @@ fn messages(mut bytes: &[u8]) -> Vec<Vec<Field>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         let (length, size) = varint(bytes);
-        found.push(fields(&bytes[length..length + size as usize]));
-        bytes = &bytes[length + size as usize..];
+        let end = length + fit::<usize, _>(size);
+        found.push(fields(&bytes[length..end]));
+        bytes = &bytes[end..];
     }
     found
 }
 
 fn attribute(name: &str, value: u64) -> Field {
-    let mut inner = vec![10, name.len() as u8];
+    let mut inner = vec![10, fit(name.len())];
     inner.extend(name.bytes());
     inner.push(9 << 3);
     assert!(value < 128);
-    inner.push(value as u8);
+    inner.push(fit(value));
     Field::Bytes(10, inner)
 }
 
@@ -112,7 +114,7 @@ fn a_node_is_what_the_format_says() {
 
 fn network(npus: usize) -> Topology {
     let rate = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
-    ring(npus as u32, rate, Time::from_ps(1000), RingWays::Both).unwrap()
+    ring(narrow(npus), rate, Time::from_ps(1000), RingWays::Both).unwrap()
 }
 
 /// A plan of single chunks between NPUs: chunk, from, to, whether it sums, and what it waits for.
@@ -248,7 +250,7 @@ proptest! {
                 let (_, a, b, ..) = sends[*i as usize];
                 a == src || b == src
             };
-            let waits = (0..sends.len() as u32).filter(near);
+            let waits = (0..narrow(sends.len())).filter(near);
             let waits = waits.filter(|i| (chosen >> (i % 64)) & 1 == 1).collect();
             sends.push((0, src, dst, sums, waits));
         }

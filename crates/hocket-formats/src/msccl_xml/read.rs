@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use hocket_base::id::fit;
 use hocket_program::program::{Buffer, Span};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -61,13 +62,13 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn run(&mut self) -> Result<Algo, FormatError> {
         loop {
-            let before = self.reader.buffer_position() as usize;
+            let before = fit(self.reader.buffer_position());
             let event = self.reader.read_event();
             self.count_lines(before);
             let event = match event {
                 Ok(event) => event,
                 Err(error) => {
-                    let at = self.reader.error_position() as usize;
+                    let at: usize = fit(self.reader.error_position());
                     self.count_lines(at.max(self.counted));
                     return self.fail(format!("is not XML: {error}"), "");
                 }
@@ -201,10 +202,6 @@ impl Parser<'_> {
                 "allreduce, allgather, reducescatter, alltoall, broadcast, reduce, gather and scatter are known",
             );
         }
-        let size = |name: &str| {
-            of.optional(name, 0, i64::MAX)
-                .map(|found| found.map(|n| n as u64))
-        };
         Ok(Algo {
             name: of.text("name")?.to_owned(),
             protocol,
@@ -217,9 +214,9 @@ impl Parser<'_> {
                 .has("outofplace")
                 .then(|| of.flag("outofplace"))
                 .transpose()?,
-            min_bytes: size("minBytes")?,
-            max_bytes: size("maxBytes")?,
-            threads: of.optional("nthreads", 0, 1024)?.map(|n| n as u32),
+            min_bytes: of.optional("minBytes", 0, i64::MAX)?,
+            max_bytes: of.optional("maxBytes", 0, i64::MAX)?,
+            threads: of.optional("nthreads", 0, 1024)?,
             gpus: Vec::new(),
         })
     }
@@ -243,7 +240,7 @@ impl Parser<'_> {
         Ok(Gpu {
             sizes,
             blocks: Vec::new(),
-            line: LineNumber(self.line as u32),
+            line: LineNumber(fit(self.line)),
         })
     }
 
@@ -266,7 +263,7 @@ impl Parser<'_> {
             recv: peer("recv")?,
             channel: of.number("chan", 0, 1024)?,
             steps: Vec::new(),
-            line: LineNumber(self.line as u32),
+            line: LineNumber(fit(self.line)),
         })
     }
 
@@ -280,7 +277,7 @@ impl Parser<'_> {
                     "s" => Some(Buffer::Scratch),
                     _ => None,
                 })?,
-                offset: of.integer(offset, -1, i64::from(Span::MAX_CHUNKS) - 1)? as i32,
+                offset: of.number(offset, -1, i64::from(Span::MAX_CHUNKS) - 1)?,
             })
         };
         let (block, step) = (
@@ -295,7 +292,7 @@ impl Parser<'_> {
                     "give both, or -1 for both",
                 );
             }
-            _ => Some((block as u32, step as u32)),
+            _ => Some((fit(block), fit(step))),
         };
         let kind = of.one_of("type", |name| name.parse().ok())?;
         Ok(Step {
@@ -306,7 +303,7 @@ impl Parser<'_> {
             count: of.number("cnt", 0, i64::from(Span::MAX_COUNT))?,
             dependency,
             awaited: of.flag("hasdep")?,
-            line: LineNumber(self.line as u32),
+            line: LineNumber(fit(self.line)),
         })
     }
 }
@@ -423,13 +420,18 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    fn number(&self, name: &str, least: i64, most: i64) -> Result<u32, FormatError> {
-        Ok(self.integer(name, least, most)? as u32)
+    fn number<T: TryFrom<i64>>(&self, name: &str, least: i64, most: i64) -> Result<T, FormatError> {
+        Ok(fit(self.integer(name, least, most)?))
     }
 
-    fn optional(&self, name: &str, least: i64, most: i64) -> Result<Option<i64>, FormatError> {
+    fn optional<T: TryFrom<i64>>(
+        &self,
+        name: &str,
+        least: i64,
+        most: i64,
+    ) -> Result<Option<T>, FormatError> {
         self.has(name)
-            .then(|| self.integer(name, least, most))
+            .then(|| self.number(name, least, most))
             .transpose()
     }
 

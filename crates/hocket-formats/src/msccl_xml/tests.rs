@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use hocket_base::id::narrow;
 use hocket_base::progress::Silent;
 use hocket_program::program::Buffer;
 use hocket_program::program::check::CheckOptions;
@@ -108,7 +109,7 @@ fn algo() -> impl Strategy<Value = Algo> {
         protocol: head.1,
         channels: sizes.0,
         chunks: sizes.1,
-        ranks: gpus.len() as u32,
+        ranks: narrow(gpus.len()),
         collective: collective.to_owned(),
         in_place: modes.0,
         out_of_place: modes.1,

@@ -1,5 +1,6 @@
 //! [`Algo`] to [`Program`], and its check.
 
+use hocket_base::id::narrow;
 use hocket_base::progress::{Interrupted, Progress};
 use hocket_plan::collective::CollectiveKind;
 use hocket_program::program::check::{CheckOptions, Fault, Place, check as check_program};
@@ -35,7 +36,7 @@ pub fn program(algo: &Algo) -> Result<Program, FormatError> {
     });
     let mut first_block = 0;
     for (rank, gpu) in algo.gpus.iter().enumerate() {
-        let rank = rank as u32;
+        let rank = narrow(rank);
         for &buffer in Buffer::ALL {
             builder.size(rank, buffer, gpu.sizes[buffer as usize]);
         }
@@ -50,7 +51,7 @@ pub fn program(algo: &Algo) -> Result<Program, FormatError> {
                 add(&mut builder, rank, first_block, step)?;
             }
         }
-        first_block += gpu.blocks.len() as u32;
+        first_block += narrow(gpu.blocks.len());
     }
     builder
         .finish()

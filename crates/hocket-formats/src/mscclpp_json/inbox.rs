@@ -1,5 +1,6 @@
 //! How each message that a rank receives is passed on, which the receiver decides.
 
+use hocket_base::id::narrow;
 use hocket_plan::collective::CollectiveKind;
 use hocket_program::program::{Buffer as Memory, Mode, Op as StepOp, Program, Span};
 
@@ -93,7 +94,7 @@ impl Inbox {
         for messages in connections() {
             inbox.connections.push(messages[0].0);
             inbox.connect(part, rank, how.protocol, messages, &written);
-            inbox.starts.push(inbox.to.len() as u32);
+            inbox.starts.push(narrow(inbox.to.len()));
         }
         Ok(inbox)
     }

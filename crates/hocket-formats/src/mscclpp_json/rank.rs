@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write};
 
+use hocket_base::id::narrow;
 use hocket_program::program::{Buffer as Memory, Op as StepOp, Program};
 
 use super::export::{Protocol, Refused, buffer_type};
@@ -99,7 +100,7 @@ impl<'a> RankWriter<'a> {
                     continue;
                 };
                 let giver = self.program.block_of(target);
-                let next = self.semaphores.len() as u32;
+                let next = narrow(self.semaphores.len());
                 self.semaphores.entry((giver, block)).or_insert(next);
                 self.waiting.entry(target).or_default().push(block);
             }
@@ -206,7 +207,7 @@ impl<'a> RankWriter<'a> {
         let all = &self.channels;
         let first = all.partition_point(|key| key.0 < kind);
         let own = all.partition_point(|key| *key < (kind, peer, ends));
-        (kind, (own - first) as u32)
+        (kind, narrow(own - first))
     }
 
     fn steps(&self, block: u32, writer: &mut Writer) {
@@ -275,7 +276,7 @@ impl<'a> RankWriter<'a> {
             _ => "put",
         };
         let sources = self.program.step(step).sources();
-        writer.put(name, channel, sources, (remote as u32, pass.to));
+        writer.put(name, channel, sources, (narrow(remote), pass.to));
         if name == "put" {
             writer.tell(channel);
         }

@@ -14,7 +14,7 @@
 
 use std::fmt::Write;
 
-use hocket_base::id::TransferId;
+use hocket_base::id::{TransferId, narrow};
 use hocket_plan::collective::CollectiveKind;
 use hocket_plan::plan::Op as PlanOp;
 use hocket_plan::verify::Verified;
@@ -50,7 +50,7 @@ impl Default for SwitchOptions {
 
 /// Returns whether transfers of a plan end at switches.
 pub fn uses_switches(verified: &Verified) -> bool {
-    let npus = verified.topology().npu_count() as u32;
+    let npus = narrow(verified.topology().npu_count());
     let plan = verified.plan();
     let mut ends = plan.src().iter().zip(plan.dst());
     ends.any(|(&src, &dst)| src.max(dst) >= npus)
@@ -128,7 +128,7 @@ impl Call {
             .map_err(Refused::Inexpressible)?;
         Ok(Self {
             kind: collective.kind(),
-            ranks: collective.npus().len() as u32,
+            ranks: narrow(collective.npus().len()),
             blocks: options.blocks,
             has_own,
         })
@@ -208,7 +208,7 @@ impl Call {
     fn gpu(&self, rank: u32) -> Gpu {
         let [input_chunks, output_chunks, scratch_chunks] = self.sizes();
         let meeting = Meeting::of(rank, self.ranks);
-        let each = meeting.peers.len() as u32;
+        let each = narrow(meeting.peers.len());
         let memory = (0..self.blocks).flat_map(|_| meeting.peers.iter().copied());
         let channels = vec![
             Channels {
@@ -318,12 +318,12 @@ impl Meeting {
         let mut far = 1;
         while far < ranks {
             let ends = [(rank + far) % ranks, (rank + ranks - far) % ranks];
-            let first = peers.len() as u32;
+            let first = narrow(peers.len());
             peers.push(ends[0]);
             if ends[0] != ends[1] {
                 peers.push(ends[1]);
             }
-            rounds.push([vec![first], vec![peers.len() as u32 - 1]]);
+            rounds.push([vec![first], vec![narrow(peers.len()) - 1]]);
             far *= 2;
         }
         Self { peers, rounds }
@@ -406,7 +406,7 @@ impl Judge {
     fn new(verified: &Verified) -> Result<Self, String> {
         let plan = verified.plan();
         let collective = plan.collective();
-        let ranks = collective.npus().len() as u32;
+        let ranks = narrow(collective.npus().len());
         if !matches!(
             collective.kind(),
             CollectiveKind::AllReduce | CollectiveKind::AllGather | CollectiveKind::Broadcast
@@ -463,7 +463,7 @@ impl Judge {
 
     fn transfer(&mut self, verified: &Verified, i: usize) -> Result<(), String> {
         let (plan, topology) = (verified.plan(), verified.topology());
-        let npus = topology.npu_count() as u32;
+        let npus = narrow(topology.npu_count());
         let (src, dst) = (plan.src()[i], plan.dst()[i]);
         let (goes_up, npu) = match (src < npus, dst < npus) {
             (true, false) => (true, src),
@@ -478,7 +478,7 @@ impl Judge {
         }
         let links = verified
             .routes()
-            .links(plan, topology, TransferId(i as u32));
+            .links(plan, topology, TransferId(narrow(i)));
         if links.len() != 1 {
             return Err(format!(
                 "reaches its switch over {} links; its channels need a switch at which every GPU is, as an NVSwitch",

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use hocket_base::id::{fit, narrow};
 use hocket_base::progress::{Interrupted, Progress};
 use hocket_plan::collective::CollectiveKind;
 use hocket_program::program::check::{CheckOptions, Fault, Place, check as check_program};
@@ -57,7 +58,7 @@ pub fn program(plan: &ExecutionPlan) -> Result<(Program, Vec<String>), FormatErr
     let kind = kind.map_or(CollectiveKind::Custom, |&(_, kind)| kind);
     let task = Task {
         kind,
-        ranks: plan.gpus.len() as u32,
+        ranks: narrow(plan.gpus.len()),
         root: 0,
         chunks: if kind == CollectiveKind::AllGather {
             output
@@ -90,7 +91,7 @@ pub fn program(plan: &ExecutionPlan) -> Result<(Program, Vec<String>), FormatErr
         rank: 0,
     };
     for (rank, gpu) in plan.gpus.iter().enumerate() {
-        reader.gpu(rank as u32, gpu)?;
+        reader.gpu(narrow(rank), gpu)?;
     }
     let built = reader.builder.finish();
     let program = built.map_err(|error| FormatError::new(error.to_string()))?;
@@ -275,10 +276,12 @@ impl Reader {
             let Some((channel, &peer)) = channel.and_then(|id| Some((id, peers.get(id)?))) else {
                 return self.fail("uses a channel that does not exist", "");
             };
-            let which = peers[..channel]
-                .iter()
-                .filter(|&&other| other == peer)
-                .count() as u32;
+            let which = narrow(
+                peers[..channel]
+                    .iter()
+                    .filter(|&&other| other == peer)
+                    .count(),
+            );
             let (from, to) = if outward {
                 (self.rank, peer)
             } else {
@@ -365,7 +368,7 @@ impl Reader {
         if count == 0 {
             return self.fail("has a buffer of size 0", "give at least 1");
         }
-        Ok((offset as u32, count as u32))
+        Ok((fit(offset), fit(count)))
     }
 
     /// The steps of an operation that moves data.
@@ -481,7 +484,7 @@ pub fn check(
 
 /// Chunks of input and output must have the same number of bytes, and be those of the collective.
 fn check_sizes(plan: &ExecutionPlan, verdict: &mut Verdict) {
-    let ranks = plan.gpus.len() as u32;
+    let ranks = narrow(plan.gpus.len());
     let (input_factor, output_factor) = match plan.collective.as_str() {
         "allgather" => (ranks, 1),
         "reducescatter" => (1, ranks),

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use hocket_base::id::narrow;
 use hocket_program::program::Span;
 
 use super::export::buffer_type;
@@ -125,10 +126,10 @@ impl Writer {
     /// Returns position in a list of the block, which gets it if it has it not.
     fn position(list: &mut Vec<u32>, id: u32) -> u32 {
         let found = list.iter().position(|&known| known == id);
-        found.unwrap_or_else(|| {
+        narrow(found.unwrap_or_else(|| {
             list.push(id);
             list.len() - 1
-        }) as u32
+        }))
     }
 
     /// Signals or waits on a channel.

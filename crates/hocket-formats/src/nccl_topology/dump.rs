@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use hocket_base::id::fit;
+
 use super::rates::{self, Medium};
 use super::{Gpu, Kind, Link, Net, Processor, System};
 use crate::elements::{Document, Element, quoted};
@@ -200,7 +202,7 @@ impl<'a> Reading<'a> {
             } else if child.name == "c2c" {
                 let count = child.whole("count", 0..=1000)?;
                 let megabytes = child.whole("bw", 0..=10_000_000)?;
-                let rate = (count * megabytes) as u64 * 1_000_000;
+                let rate = fit::<u64, _>(count * megabytes) * 1_000_000;
                 let (src, to) = (self.system.gpus[number].device, self.cpus[cpu].device);
                 if rate > 0 {
                     self.system.both_ways(src, to, rate, Medium::C2c);
@@ -253,7 +255,7 @@ impl<'a> Reading<'a> {
                 return Err(FormatError::at(port.line, why).remedy("give each its own"));
             }
             // What is below a processor itself has no link of its own: its port is what limits it.
-            let own = rate.min(mbps as u64 * 125_000);
+            let own = rate.min(fit::<u64, _>(mbps) * 125_000);
             let link = if rate == u64::MAX { own } else { rate };
             self.system.both_ways(net.device, at, link, Medium::Pcie);
             self.system.nets.push(net);
@@ -284,7 +286,7 @@ impl<'a> Reading<'a> {
                 continue;
             }
             let gpu = &mut self.system.gpus[links.gpu];
-            gpu.links += count as u32;
+            gpu.links += fit::<u32, _>(count);
             let (src, host, arch) = (gpu.device, gpu.host, gpu.arch.clone());
             let each = match (&arch, element.name.as_str()) {
                 (Some(arch), "xgmi") => rates::xgmi(arch).ok_or_else(|| {
@@ -299,7 +301,7 @@ impl<'a> Reading<'a> {
                 return Err(FormatError::at(element.line, why)
                     .remedy("sm of one with NVLink is 60 or more"));
             }
-            let bandwidth = each * count as u64;
+            let bandwidth = each * fit::<u64, _>(count);
             let class = element.text("tclass")?;
             let is_gpu = class.starts_with("0x03") || element.name == "xgmi";
             if !is_gpu {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use hocket_base::id::fit;
+
 use super::rates::Medium;
 use super::{Kind, Link, System};
 use crate::error::FormatError;
@@ -95,7 +97,7 @@ pub fn join(systems: &[&System]) -> Result<Network, FormatError> {
                     network.links.push(Link {
                         src,
                         dst,
-                        bandwidth: net.mbps as u64 * 125_000,
+                        bandwidth: fit::<u64, _>(net.mbps) * 125_000,
                         medium: Medium::Net,
                     });
                 }

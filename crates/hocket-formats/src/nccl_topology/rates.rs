@@ -3,6 +3,7 @@
 //! NCCL counts less for most links, as what is reached. The rates here are those that makers state, as in all
 //! topologies of hocket, but for those of links between processors, of which a dump says nothing else.
 
+use hocket_base::units::whole;
 use strum::IntoStaticStr;
 
 const GIGA: f64 = 1e9;
@@ -50,7 +51,7 @@ pub(crate) fn nvlink(sm: i64) -> u64 {
         90..100 => 25.0,
         _ => 50.0,
     };
-    (rate * GIGA) as u64
+    whole(rate * GIGA)
 }
 
 /// One xGMI link of a GPU; `None` for an architecture that is not known.
@@ -64,7 +65,7 @@ pub(crate) fn xgmi(arch: &str) -> Option<u64> {
         "940" | "941" | "942" | "950" => 48.0,
         _ => return None,
     };
-    Some((rate * GIGA) as u64)
+    Some(whole(rate * GIGA))
 }
 
 /// So many lanes of PCI Express: transfers a second times what coding leaves of them. Unknown speeds count as 8 GT/s,
@@ -80,7 +81,7 @@ pub(crate) fn pcie(speed: &str, width: i64) -> u64 {
         _ => (8.0, 128.0 / 130.0),
     };
     let lanes = if width == 0 { 16 } else { width };
-    (transfers * coding / 8.0 * GIGA * lanes as f64) as u64
+    whole(transfers * coding / 8.0 * GIGA * lanes as f64)
 }
 
 /// Returns what NCCL counts between two processors of a kind.
@@ -98,5 +99,5 @@ pub(crate) fn between_processors(arch: &str, vendor: &str, family: i64, model: i
         (_, "CentaurHauls" | "  Shanghai  ") if family == 7 && model == 0x5b => 9.0,
         _ => 6.0,
     };
-    (rate * GIGA) as u64
+    whole(rate * GIGA)
 }

@@ -9,6 +9,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use hocket_base::id::narrow;
+use hocket_base::units::whole;
+
 use super::rates::{self, Medium};
 use super::{Gpu, Kind, Link, System, network};
 use crate::elements::{LARGEST, quoted};
@@ -308,7 +311,7 @@ fn nominal(rate: f64) -> u64 {
         (19.531, 20.0),
     ];
     let same = known.iter().find(|(raw, _)| (raw - rate).abs() < 0.01);
-    (same.map_or(rate, |(_, stated)| *stated) * 1e9) as u64
+    whole(same.map_or(rate, |(_, stated)| *stated) * 1e9)
 }
 
 /// Returns the compute capability of a GPU by its name; 0 where it is not known.
@@ -377,7 +380,7 @@ fn nvlinks(system: &mut System, matrix: &Matrix, listed: &[Listed]) -> Result<()
     let works = |gpu: usize| {
         listed
             .get(gpu)
-            .map_or(MOST_LINKS, |it| it.rates.len() as u32)
+            .map_or(MOST_LINKS, |it| narrow(it.rates.len()))
     };
     let is_switched = |gpu: usize| rows[gpu].iter().sum::<u32>() > works(gpu);
     let rate = |gpu: usize| {
@@ -398,7 +401,7 @@ fn nvlinks(system: &mut System, matrix: &Matrix, listed: &[Listed]) -> Result<()
         let switch = system.device("nvs".to_owned(), Kind::NvSwitch);
         for (gpu, row) in rows.iter().enumerate() {
             let links = match listed.get(gpu) {
-                Some(listed) => listed.rates.len() as u32,
+                Some(listed) => narrow(listed.rates.len()),
                 None => row.iter().copied().max().unwrap_or(0),
             };
             system.gpus[gpu].links = links;
@@ -443,7 +446,7 @@ fn may_be_switched(rows: &[Vec<u32>]) -> Option<String> {
         };
         let count = members.len();
         (count > 2 && members.iter().all(alike)).then(|| {
-            let all = links * (count as u32 - 1);
+            let all = links * (narrow(count) - 1);
             format!(
                 "NV{links} between any two of {count} GPUs is read as links from GPU to GPU, {all} of each; {links} links of each to a switch would look the same: what nvidia-smi nvlink -s prints, after it, tells which"
             )
