@@ -192,13 +192,12 @@ mod tests {
 
     #[test]
     fn as_many_are_drawn_as_the_share_says() {
-        const DRAWN: f64 = 4000.0;
+        const DRAWN: u32 = 4000;
         let mut draw = Sample(7);
-        let lost = (0..DRAWN as u32)
-            .filter(|_| draw.below_one() < 0.25)
-            .count();
+        let lost = (0..DRAWN).filter(|_| draw.below_one() < 0.25).count();
         // Five standard deviations of a binomial.
-        let (mean, deviation) = (DRAWN * 0.25, (DRAWN * 0.25 * 0.75).sqrt());
+        let drawn = f64::from(DRAWN);
+        let (mean, deviation) = (drawn * 0.25, (drawn * 0.25 * 0.75).sqrt());
         assert!((lost as f64 - mean).abs() < 5.0 * deviation, "{lost}");
     }
 }

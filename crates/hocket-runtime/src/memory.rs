@@ -8,6 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use hocket_base::id::fit;
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
 };
@@ -44,7 +45,7 @@ pub(crate) fn spins(ranks: usize) -> u32 {
 pub(crate) fn sleep(word: &AtomicU32, seen: u32, most: Duration) {
     let most = futex::Timespec {
         tv_sec: most.as_secs() as _,
-        tv_nsec: most.subsec_nanos() as _,
+        tv_nsec: fit(most.subsec_nanos()),
     };
     let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&most));
 }
@@ -153,7 +154,7 @@ mod tests {
         lengthen(&file, 8192).expect("it has that length");
         for len in [0, 4096, 8191, 8193, 1 << 20] {
             assert!(ftruncate(&file, len).is_err(), "{len}");
-            assert_eq!(lengthen(&file, len as usize), None, "{len}");
+            assert_eq!(lengthen(&file, fit(len)), None, "{len}");
         }
         assert!(fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).is_err());
         assert_eq!(fstat(&file).expect("it is open").st_size, 8192);

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use hocket_base::id::narrow;
+
 use crate::memory::{Mapping, sleep, spins, wake};
 
 /// Bytes of a ring, a power of two.
@@ -154,12 +156,12 @@ impl Pipe {
         let mut done = 0;
         for part in parts {
             let len = part.len().min(room - done);
-            let to = self.out.at(start.wrapping_add(done as u32));
+            let to = self.out.at(start.wrapping_add(narrow(done)));
             // SAFETY: there is that much room, and only this rank writes it.
             unsafe { to.copy_from_nonoverlapping(part.as_ptr(), len) };
             done += len;
         }
-        let end = start.wrapping_add(done as u32);
+        let end = start.wrapping_add(narrow(done));
         self.out.written().store(end, Ordering::SeqCst);
         self.ring();
         Ok(done)
@@ -192,7 +194,7 @@ impl Pipe {
     pub(crate) fn take(&mut self, len: usize) {
         self.seen -= len;
         let read = self.come.read().load(Ordering::Relaxed);
-        let read = read.wrapping_add(len as u32);
+        let read = read.wrapping_add(narrow(len));
         self.come.read().store(read, Ordering::SeqCst);
         let is_awaited = self.come.is_awaited();
         // Half of it at once: who writes is not woken for each piece.

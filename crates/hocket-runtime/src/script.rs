@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use hocket_base::id::{fit, narrow};
 use hocket_plan::collective::CollectiveKind;
 use hocket_plan::verify::Verified;
 use hocket_program::program::{
@@ -31,7 +32,7 @@ impl Loaded {
         if program.task().kind == CollectiveKind::Custom {
             return refuse("a custom collective has no input and output that can be named".into());
         }
-        for step in 0..program.len() as u32 {
+        for step in 0..narrow(program.len()) {
             let op = program.step(step).op;
             if !(op.moves_data() || op == Op::Nop) {
                 let name = op.name();
@@ -147,7 +148,7 @@ fn hash(program: &Program) -> u64 {
         ] {
             number(value);
         }
-        for step in program.steps_of(index as u32) {
+        for step in program.steps_of(narrow(index)) {
             let view = program.step(step);
             number(view.op as u64);
             number(view.dependency.map_or(0, |step| u64::from(step) + 1));
@@ -265,7 +266,7 @@ impl Script {
                 .steps_of(block)
                 .map(|number| {
                     let view = program.step(number);
-                    let start = script.places.len() as u32;
+                    let start = narrow(script.places.len());
                     let places = view.spans().map(|span| cut.place(program, span));
                     script.places.extend(places);
                     let after = view.dependency.map(|step| {
@@ -276,8 +277,8 @@ impl Script {
                         op: view.op,
                         after,
                         first: start,
-                        sources: view.sources().len() as u8,
-                        count: view.spans().len() as u8,
+                        sources: fit(view.sources().len()),
+                        count: fit(view.spans().len()),
                     }
                 })
                 .collect();
@@ -305,8 +306,8 @@ impl Script {
                 .collect();
             for block in awaited {
                 let by = &mut script.blocks[block as usize].awaited_by;
-                if by.last() != Some(&(waiting as u32)) && block != waiting as u32 {
-                    by.push(waiting as u32);
+                if by.last() != Some(&narrow(waiting)) && block != narrow(waiting) {
+                    by.push(narrow(waiting));
                 }
             }
         }
@@ -350,7 +351,7 @@ impl Split {
     /// Byte at which a chunk starts.
     fn start(&self, chunk: u64) -> usize {
         let number = u128::from(chunk) * u128::from(self.elements) / u128::from(self.chunks.max(1));
-        number as usize * self.bytes as usize
+        fit::<usize, _>(number) * fit::<usize, _>(self.bytes)
     }
 
     fn sizes(&self, program: &Program, rank: u32) -> [usize; 3] {

@@ -12,6 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hocket_base::id::narrow;
+
 use crate::error::{Code, Failure};
 use crate::fork::{self, Kept};
 use crate::wire::{self, Frame, Member};
@@ -283,7 +285,7 @@ impl Room {
     /// Tells something to all who are there but one.
     fn tell_others(&self, but: u32, frame: &Frame) {
         for (rank, guest) in self.members.values().enumerate() {
-            if rank as u32 != but && guest.is_alive {
+            if narrow(rank) != but && guest.is_alive {
                 let _ = frame.send(&guest.socket);
             }
         }
@@ -296,7 +298,7 @@ impl Room {
 
     /// Returns the rank in this group of who joined with another.
     fn rank_of(&self, joined_as: u32) -> u32 {
-        self.members.range(..joined_as).count() as u32
+        narrow(self.members.range(..joined_as).count())
     }
 }
 
@@ -413,7 +415,7 @@ fn wait(state: &State, id: u64, rank: u32, patience: Duration) -> Result<(), Fai
                 .filter(|(_, guest)| guest.is_alive)
                 .map(|(&old_rank, _)| old.rank_of(old_rank))
                 .collect(),
-            None => (0..room.size as u32).collect::<Vec<_>>(),
+            None => (0..narrow(room.size)).collect::<Vec<_>>(),
         };
         let is_there = |rank: &u32| room.members.contains_key(rank);
         let missing: Vec<u32> = expected

@@ -6,6 +6,7 @@
 use std::io::{self, Read, Write};
 
 use hmac::{Hmac, Mac};
+use hocket_base::id::narrow;
 use sha2::Sha256;
 
 use crate::agreement::Agreement;
@@ -153,7 +154,7 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
-        self.short(text.len() as u32);
+        self.short(narrow(text.len()));
         self.0.extend_from_slice(text.as_bytes());
     }
 
@@ -247,7 +248,7 @@ impl Frame {
             Frame::Table { id, members } => {
                 out.0.push(3);
                 out.number(*id);
-                out.short(members.len() as u32);
+                out.short(narrow(members.len()));
                 members.iter().for_each(|member| out.member(member));
             }
             Frame::Failed(failure) => {
@@ -260,7 +261,7 @@ impl Frame {
             Frame::Stalled { call, awaited } => {
                 out.0.push(5);
                 out.number(*call);
-                out.short(awaited.len() as u32);
+                out.short(narrow(awaited.len()));
                 awaited.iter().for_each(|&rank| out.short(rank));
             }
             Frame::Bye => out.0.push(6),
@@ -275,7 +276,7 @@ impl Frame {
                 out.short(*rank);
             }
         }
-        let len = (out.0.len() - 4) as u32;
+        let len = narrow(out.0.len() - 4);
         out.0[..4].copy_from_slice(&len.to_le_bytes());
         out.0
     }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::time::{Duration, Instant};
 
+use hocket_base::id::narrow;
 use hocket_program::program::{Buffer, Op};
 use rustix::event::{PollFd, PollFlags};
 
@@ -110,17 +111,17 @@ impl<'a> Execution<'a> {
             let lengths: Vec<usize> = receives.map(|&step| message(script, step).len).collect();
             let inbox = block.recv.filter(|_| !lengths.is_empty()).map(|from| {
                 reads.insert(links.stream_of(from.0, from.1));
-                inbox_of.insert(from, inboxes.len() as u32);
+                inbox_of.insert(from, narrow(inboxes.len()));
                 inboxes.push(Inbox {
                     peer: from.0,
-                    block: number as u32,
+                    block: narrow(number),
                     lengths,
                     begun: 0,
                     kept: VecDeque::new(),
                     coming: Vec::new(),
                     wanted: false,
                 });
-                inboxes.len() as u32 - 1
+                narrow(inboxes.len()) - 1
             });
             if let Some((peer, channel)) = block.send {
                 let key = links.stream_of(peer, channel);
@@ -165,7 +166,7 @@ impl<'a> Execution<'a> {
             links.open.get_mut(key).expect("connected before").awaited += 1;
         }
         Self {
-            ready: (0..states.len() as u32).collect(),
+            ready: (0..narrow(states.len())).collect(),
             left: script
                 .blocks
                 .iter()

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use hocket_base::id::narrow;
+
 use super::Group;
 use crate::control::{Control, listen};
 use crate::error::{Code, Failure};
@@ -24,7 +26,7 @@ impl Group {
         Self::join(options, |member, options| Frame::Join {
             group: options.group.clone(),
             size: options.size,
-            patience: options.patience.as_millis() as u64,
+            patience: millis(options.patience),
             member,
         })
     }
@@ -39,9 +41,9 @@ impl Group {
         #[cfg(target_os = "linux")]
         let file = options.shares.then(memory::file).flatten();
         #[cfg(target_os = "linux")]
-        let number = file
-            .as_ref()
-            .map_or(0, |file| std::os::fd::AsRawFd::as_raw_fd(file) as u32);
+        let number = file.as_ref().map_or(0, |file| {
+            std::os::fd::AsRawFd::as_raw_fd(file).unsigned_abs()
+        });
         #[cfg(not(target_os = "linux"))]
         let number = 0;
         let member = Member {
@@ -72,10 +74,10 @@ impl Group {
             let place = (first.process, first.file);
             shared.then(|| Window::open(file, place, rank, members.len()))?
         });
-        let size = members.len() as u32;
+        let size = narrow(members.len());
         let links = Links::new(
             (id, members),
-            rank as u32,
+            narrow(rank),
             &options.secret,
             challenge,
             listener,
@@ -88,7 +90,7 @@ impl Group {
         );
         let mut group = Self {
             options: GroupOptions {
-                rank: rank as u32,
+                rank: narrow(rank),
                 size,
                 ..options.clone()
             },
@@ -119,7 +121,7 @@ impl Group {
         let vote = Frame::Join {
             group: format!("{} {}: window", options.group, self.links.group),
             size: options.size,
-            patience: options.patience.as_millis() as u64,
+            patience: millis(options.patience),
             member: Member {
                 rank: options.rank,
                 file: self.window.is_some().into(),
@@ -153,7 +155,7 @@ impl Group {
         let id = self.id();
         Self::join(&options, |member, options| Frame::Rejoin {
             id,
-            patience: options.patience.as_millis() as u64,
+            patience: millis(options.patience),
             member,
         })
     }
@@ -213,7 +215,7 @@ fn same<T: PartialEq>(
     let (hers, his) = (says(&of(&members[other])), says(&first));
     let why = format!("rank {other} {hers}, rank 0 {his}; give all ranks the same");
     let culprit = if first == own { other } else { 0 };
-    Err(Failure::new(Code::Mismatch, why).of(Some(culprit as u32), 0))
+    Err(Failure::new(Code::Mismatch, why).of(Some(narrow(culprit)), 0))
 }
 
 /// Returns the host and its namespace of processes: equal where memory can be shared.
@@ -221,4 +223,9 @@ fn host() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     format!("{} {}", boot.trim(), space.display())
+}
+
+/// Returns a time as messages have it.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -4,6 +4,7 @@ mod join;
 #[cfg(target_os = "linux")]
 mod shared;
 
+use hocket_base::id::fit;
 use hocket_plan::collective::CollectiveKind;
 use std::collections::{BTreeSet, HashMap};
 
@@ -137,17 +138,18 @@ impl Group {
         let (part, padded) = script.part;
         let width = request.dtype.bytes();
         let sizes = script.sizes;
+        let len = |elements: u64| fit::<usize, _>(elements) * width;
         let parts_of = |bytes: usize| match padded {
             0 => 0,
-            _ => bytes / (padded as usize * width),
+            _ => bytes / len(padded),
         };
         // What the caller has of each buffer, whose parts are shorter than padded ones.
-        let fits = |area: Area, size: usize| area.bytes >= parts_of(size) * part as usize * width;
+        let fits = |area: Area, size: usize| area.bytes >= parts_of(size) * len(part);
         if !fits(input, sizes[0]) || !fits(output, sizes[1]) {
             let why = format!(
                 "the plan has {} bytes of input and {} of output here; the arrays have {} and {}",
-                parts_of(sizes[0]) * part as usize * width,
-                parts_of(sizes[1]) * part as usize * width,
+                parts_of(sizes[0]) * len(part),
+                parts_of(sizes[1]) * len(part),
                 input.bytes,
                 output.bytes
             );
@@ -167,7 +169,7 @@ impl Group {
         };
         let is_padded = part != padded;
         let repack = |from: *const u8, to: *mut u8, parts: usize, lens: (u64, u64)| {
-            let (from_len, to_len) = (lens.0 as usize * width, lens.1 as usize * width);
+            let (from_len, to_len) = (len(lens.0), len(lens.1));
             for part in 0..parts {
                 // SAFETY: both have that many parts of that length.
                 unsafe {
@@ -268,7 +270,7 @@ impl Group {
         }
         average_is_of_floats(request)?;
         let (n, is_root) = (self.size(), self.rank() == root);
-        let whole = request.elements as usize * request.dtype.bytes();
+        let whole = fit::<usize, _>(request.elements) * request.dtype.bytes();
         if !request.elements.is_multiple_of(parts(kind, n).into()) {
             return refuse(format!(
                 "{} numbers are not {n} equal parts",

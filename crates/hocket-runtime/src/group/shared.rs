@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hocket_base::id::narrow;
 use hocket_plan::collective::CollectiveKind;
 
 use super::{Board, Group, NO_MEMORY, Request};
@@ -27,15 +28,20 @@ impl Group {
             return Err(Failure::new(Code::Invalid, NO_MEMORY));
         }
         let own = memory::file();
-        let number = own.as_ref().map_or(0, |file| file.as_raw_fd() as u64);
+        let number = own
+            .as_ref()
+            .map_or(0, |file| u64::from(file.as_raw_fd().unsigned_abs()));
         let said = self.tell_all([number, bytes as u64], stop)?;
         if let Some(rank) = said.iter().position(|each| each[1] != bytes as u64) {
             let why = format!("rank {rank} asks for {} bytes, not {bytes}", said[rank][1]);
-            let failure = Failure::new(Code::Mismatch, why).of(Some(rank as u32), self.calls);
+            let failure = Failure::new(Code::Mismatch, why).of(Some(narrow(rank)), self.calls);
             self.settle(Err(failure))?;
         }
         let (rank, ranks) = (self.rank() as usize, said.len());
-        let place = (self.links.members[0].process, said[0][0] as u32);
+        let place = (
+            self.links.members[0].process,
+            u32::try_from(said[0][0]).unwrap_or(0),
+        );
         let made = own.filter(|_| place.1 > 0).and_then(|own| {
             let file = memory::reach(own, place)?;
             let len = Board::stride(bytes).checked_mul(ranks)?;

@@ -31,7 +31,7 @@ fn f32_to_f16(value: f32) -> u16 {
     } else {
         normal
     };
-    sign | magnitude as u16
+    sign | (magnitude & 0xffff) as u16
 }
 
 #[inline(always)]
@@ -112,7 +112,7 @@ impl Tiny {
             let rounded = (rest + (1 << (drop - 1)) - 1 + (rest >> drop & 1)) >> drop;
             (rounded - ((127 - self.bias) << self.fraction)).min(self.infinite)
         };
-        sign | magnitude as u8
+        sign | (magnitude & 0xff) as u8
     }
 }
 
@@ -327,8 +327,8 @@ mod tests {
     #[test]
     fn rounding_is_to_nearest_even() {
         let halves: Vec<(u16, f32)> = (0..0x7c00).map(|bits| (bits, f16_to_f32(bits))).collect();
-        let e4m3: Vec<(u16, f32)> = (0..0x7f).map(|b| (b, E4M3.widen(b as u8))).collect();
-        let e5m2: Vec<(u16, f32)> = (0..0x7c).map(|b| (b, E5M2.widen(b as u8))).collect();
+        let e4m3: Vec<(u16, f32)> = (0..0x7f).map(|b| (b.into(), E4M3.widen(b))).collect();
+        let e5m2: Vec<(u16, f32)> = (0..0x7c).map(|b| (b.into(), E5M2.widen(b))).collect();
         let mut random = 1u32;
         for _ in 0..2000 {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -351,9 +351,9 @@ mod tests {
                 );
             }
         }
-        for (at, pair) in halves.windows(2).enumerate() {
+        for (at, pair) in (0..).zip(halves.windows(2)) {
             let middle = (pair[0].1 + pair[1].1) / 2.0;
-            assert_eq!(f32_to_f16(middle), (at as u16 + 1) & !1);
+            assert_eq!(f32_to_f16(middle), (at + 1) & !1);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Weak};
 
+use hocket_base::id::{fit, narrow};
 use hocket_plan::collective::CollectiveKind;
 
 use super::{Exchange, Meeting, SMALL, Window};
@@ -220,14 +221,10 @@ impl Window {
     ) -> Result<(), Failure> {
         let board = |spot: Spot| self.shelf.board(spot.board);
         let inputs = board(all[self.rank].input);
-        let input = |rank: usize| {
-            inputs
-                .of(rank, all[rank].input.offset as usize)
-                .cast_const()
-        };
+        let input = |rank: usize| inputs.of(rank, fit(all[rank].input.offset)).cast_const();
         if exchange.kind == CollectiveKind::AllReduce {
             let outputs = board(all[self.rank].output);
-            let output = |rank: usize| outputs.of(rank, all[rank].output.offset as usize);
+            let output = |rank: usize| outputs.of(rank, fit(all[rank].output.offset));
             let ranks = 0..self.ranks;
             let (inputs, outputs): (Vec<_>, Vec<_>) =
                 ranks.map(|rank| (input(rank), output(rank))).unzip();
@@ -262,7 +259,7 @@ impl Window {
                 let sum = sum.as_mut_ptr();
                 combine_all(exchange.dtype, exchange.op, sum, &sources, len);
                 if exchange.op == Reduction::Average {
-                    divide(exchange.dtype, sum, len, self.ranks as u32);
+                    divide(exchange.dtype, sum, len, narrow(self.ranks));
                 }
                 for output in outputs {
                     store(output.add(at), sum, len, past_caches);
@@ -301,7 +298,7 @@ impl Window {
                         let sum = sum.as_mut_ptr();
                         combine_all(exchange.dtype, exchange.op, sum, &sources, len);
                         if exchange.op == Reduction::Average {
-                            divide(exchange.dtype, sum, len, n as u32);
+                            divide(exchange.dtype, sum, len, narrow(n));
                         }
                         output.add(done).copy_from_nonoverlapping(sum, len);
                         done += len;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
+use hocket_base::id::narrow;
 use hocket_plan::collective::CollectiveKind;
 
 use crate::agreement::Agreement;
@@ -127,7 +128,7 @@ impl Window {
         let own = self.word(2 * APART + self.rank * WORDS);
         let before = generation.load(Ordering::Acquire);
         own.store(self.tick, Ordering::Release);
-        if count.fetch_add(1, Ordering::AcqRel) + 1 == self.ranks as u32 {
+        if count.fetch_add(1, Ordering::AcqRel) + 1 == narrow(self.ranks) {
             count.store(0, Ordering::Relaxed);
             generation.store(before.wrapping_add(1), Ordering::Release);
             memory::wake(generation);
@@ -170,7 +171,7 @@ impl Window {
             let at = self.word(2 * APART + rank as usize * WORDS);
             at.load(Ordering::Acquire) != self.tick
         };
-        (0..self.ranks as u32).filter(is_late).collect()
+        (0..narrow(self.ranks)).filter(is_late).collect()
     }
 
     /// Where a rank says what call it is at: a count that is odd while it writes, and what it has come for.
@@ -316,7 +317,7 @@ impl Window {
             _ => exchange.bytes,
         };
         // SAFETY: as of this function.
-        unsafe { divide(exchange.dtype, exchange.output, bytes, self.ranks as u32) };
+        unsafe { divide(exchange.dtype, exchange.output, bytes, narrow(self.ranks)) };
     }
 
     /// Returns whether what was declared must be put aside, as arrays of some other rank are in memory that all see.
@@ -486,8 +487,8 @@ impl Window {
 }
 
 fn differ(ours: &Agreement, theirs: &Agreement, rank: usize) -> Failure {
-    let why = ours.differences(theirs, rank as u32);
-    Failure::new(Code::Mismatch, why).of(Some(rank as u32), ours.call)
+    let why = ours.differences(theirs, narrow(rank));
+    Failure::new(Code::Mismatch, why).of(Some(narrow(rank)), ours.call)
 }
 
 /// What a rank looks at while it waits for others.

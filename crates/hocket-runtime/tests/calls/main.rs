@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hocket_base::id::Rank;
+use hocket_base::id::{Rank, fit};
 use hocket_base::progress::Silent;
 use hocket_base::units::{Bandwidth, Time};
 use hocket_plan::collective::{Collective, CollectiveKind};
@@ -112,7 +112,7 @@ const PATIENT: Duration = Duration::from_secs(30);
 
 /// What rank `rank` has at place `i` before.
 fn before(rank: u32, i: usize) -> i32 {
-    (rank as i32 + 1) * 1000 + i as i32 % 997
+    (rank as i32 + 1) * 1000 + fit::<i32, _>(i % 997)
 }
 
 /// What a rank must have after; `None` where it gets nothing.
@@ -371,7 +371,7 @@ fn streams_connect_where_they_are_told() {
                 let (store, loaded) = (&store, &loaded);
                 scope.spawn(move || {
                     let to = (0..3).map(|peer| {
-                        let last = 10 * (rank + 1) as u8 + peer as u8;
+                        let last = fit(10 * (rank + 1) + peer);
                         ((peer, 0), [127, 0, 0, last].into())
                     });
                     let first = 3 - told;
