@@ -1,9 +1,26 @@
 //! Addresses as the C library writes them.
 
+use std::ffi::c_int;
 use std::mem::size_of;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
+
+/// Returns a family as addresses have it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the C library numbers families with 16 bits"
+)]
+pub(crate) const fn family(number: c_int) -> sa_family_t {
+    number as sa_family_t
+}
+
+/// Returns a number of bytes, of an address or an option, as calls take it.
+#[expect(clippy::cast_possible_truncation, reason = "they are short")]
+pub(crate) const fn size(bytes: usize) -> socklen_t {
+    bytes as socklen_t
+}
 
 /// An address of IPv4 with a port, and the family of the socket that it was written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,21 +91,21 @@ impl Address {
         if self.family == libc::AF_INET {
             // SAFETY: all bytes may be zero.
             let mut four: sockaddr_in = unsafe { std::mem::zeroed() };
-            four.sin_family = libc::AF_INET as sa_family_t;
+            four.sin_family = family(libc::AF_INET);
             four.sin_port = self.port.to_be();
             four.sin_addr.s_addr = u32::from_ne_bytes(self.host.octets());
             raw.four = four;
-            return (raw, size_of::<sockaddr_in>() as socklen_t);
+            return (raw, size(size_of::<sockaddr_in>()));
         }
         // SAFETY: all bytes may be zero.
         let mut six: sockaddr_in6 = unsafe { std::mem::zeroed() };
-        six.sin6_family = libc::AF_INET6 as sa_family_t;
+        six.sin6_family = family(libc::AF_INET6);
         six.sin6_port = self.port.to_be();
         if !self.host.is_unspecified() {
             six.sin6_addr.s6_addr = self.host.to_ipv6_mapped().octets();
         }
         raw.six = six;
-        (raw, size_of::<sockaddr_in6>() as socklen_t)
+        (raw, size(size_of::<sockaddr_in6>()))
     }
 }
 
@@ -117,10 +134,10 @@ mod tests {
         let mut raw = Raw::empty();
         // SAFETY: all bytes may be zero.
         let mut six: sockaddr_in6 = unsafe { std::mem::zeroed() };
-        six.sin6_family = libc::AF_INET6 as sa_family_t;
+        six.sin6_family = family(libc::AF_INET6);
         six.sin6_addr.s6_addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1).octets();
         raw.six = six;
-        let length = size_of::<sockaddr_in6>() as socklen_t;
+        let length = size(size_of::<sockaddr_in6>());
         // SAFETY: a whole address, and none.
         unsafe {
             assert_eq!(Address::read((&raw const raw).cast(), length), None);

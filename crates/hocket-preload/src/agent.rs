@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 
 use libc::{c_int, c_void, sockaddr_un, socklen_t, timeval};
 
+use crate::address::{family, size};
 use crate::counts::{ABSENT, NONE, TIMEOUTS};
 use crate::real_connect;
 
@@ -45,9 +46,9 @@ fn exchange(socket: c_int, line: &[u8]) -> Option<Line> {
     // SAFETY: the option's value is a `timeval`, which outlives the calls.
     unsafe {
         let value = (&raw const patience).cast::<c_void>();
-        let size = size_of::<timeval>() as socklen_t;
-        libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, size);
-        libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, size);
+        let length = size(size_of::<timeval>());
+        libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, length);
+        libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, length);
     }
     let (to, length) = place()?;
     // SAFETY: an address of that length.
@@ -70,11 +71,13 @@ fn exchange(socket: c_int, line: &[u8]) -> Option<Line> {
         let data = answer.text.as_mut_ptr().cast::<c_void>();
         libc::recv(socket, data, answer.text.len(), 0)
     };
-    if got <= 0 {
-        count_failure(&ABSENT);
-        return None;
+    match usize::try_from(got) {
+        Ok(length) if length > 0 => answer.length = length,
+        _ => {
+            count_failure(&ABSENT);
+            return None;
+        }
     }
-    answer.length = got as usize;
     Some(answer)
 }
 
@@ -121,12 +124,12 @@ fn place() -> Option<(sockaddr_un, socklen_t)> {
         ABSENT.add();
         return None;
     }
-    to.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    to.sun_family = family(libc::AF_UNIX);
     for (place, &byte) in to.sun_path.iter_mut().zip(bytes) {
         *place = byte as libc::c_char;
     }
     let before = size_of::<sockaddr_un>() - to.sun_path.len();
-    Some((to, (before + bytes.len() + 1) as socklen_t))
+    Some((to, size(before + bytes.len() + 1)))
 }
 
 /// Returns the port of `port 50123`.

@@ -5,7 +5,7 @@ use std::mem::size_of;
 
 use libc::{sockaddr, socklen_t};
 
-use crate::address::{Address, Raw};
+use crate::address::{Address, Raw, size};
 use crate::agent::ask;
 use crate::counts::{ASKED, REFUSED, STEERED};
 
@@ -71,12 +71,12 @@ fn bind_to(socket: c_int, to: Address, call: Call) -> Option<()> {
 /// Returns the address that a socket is bound to; port 0 if it is not.
 fn own_address(socket: c_int) -> Option<Address> {
     let mut raw = Raw::empty();
-    let mut length = size_of::<Raw>() as socklen_t;
+    let mut length = size(size_of::<Raw>());
     let place = (&raw mut raw).cast();
     // SAFETY: room for any address of the two families; longer ones are cut.
     let failed = unsafe { libc::getsockname(socket, place, &raw mut length) } != 0;
     // SAFETY: as many bytes are there.
-    let own = unsafe { Address::read(place, length.min(size_of::<Raw>() as socklen_t)) };
+    let own = unsafe { Address::read(place, length.min(size(size_of::<Raw>()))) };
     own.filter(|_| !failed)
 }
 
@@ -99,18 +99,19 @@ fn bind(socket: c_int, own: Address) -> c_int {
 
 fn option(socket: c_int, name: c_int) -> Option<c_int> {
     let mut value: c_int = 0;
-    let mut size = size_of::<c_int>() as socklen_t;
+    let mut length = size(size_of::<c_int>());
     let place = (&raw mut value).cast();
     // SAFETY: room for a number.
-    let result = unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, name, place, &raw mut size) };
+    let result =
+        unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, name, place, &raw mut length) };
     (result == 0).then_some(value)
 }
 
 fn set_option(socket: c_int, name: c_int, value: c_int) {
-    let size = size_of::<c_int>() as socklen_t;
+    let length = size(size_of::<c_int>());
     // SAFETY: a number.
     unsafe {
         let value = (&raw const value).cast();
-        libc::setsockopt(socket, libc::SOL_SOCKET, name, value, size);
+        libc::setsockopt(socket, libc::SOL_SOCKET, name, value, length);
     }
 }
