@@ -46,7 +46,7 @@ impl Bound {
                 .witness
                 .sides()
                 .iter()
-                .map(|side| side.iter().map(|device| device.index() as u32).collect())
+                .map(|side| side.iter().map(|device| device.0).collect())
                 .collect(),
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use hocket_core::collective::CollectiveKind;
 use hocket_core::explain::Explain;
+use hocket_core::id::narrow;
 use hocket_core::plan::Columns;
 use hocket_core::program::check::CheckOptions;
 use hocket_core::program::{
@@ -594,7 +595,7 @@ fn for_mscclpp<T: Send>(
     };
     let near = near(plan.network(), plan.core().collective().npus());
     let is_near = |a: u32, b: u32| near[a as usize] == near[b as usize];
-    let least = fewest_channels(verified.plan(), mscclpp_json::MAX_OPS as u32);
+    let least = fewest_channels(verified.plan(), narrow(mscclpp_json::MAX_OPS));
     progress::watched(py, progress, |watch| {
         with_channels((channels, least), watch, |channels| {
             let options = CompileOptions {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use hocket_core::algorithms::{self, Algorithm, PlanOptions};
 use hocket_core::collective::Collective;
+use hocket_core::id::{fit, narrow};
 use hocket_core::multirail::{self as core, Lane, Model, PARTS, Rail, Timeline};
 use hocket_core::multirail::{schedule_activity, schedule_report};
 use hocket_core::report::Bins;
 use hocket_core::topology::Topology;
-use hocket_core::units::Time;
+use hocket_core::units::{Time, whole};
 use numpy::Ix2;
 use pyo3::prelude::*;
 
@@ -76,7 +77,7 @@ pub(crate) fn schedule(
 
 /// The effort of a search for so many seconds: a second is about the default, and more time is for more of it.
 pub(crate) fn effort_in(seconds: Option<f64>) -> u64 {
-    (core::EFFORT as f64 * seconds.unwrap_or(1.0).max(1.0)) as u64
+    whole(core::EFFORT as f64 * seconds.unwrap_or(1.0).max(1.0))
 }
 
 /// Make the plan that carries a schedule out, not yet verified.
@@ -316,21 +317,21 @@ impl DimensionRun {
     #[getter]
     fn lane<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
         let each = PARTS * self.schedule.stages();
-        self.column(py, |task| (task / each) as u32)
+        self.column(py, |task| narrow(task / each))
     }
 
     /// Its part of the lane, 0 or 1.
     #[getter]
     fn part<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
         let stages = self.schedule.stages();
-        self.column(py, |task| (task / stages % PARTS) as u32)
+        self.column(py, |task| narrow(task / stages % PARTS))
     }
 
     /// Which of its lane's operations it is.
     #[getter]
     fn stage<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
         let stages = self.schedule.stages();
-        self.column(py, |task| (task % stages) as u32)
+        self.column(py, |task| narrow(task % stages))
     }
 
     /// The dimension along which it goes.
@@ -436,7 +437,7 @@ pub(crate) fn balance(topology: &PyTopology, fixed: bool) -> Option<Balance> {
     let rails = Rail::of(topology.core());
     let found = match fixed {
         true => {
-            let upwards = (0..rails.len() as u8).collect();
+            let upwards = (0..fit(rails.len())).collect();
             Some(core::Balance::of(&rails, vec![(upwards, 1.0)]))
         }
         false => core::balance(&rails),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use hocket_core::id::{LinkId, TransferId};
+use hocket_core::id::{LinkId, TransferId, narrow};
 use hocket_core::plan::{self as core, Chunks, Columns, Routes, SerialBuilder, Wait, lists};
 use hocket_core::topology::Topology;
 use hocket_core::verify::Verified;
@@ -397,7 +397,7 @@ impl PyPlan {
                 return Err(Parts::new(why).remedy("give routing single, balanced or ecmp"));
             }
             let (mut offsets, mut links) = (vec![0], Vec::new());
-            for transfer in 0..plan.len() as u32 {
+            for transfer in 0..narrow(plan.len()) {
                 let route = routes.links(plan, topology, TransferId(transfer));
                 links.extend(route.into_iter().map(|link| link.0));
                 offsets.push(links.len() as u64);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hocket_core::id::{DeviceId, NpuId};
+use hocket_core::id::{DeviceId, NpuId, narrow};
 use hocket_core::topology::build::{Along, FAMILIES};
 use hocket_core::topology::equal::EqualPaths;
 use hocket_core::topology::{self as core, DimensionKind, TopologyBuilder};
@@ -209,7 +209,7 @@ impl PyTopology {
             same_length("switch_offloads", given, "the switches", switches)?;
         }
         for (i, offload) in switch_offloads.into_iter().enumerate() {
-            let id = DeviceId((npu_count + i) as u32);
+            let id = DeviceId(narrow(npu_count + i));
             builder.offload(id, offload.map(to_offload).transpose()?);
         }
         let (Numbers(src), Numbers(dst)) = (link_src, link_dst);
