@@ -107,6 +107,27 @@ except KeyboardInterrupt:
     assert (run.stdout, run.stderr) == ("[]\n", "")
 
 
+@pytest.mark.parametrize("older", [False, True])
+def test_an_interrupt_leaves_no_half_folder(tmp_path: Path, older: bool) -> None:
+    if older:
+        (tmp_path / "made").mkdir()
+    script = """
+import os, signal, time
+from pathlib import Path
+from hocket.cli.interrupt import guard
+from hocket.files.atomic import replacing_folder
+guard(signal.getsignal(signal.SIGINT))
+with replacing_folder(Path("made"), lambda name: True) as made:
+    (made / "half.json").write_text("half")
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+"""
+    with started(["-c", script], tmp_path) as process:
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "hocket: stopped\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["made"] * older
+
+
 def test_an_interrupted_comparison_of_trainings_draws_nothing(tmp_path: Path) -> None:
     argv = ["train", "--compare", "transformer", "-t", "themis-3d-homo", "--search", "4", "-q"]
     run = interrupted(tmp_path, [*argv, "--plot", "x.png"], 2.0)

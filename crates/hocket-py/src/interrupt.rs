@@ -18,6 +18,9 @@ const INTERRUPTED: c_int = 130;
 /// Clears the line of a progress bar and shows the cursor that it hid.
 const RESTORE: &[u8] = b"\r\x1b[2K\x1b[?25h";
 
+/// How often the removal of a folder is tried.
+const TRIES: u32 = 100;
+
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static ENDING: AtomicBool = AtomicBool::new(false);
 
@@ -74,7 +77,7 @@ pub(crate) fn guard(_seconds: f64) -> PyResult<Option<c_int>> {
     Ok(None)
 }
 
-/// Remove unfinished files, say on standard error that the command was stopped, end with code 130.
+/// Remove unfinished files and folders, say on standard error that the command was stopped, end with code 130.
 #[pyfunction]
 pub(crate) fn end() {
     if ENDING.swap(true, Ordering::SeqCst) {
@@ -84,7 +87,12 @@ pub(crate) fn end() {
     }
     let files = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
     for file in files.iter() {
-        drop(std::fs::remove_file(file));
+        if file.is_dir() {
+            // Another thread may still write into it.
+            let _is_gone = (0..TRIES).any(|_| std::fs::remove_dir_all(file).is_ok());
+        } else {
+            drop(std::fs::remove_file(file));
+        }
     }
     let mut errors = std::io::stderr();
     let mut line = Vec::new();
@@ -96,14 +104,14 @@ pub(crate) fn end() {
     _exit(INTERRUPTED)
 }
 
-/// Note a file that is to be removed if the process is ended before it is finished.
+/// Note a file or folder that is to be removed if the process is ended before it is finished.
 #[pyfunction]
 pub(crate) fn unfinished(file: PathBuf) {
     let mut files = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
     files.push(file);
 }
 
-/// Forget a file that is no longer unfinished.
+/// Forget a file or folder that is no longer unfinished.
 #[pyfunction]
 pub(crate) fn finished(file: PathBuf) {
     let mut files = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hocket import _core
 from hocket.errors import SpecError
 from hocket.files.claims import remove_abandoned, unfinished_file, unfinished_folder
 
@@ -152,6 +153,9 @@ def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path
             yield temporary
             check_folder(path, is_own)  # somebody may have written there meanwhile
             old = temporary.with_suffix(".old")
+            _core.interrupt.finished(
+                str(temporary)
+            )  # beside the old one it may be all that there is
             try:
                 if target.is_dir():
                     target.replace(old)

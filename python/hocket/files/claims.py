@@ -51,21 +51,22 @@ def unfinished_folder(folder: Path) -> Iterator[Path]:
     """Make an empty folder with a name of its own, locked until the block ends; then it is gone."""
     for _ in range(_TRIES):
         temporary = _name(folder)
-        temporary.mkdir()
+        _core.interrupt.unfinished(str(temporary))
         descriptor = -1
-        if _LOCKS:
-            try:
-                descriptor = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW)
-            except FileNotFoundError:
-                continue
-            if not _is_locked(temporary, descriptor, waits=True):
-                os.close(descriptor)
-                continue
         try:
+            temporary.mkdir()
+            if _LOCKS:
+                try:
+                    descriptor = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW)
+                except FileNotFoundError:
+                    continue
+                if not _is_locked(temporary, descriptor, waits=True):
+                    continue
             yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
             _close(descriptor)
+            _core.interrupt.finished(str(temporary))
         return
     raise OSError(None, "its unfinished folder is removed again and again")
 
