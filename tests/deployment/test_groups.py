@@ -71,7 +71,8 @@ def test_many_groups_are_refused_before_they_are_made() -> None:
         ('{"a": [[0, true]]}', "is no list of lists"),
         ('{"a": [[0, 4]]}', "a: there is no NPU 4; NPUs are 0 to 3"),
         ('{"a": [[0, 1], [1, 2]]}', "a: its groups overlap in NPU 1"),
-        ('{"any": [[0, 0]]}', "overlap in NPU 0"),
+        ('{"any": [[0, 0]]}', r"any: a group has an NPU twice: \[0, 0\]; list each once"),
+        ('{"a": [[0, 1]], "a": [[2, 3]]}', "key 'a' is there twice; write each once"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, values: str, why: str) -> None:

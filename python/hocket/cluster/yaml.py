@@ -295,15 +295,6 @@ class _Reader(Reader):
         why = f"{key}: {error.why}" if key else error.why
         return self.wrong(place, why, error.remedy, line_of=line)
 
-    def keys_at(self, model: type[Strict], location: Place) -> list[str]:
-        """Return the keys that the mapping at a location may have."""
-        words = [part for part in location if isinstance(part, str) and part not in self.tags]
-        if words[-2:-1] == ["compute"]:
-            model = ComputeEntry
-        elif len(words) > 1:
-            model = Defaults if words[0] == "defaults" else JobEntry
-        return list(model.model_fields)
-
     def fault(self, place: Place, found: Any) -> SpecError | None:
         """Return an error about a share or a list."""
         kind, given, key = found["type"], found["input"], last_key(place)

@@ -171,12 +171,6 @@ def _placed(located: Located, form: str, error: SpecError) -> SpecError:
 
 
 class _Reader(Reader):
-    def keys_at(self, model: type[Strict], location: Place) -> list[str]:
-        """Return the keys that the mapping at a location may have."""
-        words = [part for part in location if isinstance(part, str)]
-        inner = words[0] if len(words) > 1 else ""
-        return list(_MODELS.get(inner, model).model_fields)
-
     def fault(self, place: Place, found: Any) -> SpecError | None:
         """Return an error about a list."""
         if found["type"] == "too_short":
@@ -184,13 +178,6 @@ class _Reader(Reader):
         if found["type"] == "list_type" and found["input"] is not None:
             return self.wrong(place, f"{shown(found['input'])} is not a list", "give a list")
         return None
-
-
-_MODELS: dict[str, type[Strict]] = {
-    "demands": DemandEntry,
-    "sends": SendEntry,
-    "neighbors": NeighborsEntry,
-}
 
 
 def json_schema() -> dict[str, Any]:

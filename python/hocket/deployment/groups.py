@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from hocket._checks import instance_of, is_decimal
 from hocket.errors import SpecError
-from hocket.files.raw import read_bytes
+from hocket.files.raw import parse_json, read_bytes
 from hocket.units import shown
 
 _MOST = 4096
@@ -119,11 +118,8 @@ def _any(word: str, npu_count: int) -> ProcessGroups:
 def _of_file(path: Path, npu_count: int) -> list[ProcessGroups]:
     """Read groups from a file."""
     origin, right = str(path), 'write {"tp": [[0, 1], [2, 3]]}'
-    text = read_bytes(path, "process groups", most=_MAX_FILE)
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        raise SpecError(None, "is no JSON", right, origin) from None
+    raw = read_bytes(path, "process groups", most=_MAX_FILE)
+    values = parse_json(raw, origin, right)
     if not isinstance(values, dict) or not values:
         raise SpecError(None, f"{shown(values)} are no groups by name", right, origin)
     found = []
@@ -153,6 +149,9 @@ def check_groups(
     """
     seen: set[int] = set()
     for group in groups:
+        if len(set(group)) < len(group):
+            why = f"a group has an NPU twice: {shown(list(group))}"
+            raise SpecError(name, why, "list each once", origin)
         for npu in group:
             if not 0 <= npu < npu_count:
                 right = f"NPUs are 0 to {npu_count - 1}"
@@ -160,5 +159,3 @@ def check_groups(
             if npu in seen and not name.startswith(ANY):
                 raise SpecError(name, f"its groups overlap in NPU {npu}", "list each once", origin)
             seen.add(npu)
-        if len(set(group)) < len(group):
-            raise SpecError(name, f"a group has an NPU twice: {list(group)}", None, origin)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -95,6 +96,14 @@ def last_key(place: Place) -> str | None:
     return next((part for part in reversed(place) if isinstance(part, str)), None)
 
 
+def _models(kind: Any) -> Iterator[type[Strict]]:
+    """Yield the models in a type."""
+    if isinstance(kind, type) and issubclass(kind, Strict):
+        yield kind
+    for part in get_args(kind):
+        yield from _models(part)
+
+
 class Reader(Located):
     """A reader of files whose values a model describes; it says in one line what is wrong first.
 
@@ -118,8 +127,11 @@ class Reader(Located):
 
     def keys_at(self, model: type[Strict], location: Place) -> list[str]:
         """Return the keys that the mapping at a location of a pydantic error may have."""
-        del location
-        return list(model.model_fields)
+        models = [model]
+        for part in location[:-1]:
+            fields = [each.model_fields[part] for each in models if part in each.model_fields]
+            models = [kind for each in fields for kind in _models(each.annotation)] or models
+        return list(dict.fromkeys(name for each in models for name in each.model_fields))
 
     def near(self, word: str, known: list[str]) -> list[str]:
         """Return the keys that a misspelt one may stand for."""

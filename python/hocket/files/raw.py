@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import stat
 import zlib
+from collections import Counter
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from hocket._memory import check_fits
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
+from hocket.units import shown
 
 LARGEST = 64 << 20
 """Bytes of a file at most."""
@@ -102,6 +106,38 @@ def unzipped(data: bytes, origin: str, *, most: int, shorter: str) -> bytes:
         why = f"is larger than {most >> 20} MiB when it is unpacked"
         raise SpecError(None, why, shorter, origin)
     return plain
+
+
+def parse_json(raw: bytes, origin: str, right: str) -> Any:
+    """Return the values of JSON in whose mappings each key stands once.
+
+    Parameters
+    ----------
+    right
+        What is to be done with what is no JSON.
+
+    Raises
+    ------
+    SpecError
+        If it is none, its values would take too much memory, or a key is there twice.
+    """
+    check_json(raw, origin)
+    try:
+        return json.loads(raw, object_pairs_hook=_mapping)
+    except SpecError as error:
+        raise error.but(origin=origin) from None
+    except (ValueError, RecursionError):
+        raise SpecError(None, "is no JSON", right, origin) from None
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(
+            name for name, count in Counter(name for name, _ in pairs).items() if count > 1
+        )
+        raise SpecError(None, f"key {shown(twice)} is there twice", "write each once")
+    return found
 
 
 def check_json(raw: bytes, origin: str | None) -> None:

@@ -12,21 +12,17 @@ from typing import Any
 
 from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.model import Reader, Source, Strict
+from hocket.files.model import Reader, Source
 from hocket.files.yaml_tree import Place
-from hocket.topology.cost_model import Costs, CostsFile, DimensionCosts, Price
+from hocket.topology.cost_model import Costs, CostsFile, Price
 from hocket.topology.defaults import Default
 from hocket.topology.model import (
     BUILDERS,
     Common,
-    Dimension,
     DimsFile,
-    Failures,
     FamilyFile,
     Link,
-    LinkKind,
     LinksFile,
-    Offload,
     Profile,
     ProfileFile,
     Switch,
@@ -210,17 +206,6 @@ class _Reader(Reader):
             )
         return BUILDERS[family]
 
-    def keys_at(self, model: type[Strict], location: Place) -> list[str]:
-        """Return the keys that the mapping at a location may have."""
-        words = [part for part in location[:-1] if isinstance(part, str) and part not in self.tags]
-        if words[:1] == ["costs"]:
-            depth = len(words)
-            priced = words[-1] in ("link", "switch") or (words[1:2] == ["kinds"] and depth > 2)
-            model = Price if priced else DimensionCosts if depth > 1 else Costs
-        else:
-            model = next((_INNER[word] for word in _INNER if word in words), model)
-        return list(model.model_fields)
-
     def fault(self, place: Place, found: Any) -> SpecError | None:
         """Return an error about the bandwidth or the latency of a link that is a list."""
         if found["type"] == "string_type" and place[0] == "links" and place[2:] in ((2,), (3,)):
@@ -376,15 +361,5 @@ def _form_hint(values: dict[str, Any]) -> str:
 
 _FORMS = ("builder", "dims", "links")
 _DEVICES = {"npus", "switches", "link_kinds"}
-_INNER: dict[str, type[Strict]] = {
-    "reverse": Way,
-    "failed": Failures,
-    "offload": Offload,
-    "dims": Dimension,
-    "links": Link,
-    "switches": Switch,
-    "link_kinds": LinkKind,
-    "source": Source,
-}
 _NPU_BYTES = 400  # its name here, and what the core keeps of it
 _MEMORY = 16 << 30  # as the core's builders
