@@ -147,3 +147,15 @@ def test_the_refusal_of_an_export_names_a_command_that_gives_a_plan_that_fits(
     fits = str(tmp_path / "fits.parquet")
     assert run([*command.replace("fits.parquet", fits).split()]) == 0
     assert _is_right(hk.Plan.load(fits), tmp_path)
+
+
+def test_the_command_names_the_participants_and_no_network_that_is_not_found(
+    tmp_path: Path,
+) -> None:
+    network = hk.topology.ring(5, bandwidth="10 GB/s", latency="1 us")
+    some = {"size": "64MB", "npus": [0, 2, 1], "algorithm": "ring", "chunks": 3000}
+    made = hk.plan("all-gather", network, **some)
+    with pytest.raises(hk.InfeasibleError) as refused:
+        export_plan(made, str(tmp_path / "plan.json"), to="mscclpp")
+    assert refused.value.remedy is not None
+    assert "hocket plan all-gather -t FILE -s 64000000B --npus 0,2,1 " in refused.value.remedy

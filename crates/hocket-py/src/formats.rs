@@ -476,30 +476,10 @@ pub(crate) fn export_mscclpp(
     let how = (options, channels, progress);
     for_mscclpp(py, plan, how, |program, is_near| {
         let mut out = ToPython::new(&write);
-        let made = mscclpp_json::export(program, protocol, is_near, &mut out)
-            .map_err(|error| with_command(error, plan));
+        let made = mscclpp_json::export(program, protocol, is_near, &mut out);
         let in_place = program.frame().modes().contains(&Mode::InPlace);
         Ok(of_mscclpp(&out.finish(made)?, in_place))
     })
-}
-
-/// Why a plan is not written, with the command that makes one that is.
-fn with_command(error: mscclpp_json::Refused, plan: &PyPlan) -> CoreError {
-    if !matches!(error, mscclpp_json::Refused::Operations { .. }) {
-        return error.into();
-    }
-    let (collective, name) = (plan.core().collective(), plan.network().name());
-    let is_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let network = if name.chars().all(is_word) {
-        name
-    } else {
-        "NETWORK"
-    };
-    CoreError::Infeasible(error.parts().remedy(format!(
-        "make a plan that fits: hocket plan {} -t {network} -s {}B --runtime mscclpp -o fits.parquet",
-        collective.kind(),
-        collective.size()
-    )))
 }
 
 /// What Python sees of a written file.
@@ -526,10 +506,10 @@ pub(crate) struct Need {
     blocks: usize,
 }
 
-/// Most operations of a thread block that MSCCL++'s executor holds.
+/// The most operations of a thread block that MSCCL++'s executor holds, and the thread blocks that any of its GPUs runs at once.
 #[pyfunction]
-pub(crate) fn mscclpp_operations() -> usize {
-    mscclpp_json::MAX_OPS
+pub(crate) fn mscclpp_limits() -> (usize, usize) {
+    (mscclpp_json::MAX_OPS, mscclpp_json::MAX_BLOCKS)
 }
 
 /// Return what a plan takes of MSCCL++'s executor, spread over the fewest channels with which its operations fit, or

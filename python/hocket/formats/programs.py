@@ -13,7 +13,7 @@ from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import replacing
 from hocket.formats.judgement import Judgement, Written, faults_of
 from hocket.plans.builder import PlanBuilder
-from hocket.topology.sources import as_topology
+from hocket.topology.sources import as_topology, load, names
 from hocket.units import counted
 
 if TYPE_CHECKING:
@@ -79,7 +79,12 @@ def written(
             temporary.open("w", encoding="utf-8", newline="") as file,
         ):
             named = {_OF_CORE.get(name, name): value for name, value in said.items()}
-            made = core(plan.core, file.write, progress=progress, **named)
+            try:
+                made = core(plan.core, file.write, progress=progress, **named)
+            except InfeasibleError as error:
+                if "--runtime" in (error.remedy or ""):
+                    raise error.but(remedy=_fitting(plan)) from None
+                raise
         mode = "in place" if made.in_place else "out of place"
         summary = (
             f"{title}, {mode}, {counted(made.chunks, 'chunk')}, {counted(made.steps, 'step')}, up to "
@@ -89,6 +94,20 @@ def written(
         return Written((path,), summary, tuple(made.notes), program=made)
 
     return write
+
+
+def _fitting(plan: Plan) -> str:
+    """Return the command that makes a plan like one that does not fit the runtime."""
+    collective, network = plan.collective, plan.topology
+    npus, root = collective.npus, collective.root
+    is_shipped = network.name in names() and load(network.name) == network
+    words = [f"hocket plan {collective.kind} -t {network.name if is_shipped else 'FILE'}"]
+    words.append(f"-s {collective.size}B")
+    if npus != list(range(network.npu_count)):
+        words.append(f"--npus {','.join(map(str, npus))}")
+    if root not in (None, 0):
+        words.append(f"--root {npus[root]}")
+    return f"make a plan that fits: {' '.join(words)} --runtime mscclpp -o fits.parquet"
 
 
 def planned(

@@ -9,7 +9,7 @@ from hocket import _core
 from hocket._core import formats as core
 from hocket._results import Result, figure
 from hocket.errors import InfeasibleError
-from hocket.plans.synthesis.runtimes import TITLES, blocks_of
+from hocket.plans.synthesis.runtimes import OPERATIONS, TITLES, blocks_of
 from hocket.units import counted, format_time_ps
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def faster(one: Other | None, other: Other | None) -> Other | None:
 
 def fit(plan: Plan, runtime: str) -> Fit:
     """Return what a proved plan takes of a runtime."""
-    most, blocks = core.mscclpp_operations(), blocks_of(runtime)
+    most, blocks = OPERATIONS, blocks_of(runtime)
     try:
         need = core.need_mscclpp(plan.core)
     except InfeasibleError as error:

@@ -30,9 +30,12 @@ pub enum Refused {
     #[explain(why("MSCCL++'s JSON cannot express it: {_0}"))]
     Inexpressible(String),
     /// More operations of a block than the executor holds.
-    #[explain(why(
-        "MSCCL++'s executor cannot hold it: block {block} of rank {rank} has {count} operations, and the most is {most}"
-    ))]
+    #[explain(
+        why(
+            "MSCCL++'s executor cannot hold it: block {block} of rank {rank} has {count} operations, and the most is {most}"
+        ),
+        remedy("make a plan that fits by --runtime mscclpp")
+    )]
     Operations {
         /// The rank.
         rank: u32,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from hocket._checks import did_you_mean
+from hocket._core.formats import mscclpp_limits
 from hocket.errors import SpecError
 from hocket.units import shown
 
 TITLES = {"mscclpp": "MSCCL++"}
 """Runtimes for which plans can be made, by name, and what they are called."""
-_FEWEST = 78
-"""Processors of an H20, the fewest among GPUs with NVSwitches."""
+OPERATIONS, FEWEST = mscclpp_limits()
+"""Operations of a thread block at most; and thread blocks that every GPU with NVSwitches runs at once."""
 _MOST = 1 << 16
 
 
@@ -32,7 +33,7 @@ def blocks_of(runtime: object) -> int:
             "runtime", f"there is no {shown(name)}", did_you_mean(name, tuple(TITLES), right)
         )
     if not colon:
-        return _FEWEST
+        return FEWEST
     found = re.fullmatch("sms=([0-9]{1,5})", limits, re.ASCII)
     if found is None or not 1 <= int(found[1]) <= _MOST:
         why = f"{shown(limits)} is not a number of processors"
