@@ -49,9 +49,8 @@ def values(groups: list[dict[str, Any]], entries: list[dict[str, Any]], npus: in
             "processors": 78,
             "capability": None,
         },
-        "groups": groups,
+        "groups": [{"left_to_nccl": [], **each} for each in groups],
         "entries": entries,
-        "left_to_nccl": [],
         "fallback": {"tuner": None, "max_ctas": 16},
     }
     return {**found, "sha256": digest(found)}

@@ -55,7 +55,8 @@ def _set(*path: Any, to: Any) -> Callable[[Any], None]:
         (_set("version", to=True), "version: is true"),
         (_set("format", to="hocket.plan"), "format: is 'hocket.plan'"),
         (_set("frob", to=1), "there is no key 'frob'"),
-        (_set("groups", 0, "frob", to=1), "groups.0.: there is no key 'frob'"),
+        (_set("groups", 0, "frob", to=1), "'frob'; keys are name, npus, entries, left_to_nccl"),
+        (_set("entries", 0, "plan", "frob", to=1), "'frob'; keys are file, sha256"),
         (_set("made_for", "runtime", to="frob"), "made_for.runtime"),
         (_set("groups", 0, "npus", 1, to=[1, 2]), "tp: its groups overlap in NPU 1"),
         (_set("groups", 0, "npus", 1, to=[6, 8]), "there is no NPU 8; NPUs are 0 to 7"),
@@ -80,8 +81,14 @@ def test_what_is_wrong_is_said(tmp_path: Path, change: Callable[[Any], None], wh
 def test_rows_that_overlap_are_refused(tmp_path: Path) -> None:
     rows = [row("all-reduce", 2, 0, 1024), row("all-reduce", 2, 1000, 2048)]
     group = {**TP, "entries": [each["id"] for each in rows]}
-    with pytest.raises(hk.SpecError, match="overlap"):
+    with pytest.raises(hk.SpecError, match="overlap at 1000 bytes"):
         saved(tmp_path, values([group], rows))
+
+
+def test_a_key_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    text = json.dumps(MADE).replace('"version"', '"version": 1, "version"', 1)
+    with pytest.raises(hk.SpecError, match="key 'version' is there twice; write each once"):
+        saved(tmp_path, text)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00", "[" * 100_000])

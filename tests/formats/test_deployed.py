@@ -50,11 +50,10 @@ def test_every_plan_is_right_and_every_size_is_told(folder: Path) -> None:
         ("tp", [[0, 1], [2, 3]]),
     ]
     by_id = {each["id"]: each for each in manifest["entries"]}
-    left = manifest["left_to_nccl"]
     for group in manifest["groups"]:
         for kind in ALL.split(","):
             rows = [by_id[each] for each in group["entries"] if by_id[each]["collective"] == kind]
-            rows += [r for r in left if (r["group"], r["collective"]) == (group["name"], kind)]
+            rows += [row for row in group["left_to_nccl"] if row["collective"] == kind]
             rows.sort(key=lambda row: row["from_bytes"])
             assert (rows[0]["from_bytes"], rows[-1]["to_bytes"]) == (1024, 65537)
             for before, after in pairwise(rows):
@@ -195,6 +194,9 @@ def test_a_changed_file_is_found(folder: Path, tmp_path: Path, ending: str) -> N
         ({"blocks": 1}, "the program's number of blocks is"),
         ({"name": "other"}, "the program's name is"),
         ({"protocol": "LL"}, "the program's protocol is Simple, the manifest says LL"),
+        ({"algorithm": "other"}, "the plan's algorithm is"),
+        ({"planned_bytes": 1025}, "the plan's size is 1024, the manifest says 1025"),
+        ({"max_bytes": 1 << 20}, "the program's largest size is"),
     ],
 )
 def test_a_manifest_of_other_files_is_found(
@@ -203,6 +205,86 @@ def test_a_manifest_of_other_files_is_found(
     found = hk.check_file(changed(folder, tmp_path, **values))
     assert [fault.code for fault in found.judgement.faults] == ["manifest"]
     assert found.judgement.faults[0].detail.startswith(why)
+
+
+def test_two_runs_write_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    asked = {"process_groups": "world", "collectives": "all-reduce", "sizes": "1K:64K:x64"}
+    for name in ("one", "other"):
+        hk.deploy("fc:4@25GB/s,1us", tmp_path / name, **asked)
+    one, other = (
+        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
+        for name in ("one", "other")
+    )
+    assert one == other
+
+
+def test_groups_of_one_rank_are_left_to_nccl(tmp_path: Path) -> None:
+    made = hk.deploy(RING, tmp_path / "d", process_groups="world,dp=1,tp=4", sizes="1K:1K")
+    assert {each.why for each in made if each.group == "dp"} == {"the group has one rank"}
+    assert hk.check_file(tmp_path / "d").is_right
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "why"),
+    [
+        (("machine", "processors"), 20, r"CTAs of NCCL and 4 spare are more than 20 processors"),
+        (("machine", "processors"), 1 << 17, "machine.processors: 131072 is too large"),
+        (("fallback", "max_ctas"), 75, "fallback.max_ctas: 75 is too large; give at most 64"),
+        (("fallback", "max_ctas"), 60, r"60 CTAs of NCCL and 4 spare are more than"),
+        (("entries", 0, "planned_bytes"), 1 << 40, "planned_bytes 1099511627776 is no size"),
+        (("entries", 0, "to_bytes"), 1 << 40, "rows of all-reduce overlap at"),
+        (("entries", 0, "from_bytes"), 1 << 40, "to_bytes is not above from_bytes"),
+    ],
+)
+def test_figures_that_cannot_be_are_refused(
+    folder: Path, tmp_path: Path, place: tuple[Any, ...], value: int, why: str
+) -> None:
+    with pytest.raises(hk.SpecError, match=why):
+        hk.check_file(_set(folder, tmp_path, place, value))
+
+
+def test_what_is_left_to_nccl_fits_between_the_rows(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    hk.deploy("dgx1_v100", made, collectives="all-reduce", sizes="256K:256M:x1024")
+    left = ("groups", 0, "left_to_nccl", 0, "from_bytes")
+    first = json.loads((made / MANIFEST).read_text())["groups"][0]["left_to_nccl"][0]["from_bytes"]
+    for value, what in ((first - 1, "overlap"), (first + 1, "leave a hole")):
+        (tmp_path / what).mkdir()
+        with pytest.raises(hk.SpecError, match=f"world: rows of all-reduce {what} at"):
+            hk.check_file(_set(made, tmp_path / what, left, value))
+    for text, why in (
+        ("all-reduce,0,1,ring", "line 1"),
+        ("allreduce,0,1048576,ring,simple,-1,1,7\n", "it has lines for 7 ranks, and no group has"),
+    ):
+        (tmp_path / why[:4]).mkdir()
+        copy = _set(made, tmp_path / why[:4], ("fallback", "tuner", "sha256"), _sha(text))
+        (copy / "tuner.csv").write_text(text)
+        faults = hk.check_file(copy).judgement.faults
+        assert any(why in fault.text for fault in faults), faults
+
+
+def test_a_folder_for_another_version_is_found(folder: Path, tmp_path: Path) -> None:
+    found = hk.check_file(_set(folder, tmp_path, ("made_for", "version"), "0.8.0"))
+    assert [fault.detail for fault in found.judgement.faults] == [
+        "the folder is for mscclpp 0.8.0; its programs are judged for mscclpp 0.9.0"
+    ]
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _set(folder: Path, tmp_path: Path, place: tuple[Any, ...], value: object) -> Path:
+    """Copy a folder with another value in its manifest."""
+    copy = changed(folder, tmp_path)
+    manifest = json.loads((copy / MANIFEST).read_text())
+    at = manifest
+    for part in place[:-1]:
+        at = at[part]
+    at[place[-1]] = value
+    manifest["sha256"] = digest(manifest)
+    (copy / MANIFEST).write_text(json.dumps(manifest))
+    return copy
 
 
 def test_a_plan_for_other_ranks_is_found(folder: Path, tmp_path: Path) -> None:

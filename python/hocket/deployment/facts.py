@@ -6,13 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from hocket.deployment.manifest import Deployment, load_deployment
+from hocket.deployment.manifest import MARGIN, Deployment, load_deployment
 from hocket.deployment.route import STAGE, PlannedGroup
 from hocket.errors import SpecError
 from hocket.units import format_size, parse_size
-
-MARGIN = 4
-"""Processors of a GPU that neither plans nor NCCL count on."""
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,16 @@ from hocket.deployment.groups import check_groups
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.model import Count, Name, Reader, Strict, Words, schema_of
-from hocket.files.raw import read_bytes
+from hocket.files.raw import parse_json, read_bytes
 from hocket.units import shown
 
 FORMAT, VERSION = "hocket.deploy", 1
+RUNTIME = {"runtime": "mscclpp", "version": "0.9.0"}
+"""The runtime whose files folders have."""
+MARGIN = 4
+"""Processors of a GPU that neither plans nor NCCL count on."""
+MAX_CTAS, MAX_PROCESSORS = 64, 1 << 16
+"""The most thread blocks of NCCL, and processors of a GPU, of which anybody speaks."""
 ALIGNMENT = 16
 """Bytes of which a chunk has a multiple, as MSCCL++'s executor asks."""
 PARTED = ("all-gather", "reduce-scatter", "all-to-all")
@@ -82,6 +88,8 @@ class Entry(Sizes):
 
     @model_validator(mode="after")
     def _has_whole_parts(self) -> Entry:
+        if not self.from_bytes - self.ranks < self.planned_bytes < self.to_bytes + self.ranks:
+            raise ValueError(f"planned_bytes {self.planned_bytes} is no size of the row")
         if self.max_bytes < self.unit_bytes:
             raise ValueError(f"max_bytes {self.max_bytes} is less than unit_bytes")
         if self.collective in PARTED and self.unit_bytes % (ALIGNMENT * self.ranks):
@@ -89,19 +97,19 @@ class Entry(Sizes):
         return self
 
 
+class LeftToNccl(Sizes):
+    """What NCCL does, and why."""
+
+    reason: Words
+
+
 class Group(Strict):
     """Groups that share plans; the rank of a group is the place in its list."""
 
     name: Name
-    npus: Annotated[list[Annotated[list[Bytes], Field(min_length=2)]], Field(min_length=1)]
+    npus: Annotated[list[Annotated[list[Bytes], Field(min_length=1)]], Field(min_length=1)]
     entries: list[Id]
-
-
-class LeftToNccl(Sizes):
-    """What NCCL does, and why."""
-
-    group: Name
-    reason: Words
+    left_to_nccl: list[LeftToNccl]
 
 
 class MadeFor(Strict):
@@ -117,7 +125,7 @@ class Machine(Strict):
     topology: Words
     npus: Annotated[list[Words], Field(min_length=1)]
     """Names of the NPUs; the rank of each in the job is its place."""
-    processors: Count
+    processors: Annotated[int, Field(ge=1, le=MAX_PROCESSORS)]
     """Of a GPU: thread blocks that run at once."""
     capability: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")] | None
     """Compute capability of the GPUs; null where the network does not say it."""
@@ -127,7 +135,7 @@ class Fallback(Strict):
     """How NCCL runs what is left to it."""
 
     tuner: HashedFile | None
-    max_ctas: Count
+    max_ctas: Annotated[int, Field(ge=1, le=MAX_CTAS)]
 
 
 class Manifest(Strict):
@@ -140,7 +148,6 @@ class Manifest(Strict):
     machine: Machine
     groups: list[Group]
     entries: list[Entry]
-    left_to_nccl: list[LeftToNccl]
     fallback: Fallback
     sha256: Sha
     """Of the rest of the manifest, as canonical JSON."""
@@ -159,7 +166,13 @@ class Manifest(Strict):
                 if {len(npus) for npus in group.npus} != {known[each].ranks}:
                     ranks = known[each].ranks
                     raise ValueError(f"group {group.name}: entry {each} is for {ranks} ranks")
-            self._check_rows([known[each] for each in group.entries])
+            _check_rows(group, [*(known[each] for each in group.entries), *group.left_to_nccl])
+        spare = self.machine.processors - self.fallback.max_ctas - MARGIN
+        for entry in self.entries:
+            if entry.blocks > spare:
+                need = f"{entry.blocks} blocks, {self.fallback.max_ctas} CTAs of NCCL and {MARGIN} spare"
+                many = self.machine.processors
+                raise ValueError(f"entry {entry.id}: {need} are more than {many} processors")
         for name, npus in by_name.items():
             try:
                 check_groups(name, npus, len(self.machine.npus))
@@ -167,12 +180,15 @@ class Manifest(Strict):
                 raise ValueError(str(error)) from None
         return self
 
-    def _check_rows(self, rows: list[Entry]) -> None:
-        ordered = sorted(rows, key=lambda row: (row.collective, row.from_bytes))
-        for before, after in pairwise(ordered):
-            same = before.collective == after.collective
-            if same and before.to_bytes > after.from_bytes:
-                raise ValueError(f"entries {before.id} and {after.id} overlap")
+
+def _check_rows(group: Group, rows: list[Sizes]) -> None:
+    """Refuse rows of a group with holes between them, or that overlap."""
+    ordered = sorted(rows, key=lambda row: (row.collective, row.from_bytes))
+    for before, after in pairwise(ordered):
+        if before.collective == after.collective and before.to_bytes != after.from_bytes:
+            what = "overlap" if before.to_bytes > after.from_bytes else "leave a hole"
+            where = f"at {min(before.to_bytes, after.from_bytes)} bytes"
+            raise ValueError(f"group {group.name}: rows of {before.collective} {what} {where}")
 
 
 def digest(values: dict[str, Any]) -> str:
@@ -255,10 +271,7 @@ def load_deployment(folder: str | PathLike[str]) -> Deployment:
     path = path if path.name == MANIFEST else path / MANIFEST
     origin = shown_path(path)
     raw = read_bytes(path, "the manifest of a deployed folder", most=_MAX_FILE)
-    try:
-        values = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise SpecError(None, "is no JSON, and so no manifest", "deploy anew", origin) from None
+    values = parse_json(raw, origin, "deploy anew")
     if not isinstance(values, dict):
         raise SpecError(None, "is no manifest", "deploy anew", origin)
     for key, right in (("format", FORMAT), ("version", VERSION)):

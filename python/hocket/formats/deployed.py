@@ -1,16 +1,16 @@
-"""Deployed folders: made of the fastest plans that a runtime executes, and judged without a GPU."""
+"""Deployed folders, made of the fastest plans that a runtime executes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocket import _core
 from hocket._checks import check_function, instance_of, one_of, path_of, whole
@@ -21,28 +21,27 @@ from hocket.collectives.collective import Progress
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare
 from hocket.deployment import MANIFEST
-from hocket.deployment.facts import MARGIN
 from hocket.deployment.groups import process_groups
 from hocket.deployment.manifest import (
     ALIGNMENT,
     FORMAT,
+    MARGIN,
+    RUNTIME,
     VERSION,
     Deployment,
-    Entry,
-    HashedFile,
     Manifest,
     digest,
     load_deployment,
 )
-from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
+from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.files.atomic import check_folder, replacing_folder
 from hocket.files.model import Reader
-from hocket.formats.judgement import Fault, Judgement, faults_of
 from hocket.nccl.gpus import gpu_named
 from hocket.nccl.model import KINDS as PREDICTED
 from hocket.nccl.prediction import Library, library_on, network_and_gpu
 from hocket.nccl.tuner import TunerTable, tuner_table
 from hocket.plans.plan import Plan
+from hocket.plans.synthesis.runtimes import FEWEST
 from hocket.runtime.programs import lower
 from hocket.topology.symmetry import Symmetry
 from hocket.units import counted, format_size, format_time_ps, parse_bandwidth, parse_time, shown
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
 
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all")
 """What runtimes have plans for."""
-_RUNTIME = {"runtime": "mscclpp", "version": "0.9.0"}
 _TUNER = "tuner.csv"
 
 
@@ -105,7 +103,7 @@ class DeployOptions:
     process_groups: str = "world"
     collectives: str = "all-reduce,all-gather,reduce-scatter"
     sizes: str = "1K:64M:x4"
-    processors: int = 78
+    processors: int = FEWEST
     max_ctas: int = 16
     launch: Time = "10 us"
     copy_rate: Rate = "1.5 TB/s"
@@ -161,8 +159,10 @@ class DeployedRange(Result):
         How many of them share the plan.
     collective
         What is done.
-    from_bytes, to_bytes, planned_bytes
-        From which size of the whole vector on, and below which; and the largest that was planned.
+    from_bytes, to_bytes, last_bytes
+        From which size of the whole vector on, and below which; and the last below that.
+    planned_bytes
+        The largest size that was planned.
     runs
         The algorithm of the plan; ``NCCL`` if it is left to NCCL.
     predicted_ps, nccl_ps
@@ -177,7 +177,8 @@ class DeployedRange(Result):
     collective: str = field(metadata=said(column=Column("collective", leaves=0)))
     from_bytes: int = field(metadata=said(column=Column("from", leaves=0, is_given=True)))
     to_bytes: int
-    planned_bytes: int = field(metadata=said(column=Column("to", leaves=0, is_given=True)))
+    last_bytes: int = field(metadata=said(column=Column("to", leaves=0, is_given=True)))
+    planned_bytes: int = field(metadata=said(column=Column("timed at", leaves=5, is_given=True)))
     runs: str = field(metadata=said(column=Column("runs", leaves=0)))
     predicted_ps: int | None = field(metadata=said(column=Column("plan", leaves=1)))
     nccl_ps: int | None = field(metadata=said(column=Column("NCCL", leaves=2)))
@@ -217,6 +218,13 @@ class Deployed(ListResult[DeployedRange]):
         return f"<Deployed: {len(self)} ranges in {self.folder}>"
 
 
+class _Program(NamedTuple):
+    """The file of a plan for the runtime, and what it takes there."""
+
+    text: str
+    made: core.Exported
+
+
 @dataclass(frozen=True)
 class _Row:
     """A plan for some sizes, or NCCL."""
@@ -226,10 +234,20 @@ class _Row:
     to_bytes: int
     planned_bytes: int
     plan: Plan | None
+    program: _Program | None
     chunks: int
     staged_ps: int | None
     nccl_ps: int | None
     why: str = ""
+
+    @property
+    def sizes(self) -> dict[str, object]:
+        """What a manifest says of it in any case."""
+        return {
+            "collective": self.kind,
+            "from_bytes": self.from_bytes,
+            "to_bytes": self.to_bytes,
+        }
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -309,6 +327,7 @@ def deploy(
             row.kind,
             row.from_bytes,
             row.to_bytes,
+            row.to_bytes - 1,
             row.planned_bytes,
             "NCCL" if row.plan is None else row.plan.algorithm,
             row.staged_ps,
@@ -368,7 +387,7 @@ def _classes(
 
 def _left(kind: str, given: DeployOptions, nccl_ps: int | None, why: str) -> _Row:
     sizes = sizes_of(given.sizes)
-    return _Row(kind, min(sizes), max(sizes) + 1, max(sizes), None, 0, None, nccl_ps, why)
+    return _Row(kind, min(sizes), max(sizes) + 1, max(sizes), None, None, 0, None, nccl_ps, why)
 
 
 def _library(network: _core.Topology, gpu: str | None, npus: list[int]) -> Library | None:
@@ -425,22 +444,24 @@ def _row(
     nccl_ps = None
     if library is not None and kind in PREDICTED:
         nccl_ps = picoseconds(library.choices(kind, size)[0].seconds)
+    row = _Row(kind, 0, size + 1, size, None, None, 0, None, nccl_ps)
     best, why = _best(kind, network, npus, size, given)
     if best is None:
-        return _Row(kind, 0, size + 1, size, None, 0, None, nccl_ps, why)
-    staged = given.staged_ps(best.plan, best.run.time_ps)
+        return replace(row, why=why)
+    found, program = best
+    staged = given.staged_ps(found.plan, found.run.time_ps)
     if nccl_ps is not None and staged * (1 + given.tolerance) > nccl_ps:
-        why = f"{best.algorithm} takes {format_time_ps(staged)} with launch and copies"
-        return _Row(kind, 0, size + 1, size, None, 0, staged, nccl_ps, why)
-    return _Row(kind, 0, size + 1, size, best.plan, best.chunks, staged, nccl_ps)
+        why = f"{found.algorithm} takes {format_time_ps(staged)} with launch and copies"
+        return replace(row, staged_ps=staged, why=why)
+    return replace(row, plan=found.plan, program=program, chunks=found.chunks, staged_ps=staged)
 
 
 def _best(
     kind: str, network: _core.Topology, npus: list[int], size: int, given: DeployOptions
-) -> tuple[Compared | None, str]:
+) -> tuple[tuple[Compared, _Program] | None, str]:
     """Return the fastest plan that fits, of the best number of chunks or of 1, or why there is none."""
     why = ""
-    runtime = f"{_RUNTIME['runtime']}:sms={given.blocks}"
+    runtime = f"{RUNTIME['runtime']}:sms={given.blocks}"
     for chunks in (None, 1):
         try:
             found = compare(kind, network, size=size, npus=npus, chunks=chunks, runtime=runtime)
@@ -448,21 +469,22 @@ def _best(
             why = why or error.why.removeprefix("no plan fits: ")
             continue
         for entry in found:
-            misfit = _misfit(entry.plan, given)
-            if misfit is None:
-                return entry, ""
-            why = why or misfit
+            program = _program(entry.plan, given)
+            if not isinstance(program, str):
+                return (entry, program), ""
+            why = why or program
     return None, f"no plan fits: {why}"
 
 
-def _misfit(plan: Plan, given: DeployOptions) -> str | None:
-    """Return why a runtime does not execute a plan, or None if it does.
+def _program(plan: Plan, given: DeployOptions) -> _Program | str:
+    """Return the program of a plan, or why the runtime does not execute it.
 
     A plan in which switches sum has no program for CPUs, and the ranks' facts say nothing of multicast.
     """
+    text: list[str] = []
     try:
         lower(plan)
-        made = core.export_mscclpp(plan.core, lambda _: None, in_place=False)
+        made = core.export_mscclpp(plan.core, text.append, in_place=False)
     except InfeasibleError as error:
         return error.why
     if made.blocks > given.blocks:
@@ -471,7 +493,7 @@ def _misfit(plan: Plan, given: DeployOptions) -> str | None:
     unit = ALIGNMENT * made.chunks
     if unit > least:
         return f"its unit of {format_size(unit)} is larger than the message"
-    return None
+    return _Program("".join(text), made)
 
 
 def _tuner(network: _core.Topology, gpu: str | None, made: list[_Class]) -> TunerTable | None:
@@ -492,19 +514,17 @@ def _manifest(
 ) -> Manifest:
     """Write the plans into a folder and their description among the files."""
     entries: dict[str, dict[str, Any]] = {}
-    groups, left = [], []
+    groups = []
     for number, each in enumerate(made):
-        ids = []
+        ids, left = [], []
         for row in each.rows:
-            if row.plan is None:
-                sizes = {name: getattr(row, name) for name in ("from_bytes", "to_bytes")}
-                told = {"group": each.name, "collective": row.kind, **sizes, "reason": row.why}
-                left.append(told)
+            if row.plan is None or row.program is None:
+                left.append({**row.sizes, "reason": row.why})
                 continue
             name = f"{row.kind}-{len(each.npus[0])}-{number}-{row.planned_bytes}"
-            entries[name] = _entry(name, row, row.plan, at, files)
+            entries[name] = _entry(name, row, row.plan, row.program, at, files)
             ids.append(name)
-        groups.append({"name": each.name, "npus": each.npus, "entries": ids})
+        groups.append({"name": each.name, "npus": each.npus, "entries": ids, "left_to_nccl": left})
     capability = None
     if gpu is not None and gpu.startswith("sm") and gpu[2:].isdecimal():
         capability = f"{gpu[2:-1]}.{gpu[-1]}"
@@ -513,7 +533,7 @@ def _manifest(
         "format": FORMAT,
         "version": VERSION,
         "hocket": _core.__version__,
-        "made_for": _RUNTIME,
+        "made_for": RUNTIME,
         "machine": {
             "topology": network.name,
             "npus": list(network.device_names[: network.npu_count]),
@@ -522,7 +542,6 @@ def _manifest(
         },
         "groups": groups,
         "entries": list(entries.values()),
-        "left_to_nccl": left,
         "fallback": {"tuner": tuner, "max_ctas": given.max_ctas},
     }
     values["sha256"] = digest(values)
@@ -534,108 +553,28 @@ def _hashed(name: str, raw: bytes) -> dict[str, str]:
     return {"file": name, "sha256": hashlib.sha256(raw).hexdigest()}
 
 
-def _entry(name: str, row: _Row, plan: Plan, at: Path, files: dict[str, bytes]) -> dict[str, Any]:
+def _entry(
+    name: str, row: _Row, plan: Plan, program: _Program, at: Path, files: dict[str, bytes]
+) -> dict[str, Any]:
     """Write a plan and its program, and describe them."""
-    text: list[str] = []
-    made = core.export_mscclpp(plan.core, text.append, in_place=False)
-    program = "".join(text)
-    plan.save(at / f"{name}.parquet")
-    files[f"{name}.parquet"] = (at / f"{name}.parquet").read_bytes()
-    files[f"{name}.json"] = program.encode()
-    head = json.loads(program)
+    saved = at / f"{name}.parquet"
+    Plan(plan.core).save(saved)  # without how long it took to find it, which differs between runs
+    files[saved.name] = saved.read_bytes()
+    files[f"{name}.json"] = program.text.encode()
+    head = json.loads(program.text)
     return {
-        "collective": row.kind,
-        "from_bytes": row.from_bytes,
-        "to_bytes": row.to_bytes,
+        **row.sizes,
         "id": name,
         "ranks": len(plan.collective.npus),
         "algorithm": plan.algorithm,
-        "plan": _hashed(f"{name}.parquet", files[f"{name}.parquet"]),
+        "plan": _hashed(saved.name, files[saved.name]),
         "program": _hashed(f"{name}.json", files[f"{name}.json"]),
         "name": head["name"],
         "protocol": head["protocol"],
-        "unit_bytes": ALIGNMENT * made.chunks,
+        "unit_bytes": ALIGNMENT * program.made.chunks,
         "max_bytes": head["max_message_size"],
-        "blocks": made.blocks,
+        "blocks": program.made.blocks,
         "planned_bytes": row.planned_bytes,
         "predicted_ps": row.staged_ps,
         "nccl_ps": row.nccl_ps,
     }
-
-
-def judge_deployed(
-    _text: str, path: Path, said: Mapping[str, Any], progress: Progress | None
-) -> Judgement:
-    """Judge a deployed folder by its manifest: hashes, proofs, and the runtime's rules for programs."""
-    deployment = load_deployment(path)
-    manifest = deployment.manifest
-    faults: list[Fault] = []
-    for done, entry in enumerate(manifest.entries):
-        if progress is not None:
-            progress("check", done, len(manifest.entries))
-        faults += _faults_of(entry, deployment, runs=bool(said.get("run")))
-    tuner = manifest.fallback.tuner
-    if tuner is not None:
-        faults += _other_file(deployment, tuner)
-    made = manifest.made_for
-    count = sum(len(each.npus) for each in manifest.groups)
-    summary = (
-        f"a deployed folder for {made.runtime} {made.version} on {manifest.machine.topology}: "
-        f"{counted(len(manifest.entries), 'plan')} for {counted(count, 'group')}"
-    )
-    ran = ", and runs rightly on integers" if said.get("run") else ""
-    right = f"every file is as the manifest says, every plan is proved, every program is right{ran}"
-    notes = [
-        f"{each.group}, {each.collective}, {format_size(each.from_bytes)} to "
-        f"{format_size(each.to_bytes - 1)}: left to NCCL: {each.reason}"
-        for each in manifest.left_to_nccl
-    ]
-    return Judgement(summary, right, tuple(faults), len(faults), tuple(notes))
-
-
-def _faults_of(entry: Entry, deployment: Deployment, *, runs: bool) -> Iterator[Fault]:
-    """Yield what is wrong with a plan and its program."""
-    other = [*_other_file(deployment, entry.plan), *_other_file(deployment, entry.program)]
-    yield from other
-    if other:
-        return
-    try:
-        plan = Plan.load(deployment.folder / entry.plan.file).verify()
-    except VerificationError as error:
-        yield Fault("plan", None, entry.plan.file, error.why)
-        return
-    try:
-        checked = core.check_mscclpp(deployment.read(entry.program).decode(), runs=runs)
-    except UnicodeDecodeError:
-        yield Fault("unreadable", None, entry.program.file, "is no text")
-        return
-    except SpecError as error:
-        yield Fault("unreadable", None, entry.program.file, error.why)
-        return
-    for fault in faults_of(checked.findings):
-        yield Fault(
-            fault.code, fault.line, f"{entry.program.file} {fault.place}".strip(), fault.detail
-        )
-    facts = {
-        "the plan's collective": (plan.collective.kind, entry.collective),
-        "the plan's number of ranks": (len(plan.collective.npus), entry.ranks),
-        "the program's collective": (checked.collective, entry.collective.replace("-", "")),
-        "the program's number of ranks": (checked.ranks, entry.ranks),
-        "the program's name": (checked.name, entry.name),
-        "the program's protocol": (checked.protocol, entry.protocol),
-        "the program's unit": (ALIGNMENT * checked.chunks, entry.unit_bytes),
-        "the program's number of blocks": (checked.blocks, entry.blocks),
-    }
-    for what, (has, told) in facts.items():
-        if has != told:
-            yield Fault("manifest", None, entry.id, f"{what} is {has}, the manifest says {told}")
-    if not checked.out_of_place:
-        yield Fault("place", None, entry.id, "the program does not take separate buffers")
-
-
-def _other_file(deployment: Deployment, file: HashedFile) -> list[Fault]:
-    try:
-        deployment.read(file)
-    except SpecError as error:
-        return [Fault("file", None, file.file, error.why)]
-    return []

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hocket._checks import is_decimal
 from hocket._core.formats import Checked, Exported, Finding
 from hocket._results import Result
+from hocket.errors import SpecError
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,12 @@ class Fault(Result):
 def faults_of(findings: Sequence[Finding]) -> tuple[Fault, ...]:
     """Return what the core found."""
     return tuple(Fault(each.code, each.line, each.place, each.detail) for each in findings)
+
+
+def line_in(error: SpecError) -> int | None:
+    """Return the line that an error names in its origin, or None if it names none."""
+    _, told, line = (error.origin or "").rpartition("line ")
+    return int(line) if told and is_decimal(line) else None
 
 
 @dataclass(frozen=True)

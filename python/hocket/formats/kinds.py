@@ -88,7 +88,9 @@ def _is_machine(head: str) -> bool:
 def _judge_deployed(
     text: str, path: Path, said: Mapping[str, Any], progress: Progress | None
 ) -> Judgement:
-    from hocket.formats.deployed import judge_deployed  # loads much that other kinds do without
+    from hocket.formats.deployed_check import (
+        judge_deployed,
+    )  # loads much that other kinds do without
 
     return judge_deployed(text, path, said, progress)
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._checks import is_decimal
 from hocket._core.formats import check_nccl_graph
 from hocket.collectives.collective import Progress, collective_on
 from hocket.errors import SpecError
-from hocket.formats.judgement import Fault, Judgement, faults_of
+from hocket.formats.judgement import Fault, Judgement, faults_of, line_in
 from hocket.nccl.design import EVERY_COMMUNICATOR, OF_SOME, partial_devs
 from hocket.nccl.findings import uneven_links
 from hocket.nccl.graphs import ID, Graph
@@ -95,9 +94,8 @@ def _on_machine(machine: Machine) -> Iterator[Fault]:
         try:
             machine.channels(algorithm)
         except SpecError as error:
-            file, _, line = (error.origin or "").rpartition(", line ")
-            number = int(line) if file and is_decimal(line) else None
-            yield Fault("machine", number, f"graph {ID[algorithm]}", f"{error.why}; {error.remedy}")
+            place, why = f"graph {ID[algorithm]}", f"{error.why}; {error.remedy}"
+            yield Fault("machine", line_in(error), place, why)
 
 
 def plan_graphs(
