@@ -96,8 +96,7 @@ mod _core {
         #[pymodule_export]
         use crate::formats::{
             Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, check_nccl_graph,
-            export_msccl, export_mscclpp, mscclpp_limits, need_mscclpp, raise_msccl,
-            raise_mscclpp,
+            export_msccl, export_mscclpp, mscclpp_limits, need_mscclpp, raise_msccl, raise_mscclpp,
         };
     }
 
