@@ -14,9 +14,14 @@ HDR, NDR = "25GB/s,1.3us", "50GB/s,1.3us"
 A100, H100 = "@300GB/s,350ns@", "@450GB/s,350ns@"
 
 
-def said(host: str, words: str) -> str:
+def said(host: str, words: str, rank: int = 0) -> str:
     """A line of NCCL."""
-    return f"{host}:770:801 [0] NCCL INFO {words}"
+    return f"{host}:{770 + rank}:801 [{rank}] NCCL INFO {words}"
+
+
+def connected(*hosts: str) -> list[str]:
+    """What every rank of a host says."""
+    return [said(host, "Connected all rings", rank) for host in hosts for rank in range(8)]
 
 
 def setting(name: str, value: str) -> str:
@@ -33,7 +38,8 @@ def nics(kind: str, *names: str, hosts: int = 2, gdr: bool = True, first: int = 
         for number in range(len(names)):
             way = f"NET/IB/{number}{'/GDRDMA' if gdr else ''}"
             ends = f"{first + number}[{number}] -> {first + 8 + number}[{number}]"
-            out.append(said(host, f"Channel {number:02d}/0 : {ends} [send] via {way}"))
+            out.append(said(host, f"Channel {number:02d}/0 : {ends} [send] via {way}", number))
+        out += connected(host)
     return out
 
 
@@ -318,6 +324,7 @@ LATER = (
             ),
             said("node0", "Channel 00/0 : 0[0] -> 4[0] [send] via NET/IB/0/GDRDMA"),
             said("node1", "Channel 00/0 : 4[0] -> 0[0] [send] via NET/IB/0/GDRDMA"),
+            *connected("node0", "node1"),
         ],
         "NIC list",
     ),
@@ -434,6 +441,7 @@ LAST = (
                 for host in ("node0", "node1")
                 for n in range(8)
             ),
+            *connected("node0", "node1"),
         ],
         "NIC list",
     ),
@@ -473,3 +481,186 @@ LAST = (
     ),
 )
 """Cases that were collected when the rules had been mended."""
+
+FOUND = (
+    # An image without libibverbs: "all-reduces will be performed over TCP". The rate is assumed.
+    Fault(
+        "sgl-project/sglang#1427",
+        "hgx_h100_2box_switch",
+        2,
+        8,
+        8,
+        [
+            said("node0", "Failed to open libibverbs.so[.1]"),
+            said("node0", "NET/Socket : Using [0]ib0:10.0.0.2<0>"),
+        ],
+        "sockets",
+    ),
+    # RDMA is not set up on the host; the NICs are named all the same. The rate is assumed.
+    Fault(
+        "hiyouga/LLaMA-Factory#6111",
+        f"box:2x8x8{A100}{HDR}",
+        2,
+        8,
+        5,
+        [
+            setting("IB_DISABLE", "0"),
+            said("node0", f"NCCL_IB_HCA set to {','.join(f'mlx5_{n}:1' for n in range(8))}"),
+            said("node0", "NET/IB : No device found."),
+            said("node0", "NET/Socket : Using [0]eth0:10.0.0.2<0>"),
+            said("node0", "Using network Socket"),
+        ],
+        "sockets",
+    ),
+    # A script names NICs that other machines have: no such device, so TCP. Lines and rate are assumed.
+    Fault(
+        "ROCm/Megatron-LM#132",
+        f"box:2x8x8{A100}{NDR}",
+        2,
+        8,
+        6,
+        [
+            f"export NCCL_IB_HCA={','.join(f'rdma{n}' for n in range(8))}",
+            said("node0", "NET/IB : No device found."),
+            said("node0", "NET/Socket : Using [0]eth0:10.0.0.2<0>"),
+        ],
+        "sockets",
+    ),
+    # A setting turns RoCE off too: a step takes 5.7 s, and 2.5 with it. Lines and rate are assumed.
+    Fault(
+        "scottclowe/pytorch-experiment-template#11",
+        "box:2x4x1@32GB/s,350ns@12.5GB/s,1.3us",
+        2,
+        4,
+        3,
+        [
+            "export NCCL_IB_DISABLE=1",
+            said("node0", "NET/Socket : Using [0]eth0:10.0.0.2<0>"),
+        ],
+        "sockets",
+    ),
+    # 330 GB/s with NVLS off on a node, 430 with it.
+    Fault(
+        "NVIDIA/nccl#1221",
+        "hgx_h200_8gpu",
+        1,
+        8,
+        330,
+        ["mpirun -np 8 -x NCCL_NVLS_ENABLE=0 all_reduce_perf -b 4G -e 8G -g 1"],
+        "no NVLS",
+        size=4 * GIB,
+    ),
+    # Each bond carries 180 Gb/s, and one queue pair uses one of its ports. The rate is assumed.
+    Fault(
+        "NVIDIA/nccl#1015",
+        f"box:2x8x4{A100}{HDR}",
+        2,
+        8,
+        48,
+        nics("RoCE", *(f"mlx5_bond_{n}" for n in range(4))),
+        "queue pairs",
+    ),
+    # GPUDirect RDMA is off, so NCCL calls NICs at the same PCIe switch far (PHB). The rate is assumed.
+    Fault(
+        "NVIDIA/nccl#489",
+        f"box:2x8x1{A100}{HDR}",
+        2,
+        8,
+        3,
+        [
+            *nics("IB", "mlx5_0", gdr=False),
+            said(
+                "node0",
+                "Pattern 4, crossNic 0, nChannels 1, bw 12.000000/12.000000, type NVL/PHB, sameChannels 1",
+            ),
+        ],
+        "no GPUDirect RDMA",
+    ),
+    # GH200 with four ports of 200 Gb/s: NCCL leaves GPUDirect RDMA off; 79.72 GB/s, and 96.07 with it.
+    Fault(
+        "NVIDIA/nccl#1579",
+        "box:2x1x1@150GB/s,350ns@100GB/s,1.3us",
+        2,
+        1,
+        79.72,
+        nics("RoCE", *mlx(0, 1, 2, 3), gdr=False),
+        "no GPUDirect RDMA",
+        size=2 * GIB,
+    ),
+    # Eight nodes below one switch: 43.53 GB/s; below two: 19.53. Newer routing reached 39.93.
+    Fault(
+        "NVIDIA/nccl#319",
+        f"box:8x8x2@150GB/s,350ns@{HDR}",
+        8,
+        8,
+        19.53,
+        [setting("ALGO", "RING"), *nics("IB", *mlx(0, 2), hosts=8)],
+        "shared paths",
+    ),
+    # Containers on one node that see one GPU each: the network instead of NVLink. The rate is assumed.
+    Fault(
+        "NVIDIA/nccl#324",
+        "fully_connected:2@100GB/s,700ns",
+        1,
+        2,
+        3,
+        [
+            said("node0", "NET/Socket : Using [0]eth0:10.0.0.2<0>"),
+            said("node0", "Channel 00 : 0[3d000] -> 1[3e000] [receive] via NET/Socket/0"),
+            said("node0", "Channel 00 : 1[3e000] -> 0[3d000] [send] via NET/Socket/0"),
+        ],
+        "no NVLink",
+    ),
+    # All channels use one of four interfaces. The rate is assumed.
+    Fault(
+        "NVIDIA/nccl#527",
+        f"box:2x8x4{A100}12.5GB/s,1.3us",
+        2,
+        8,
+        10,
+        [
+            said(
+                host,
+                f"Channel {n:02d} : 0[101c0] -> 8[101c0] [{way}] via NET/AWS Libfabric/0/GDRDMA",
+            )
+            for host, way in (("ip-1", "send"), ("ip-2", "receive"))
+            for n in range(2)
+        ]
+        + connected("ip-1", "ip-2"),
+        "NIC list",
+    ),
+    # The plugin rules out LL128, though the instances have it. The size and the rate are assumed.
+    Fault(
+        "aws/aws-ofi-nccl#280",
+        "hgx_h100_2box_switch",
+        2,
+        8,
+        20,
+        [
+            setting("PROTO", "simple"),
+            said("ip-1", "Channel 00/0 : 0[0] -> 8[0] [send] via NET/AWS Libfabric/0/GDRDMA"),
+        ],
+        "protocol told",
+        size=4 << 20,
+    ),
+    # Four A100 in a node, all joined by NVLinks: NCCL does not pick LL128; it is faster if told, and
+    # picked in newer versions. Rates and the table of NCCL are assumed.
+    Fault(
+        "NVIDIA/nccl#1261",
+        f"box:4x4x4@100GB/s,350ns@{HDR}",
+        4,
+        4,
+        8,
+        [
+            *nics("IB", *mlx(0, 1, 2, 3), hosts=4),
+            said(
+                "node0",
+                "    AllReduce |    14.4/   4.5 |     0.0/   0.0 |    56.0/  21.0 |     9.0/   4.0 |"
+                "     0.0/   0.0 |    27.6/  23.0 |     0.0/   0.0 |     0.0/   0.0 |     0.0/   0.0 |",
+            ),
+        ],
+        "no LL128",
+        size=2 << 20,
+    ),
+)
+"""Cases that were collected after that; what they taught is in the rules now."""

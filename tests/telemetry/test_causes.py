@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 from pathlib import Path
 from typing import get_args
 
 import pytest
 from tests.telemetry.faults import (
     A100,
+    FOUND,
     GIB,
     HDR,
     KNOWN,
     LAST,
     LATER,
     Fault,
+    connected,
     mlx,
     nics,
     said,
@@ -23,7 +27,7 @@ from tests.telemetry.recordings import inspector_call, lines, log
 
 import hocket as hk
 from hocket.telemetry.causes import CauseName
-from hocket.telemetry.library_log import read_library_log
+from hocket.telemetry.library_log import LibraryLog, read_library_log
 
 PATTERN = "Pattern 4, crossNic 0, nChannels 4, bw 24.000000/24.000000, type "
 
@@ -32,6 +36,19 @@ def rate(host: str, nic: int, mbps: int) -> str:
     return said(
         host, f"NET/IB: [{nic}] mlx5_{nic}:uverbs{nic}:1/IB provider=Mlx5 speed={mbps} ar=0"
     )
+
+
+def took(busbw: float, size: int = GIB, ranks: int = 16) -> tuple[int, float]:
+    """The time of an all-reduce."""
+    return size, size * 2 * (ranks - 1) / ranks / (busbw * 1e9)
+
+
+def causes(folder: Path, files: list[str], topology: str = f"box:2x8x4{A100}{HDR}") -> list[str]:
+    paths = []
+    for number, text in enumerate(files):
+        paths.append(folder / f"{number}.log")
+        paths[-1].write_text(text)
+    return [each.name for each in hk.measured(paths, topology, plans=False).causes]
 
 
 def diagnosed(folder: Path, fault: Fault) -> hk.Measured:
@@ -46,7 +63,7 @@ def diagnosed(folder: Path, fault: Fault) -> hk.Measured:
     return hk.measured(paths, fault.topology, plans=False)
 
 
-@pytest.mark.parametrize("fault", [*KNOWN, *LATER], ids=lambda fault: fault.source)
+@pytest.mark.parametrize("fault", [*KNOWN, *LATER, *FOUND], ids=lambda fault: fault.source)
 def test_published_faults(tmp_path: Path, fault: Fault) -> None:
     found = diagnosed(tmp_path, fault)
     assert found.causes[0].name == fault.cause
@@ -85,6 +102,8 @@ def fault(lines: list[str], busbw: float = 30.0, **more: object) -> Fault:
         (fault([setting("PROTO", "LL")]), "protocol told", ()),
         (fault([setting("PROTO", "^Simple")]), "protocol told", ()),
         (fault([setting("PROTO", "^LL128")]), "unknown", ()),
+        (fault([setting("PROTO", "simple")], size=4 << 20), "protocol told", ()),
+        (fault([setting("ALGO", "Ring,Tree")], size=4 << 20), None, ()),
         (fault([setting("PROTO", "allreduce:^LL;Simple,LL128")]), "unknown", ()),
         (fault([setting("ALGO", "^Ring")]), "algorithm told", ()),
         (fault([setting("ALGO", "allreduce:tree")]), "algorithm told", ()),
@@ -97,6 +116,18 @@ def fault(lines: list[str], busbw: float = 30.0, **more: object) -> Fault:
         (fault([setting("ALGO", "Ring"), "export NCCL_ALGO=Tree"]), "unknown", ()),
         (fault([setting("IB_HCA", "^mlx5_8,mlx5_9"), *nics("IB", *mlx(0, 1, 2, 3))]), "PCIe", ()),
         (fault([setting("MAX_NCHANNELS", "2")]), "few channels", ()),
+        (fault(["-x NCCL_MAX_CTAS=0x2"]), "few channels", ()),
+        (fault(["-x NCCL_MAX_CTAS=0x20"]), "unknown", ()),
+        (fault([*nics("RoCE", "mlx5_bond_0")], topology=f"box:2x8x1{A100}{HDR}"), None, ()),
+        (
+            fault(
+                ["-x NCCL_IB_QPS_PER_CONNECTION=0x4", *nics("RoCE", "mlx5_bond_0")],
+                10,
+                topology=f"box:2x8x1{A100}{HDR}",
+            ),
+            "PCIe",
+            (),
+        ),
         (fault([setting("PXN_DISABLE", "1")], kind="alltoall"), None, ()),
         (
             fault([setting("PXN_DISABLE", "1"), *nics("IB", *mlx(0, 1, 2, 3))], 5, kind="alltoall"),
@@ -250,3 +281,158 @@ def test_the_page_explains_every_cause() -> None:
 def test_a_healthy_machine_has_no_cause(tmp_path: Path) -> None:
     found = diagnosed(tmp_path, fault(nics("IB", *mlx(0, 1, 2, 3), gdr=False), busbw=90))
     assert found.causes == ()
+
+
+def test_numbers_are_read_as_c_reads_them() -> None:
+    read = ctypes.CDLL(None).strtoll
+    read.restype = ctypes.c_longlong
+    texts = ["4", "0x4", "010", "08", "0x", "-1", "+3", " 7", "abc", "4abc", "", "0", "00", "0XfF"]
+    texts += ["".join(each) for each in itertools.product("01x9a-", repeat=3)]
+    for text in texts:
+        log = LibraryLog({"NAME": text})
+        assert log.number("NAME") == read(text.encode(), None, 0), text
+
+
+def test_what_other_runs_say_is_no_cause(tmp_path: Path) -> None:
+    """A run that is not judged, and one that is quick: their settings are those of nobody else."""
+    slow, quick = log("all_reduce", [took(30)], 16, 2), log("all_reduce", [took(90)], 16, 2)
+    node = log("all_reduce", [took(100, ranks=8)], 8, 1)
+    tree = setting("ALGO", "Tree")
+    assert causes(tmp_path, [f"{tree}\n{slow}"]) == ["algorithm told"]
+    assert causes(tmp_path, [slow, f"{tree}\n{node}"]) == ["unknown"]
+    assert causes(tmp_path, [slow, slow.replace("box", "c"), f"{tree}\n{quick}"])[-1] == "unknown"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_runs_of_one_file_are_told_apart(tmp_path: Path, order: tuple[int, int]) -> None:
+    runs = [
+        f"{setting('ALGO', 'Tree')}\n{log('all_reduce', [took(90, 64 << 20)], 16, 2)}",
+        f"-x NCCL_DEBUG=WARN\n{log('all_reduce', [took(30)], 16, 2)}",
+    ]
+    text = "# Avg bus bandwidth    : 60\n#\n".join(runs[number] for number in order)
+    assert causes(tmp_path, [text]) == ["unknown"]
+    assert causes(tmp_path, [text.replace("-x ", "-x NCCL_ALGO=Tree -x ")]) == ["algorithm told"]
+
+
+def test_what_a_shell_exports_holds_for_runs_after_it(tmp_path: Path) -> None:
+    run = f"mpirun -np 16 -x NCCL_DEBUG=WARN\n{log('all_reduce', [took(30)], 16, 2)}"
+    text = "# Avg bus bandwidth    : 60\n#\n".join(["export NCCL_ALGO=Tree", run])
+    assert causes(tmp_path, [text]) == ["algorithm told"]
+
+
+def test_a_cause_of_one_run_names_its_file(tmp_path: Path) -> None:
+    slow = log("all_reduce", [took(30)], 16, 2)
+    for name, lines_ in (("a", setting("ALGO", "Tree")), ("b", "")):
+        (tmp_path / f"{name}.log").write_text(f"{lines_}\n{slow}")
+    found = hk.measured(
+        [tmp_path / "a.log", tmp_path / "b.log"], f"box:2x8x4{A100}{HDR}", plans=False
+    )
+    (cause,) = found.causes
+    assert cause.evidence.startswith("in ")
+    assert "a.log: NCCL_ALGO=Tree" in cause.evidence
+    assert "b.log" not in cause.evidence
+
+
+def test_the_log_of_one_rank_tells_no_nic_list(tmp_path: Path) -> None:
+    """A rank uses the NICs that are near to it, and others use others."""
+    whole = nics("IB", *mlx(0, 1, 2, 3), hosts=1)
+    one = [line for line in whole if " [0] " in line]
+    assert diagnosed(tmp_path, fault(one)).causes[0].name == "PCIe"
+    assert diagnosed(tmp_path, fault([*one, *connected("node0")])).causes[0].name == "NIC list"
+
+
+@pytest.mark.parametrize(
+    "lines_",
+    [
+        [
+            "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [2]mlx5_2:1/RoCE [3]mlx5_3:1/RoCE [RO]",
+            "NET/IB : Made virtual device [4] name=mlx5_0+mlx5_1 speed=400000 ndevs=2 rail=0 plane=0",
+            "NET/IB : Made virtual device [5] name=mlx5_2+mlx5_3 speed=400000 ndevs=2 rail=0 plane=0",
+            "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/4/GDRDMA",
+            "Channel 01/0 : 0[0] -> 8[0] [send] via NET/IB/5/GDRDMA",
+        ],
+        [
+            "NET/IB : Using [0]={[0] mlx5_2:1/RoCE, [1] mlx5_3:1/RoCE} "
+            "[1]={[2] mlx5_0:1/RoCE, [3] mlx5_1:1/RoCE} [RO]; OOB eth0:10.0.0.1<0>",
+            "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IBext_v8/0/GDRDMA",
+            "Channel 01/0 : 0[0] -> 8[0] [send] via NET/IBext_v8/1/GDRDMA",
+        ],
+    ],
+)
+def test_nics_that_nccl_fuses_count_each(tmp_path: Path, lines_: list[str]) -> None:
+    given = [*(said("node0", line) for line in lines_), *connected("node0")]
+    assert diagnosed(tmp_path, fault(given)).causes[0].name == "PCIe"
+    given = [line for line in given if "Channel 01" not in line]
+    assert diagnosed(tmp_path, fault(given)).causes[0].evidence.startswith("NCCL uses 2 of 4 NICs")
+
+
+def test_ports_have_a_share_of_the_rate_of_their_nic(tmp_path: Path) -> None:
+    """Two NICs of 25 GB/s that show as four ports of 12.5."""
+    given = [
+        *nics("IB", *mlx(0, 1, 2, 3)),
+        *(rate(host, nic, 100_000) for host in ("node0", "node1") for nic in range(4)),
+    ]
+    two = f"box:2x8x2{A100}{HDR}"
+    assert diagnosed(tmp_path, fault(given, 20, topology=two)).causes[0].name == "PCIe"
+    given += [rate("node1", 3, 50_000)]
+    assert diagnosed(tmp_path, fault(given, 20, topology=two)).causes[0].parts == (
+        "mlx5_3 of node1",
+    )
+
+
+def test_a_nic_that_is_not_used_says_nothing_of_gpudirect(tmp_path: Path) -> None:
+    off = [
+        said("node0", f"NET/IB : GPU Direct RDMA Disabled for HCA {nic} 'mlx5_{nic}'")
+        for nic in range(5)
+    ]
+    used = nics("IB", *mlx(0, 1, 2, 3))
+    assert diagnosed(tmp_path, fault([*used, off[4]])).causes[0].name == "PCIe"
+    silent = [line for line in used if "Channel" not in line]
+    assert diagnosed(tmp_path, fault([*silent, off[3]])).causes[0].name != "no GPUDirect RDMA"
+    assert diagnosed(tmp_path, fault([*silent, *off])).causes[0].name == "no GPUDirect RDMA"
+
+
+def test_runs_that_take_what_is_predicted_are_not_odd(tmp_path: Path) -> None:
+    """The best pair does better than predicted; and if all are slow, one is slower."""
+    files = [
+        log("all_reduce", [took(busbw)], 16, 2, hosts) for hosts, busbw in (("ab", 90), ("cd", 130))
+    ]
+    assert causes(tmp_path, files) == []
+    slow = [
+        log("all_reduce", [took(busbw)], 16, 2, hosts) for hosts, busbw in (("ab", 20), ("cd", 40))
+    ]
+    assert causes(tmp_path, slow) == ["unknown", "unknown"]
+
+
+def test_a_run_over_one_nic_is_not_judged_beside_one_over_all(tmp_path: Path) -> None:
+    whole = log("all_reduce", [took(90)], 16, 2)
+    ones = [
+        f"{setting('IB_HCA', f'mlx5_{nic}:1')}\n{log('all_reduce', [took(busbw)], 16, 2)}"
+        for nic, busbw in enumerate((23, 23, 11, 23))
+    ]
+    paths = []
+    for number, text in enumerate([whole, *ones]):
+        paths.append(tmp_path / f"{number}.log")
+        paths[-1].write_text(text)
+    found = hk.measured(paths, f"box:2x8x4{A100}{HDR}", plans=False)
+    assert [(each.verdict, each.calls) for each in found] == [("neither", 1)]
+    assert [(each.name, each.parts) for each in found.causes] == [("NIC", ("mlx5_2",))]
+    assert sum("over fewer NICs" in note for note in found.notes) == 4
+
+
+def test_a_driver_in_the_list_of_nics_is_all_of_its_nics() -> None:
+    assert LibraryLog({"IB_HCA": "mlx5"}).hcas == set()
+    assert LibraryLog({"IB_HCA": "^mlx5_0"}).hcas == set()
+    assert LibraryLog({"IB_HCA": "=mlx5_0:1,rdma1,bnxt_re2"}).hcas == {
+        "mlx5_0",
+        "rdma1",
+        "bnxt_re2",
+    }
+
+
+def test_a_cause_says_whether_anything_is_slow(tmp_path: Path) -> None:
+    lines_ = nics("IB", *mlx(0, 1, 2, 3), gdr=False)
+    (cause,) = diagnosed(tmp_path, fault(lines_)).causes
+    assert cause.is_slow
+    (cause,) = diagnosed(tmp_path, fault(lines_, size=4 << 20)).causes
+    assert (cause.name, cause.is_slow) == ("no GPUDirect RDMA", False)

@@ -84,8 +84,8 @@ def _print(found: Measured, output: str | None) -> None:
         console.print(f"predicted below the bound: {kind} of {listed(which)}: {reason}")
     for span in found.ranges:
         console.print(span.sentence)
-    kind = "cause" if any(each.is_over for each in found) else "possible cause"
     for cause in found.causes:
+        kind = "cause" if cause.is_slow else "possible cause"
         console.print(f"{kind}: {cause.name}: {cause.evidence}")
         console.print(f"try: {cause.action}")
     if found.profile is not None:

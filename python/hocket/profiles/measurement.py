@@ -69,6 +69,8 @@ class Measurement:
         Whether the result replaced the input.
     hosts
         Where it ran, where a log says so.
+    line
+        Which line of a log says so; 0 in a table.
     """
 
     kind: str
@@ -80,6 +82,7 @@ class Measurement:
     protocol: str = "auto"
     in_place: bool = False
     hosts: tuple[str, ...] = ()
+    line: int = field(default=0, compare=False)
 
     @property
     def sweep(self) -> tuple[str, int, int, str, str, bool]:
@@ -372,4 +375,4 @@ def _log(
             wrong.append(f"{name}, line {time.line}: {said}")
         else:
             what = time.kind, time.npus, time.nodes, time.size, time.seconds
-            yield Measurement(*what, in_place=time.in_place, hosts=time.hosts)
+            yield Measurement(*what, in_place=time.in_place, hosts=time.hosts, line=time.line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import median_low
 
 from hocket.errors import SpecError, listed
 from hocket.telemetry.library_log import LibraryLog
@@ -37,6 +37,8 @@ class Call:
         Who recorded it.
     hosts
         Where the members ran, where a log says so.
+    library
+        What NCCL says of itself in its run, if it is of a log.
     """
 
     kind: str
@@ -49,6 +51,7 @@ class Call:
     sequence: int | None = None
     recorder: str = ""
     hosts: tuple[str, ...] = ()
+    library: LibraryLog = field(default_factory=LibraryLog, compare=False)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Recording:
     digest
         What identifies the contents of a table or a log; empty of others, to which no profile is fitted.
     library
-        What NCCL says of itself, if it is a log.
+        What NCCL says of itself, if it is a log of NCCL without times.
     """
 
     name: str
@@ -102,7 +105,7 @@ class Times:
     kind, timing, size
         Of what; see :class:`Call` and :class:`Recording`.
     seconds
-        The median over calls.
+        The median over calls; of an even number, the lower one of the two in the middle.
     calls
         How many there were.
     """
@@ -160,7 +163,7 @@ def times_of(calls: Iterable[tuple[str, Call]]) -> list[Times]:
 
     A rank that arrives early waits in the kernel for those that come late, so a call took as long as its
     quickest rank says: the one that arrived last. Calls that nobody counted stand for themselves. Of all
-    calls of a size the median counts.
+    calls of a size the (lower) median counts, which is the time of a call.
     """
     quickest: dict[tuple[object, ...], float] = {}
     about: dict[tuple[object, ...], tuple[str, str, int]] = {}
@@ -175,7 +178,7 @@ def times_of(calls: Iterable[tuple[str, Call]]) -> list[Times]:
         by_size.setdefault(about[key], []).append(seconds)
     first = list(dict.fromkeys(size[:2] for size in by_size))
     order = sorted(by_size, key=lambda size: (first.index(size[:2]), size[2]))
-    return [Times(*size, median(by_size[size]), len(by_size[size])) for size in order]
+    return [Times(*size, median_low(by_size[size]), len(by_size[size])) for size in order]
 
 
 def recorders(calls: Sequence[Call]) -> int:

@@ -11,18 +11,18 @@ control services, RDMA). NVIDIA/nccl 2.30.7, src/graph/tuning.cc: what protocols
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import median
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median_low
 from typing import Literal, TypeAlias
 
 from hocket._results import Result, said
 from hocket.collectives.collective import ROOTED
-from hocket.nccl.model import NcclChoice
 from hocket.telemetry.calls import KERNEL, Call, Recording
 from hocket.telemetry.expected import Expectation
-from hocket.telemetry.library_log import LibraryLog
+from hocket.telemetry.library_log import LibraryLog, merged
 from hocket.telemetry.verdict import GAIN, MeasuredSize, tolerance_at
 from hocket.units import counted, format_size
 
@@ -38,6 +38,7 @@ CauseName = Literal[
     "far NIC",
     "algorithm told",
     "protocol told",
+    "no LL128",
     "no NVLS",
     "few channels",
     "PXN off",
@@ -55,6 +56,12 @@ _TWICE = (1.4, 4.0)
 directions of it, so half of its rate is left, and processors forward it at less than that."""
 _PLAIN = {"DEBUG", "DEBUG_SUBSYS", "DEBUG_FILE", "SOCKET_IFNAME", "IB_GID_INDEX", "TOPO_DUMP_FILE"}
 """Settings that make nothing slow: what is printed, and addresses."""
+_MIDDLE = 4 << 20
+"""Size up to which LL128 is faster than the protocol of large data [bytes]."""
+_ALL = {"ALGO": ("ring", "tree"), "PROTO": ("ll", "ll128", "simple")}
+"""What a setting may rule out."""
+_LIMITS = ("MAX_NCHANNELS", "MAX_CTAS")
+"""Settings that limit the channels of rings and trees."""
 _MOST_CALLS = 0.5
 """Share of calls that one rank delays above which it is no chance."""
 
@@ -73,18 +80,23 @@ class Cause(Result):
         What tells it, in words.
     action
         What to try, or what to measure, in this order.
+    is_slow
+        Whether times show that something is slow; if not, nothing predicts them, and it is what to look
+        at first if they are.
     """
 
     name: CauseName = field(metadata=said("cause"))
     parts: tuple[str, ...]
     evidence: str
     action: str
+    is_slow: bool = True
 
 
 @dataclass(frozen=True)
 class _Case:
-    """All that is known: the sizes that are slow, what NCCL says, and where it ran."""
+    """All that is known of some runs: the sizes that are slow, what NCCL says, and where they ran."""
 
+    files: tuple[str, ...]
     slow: Sequence[MeasuredSize]
     log: LibraryLog
     expectation: Expectation
@@ -98,7 +110,7 @@ class _Case:
     def ratio(self) -> float | None:
         """How many times as long as predicted large sizes take; None if that is not known."""
         known = [each.ratio for each in self.slow if each.ratio and each.size >= _TOLD]
-        return median(known) if known else None
+        return median_low(known) if known else None
 
     def told(self, *names: str) -> Iterator[str]:
         """Yield those settings of some names that are there, as ``NCCL_ALGO=Tree``."""
@@ -106,22 +118,25 @@ class _Case:
             if name in self.log.settings:
                 yield f"NCCL_{name}={self.log.settings[name]}"
 
-    @property
-    def on(self) -> set[str]:
-        """The settings that are not 0."""
-        return {name for name, value in self.log.settings.items() if value != "0"}
+    def turned_on(self, name: str) -> list[str]:
+        """Return a setting, as :meth:`told`, if it is there, and not 0."""
+        return [*self.told(name)] if self.log.number(name) else []
 
     def is_off(self, name: str) -> bool:
         """Whether a setting is 0."""
-        return self.log.settings.get(name) == "0"
+        return self.log.number(name) == 0
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of a node."""
+        return self.expectation.network.npu_count // max(self.expectation.nodes, 1)
 
 
 def causes_of(
     sizes: Sequence[MeasuredSize],
     recordings: Sequence[Recording],
-    calls: Sequence[tuple[str, Call]],
+    judged: Sequence[tuple[Recording, Sequence[Call]]],
     expectation: Expectation,
-    log: LibraryLog,
 ) -> tuple[Cause, ...]:
     """Return the causes of what is slow, the likeliest first.
 
@@ -131,39 +146,99 @@ def causes_of(
         As they were judged.
     recordings
         Each file, for what its runs have apart; those on fewer nodes than the topology has count too.
-    calls
-        What was timed with each call among all NPUs.
-    log
-        What NCCL says of itself in all files.
+    judged
+        Of each file the calls among all NPUs. What NCCL says of runs that are quick, or are not judged, is
+        no cause.
     """
-    found = [*_odd_runs(recordings), *_late_ranks(calls)]
+    odd, is_rest_slow = _odd_runs(recordings, _expected(sizes, expectation))
+    found = [*odd, *_late_ranks(judged)]
     slow = [each for each in sizes if each.is_over and each.verdict != "start"]
+    is_slow = bool(slow)
     if not slow:
         slow = [each for each in sizes if each.verdict == "not told" and each.size >= _TOLD]
-        if not log:
-            return tuple(found)
-    case = _Case(slow, log, expectation)
-    if slow:
-        found += [cause for rule in _SAID for cause in rule(case)]
-    fabric = [each for each in slow if each.verdict == "fabric"]
-    if not found and fabric:
-        alone = _Case(fabric, log, expectation)
-        found += next((list(causes) for rule in _DEDUCED if (causes := [*rule(alone)])), [])
-    return tuple(found)
+    bare = [each.library for each in recordings if each.library]
+    cases = _cases(slow, judged, bare, expectation)
+    said = [each for rule in _SAID for each in _told(rule, cases)]
+    fabric = [each for each in cases if any(size.verdict == "fabric" for size in each.slow)]
+    if fabric and not said and (is_rest_slow or not found):
+        alone = [
+            replace(each, slow=[size for size in each.slow if size.verdict == "fabric"])
+            for each in fabric
+        ]
+        said = next((causes for rule in _DEDUCED if (causes := _told(rule, alone))), [])
+    return (*found, *(replace(each, is_slow=is_slow) for each in said))
+
+
+def _cases(
+    slow: Sequence[MeasuredSize],
+    judged: Sequence[tuple[Recording, Sequence[Call]]],
+    bare: Sequence[LibraryLog],
+    expectation: Expectation,
+) -> list[_Case]:
+    """Return runs with the sizes at which they are slow; those of which NCCL says nothing are one.
+
+    A run is slow at a slow size if its time is nearer to what was measured than to what is predicted.
+    """
+    sizes = {(each.timing, each.kind, each.size): each for each in slow}
+    runs: dict[int | None, tuple[LibraryLog, dict[str, None], dict[int, MeasuredSize]]] = {}
+    for recording, calls in judged:
+        for call in calls:
+            each = sizes.get((recording.timing, call.kind, call.size))
+            if each is not None and call.seconds >= math.sqrt((each.predicted or 0) * each.seconds):
+                own = call.library
+                key = id(own) if own or own.settings else None
+                run = runs.setdefault(key, (own, {}, {}))
+                run[1][recording.name] = None
+                run[2][each.size] = each
+    found = []
+    for own, files, at in runs.values():
+        others = [log for log in bare if not own.ranks or own.ranks.keys() & log.ranks.keys()]
+        found.append(_Case(tuple(files), [*at.values()], merged([own, *others]), expectation))
+    return found
+
+
+def _told(rule: _Rule, cases: Sequence[_Case]) -> list[Cause]:
+    """Return what a rule finds in some runs, each once; if it is not in all, it says in which."""
+    found: dict[Cause, list[str]] = {}
+    for case in cases:
+        for cause in rule(case):
+            found.setdefault(cause, []).extend(case.files)
+    every = {file for case in cases for file in case.files}
+    return [
+        cause
+        if {*files} == every
+        else replace(cause, evidence=f"in {_all(dict.fromkeys(files))}: {cause.evidence}")
+        for cause, files in found.items()
+    ]
 
 
 def _all(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
+def _unset(told: Iterable[str]) -> str:
+    return f"unset {_all(each.partition('=')[0] for each in told)}"
+
+
 # ---- what times single out ----
 
 
-def _odd_runs(recordings: Sequence[Recording]) -> Iterator[Cause]:
-    """Find nodes, pairs and NICs of runs that are slower than others.
+def _expected(
+    sizes: Sequence[MeasuredSize], expectation: Expectation
+) -> dict[tuple[str, int, int], float]:
+    """Return what is predicted for each collective and size among all NPUs [s]."""
+    npus = expectation.network.npu_count
+    return {(each.kind, each.size, npus): each.predicted for each in sizes if each.predicted}
+
+
+def _odd_runs(
+    recordings: Sequence[Recording], expected: Mapping[tuple[str, int, int], float]
+) -> tuple[list[Cause], bool]:
+    """Find nodes, pairs and NICs of runs that are slower than others, and than predicted.
 
     Whatever took part in a quick run is no cause by itself. Of a slow run that leaves one part, several
-    of which it is one, or none: then it is what lies between them.
+    of which it is one, or none: then it is what lies between them. The flag is whether quick runs take
+    longer than predicted too, so that something else is slow as well.
     """
     runs = _runs(recordings)
     shared = Counter(key for times in runs.values() for key in times)
@@ -171,11 +246,13 @@ def _odd_runs(recordings: Sequence[Recording]) -> Iterator[Cause]:
     for times in runs.values():
         for key, seconds in times.items():
             best[key] = min(seconds, best.get(key, seconds))
+    # What is predicted is over all NICs.
+    healthy = {key: 0.0 if key[-1] else expected.get(key[:3], 0.0) for key in best}
     excess: dict[frozenset[str], float] = {}
     for parts, times in runs.items():
         large = {key for key in times if shared[key] > 1 and key[1] >= _TOLD}
         if large:
-            share = median(times[key] / best[key] for key in large)
+            share = median_low(times[key] / max(best[key], healthy[key]) for key in large)
             allowed = tolerance_at(max(size for _, size, *_ in large))
             excess[parts] = share if share > 1 + allowed else 1.0
     quick = [parts for parts, share in excess.items() if share == 1.0]
@@ -184,8 +261,16 @@ def _odd_runs(recordings: Sequence[Recording]) -> Iterator[Cause]:
     for parts, share in excess.items():
         if share > 1 and quick:
             told.setdefault(parts - innocent or parts, []).append(parts)
-    for parts, slow in sorted(told.items(), key=lambda each: (len(each[0]), sorted(each[0]))):
-        yield _odd(parts, slow, excess, innocent)
+    over = [best[key] / healthy[key] for key in best if healthy[key] and key[1] >= _TOLD]
+    is_over = bool(over) and median_low(over) > 1 + tolerance_at(_TOLD)
+    order = sorted(told.items(), key=lambda each: (len(each[0]), sorted(each[0])))
+    causes = [_odd(parts, slow, excess, innocent) for parts, slow in order]
+    if is_over:
+        more = (
+            f"; the others take {median_low(over):.2f} times what is predicted, by something else"
+        )
+        causes = [replace(each, evidence=each.evidence + more) for each in causes]
+    return causes, is_over
 
 
 def _odd(
@@ -215,31 +300,28 @@ def _odd(
     return Cause("unknown", names, f"{runs}; it is one of them, or their path", action)
 
 
-_Key: TypeAlias = tuple[str, int, int, int | None]
-"""What runs have in common that can be compared: collective, size, NPUs and nodes."""
+_Key: TypeAlias = tuple[str, int, int, int | None, int]
+"""What runs have in common that can be compared: collective, size, NPUs, nodes, and NICs if told which."""
 
 
 def _runs(recordings: Sequence[Recording]) -> dict[frozenset[str], dict[_Key, float]]:
     """Return the times of each run by what took part: its hosts, and the NICs that it was told to use."""
     found: dict[frozenset[str], dict[_Key, float]] = {}
-    for recording in recordings:
-        told = recording.library.settings.get("IB_HCA", "")
-        hcas = [] if told.startswith("^") else told.lstrip("=").split(",")  # ^: all but these
-        nics = {hca.partition(":")[0] for hca in hcas} - {""}
-        for call in recording.calls:
-            if call.hosts:
-                times = found.setdefault(frozenset(call.hosts) | nics, {})
-                key = call.kind, call.size, call.npus, call.nodes
-                times[key] = min(call.seconds, times.get(key, call.seconds))
+    for call in (call for recording in recordings for call in recording.calls):
+        if call.hosts:
+            nics = call.library.hcas
+            times = found.setdefault(frozenset(call.hosts) | nics, {})
+            key = call.kind, call.size, call.npus, call.nodes, len(nics)
+            times[key] = min(call.seconds, times.get(key, call.seconds))
     return found
 
 
-def _late_ranks(calls: Sequence[tuple[str, Call]]) -> Iterator[Cause]:
+def _late_ranks(judged: Sequence[tuple[Recording, Sequence[Call]]]) -> Iterator[Cause]:
     """Find a rank that comes late to most calls: its kernel is the shortest, as all others wait for it."""
     by_call: dict[tuple[object, ...], dict[str, float]] = {}
-    for timing, call in calls:
+    for recording, call in ((recording, call) for recording, calls in judged for call in calls):
         # The root of a broadcast ends first, and leaves of a reduce do, though nobody waits for them.
-        if timing == KERNEL and call.sequence is not None and call.kind not in ROOTED:
+        if recording.timing == KERNEL and call.sequence is not None and call.kind not in ROOTED:
             key = call.kind, call.size, call.group, call.ranks, call.sequence
             by_call.setdefault(key, {})[call.recorder] = call.seconds
     late: Counter[str] = Counter()
@@ -247,7 +329,7 @@ def _late_ranks(calls: Sequence[tuple[str, Call]]) -> Iterator[Cause]:
     whole = [took for took in by_call.values() if len(took) > 2]
     for took in whole:
         last = min(took, key=took.__getitem__)
-        wait = median(seconds for rank, seconds in took.items() if rank != last) - took[last]
+        wait = median_low(seconds for rank, seconds in took.items() if rank != last) - took[last]
         if wait > GAIN * took[last]:
             late[last] += 1
             waits.append(wait)
@@ -255,7 +337,7 @@ def _late_ranks(calls: Sequence[tuple[str, Call]]) -> Iterator[Cause]:
         if count > 1 and count > _MOST_CALLS * len(whole):
             evidence = (
                 f"others wait for {rank} in {count} of {len(whole)} calls, "
-                f"{median(waits) * 1e6:,.0f} us at the median"
+                f"{median_low(waits) * 1e6:,.0f} us at the median"
             )
             action = (
                 "look for what this rank does longer before its calls: more work, lower clocks, a "
@@ -269,72 +351,95 @@ def _late_ranks(calls: Sequence[tuple[str, Call]]) -> Iterator[Cause]:
 
 def _sockets(case: _Case) -> Iterator[Cause]:
     if case.is_between and case.log.networks == {"Socket"}:
-        told = _all(case.told(*({"IB_DISABLE", "NET"} & case.on)))
-        evidence = f"NCCL sends over TCP sockets{f', as {told} says' if told else ''}"
-        action = (
-            "unset NCCL_IB_DISABLE and NCCL_NET; install libibverbs where the job runs, or the plugin of "
-            "the network (EFA, Slingshot, TCPX), and give a container /dev/infiniband; then the log has "
-            "'NET/IB : Using' or the plugin's name"
+        off = [*case.turned_on("IB_DISABLE"), *case.told("NET")]
+        named = [*case.told("IB_HCA")]
+        evidence = f"NCCL sends over TCP sockets{f', as {_all(off)} says' if off else ''}"
+        action = f"{_unset(off)}; " if off else ""
+        action += f"let {_all(named)} name NICs that ibv_devinfo shows there; " if named else ""
+        action += (
+            "install libibverbs where the job runs, or the plugin of the network (EFA, Slingshot, TCPX), "
+            "and give a container /dev/infiniband; then the log has 'NET/IB : Using' or the plugin's name"
         )
         yield Cause("sockets", (), evidence, action)
 
 
 def _no_nvlink(case: _Case) -> Iterator[Cause]:
-    hosts = tuple(host for host, ways in case.log.ways.items() if "SHM" in ways)
     hardware = case.expectation.hardware
-    told = [*case.told(*sorted({"P2P_DISABLE", "P2P_LEVEL"} & (case.on | {"P2P_LEVEL"})))]
-    is_off = (
-        case.log.settings.get("P2P_LEVEL", "").upper() in ("0", "LOC") or "P2P_DISABLE" in case.on
-    )
-    if (hosts or is_off) and hardware is not None and not hardware.is_on_pci:
-        where = f" of {_all(hosts)}" if hosts else ""
-        way = "through host memory (SHM)" if hosts else "not from GPU to GPU"
-        evidence = f"GPUs{where} pass data {way}, though NVLinks join them"
-        action = (
-            f"{f'unset {_all(told)}; ' if told else ''}let each process see all GPUs of its node "
-            "(CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task); check nvidia-smi topo -m and nvlink -s, "
-            "and with NVSwitches that nvidia-fabricmanager runs"
+    if hardware is None or hardware.is_on_pci:
+        return
+    # Within a node no data need a NIC.
+    wrong = {"SHM"} if case.is_between else {"SHM", "NET", "GDRDMA"}
+    hosts = tuple(host for host, ways in case.log.ways.items() if ways & wrong)
+    level = case.log.settings.get("P2P_LEVEL", "").upper()
+    off = case.turned_on("P2P_DISABLE")
+    if hosts or off or level in ("0", "LOC"):
+        told = [*off, *case.told("P2P_LEVEL")]
+        way = {"SHM": "through host memory (SHM)"}.get(
+            "".join(case.log.all_ways & wrong), "over the network"
         )
-        yield Cause("no NVLink", hosts, evidence, action)
+        where = (
+            f" of {_all(hosts)} pass data {way}" if hosts else " do not reach each other's memory"
+        )
+        action = (
+            f"{f'{_unset(told)}; ' if told else ''}let each process see all GPUs of its node: "
+            "one container per node, CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task; check nvidia-smi "
+            "topo -m and nvlink -s, and with NVSwitches that nvidia-fabricmanager runs"
+        )
+        yield Cause("no NVLink", hosts, f"GPUs{where}, though NVLinks join them", action)
 
 
 def _no_gdr(case: _Case) -> Iterator[Cause]:
-    if not case.is_between or "Socket" in case.log.networks:
+    log = case.log
+    if not case.is_between or "Socket" in log.networks:
         return
-    hosts = sorted(
-        {host for host, ways in case.log.ways.items() if "NET" in ways} | case.log.no_gdr
-    )
-    level = case.log.settings.get("NET_GDR_LEVEL", "").upper()
-    is_told = level in ("0", "LOC") or case.log.settings.get("NET_GDR_DISABLE") == "1"
-    if not hosts and not is_told:
+    hosts = sorted(host for host in log.ways.keys() | log.no_gdr.keys() if _lacks_gdr(log, host))
+    level = log.settings.get("NET_GDR_LEVEL", "").upper()
+    off = case.turned_on("NET_GDR_DISABLE")
+    if not hosts and not off and level not in ("0", "LOC"):
         return
-    told = _all(case.told("NET_GDR_LEVEL", "NET_GDR_DISABLE")) if is_told else ""
-    is_half = any({"NET", "GDRDMA"} <= case.log.ways.get(host, set()) for host in hosts)
+    told = [*case.told(*(["NET_GDR_LEVEL"] if level not in ("SYS", "5") else []))]
+    told += off
+    is_half = any({"NET", "GDRDMA"} <= log.ways.get(host, set()) for host in hosts)
     where = f" on {_all(hosts)}" if hosts else ""
-    evidence = f"NICs do not reach the memory of GPUs{where}: GPUDirect RDMA is off"
-    first = f"unset {told}; " if told else ""
-    if is_half:
-        first += "set NCCL_NET_GDR_READ=1, as some channels have it; "
+    evidence = (
+        f"NICs reach the memory of GPUs{where} on some channels only"
+        if is_half
+        else f"NICs do not reach the memory of GPUs{where}: GPUDirect RDMA is off"
+    )
+    first = f"{_unset(told)}; " if told else ""
+    first += "set NCCL_NET_GDR_READ=1; " if is_half else ""
     action = (
-        f"{first}load nvidia-peermem there, or use a kernel and driver with DMA-BUF; NCCL before "
-        "2.23 may not see that module; then channels read NET/IB/0/GDRDMA"
+        f"{first}load nvidia-peermem there (NCCL before 2.23 may not see it), or use a kernel and driver "
+        "with DMA-BUF; then channels read NET/IB/0/GDRDMA; if NICs are far from GPUs, try "
+        "NCCL_NET_GDR_LEVEL=SYS"
     )
     yield Cause("no GPUDirect RDMA", tuple(hosts), evidence, action)
 
 
+def _lacks_gdr(log: LibraryLog, host: str) -> bool:
+    """Return whether a host passes data without GPUDirect RDMA: its channels say so, or else all NICs."""
+    ways = log.ways.get(host, set()) & {"NET", "GDRDMA"}
+    off, there = log.no_gdr.get(host, set()), log.nics.get(host, {}).keys()
+    return "NET" in ways or (not ways and bool(off) and there <= off)
+
+
 def _slow_nic(case: _Case) -> Iterator[Cause]:
-    """Find NICs that are slower than those of the same name elsewhere, or than the topology states."""
+    """Find NICs that are slower than those of the same name elsewhere, or than the topology states.
+
+    If a host shows more NICs than the topology has, each is a port of one: its rate is a share.
+    """
     log, hardware = case.log, case.expectation.hardware
-    stated = 0.0
-    if hardware is not None and hardware.nics:
-        stated = hardware.nic_bandwidth / hardware.nics * 8e-6
     slow: list[tuple[str, int, float]] = []
     for (host, nic), rate in log.rates.items():
-        numbers = [number for number, name in log.nics[host].items() if name == nic]
-        if host in log.used and not log.used[host] & set(numbers):
+        used = log.used_ports(host, case.ranks)
+        if used is not None and nic not in used:
             continue
         alike = [other for (_, name), other in log.rates.items() if name == nic]
-        best = max(*alike, stated if host in log.used else 0, rate)
+        stated = 0.0
+        if used is not None and hardware is not None and hardware.nics:
+            ports = max(len(log.ports(host)), hardware.nics)
+            stated = hardware.nic_bandwidth / ports * 8e-6
+        best = max(*alike, stated, rate)
         if rate < _SLOWER * best:
             slow.append((f"{nic} of {host}", rate, best))
     if slow and case.is_between:
@@ -349,26 +454,30 @@ def _slow_nic(case: _Case) -> Iterator[Cause]:
 
 
 def _nic_list(case: _Case) -> Iterator[Cause]:
+    """Find fewer NICs than the topology has; what all ranks of a node say tells which are used."""
     hardware, log = case.expectation.hardware, case.log
     if not case.is_between or hardware is None or not hardware.nics:
         return
-    told = log.settings.get("IB_HCA", "")
-    given = [] if told.startswith("^") else told.lstrip("=").split(",")
-    named = [name for name in given if name.startswith("mlx5_")]
-    there = min(map(len, log.nics.values()), default=len(named))
-    used = [len(log.used[host]) for host in log.nics if host in log.used]
-    least = min([there, *used])
+    whole = [host for host, ranks in log.ranks.items() if len(ranks) >= case.ranks]
+    used = [ports for host in whole if (ports := log.used_ports(host, case.ranks)) is not None]
+    seen = [ports for host in whole if (ports := log.ports(host))]
+    there = min(map(len, seen), default=0)
+    if not log.ranks and log.hcas:
+        there = len(log.hcas)
+    least = min([*([there] if there else []), *map(len, used)], default=0)
     if not 0 < least < hardware.nics:
         return
-    told = _all(case.told("IB_HCA"))
+    told = [*case.told("IB_HCA")] if log.hcas else []
     evidence = f"NCCL uses {least} of {hardware.nics} NICs of a node"
+    evidence += f", as {_all(told)} says" if told else ""
     if told:
-        action = f"unset {told}, or name all NICs that lead to the network of the GPUs"
-    elif there < hardware.nics:
+        action = f"{_unset(told)}, or name all NICs that lead to the network of the GPUs"
+    elif 0 < there < hardware.nics:
         action = "bring up the other NICs: ibv_devinfo shows which ports are down"
     else:
         action = (
-            "compare nvidia-smi topo -m with the NICs of the log: NCCL takes those nearest to GPUs"
+            "compare nvidia-smi topo -m with the NICs of the log: NCCL takes those nearest to GPUs; in a "
+            "virtual machine or with a plugin give it the real topology (NCCL_TOPO_FILE)"
         )
     yield Cause("NIC list", (), evidence, action)
 
@@ -386,16 +495,33 @@ def _far_nic(case: _Case) -> Iterator[Cause]:
 
 
 def _algorithm_told(case: _Case) -> Iterator[Cause]:
-    for told in case.told("ALGO"):
-        large = [each for each in case.slow if each.way or each.pick]
-        wanted = {
-            (each.kind, (each.way[0] if each.way else _name(each.pick)).lower()) for each in large
+    return _ruled_out(case, "algorithm told", "ALGO", 0)
+
+
+def _protocol_told(case: _Case) -> Iterator[Cause]:
+    return _ruled_out(case, "protocol told", "PROTO", 1)
+
+
+def _ruled_out(case: _Case, name: CauseName, setting: str, place: int) -> Iterator[Cause]:
+    """Find a setting that rules out what is predicted to be the fastest, or anything if that is unknown."""
+    for told in case.told(setting):
+        wanted = {(each.kind, each.way[place].lower()) for each in case.slow if each.way}
+        either = wanted or {
+            (each.kind, one)
+            for each in case.slow
+            for one in _ALL[setting]
+            if one != "tree" or each.kind == "all-reduce"
         }
-        value = case.log.settings["ALGO"]
-        if wanted and not any(_is_allowed(*each, value) for each in wanted):
-            names = _all(sorted({name for _, name in wanted}))
-            evidence = f"{told}, and {names} is predicted to be the quickest"
-            yield Cause("algorithm told", (), evidence, "unset NCCL_ALGO")
+        value = case.log.settings[setting]
+        out = _all(sorted({one for kind, one in either if not _is_allowed(kind, one, value)}))
+        if out and wanted:
+            evidence = f"{told}, and {out} is predicted to be the fastest"
+        else:
+            evidence = f"{told} rules out {out}, and nothing predicts what is the fastest here"
+        if out:
+            needed = ", unless the plugin of the network needs it, as older ones of EFA do"
+            action = f"{_unset([told])}{needed if setting == 'PROTO' else ''}"
+            yield Cause(name, (), evidence, action)
 
 
 def _is_allowed(kind: str, name: str, told: str) -> bool:
@@ -409,18 +535,21 @@ def _is_allowed(kind: str, name: str, told: str) -> bool:
     return True
 
 
-def _name(pick: NcclChoice | None) -> str:
-    return "" if pick is None else pick.algorithm
-
-
-def _protocol_told(case: _Case) -> Iterator[Cause]:
-    for told in case.told("PROTO"):
-        wanted = {(each.kind, each.way[1].lower()) for each in case.slow if each.way}
-        value = case.log.settings["PROTO"]
-        names = sorted({name for kind, name in wanted if not _is_allowed(kind, name, value)})
-        if names:
-            evidence = f"{told}, and {_all(names)} is predicted to be the quickest"
-            yield Cause("protocol told", (), evidence, "unset NCCL_PROTO")
+def _no_ll128(case: _Case) -> Iterator[Cause]:
+    """Find sizes between those of latency and those of bandwidth, for which NCCL has no LL128."""
+    ways = {each.way[1].lower() for each in case.slow if each.way}
+    sizes = [each for each in case.slow if each.size <= _MIDDLE]
+    if (
+        case.log.ll128 == {False}
+        and "PROTO" not in case.log.settings
+        and ("ll128" in ways or (sizes and not ways))
+    ):
+        evidence = "NCCL's own table has no bandwidth for LL128, which is the fastest at such sizes"
+        action = (
+            "try a newer NCCL, which turns LL128 on where it is safe: NVLinks between all GPUs of a node, "
+            "and no processor between GPU and NIC; if told by NCCL_PROTO it may corrupt data"
+        )
+        yield Cause("no LL128", (), evidence, action)
 
 
 def _no_nvls(case: _Case) -> Iterator[Cause]:
@@ -441,33 +570,30 @@ def _no_nvls(case: _Case) -> Iterator[Cause]:
 
 def _few_channels(case: _Case) -> Iterator[Cause]:
     """Find a limit below the channels of NCCL's graph, which it doubles (src/graph/connect.cc)."""
-    limits = [*case.told("MAX_NCHANNELS", "MAX_CTAS")]
+    limits = [*case.told(*_LIMITS)]
     most = max((2 * each.pick.channels for each in case.slow if each.pick), default=0)
-    least = min((_whole(limit) for limit in limits), default=0)
+    least = min(
+        (number for name in _LIMITS if (number := case.log.number(name)) is not None), default=0
+    )
     if 0 < least < most:
         evidence = f"{_all(limits)}, and NCCL would use up to {most} channels"
-        yield Cause("few channels", (), evidence, f"unset {_all(limits)}")
-
-
-def _whole(setting: str) -> int:
-    value = setting.partition("=")[2]
-    return int(value) if value.isdecimal() else 0
+        yield Cause("few channels", (), evidence, _unset(limits))
 
 
 def _pxn_off(case: _Case) -> Iterator[Cause]:
     is_all_to_all = any(each.kind == "all-to-all" for each in case.slow)
-    told = [*case.told(*({"PXN_DISABLE"} & case.on))]
+    told = case.turned_on("PXN_DISABLE")
     told += case.told("P2P_PXN_LEVEL") if case.is_off("P2P_PXN_LEVEL") else []
     if case.is_between and is_all_to_all and told:
         evidence = f"{_all(told)}, so each GPU sends small parts to all GPUs of other nodes"
-        yield Cause("PXN off", (), evidence, f"unset {_all(told)}")
+        yield Cause("PXN off", (), evidence, _unset(told))
 
 
 def _queue_pairs(case: _Case) -> Iterator[Cause]:
     """Find bonds with one queue pair a connection, which sends over one of their ports."""
-    names = {name for nics in case.log.nics.values() for name in nics.values()}
+    names = {port for host in case.log.nics for port in case.log.ports(host)}
     bonds = sorted(name for name in names if "bond" in name)
-    pairs = _whole(next(case.told("IB_QPS_PER_CONNECTION"), ""))
+    pairs = case.log.number("IB_QPS_PER_CONNECTION") or 1
     if case.is_between and bonds and pairs <= 1:
         evidence = f"NICs are bonds ({_all(bonds[:4])}), and a connection has one queue pair"
         action = "set NCCL_IB_QPS_PER_CONNECTION=2 or 4, with NCCL_IB_SPLIT_DATA_ON_QPS=0 and 1"
@@ -543,7 +669,8 @@ def _busbw(case: _Case) -> str:
     return f" (busbw {rate:.4g} of {rate * (last.ratio or 1):.4g} GB/s)"
 
 
-_SAID = (
+_Rule: TypeAlias = Callable[[_Case], Iterator[Cause]]
+_SAID: tuple[_Rule, ...] = (
     _sockets,
     _no_nvlink,
     _slow_nic,
@@ -552,9 +679,10 @@ _SAID = (
     _far_nic,
     _algorithm_told,
     _protocol_told,
+    _no_ll128,
     _no_nvls,
     _few_channels,
     _pxn_off,
     _queue_pairs,
 )
-_DEDUCED = (_pcie, _shared_paths, _unknown)
+_DEDUCED: tuple[_Rule, ...] = (_pcie, _shared_paths, _unknown)

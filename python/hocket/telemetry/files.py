@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os import PathLike
 
 from hocket._checks import path_of
@@ -18,7 +18,7 @@ from hocket.telemetry.calls import RUN, Call, Recording
 from hocket.telemetry.flight import is_flight, read_flight
 from hocket.telemetry.inspector import is_inspector, read_inspector
 from hocket.telemetry.kineto import is_kineto, read_kineto
-from hocket.telemetry.library_log import read_library_log
+from hocket.telemetry.library_log import LibraryLog, merged, read_library_logs
 from hocket.telemetry.pickles import is_pickle, load_plain
 
 _LARGEST = 512 << 20
@@ -132,8 +132,8 @@ def _values(data: bytes, name: str) -> Iterator[tuple[str, object]]:
 
 
 def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recording:
-    library = read_library_log(data.decode("utf-8", "replace"))
-    if library and not is_log(data):
+    runs = read_library_logs(data.decode("utf-8", "replace"))
+    if not is_log(data) and (library := merged(log for _, log in runs)):
         return Recording(name, "nccl", RUN, (), library=library)
     rows = measurements_in(data, name, stem)
     usual = rows.only_chosen()
@@ -147,10 +147,16 @@ def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recordin
     kept = [row for row in wanted if row.is_aligned]
     left_out["whose parts are no multiples of 16 bytes"] = len(wanted) - len(kept)
     said = {why: count for why, count in left_out.items() if count}
-    calls = tuple(map(_call, kept))
+    calls = tuple(_call(row, _of_run(row, runs)) for row in kept)
     device = rows.facts.get("device")
-    return Recording(name, "nccl-tests", RUN, calls, said, device, rows.digest, library)
+    return Recording(name, "nccl-tests", RUN, calls, said, device, rows.digest)
 
 
-def _call(row: Measurement) -> Call:
-    return Call(row.kind, row.size, row.seconds, row.npus, row.nodes, hosts=row.hosts)
+def _of_run(row: Measurement, runs: Sequence[tuple[int, LibraryLog]]) -> LibraryLog:
+    """Return what NCCL says of itself in the run of a time; a table has one run."""
+    return next((log for last, log in runs if row.line <= last), runs[-1][1])
+
+
+def _call(row: Measurement, library: LibraryLog) -> Call:
+    what = row.kind, row.size, row.seconds, row.npus, row.nodes
+    return Call(*what, hosts=row.hosts, library=library)

@@ -37,7 +37,6 @@ from hocket.telemetry.calls import (
 from hocket.telemetry.causes import Cause, causes_of
 from hocket.telemetry.expected import Best, Expectation, launched
 from hocket.telemetry.files import read_recording
-from hocket.telemetry.library_log import merged
 from hocket.telemetry.options import MeasuredOptions
 from hocket.telemetry.sentences import sentence_of
 from hocket.telemetry.verdict import (
@@ -253,7 +252,8 @@ def judged_on(
         network, gpu, own = topology, how.gpu, None
     used = _profile(own, how)
     expectation = _expectation(network, used, gpu, notes)
-    calls = _calls(recordings, expectation, used, notes)
+    judged = _calls(recordings, expectation, used, notes)
+    calls = [(recording.timing, call) for recording, own in judged for call in own]
     if not calls:
         right = "give what was timed too, such as the output of nccl-tests"
         raise SpecError("files", "they are logs of NCCL without times", right)
@@ -276,9 +276,7 @@ def judged_on(
         launches,
         how.tolerance,
         tuple(sizes),
-        causes_of(
-            sizes, recordings, calls, expectation, merged(each.library for each in recordings)
-        ),
+        causes_of(sizes, recordings, judged, expectation),
         tuple(notes),
     )
 
@@ -338,19 +336,25 @@ def _calls(
     expectation: Expectation,
     profile: Profile | None,
     notes: list[str],
-) -> list[tuple[str, Call]]:
-    """Return what was timed with each call among all NPUs."""
+) -> list[tuple[Recording, list[Call]]]:
+    """Return of each recording the calls that are judged: those among all NPUs, over all NICs."""
     npus = expectation.network.npu_count
-    found: list[tuple[str, Call]] = []
+    found: list[tuple[Recording, list[Call]]] = []
     by_format: dict[str, list[Call]] = {}
     is_whole = any(
         call.npus == npus and expectation.nodes in spread(call, npus // expectation.nodes)
         for recording in recordings
         for call in recording.calls
     )
-    for recording in recordings:
-        kept, others = chosen(recording, npus, expectation.nodes, is_only=not is_whole)
-        found += [(recording.timing, call) for call in kept]
+    taken = [
+        chosen(recording, npus, expectation.nodes, is_only=not is_whole) for recording in recordings
+    ]
+    most = max((_nics(call, expectation) for kept, _ in taken for call in kept), default=0)
+    for recording, (whole, others) in zip(recordings, taken, strict=True):
+        kept = [call for call in whole if _nics(call, expectation) == most]
+        if len(kept) < len(whole):
+            others["over fewer NICs (NCCL_IB_HCA) than others"] += len(whole) - len(kept)
+        found.append((recording, kept))
         notes += _left_out(recording.name, others)
         notes += _doubts(recording, expectation, profile)
         if recording.timing == KERNEL:
@@ -364,6 +368,13 @@ def _calls(
         if any(call.sequence is None for call in kernels):
             notes.append(f"{name}: calls have no number, so waiting for others is in them")
     return found
+
+
+def _nics(call: Call, expectation: Expectation) -> int:
+    """Return how many NICs of a node a run was told to use, at most those that a node has."""
+    hardware = expectation.hardware
+    there = 1 if hardware is None or expectation.nodes == 1 else hardware.nics or 1
+    return min(len(call.library.hcas) or there, there)
 
 
 def _left_out(name: str, others: Counter[str]) -> Iterator[str]:

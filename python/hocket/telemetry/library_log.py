@@ -23,16 +23,25 @@ _COMMAND = re.compile(
     r"\s*(?:\+ )?(?:export |env |NCCL_|mpirun |srun |torchrun |-x )|.* (?:-x|-e|--env) NCCL_"
 )
 """How a line that sets variables begins, or what is in it: prose that names them sets nothing."""
-_USING = re.compile(r"\[(\d+)\]([\w.-]+):\d+/(IB|RoCE)")
+_USING = re.compile(r"\[(\d{1,9})\](?:([\w.-]+):\d+/(IB|RoCE)|=\{([^}]*)\})")
+"""A NIC with its number; some versions write several that they fuse as ``[0]={[0] a:1/IB, [1] b:1/IB}``."""
+_FUSED = re.compile(r"NET/IB : Made virtual device \[(\d{1,9})\] name=([\w.+-]+) ")
+_PART = re.compile(r"([\w.-]+):\d+/(IB|RoCE)")
 _RATE = re.compile(r"NET/IB ?: \[(\d+)\] ([\w.-]+):\S*?/(IB|RoCE) .*?\bspeed=(\d{1,9})\b")
 _SOCKETS = re.compile(r"NET/Socket ?: Using \[|Using network Socket")
-_NO_GDR = re.compile(r"GPU Direct RDMA Disabled for HCA")
+_NO_GDR = re.compile(r"GPU Direct RDMA Disabled for HCA (\d{1,9})\b")
 _WAY = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? : \d+(?:\[\w+\])? -> \d+(?:\[\w+\])?(?: \[\w+\])? via "
-    r"(?:(P2P|SHM)|NET/([\w ]{1,40})/(\d+)(\S*))"
+    r"(?:(P2P|SHM)|NET/([\w ]{1,40})/(\d{1,9})(\S*))"
 )
+_TABLE = re.compile(r"\s*AllReduce \|" + r" *[\d.]{1,9}/ *([\d.]{1,9}) \|" * 6)
+"""Latency and bandwidth of trees and rings, each with LL, LL128 and Simple (``TUNING``)."""
 _NVLS = re.compile(r"\d{1,9} coll channels, .*?(\d+) nvls channels")
 _RINGS = re.compile(r"Pattern 4, .* type \w+/(\w+)")
+_OVER = "# Avg bus bandwidth"
+"""With what a run of nccl-tests ends; NCCL's next words are of the next run."""
+_WHOLE = re.compile(r"\s*([+-]?)(?:0[xX]([0-9a-fA-F]{1,15})|0([0-7]{0,20})|([1-9]\d{0,17}))")
+"""A number as C reads it with base 0: in base 16 after ``0x``, in base 8 after ``0``."""
 _LONGEST = 4096
 """Characters of a line; those that are longer are none of NCCL."""
 
@@ -47,8 +56,10 @@ class LibraryLog:
         Variables without ``NCCL_``, as NCCL read them or as they stand on a command line.
     networks
         ``"IB"``, ``"RoCE"`` or ``"Socket"``.
+    ranks
+        By host: the ranks that say something, each as its process and GPU.
     nics
-        By host: the name of each NIC by its number.
+        By host: the name of each NIC by its number; those that NCCL fuses are ``"mlx5_0+mlx5_1"``.
     rates
         By host and name: the rate of a NIC [Mb/s].
     used
@@ -57,26 +68,30 @@ class LibraryLog:
         By host: how channels pass data: ``"P2P"``, ``"SHM"``, ``"GDRDMA"`` for NICs that read and write the
         memory of GPUs, ``"NET"`` for those that do not.
     no_gdr
-        Hosts that say that GPUDirect RDMA is off.
+        By host: the numbers of the NICs for which it says that GPUDirect RDMA is off.
     nvls
         How many channels use NVLink SHARP, as each communicator says.
+    ll128
+        Whether LL128 has bandwidth, as each communicator's table says.
     nic_paths
         The longest paths between GPUs and NICs of rings: ``"PIX"`` to ``"SYS"``.
     """
 
     settings: dict[str, str] = field(default_factory=dict)
     networks: set[str] = field(default_factory=set)
+    ranks: dict[str, set[str]] = field(default_factory=dict)
     nics: dict[str, dict[int, str]] = field(default_factory=dict)
     rates: dict[tuple[str, str], int] = field(default_factory=dict)
     used: dict[str, set[int]] = field(default_factory=dict)
     ways: dict[str, set[str]] = field(default_factory=dict)
-    no_gdr: set[str] = field(default_factory=set)
+    no_gdr: dict[str, set[int]] = field(default_factory=dict)
     nvls: set[int] = field(default_factory=set)
+    ll128: set[bool] = field(default_factory=set)
     nic_paths: set[str] = field(default_factory=set)
 
     def __bool__(self) -> bool:
         """Whether NCCL says anything itself; settings alone may be anybody's words."""
-        return any(value for name, value in vars(self).items() if name != "settings")
+        return any(value for name, value in vars(self).items() if name not in ("settings", "ranks"))
 
     def with_other(self, other: LibraryLog) -> LibraryLog:
         """Return what both say."""
@@ -84,7 +99,7 @@ class LibraryLog:
         for one in (self, other):
             for name, value in vars(one).items():
                 mine = getattr(both, name)
-                if name in ("nics", "used", "ways"):
+                if name in _BY_HOST:
                     for host, own in value.items():
                         mine.setdefault(host, type(own)()).update(own)
                 else:
@@ -96,41 +111,101 @@ class LibraryLog:
         """How channels pass data on any host."""
         return set().union(*self.ways.values())
 
+    @property
+    def hcas(self) -> frozenset[str]:
+        """The NICs that ``NCCL_IB_HCA`` names; none if it names those to leave out, or a driver's all."""
+        told = self.settings.get("IB_HCA", "")
+        names = [] if told.startswith("^") else told.lstrip("=").split(",")
+        return frozenset(name.partition(":")[0] for name in names if _NIC.match(name))
+
+    def number(self, name: str) -> int | None:
+        """Return a setting as NCCL reads numbers; ``None`` if nobody set it."""
+        value = self.settings.get(name)
+        if value is None:
+            return None
+        found = _WHOLE.match(value)
+        if found is None:
+            return 0
+        sign, *digits = found.groups()
+        bases = zip(digits, (16, 8, 10), strict=True)
+        whole = next((int(text, base) for text, base in bases if text), 0)
+        return -whole if sign == "-" else whole
+
+    def ports(self, host: str) -> set[str]:
+        """Return the names of the NICs of a host, those that are fused each."""
+        return {part for name in self.nics.get(host, {}).values() for part in name.split("+")}
+
+    def used_ports(self, host: str, ranks: int) -> set[str] | None:
+        """Return the NICs that channels of a host use; ``None`` if fewer of its ranks say which."""
+        if host not in self.used or len(self.ranks.get(host, ())) < ranks:
+            return None
+        names = self.nics.get(host, {})
+        used = (names.get(number, str(number)) for number in self.used[host])
+        return {part for name in used for part in name.split("+")}
+
 
 def merged(logs: Iterable[LibraryLog]) -> LibraryLog:
     """Return what several logs say together."""
     return reduce(LibraryLog.with_other, logs, LibraryLog())
 
 
+_NIC = re.compile(r"(?!(?:mlx|hfi|cxgb)\d$)[\w.-]*\d(?::\d+)?$")
+"""The name of a NIC, perhaps with a port, and not that of a driver."""
+_BY_HOST = ("ranks", "nics", "used", "ways", "no_gdr")
+
+
 def read_library_log(text: str) -> LibraryLog:
     """Read what NCCL says of itself among the lines of a log; a log without such lines says nothing."""
-    found, given = LibraryLog(), dict[str, str]()
-    if "NCCL" not in text:
-        return found
-    for line in text.splitlines():
-        if "NCCL" not in line or len(line) > _LONGEST:
+    return merged(log for _, log in read_library_logs(text))
+
+
+def read_library_logs(text: str) -> list[tuple[int, LibraryLog]]:
+    """Read what NCCL says of itself in each run of a log, with the number of the run's last line.
+
+    Variables that a shell exports hold for the runs after it too.
+    """
+    found, exported, given = LibraryLog(), dict[str, str](), dict[str, str]()
+    runs: list[tuple[int, LibraryLog]] = []
+    lines = text.splitlines() if "NCCL" in text else []
+    is_over = False
+    for number, line in enumerate(lines, 1):
+        if len(line) > _LONGEST:
+            continue
+        if _OVER in line:
+            is_over = True
+        if "NCCL" not in line:
             continue
         mark = _MARK.search(line)
-        host = (
-            None if mark is None else _host(line[max(mark.start() - _FARTHEST, 0) : mark.start()])
-        )
-        if mark is None or host is None:
-            if _COMMAND.match(line) is not None:
-                given.update(_GIVEN.findall(line))
+        who = _who(line[max(mark.start() - _FARTHEST, 0) : mark.start()]) if mark else None
+        if who is None and _COMMAND.match(line) is None:
+            continue
+        if is_over:
+            runs.append((number - 1, _with_settings(found, exported | given)))
+            found, given, is_over = LibraryLog(), {}, False
+        if mark is None or who is None:
+            (exported if "export " in line else given).update(_GIVEN.findall(line))
         else:
+            host, rank = who
+            found.ranks.setdefault(host, set()).add(rank)
             _take(found, host, line[mark.end() :].strip())
-    given.update(found.settings)  # NCCL's own words count most
-    found.settings.update(given)
+    return [*runs, (len(lines), _with_settings(found, exported | given))]
+
+
+def _with_settings(found: LibraryLog, given: dict[str, str]) -> LibraryLog:
+    """Return what NCCL says, with settings that stand on command lines; its own words count most."""
+    found.settings.update(given | found.settings)
     return found
 
 
-def _host(head: str) -> str | None:
-    """Return the host of ``host:process:thread [GPU]``, and perhaps a file, with which a line begins."""
-    for word in reversed(head.split()[-3:]):
+def _who(head: str) -> tuple[str, str] | None:
+    """Return the host and the rank of ``host:process:thread [GPU]``, and perhaps a file, before words."""
+    words = head.split()[-3:]
+    for place, word in reversed([*enumerate(words)]):
         before, *numbers = word.rsplit(":", 2)
         if len(numbers) == 2 and all(each.isdecimal() for each in numbers):
-            found = _HOST.search(before[-253:])
-            return None if found is None else found[0]
+            host = _HOST.search(before[-253:])
+            gpu = words[place + 1] if place + 1 < len(words) else ""
+            return None if host is None else (host[0], f"{numbers[0]} {gpu}")
     return None
 
 
@@ -141,7 +216,7 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
         kind, network, number, rest = way.groups()
         if network == "Socket":
             found.networks.add(network)
-        if network == "IB":
+        elif number is not None:
             found.used.setdefault(host, set()).add(int(number))
         found.ways.setdefault(host, set()).add(kind or ("GDRDMA" if "GDRDMA" in rest else "NET"))
         return
@@ -154,13 +229,20 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
         found.rates[host, rate[2]] = int(rate[4])
         found.networks.add(rate[3])
     if "NET/IB" in words and "Using [" in words:
-        for number, name, network in _USING.findall(words):
-            found.nics.setdefault(host, {})[int(number)] = name
-            found.networks.add(network)
+        for number, name, network, parts in _USING.findall(words):
+            fused = _PART.findall(parts) or [(name, network)]
+            found.nics.setdefault(host, {})[int(number)] = "+".join(part for part, _ in fused)
+            found.networks.update(kind for _, kind in fused)
     if _SOCKETS.search(words) is not None:
         found.networks.add("Socket")
-    if _NO_GDR.search(words) is not None:
-        found.no_gdr.add(host)
+    off, virtual = _NO_GDR.search(words), _FUSED.match(words)
+    if off is not None:
+        found.no_gdr.setdefault(host, set()).add(int(off[1]))
+    if virtual is not None:
+        found.nics.setdefault(host, {})[int(virtual[1])] = virtual[2]
+    table = _TABLE.match(words)
+    if table is not None:
+        found.ll128.add(any(each.strip("0.") for each in (table[2], table[5])))
     nvls, rings = _NVLS.match(words), _RINGS.match(words)
     if nvls is not None:
         found.nvls.add(int(nvls[1]))
