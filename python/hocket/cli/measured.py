@@ -85,9 +85,13 @@ def _print(found: Measured, output: str | None) -> None:
     for span in found.ranges:
         console.print(span.sentence)
     for cause in found.causes:
-        kind = "cause" if cause.is_slow else "possible cause"
+        kind = "cause" if cause.is_sure else "possible cause"
         console.print(f"{kind}: {cause.name}: {cause.evidence}")
         console.print(f"try: {cause.action}")
+    if len(found.causes) > 1:
+        console.print(
+            "several fit: change one at a time, in this order, and measure again after each"
+        )
     if found.profile is not None:
         console.note(f"predicted by profile {found.profile.name}{_launches(found)}")
     for note in found.notes:

@@ -43,6 +43,7 @@ CauseName = Literal[
     "few channels",
     "PXN off",
     "queue pairs",
+    "packet loss",
     "PCIe",
     "shared paths",
     "unknown",
@@ -54,12 +55,17 @@ _SLOWER = 0.8
 _TWICE = (1.4, 4.0)
 """How many times as long data take that pass PCI Express twice: the uplink of a PCIe switch carries both
 directions of it, so half of its rate is left, and processors forward it at less than that."""
+_FALL = 2.0
+"""How many times less a larger size reaches if packets are lost: links
+without loss carry larger ones as well or better."""
 _PLAIN = {"DEBUG", "DEBUG_SUBSYS", "DEBUG_FILE", "SOCKET_IFNAME", "IB_GID_INDEX", "TOPO_DUMP_FILE"}
 """Settings that make nothing slow: what is printed, and addresses."""
 _MIDDLE = 4 << 20
 """Size up to which LL128 is faster than the protocol of large data [bytes]."""
 _ALL = {"ALGO": ("ring", "tree"), "PROTO": ("ll", "ll128", "simple")}
 """What a setting may rule out."""
+_BETWEEN = ("CUMEM_ENABLE", "MNNVL_ENABLE")
+"""Settings that, if 0, turn off NVLinks between hosts (src/mnnvl.cc)."""
 _LIMITS = ("MAX_NCHANNELS", "MAX_CTAS")
 """Settings that limit the channels of rings and trees."""
 _MOST_CALLS = 0.5
@@ -80,16 +86,16 @@ class Cause(Result):
         What tells it, in words.
     action
         What to try, or what to measure, in this order.
-    is_slow
-        Whether times show that something is slow; if not, nothing predicts them, and it is what to look
-        at first if they are.
+    is_sure
+        Whether runs or words of NCCL show it, and times that something is slow. If not, it is deduced from
+        rates alone, or nothing predicts the sizes: then it is what to look at first.
     """
 
     name: CauseName = field(metadata=said("cause"))
     parts: tuple[str, ...]
     evidence: str
     action: str
-    is_slow: bool = True
+    is_sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,7 @@ class _Case:
     """All that is known of some runs: the sizes that are slow, what NCCL says, and where they ran."""
 
     files: tuple[str, ...]
+    sizes: Sequence[MeasuredSize]
     slow: Sequence[MeasuredSize]
     log: LibraryLog
     expectation: Expectation
@@ -153,11 +160,11 @@ def causes_of(
     odd, is_rest_slow = _odd_runs(recordings, _expected(sizes, expectation))
     found = [*odd, *_late_ranks(judged)]
     slow = [each for each in sizes if each.is_over and each.verdict != "start"]
-    is_slow = bool(slow)
+    is_sure = bool(slow)
     if not slow:
         slow = [each for each in sizes if each.verdict == "not told" and each.size >= _TOLD]
     bare = [each.library for each in recordings if each.library]
-    cases = _cases(slow, judged, bare, expectation)
+    cases = _cases(sizes, slow, judged, bare, expectation)
     said = [each for rule in _SAID for each in _told(rule, cases)]
     fabric = [each for each in cases if any(size.verdict == "fabric" for size in each.slow)]
     if fabric and not said and (is_rest_slow or not found):
@@ -165,11 +172,12 @@ def causes_of(
             replace(each, slow=[size for size in each.slow if size.verdict == "fabric"])
             for each in fabric
         ]
-        said = next((causes for rule in _DEDUCED if (causes := _told(rule, alone))), [])
-    return (*found, *(replace(each, is_slow=is_slow) for each in said))
+        said = [each for rule in _DEDUCED for each in _told(rule, alone)] or _told(_unknown, alone)
+    return (*found, *(replace(each, is_sure=each.is_sure and is_sure) for each in said))
 
 
 def _cases(
+    sizes: Sequence[MeasuredSize],
     slow: Sequence[MeasuredSize],
     judged: Sequence[tuple[Recording, Sequence[Call]]],
     bare: Sequence[LibraryLog],
@@ -179,11 +187,11 @@ def _cases(
 
     A run is slow at a slow size if its time is nearer to what was measured than to what is predicted.
     """
-    sizes = {(each.timing, each.kind, each.size): each for each in slow}
+    over = {(each.timing, each.kind, each.size): each for each in slow}
     runs: dict[int | None, tuple[LibraryLog, dict[str, None], dict[int, MeasuredSize]]] = {}
     for recording, calls in judged:
         for call in calls:
-            each = sizes.get((recording.timing, call.kind, call.size))
+            each = over.get((recording.timing, call.kind, call.size))
             if each is not None and call.seconds >= math.sqrt((each.predicted or 0) * each.seconds):
                 own = call.library
                 key = id(own) if own or own.settings else None
@@ -193,7 +201,8 @@ def _cases(
     found = []
     for own, files, at in runs.values():
         others = [log for log in bare if not own.ranks or own.ranks.keys() & log.ranks.keys()]
-        found.append(_Case(tuple(files), [*at.values()], merged([own, *others]), expectation))
+        log = merged([own, *others])
+        found.append(_Case(tuple(files), sizes, [*at.values()], log, expectation))
     return found
 
 
@@ -374,6 +383,7 @@ def _no_nvlink(case: _Case) -> Iterator[Cause]:
     off = case.turned_on("P2P_DISABLE")
     if hosts or off or level in ("0", "LOC"):
         told = [*off, *case.told("P2P_LEVEL")]
+        told += [each for name in _BETWEEN if case.is_off(name) for each in case.told(name)]
         way = {"SHM": "through host memory (SHM)"}.get(
             "".join(case.log.all_ways & wrong), "over the network"
         )
@@ -603,6 +613,32 @@ def _queue_pairs(case: _Case) -> Iterator[Cause]:
 # ---- what is deduced from rates ----
 
 
+def _packet_loss(case: _Case) -> Iterator[Cause]:
+    """Find RoCE that carries large sizes worse than small ones: lost packets are sent again."""
+    kind = case.slow[0].kind
+    rates = {
+        each.size: each.busbw for each in case.sizes if each.kind == kind and each.size >= _TOLD
+    }
+    last = max(rates, default=0)
+    best = max(rates, key=rates.__getitem__, default=0)
+    if (
+        case.is_between
+        and "RoCE" in case.log.networks
+        and rates
+        and rates[best] > _FALL * rates[last]
+    ):
+        evidence = (
+            f"busbw falls from {rates[best] * 1e-9:.4g} GB/s at {format_size(best)} to "
+            f"{rates[last] * 1e-9:.4g} at {format_size(last)} over RoCE: packets may be lost and sent again"
+        )
+        action = (
+            "compare counters of NICs before and after a run (ethtool -S: rx_discards_phy, rx_prio*_pause; "
+            "rdma statistic: out_of_sequence, packet_seq_err) and drops of switches; then set up PFC and "
+            "ECN for the priority of NCCL_IB_TC on NICs and switches"
+        )
+        yield Cause("packet loss", (), evidence, action, is_sure=False)
+
+
 def _pcie(case: _Case) -> Iterator[Cause]:
     """Find two nodes with GPUDirect RDMA that are as slow as if data passed PCI Express twice."""
     ratio = case.ratio
@@ -616,7 +652,7 @@ def _pcie(case: _Case) -> Iterator[Cause]:
             "disable ACS of PCIe switches (lspci -vvv: ACSCtl with SrcValid+), in a virtual machine "
             "enable ATS; then ib_write_bw --use_cuda of each NIC, alone: if it is full, look at the network"
         )
-        yield Cause("PCIe", (), evidence, action)
+        yield Cause("PCIe", (), evidence, action, is_sure=False)
 
 
 def _shared_paths(case: _Case) -> Iterator[Cause]:
@@ -635,7 +671,7 @@ def _shared_paths(case: _Case) -> Iterator[Cause]:
         "routing (NCCL_IB_ADAPTIVE_ROUTING=1) and NCCL_IB_QPS_PER_CONNECTION=4 with "
         "NCCL_IB_SPLIT_DATA_ON_QPS=1; pairs that are slow below one leaf: ACS and NICs of these nodes"
     )
-    yield Cause("shared paths", (), evidence, action)
+    yield Cause("shared paths", (), evidence, action, is_sure=False)
 
 
 def _unknown(case: _Case) -> Iterator[Cause]:
@@ -685,4 +721,4 @@ _SAID: tuple[_Rule, ...] = (
     _pxn_off,
     _queue_pairs,
 )
-_DEDUCED: tuple[_Rule, ...] = (_pcie, _shared_paths, _unknown)
+_DEDUCED: tuple[_Rule, ...] = (_packet_loss, _pcie, _shared_paths)
