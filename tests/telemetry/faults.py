@@ -664,3 +664,139 @@ FOUND = (
     ),
 )
 """Cases that were collected after that; what they taught is in the rules now."""
+
+FRESH = (
+    # GPUs and NICs seem far: NCCL_NET_GDR_LEVEL=SYS or a topology file helps. The rate is assumed.
+    Fault(
+        "Azure/aks-rdma-infiniband#36",
+        "dgx_a100_2box",
+        2,
+        8,
+        20,
+        [
+            *nics("IB", *mlx(*range(8)), gdr=False),
+            *(
+                said("node0", f"NET/IB : GPU Direct RDMA Enabled for HCA {n} 'mlx5_{n}'")
+                for n in range(8)
+            ),
+        ],
+        "no GPUDirect RDMA",
+    ),
+    # A container without /dev/infiniband: 150 of 190 Gb/s. Lines are assumed.
+    Fault(
+        "vllm-project/vllm#42075",
+        f"box:2x8x1{H100}{HDR}",
+        2,
+        8,
+        18.75,
+        [
+            setting("IB_DISABLE", "0"),
+            "export NCCL_IB_HCA=mlx5_0",
+            said("node0", "NET/Socket : Using [0]eth0:10.0.0.2<0>"),
+        ],
+        "sockets",
+    ),
+    # A setting turns off NVLinks between the hosts of a rack of GB200. Lines and rate are assumed.
+    Fault(
+        "vllm-project/vllm#16992",
+        "fully_connected:8@900GB/s,350ns",
+        1,
+        8,
+        40,
+        [
+            setting("CUMEM_ENABLE", "0"),
+            said("node0", "Channel 00/0 : 3[3] -> 4[0] [send] via NET/IB/0/GDRDMA"),
+            said("node1", "Channel 00/0 : 7[3] -> 0[0] [send] via NET/IB/0/GDRDMA"),
+        ],
+        "no NVLink",
+    ),
+    # Four nodes: 6 GB/s, and twice that with GPUDirect RDMA. Lines are assumed.
+    Fault(
+        "NVIDIA/nccl-tests#29",
+        "box:4x8x2@150GB/s,350ns@12.5GB/s,1.3us",
+        4,
+        8,
+        6,
+        [
+            said("server1", "Ring 00 : 31[3] -> 0[0] [receive] via NET/IB/0"),
+            said("server1", "Ring 00 : 3[3] -> 8[0] [send] via NET/IB/0"),
+        ],
+        "no GPUDirect RDMA",
+    ),
+    # RCCL takes eight channels by default, and 24 are enough. Lines and rate are assumed.
+    Fault(
+        "ROCm/rccl#1366",
+        f"box:4x4x4@128GB/s,350ns@{HDR}",
+        4,
+        4,
+        40,
+        [
+            *nics("RoCE", *mlx(0, 1, 2, 3), hosts=4),
+            said("node0", "8 coll channels, 8 collnet channels, 0 nvls channels, 8 p2p channels"),
+        ],
+        "few channels",
+    ),
+    # A container without /dev/infiniband. The rate is assumed.
+    Fault(
+        "pytorch/pytorch#111424",
+        f"box:2x8x8{H100}{NDR}",
+        2,
+        8,
+        5,
+        [
+            said("node013", "NET/IB : No device found."),
+            setting("IB_DISABLE", "0"),
+            said("node013", "NET/Socket : Using [0]eth0:10.0.0.2<0>"),
+        ],
+        "sockets",
+    ),
+    # The plugin has another name than NCCL looks for. The rate is assumed.
+    Fault(
+        "NVIDIA/exemplar-performance#39",
+        f"box:8x8x8{H100}{NDR}",
+        8,
+        8,
+        20,
+        [
+            said("ip-1", "NET/Plugin: Could not find: libnccl-net-aws-ofi.so."),
+            said("ip-1", "NET/IB : No device found."),
+            said("ip-1", "NET/Socket : Using [0]enp71s0:10.0.0.2<0>"),
+        ],
+        "sockets",
+    ),
+    # GPUDirect RDMA is not found with one of four topology files. The rate is assumed.
+    Fault(
+        "NVIDIA/nccl#1303",
+        f"box:2x8x8{H100}{HDR}",
+        2,
+        8,
+        60,
+        [*nics("RoCE", *mlx(*range(8)), gdr=False), setting("TOPO_FILE", "/topo3.xml")],
+        "no GPUDirect RDMA",
+    ),
+    # NVLS is not there in a container, as NCCL says. The rate is assumed.
+    Fault(
+        "NVIDIA/nccl#892",
+        "hgx_h200_8gpu",
+        1,
+        8,
+        360,
+        [
+            said("036260b61d3a", "NVLS multicast support is not available on dev 0"),
+            said("036260b61d3a", "16 coll channels, 0 nvls channels, 16 p2p channels"),
+            said("036260b61d3a", "Channel 15/0 : 7[7] -> 4[4] via P2P/direct pointer"),
+        ],
+        "no NVLS",
+    ),
+    # Firmware negotiates how connections are made (ECE), and they are slow. Lines and rate are assumed.
+    Fault(
+        "NVIDIA/nccl#1403",
+        f"box:2x8x4{H100}{NDR}",
+        2,
+        8,
+        90,
+        nics("RoCE", *mlx(0, 1, 2, 3)),
+        "unknown",
+    ),
+)
+"""Cases that were collected when the rules knew those of `FOUND`."""
