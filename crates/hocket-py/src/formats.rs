@@ -6,7 +6,8 @@ use hocket_core::collective::CollectiveKind;
 use hocket_core::explain::Explain;
 use hocket_core::id::narrow;
 use hocket_core::plan::Columns;
-use hocket_core::program::check::CheckOptions;
+use hocket_core::program::check::{CheckOptions, check};
+use hocket_core::program::words::{Words, WordsError, words};
 use hocket_core::program::{
     CompileError, CompileOptions, CompiledPlan, Mode, Program, Ranks, SizeLimits, compile,
     decompile, fewest_channels,
@@ -42,6 +43,12 @@ impl From<msccl_xml::Refused> for CoreError {
 
 impl From<mscclpp_json::Refused> for CoreError {
     fn from(error: mscclpp_json::Refused) -> Self {
+        CoreError::Infeasible(error.parts())
+    }
+}
+
+impl From<WordsError> for CoreError {
+    fn from(error: WordsError) -> Self {
         CoreError::Infeasible(error.parts())
     }
 }
@@ -476,7 +483,8 @@ pub(crate) fn export_mscclpp(
     let how = (options, channels, progress);
     for_mscclpp(py, plan, how, |program, is_near| {
         let mut out = ToPython::new(&write);
-        let made = mscclpp_json::export(program, protocol, is_near, &mut out);
+        let most = mscclpp_json::MAX_OPS;
+        let made = mscclpp_json::export(program, protocol, is_near, most, &mut out);
         let in_place = program.frame().modes().contains(&Mode::InPlace);
         Ok(of_mscclpp(&out.finish(made)?, in_place))
     })
@@ -559,6 +567,112 @@ pub(crate) fn need_mscclpp(
         (fits, _) => fits,
     }
 }
+
+/// A plan as hocket's own interpreter on a GPU reads it. Each rank has the same buffers.
+#[pyclass(module = "hocket._core.formats", frozen)]
+pub(crate) struct DeviceProgram {
+    words: Words,
+    /// Chunks of input, output and scratch of a rank, which all have the same number of bytes.
+    #[pyo3(get)]
+    sizes: [u32; 3],
+    /// Most thread blocks of a rank.
+    #[pyo3(get)]
+    blocks: usize,
+}
+
+impl DeviceProgram {
+    /// Makes the words of a program that is found right.
+    fn of(program: &Program, watch: &mut dyn Progress) -> Result<Self, CoreError> {
+        let checked = check(program, &CheckOptions::default(), watch)?;
+        if let Some(fault) = checked.faults.kept().first() {
+            let why = format!("its program is wrong: {}", fault.detail);
+            return Err(CoreError::Infeasible(Parts::new(why)));
+        }
+        let most = |sizes: [u32; 3], own: &[u32; 3]| std::array::from_fn(|i| sizes[i].max(own[i]));
+        let blocks = (0..program.ranks()).map(|rank| program.blocks_of(rank).len());
+        Ok(Self {
+            words: words(program)?,
+            sizes: program.sizes().iter().fold([0; 3], most),
+            blocks: blocks.max().unwrap_or(0),
+        })
+    }
+}
+
+#[pymethods]
+impl DeviceProgram {
+    /// Slots of 64 bits that each rank needs for signals.
+    #[getter]
+    fn slots(&self) -> u32 {
+        self.words.slots
+    }
+
+    /// Return the words of a rank; none for a rank that it does not have.
+    fn words<'py>(&self, py: Python<'py>, rank: usize) -> Array<'py, u64> {
+        let own = self.words.of.get(rank).map_or(&[][..], Vec::as_slice);
+        Array::from_slice(py, own)
+    }
+}
+
+/// Return a plan as hocket's own interpreter on a GPU reads it, in as many thread blocks as `blocks` at most.
+///
+/// All ranks reach each other's memory. Input and output are separate buffers.
+///
+/// Raises
+/// ------
+/// hocket.InfeasibleError
+///     If it has no such program, or needs more blocks.
+#[pyfunction]
+#[pyo3(signature = (plan, blocks, *, progress=None))]
+pub(crate) fn device_program(
+    py: Python<'_>,
+    plan: &PyPlan,
+    blocks: u32,
+    progress: Option<Listener>,
+) -> Result<DeviceProgram, CoreError> {
+    let verified = plan.verified(py, None)?;
+    progress::watched(py, progress, |watch| {
+        let mut text = String::new();
+        if mscclpp_json::uses_switches(&verified) {
+            let usual = mscclpp_json::SwitchOptions::default();
+            let options = mscclpp_json::SwitchOptions {
+                blocks: usual.blocks.min(blocks),
+                in_place: false,
+                ..usual
+            };
+            mscclpp_json::export_switches(&verified, WITH_SIGNALS, &options, &mut text)?;
+        } else {
+            let (mut least, mut fits) = (0, false);
+            for &channels in CHANNELS.iter().rev() {
+                let options = CompileOptions {
+                    channels,
+                    fuse: false,
+                    max_count: 1 << 12,
+                    ..compiled(Some(false), 1, (0, None))
+                };
+                let plan = CompiledPlan::of(&verified, &options)?;
+                let made = mscclpp_json::need(&plan, WITH_SIGNALS, &|_, _| true)?;
+                least = made.blocks;
+                fits = least <= blocks as usize;
+                if fits {
+                    let is_near = |_, _| true;
+                    mscclpp_json::export(&plan, WITH_SIGNALS, &is_near, usize::MAX, &mut text)?;
+                    break;
+                }
+            }
+            if !fits {
+                let why = format!("a rank needs {least} thread blocks, and the most is {blocks}");
+                return Err(CoreError::Infeasible(Parts::new(why)));
+            }
+        }
+        DeviceProgram::of(
+            &mscclpp_json::program(&mscclpp_json::read(&text)?)?.0,
+            watch,
+        )
+    })
+}
+
+/// The protocol without packets.
+const WITH_SIGNALS: mscclpp_json::Protocol = mscclpp_json::Protocol::Simple;
 
 /// Attempts something with the program of a plan for MSCCL++, over more and more channels.
 fn for_mscclpp<T: Send>(

@@ -95,8 +95,9 @@ mod _core {
     mod formats {
         #[pymodule_export]
         use crate::formats::{
-            Checked, Exported, PyFinding, Raised, check_msccl, check_mscclpp, check_nccl_graph,
-            export_msccl, export_mscclpp, mscclpp_limits, need_mscclpp, raise_msccl, raise_mscclpp,
+            Checked, DeviceProgram, Exported, PyFinding, Raised, check_msccl, check_mscclpp,
+            check_nccl_graph, device_program, export_msccl, export_mscclpp, mscclpp_limits,
+            need_mscclpp, raise_msccl, raise_mscclpp,
         };
     }
 

@@ -96,7 +96,7 @@ pub struct Written {
 
 /// Writes the plan of a program whose steps do not both receive and send, rank by rank, so that a rank is all that is kept of it
 /// beside a few bytes for each message. `is_near` says which ranks reach each other's memory; the others are reached through ports.
-/// Nothing is written unless the executor can hold all of it.
+/// Nothing is written if a block has more operations than `most`; the executor holds [`MAX_OPS`](super::MAX_OPS).
 ///
 /// # Errors
 /// [`Refused`].
@@ -104,6 +104,7 @@ pub fn export(
     program: &dyn Ranks,
     protocol: Protocol,
     is_near: &dyn Fn(u32, u32) -> bool,
+    most: usize,
     out: &mut dyn Write,
 ) -> Result<Written, Refused> {
     let how = How { protocol, is_near };
@@ -111,11 +112,11 @@ pub fn export(
         head,
         inboxes,
         mut written,
-        surely_fits,
+        fits_in,
     } = Survey::of(program, &how)?;
     let ranks = program.frame().ranks();
-    for rank in 0..if surely_fits { 0 } else { ranks } {
-        RankWriter::new(&program.rank(rank), rank, &how, &inboxes).check()?;
+    for rank in 0..if fits_in <= most { 0 } else { ranks } {
+        RankWriter::new(&program.rank(rank), rank, &how, &inboxes).check(most)?;
     }
     let text = super::write(&head)?;
     let (before, after) = text
@@ -158,8 +159,8 @@ struct Survey {
     inboxes: Vec<Inbox>,
     /// Without operations.
     written: Written,
-    /// Whether the number of steps alone says that the executor holds it.
-    surely_fits: bool,
+    /// What no block has more operations than, by the number of its steps alone.
+    fits_in: usize,
 }
 
 impl Survey {
@@ -172,7 +173,7 @@ impl Survey {
             ..Written::default()
         };
         let mut inboxes = Vec::with_capacity(frame.ranks() as usize);
-        let mut surely_fits = true;
+        let mut fits_in = 0;
         for rank in 0..frame.ranks() {
             let part = program.rank(rank);
             let blocks = part.blocks_of(rank);
@@ -185,7 +186,7 @@ impl Survey {
             for block in blocks.clone() {
                 let steps = part.steps_of(block).len();
                 written.steps += steps;
-                surely_fits &= 8 * steps + joins <= limits::MAX_OPS;
+                fits_in = fits_in.max(8 * steps + joins);
                 let own = part.blocks()[block as usize];
                 written.channels = written.channels.max(own.channel + 1);
                 let mut peers = own.send.into_iter().chain(own.recv);
@@ -208,7 +209,7 @@ impl Survey {
             head,
             inboxes,
             written,
-            surely_fits,
+            fits_in,
         })
     }
 }

@@ -9,7 +9,7 @@ use hocket_program::program::{Buffer as Memory, Op as StepOp, Program};
 use super::export::{Protocol, Refused, buffer_type};
 use super::inbox::{How, Inbox, Pass, ends};
 use super::writer::{Channel, Writer};
-use super::{BufferType, ChannelType, Channels, Gpu, RemoteBuffer, Semaphore, limits};
+use super::{BufferType, ChannelType, Channels, Gpu, RemoteBuffer, Semaphore};
 
 /// A connection of the program: who sends to whom on which channel.
 type Ends = (u32, u32, u32);
@@ -123,9 +123,9 @@ impl<'a> RankWriter<'a> {
         busiest
     }
 
-    /// Refuses a block that the executor cannot hold.
-    pub(super) fn check(&self) -> Result<(), Refused> {
-        let ((block, count), most) = (self.busiest(), limits::MAX_OPS);
+    /// Refuses a block with more operations than the most.
+    pub(super) fn check(&self, most: usize) -> Result<(), Refused> {
+        let (block, count) = self.busiest();
         if count > most {
             let rank = self.rank;
             return Err(Refused::Operations {

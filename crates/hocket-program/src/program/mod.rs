@@ -8,6 +8,7 @@
 //!                         |
 //!                         +-> interpret -> the arrays at the end
 //!                         +-> raise -> transfers, where it is a plan
+//!                         +-> words -> what an interpreter on a GPU reads
 //! ```
 //!
 //! A program need not come from a plan. [`check`](check::check) and [`interpret`](interpret::interpret) judge what anybody wrote, and share nothing
@@ -36,6 +37,7 @@ pub mod interpret;
 mod compile;
 mod decompile;
 mod task;
+pub mod words;
 
 pub use builder::{NewStep, ProgramBuilder, ProgramError};
 pub use compile::{CompileError, CompileOptions, CompiledPlan, awaited, compile, fewest_channels};

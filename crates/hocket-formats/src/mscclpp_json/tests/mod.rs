@@ -22,7 +22,7 @@ use strum::VariantArray as _;
 
 use super::{
     BlockGroup, Buffer, BufferRefs, BufferType, ChannelRefs, ChannelType, Channels, ExecutionPlan,
-    Gpu, IterContext, Op, Protocol, RankGroup, Refused, RemoteBuffer, Semaphore, Threadblock,
+    Gpu, IterContext, MAX_OPS, Op, Protocol, RankGroup, Refused, RemoteBuffer, Semaphore, Threadblock,
     check, export, program, read, write,
 };
 use crate::Verdict;
@@ -127,9 +127,9 @@ fn exported_text_is_read_and_written_as_it_is() {
             let compiled = CompiledPlan::of(&verified, &options).expect("lowered");
             let mut by_ranks = String::new();
             let near = |_, _| is_near;
-            let made = export(&compiled, protocol, &near, &mut by_ranks).expect("written");
+            let made = export(&compiled, protocol, &near, MAX_OPS, &mut by_ranks).expect("written");
             let mut whole = String::new();
-            let again = export(&compiled.program(), protocol, &near, &mut whole).expect("written");
+            let again = export(&compiled.program(), protocol, &near, MAX_OPS, &mut whole).expect("written");
             assert_eq!((&by_ranks, made), (&whole, again));
             let plan = read(&by_ranks).expect("a plan");
             assert_eq!(write(&plan).as_deref(), Ok(&*by_ranks));
@@ -171,7 +171,7 @@ fn exported(
     };
     let compiled = CompiledPlan::of(verified, &options).expect("lowered");
     let mut text = String::new();
-    export(&compiled, protocol, &|_, _| true, &mut text)?;
+    export(&compiled, protocol, &|_, _| true, MAX_OPS, &mut text)?;
     Ok(read(&text).expect("a plan"))
 }
 
