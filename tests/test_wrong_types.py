@@ -212,12 +212,16 @@ def calls(name: str) -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
                 args = [value, value]
             elif each not in by_place:
                 keywords[each.name] = value
-            if "size" in known and name in SIZED:
-                keywords.setdefault("size", "1 MB")
-            yield each.name, args, keywords
+            yield each.name, args, {**SMALL.get(name, {}), **keywords}
 
 
-SIZED = ("hocket.plan", "hocket.compare")
+SMALL: dict[str, dict[str, Any]] = {
+    "hocket.plan": {"size": "1 MB"},
+    "hocket.compare": {"size": "1 MB"},
+    "hocket.deploy": {"collectives": ["all-reduce"], "sizes": ["1 MB"]},
+    "hocket.pareto": {"sizes": ["1 MB"]},
+}
+"""What else calls are given, where they would do much without it."""
 
 
 def test_names_are_found() -> None:
