@@ -13,6 +13,9 @@ from hocket.telemetry.library_log import LibraryLog
 RUN, KERNEL = "run", "kernel"
 """What was timed: calls one after another, launch and all; or the kernel alone."""
 
+_SILENT = LibraryLog()
+"""What NCCL says where it says nothing: of all calls of recordings without its words."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -51,7 +54,7 @@ class Call:
     sequence: int | None = None
     recorder: str = ""
     hosts: tuple[str, ...] = ()
-    library: LibraryLog = field(default_factory=LibraryLog, compare=False)
+    library: LibraryLog = field(default_factory=lambda: _SILENT, compare=False)
 
 
 @dataclass(frozen=True)

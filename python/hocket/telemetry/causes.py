@@ -649,8 +649,9 @@ def _pcie(case: _Case) -> Iterator[Cause]:
             f"{_busbw(case)}: as if data passed PCIe twice, by way of the processor"
         )
         action = (
-            "disable ACS of PCIe switches (lspci -vvv: ACSCtl with SrcValid+), in a virtual machine "
-            "enable ATS; then ib_write_bw --use_cuda of each NIC, alone: if it is full, look at the network"
+            f"{_partial(case)}disable ACS of PCIe switches (lspci -vvv: ACSCtl with SrcValid+), in a "
+            "virtual machine enable ATS; then ib_write_bw --use_cuda of each NIC, alone: if it is full, "
+            "look at the network"
         )
         yield Cause("PCIe", (), evidence, action, is_sure=False)
 
@@ -667,11 +668,18 @@ def _shared_paths(case: _Case) -> Iterator[Cause]:
         f"{', as ECMP places them by a hash' if is_hashed else ''}"
     )
     action = (
-        "measure pairs of nodes, below one leaf and across leaves, and give all logs; then adaptive "
-        "routing (NCCL_IB_ADAPTIVE_ROUTING=1) and NCCL_IB_QPS_PER_CONNECTION=4 with "
+        f"{_partial(case)}measure pairs of nodes, below one leaf and across leaves, and give all logs; "
+        "then adaptive routing (NCCL_IB_ADAPTIVE_ROUTING=1) and NCCL_IB_QPS_PER_CONNECTION=4 with "
         "NCCL_IB_SPLIT_DATA_ON_QPS=1; pairs that are slow below one leaf: ACS and NICs of these nodes"
     )
     yield Cause("shared paths", (), evidence, action, is_sure=False)
+
+
+def _partial(case: _Case) -> str:
+    """Ask for the rest of a log that does not tell which NICs are used."""
+    if any(len(ranks) >= case.ranks for ranks in case.log.ranks.values()):
+        return ""
+    return "give the logs of all ranks of a node, which tell the NICs that they use; then "
 
 
 def _unknown(case: _Case) -> Iterator[Cause]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from os import PathLike
 
 from hocket._checks import path_of
@@ -154,7 +156,8 @@ def _of_sweeps(data: bytes, name: str, stem: str, *, in_place: bool) -> Recordin
 
 def _of_run(row: Measurement, runs: Sequence[tuple[int, LibraryLog]]) -> LibraryLog:
     """Return what NCCL says of itself in the run of a time; a table has one run."""
-    return next((log for last, log in runs if row.line <= last), runs[-1][1])
+    place = bisect_left(runs, row.line, key=itemgetter(0))
+    return runs[min(place, len(runs) - 1)][1]
 
 
 def _call(row: Measurement, library: LibraryLog) -> Call:

@@ -37,6 +37,7 @@ from hocket.telemetry.calls import (
 from hocket.telemetry.causes import Cause, causes_of
 from hocket.telemetry.expected import Best, Expectation, launched
 from hocket.telemetry.files import read_recording
+from hocket.telemetry.library_log import LibraryLog
 from hocket.telemetry.options import MeasuredOptions
 from hocket.telemetry.sentences import sentence_of
 from hocket.telemetry.verdict import (
@@ -349,9 +350,11 @@ def _calls(
     taken = [
         chosen(recording, npus, expectation.nodes, is_only=not is_whole) for recording in recordings
     ]
-    most = max((_nics(call, expectation) for kept, _ in taken for call in kept), default=0)
+    logs = {id(call.library): call.library for kept, _ in taken for call in kept}
+    nics = {key: _nics(log, expectation) for key, log in logs.items()}
+    most = max(nics.values(), default=0)
     for recording, (whole, others) in zip(recordings, taken, strict=True):
-        kept = [call for call in whole if _nics(call, expectation) == most]
+        kept = [call for call in whole if nics[id(call.library)] == most]
         if len(kept) < len(whole):
             others["over fewer NICs (NCCL_IB_HCA) than others"] += len(whole) - len(kept)
         found.append((recording, kept))
@@ -370,11 +373,11 @@ def _calls(
     return found
 
 
-def _nics(call: Call, expectation: Expectation) -> int:
+def _nics(log: LibraryLog, expectation: Expectation) -> int:
     """Return how many NICs of a node a run was told to use, at most those that a node has."""
     hardware = expectation.hardware
     there = 1 if hardware is None or expectation.nodes == 1 else hardware.nics or 1
-    return min(len(call.library.hcas) or there, there)
+    return min(len(log.hcas) or there, there)
 
 
 def _left_out(name: str, others: Counter[str]) -> Iterator[str]:
