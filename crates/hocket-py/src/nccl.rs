@@ -69,6 +69,12 @@ impl PySystem {
         .collect()
     }
 
+    /// By rank: PCI bus id, or None if the file has none.
+    #[getter]
+    fn buses(&self) -> Vec<Option<String>> {
+        self.core.gpus.iter().map(|gpu| gpu.bus.clone()).collect()
+    }
+
     /// By number: number in graphs, name, Mb/s, name of the device.
     #[getter]
     fn nets(&self) -> Vec<NetParts> {

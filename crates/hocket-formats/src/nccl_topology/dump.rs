@@ -172,6 +172,7 @@ impl<'a> Reading<'a> {
             sm: element.whole_or("sm", 0, 0..=LARGEST_DEV)?,
             arch: element.get("gcn").map(str::to_owned),
             links: 0,
+            bus: Some(bus.to_lowercase()),
         };
         let gpus = &self.system.gpus;
         if gpus.len() == MOST {

@@ -62,6 +62,8 @@ pub struct Gpu {
     pub arch: Option<String>,
     /// NVLinks or xGMI links that it has in all.
     pub links: u32,
+    /// Its PCI bus id, as `0000:1a:00.0`, where a file has one.
+    pub bus: Option<String>,
 }
 
 impl Gpu {

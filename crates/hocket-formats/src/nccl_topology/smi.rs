@@ -354,6 +354,7 @@ fn build(matrix: &Matrix, listed: &[Listed]) -> Result<System, FormatError> {
             sm,
             arch: None,
             links: 0,
+            bus: None,
         });
     }
     nvlinks(&mut system, matrix, listed)?;
