@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.nccl.dumps import DGX_H100
+from tests.nccl.dumps import DGX_H100, bus
 
+import hocket as hk
 from hocket.deployment import MANIFEST
+from hocket.deployment.manifest import load_deployment
 
 
 def test_the_kind_of_gpu_is_that_of_the_dump(hocket: Any, folder: Path) -> None:
@@ -17,3 +19,40 @@ def test_the_kind_of_gpu_is_that_of_the_dump(hocket: Any, folder: Path) -> None:
     hocket("deploy", "-t", "topo.xml", *asked, "-o", "deploy")
     machine = json.loads((folder / "deploy" / MANIFEST).read_text())["machine"]
     assert (machine["capability"], len(machine["npus"])) == ("9.0", 8)
+
+
+def test_a_dump_gives_bus_ids_and_graphs(hocket: Any, folder: Path) -> None:
+    (folder / "topo.xml").write_text(DGX_H100.topology())
+    asked = (
+        "--sizes",
+        "8K:8K",
+        "--collectives",
+        "all-reduce",
+        "--process-groups",
+        "world,dp=2,tp=4",
+    )
+    made = hocket("deploy", "-t", "dump:topo.xml,nodes=1", *asked, "-o", "deploy")
+    assert made.code == 0, made.err
+    manifest = json.loads((folder / "deploy" / MANIFEST).read_text())
+    npus = manifest["machine"]["npus"]
+    assert [(each["node"], each["bus"]) for each in npus] == [(0, bus(gpu)) for gpu in range(8)]
+    deployment = load_deployment(folder / "deploy")
+    for npus, name in (((0, 1, 2, 3), "tp"), ((4, 5, 6, 7), "tp"), ((1, 5), "dp")):
+        file = deployment.graph_of(npus)
+        assert file is not None
+        assert file.file.startswith(f"graph-{name}-")
+        for graph in hk.nccl.read_graph(folder / "deploy" / file.file):
+            for _, gpus, _ in graph.channels:
+                assert sorted(dev for dev, _ in gpus) == list(npus)
+    assert deployment.graph_of((1, 0)) is None
+    assert hocket("check", "deploy").code == 0
+    wrong = folder / "deploy" / manifest["fallback"]["graphs"][0]["file"]
+    wrong.write_text(wrong.read_text().replace("gpu", "gqu", 1))
+    assert hocket("check", "deploy").code == 1
+
+
+def test_graphs_are_left_out_where_something_has_failed(hocket: Any, folder: Path) -> None:
+    (folder / "topo.xml").write_text(DGX_H100.topology())
+    asked = ("--sizes", "8K:8K", "--collectives", "all-reduce", "--failed", "gpu7")
+    hocket("deploy", "-t", "topo.xml", *asked, "-o", "deploy")
+    assert load_deployment(folder / "deploy").manifest.fallback.graphs == []

@@ -29,9 +29,12 @@ def row(collective: str, ranks: int, least: int, most: int, **more: Any) -> dict
         "unit_bytes": 16 * (ranks if collective in PARTED else 1),
         "max_bytes": 1 << 30,
         "blocks": 8,
+        "switches": False,
         "planned_bytes": most - 1,
         "predicted_ps": 1,
         "nccl_ps": None,
+        "over_bound": 0.1,
+        "over_best": 0.0,
         **more,
     }
 
@@ -45,13 +48,16 @@ def values(groups: list[dict[str, Any]], entries: list[dict[str, Any]], npus: in
         "made_for": {"runtime": "mscclpp", "version": "0.9.0"},
         "machine": {
             "topology": "ring 8",
-            "npus": [f"gpu{npu}" for npu in range(npus)],
+            "npus": [
+                {"name": f"gpu{npu}", "node": npu // 8, "bus": f"0000:{npu % 8:02x}:00.0"}
+                for npu in range(npus)
+            ],
             "processors": 78,
             "capability": None,
         },
         "groups": [{"left_to_nccl": [], **each} for each in groups],
         "entries": entries,
-        "fallback": {"tuner": None, "max_ctas": 16},
+        "fallback": {"tuner": None, "graphs": [], "max_ctas": 16},
     }
     return {**found, "sha256": digest(found)}
 

@@ -12,6 +12,7 @@ from tests.deployment.folders import row, saved, values
 import hocket as hk
 from hocket.deployment.facts import Facts, read_folder, stage_of, verdict
 from hocket.deployment.manifest import Deployment
+from hocket.deployment.route import Nccl, route
 
 ROWS = [row("all-reduce", 2, 0, 1024), row("all-gather", 4, 0, 1024)]
 GROUPS = [
@@ -94,6 +95,59 @@ def test_other_gpus_are_refused(tmp_path: Path) -> None:
         facts(0, 1, capability="8.0"), saved(tmp_path, {**made, "sha256": digest(made)})
     )
     assert found.reason == "the folder is for GPUs of capability 9.0, not 8.0"
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Deployment:
+    """Two nodes of eight GPUs, with the same bus ids on both."""
+    groups = [{"name": "tp", "npus": [[0, 1], [8, 9]], "entries": [ROWS[0]["id"]]}]
+    return saved(tmp_path, values(groups, ROWS[:1], npus=16))
+
+
+def at_bus(*of: tuple[int, int], **more: Any) -> list[Facts]:
+    """Return facts of ranks that have a GPU of another number than their rank."""
+    return [
+        replace(each, bus=f"00000000:{gpu:02X}:00.0", **more)
+        for each, (_, gpu) in zip(facts(*(npu for npu, _ in of)), of, strict=True)
+    ]
+
+
+def test_gpus_in_another_order_are_found_by_their_bus_ids(nodes: Deployment) -> None:
+    assert verdict(at_bus((2, 0), (3, 1)), nodes).name == "tp"
+    assert verdict(at_bus((10, 0), (15, 1)), nodes).name == "tp"
+    swapped = verdict(at_bus((0, 1), (1, 0)), nodes)
+    assert swapped.reason == "the folder has no group of NPUs 1, 0"
+    other = verdict(at_bus((0, 0), (1, 99)), nodes)
+    assert other.reason.startswith("rank 1 has the GPU 00000000:63:00.0, and the machine")
+    on_one = [replace(each, device="GPU-0") for each in at_bus((0, 7), (1, 7))]
+    assert verdict(on_one, nodes, one_gpu=True).name == "tp"
+    odd = [replace(each, bus="none") for each in facts(0, 1)]
+    assert verdict(odd, nodes).reason.startswith("rank 0 has the GPU none")
+
+
+def test_more_gpus_than_the_folder_has(deployment: Deployment) -> None:
+    assert verdict(facts(*range(12)), deployment).reason == (
+        "rank 8 has NPU 8, and the folder is for a machine of 8"
+    )
+
+
+def test_plans_for_switches_need_multicast_at_every_gpu(tmp_path: Path) -> None:
+    rows = [row("all-reduce", 2, 0, 1024, switches=True), row("all-gather", 2, 0, 1024)]
+    group = {"name": "tp", "npus": [[0, 1]], "entries": [each["id"] for each in rows]}
+    made = saved(tmp_path, values([group], rows))
+
+    def taken(given: list[Facts], kind: str) -> str:
+        found = route(kind, "sum", "float32", 512, 0, verdict(given, made), captured=False)
+        return found.reason if isinstance(found, Nccl) else found.collective
+
+    both = facts(0, 1, multicast=True)
+    one = [both[0], replace(both[1], multicast=False)]
+    assert taken(both, "all-reduce") == "all-reduce"
+    assert taken(one, "all-reduce") == (
+        "a plan for switches, and a GPU of the group has no multicast memory"
+    )
+    assert taken(one, "all-gather") == "all-gather"
+    assert taken(facts(0, 1, engine="cpu"), "all-reduce") == "all-reduce"
 
 
 def test_facts_pass_through_a_store() -> None:

@@ -12,6 +12,7 @@ from tests.runtime.ranks import Ranks
 
 import hocket as hk
 from hocket.deployment.facts import Facts, read_folder, verdict
+from hocket.deployment.manifest import load_deployment
 from hocket.deployment.on_cpu import DeployedCalls
 from hocket.runtime import Communicator
 
@@ -79,3 +80,22 @@ def test_calls_give_what_numpy_gives(folder: Path, transport: str, is_large: boo
         assert taken.pop("plans have no max") == 1
         assert taken.pop("no plan for 256 KiB") == 1
         assert set(taken) == {f"{kind}-3-0-65535" for kind in KINDS.split(",")}
+
+
+def test_a_plan_for_switches_runs_on_cpus_as_the_same_sum(tmp_path: Path) -> None:
+    made = tmp_path / "deploy"
+    hk.deploy("hgx_h100_8gpu_validated", made, collectives="all-reduce", sizes="4M:4M")
+    entry = load_deployment(made).manifest.entries[0]
+    assert entry.switches
+
+    def work(comm: Communicator) -> Any:
+        deployment, manifest, wrong = read_folder(str(made))
+        assert deployment is not None, wrong
+        every = [Facts(npu, "host", str(npu), manifest, stage=1 << 20) for npu in range(comm.size)]
+        calls = DeployedCalls(comm, verdict(every, deployment), deployment)
+        found = comm.all_reduce(np.full(1 << 20, comm.rank + 1, np.int32))
+        return int(found.min()), int(found.max()), dict(calls.taken)
+
+    with Ranks(8, work) as ranks:
+        ended = [ranks.ended(rank) for rank in range(8)]
+    assert [each.value for each in ended] == [(36, 36, {entry.id: 1})] * 8

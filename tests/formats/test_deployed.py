@@ -92,12 +92,15 @@ def test_groups_on_several_nodes_are_left_to_nccl(tmp_path: Path) -> None:
     assert [each.groups for each in made.ranges if each.group == "tp"] == [2]
 
 
-def test_switches_that_sum_are_not_deployed(tmp_path: Path) -> None:
+def test_switches_that_sum_are_deployed(tmp_path: Path) -> None:
     made = hk.deploy(
-        "hgx_h100_8gpu_validated", tmp_path / "deploy", collectives="all-reduce", sizes="1M:1M"
+        "hgx_h100_8gpu_validated", tmp_path / "deploy", collectives="all-reduce", sizes="4M:4M"
     )
-    assert [each.runs for each in made.ranges if each.runs in ("in-network", "nccl-nvls")] == []
-    assert hk.check_file(tmp_path / "deploy").is_right
+    assert [each.runs for each in made.ranges] == ["multimem"]
+    entry = made.deployment.manifest.entries[0]
+    assert entry.switches
+    assert entry.over_bound > 0
+    assert hk.check_file(tmp_path / "deploy", options=hk.CheckOptions(run=True)).is_right
 
 
 def test_files_of_others_are_kept(folder: Path, tmp_path: Path) -> None:
@@ -195,6 +198,7 @@ def test_a_changed_file_is_found(folder: Path, tmp_path: Path, ending: str) -> N
         ({"name": "other"}, "the program's name is"),
         ({"protocol": "LL"}, "the program's protocol is Simple, the manifest says LL"),
         ({"algorithm": "other"}, "the plan's algorithm is"),
+        ({"switches": True}, "the plan's use of switches is False, the manifest says True"),
         ({"planned_bytes": 1025}, "the plan's size is 1024, the manifest says 1025"),
         ({"max_bytes": 1 << 20}, "the program's largest size is"),
     ],

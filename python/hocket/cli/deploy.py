@@ -8,7 +8,7 @@ from hocket.cli import options
 from hocket.cli.command import Option, Panel
 from hocket.cli.groups import Nodes
 from hocket.cli.table import table_of
-from hocket.formats.deployed import DeployOptions
+from hocket.formats.deployed import DeployOptions, machine_of
 from hocket.formats.deployed import deploy as write_folder
 from hocket.nccl.gpus import check_gpu
 from hocket.topology.build import build_topology
@@ -31,7 +31,9 @@ def deploy(
     spec = network.spec()
     topology, gpu = build_topology(spec), check_gpu(spec, None)
     with options.watching() as watch:
-        made = write_folder(topology, output, options=given, gpu=gpu, progress=watch)
+        made = write_folder(
+            topology, output, options=given, gpu=gpu, machine=machine_of(spec), progress=watch
+        )
     if json:
         options.print_result("deployed", dict(made.to_dict()))
         return

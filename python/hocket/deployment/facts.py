@@ -19,7 +19,7 @@ class Facts:
     Attributes
     ----------
     npu
-        Its NPU in the machine of the manifest.
+        Its NPU in the machine of the manifest: its rank in the job, unless its bus id says another.
     host, device
         Where it runs: the host, and the GPU by its UUID; on CPUs the process.
     manifest
@@ -34,6 +34,10 @@ class Facts:
         Groups of this process that used the engine before.
     stage
         Bytes of each buffer of a stage.
+    bus
+        PCI bus id of its GPU, as ``"0000:1a:00.0"``; empty if it is not known, and on CPUs.
+    multicast
+        Whether its GPU makes memory to which switches multicast.
     """
 
     npu: int
@@ -46,6 +50,8 @@ class Facts:
     capability: str = ""
     groups: int = 0
     stage: int = STAGE
+    bus: str = ""
+    multicast: bool = False
 
     def to_text(self) -> str:
         """Return it as text for a store."""
@@ -80,15 +86,43 @@ def verdict(
     reason = _reason(facts, one_gpu=one_gpu)
     if reason or deployment is None:
         return PlannedGroup("", count, reason=reason or "no folder is deployed")
-    group = deployment.group_of(tuple(each.npu for each in facts))
+    try:
+        npus = _npus(facts, deployment, one_gpu=one_gpu)
+    except SpecError as error:
+        return PlannedGroup("", count, reason=error.why)
+    group = deployment.group_of(npus)
     if group is None:
-        npus = ", ".join(str(each.npu) for each in facts[:8]) + ("..." if count > 8 else "")
-        return PlannedGroup("", count, reason=f"the folder has no group of NPUs {npus}")
+        listed = ", ".join(map(str, npus[:8])) + ("..." if count > 8 else "")
+        return PlannedGroup("", count, reason=f"the folder has no group of NPUs {listed}")
     entries = tuple(deployment.entries[each] for each in group.entries)
     reason = _misfit(facts, deployment, max((each.blocks for each in entries), default=0))
     packets = all(each.groups == 0 for each in facts)
+    switches = all(each.multicast or each.engine == "cpu" for each in facts)
     stage = facts[0].stage
-    return PlannedGroup(group.name, count, entries, reason, packets, stage)
+    return PlannedGroup(group.name, count, entries, reason, packets, stage, switches=switches)
+
+
+def _npus(facts: Sequence[Facts], deployment: Deployment, *, one_gpu: bool) -> tuple[int, ...]:
+    """Return the NPU of each rank: that of its bus id, or of its rank in the job.
+
+    Raises
+    ------
+    SpecError
+        If the machine of the folder has no such NPU.
+    """
+    found = []
+    for rank, each in enumerate(facts):
+        npu = deployment.npu_of(each.npu, "" if one_gpu else each.bus)
+        if npu is None:
+            count = len(deployment.manifest.machine.npus)
+            why = (
+                f"rank {rank} has the GPU {each.bus}, and the machine of the folder has none there"
+            )
+            if each.npu >= count:
+                why = f"rank {rank} has NPU {each.npu}, and the folder is for a machine of {count}"
+            raise SpecError(None, why)
+        found.append(npu)
+    return tuple(found)
 
 
 def _reason(facts: Sequence[Facts], *, one_gpu: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -36,6 +37,7 @@ PARTED = ("all-gather", "reduce-scatter", "all-to-all")
 _MAX_FILE = 1 << 26
 
 Bytes: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 63)]
+Share: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Id: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9_=-]{0,99}$")]
 Sha: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Planned: TypeAlias = Literal[
@@ -79,12 +81,18 @@ class Entry(Sizes):
     """Of whose multiples a launch has to be: 16 bytes for each chunk of the whole vector."""
     max_bytes: Count
     blocks: Count
+    switches: bool
+    """Whether switches sum or multicast: then every GPU needs multicast memory."""
     planned_bytes: Bytes
     """Size at which it was planned and timed."""
     predicted_ps: Bytes
     """With the launch and both copies of a stage."""
     nccl_ps: Bytes | None
     """What NCCL is predicted to take; null where its model has no answer."""
+    over_bound: Share
+    """By which share its simulated time is above the lower bound on any plan's."""
+    over_best: Share
+    """By which share it is above that of the fastest plan of all, which may not fit the runtime."""
 
     @model_validator(mode="after")
     def _has_whole_parts(self) -> Entry:
@@ -119,22 +127,39 @@ class MadeFor(Strict):
     version: Name
 
 
+class Npu(Strict):
+    """An NPU of the machine."""
+
+    name: Words
+    node: Bytes
+    """Number of its node."""
+    bus: Annotated[str, Field(pattern=r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")] | None
+    """PCI bus id of the GPU, as PyTorch has it; null where no dump of the machine says it."""
+
+
 class Machine(Strict):
     """The machine for which plans were made."""
 
     topology: Words
-    npus: Annotated[list[Words], Field(min_length=1)]
-    """Names of the NPUs; the rank of each in the job is its place."""
+    npus: Annotated[list[Npu], Field(min_length=1)]
+    """The rank of each in the job is its place, if ranks do not know their bus ids."""
     processors: Annotated[int, Field(ge=1, le=MAX_PROCESSORS)]
     """Of a GPU: thread blocks that run at once."""
     capability: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")] | None
     """Compute capability of the GPUs; null where the network does not say it."""
 
 
+class Graph(HashedFile):
+    """A file for ``NCCL_GRAPH_FILE``, for the communicators of some groups."""
+
+    npus: Annotated[list[list[Bytes]], Field(min_length=1)]
+
+
 class Fallback(Strict):
     """How NCCL runs what is left to it."""
 
     tuner: HashedFile | None
+    graphs: list[Graph]
     max_ctas: Annotated[int, Field(ge=1, le=MAX_CTAS)]
 
 
@@ -191,6 +216,12 @@ def _check_rows(group: Group, rows: list[Sizes]) -> None:
             raise ValueError(f"group {group.name}: rows of {before.collective} {what} {where}")
 
 
+def bus_id(text: str) -> str | None:
+    """Return a PCI bus id as manifests have it, ``0000:1a:00.0``, or None if it is none."""
+    found = re.fullmatch("([0-9a-f]{1,8}):([0-9a-f]{2}):([0-9a-f]{2}\\.[0-7])", text.lower())
+    return None if found is None else f"{int(found[1], 16):04x}:{found[2]}:{found[3]}"
+
+
 def digest(values: dict[str, Any]) -> str:
     """Return the SHA-256 of what a manifest says, without its own hash."""
     rest = {key: value for key, value in values.items() if key != "sha256"}
@@ -234,8 +265,29 @@ class Deployment:
     def files(self) -> list[HashedFile]:
         """The files that belong to it, apart from the manifest."""
         found = [file for each in self.manifest.entries for file in (each.plan, each.program)]
-        tuner = self.manifest.fallback.tuner
-        return found if tuner is None else [*found, tuner]
+        tuner, graphs = self.manifest.fallback.tuner, self.manifest.fallback.graphs
+        return [*found, *graphs, *([] if tuner is None else [tuner])]
+
+    def graph_of(self, npus: tuple[int, ...]) -> HashedFile | None:
+        """Return the graphs for NCCL's communicator of a group, or None if there are none."""
+        graphs = self.manifest.fallback.graphs
+        return next((each for each in graphs if list(npus) in each.npus), None)
+
+    def npu_of(self, npu: int, bus: str) -> int | None:
+        """Return the NPU that a rank has, or None if there is none like it.
+
+        Parameters
+        ----------
+        npu
+            The one that it has by its rank in the job, which tells its node.
+        bus
+            The PCI bus id of its GPU; empty if it is not known.
+        """
+        npus = self.manifest.machine.npus
+        if npu >= len(npus) or not bus or npus[npu].bus is None:
+            return npu if npu < len(npus) else None
+        found = (at for at, each in enumerate(npus) if each.node == npus[npu].node)
+        return next((at for at in found if npus[at].bus == bus_id(bus)), None)
 
     def read(self, file: HashedFile) -> bytes:
         """Return the bytes of one of its files.

@@ -53,6 +53,8 @@ class PlannedGroup:
         Whether plans with packets may run: only while one group of the process has ever used the engine.
     stage
         Bytes of each of the two buffers of its stage.
+    switches
+        Whether plans may run in which switches sum or multicast: only where every GPU has such memory.
     prepared
         Launches that were made before, by entry and bytes: those that a CUDA graph may capture.
     """
@@ -63,6 +65,7 @@ class PlannedGroup:
     reason: str = ""
     packets: bool = True
     stage: int = STAGE
+    switches: bool = True
     prepared: set[tuple[str, int]] = field(default_factory=set)
 
 
@@ -132,6 +135,8 @@ def route(
         return Nccl(f"no plan for {format_size(size)}")
     if entry.unit_bytes > group.stage:
         return Nccl(f"a stage of {format_size(group.stage)} holds no unit of the plan")
+    if entry.switches and not group.switches:
+        return Nccl("a plan for switches, and a GPU of the group has no multicast memory")
     if entry.protocol == "LL":
         if captured:
             return Nccl("a captured plan with packets would read those of the replay before")

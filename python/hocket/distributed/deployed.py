@@ -11,6 +11,7 @@ from hocket.deployment.facts import Facts, read_folder, stage_of, verdict
 from hocket.deployment.manifest import Deployment
 from hocket.deployment.on_cpu import DeployedCalls
 from hocket.deployment.route import PlannedGroup
+from hocket.errors import SpecError
 from hocket.runtime import Communicator
 
 FOLDER, STAGE = "HOCKET_DEPLOY", "HOCKET_STAGE"
@@ -54,14 +55,13 @@ def deploy_on_cpu(communicator: Communicator, store: Any, npu: int) -> DeployedC
     -------
     DeployedCalls or PlannedGroup
         The calls; or if there are no plans for them, the reason.
-
-    Raises
-    ------
-    SpecError
-        If ``HOCKET_STAGE`` is no size.
     """
     deployment, manifest, wrong = read_folder(os.environ.get(FOLDER))
-    stage = stage_of(os.environ.get(STAGE))
+    stage = 0
+    try:
+        stage = stage_of(os.environ.get(STAGE))
+    except SpecError as error:  # which the others must hear, as they wait for the facts
+        wrong = wrong or str(error)
     facts = Facts(npu, socket.gethostname(), f"process {os.getpid()}", manifest, wrong, stage=stage)
     group = agree(store, facts, deployment, communicator.rank, communicator.size)
     if group.reason or deployment is None:

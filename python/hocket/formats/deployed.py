@@ -21,7 +21,7 @@ from hocket.collectives.collective import Progress
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare
 from hocket.deployment import MANIFEST
-from hocket.deployment.groups import process_groups
+from hocket.deployment.groups import ANY, process_groups
 from hocket.deployment.manifest import (
     ALIGNMENT,
     FORMAT,
@@ -30,13 +30,18 @@ from hocket.deployment.manifest import (
     VERSION,
     Deployment,
     Manifest,
+    bus_id,
     digest,
     load_deployment,
 )
 from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.files.atomic import check_folder, replacing_folder
 from hocket.files.model import Reader
+from hocket.formats.deployed_check import uses_switches
+from hocket.nccl.design import design_graphs
 from hocket.nccl.gpus import gpu_named
+from hocket.nccl.graphs import graph_text
+from hocket.nccl.machine import Machine, load_machine
 from hocket.nccl.model import KINDS as PREDICTED
 from hocket.nccl.prediction import Library, library_on, network_and_gpu
 from hocket.nccl.tuner import TunerTable, tuner_table
@@ -44,6 +49,7 @@ from hocket.plans.plan import Plan
 from hocket.plans.synthesis.runtimes import FEWEST
 from hocket.runtime.programs import lower
 from hocket.topology.symmetry import Symmetry
+from hocket.topology.text import from_text
 from hocket.units import counted, format_size, format_time_ps, parse_bandwidth, parse_time, shown
 
 if TYPE_CHECKING:
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
 
     from hocket.comparison.compare import Entry as Compared
     from hocket.topology.sources import TopologyLike
+    from hocket.topology.spec import TopologySpec
 
     class DeployKeywords(TypedDict, total=False):
         """Keywords of :func:`deploy`: those of :class:`DeployOptions`."""
@@ -68,6 +75,8 @@ if TYPE_CHECKING:
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all")
 """What runtimes have plans for."""
 _TUNER = "tuner.csv"
+_MOST_NODES, _MOST_GRAPHS = 16, 16
+"""Nodes of a group for which graphs are designed, and files of graphs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,10 +228,11 @@ class Deployed(ListResult[DeployedRange]):
 
 
 class _Program(NamedTuple):
-    """The file of a plan for the runtime, and what it takes there."""
+    """The file of a plan for the runtime, what it takes there, and whether switches sum or multicast."""
 
     text: str
     made: core.Exported
+    switches: bool
 
 
 @dataclass(frozen=True)
@@ -235,6 +245,7 @@ class _Row:
     planned_bytes: int
     plan: Plan | None
     program: _Program | None
+    over: tuple[float, float]
     chunks: int
     staged_ps: int | None
     nccl_ps: int | None
@@ -270,6 +281,7 @@ def deploy(
     *,
     options: DeployOptions | None = None,
     gpu: str | None = None,
+    machine: Machine | None = None,
     progress: Progress | None = None,
     **keywords: Unpack[DeployKeywords],
 ) -> Deployed:
@@ -288,6 +300,9 @@ def deploy(
         What it has.
     gpu
         As for :func:`hocket.nccl.predict`; by default that of a dump.
+    machine
+        As of :func:`hocket.nccl.load_machine`, for bus ids of GPUs and graphs of NCCL; by default that
+        of the dumps which `topology` names.
     progress
         Called as ``progress(stage, done, total)``.
     keywords
@@ -304,6 +319,8 @@ def deploy(
     check_function("progress", progress)
     target = path_of("folder", folder)
     network, gpu = network_and_gpu(topology, gpu)
+    if machine is None and isinstance(topology, str | PathLike):
+        machine = machine_of(from_text(str(topology), bandwidth=None, latency=None))
     if gpu is not None:
         with suppress(InfeasibleError):  # of a GPU that no model knows, nothing is predicted
             gpu_named(gpu)
@@ -317,7 +334,7 @@ def deploy(
     table = _tuner(network, gpu, made)
     with replacing_folder(target, is_own) as at:
         files = {} if table is None else {_TUNER: table.text.encode()}
-        manifest = _manifest(network, gpu, given, made, at, files)
+        manifest = _manifest(network, gpu, machine, given, made, at, files)
         for name, raw in files.items():
             (at / name).write_bytes(raw)
     ranges = tuple(
@@ -349,15 +366,19 @@ def deploy(
     )
 
 
+def machine_of(spec: TopologySpec) -> Machine | None:
+    """Return the machine of the dumps that a network was made of, or None if it was made of none."""
+    files = [(dump, None) for dump in spec.dumps]
+    return load_machine(files, slow=spec.slow) if files else None
+
+
 def _files_of(folder: Path) -> set[str]:
     """Return the names of the files of a folder that was deployed before; none of any other."""
     try:
-        manifest = load_deployment(folder).manifest
+        found = load_deployment(folder)
     except SpecError:
         return set()
-    files = [file for entry in manifest.entries for file in (entry.plan, entry.program)]
-    tuner = manifest.fallback.tuner
-    return {MANIFEST, *(file.file for file in files), *([] if tuner is None else [tuner.file])}
+    return {MANIFEST, *(file.file for file in found.files)}
 
 
 def _classes(
@@ -387,7 +408,9 @@ def _classes(
 
 def _left(kind: str, given: DeployOptions, nccl_ps: int | None, why: str) -> _Row:
     sizes = sizes_of(given.sizes)
-    return _Row(kind, min(sizes), max(sizes) + 1, max(sizes), None, None, 0, None, nccl_ps, why)
+    return _Row(
+        kind, min(sizes), max(sizes) + 1, max(sizes), None, None, (0, 0), 0, None, nccl_ps, why
+    )
 
 
 def _library(network: _core.Topology, gpu: str | None, npus: list[int]) -> Library | None:
@@ -444,7 +467,7 @@ def _row(
     nccl_ps = None
     if library is not None and kind in PREDICTED:
         nccl_ps = picoseconds(library.choices(kind, size)[0].seconds)
-    row = _Row(kind, 0, size + 1, size, None, None, 0, None, nccl_ps)
+    row = _Row(kind, 0, size + 1, size, None, None, (0, 0), 0, None, nccl_ps)
     best, why = _best(kind, network, npus, size, given)
     if best is None:
         return replace(row, why=why)
@@ -453,7 +476,10 @@ def _row(
     if nccl_ps is not None and staged * (1 + given.tolerance) > nccl_ps:
         why = f"{found.algorithm} takes {format_time_ps(staged)} with launch and copies"
         return replace(row, staged_ps=staged, why=why)
-    return replace(row, plan=found.plan, program=program, chunks=found.chunks, staged_ps=staged)
+    over = (found.run.gap, 0.0 if found.plan.fit is None else found.plan.fit.over_best)
+    return replace(
+        row, plan=found.plan, program=program, over=over, chunks=found.chunks, staged_ps=staged
+    )
 
 
 def _best(
@@ -477,13 +503,12 @@ def _best(
 
 
 def _program(plan: Plan, given: DeployOptions) -> _Program | str:
-    """Return the program of a plan, or why the runtime does not execute it.
-
-    A plan in which switches sum has no program for CPUs, and the ranks' facts say nothing of multicast.
-    """
+    """Return the program of a plan, or why neither CPUs nor the runtime execute it."""
     text: list[str] = []
+    switches = uses_switches(plan)
     try:
-        lower(plan)
+        if not switches:  # of which CPUs run another plan
+            lower(plan)
         made = core.export_mscclpp(plan.core, text.append, in_place=False)
     except InfeasibleError as error:
         return error.why
@@ -493,7 +518,7 @@ def _program(plan: Plan, given: DeployOptions) -> _Program | str:
     unit = ALIGNMENT * made.chunks
     if unit > least:
         return f"its unit of {format_size(unit)} is larger than the message"
-    return _Program("".join(text), made)
+    return _Program("".join(text), made, switches)
 
 
 def _tuner(network: _core.Topology, gpu: str | None, made: list[_Class]) -> TunerTable | None:
@@ -507,6 +532,7 @@ def _tuner(network: _core.Topology, gpu: str | None, made: list[_Class]) -> Tune
 def _manifest(
     network: _core.Topology,
     gpu: str | None,
+    machine: Machine | None,
     given: DeployOptions,
     made: list[_Class],
     at: Path,
@@ -536,17 +562,73 @@ def _manifest(
         "made_for": RUNTIME,
         "machine": {
             "topology": network.name,
-            "npus": list(network.device_names[: network.npu_count]),
+            "npus": _npus(network, machine),
             "processors": given.processors,
             "capability": capability,
         },
         "groups": groups,
         "entries": list(entries.values()),
-        "fallback": {"tuner": tuner, "max_ctas": given.max_ctas},
+        "fallback": {
+            "tuner": tuner,
+            "graphs": [] if machine is None else _graphs(network, machine, made, files),
+            "max_ctas": given.max_ctas,
+        },
     }
     values["sha256"] = digest(values)
     files[MANIFEST] = (json.dumps(values, indent=1) + "\n").encode()
     return Reader({}, MANIFEST).checked(Manifest, values)
+
+
+def _npus(network: _core.Topology, machine: Machine | None) -> list[dict[str, object]]:
+    """Return the NPUs of a network: name, node, and the bus id that a dump has."""
+    buses: dict[str, str | None] = {}
+    if machine is not None:
+        for node, npus in zip(machine.nodes, machine.network.nodes, strict=True):
+            for npu, bus in zip(npus, node.system.buses, strict=True):
+                buses[machine.spec.npus[npu]] = None if bus is None else bus_id(bus)
+    node_of = {npu: node for node, npus in enumerate(network.groups) for npu in npus}
+    return [
+        {"name": name, "node": node_of.get(npu, len(network.groups)), "bus": buses.get(name)}
+        for npu, name in enumerate(network.device_names[: network.npu_count])
+    ]
+
+
+def _graphs(
+    network: _core.Topology, machine: Machine, made: list[_Class], files: dict[str, bytes]
+) -> list[dict[str, Any]]:
+    """Write NCCL's graphs for groups with the same GPUs on each of their nodes, once for GPUs alike."""
+    if network.link_count != machine.topology.link_count:
+        return []  # something has failed, which the machine does not say
+    at = {
+        npu: (place, gpu[0])
+        for place, (node, npus) in enumerate(zip(machine.nodes, machine.network.nodes, strict=True))
+        for npu, gpu in zip(npus, node.system.gpus, strict=True)
+    }
+    found: dict[tuple[tuple[str, ...], tuple[int, ...]], tuple[str, list[list[int]]]] = {}
+    for each in made:
+        for npus in each.npus if not each.name.startswith(ANY) and len(each.npus[0]) > 1 else ():
+            gpus: dict[int, list[int]] = {}
+            for npu in npus:
+                gpus.setdefault(at[npu][0], []).append(at[npu][1])
+            devs = {tuple(sorted(on)) for on in gpus.values()}
+            if len(devs) == 1 and len(gpus) <= _MOST_NODES:
+                key = (tuple(machine.nodes[node].file for node in sorted(gpus)), devs.pop())
+                listed = found.setdefault(key, (each.name, []))[1]
+                listed += [npus] if npus not in listed else []
+    graphs: list[dict[str, Any]] = []
+    for (dumps, used), (group, groups) in list(found.items())[:_MOST_GRAPHS]:
+        try:
+            part = load_machine(
+                [(Path(dump), None) for dump in dumps], slow=machine.spec.slow, gpus=used
+            )
+            design = design_graphs(part)
+        except Error:
+            continue  # NCCL's own search has the group
+        if design.are_alike:
+            name = f"graph-{group}-{len(graphs)}.xml"
+            files[name] = graph_text(design.graphs[0]).encode()
+            graphs.append({**_hashed(name, files[name]), "npus": groups})
+    return graphs
 
 
 def _hashed(name: str, raw: bytes) -> dict[str, str]:
@@ -574,7 +656,10 @@ def _entry(
         "unit_bytes": ALIGNMENT * program.made.chunks,
         "max_bytes": head["max_message_size"],
         "blocks": program.made.blocks,
+        "switches": program.switches,
         "planned_bytes": row.planned_bytes,
         "predicted_ps": row.staged_ps,
         "nccl_ps": row.nccl_ps,
+        "over_bound": row.over[0],
+        "over_best": row.over[1],
     }

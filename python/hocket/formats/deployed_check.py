@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from hocket.deployment.manifest import (
 from hocket.errors import SpecError, VerificationError
 from hocket.files.raw import read_text
 from hocket.formats.judgement import Fault, Judgement, faults_of, line_in
-from hocket.formats.nccl_files import judge_table
+from hocket.formats.nccl_files import judge_graphs, judge_table
 from hocket.nccl.tuner import read_tuner
 from hocket.plans.plan import Plan
 from hocket.units import counted, format_size
@@ -36,7 +36,7 @@ def judge_deployed(
         if progress is not None:
             progress("check", done, len(manifest.entries))
         faults += _faults_of(entry, deployment, runs=bool(said.get("run")))
-    faults += _of_table(deployment)
+    faults += _of_nccl(deployment)
     made = manifest.made_for
     if made.model_dump() != RUNTIME:
         right = " ".join(RUNTIME.values())
@@ -90,6 +90,7 @@ def _faults_of(entry: Entry, deployment: Deployment, *, runs: bool) -> Iterator[
         "the plan's algorithm": (plan.algorithm, entry.algorithm),
         "the plan's collective": (collective.kind, entry.collective),
         "the plan's number of ranks": (len(collective.npus), entry.ranks),
+        "the plan's use of switches": (uses_switches(plan), entry.switches),
         "the plan's size": (collective.size, entry.planned_bytes),
         "the program's collective": (checked.collective, entry.collective.replace("-", "")),
         "the program's number of ranks": (checked.ranks, entry.ranks),
@@ -102,33 +103,51 @@ def _faults_of(entry: Entry, deployment: Deployment, *, runs: bool) -> Iterator[
     for what, (has, told) in facts.items():
         if has != told:
             yield Fault("manifest", None, entry.id, f"{what} is {has}, the manifest says {told}")
-    if list(network.device_names[: network.npu_count]) != machine.npus:
+    if list(network.device_names[: network.npu_count]) != [each.name for each in machine.npus]:
         yield Fault("manifest", None, entry.id, "the plan's NPUs are not those of the machine")
     if not checked.out_of_place:
         yield Fault("place", None, entry.id, "the program does not take separate buffers")
 
 
-def _of_table(deployment: Deployment) -> Iterator[Fault]:
-    """Yield what is wrong with the table for tuners."""
-    tuner = deployment.manifest.fallback.tuner
-    if tuner is None:
+def uses_switches(plan: Plan) -> bool:
+    """Return whether switches sum or multicast in a plan."""
+    ends, npus = plan.transfers, plan.topology.npu_count
+    return bool((ends.src >= npus).any() or (ends.dst >= npus).any())
+
+
+def _of_nccl(deployment: Deployment) -> Iterator[Fault]:
+    """Yield what is wrong with the files for NCCL: its table for tuners, and its graphs."""
+    fallback = deployment.manifest.fallback
+    for graphs in fallback.graphs:
+        yield from _judged(deployment, graphs, judge_graphs)
+    if fallback.tuner is None:
         return
-    other, path = _other_file(deployment, tuner), deployment.folder / tuner.file
+    wrong = list(_judged(deployment, fallback.tuner, judge_table))
+    yield from wrong
+    if not wrong:
+        sizes = {len(npus) for group in deployment.manifest.groups for npus in group.npus}
+        rows = read_tuner(deployment.folder / fallback.tuner.file).rows
+        for ranks in sorted({row.ranks for row in rows if row.ranks is not None} - sizes):
+            why = f"it has lines for {ranks} ranks, and no group has so many"
+            yield Fault("manifest", None, fallback.tuner.file, why)
+
+
+def _judged(
+    deployment: Deployment, file: HashedFile, judge: Callable[..., Judgement]
+) -> Iterator[Fault]:
+    """Yield what is wrong with a file of another kind."""
+    other = _other_file(deployment, file)
     yield from other
     if other:
         return
+    path = deployment.folder / file.file
     try:
-        rows = read_tuner(path).rows
-        found = judge_table(read_text(path, "a table"), path, {}, None)
+        found = judge(read_text(path, "a file of NCCL"), path, {}, None)
     except SpecError as error:
-        yield Fault("unreadable", line_in(error), tuner.file, error.why)
+        yield Fault("unreadable", line_in(error), file.file, error.why)
         return
     for fault in found.faults:
-        yield Fault(fault.code, fault.line, f"{tuner.file} {fault.place}".strip(), fault.detail)
-    sizes = {len(npus) for group in deployment.manifest.groups for npus in group.npus}
-    for ranks in sorted({row.ranks for row in rows if row.ranks is not None} - sizes):
-        why = f"it has lines for {ranks} ranks, and no group has so many"
-        yield Fault("manifest", None, tuner.file, why)
+        yield Fault(fault.code, fault.line, f"{file.file} {fault.place}".strip(), fault.detail)
 
 
 def _other_file(deployment: Deployment, file: HashedFile) -> list[Fault]:

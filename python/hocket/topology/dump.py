@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hocket import _core
@@ -141,7 +142,7 @@ def spec_from_dumps(paths: Sequence[Path], nodes: int = 1) -> TopologySpec:
     """
     systems = [read_system(path) for path in dict.fromkeys(paths)]
     of = dict(zip(dict.fromkeys(paths), systems, strict=True))
-    every = [of[path] for path in paths] * nodes
-    name = paths[0].stem + (f" x{len(every)}" if len(every) > 1 else "")
-    spec, _ = spec_from_systems(every, name, shown_path(paths[0]))
-    return spec
+    dumps = tuple(paths) * nodes
+    name = paths[0].stem + (f" x{len(dumps)}" if len(dumps) > 1 else "")
+    spec, _ = spec_from_systems([of[path] for path in dumps], name, shown_path(paths[0]))
+    return replace(spec, dumps=dumps)

@@ -176,6 +176,8 @@ class TopologySpec:
         What its parts cost.
     node
         The dump that it is one node of, where nobody stated how many nodes there are.
+    dumps
+        The dump of each node, where it was made of such.
     gpu
         What its NPUs are, as a dump of NCCL or RCCL states it: ``"sm80"``, ``"gfx942"``.
     assumed
@@ -207,6 +209,7 @@ class TopologySpec:
     profile: ProfileSpec | None = None
     costs: CostsSpec | None = None
     node: Path | None = None
+    dumps: tuple[Path, ...] = ()
     gpu: str | None = None
     assumed: tuple[str, ...] = ()
     lines: Mapping[tuple[str | int, ...], int] = field(

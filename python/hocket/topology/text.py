@@ -240,7 +240,7 @@ def like_node(spec: TopologySpec, nodes: int) -> TopologySpec:
     """
     assert spec.node is not None
     many = from_file(spec.node, nodes)
-    of = ("npus", "switches", "links", "groups", "offloads", "notes", "assumed")
+    of = ("npus", "switches", "links", "groups", "offloads", "notes", "assumed", "dumps")
     return replace(spec, node=None, **{name: getattr(many, name) for name in of})
 
 
