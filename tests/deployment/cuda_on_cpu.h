@@ -1,7 +1,8 @@
 // What hocket's interpreter needs of CUDA, on a CPU, and a launch of all ranks of a process.
 //
 // With a seed all threads of all blocks take turns, one step each, in an order that the seed decides; a nanosecond is a turn.
-// Without one they are threads of the system.
+// Without one they are threads of the system. A launch makes several calls: between them each rank stores what it has
+// and takes what is given, whatever the other ranks do.
 #pragma once
 
 #include <ucontext.h>
@@ -29,10 +30,16 @@ struct Place {
     unsigned x;
 };
 
+// What a rank's caller does: its buffers, and what they get and have in each call.
+struct Caller {
+    u64 send, recv, send_bytes, recv_bytes, given, found;
+};
+
 struct Thread {
     Place thread, block, threads, blocks;
-    Block* meets;
+    Block *meets, *launches;
     const u64* call;
+    const Caller* caller;
     ucontext_t context;
     std::unique_ptr<char[]> stack;
     bool ended;
@@ -42,7 +49,7 @@ inline thread_local Thread* current = nullptr;
 inline bool by_turns = false;
 inline u64 turns = 0;
 inline ucontext_t between;
-inline int vectors_of_launch, type_of_launch;
+inline int vectors_of_launch, type_of_launch, calls_of_launch;
 
 // The memory that has a multicast address: that of each rank lies at another place.
 inline u64 multicast = 0;
@@ -60,11 +67,12 @@ inline void turn() {
 #define blockDim (cpu::current->threads)
 #define gridDim (cpu::current->blocks)
 
-inline int __syncthreads_or(int value) {
-    cpu::Block& block = *cpu::current->meets;
+template <class Last>
+int meet(cpu::Block& block, unsigned threads, int value, Last last) {
     const unsigned generation = block.generation;
     if (value) block.any[generation % 2] = 1;
-    if (++block.arrived == blockDim.x) {
+    if (++block.arrived == threads) {
+        last();
         block.arrived = 0;
         block.any[(generation + 1) % 2] = 0;
         ++block.generation;
@@ -72,6 +80,10 @@ inline int __syncthreads_or(int value) {
         while (block.generation == generation) cpu::turn();
     }
     return block.any[generation % 2];
+}
+
+inline int __syncthreads_or(int value) {
+    return meet(*cpu::current->meets, blockDim.x, value, [] {});
 }
 
 inline u64 acquire(const u64* from) {
@@ -163,13 +175,31 @@ extern "C" void hocket_interpret(const u64* call, int vectors, int type);
 
 namespace cpu {
 
+inline void copy(u64 to, u64 from, u64 bytes) {
+    for (u64 at = 0; at < bytes; at += sizeof(Vector))
+        store(reinterpret_cast<Vector*>(to + at), load(reinterpret_cast<const Vector*>(from + at)));
+}
+
+// Ends the call before, if there is one, and begins a call, if there is one more.
+inline void call_again(int call) {
+    const Caller& own = *current->caller;
+    meet(*current->launches, blockDim.x * gridDim.x, 0, [&] {
+        if (call > 0) copy(own.found + (call - 1) * own.recv_bytes, own.recv, own.recv_bytes);
+        if (call < calls_of_launch) copy(own.send, own.given + call * own.send_bytes, own.send_bytes);
+    });
+}
+
 inline void run() {
-    hocket_interpret(current->call, vectors_of_launch, type_of_launch);
+    for (int call = 0; call < calls_of_launch; ++call) {
+        call_again(call);
+        hocket_interpret(current->call, vectors_of_launch, type_of_launch);
+    }
+    call_again(calls_of_launch);
     current->ended = true;
     if (by_turns) swapcontext(&current->context, &between);
 }
 
-// Lets one thread after the other take a step.
+// Lets one thread after the other take a step; for a while those of one rank take few.
 inline void take_turns(std::vector<std::unique_ptr<Thread>>& all, u64 seed) {
     std::vector<Thread*> left;
     for (auto& each : all) {
@@ -180,10 +210,13 @@ inline void take_turns(std::vector<std::unique_ptr<Thread>>& all, u64 seed) {
         makecontext(&each->context, run, 0);
         left.push_back(each.get());
     }
+    u64 slow = 0;
     for (u64 random = seed | 1; !left.empty(); ++turns) {
         random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        if (turns % 256 == 0) slow = (random >> 20) % all.back()->call[RANKS];
         const size_t which = random % left.size();
         current = left[which];
+        if (current->call[RANK] == slow && (random >> 40) % 32 != 0) continue;
         swapcontext(&between, &current->context);
         if (!current->ended) continue;
         left[which] = left.back();
@@ -199,16 +232,19 @@ extern "C" void multicast_memory(u64 base, const u64* members, int ranks) {
     cpu::members.assign(members, members + ranks);
 }
 
-// Launches a call at all ranks; `seed` 0 means threads of the system. Gives the number of turns.
-extern "C" u64 launch(int ranks, const u64* const* calls, const int* blocks, int threads, int vectors, int type,
-                      u64 seed) {
+// Launches calls at all ranks; `seed` 0 means threads of the system.
+extern "C" void launch(int ranks, const u64* const* programs, const int* blocks, const cpu::Caller* callers, int calls,
+                       int threads, int vectors, int type, u64 seed) {
     cpu::by_turns = seed != 0;
     cpu::turns = 0;
     cpu::vectors_of_launch = vectors;
     cpu::type_of_launch = type;
+    cpu::calls_of_launch = calls;
     std::vector<std::unique_ptr<cpu::Thread>> all;
     std::vector<std::unique_ptr<cpu::Block>> meets;
     for (int rank = 0; rank < ranks; ++rank) {
+        meets.push_back(std::make_unique<cpu::Block>());
+        cpu::Block* launches = meets.back().get();
         for (int block = 0; block < blocks[rank]; ++block) {
             meets.push_back(std::make_unique<cpu::Block>());
             for (int thread = 0; thread < threads; ++thread) {
@@ -217,7 +253,9 @@ extern "C" u64 launch(int ranks, const u64* const* calls, const int* blocks, int
                 made->thread = place(thread), made->block = place(block);
                 made->threads = place(threads), made->blocks = place(blocks[rank]);
                 made->meets = meets.back().get();
-                made->call = calls[rank];
+                made->launches = launches;
+                made->call = programs[rank];
+                made->caller = callers + rank;
                 made->ended = false;
                 all.push_back(std::move(made));
             }
@@ -225,7 +263,7 @@ extern "C" u64 launch(int ranks, const u64* const* calls, const int* blocks, int
     }
     if (cpu::by_turns) {
         cpu::take_turns(all, seed);
-        return cpu::turns;
+        return;
     }
     std::vector<std::thread> running;
     for (auto& each : all)
@@ -234,5 +272,4 @@ extern "C" u64 launch(int ranks, const u64* const* calls, const int* blocks, int
             cpu::run();
         });
     for (auto& each : running) each.join();
-    return 0;
 }

@@ -41,7 +41,6 @@ def library(*flags: str) -> Any:
     assert done.returncode == 0, done.stderr
     found = ctypes.CDLL(str(made))
     shutil.rmtree(folder)
-    found.launch.restype = ctypes.c_uint64
     return found
 
 
@@ -58,6 +57,13 @@ class Cluster:
         Of the order in which threads take turns; 0 for threads of the system.
     has_multicast
         Whether memory has a multicast address.
+
+    Attributes
+    ----------
+    absent
+        Ranks that leave out launches.
+    calls, callers
+        How many calls a launch makes, and what each rank's caller does for them: ``Caller`` of the header.
     """
 
     def __init__(
@@ -66,6 +72,8 @@ class Cluster:
         self.ranks, self.threads, self.seed = ranks, threads, seed
         self.has_multicast = has_multicast
         self.absent: set[int] = set()
+        self.calls = 1
+        self.callers = np.zeros((ranks, 6), np.uint64)
         self.memory: list[Any] = []
         self._barrier = threading.Barrier(ranks)
         self._calls: list[Any] = [None] * ranks
@@ -96,10 +104,13 @@ class Cluster:
             self.library.multicast_memory(ctypes.c_uint64(int(bases[-1])), pointer, self.ranks)
             calls = np.array([each[0].ctypes.data for each in present], np.uint64)
             counts = np.array([each[1] for each in present], np.int32)
+            callers = np.delete(self.callers, list(self.absent), axis=0)
             self.library.launch(
                 len(present),
                 calls.ctypes.data_as(ctypes.c_void_p),
                 counts.ctypes.data_as(ctypes.c_void_p),
+                callers.ctypes.data_as(ctypes.c_void_p),
+                self.calls,
                 self.threads,
                 vectors,
                 dtype,
