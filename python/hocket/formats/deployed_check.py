@@ -124,7 +124,7 @@ def _of_nccl(deployment: Deployment) -> Iterator[Fault]:
         return
     wrong = list(_judged(deployment, fallback.tuner, judge_table))
     yield from wrong
-    if not wrong:
+    if not {fault.code for fault in wrong} & {"file", "unreadable"}:
         sizes = {len(npus) for group in deployment.manifest.groups for npus in group.npus}
         rows = read_tuner(deployment.folder / fallback.tuner.file).rows
         for ranks in sorted({row.ranks for row in rows if row.ranks is not None} - sizes):
