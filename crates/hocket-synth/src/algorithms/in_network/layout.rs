@@ -25,6 +25,8 @@ pub(super) struct RootedTree<'a> {
     /// By step, when it sends to its parent, and when its parent sends to it.
     ups: Vec<u64>,
     downs: Vec<u64>,
+    /// By edge, the step with each of its ways up.
+    by_edge: Vec<[usize; 2]>,
     /// When all is over.
     pub end: u64,
 }
@@ -42,9 +44,15 @@ impl<'a> RootedTree<'a> {
         for (i, step) in steps.iter().enumerate() {
             below[step.before.unwrap_or(steps.len())].push(i);
         }
+        let mut by_edge = vec![[0; 2]; tree.edges.len()];
+        for (i, step) in steps.iter().enumerate() {
+            by_edge[step.edge][step.up] = i;
+        }
         let late = |way: &Vec<LinkId>| -> u64 {
             let latency = way.iter().map(|&id| topology.link(id).latency.as_ps());
-            (latency.sum::<u64>() as f64 / period).ceil().min(1e6) as u64
+            // The root in turn sends twice in a period, so what passes its link may be late by one.
+            let behind = u64::from(!tree.turns.is_empty());
+            (latency.sum::<u64>() as f64 / period).ceil().min(1e6) as u64 + behind
         };
         let late = tree.edges.iter().map(|edge| edge.ways.each_ref().map(late));
         let late: Vec<[u64; 2]> = late.collect();
@@ -81,6 +89,7 @@ impl<'a> RootedTree<'a> {
             late,
             ups,
             downs,
+            by_edge,
             end,
         }
     }
@@ -93,7 +102,8 @@ impl<'a> RootedTree<'a> {
 
 /// All lanes of a collective, and how many slices each carries.
 pub(super) struct Layout<'a> {
-    lanes: Vec<RootedTree<'a>>,
+    /// Each from every root that it has in turn, slice by slice.
+    lanes: Vec<Vec<RootedTree<'a>>>,
     passes: [bool; 2],
     slices: usize,
 }
@@ -116,10 +126,15 @@ impl<'a> Layout<'a> {
         let passes = passes(collective.kind());
         let owners = owners(collective);
         let lanes = trees.list.iter().flat_map(|tree| {
-            let root = |owner: &Option<NpuId>| owner.map_or(tree.root, NpuId::device);
-            let roots = owners.iter().map(root);
-            let period = trees.period;
-            roots.map(move |root| RootedTree::new(topology, (tree, root), passes, period))
+            let rooted = move |root| RootedTree::new(topology, (tree, root), passes, trees.period);
+            let turns = match tree.turns.is_empty() {
+                true => std::slice::from_ref(&tree.root),
+                false => &tree.turns[..tree.turns.len().min(slices)],
+            };
+            owners.iter().map(move |owner| match owner {
+                Some(npu) => vec![rooted(npu.device())],
+                None => turns.iter().map(|&root| rooted(root)).collect(),
+            })
         });
         Self {
             lanes: lanes.collect(),
@@ -130,9 +145,15 @@ impl<'a> Layout<'a> {
 
     /// Returns the plan, in the order of the timetable, older slices first.
     pub(crate) fn write(&self, plan: PlanBuilder) -> Plan {
-        let mut by_start: BTreeMap<u64, Vec<Item>> = BTreeMap::new();
-        for (lane, each) in self.lanes.iter().enumerate() {
-            let has_all = each.steps.len() - usize::from(each.tree.takes_own);
+        let turns = self.lanes.iter().map(Vec::len).max().unwrap_or(1);
+        // By start and turn.
+        let mut by_start: BTreeMap<u64, Vec<Vec<Item>>> = BTreeMap::new();
+        let lanes = self.lanes.iter().enumerate();
+        let rooted = lanes.flat_map(|(lane, each)| {
+            (0..turns).map(move |turn| (lane, turn, &each[turn % each.len()]))
+        });
+        for (lane, turn, each) in rooted {
+            let has_all = each.steps.len() - usize::from(!each.tree.turns.is_empty());
             for step in 0..each.steps.len() {
                 let ways = [(false, each.ups[step]), (true, each.downs[step])];
                 for ((is_down, start), _) in ways.into_iter().zip(self.passes).filter(|it| it.1) {
@@ -144,7 +165,8 @@ impl<'a> Layout<'a> {
                         step,
                         is_down,
                     };
-                    by_start.entry(start).or_default().push(item);
+                    let items = by_start.entry(start);
+                    items.or_insert_with(|| vec![Vec::new(); turns])[turn].push(item);
                 }
             }
         }
@@ -156,7 +178,8 @@ impl<'a> Layout<'a> {
                 if slice >= self.slices {
                     break;
                 }
-                items.iter().for_each(|&item| writer.push(item, slice));
+                let items = items[slice % turns].iter();
+                items.for_each(|&item| writer.push(item, slice));
             }
         }
         writer.plan.link_order(LinkOrder::Plan);
@@ -184,14 +207,17 @@ impl<'a> Writer<'a> {
         let mut first = Vec::with_capacity(layout.lanes.len());
         let mut paths: Vec<Vec<[u32; 2]>> = Vec::with_capacity(layout.lanes.len());
         for (i, lane) in layout.lanes.iter().enumerate() {
+            let RootedTree {
+                tree, steps: each, ..
+            } = &lane[0];
             first.push(steps);
-            steps += lane.steps.len();
+            steps += each.len();
             let same = i
                 .checked_sub(1)
-                .filter(|&before| std::ptr::eq(layout.lanes[before].tree, lane.tree));
+                .filter(|&before| std::ptr::eq(layout.lanes[before][0].tree, *tree));
             let known = same.map(|before| paths[before].clone());
             paths.push(known.unwrap_or_else(|| {
-                let edges = lane.tree.edges.iter();
+                let edges = tree.edges.iter();
                 edges
                     .map(|edge| [plan.path(&edge.ways[0]), plan.path(&edge.ways[1])])
                     .collect()
@@ -212,12 +238,12 @@ impl<'a> Writer<'a> {
     }
 
     fn push(&mut self, item: Item, slice: usize) {
-        let lane = &self.layout.lanes[item.lane];
+        let lane = self.lane(item.lane, slice);
         let step = &lane.steps[item.step];
         let wait = self.wait(lane, item, slice);
         let (src, dst, op, way) = match item.is_down {
             // A sum in which the root's own data are takes their place.
-            false if lane.tree.takes_own && step.before.is_none() => {
+            false if step.before.is_none() && !lane.tree.turns.is_empty() => {
                 (step.device, step.parent, Op::Copy, step.up)
             }
             false => (step.device, step.parent, Op::Reduce, step.up),
@@ -234,6 +260,12 @@ impl<'a> Writer<'a> {
         });
         let place = self.place(item.lane, item.step, slice);
         self.made[usize::from(item.is_down)][place] = id.0;
+    }
+
+    /// Returns a lane as it is for a slice.
+    fn lane(&self, lane: usize, slice: usize) -> &'a RootedTree<'a> {
+        let turns = &self.layout.lanes[lane];
+        &turns[slice % turns.len()]
     }
 
     fn place(&self, lane: usize, step: usize, slice: usize) -> usize {
@@ -289,7 +321,8 @@ impl<'a> Writer<'a> {
         let before = usize::try_from(room).ok();
         let before = before.and_then(|room| slice.checked_sub(room));
         before.map_or(Wait::NOTHING, |slice| {
-            self.on(item.is_down, (item.lane, item.step), slice)
+            let same = self.lane(item.lane, slice).by_edge[step.edge][step.up];
+            self.on(item.is_down, (item.lane, same), slice)
         })
     }
 }

@@ -1,7 +1,9 @@
 //! Sums and multicasts as GPUs ask NVSwitches for them: a rank reads the sum of its part of all ranks' data, its own included, and
 //! multicasts it.
 //!
-//! So each rank sends 1/n more than in-network, whose root leaves its own data where they are.
+//! So each rank sends 1/n more than in-network, whose root leaves its own data where they are. Every switch has its share of
+//! the data in slices, and the ranks sum one after the other: at each switch others first, so that few slices make all ranks
+//! sum.
 //!
 //! # Source
 //! NVIDIA, PTX ISA 8.1 and later: `multimem.ld_reduce`, `multimem.st`.
@@ -19,9 +21,9 @@ use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::plan::PlanError;
 use crate::progress::Progress;
-use crate::topology::Topology;
+use crate::topology::{Link, Topology};
 
-/// Stars around switches, each rank the root of its part.
+/// Stars around switches, each rank the root in turn.
 pub(crate) struct Multimem;
 
 impl Recipe for Multimem {
@@ -43,11 +45,12 @@ impl Recipe for Multimem {
         })
     }
 
+    // With as many slices as ranks each rank sums an equal part.
     fn ladder(&self, on: &On<'_>) -> Ladder {
-        let parts = [1, 4, 16, 64, 256, 1_024, 4_096].map(|all| (all / on.npus()).max(1));
-        let mut parts = parts.to_vec();
-        parts.dedup();
-        Ladder::short(on.npus()).trying(parts)
+        let mut rungs = vec![1, 4, 16, 64, 256, 1_024, 4_096, on.npus()];
+        rungs.sort_unstable();
+        rungs.dedup();
+        Ladder::short(1).usually(on.npus()).trying(rungs)
     }
 
     fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
@@ -94,28 +97,40 @@ fn star(topology: &Topology, collective: &Collective, switch: DeviceId) -> Optio
         let ends = [npu, switch];
         Some(Edge { ends, ways })
     };
-    let edges = collective.npus().iter().map(edge);
+    let npus = collective.npus().iter();
+    let turns: Vec<DeviceId> = npus.clone().map(|npu| npu.device()).collect();
     Some(Tree {
-        edges: edges.collect::<Option<_>>()?,
-        root: collective.npus()[0].device(),
+        edges: npus.map(edge).collect::<Option<_>>()?,
+        root: turns[0],
         share: 0.0,
-        takes_own: true,
+        turns,
     })
 }
 
-/// Returns the stars with their shares of the data, each once for each rank, which sums an equal part.
+/// Returns the stars with their shares of the data, each of whose slices another rank sums. Slow switches are left out
+/// if the others take less time.
 fn trees(topology: &Topology, collective: &Collective, slices: usize) -> Trees {
-    let list = stars(topology, collective);
-    let trees = tree_shares::shared(topology, collective, list, slices);
-    let npus = collective.npus();
-    let roots = |tree: Tree| {
-        let share = tree.share / npus.len() as f64;
-        npus.iter().map(move |npu| Tree {
-            root: npu.device(),
-            share,
-            ..tree.clone()
-        })
+    let mut list = stars(topology, collective);
+    let slowness = |tree: &Tree| {
+        let ways = tree.edges.iter().flat_map(|edge| &edge.ways);
+        let links: Vec<&Link> = ways.flatten().map(|&id| topology.link(id)).collect();
+        let rate = links.iter().map(|link| link.bandwidth).min();
+        (Reverse(rate), links.iter().map(|link| link.latency).max())
     };
-    let list = trees.list.into_iter().flat_map(roots).collect();
-    tree_shares::timed(topology, collective, list, slices)
+    list.sort_by_key(slowness);
+    let ends = (1..=list.len()).rev();
+    let ends =
+        ends.filter(|&end| end == list.len() || slowness(&list[end - 1]) < slowness(&list[end]));
+    let some = ends.map(|end| {
+        let mut some = list[..end].to_vec();
+        // The ranks that begin at one switch go on where those of the switch before it end.
+        for (plane, tree) in some.iter_mut().enumerate() {
+            let ranks = tree.turns.len();
+            tree.turns.rotate_left(plane * ranks.div_ceil(end) % ranks);
+            tree.root = tree.turns[0];
+        }
+        tree_shares::shared(topology, collective, some, slices)
+    });
+    let best = some.min_by(|a, b| a.time(slices).total_cmp(&b.time(slices)));
+    best.expect("there are stars, as refusal has found")
 }

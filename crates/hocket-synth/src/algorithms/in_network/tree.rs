@@ -20,8 +20,9 @@ pub(crate) struct Tree {
     /// Where sums of an all-reduce are complete.
     pub root: DeviceId,
     pub share: f64,
-    /// Whether the data of the root, an NPU at one switch, are summed by that switch as the others' are.
-    pub takes_own: bool,
+    /// NPUs at one switch that are the root in turn, slice by slice: that switch sums the root's own data as the others'.
+    /// None: the root is always the same, and its own data stay where they are.
+    pub turns: Vec<DeviceId>,
 }
 
 /// One device of a tree, seen from a root.
@@ -45,7 +46,7 @@ impl Tree {
             edges,
             root: start,
             share: 0.0,
-            takes_own: false,
+            turns: Vec::new(),
         };
         // From any device, the farthest is one of the two ends of a longest way.
         let one = tree.farthest(start);
@@ -59,8 +60,8 @@ impl Tree {
         tree
     }
 
-    /// Returns every device but the root, each after its parent; at the end the root as well, below its switch, where it takes its
-    /// own data.
+    /// Returns every device but the root, each after its parent; at the end the root as well, below its switch, where it
+    /// sums its own data.
     pub(crate) fn steps(&self, root: DeviceId) -> Vec<Step> {
         let mut around: HashMap<DeviceId, Vec<(usize, usize)>> = HashMap::new();
         for (edge, ends) in self.edges.iter().map(|edge| edge.ends).enumerate() {
@@ -89,7 +90,7 @@ impl Tree {
             );
             let next = before.map_or(0, |before| before + 1);
             let Some(step) = steps.get(next) else {
-                if self.takes_own {
+                if !self.turns.is_empty() {
                     let first = steps[0];
                     steps.push(Step {
                         device: root,

@@ -62,7 +62,7 @@ pub(super) fn trees(topology: &Topology, collective: &Collective, slices: usize)
 
 impl Trees {
     /// About how long all slices take [ps].
-    fn time(&self, slices: usize) -> f64 {
+    pub(super) fn time(&self, slices: usize) -> f64 {
         self.period * (slices as f64 + self.fill as f64)
     }
 }
@@ -238,7 +238,8 @@ fn bandwidth(topology: &Topology, resource: Resource) -> f64 {
     rate.map_or(f64::INFINITY, |rate| rate.bytes_per_second() as f64)
 }
 
-/// For each byte that a tree carries, the bytes that a link carries, that cross a switch, and that end at one.
+/// For each byte that a tree carries, the bytes that a link carries, that cross a switch, and that end at one; the mean
+/// of all roots that it has in turn.
 fn loads(topology: &Topology, collective: &Collective, tree: &Tree) -> BTreeMap<Resource, f64> {
     let [ups, downs] = passes(collective.kind());
     let owners = owners(collective);
@@ -246,17 +247,24 @@ fn loads(topology: &Topology, collective: &Collective, tree: &Tree) -> BTreeMap<
         [Some(owner)] => owner.device(),
         _ => tree.root,
     };
-    let steps = tree.steps(root);
-    let below = if owners.len() > 1 {
-        shares_below(&owners, &steps)
-    } else {
-        vec![0.0; steps.len()]
+    let turns = match tree.turns.is_empty() {
+        true => std::slice::from_ref(&root),
+        false => &tree.turns[..],
     };
+    let steps = turns.iter().flat_map(|&root| {
+        let steps = tree.steps(root);
+        let below = match owners.len() > 1 {
+            true => shares_below(&owners, &steps),
+            false => vec![0.0; steps.len()],
+        };
+        steps.into_iter().zip(below)
+    });
     let mut loads: BTreeMap<Resource, f64> = BTreeMap::new();
-    for (step, below) in steps.iter().zip(below) {
+    for (step, below) in steps {
         // What is summed goes up to owners above the step and down to those below it; copies go the other way.
         let share = |sums: f64, copies: f64| {
-            f64::from(u8::from(ups)) * sums + f64::from(u8::from(downs)) * copies
+            (f64::from(u8::from(ups)) * sums + f64::from(u8::from(downs)) * copies)
+                / turns.len() as f64
         };
         let up = share(1.0 - below, below);
         let down = share(below, 1.0 - below);

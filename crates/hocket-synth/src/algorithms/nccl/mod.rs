@@ -117,6 +117,6 @@ fn rooted(edges: Vec<Edge>, root: DeviceId) -> Tree {
         edges,
         root,
         share: 1.0,
-        takes_own: false,
+        turns: Vec::new(),
     }
 }
