@@ -120,6 +120,8 @@ def test_links_of_other_bandwidths_count_by_what_they_carry(scheme: str) -> None
     # Two flows of 200 / 40 against five of 200 / 100.
     assert (made.max_link_load, made.certificate.load) == (10, 10)
     assert made.spines.tolist().count(0) == 2
+    said = "one carries 10 or more, each times 200 GB/s over the link's bandwidth"
+    assert made.certificate.witness.endswith(said)
 
 
 def test_bandwidths_without_a_common_multiple_are_refused() -> None:

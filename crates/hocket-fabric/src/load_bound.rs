@@ -3,6 +3,7 @@
 use super::{Fabric, Flow};
 use crate::graph::Lists;
 use crate::id::narrow;
+use crate::units::Bandwidth;
 
 /// A lower bound on the maximum link load of any assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Witness {
     pub unused: usize,
     /// Levels of the fabric: ToRs are called `tor` on two and `edge` on three.
     pub levels: u32,
+    /// The bandwidth that a weight loads with just itself, if links have several: [`Fabric::reference`].
+    pub reference: Option<Bandwidth>,
 }
 
 /// The links that the flows of a [`Witness`] share.
@@ -47,7 +50,8 @@ pub enum Share {
 }
 
 impl LoadBound {
-    /// In words: `tor5 sends 33 flows of 33 in all over 32 uplinks: one carries 2 or more`.
+    /// In words: `tor5 sends 33 flows of 33 in all over 32 uplinks: one carries 2 or more`. Where links differ, what is carried
+    /// counts for more on slow ones.
     pub fn describe(&self) -> String {
         let Some(witness) = &self.witness else {
             return "there are no flows".to_owned();
@@ -58,6 +62,7 @@ impl LoadBound {
             weight,
             links,
             unused,
+            reference,
             ..
         } = *witness;
         let plural = |count: usize| if count == 1 { "" } else { "s" };
@@ -79,9 +84,12 @@ impl LoadBound {
             0 => String::new(),
             _ => format!(" (no path uses {unused} more)"),
         };
+        let counted = reference.map_or_else(String::new, |rate| {
+            format!(", each times {rate} over the link's bandwidth")
+        });
         format!(
             "{whose}{kind}{tor} {verb} {flows} flow{} of {weight} in all{peer} over {links} {link}{}{besides}: \
-             one carries {} or more",
+             one carries {} or more{counted}",
             plural(flows),
             plural(links),
             self.load,
@@ -256,6 +264,7 @@ impl Search<'_> {
             links: self.scales.len(),
             unused: self.unused,
             levels: self.fabric.levels(),
+            reference: (!self.fabric.is_even()).then(|| self.fabric.reference()),
         };
         let load = self.least(group, witness.weight);
         // Of arguments as strong, one that needs no word about links that no path uses.

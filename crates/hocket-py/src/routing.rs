@@ -2,7 +2,7 @@
 
 use hocket_core::id::{LinkId, NpuId};
 use hocket_core::routing::{self as core, Annealing, Ecmp, Flow, Hash, Scheme, Share, Witness};
-use hocket_core::units::Seed;
+use hocket_core::units::{Bandwidth, Seed};
 use numpy::PyReadonlyArray2;
 use numpy::ndarray::ArrayView1;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -412,8 +412,18 @@ fn assignment(of: Bound<'_, PyFabric>, flows: Py<Flows>, core: core::Assignment)
 }
 
 /// ToR, whether its flows leave it, what they share and with which other ToR, flows, weight, links that
-/// paths use and do not use, levels.
-pub(crate) type WitnessTuple = (u32, bool, String, Option<u32>, usize, u64, [usize; 2], u32);
+/// paths use and do not use, levels, the bandwidth for which loads are counted if links differ [bytes/s].
+pub(crate) type WitnessTuple = (
+    u32,
+    bool,
+    String,
+    Option<u32>,
+    usize,
+    u64,
+    [usize; 2],
+    u32,
+    Option<u64>,
+);
 
 pub(crate) fn witness_row(witness: &Witness) -> WitnessTuple {
     let (share, other) = match witness.share {
@@ -429,14 +439,18 @@ pub(crate) fn witness_row(witness: &Witness) -> WitnessTuple {
         links,
         unused,
         levels,
+        reference,
         ..
     } = *witness;
     let (share, links) = (share.to_owned(), [links, unused]);
-    (tor, outgoing, share, other, flows, weight, links, levels)
+    let rate = reference.map(Bandwidth::bytes_per_second);
+    (
+        tor, outgoing, share, other, flows, weight, links, levels, rate,
+    )
 }
 
 pub(crate) fn witness_of(row: WitnessTuple) -> Result<Witness, CoreError> {
-    let (tor, outgoing, share, other, flows, weight, [links, unused], levels) = row;
+    let (tor, outgoing, share, other, flows, weight, [links, unused], levels, rate) = row;
     let share = match (share.as_str(), other) {
         ("tor", None) => Share::Tor,
         ("pair", Some(other)) => Share::Pair(other),
@@ -452,6 +466,7 @@ pub(crate) fn witness_of(row: WitnessTuple) -> Result<Witness, CoreError> {
         links,
         unused,
         levels,
+        reference: rate.and_then(Bandwidth::from_bytes_per_second),
     })
 }
 
