@@ -170,9 +170,9 @@ def from_text(
     return replace(spec, origin=f"{option} {text}")
 
 
-def _no_file(path: Path) -> SpecError:
+def _no_file(path: Path, hint: str = "") -> SpecError:
     """Return what is wrong with a path that leads to no file."""
-    what, hint = "there is no such file", _near(path.stem, "check the path")
+    what, hint = "there is no such file", hint or _near(path.stem, "check the path")
     if _is(Path.is_dir, path):
         what = "is a folder"
     elif _is(Path.exists, path):
@@ -216,15 +216,19 @@ def dumps_in(option: str, text: str, nodes: int | None = None) -> tuple[list[str
     SpecError
         If there is no file, or several numbers of nodes.
     """
-    *files, last = text.removeprefix(_SEVERAL).split(",")
-    number = re.fullmatch(r"nodes=([0-9]{1,9})", last)
-    if number is None:
-        files.append(last)
-    elif nodes is not None:
-        raise SpecError(option, f"{shown(text)} has its own number of nodes", "state it once")
-    else:
-        nodes = whole(option, int(number[1]), 1, MOST_NODES)
+    parts = text.removeprefix(_SEVERAL).split(",")
+    settings = [
+        part for part in parts if re.match(r"\w+=", part) and not _is(Path.is_file, Path(part))
+    ]
+    files = [part for part in parts if part not in settings]
     form = "write dump:a.xml,b.xml or dump:a.xml,nodes=2"
+    if len(settings) + (nodes is not None) > 1:
+        raise SpecError(option, f"{shown(text)} has several numbers of nodes", "state it once")
+    for setting in settings:
+        name, _, number = setting.partition("=")
+        if name != "nodes" or not is_decimal(number):
+            raise SpecError(option, f"{shown(setting)} is no number of nodes", form)
+        nodes = whole(f"{option} nodes", int(number), 1, MOST_NODES)
     if not files or not all(files):
         raise SpecError(option, f"{shown(text)} names no file", form)
     if nodes is not None and len(files) > 1:
@@ -256,7 +260,10 @@ def from_dumps(paths: Sequence[Path], nodes: int | None, origin: str) -> Topolog
 
     for path in paths:
         if not _is(Path.is_file, path):
-            raise _no_file(path)
+            hint = "give a file that NCCL or nvidia-smi wrote"
+            if machines.known(str(path)):
+                hint = f"leave 'dump:' out for the shipped machine {path}, or {hint}"
+            raise _no_file(path, hint)
     node = paths[0] if nodes is None and len(paths) == 1 else None
     return replace(spec_from_dumps(paths, nodes or 1), origin=origin, node=node)
 
