@@ -10,7 +10,7 @@ from hocket.cli import options
 from hocket.cli.command import Argument, Option
 from hocket.cli.groups import Simulation
 from hocket.errors import Error, SpecError
-from hocket.files.atomic import write_text
+from hocket.files.atomic import check_apart, write_text
 from hocket.files.raw import check_json, read_bytes
 from hocket.plans.plan import Plan
 from hocket.simulation.options import LinkOptions
@@ -51,8 +51,7 @@ def explore(
     -o both.html
     """
     target = Path(file)
-    if any(target.resolve() == Path(each).resolve() for each in files):
-        raise SpecError("--output", f"{file} is one of the files", "name another file")
+    check_apart(file, files, "one of the files")
     if titles and len(titles) != len(files):
         raise SpecError(
             "--title", f"{len(titles)} titles for {len(files)} files", "give one for each file"

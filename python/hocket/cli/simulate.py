@@ -15,6 +15,7 @@ from hocket.cli.plan import describe
 from hocket.cli.table import Table
 from hocket.collectives.outcome import Outcome
 from hocket.errors import SpecError
+from hocket.files.atomic import check_apart
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
 from hocket.profiles.plans import PlanPrediction, predict_plan
@@ -94,8 +95,8 @@ def simulate(
     """
     fidelity = simulation.any_fidelity()
     plot = output.plot
-    if file is not None and Path(file).resolve() == Path(plan).resolve():
-        raise SpecError("--output", f"{file} is the plan", "name another file")
+    if file is not None:
+        check_apart(file, [plan], "the plan")
     made = Plan.load(plan)
     if isinstance(fidelity, DimensionOptions):
         for name, given in (

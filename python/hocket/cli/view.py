@@ -14,6 +14,7 @@ from hocket.cli.groups import Simulation
 from hocket.cli.numbers import share_of
 from hocket.cli.plan import describe
 from hocket.errors import SpecError
+from hocket.files.atomic import check_apart
 from hocket.plans.plan import Plan
 from hocket.simulation.options import LinkOptions, TransferOptions
 from hocket.simulation.run import Run, simulate
@@ -199,8 +200,8 @@ def _check(picture: Picture, simulation: Simulation, plan: str) -> None:
         raise SpecError(
             "--output", "nowhere to draw", f"give -o {name}.png, or --json for the {what}"
         )
-    if output is not None and Path(output).resolve() == Path(plan).resolve():
-        raise SpecError("--output", f"{output} is the plan", "name another file")
+    if output is not None:
+        check_apart(output, [plan], "the plan")
 
 
 def _run(made: Plan, fidelity: TransferOptions, *, keep_services: bool = True) -> Run:

@@ -7,8 +7,9 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 
 from hocket import _core
@@ -42,6 +43,19 @@ def check_target(path: Path) -> None:
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise SpecError(None, "its folder cannot be written", "choose another", origin=str(path))
+
+
+def check_apart(path: str | PathLike[str], read: Iterable[str | PathLike[str]], what: str) -> None:
+    """Refuse a file to write that is one of those that are read, which ``what`` names.
+
+    Raises
+    ------
+    SpecError
+        If it is, also by another path.
+    """
+    target = Path(path).resolve()
+    if any(target == Path(each).resolve() for each in read):
+        raise SpecError("--output", f"{path} is {what}", "name another file")
 
 
 def _found(path: Path) -> tuple[bool, bool, Path]:
