@@ -11,6 +11,7 @@ import pytest
 
 import hocket as hk
 from hocket.cli import run
+from hocket.nccl.design import design_along
 from hocket.nccl.machine import Machine
 
 from . import dumps
@@ -140,6 +141,7 @@ def test_a_group_of_gpus_has_a_file_of_its_own(
         ("a", "--gpus: 'a' are no GPUs"),
         ("", "--gpus: '' are no GPUs"),
         ("5", "it has one GPU"),
+        ("1,0-2", "--gpus: GPU 1 is given twice; give each once"),
     ):
         assert run([*graph, wrong]) == 2
         assert why in capsys.readouterr().err
@@ -160,3 +162,52 @@ def test_orders_avoid_a_slow_nvlink(tmp_path: Path, nodes: int) -> None:
     assert exact < design.run.time_ps * 1e-12 < 1.01 * exact
     pairs = {tuple(order[k : k + 2]) for order in design.nodes[0].orders for k in range(7)}
     assert not pairs & {(0, 3), (3, 0)}
+
+
+@pytest.mark.parametrize("share", [0.99, 0.8, 0.6, 0.3])
+def test_a_slow_nvlink_costs_no_more_than_its_neglect(tmp_path: Path, share: float) -> None:
+    """The channels of the machine without slow links are tried too, so those that are found are as fast."""
+    file = tmp_path / "topo.xml"
+    file.write_text(dumps.DGX1.topology())
+    (a, b), count = Random(share).choice(sorted(dumps.DGX1_PAIRS.items()))
+    rate = round(count * 20 * share, 3)
+    slow = hk.topology.slow.read_slow([f"gpu{a},gpu{b}={rate}GB/s"])
+    machine = hk.nccl.load_machine([(file, None)], slow=slow)
+    nominal = hk.nccl.design_graphs(hk.nccl.load_machine([(file, None)]))
+    graphs = zip(machine.nodes, nominal.machine.nodes, strict=True)
+    nodes = tuple(replace(node, graphs=other.graphs) for node, other in graphs)
+    _, channels = replace(machine, nodes=nodes).channels("ring")
+    assert hk.nccl.design_graphs(machine).time_ps <= design_along(machine, channels).time_ps
+
+
+def test_a_group_takes_the_nics_near_to_it(tmp_path: Path) -> None:
+    """Four of eight GPUs: NICs of the other processor would share one link between processors."""
+    file = tmp_path / "topo.xml"
+    file.write_text(dumps.DGX_A100.topology())
+    design = hk.nccl.design_graphs(hk.nccl.load_machine([(file, None)], 2, gpus="0-3"))
+    assert {nic for node in design.nodes for pair in node.nics for nic in pair} == {0, 1, 2, 3}
+    assert design.left_out == tuple(
+        f"mlx5_{nic} of 2 nodes left out: farther from the GPUs than the others"
+        for nic in range(4, 8)
+    )
+    exact = (1 << 30) * 2 * 7 / 8 / 100e9
+    assert exact < design.run.time_ps * 1e-12 < 1.02 * exact
+
+
+def test_slow_nics_are_told_where_numbers_differ(tmp_path: Path) -> None:
+    mbps = dumps.DGX_A100.mbps
+    few = replace(dumps.DGX_A100, down=frozenset({5, 6, 7}))
+    slow = [mbps] * 5 + [mbps // 8, mbps, mbps]
+    design = hk.nccl.design_graphs(load(tmp_path, [(few, [mbps] * 8), (dumps.DGX_A100, slow)]))
+    assert design.left_out == ("mlx5_5 of node 1 left out: 3.125 GB/s beside 25",)
+
+
+def test_what_is_read_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "topo.xml"
+    file.write_text(dumps.DGX_A100.topology())
+    beside = tmp_path / "." / "topo.xml"
+    assert run(["nccl", "graph", str(file), "-o", str(beside)]) == 2
+    assert "topo.xml is a dump that is read; name another file" in capsys.readouterr().err
+    assert file.read_text() == dumps.DGX_A100.topology()
+    assert run(["nccl", "graph", str(file), "--nodes", "4096", "-o", str(tmp_path / "g.xml")]) == 2
+    assert "rings over 32,768 GPUs are too long to simulate" in capsys.readouterr().err

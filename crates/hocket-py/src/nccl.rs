@@ -1,10 +1,13 @@
 //! `hocket._core.nccl`: files of NCCL, and plans along the channels that they name.
 
+use std::sync::Arc;
+
 use hocket_core::algorithms::{
     Design, Joint, Leg, Nic, design_channels as core_design, plan_channels as core_channels,
     plan_heads as core_heads,
 };
 use hocket_core::id::{DeviceId, NpuId};
+use hocket_core::topology::Topology;
 use hocket_formats::nccl_graph::{Channel, GpuRef, Graph, Graphs};
 use hocket_formats::nccl_topology::{self as topology, Network, Processor, System, read_smi};
 use hocket_formats::nccl_tuner::{ALGORITHMS, COLLECTIVES, PROTOCOLS, Row, Table};
@@ -290,20 +293,33 @@ const JOINTS: &[(&str, Joint)] = &[
 /// NPUs of a node in order, and the devices of its two NICs.
 type LegParts = (Vec<u32>, Option<u32>, Option<u32>);
 
-/// What NICs let all channels carry together [bytes/s], the channels, and of each slow NIC that is left out the device,
-/// what it carries, and what the slowest carries that is taken [bytes/s].
+/// What links let all channels carry together [bytes/s], the channels, and of each slow or far NIC that is left out the
+/// device, what it carries, and what the slowest carries that is taken [bytes/s].
 type DesignParts = (u64, Vec<Vec<LegParts>>, Vec<(u32, u64, u64)>);
 
 /// Find channels for a file of graphs: of every node its NICs are given by device and rail.
 ///
-/// Where NICs or links differ there are several designs, those first that NICs let carry most.
+/// Where NICs or links differ there are several designs, those first that links let carry most. `nominal` is the same
+/// network without slow links: its channels are designs too.
 #[pyfunction]
+#[pyo3(signature = (topology, nics, nominal=None))]
 pub(crate) fn design_channels(
     py: Python<'_>,
     topology: &PyTopology,
     nics: Vec<Vec<(u32, u64)>>,
+    nominal: Option<&PyTopology>,
 ) -> Result<Vec<DesignParts>, CoreError> {
     let network = topology.core().clone();
+    let nominal = nominal.map(|it| it.core().clone());
+    let are_alike = |other: &Arc<Topology>| {
+        other.device_count() == network.device_count() && other.groups() == network.groups()
+    };
+    if !nominal.as_ref().is_none_or(are_alike) {
+        let wrong = Parts::new("it has other devices or nodes").field("nominal");
+        return Err(wrong
+            .remedy("give the same network without slow links")
+            .into());
+    }
     let devices = network.device_count();
     let are_known = nics
         .iter()
@@ -321,7 +337,9 @@ pub(crate) fn design_channels(
     let nics: Vec<Vec<Nic>> = nics
         .map(|node| node.into_iter().map(nic).collect())
         .collect();
-    let found = progress::attended(py, move |_| core_design(&network, &nics))?;
+    let found = progress::attended(py, move |_| {
+        core_design(&network, nominal.as_deref(), &nics)
+    })?;
     let leg = |leg: Leg| {
         let [into, out] = leg.nics.map(|nic| nic.map(|device| device.0));
         (leg.npus.into_iter().map(|npu| npu.0).collect(), into, out)

@@ -21,12 +21,14 @@ from hocket._checks import instance_of
 from hocket._results import HIDDEN, Result, figure
 from hocket.collectives.collective import collective_on
 from hocket.errors import InfeasibleError, SpecError
-from hocket.files.atomic import check_target, write_text
+from hocket.files.atomic import check_apart, check_target, write_text
 from hocket.nccl.graphs import ID, JOINTS, Graph, graph_text
 from hocket.nccl.machine import Leg, Machine
 from hocket.nccl.report import plan_graph
+from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.hardware import PCI_SHARE
 from hocket.simulation.run import Run, simulate
+from hocket.topology.build import build_topology
 from hocket.units import counted
 
 _PATTERN = {joint: number for number, joint in JOINTS.items()}
@@ -39,6 +41,10 @@ _CLOSE = 0.97
 """Of speeds whose channels carry nearly as much together, the highest is taken: channels cost threads."""
 _SIZE = 1 << 30
 """Bytes of the all-reduce by which the rate of channels is found: so many that latencies do not count."""
+_MANY_GPUS = 64
+"""From so many GPUs on each sends so little at a time that cutting it gains nothing."""
+_MOST_GPUS = 1024
+"""A ring has a step for each pair of GPUs."""
 _FAST = {"nvlink", "nvswitch", "xgmi"}
 
 EVERY_COMMUNICATOR = (
@@ -75,7 +81,7 @@ class GraphDesign(Result):
     run
         An all-reduce of 1 GiB along the rings, proved and simulated.
     left_out
-        The slow NICs that no channel takes, a sentence each.
+        The slow and far NICs that no channel takes, a sentence each.
     warnings
         What their user must know, a sentence each.
     """
@@ -143,7 +149,8 @@ class GraphDesign(Result):
         Raises
         ------
         SpecError
-            If a file cannot be written, before any is; or there are not as many hosts as nodes.
+            If a file cannot be written or is one of the dumps, before any is written; or there are not as
+            many hosts as nodes.
         """
         file = Path(path)
         files: dict[Path, str] = {}
@@ -163,8 +170,10 @@ class GraphDesign(Result):
                 raise SpecError(None, why, "name the graph .xml", origin=str(path))
             files[file.with_suffix(".hosts")] = "".join(self._hosts(hosts))
             files[file.with_suffix(".ranks")] = "".join(self._ranks(hosts))
+        read = [node.file for node in self.machine.nodes]
         for each in files:
             check_target(each)
+            check_apart(each, read, "a dump that is read")
         for each, text in files.items():
             write_text(each, text)
         return tuple(files)
@@ -191,14 +200,21 @@ def design_graphs(machine: Machine) -> GraphDesign:
     Raises
     ------
     InfeasibleError
-        If it has one GPU, or more channels than NCCL takes are needed.
+        If it has one GPU or over 1,024, or more channels than NCCL takes are needed.
     """
     instance_of(Machine, "machine", machine, "read one with hk.nccl.load_machine")
-    network = machine.topology
-    if network.npu_count < 2:
+    gpus = sum(len(node.system.gpus) for node in machine.nodes)
+    if gpus < 2:
         raise InfeasibleError(None, "it has one GPU", "there are no channels")
+    if gpus > _MOST_GPUS:
+        why = f"rings over {gpus:,} GPUs are too long to simulate, more than {_MOST_GPUS:,}"
+        raise InfeasibleError(
+            None, why, "give fewer nodes: a file does for any number of nodes that are alike"
+        )
+    network = machine.topology
     best: tuple[Run, list[list[Leg]], list[tuple[int, int, int]]] | None = None
-    for most, channels, left_out in _core.nccl.design_channels(network, _rails(machine)):
+    nominal = build_topology(replace(machine.spec, slow=())) if machine.spec.slow else None
+    for most, channels, left_out in _core.nccl.design_channels(network, _rails(machine), nominal):
         if best is not None and best[0].busbw >= most:
             break
         run = _along_rings(_graphed(machine, channels, 1.0))
@@ -237,7 +253,8 @@ def _designed(
 def _along_rings(machine: Machine) -> Run:
     """Simulate an all-reduce along the rings."""
     collective = collective_on("all-reduce", machine.topology, _SIZE)
-    return simulate(plan_graph(machine, "ring", collective, None))
+    planning = PlanOptions(chunks=1) if machine.topology.npu_count >= _MANY_GPUS else None
+    return simulate(plan_graph(machine, "ring", collective, None, planning))
 
 
 def _left_out(machine: Machine, nics: Sequence[tuple[int, int, int]]) -> Iterator[str]:
@@ -255,7 +272,10 @@ def _left_out(machine: Machine, nics: Sequence[tuple[int, int, int]]) -> Iterato
         nodes.setdefault((name, rate, beside), []).append(node)
     for (name, rate, beside), of in nodes.items():
         where = f"node {of[0]}" if len(of) == 1 else counted(len(of), "node")
-        yield f"{name} of {where} left out: {rate / 1e9:.4g} GB/s beside {beside / 1e9:.4g}"
+        why = f"{rate / 1e9:.4g} GB/s beside {beside / 1e9:.4g}"
+        if rate >= beside:
+            why = "farther from the GPUs than the others"
+        yield f"{name} of {where} left out: {why}"
 
 
 def partial_nodes(machine: Machine) -> Iterator[str]:

@@ -176,7 +176,7 @@ def _dumps_of(files: object) -> tuple[Path, Path | None]:
 def _numbers(gpus: object) -> tuple[int, ...]:
     """Read numbers of GPUs: a list of them, or text such as ``"0-3,6"``."""
     if not isinstance(gpus, str):
-        return tuple(whole("gpus", each, 0, _MOST_GPUS) for each in list_of("gpus", gpus))
+        return _once([whole("gpus", each, 0, _MOST_GPUS) for each in list_of("gpus", gpus)])
     found: list[int] = []
     for item in gpus.split(","):
         run = _RUN.fullmatch(item.strip())
@@ -184,7 +184,14 @@ def _numbers(gpus: object) -> tuple[int, ...]:
         if first > last:
             raise SpecError("gpus", f"{shown(item)} are no GPUs", "give numbers, such as 0-3,6")
         found += range(first, last + 1)
-    return tuple(found)
+    return _once(found)
+
+
+def _once(gpus: Sequence[int]) -> tuple[int, ...]:
+    twice = next((gpu for number, gpu in enumerate(gpus) if gpu in gpus[:number]), None)
+    if twice is not None:
+        raise SpecError("gpus", f"GPU {twice} is given twice", "give each once, such as 0-3,6")
+    return tuple(gpus)
 
 
 def load_machine(

@@ -2,10 +2,11 @@
 //!
 //! # Source
 //! NVIDIA NCCL, `src/graph/search.cc`: channels of one speed are searched for, one after the other, each on what the
-//! ones before have left. The speed counts with which all of them carry most.
+//! ones before have left. The speed counts with which all of them carry most. NCCL has a list of speeds; here they are those of
+//! links, and parts of those, such as the half of a link that would carry two channels if it were not slow.
 
 use std::cmp::Reverse;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use crate::algorithms::dimensional::PathOf;
 use crate::id::{DeviceId, LinkId, NpuId};
@@ -19,6 +20,8 @@ const FEW: usize = 16;
 const MANY: usize = 96;
 /// Steps of a search.
 const EFFORT: usize = 20_000;
+/// Speeds at most that are parts of those of links.
+const PARTS: usize = 8;
 
 /// All NPUs in order, and the links from each to the next.
 #[derive(Clone)]
@@ -29,41 +32,62 @@ pub(super) struct Cycle {
 
 /// Returns the cycles that carry most together; none where none is found, or there are too many NPUs to search.
 pub(super) fn cycles(topology: &Topology, npus: &[NpuId]) -> Vec<Cycle> {
-    let mut best: (u128, Vec<Cycle>) = (0, Vec::new());
-    for mut search in searches(topology, npus) {
-        // No cycles of this speed or less carry more.
-        if search.carried(search.most) <= best.0 {
-            continue;
-        }
-        search.run();
-        let carried = search.carried(search.best.len());
-        if carried > best.0 {
-            best = (carried, search.best);
-        }
-    }
-    best.1
+    found(topology, npus, true).pop().unwrap_or_default()
 }
 
 /// Returns the cycles of every speed at which there are some, those first that carry most together.
 pub(super) fn cycles_by_speed(topology: &Topology, npus: &[NpuId]) -> Vec<Vec<Cycle>> {
-    let found = searches(topology, npus).map(|mut search| {
+    let mut found = found(topology, npus, false);
+    found.reverse();
+    found
+}
+
+/// Returns the cycles of speeds at which there are some, those last that carry most together: of each speed of links, or only those
+/// that carry more than all that were found before.
+fn found(topology: &Topology, npus: &[NpuId], is_rising: bool) -> Vec<Vec<Cycle>> {
+    let (speeds, parts) = speeds(topology, npus);
+    let mut best = 0;
+    let mut found: Vec<(u128, Vec<Cycle>)> = Vec::new();
+    let whole = speeds.into_iter().map(|speed| (speed, is_rising));
+    for (speed, must_rise) in whole.chain(parts.into_iter().map(|speed| (speed, true))) {
+        let mut search = Search::new(topology, npus, speed);
+        // No cycles of this speed carry more.
+        if must_rise && search.carried(search.most) <= best {
+            continue;
+        }
         search.run();
-        (search.carried(search.best.len()), search.best)
-    });
-    let mut found: Vec<(u128, Vec<Cycle>)> = found.filter(|(carried, _)| *carried > 0).collect();
-    found.sort_by_key(|(carried, _)| Reverse(*carried));
+        let carried = search.carried(search.best.len());
+        if carried > best || (carried > 0 && !must_rise) {
+            best = best.max(carried);
+            found.push((carried, search.best));
+        }
+    }
+    // Of those that carry as much the fastest is last, as it has the fewest cycles.
+    found.reverse();
+    found.sort_by_key(|(carried, _)| *carried);
     found.into_iter().map(|(_, cycles)| cycles).collect()
 }
 
-/// Returns a search for each speed of links, the fastest first; none where there are too few NPUs or too many.
-fn searches<'a>(topology: &'a Topology, npus: &'a [NpuId]) -> impl Iterator<Item = Search<'a>> {
+/// Returns the speeds of links, and parts of them that fall short of another speed, the fastest first. None where there
+/// are too few NPUs or too many.
+fn speeds(topology: &Topology, npus: &[NpuId]) -> (Vec<Bandwidth>, Vec<Bandwidth>) {
+    if !(3..=MANY).contains(&npus.len()) {
+        return (Vec::new(), Vec::new());
+    }
     let links = topology.links().iter();
-    let speeds: HashSet<Bandwidth> = links.map(|link| link.bandwidth).collect();
-    let mut speeds: Vec<Bandwidth> = speeds.into_iter().collect();
+    let known: HashSet<Bandwidth> = links.map(|link| link.bandwidth).collect();
+    let mut speeds: Vec<Bandwidth> = known.iter().copied().collect();
     speeds.sort_unstable_by_key(|&speed| Reverse(speed));
-    speeds.retain(|_| (3..=MANY).contains(&npus.len()));
-    let searches = speeds.into_iter();
-    searches.map(|speed| Search::new(topology, npus, speed))
+    let pairs = speeds
+        .iter()
+        .flat_map(|&a| speeds.iter().map(move |&b| [a, b]));
+    let parts = pairs.filter_map(|[link, speed]| {
+        let [link, speed] = [link, speed].map(Bandwidth::bytes_per_second);
+        let part = link / link.div_ceil(speed).clamp(1, MOST as u64);
+        Bandwidth::from_bytes_per_second(part).filter(|part| !known.contains(part))
+    });
+    let parts: BTreeSet<Bandwidth> = parts.collect();
+    (speeds, parts.into_iter().rev().take(PARTS).collect())
 }
 
 struct Search<'a> {
@@ -377,6 +401,67 @@ mod tests {
         let network = builder.finish().unwrap();
         // Four ways round of 1 GB/s each, and one the other way round: more than one of 2 GB/s.
         assert_eq!(cycles(&network, &npus).len(), 5);
+    }
+
+    /// Returns what cycles carry together, each at the rate of the narrowest of its links' shares.
+    fn carried(topology: &Topology, cycles: &[Cycle]) -> u64 {
+        let mut passed = vec![0; topology.links().len()];
+        for link in cycles.iter().flat_map(|it| it.paths.values().flatten()) {
+            passed[link.index()] += 1;
+        }
+        let links = topology.links().iter().zip(&passed);
+        let taken = links.filter(|(_, passed)| **passed > 0);
+        let rates = taken.map(|(link, passed)| link.bandwidth.bytes_per_second() / passed);
+        rates.min().unwrap_or(0) * cycles.len() as u64
+    }
+
+    /// Pairs of NPUs with links of 1 or 2 units both ways; one of them carries so many percent of that.
+    fn with_a_slow_pair(chance: &mut Seed, count: u32, percent: u64) -> Option<[Topology; 3]> {
+        let mut pairs: Vec<(u32, u32, u64)> = (0..count)
+            .flat_map(|a| (0..a).map(move |b| (a, b)))
+            .map(|(a, b)| (a, b, chance.below(3) as u64))
+            .collect();
+        pairs.retain(|&(.., units)| units > 0);
+        let slow = chance.below(pairs.len().max(1));
+        let network = |share: u64| {
+            let mut builder = TopologyBuilder::new("pairs");
+            builder.npus(count as usize);
+            for (number, &(a, b, units)) in pairs.iter().enumerate() {
+                let share = if number == slow { share } else { 100 };
+                if share > 0 {
+                    let rate = Bandwidth::from_bytes_per_second(units * share * 10_000_000)?;
+                    let [a, b] = [a, b].map(|npu| NpuId(npu).device());
+                    builder.both_ways(a, b, rate, Time::from_ns(10));
+                }
+            }
+            builder.finish().ok()
+        };
+        Some([network(percent)?, network(100)?, network(0)?])
+    }
+
+    #[test]
+    fn a_slow_link_costs_no_more_than_its_absence_or_its_neglect() {
+        let mut chance = Seed(5);
+        let mut gained = 0;
+        for round in 0..300 {
+            let percent = [99, 90, 60, 40][round % 4];
+            let Some([slow, nominal, without]) =
+                with_a_slow_pair(&mut chance, 3 + round as u32 % 4, percent)
+            else {
+                continue;
+            };
+            let npus: Vec<NpuId> = slow.npus().collect();
+            let found = carried(&slow, &cycles(&slow, &npus));
+            // Links have one number in all three but where one is missing.
+            let neglected = carried(&slow, &cycles(&nominal, &npus));
+            let avoided = carried(&without, &cycles(&without, &npus));
+            assert!(
+                found >= neglected.max(avoided),
+                "{round}: {found} {neglected} {avoided}"
+            );
+            gained += usize::from(found > neglected && found > avoided);
+        }
+        assert!(gained > 5, "{gained}");
     }
 
     #[test]

@@ -10,13 +10,15 @@
 //!
 //! All channels carry the same, so the slowest NIC sets the pace of all. Where NICs differ, some are left out, or the
 //! faster ones have several channels each ([`shares`]). That is decided before channels are made, since a channel may
-//! enter by one NIC and leave by another.
+//! enter by one NIC and leave by another. Links inside the nodes count once channels are made: [`carried`]. So there are designs
+//! of the fastest NICs only, of the nearest only, and of both ([`best_of_each`]).
 
 use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use super::channels::{NcclChannel, every_inside, is_spread};
 use super::cycles::MOST;
-use super::given::{GivenChannel, Leg};
+use super::given::{GivenChannel, Leg, carried};
 use crate::algorithms::multi_ring::Nodes;
 use crate::id::{DeviceId, NpuId};
 use crate::topology::Topology;
@@ -35,11 +37,11 @@ pub struct Nic {
 /// Channels for a file of graphs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Design {
-    /// What NICs let these channels carry together, in bytes per second. Other links may let them carry less.
+    /// What links let these channels carry together, in bytes per second; 0 if there is one design alone.
     pub most: u64,
     /// The channels.
     pub channels: Vec<GivenChannel>,
-    /// The slow NICs that no channel takes.
+    /// The slow and far NICs that no channel takes.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -50,36 +52,105 @@ pub struct LeftOut {
     pub nic: DeviceId,
     /// What it carries, or the links that a channel by it would take, in bytes per second.
     pub rate: u64,
-    /// What the slowest NIC carries that is taken, in bytes per second.
+    /// What the slowest NIC carries that is taken, in bytes per second: no more, if this one is farther from the NPUs.
     pub beside: u64,
 }
 
-/// Finds channels: for every node its NICs are given, none where there is one node alone.
+/// Finds channels: for every node its NICs are given, none where there is one node alone. Where links are slow, `nominal` is the network
+/// in which they are not: its channels may be the best of this one too.
 ///
-/// Several designs are returned where NICs or links differ, those of which NICs carry most first. The first whose
-/// channels reach at least the `most` of the next is the fastest.
+/// Several designs are returned where NICs or links differ, those that carry most first. The first that reaches at least
+/// the `most` of the next is the fastest.
 ///
 /// # Panics
 /// If there are not as many lists of NICs as nodes.
-pub fn design_channels(topology: &Topology, nics: &[Vec<Nic>]) -> Vec<Design> {
-    let groups = topology.groups();
-    if !is_spread(topology) {
-        let leg = |NcclChannel { order, .. }| {
-            vec![Leg {
-                npus: order,
-                nics: [None, None],
-            }]
+pub fn design_channels(
+    topology: &Topology,
+    nominal: Option<&Topology>,
+    nics: &[Vec<Nic>],
+) -> Vec<Design> {
+    let near = Near::of(topology, nics);
+    let mut found: Vec<Design> = Vec::new();
+    for on in [Some(topology), nominal].into_iter().flatten() {
+        let made = match is_spread(topology) {
+            true => over_nodes(on, &near, nics),
+            false => every_inside(on).into_iter().map(in_one_node).collect(),
         };
-        let design = |found: Vec<NcclChannel>| Design {
-            most: u64::MAX,
-            channels: found.into_iter().map(leg).collect(),
-            left_out: Vec::new(),
-        };
-        return every_inside(topology).into_iter().map(design).collect();
+        for design in made {
+            if found.iter().all(|known| known.channels != design.channels) {
+                found.push(design);
+            }
+        }
     }
-    assert_eq!(groups.len(), nics.len(), "NICs of every node");
+    let is_alone = found.len() == 1;
+    for design in &mut found {
+        if !is_alone {
+            design.most = carried(topology, &design.channels);
+        }
+        note_left_out(topology, &near, nics, design);
+    }
+    found.sort_by_key(|design| Reverse(design.most));
+    found
+}
+
+fn in_one_node(found: Vec<NcclChannel>) -> Design {
+    let leg = |NcclChannel { order, .. }| {
+        vec![Leg {
+            npus: order,
+            nics: [None, None],
+        }]
+    };
+    Design {
+        most: 0,
+        channels: found.into_iter().map(leg).collect(),
+        left_out: Vec::new(),
+    }
+}
+
+/// Makes the designs of several nodes.
+fn over_nodes(topology: &Topology, near: &Near, nics: &[Vec<Nic>]) -> Vec<Design> {
+    assert_eq!(topology.groups().len(), nics.len(), "NICs of every node");
+    let mut choices: Vec<Vec<Vec<Nic>>> = Vec::new();
+    for fast in best_of_each(nics, |nic| Reverse(rate(topology, nic))) {
+        for some in best_of_each(&fast, |nic| near.distance(nic)) {
+            if !choices.contains(&some) {
+                choices.push(some);
+            }
+        }
+    }
+    let made = choices
+        .iter()
+        .flat_map(|nics| of_nics(topology, near, nics));
+    made.collect()
+}
+
+/// Returns the NICs of each node in several ways: as few as the node that has fewest in each, down to one, with all others that are
+/// as good as the worst of them.
+fn best_of_each<K: Ord>(nics: &[Vec<Nic>], badness: impl Fn(DeviceId) -> K) -> Vec<Vec<Vec<Nic>>> {
+    let count = nics.iter().map(Vec::len).min().unwrap_or(0);
+    let sorted = nics.iter().map(|node| {
+        let mut all: Vec<K> = node.iter().map(|nic| badness(nic.device)).collect();
+        all.sort_unstable();
+        all
+    });
+    let sorted: Vec<Vec<K>> = sorted.collect();
+    let worst = (0..count)
+        .rev()
+        .map(|k| sorted.iter().map(|all| &all[k]).max());
+    let mut worst: Vec<Option<&K>> = worst.collect();
+    worst.dedup();
+    let ways = worst.into_iter().map(|worst| {
+        let is_good = |nic: &&Nic| Some(&badness(nic.device)) <= worst;
+        let node = |node: &Vec<Nic>| node.iter().filter(is_good).copied().collect();
+        nics.iter().map(node).collect()
+    });
+    std::iter::once(nics.to_vec()).chain(ways).collect()
+}
+
+/// Makes the designs that are worth a trial of some NICs.
+fn of_nics(topology: &Topology, near: &Near, nics: &[Vec<Nic>]) -> Vec<Design> {
     let rows = matched(nics, |nic| rate(topology, nic));
-    let pairs = zigzags(topology, &rows);
+    let pairs = zigzags(topology, near, &rows);
     let is_even = |units: &[Unit]| units.iter().all(|unit| unit.rate == units[0].rate);
     let mut found = designs(topology, &pairs, |units, times| {
         let channels = units.iter().flat_map(|unit| unit.channels.clone());
@@ -88,11 +159,62 @@ pub fn design_channels(topology: &Topology, nics: &[Vec<Nic>]) -> Vec<Design> {
     });
     if pairs.is_empty() || !is_even(&pairs) || !is_even(&rows) {
         found.extend(designs(topology, &rows, |units, times| {
-            entered(topology, units, times)
+            entered(topology, near, units, times)
         }));
     }
-    found.sort_by_key(|design| Reverse(design.most));
     found
+}
+
+/// Notes the NICs that no channel takes and that are slower than those that are taken, or farther from the NPUs.
+fn note_left_out(topology: &Topology, near: &Near, nics: &[Vec<Nic>], design: &mut Design) {
+    let legs = design.channels.iter().flatten();
+    let taken: HashSet<DeviceId> = legs.flat_map(|leg| leg.nics).flatten().collect();
+    let rates = taken.iter().map(|&nic| rate(topology, nic));
+    let Some(beside) = rates.min() else {
+        return;
+    };
+    let by_links = std::mem::take(&mut design.left_out);
+    for node in nics {
+        let (used, unused): (Vec<DeviceId>, Vec<DeviceId>) = node
+            .iter()
+            .map(|nic| nic.device)
+            .partition(|nic| taken.contains(nic));
+        let farthest = used.iter().map(|&nic| near.distance(nic)).max();
+        for nic in unused {
+            let rate = rate(topology, nic);
+            if let Some(known) = by_links.iter().find(|it| it.nic == nic && rate >= beside) {
+                design.left_out.push(*known);
+            } else if rate < beside || Some(near.distance(nic)) > farthest {
+                design.left_out.push(LeftOut { nic, rate, beside });
+            }
+        }
+    }
+}
+
+/// How far the NPUs of each node are from its NICs.
+struct Near {
+    times: HashMap<DeviceId, Vec<Time>>,
+}
+
+impl Near {
+    fn of(topology: &Topology, nics: &[Vec<Nic>]) -> Self {
+        let nodes = topology.groups().iter().zip(nics);
+        let times = nodes.flat_map(|(group, nics)| {
+            nics.iter().map(move |nic| {
+                let ways = RouteTree::to(topology, nic.device, 0, None);
+                let time = |npu: &NpuId| ways.time(npu.device()).unwrap_or(Time::MAX);
+                (nic.device, group.iter().map(time).collect())
+            })
+        });
+        Self {
+            times: times.collect(),
+        }
+    }
+
+    fn distance(&self, nic: DeviceId) -> Time {
+        let nearest = self.times[&nic].iter().min();
+        nearest.copied().unwrap_or(Time::MAX)
+    }
 }
 
 /// One NIC of each node, or several such, with as many channels: a channel enters each node by one of them.
@@ -117,21 +239,22 @@ fn designs(
     let design = |times: Vec<usize>| {
         let (taken, others) = units.split_at(times.len());
         let beside = rates[times.len() - 1];
+        // Where links are slow, or one of two NICs; note_left_out knows which NICs are.
         let left_out = others.iter().filter(|unit| unit.rate < beside);
+        let left_out = left_out.filter(|unit| {
+            let mut nics = unit.rows.iter().flatten();
+            nics.all(|&nic| rate(topology, nic) >= beside)
+        });
         let left_out = left_out.flat_map(|unit| {
             let nics = unit.rows.iter().flatten();
-            let known = nics.map(|&nic| (nic, rate(topology, nic)));
-            let known: Vec<(DeviceId, u64)> = known.collect();
-            let is_by_nics = known.iter().any(|&(_, rate)| rate < beside);
-            let slow = known.into_iter().map(move |(nic, rate)| LeftOut {
+            nics.map(move |&nic| LeftOut {
                 nic,
-                rate: if is_by_nics { rate } else { unit.rate },
+                rate: unit.rate,
                 beside,
-            });
-            slow.filter(|it| it.rate < it.beside)
+            })
         });
         Design {
-            most: most(&rates, &times, each),
+            most: 0,
             channels: make(taken, &times),
             left_out: left_out.collect(),
         }
@@ -207,7 +330,7 @@ fn rate(topology: &Topology, nic: DeviceId) -> u64 {
 }
 
 /// Makes a channel for each NIC of a node, that enters at an NPU near to it.
-fn entered(topology: &Topology, units: &[Unit], times: &[usize]) -> Vec<GivenChannel> {
+fn entered(topology: &Topology, near: &Near, units: &[Unit], times: &[usize]) -> Vec<GivenChannel> {
     let mut nodes = Nodes::new(topology, 0);
     let mut designed: Vec<GivenChannel> = vec![Vec::new(); units.len()];
     let groups = topology.groups().iter().enumerate();
@@ -216,7 +339,7 @@ fn entered(topology: &Topology, units: &[Unit], times: &[usize]) -> Vec<GivenCha
             let mut entered = vec![0usize; topology.npu_count()];
             let ends = units
                 .iter()
-                .map(|unit| Ends::of(topology, group, unit.rows[0][node], &mut entered));
+                .map(|unit| Ends::of(near, group, unit.rows[0][node], &mut entered));
             ends.collect()
         })
         .collect();
@@ -278,7 +401,7 @@ fn matched(nics: &[Vec<Nic>], rate: impl Fn(DeviceId) -> u64) -> Vec<Unit> {
 /// Channels that together take every link between NPUs of a node once, where each NPU has a NIC of its own, at the same
 /// place in all nodes, and a link to each other NPU of its node. There is an even number of them: each unit has a path
 /// and the same one back.
-fn zigzags(topology: &Topology, rows: &[Unit]) -> Vec<Unit> {
+fn zigzags(topology: &Topology, near: &Near, rows: &[Unit]) -> Vec<Unit> {
     let count = rows.len();
     let groups = topology.groups();
     let is_mesh = |group: &Vec<NpuId>| {
@@ -296,7 +419,7 @@ fn zigzags(topology: &Topology, rows: &[Unit]) -> Vec<Unit> {
     for unit in rows {
         let place_in = |(node, group): (usize, &Vec<NpuId>)| {
             let mut entered = vec![0; topology.npu_count()];
-            let ends = Ends::of(topology, group, unit.rows[0][node], &mut entered);
+            let ends = Ends::of(near, group, unit.rows[0][node], &mut entered);
             let place = group.iter().position(|&npu| npu == ends.first);
             place.filter(|_| ends.is_alone)
         };
@@ -355,9 +478,13 @@ struct Ends {
 
 impl Ends {
     /// Returns the nearest NPUs to a NIC, of equally near ones those that fewest channels enter at.
-    fn of(topology: &Topology, group: &[NpuId], nic: DeviceId, entered: &mut [usize]) -> Self {
-        let ways = RouteTree::to(topology, nic, 0, None);
-        let time = |npu: NpuId| ways.time(npu.device()).unwrap_or(Time::MAX);
+    fn of(near: &Near, group: &[NpuId], nic: DeviceId, entered: &mut [usize]) -> Self {
+        let times: HashMap<NpuId, Time> = group
+            .iter()
+            .copied()
+            .zip(near.times[&nic].iter().copied())
+            .collect();
+        let time = |npu: NpuId| times[&npu];
         let near = |npu: &&NpuId| (time(**npu), entered[npu.index()], **npu);
         let first = *group.iter().min_by_key(near).expect("a node has an NPU");
         let place = group.iter().position(|&npu| npu == first);

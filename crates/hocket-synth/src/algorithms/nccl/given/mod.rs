@@ -51,6 +51,9 @@ impl Leg {
     }
 }
 
+/// Bytes of an all-reduce by which channels are compared, so many that latencies hardly count.
+const MESSAGE: u64 = 1 << 30;
+
 /// A channel: its part in each node, in the order of the nodes.
 pub type GivenChannel = Vec<Leg>;
 
@@ -177,6 +180,37 @@ fn check(
         }
     }
     Ok(())
+}
+
+/// Returns what links let channels carry together as rings, in bytes per second: every channel as much as the one that
+/// carries least.
+pub(super) fn carried(topology: &Topology, channels: &[GivenChannel]) -> u64 {
+    let mut roads = Roads::new(topology, MESSAGE / topology.npu_count() as u64);
+    let mut passed = vec![0_u64; topology.links().len()];
+    for channel in channels {
+        for (node, leg) in channel.iter().enumerate() {
+            let next = &channel[(node + 1) % channel.len()];
+            let ends = (leg.npus[leg.npus.len() - 1], next.npus[0]);
+            let inside = leg.npus.windows(2);
+            let mut links: Vec<LinkId> = inside
+                .flat_map(|pair| roads.way(pair[0], pair[1]))
+                .collect();
+            links.extend(match channel.len() {
+                1 => roads.way(ends.0, ends.1),
+                _ => match between(&mut roads, (leg, ends.0), (next, ends.1)) {
+                    Ok(links) => links,
+                    Err(_) => return 0,
+                },
+            });
+            links.iter().for_each(|link| passed[link.index()] += 1);
+        }
+    }
+    let rates = topology.links().iter().zip(passed);
+    let shares = rates
+        .filter(|(_, passed)| *passed > 0)
+        .map(|(link, passed)| link.bandwidth.bytes_per_second() / passed);
+    let least = shares.min().unwrap_or(u64::MAX);
+    least.saturating_mul(channels.len() as u64)
 }
 
 /// Returns the links from an NPU of a node to one of another, by their NICs.

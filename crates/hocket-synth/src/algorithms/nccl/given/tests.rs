@@ -170,7 +170,7 @@ fn designed_channels_are_plans_that_fill_the_nics() {
                 nics.map(|(rail, &device)| Nic { device, rail }).collect()
             })
             .collect();
-        let [Design { channels, .. }] = &design_channels(&topology, &nics)[..] else {
+        let [Design { channels, .. }] = &design_channels(&topology, None, &nics)[..] else {
             panic!("one design of NICs that are alike")
         };
         assert_eq!(channels.len(), 2);
