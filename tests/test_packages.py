@@ -83,6 +83,7 @@ MAY_IMPORT_BY_NAME = {
     "cli/command.py",  # commands when they are called, by their places in cli/commands.py
     "cli/documents.py",  # what commands of other packages print
     "nccl/communicator.py",  # asks whether PyTorch is loaded, whose groups it then makes communicators for
+    "distributed/cuda.py",  # an extension of a package that it does without
     "installation/components.py",  # asks which versions are installed, and packages for parts of their own
     "cli/route.py",  # asks whether a solver is installed
     "workload/torch/factory.py",  # a user's own module

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,10 @@ Bytes = npt.NDArray[np.uint8]
 TYPES = {
     name: name for name in ("int32", "uint32", "uint8", "float16", "float32", "bfloat16", "fp8")
 }
+
+
+OPERATIONS = 64
+"""Of a thread block, at most."""
 
 
 class StuckError(Exception):
@@ -63,6 +69,8 @@ class FakePlan:
         self.chunks = (gpu["input_chunks"], gpu["output_chunks"])
         self.blocks = len(gpu["threadblocks"])
         self.most = values["max_message_size"]
+        if any(len(block["ops"]) > OPERATIONS for block in gpu["threadblocks"]):
+            raise RuntimeError("there are too many operations in a thread block")
 
 
 class FakeExecutor:
@@ -76,7 +84,12 @@ class FakeExecutor:
         What was parsed and copied to the GPU, and is never freed: with the sizes and offsets of a call.
     flag
         Number of the process's launches, which packets carry.
+    graph
+        Launches that a graph captures, with their flags; None while none does.
     """
+
+    _running: ClassVar[Counter[tuple[int, int]]] = Counter()
+    """Kernels of a rank that run: semaphores are of those that began last."""
 
     def __init__(
         self, machine: Machine, rank: int, *, processors: int = 132, ctas: int = 16
@@ -86,6 +99,8 @@ class FakeExecutor:
         self.contexts: dict[Any, None] = {}
         self.device_plans: set[Any] = set()
         self.flag = 0
+        self.graph: list[Callable[[], None]] | None = None
+        self._scratch: dict[int, list[Bytes]] = {}
 
     def _found(self, address: int) -> tuple[int, int, Bytes]:
         for base, memory in self._machine.memory[self._rank].items():
@@ -121,28 +136,55 @@ class FakeExecutor:
         self.device_plans.add((key, send_bytes, recv_bytes, offset, offset_out))
         self.flag += 1
         flag = self.flag if plan.packets else None
-        # What a rank writes to another goes to the other's base and its own offset.
-        brought = (plan.name, flag, offset, send_bytes, memory.copy())
-        every = self._machine.meet(rank, brought)
-        if len({each[0] for each in every}) > 1 or len({each[1] for each in every}) > 1:
-            raise StuckError("ranks run other plans, or packets of another call")
-        sources = [each[4][offset : offset + send_bytes] for each in every]
-        if dtype != "fp8":  # for which no kernel is launched, and success returned
-            result = _result(plan.collective, sources, dtype, rank)
-            memory_out[offset_out : offset_out + recv_bytes] = result
+
+        def kernel() -> None:
+            self._running[id(self._machine), rank] += 1
+            # What a rank writes to another goes to the other's base and its own offset.
+            brought = (plan.name, flag, offset, send_bytes, memory.copy())
+            every = self._machine.meet(rank, brought)
+            alone = self._running[id(self._machine), rank] == 1
+            self._running[id(self._machine), rank] -= 1
+            if len({each[0] for each in every}) > 1 or len({each[1] for each in every}) > 1:
+                raise StuckError("ranks run other plans, or packets of another call")
+            sources = [each[4][offset : offset + send_bytes] for each in every]
+            if flag is not None:  # packets with this flag that came before are taken
+                sources = self._scratch.setdefault(flag, sources)
+            if dtype != "fp8":  # for which no kernel is launched, and success returned
+                result = _result(plan.collective, sources, dtype, rank)
+                memory_out[offset_out : offset_out + recv_bytes] = result if alone else ~result
+
+        if self.graph is None:
+            kernel()
+        else:
+            self.graph.append(kernel)
 
 
 def _result(kind: str, sources: list[Bytes], dtype: str, rank: int) -> Bytes:
     """Return what a rank gets; every operation is a sum."""
     ranks = len(sources)
     if kind in ("allreduce", "reducescatter"):
-        whole = np.sum([each.view(dtype) for each in sources], axis=0, dtype=dtype).view(np.uint8)
+        if dtype == "bfloat16":
+            wide = [_wide(each) for each in sources]
+            whole = _narrow(np.sum(wide, axis=0, dtype=np.float32))
+        else:
+            numbers = [each.view(dtype) for each in sources]
+            whole = np.sum(numbers, axis=0, dtype=dtype).view(np.uint8)
         return whole if kind == "allreduce" else np.split(whole, ranks)[rank]
     if kind == "allgather":
         return np.concatenate(sources)
     if kind == "broadcast":
         return sources[0]
     return np.concatenate([np.split(each, ranks)[rank] for each in sources])
+
+
+def _wide(numbers: Bytes) -> npt.NDArray[np.float32]:
+    return (numbers.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+def _narrow(numbers: npt.NDArray[np.float32]) -> Bytes:
+    """Round to 16 bits, to even."""
+    bits = numbers.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16).view(np.uint8)
 
 
 def bindings() -> Any:

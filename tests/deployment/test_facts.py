@@ -36,8 +36,14 @@ def test_groups_are_found_by_their_npus(deployment: Deployment) -> None:
     assert (tp.name, tp.ranks, tp.reason) == ("tp", 2, "")
     assert [each.id for each in tp.entries] == GROUPS[0]["entries"]
     assert verdict(facts(0, 1, 2, 3), deployment).name == "world"
-    assert verdict(facts(2, 3, groups=1), deployment).packets is False
-    assert tp.packets
+
+
+def test_packets_are_of_a_process_s_only_group(tmp_path: Path) -> None:
+    one = saved(tmp_path, values(GROUPS[:1], ROWS[:1]))
+    assert verdict(facts(2, 3), one).packets
+    assert not verdict(facts(2, 3, groups=1), one).packets
+    both = saved(tmp_path, values(GROUPS, ROWS))
+    assert not verdict(facts(2, 3), both).packets
 
 
 @pytest.mark.parametrize(

@@ -179,3 +179,36 @@ def test_the_double_keeps_the_rules_of_the_executor(deployment: Deployment) -> N
         small.execute(
             0, memory[0].ctypes.data, memory[0].ctypes.data, unit, unit, "int32", plans[0], 7, ""
         )
+
+
+def test_the_double_keeps_the_rules_of_launches(deployment: Deployment) -> None:
+    machine = Machine(RANKS)
+    entry = next(each for each in deployment.manifest.entries if each.collective == "all-reduce")
+    plans = [FakePlan(str(deployment.folder / entry.program.file), r) for r in range(RANKS)]
+    executors = [FakeExecutor(machine, rank) for rank in range(RANKS)]
+    unit = entry.unit_bytes
+    memory = [machine.allocate(rank, unit) for rank in range(RANKS)]
+
+    def launch(rank: int) -> None:
+        place = memory[rank].ctypes.data
+        executors[rank].execute(rank, place, place, unit, unit, "int32", plans[rank], 7, "LL16")
+
+    # A replay of packets takes those of the replay before; of other plans, new data.
+    for packets in (False, True):
+        for rank in range(RANKS):
+            plans[rank].packets = packets
+            executors[rank].graph = []
+        on_all(launch)
+        for turn in (1, 2):
+            for each in memory:
+                each.view(np.int32)[:] = turn
+            on_all(lambda rank: [kernel() for kernel in executors[rank].graph or []])
+            assert memory[0].view(np.int32)[0] == RANKS * (1 if packets else turn)
+    # Two kernels of a process at once.
+    for rank in range(RANKS):
+        plans[rank].packets = False
+        executors[rank].graph = None
+        memory[rank].view(np.int32)[:] = 1
+    FakeExecutor._running.update({(id(machine), rank): 1 for rank in range(RANKS)})
+    on_all(launch)
+    assert memory[0].view(np.int32)[0] != RANKS

@@ -179,6 +179,11 @@ def meshes(rank: int, size: int) -> dict[str, object]:
 def main(backend: str) -> None:
     if backend == "hocket":
         import hocket.distributed  # noqa: F401
+    if backend == "double":
+        from tests.distributed import double
+
+        double.install()
+        backend = "cpu:hocket"
     dist.init_process_group(backend)
     rank, size = dist.get_rank(), dist.get_world_size()
     found = results(rank, size)

@@ -96,7 +96,7 @@ def verdict(
         return PlannedGroup("", count, reason=f"the folder has no group of NPUs {listed}")
     entries = tuple(deployment.entries[each] for each in group.entries)
     reason = _misfit(facts, deployment, max((each.blocks for each in entries), default=0))
-    packets = all(each.groups == 0 for each in facts)
+    packets = all(each.groups == 0 for each in facts) and _is_sole(deployment, npus)
     switches = all(each.multicast or each.engine == "cpu" for each in facts)
     stage = facts[0].stage
     return PlannedGroup(group.name, count, entries, reason, packets, stage, switches=switches)
@@ -145,6 +145,16 @@ def _reason(facts: Sequence[Facts], *, one_gpu: bool) -> str:
         if twice is not None and not (what == "device" and one_gpu):
             return f"two ranks have {text} {twice}"
     return ""
+
+
+def _is_sole(deployment: Deployment, npus: Sequence[int]) -> bool:
+    """Return whether the folder has no other group for any of these NPUs, who would make other launches.
+
+    The number of a process's launches is in its packets. Ranks outside a group do not see it being made, so
+    only the folder can say to all ranks that there will be one.
+    """
+    every = [each for group in deployment.manifest.groups if group.entries for each in group.npus]
+    return sum(not set(npus).isdisjoint(each) for each in every) == 1
 
 
 _WORDS = {

@@ -8,9 +8,10 @@ It needs the extra ``torch``: ``pip install hocket[torch]``. docs/pytorch.md sho
 
 from __future__ import annotations
 
-from hocket.distributed.backend import HocketProcessGroup, register
+from hocket.distributed.backend import HocketProcessGroup
+from hocket.distributed.creation import deployed, register
 from hocket.distributed.hook import Gradients, average_hook
 
-__all__ = ["Gradients", "HocketProcessGroup", "average_hook", "register"]
+__all__ = ["Gradients", "HocketProcessGroup", "average_hook", "deployed", "register"]
 
 register()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import secrets
 import socket
@@ -123,7 +122,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
         """Combine tensors in place; sparse ones are summed by gloo."""
-        op = _operation(opts)
+        op = operation(opts)
         if op is None or any(tensor.layout is not torch.strided for tensor in tensors):
             return self._by_gloo("allreduce", tensors, opts)
 
@@ -151,7 +150,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
     def reduce(self, tensors: Tensors, opts: Any) -> Any:
         """Combine tensors at the root, in place."""
-        op, root = _operation(opts), opts.rootRank
+        op, root = operation(opts), opts.rootRank
         if op is None:
             return self._by_gloo("reduce", tensors, opts)
 
@@ -209,7 +208,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         self, outputs: Tensors, inputs: Tensors, opts: Any = None
     ) -> Any:
         """Combine tensors, of which each rank gets a part, for each of several."""
-        op = _operation(opts)
+        op = operation(opts)
         if op is None:
             return self._by_gloo("reduce_scatter_tensor_coalesced", outputs, inputs, opts)
 
@@ -223,7 +222,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Any:
         """Combine tensors, which may differ in size, and of which each rank gets one."""
-        op = _operation(opts)
+        op = operation(opts)
         if op is None:
             return self._by_gloo("reduce_scatter", outputs, inputs, opts)
         for output, parts in zip(outputs, inputs, strict=True):
@@ -248,7 +247,7 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None
     ) -> Any:
         """Combine tensors, of which each rank gets a part."""
-        op = _operation(opts)
+        op = operation(opts)
         if op is None:
             return self._by_gloo("_reduce_scatter_base", output, tensor, opts)
 
@@ -452,7 +451,7 @@ def _spread(whole: Any, parts: Tensors) -> None:
             at += len(target)
 
 
-def _operation(opts: Any) -> str | None:
+def operation(opts: Any) -> str | None:
     """Return the operation on numbers, or None if hocket does not have it."""
     given = dist.ReduceOp.SUM if opts is None else opts.reduceOp
     for name, op in _OPERATIONS.items():
@@ -497,12 +496,3 @@ def _own_address() -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((master, 9))  # sends nothing
         return str(probe.getsockname()[0])
-
-
-def register() -> None:
-    """Make the backend known to PyTorch, once."""
-    if NAME.upper() in dir(dist.Backend):
-        return
-    known = inspect.signature(dist.Backend.register_backend).parameters
-    more = {"devices": ["cpu"]} if "devices" in known else {}
-    dist.Backend.register_backend(NAME, HocketProcessGroup, **more)

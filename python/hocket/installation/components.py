@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, entry_points, version
 
 from hocket import _core
 from hocket._moved import REMEDY
 from hocket._programs import path_of_program
 from hocket._results import Column, Result, said
+from hocket.deployment.manifest import RUNTIME
 from hocket.errors import SpecError
 
 _PACKAGES = (
@@ -100,6 +101,7 @@ def examine() -> Installation:
                 _package(name, what, f"pip install 'hocket[{extra}]'")
                 for name, what, extra in _PACKAGES
             ),
+            _engine(),
             *(_package(name, what, REMEDY) for name, what in _BESIDE),
             *map(_program, _PROGRAMS),
             *(point.load()() for point in entry_points(group="hocket.parts")),
@@ -114,6 +116,15 @@ def _package(name: str, purpose: str, remedy: str) -> Part:
         return Part(name, purpose, version(name))
     except PackageNotFoundError:
         return Part(name, purpose, None, remedy)
+
+
+def _engine() -> Part:
+    name, wanted = RUNTIME["runtime"], RUNTIME["version"]
+    part = _package(name, "deployed plans on GPUs: the engine", f"install MSCCL++ {wanted}")
+    if part.found in (None, wanted):
+        return part
+    remedy = f"install MSCCL++ {wanted}: {part.found} has other bindings"
+    return replace(part, found=None, remedy=remedy)
 
 
 def _program(program: tuple[str, str]) -> Part:

@@ -1,0 +1,197 @@
+"""Calls the backend for GPUs on the double, and prints what comes out: ``device_calls.py WAY``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from tests.distributed import double
+
+import hocket.distributed
+from hocket.deployment.route import route
+from hocket.errors import TransportError
+
+KINDS = {
+    torch.float32: "sum average",
+    torch.float16: "sum average",
+    torch.bfloat16: "sum average",
+    torch.int32: "sum",
+}
+
+
+def forms() -> Any:
+    """Every collective that has plans, in each form of a call, with views and lists."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for count in (size * 300, size * 333):
+        mine = (torch.arange(count) % 50 + rank).float()
+        total = sum((torch.arange(count) % 50 + each).float() for each in range(size))
+        own = slice(count // size * rank, count // size * (rank + 1))
+        whole, part = torch.zeros(count), torch.zeros(count // size)
+        dist.all_gather_into_tensor(whole, total[own].clone())
+        assert torch.equal(whole, total)
+        whole.zero_()
+        dist.all_gather(list(whole.chunk(size)), total[own].clone())
+        assert torch.equal(whole, total)
+        whole[own] = total[own]
+        dist.all_gather_into_tensor(whole, whole[own])  # in place
+        assert torch.equal(whole, total)
+        dist.reduce_scatter_tensor(part, mine)
+        assert torch.equal(part, total[own])
+        dist.reduce_scatter(part, list(mine.clone().chunk(size)), op=dist.ReduceOp.AVG)
+        assert torch.allclose(part, total[own] / size)
+        within = mine.clone()
+        dist.reduce_scatter_tensor(within[own], within)  # in place
+        assert torch.equal(within[own], total[own])
+        sent = torch.arange(count) + 1000 * rank  # 64 bits move as bytes
+        got = torch.zeros_like(sent)
+        dist.all_to_all_single(got, sent)
+        assert torch.equal(
+            got, torch.cat([(torch.arange(count) + 1000 * each)[own] for each in range(size)])
+        )
+        for dtype, ops in KINDS.items():
+            for op in ops.split():
+                tensor = mine.clone().to(dtype).reshape(-1, 2).t()  # not in one piece
+                dist.all_reduce(tensor, dist.ReduceOp.AVG if op == "average" else dist.ReduceOp.SUM)
+                wanted = total / size if op == "average" else total
+                assert torch.allclose(tensor.t().reshape(-1).float(), wanted, rtol=1e-2)
+        flags = torch.full((count * 2,), rank == 0)
+        dist.broadcast(flags, 0)
+        assert flags.all()
+        with dist._coalescing_manager(async_ops=True) as works:
+            several = [mine.clone(), mine.clone() * 2]
+            for each in several:
+                dist.all_reduce(each)
+        works.wait()
+        assert torch.equal(several[1], 2 * total)
+        future = dist.all_reduce(mine, async_op=True).get_future()
+        assert torch.equal(future.wait()[0], total)
+    objects: list[Any] = [None] * size
+    dist.all_gather_object(objects, {"rank": rank})
+    assert [each["rank"] for each in objects] == list(range(size))
+    for op in (dist.ReduceOp.MAX, dist.ReduceOp.PRODUCT):
+        dist.all_reduce(torch.ones(3000), op)
+    dist.all_reduce(torch.ones(3000, dtype=torch.float64))
+    dist.all_reduce(torch.ones(0))
+    dist.broadcast(torch.ones(3000), 1)
+    return None
+
+
+def steps() -> Any:
+    """The order of what a call asks of the device."""
+    made = double.device()
+    made.steps.clear()
+    dist.all_reduce(torch.ones(1000))
+    return list(made.steps)
+
+
+def growth() -> Any:
+    """Calls of many sizes; what the engine never frees."""
+    counts = torch.randint(300, 8000, (500,), generator=torch.Generator().manual_seed(1))
+    for count in counts.tolist():
+        tensor = torch.full((count + 3,), float(dist.get_rank()))[3:]
+        dist.all_reduce(tensor)
+        assert tensor[-1] == 6
+    made = double.device().executors[0]
+    return [len(made.contexts), len(made.device_plans), len(double.device().buffers)]
+
+
+def meshes() -> Any:
+    """Groups of a mesh: mixed calls, and no packets."""
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    rank = dist.get_rank()
+    for turn in range(10):
+        for name, wanted in (("dp", 2 * (rank % 2) + 2), ("tp", 4 * (rank // 2) + 1)):
+            tensor = torch.full((700 + turn,), float(rank))
+            dist.all_reduce(tensor, group=mesh[name].get_group())
+            assert tensor[5] == wanted
+        whole = torch.full((700,), float(rank))
+        dist.all_reduce(whole)
+        assert whole[5] == 6
+    groups = [hocket.distributed.deployed(mesh[name].get_group()) for name in ("dp", "tp")]
+    return [[each.group.packets, sum(each.taken.values())] for each in groups]
+
+
+def captured() -> Any:
+    """A captured call that was prepared, replayed with new data; and one that was not."""
+    made = double.device()
+    tensor = torch.zeros(1000)
+    dist.all_reduce(tensor)
+    made.capturing = True
+    group = hocket.distributed.deployed().group
+    found = route("all-reduce", "sum", "float32", 40_000, 0, group, captured=True)
+    work = dist.all_reduce(tensor, async_op=True)
+    made.capturing = False
+    for turn in range(20):
+        tensor.fill_(dist.get_rank() + turn)
+        made.replay()
+        assert tensor[7] == 6 + 4 * turn
+    return [getattr(found, "reason", None), work is not None]
+
+
+def together() -> Any:
+    """All of these, one after the other."""
+    return {each.__name__: each() for each in (steps, growth, captured, forms, meshes)}
+
+
+def starts() -> Any:
+    """Groups of which rank 1 fails at a step of the start; what they sum, and why not by plans."""
+    found = {}
+    for step in ("facts", "join", "prepare", "numbers"):
+        os.environ["HOCKET_DOUBLE"] = f"{step}:1"
+        group = dist.new_group()
+        tensor = torch.full((1000,), float(dist.get_rank()))
+        dist.all_reduce(tensor, group=group)
+        found[step] = [tensor[9].item(), hocket.distributed.deployed(group).reason]
+    return found
+
+
+def left_out() -> Any:
+    """Rank 1 leaves out a call."""
+    dist.all_reduce(torch.ones(1000))
+    began = time.monotonic()
+    if dist.get_rank() != 1:
+        dist.all_reduce(torch.ones(2000))
+    time.sleep(100)
+    return began
+
+
+def compared() -> Any:
+    """Ranks make different calls."""
+    dist.all_reduce(torch.ones(1000))
+    try:
+        dist.all_reduce(torch.ones(1000 + 500 * (dist.get_rank() == 1)))
+    except TransportError as error:
+        return str(error)
+    return "nothing"
+
+
+def main(way: str) -> None:
+    double.install()
+    torch.set_num_threads(1)
+    limit = timedelta(seconds=float(os.environ.get("LIMIT", "60")))
+    dist.init_process_group("cpu:hocket", timeout=limit)
+    calls: dict[str, Callable[[], Any]] = {
+        each.__name__: each for each in (together, starts, left_out, compared)
+    }
+    found = calls[way]()
+    deployed = hocket.distributed.deployed()
+    told = {
+        "found": found,
+        "reason": deployed.group.reason if hasattr(deployed, "group") else deployed.reason,
+    }
+    print(json.dumps({**told, "taken": dict(getattr(deployed, "taken", {}))}))
+    sys.stdout.flush()
+    if way != "compared":
+        dist.barrier()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
