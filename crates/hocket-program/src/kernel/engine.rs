@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use super::link::{Link, Ordered, Sharing};
 use super::{Block, Costs, Kernel, KernelError, Step};
+use crate::id::fit;
+use crate::units::whole;
 
 /// Chunks of a step at most; runtimes have less than a hundred.
 const MOST_CHUNKS: u32 = 1 << 16;
@@ -310,7 +312,7 @@ impl Engine<'_> {
         if !(step.sends || step.receives) {
             return 1;
         }
-        let together = ((self.costs.slot / self.tile) as u32).max(1);
+        let together: u32 = fit(whole(self.costs.slot / self.tile).clamp(1, MOST_CHUNKS.into()));
         step.chunks.div_ceil(together) * self.costs.parts
     }
 

@@ -18,6 +18,8 @@ mod link;
 mod tests;
 
 use crate::explain::Explain;
+use crate::id::fit;
+use crate::units::whole;
 
 /// A step of one thread block that another step waits for, in each round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +160,7 @@ pub fn durations(kernel: &Kernel, costs: &Costs, chunks: &[f64]) -> Result<Vec<f
     let wires = engine::Wires::new(kernel)?;
     let most = chunks.iter().fold(0.0_f64, |most, &each| most.max(each));
     let long = if most > costs.slot {
-        let rounds = ((most / costs.slot).ceil() as usize).min(ROUNDS);
+        let rounds = fit(whole((most / costs.slot).ceil()).min(ROUNDS as u64));
         engine::ends(kernel, &wires, costs, costs.slot, rounds)?
     } else {
         Vec::new()
@@ -176,7 +178,7 @@ pub fn durations(kernel: &Kernel, costs: &Costs, chunks: &[f64]) -> Result<Vec<f
 /// When so many rounds have ended, part of a round and more rounds than were simulated included.
 fn after(ends: &[f64], rounds: f64) -> f64 {
     let last = ends.len();
-    let whole = rounds.floor() as usize;
+    let whole: usize = fit(whole(rounds));
     if whole < last {
         let (from, to) = (ends[whole - 1], ends[whole]);
         return from + (to - from) * (rounds - whole as f64);

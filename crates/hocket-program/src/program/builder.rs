@@ -3,6 +3,7 @@
 use super::{Block, Buffer, Line, Mode, NONE, Op, Program, Semaphore, SizeLimits, Span, Task};
 use crate::explain::Explain;
 use crate::graph::Lists;
+use crate::id::{fit, narrow};
 
 /// Why a program could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, Explain)]
@@ -139,18 +140,18 @@ impl ProgramBuilder {
     /// Adds a line of signals; gives its number.
     pub fn line(&mut self, line: Line) -> u32 {
         self.program.lines.push(line);
-        self.program.lines.len() as u32 - 1
+        narrow(self.program.lines.len()) - 1
     }
 
     /// Adds a semaphore; gives its number.
     pub fn semaphore(&mut self, semaphore: Semaphore) -> u32 {
         self.program.semaphores.push(semaphore);
-        self.program.semaphores.len() as u32 - 1
+        narrow(self.program.semaphores.len()) - 1
     }
 
     /// Returns the number of blocks so far.
     pub fn blocks(&self) -> u32 {
-        self.program.blocks.len() as u32
+        narrow(self.program.blocks.len())
     }
 
     /// Adds a block, to which the steps that follow belong; gives its number.
@@ -161,8 +162,8 @@ impl ProgramBuilder {
         let last = self.program.blocks.last().map_or(0, |last| last.rank);
         assert!(block.rank >= last, "blocks are added in the order of ranks");
         self.program.blocks.push(block);
-        self.program.starts.push(self.program.op.len() as u32);
-        self.program.blocks.len() as u32 - 1
+        self.program.starts.push(narrow(self.program.op.len()));
+        narrow(self.program.blocks.len()) - 1
     }
 
     /// Adds a step to the last block; gives its position there.
@@ -183,9 +184,9 @@ impl ProgramBuilder {
             });
             return 0;
         }
-        let number = program.op.len() as u32;
+        let number = narrow(program.op.len());
         program.op.push(step.op);
-        program.sources.push(step.sources.len() as u8);
+        program.sources.push(fit(step.sources.len()));
         program.dependency.push(NONE);
         let spans = step.sources.iter().chain(step.targets).map(|span| span.0);
         let operands = spans.chain(step.numbers.iter().map(|&number| u64::from(number)));
@@ -209,7 +210,7 @@ impl ProgramBuilder {
         for (step, target_block, target_step) in self.waits {
             let range = (target_block as usize) < program.blocks.len();
             let range = range.then(|| program.steps_of(target_block));
-            match range.filter(|range| target_step < range.len() as u32) {
+            match range.filter(|range| target_step < narrow(range.len())) {
                 Some(range) => program.dependency[step as usize] = range.start + target_step,
                 None => {
                     let block = program.block_of(step);

@@ -11,6 +11,7 @@ use super::check::{Faults, Matching, Memory, run, step_name};
 use super::{Buffer, Op, Program, Span, Step};
 use crate::collective::CollectiveKind;
 use crate::explain::Explain;
+use crate::id::narrow;
 use crate::verify::contribution::{Set, SetTable};
 
 /// A transfer of consecutive chunks of data, numbered through all demands.
@@ -247,7 +248,7 @@ impl Decompiler<'_> {
             }],
             is_done: false,
         });
-        let by = self.arrivals.len() as u32 - 1;
+        let by = narrow(self.arrivals.len()) - 1;
         Ok(Value { by, ..value })
     }
 
@@ -326,7 +327,7 @@ impl Decompiler<'_> {
                 messages,
                 is_done: false,
             });
-            let by = self.arrivals.len() as u32 - 1;
+            let by = narrow(self.arrivals.len()) - 1;
             return Ok(Value { of, by, ..first });
         }
         let has = self.place(rank, first.data);

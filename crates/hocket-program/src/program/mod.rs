@@ -49,6 +49,7 @@ use std::borrow::Cow;
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::graph::Lists;
+use crate::id::{fit, narrow};
 
 /// One of the three buffers of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
@@ -84,6 +85,8 @@ impl Span {
     pub const MAX_COUNT: u32 = (1 << 16) - 1;
     /// Most ranks of a program.
     pub const MAX_RANKS: u32 = 1 << 20;
+    const OFFSET: u64 = Self::MAX_CHUNKS as u64 - 1;
+    const COUNT: u64 = Self::MAX_COUNT as u64;
     const PACKET: u64 = 1 << 62;
 
     /// Returns the chunks `offset`, ... `offset + count - 1` of a buffer of rank `rank`.
@@ -118,12 +121,12 @@ impl Span {
 
     /// Returns first chunk.
     pub const fn offset(self) -> u32 {
-        self.0 as u32 & (Self::MAX_CHUNKS - 1)
+        (self.0 & Self::OFFSET) as u32
     }
 
     /// Returns the number of chunks.
     pub const fn count(self) -> u32 {
-        (self.0 >> 24) as u32 & Self::MAX_COUNT
+        (self.0 >> 24 & Self::COUNT) as u32
     }
 
     /// Returns whether the chunks are packets.
@@ -363,7 +366,7 @@ impl<'a> Step<'a> {
         } else {
             self.operands.len()
         };
-        self.operands[..count].iter().map(|&number| number as u32)
+        self.operands[..count].iter().map(|&number| fit(number))
     }
 
     /// Returns the number of chunks that it sends, receives, copies or sums: those of its first span; of copies, of all
@@ -426,7 +429,7 @@ impl Program {
 
     /// Returns the number of ranks.
     pub fn ranks(&self) -> u32 {
-        self.sizes.len() as u32
+        narrow(self.sizes.len())
     }
 
     /// Returns the thread blocks, those of a rank next to each other and ranks ascending.
@@ -438,7 +441,7 @@ impl Program {
     pub fn blocks_of(&self, rank: u32) -> std::ops::Range<u32> {
         let first = self.blocks.partition_point(|block| block.rank < rank);
         let last = self.blocks.partition_point(|block| block.rank <= rank);
-        first as u32..last as u32
+        narrow(first)..narrow(last)
     }
 
     /// Returns the steps of a block, by their numbers in the program.
@@ -448,7 +451,7 @@ impl Program {
 
     /// Block that a step belongs to.
     pub fn block_of(&self, step: u32) -> u32 {
-        self.starts.partition_point(|&start| start <= step) as u32 - 1
+        narrow(self.starts.partition_point(|&start| start <= step)) - 1
     }
 
     /// Returns the number of steps in all.

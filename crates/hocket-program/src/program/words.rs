@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 
 use super::{Op, Program, Semaphore, Span, Step};
 use crate::explain::Explain;
+use crate::id::narrow;
 
 /// The rank of a span that stands for all ranks.
 pub const EVERY: u32 = Span::MAX_RANKS - 1;
@@ -122,7 +123,7 @@ impl Slots {
             slots.semaphores.push(slot);
         }
         let mut visits: BTreeMap<(u32, u32), BTreeMap<u32, u32>> = BTreeMap::new();
-        for block in 0..program.blocks().len() as u32 {
+        for block in 0..narrow(program.blocks().len()) {
             for step in program.steps_of(block) {
                 let view = program.step(step);
                 let of = match view.op {
@@ -226,8 +227,8 @@ impl Slots {
                 let rank = program.blocks()[block as usize].rank;
                 let id = view.numbers().next().unwrap_or(0);
                 if let Some((blocks, slots)) = self.barriers.get_mut(&(rank, id)) {
-                    let many = blocks.len() as u32;
-                    let own = blocks.partition_point(|&other| other < block) as u32;
+                    let many = narrow(blocks.len());
+                    let own = narrow(blocks.partition_point(|&other| other < block));
                     let others = || (0..many).filter(move |&other| other != own);
                     words.push(MEET);
                     count(SIGNAL, slots, others().map(|to| own * many + to), words);

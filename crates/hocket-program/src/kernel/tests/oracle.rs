@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::super::engine::{Wires, ends};
 use super::super::*;
 use super::{block, costs, receive, send};
+use crate::id::narrow;
+use crate::units::whole;
 
 /// What a block does in one part, in the oracle.
 struct Part {
@@ -25,7 +27,7 @@ struct Slow {
 #[allow(clippy::too_many_lines)]
 fn slowly(kernel: &Kernel, costs: &Costs, tile: f64, rounds: usize, tick: f64) -> f64 {
     let parts_of = |step: &Step| {
-        let together = ((costs.slot / tile).floor() as u32).max(1);
+        let together = fit::<u32, _>(whole(costs.slot / tile)).max(1);
         let is_moved = step.sends || step.receives;
         if is_moved {
             step.chunks.div_ceil(together) * costs.parts
@@ -175,7 +177,13 @@ fn joined(npus: u32, shifts: &[u32], moves: &[Move], instances: u32) -> Kernel {
         let shift = shift % (npus - 1) + 1;
         for npu in 0..npus {
             let (to, from) = ((npu + shift) % npus, (npu + npus - shift) % npus);
-            blocks.push(block(npu, Some(to), Some(from), channel as u32, Vec::new()));
+            blocks.push(block(
+                npu,
+                Some(to),
+                Some(from),
+                narrow(channel),
+                Vec::new(),
+            ));
         }
     }
     for &(at, chunks, is_local, other) in moves {
@@ -183,8 +191,8 @@ fn joined(npus: u32, shifts: &[u32], moves: &[Move], instances: u32) -> Kernel {
         let last = blocks[other].steps.len();
         let is_wait = other != at && blocks[other].npu == blocks[at].npu && last > 0;
         let wait = Dependency {
-            block: other as u32,
-            step: (last.max(1) - 1) as u32,
+            block: narrow(other),
+            step: narrow(last.max(1) - 1),
         };
         let waits = if is_wait { vec![wait] } else { Vec::new() };
         if is_local {

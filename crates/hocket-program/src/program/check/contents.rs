@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::matching::Matching;
 use super::memory::Memory;
 use super::{Code, Faults, Place, mode_prefix};
+use crate::id::narrow;
 use crate::program::{Buffer, Op, Program, Span, Step};
 use crate::verify::contribution::{Set, SetTable};
 
@@ -47,7 +48,7 @@ pub(super) fn check(
     };
     replay.fill();
     let mut block_of = vec![0u32; program.len()];
-    for block in 0..program.blocks().len() as u32 {
+    for block in 0..narrow(program.blocks().len()) {
         program
             .steps_of(block)
             .for_each(|step| block_of[step as usize] = block);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::structure::named;
 use super::{Code, Faults, Place};
+use crate::id::narrow;
 use crate::program::{Op, Program, Span};
 
 /// `u32::MAX`: no block, step, connection or meeting.
@@ -79,7 +80,7 @@ impl Matching {
                         sender: NONE,
                         receiver: NONE,
                     });
-                    connections.len() as u32 - 1
+                    narrow(connections.len()) - 1
                 });
                 let found = &mut connections[connection as usize];
                 let (end, on) = if is_sender {
@@ -88,12 +89,12 @@ impl Matching {
                     (&mut found.receiver, &mut self.receives_on)
                 };
                 if *end == NONE {
-                    *end = number as u32;
+                    *end = narrow(number);
                     on[number] = connection;
                 } else {
                     let first = *end;
-                    faults.add(Code::Shared, Place::Block(number as u32), || {
-                        let both = named(program, &[first, number as u32]);
+                    faults.add(Code::Shared, Place::Block(narrow(number)), || {
+                        let both = named(program, &[first, narrow(number)]);
                         let word = if is_sender { "send to" } else { "receive from" };
                         format!(
                             "{both} both {word} rank {peer} on channel {}; give one of them another channel",
@@ -175,7 +176,7 @@ impl Matching {
     fn join_lines(&mut self, program: &Program, faults: &mut Faults) {
         let mut signals = vec![0u64; program.lines().len()];
         let mut waits = vec![0u64; program.lines().len()];
-        for block in 0..program.blocks().len() as u32 {
+        for block in 0..narrow(program.blocks().len()) {
             for step in program.steps_of(block) {
                 let view = program.step(step);
                 let ends = match view.op {
@@ -226,7 +227,7 @@ impl Matching {
 
     /// Finds who writes each packet. A second packet in one place has the same flag as the first.
     fn trace_packets(&mut self, program: &Program, faults: &mut Faults) {
-        for step in 0..program.len() as u32 {
+        for step in 0..narrow(program.len()) {
             let targets = program.step(step).targets();
             for chunk in targets.filter(|span| span.is_packet()).flat_map(chunks) {
                 if let Some(&first) = self.written_by.get(&chunk) {
@@ -245,7 +246,7 @@ impl Matching {
     fn gather(&mut self, program: &Program, faults: &mut Faults) {
         let mut visits: BTreeMap<(u32, u32), Vec<(u32, u32)>> = BTreeMap::new();
         for (block, of) in program.blocks().iter().enumerate() {
-            for step in program.steps_of(block as u32) {
+            for step in program.steps_of(narrow(block)) {
                 let view = program.step(step);
                 if view.op != Op::Barrier {
                     continue;
@@ -254,13 +255,13 @@ impl Matching {
                 let id = numbers.next().expect("checked");
                 let expected = numbers.next().expect("checked");
                 let blocks = self.barriers.entry((of.rank, id)).or_default();
-                if blocks.last() != Some(&(block as u32)) {
-                    blocks.push(block as u32);
+                if blocks.last() != Some(&narrow(block)) {
+                    blocks.push(narrow(block));
                 }
                 visits
                     .entry((of.rank, id))
                     .or_default()
-                    .push((block as u32, expected));
+                    .push((narrow(block), expected));
             }
         }
         for (key, visits) in &visits {
@@ -291,7 +292,7 @@ impl Matching {
 /// Adds the semaphores that a call leaves with another count than it found.
 pub(super) fn check_balance(program: &Program, faults: &mut Faults) {
     let mut counts = vec![(0u64, 0u64, NONE); program.semaphores().len()];
-    for step in 0..program.len() as u32 {
+    for step in 0..narrow(program.len()) {
         let view = program.step(step);
         if !matches!(view.op, Op::Acquire | Op::Release) {
             continue;

@@ -1,5 +1,6 @@
 //! Chunks of memory, numbered: input and output of a call in place are the same.
 
+use crate::id::narrow;
 use crate::program::{Buffer, Mode, Program, Span};
 
 /// Where the chunks of each rank's buffers are in one array of all chunks of memory.
@@ -19,7 +20,7 @@ impl<'a> Memory<'a> {
         let mut ranks = Vec::with_capacity(program.sizes().len() + 1);
         let mut start = 0;
         for (rank, sizes) in program.sizes().iter().enumerate() {
-            let rank = rank as u32;
+            let rank = narrow(rank);
             let input = sizes[0].max(task.input(rank)) as usize;
             let output = sizes[1].max(task.output(rank)) as usize;
             let (output_at, scratch_at) = match mode {

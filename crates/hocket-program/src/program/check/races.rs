@@ -23,6 +23,7 @@ use super::clock::{Access, CALLER, Cell, Clock};
 use super::matching::{Matching, chunks};
 use super::memory::Memory;
 use super::{Code, Faults, Place, mode_prefix, step_name};
+use crate::id::{fit, narrow};
 use crate::program::{Buffer, Op, Program, Span};
 
 /// Looks for races, rank by rank.
@@ -53,7 +54,7 @@ impl<'a> Races<'a> {
         let mut awaited = vec![false; program.len()];
         let mut accessors = vec![Vec::new(); program.ranks() as usize];
         let mut releases = vec![Vec::new(); program.semaphores().len()];
-        for block in 0..program.blocks().len() as u32 {
+        for block in 0..narrow(program.blocks().len()) {
             for step in program.steps_of(block) {
                 block_of[step as usize] = block;
                 let view = program.step(step);
@@ -208,7 +209,7 @@ impl<'a> Pass<'a> {
                 }
                 self.threads.remove(&block);
                 let ended = if self.program.is_synced() {
-                    self.call * self.program.steps_of(block).len() as u32
+                    self.call * narrow(self.program.steps_of(block).len())
                 } else {
                     let stretch = self.stretch.entry(block).or_default();
                     *stretch += u32::from(self.call > 0);
@@ -235,7 +236,7 @@ impl<'a> Pass<'a> {
         let access = Access {
             step: CALLER,
             call: self.call,
-            block: self.slot.len() as u32,
+            block: narrow(self.slot.len()),
             position: self.call,
         };
         for chunk in self.races.memory.of_caller(self.rank) {
@@ -263,7 +264,7 @@ impl<'a> Pass<'a> {
         let synced = self.program.is_synced();
         let position = if synced {
             let steps = self.program.steps_of(block);
-            self.call * steps.len() as u32 + step - steps.start
+            self.call * narrow(steps.len()) + step - steps.start
         } else {
             self.stretch.get(&block).copied().unwrap_or(0)
         };
@@ -385,7 +386,7 @@ impl<'a> Pass<'a> {
         let mut known: Option<Clock> = None;
         for each in releases {
             // So many must be of this block even if all others came first.
-            let own = needed.saturating_sub((all - before(each)) as u64) as usize;
+            let own: usize = fit(needed.saturating_sub((all - before(each)) as u64));
             let last = own.checked_sub(1).map(|i| (each.1[i], semaphore));
             if let Some(clock) = last.and_then(|last| self.released.get(&last)) {
                 known

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::matching::{Matching, NONE, chunks};
 use super::{Code, Faults, Place, block_name, step_name};
+use crate::id::{fit, narrow};
 use crate::program::{Op, Program, Span};
 
 /// What a block waits for.
@@ -73,7 +74,7 @@ pub(crate) fn run(
         program,
         matching,
         per_message: per_message.max(1),
-        at: (0..blocks as u32)
+        at: (0..narrow(blocks))
             .map(|block| program.steps_of(block).start)
             .collect(),
         messages: vec![0; blocks],
@@ -89,7 +90,7 @@ pub(crate) fn run(
         arrived: HashMap::new(),
         passed: vec![false; blocks],
         packets: HashSet::new(),
-        ready: (0..blocks as u32).rev().collect(),
+        ready: (0..narrow(blocks)).rev().collect(),
         queued: vec![true; blocks],
         on_step: HashMap::new(),
         on_packet: HashMap::new(),
@@ -243,7 +244,7 @@ impl Run<'_> {
                 self.wake(self.matching.connections[down as usize].receiver);
             }
         }
-        self.messages[block as usize] += now as u32;
+        self.messages[block as usize] += fit::<u32, _>(now);
         if now < u64::from(left) && now > 0 {
             // A step that sends on what it receives may have been held up by the other side.
             self.wake(block);
@@ -299,7 +300,7 @@ impl Run<'_> {
     /// Returns the blocks that have not ended, and what each waits for.
     fn stuck(mut self) -> Stuck {
         let mut blocks = Vec::new();
-        for block in 0..self.program.blocks().len() as u32 {
+        for block in 0..narrow(self.program.blocks().len()) {
             let step = self.at[block as usize];
             if step == self.program.steps_of(block).end {
                 continue;
@@ -355,7 +356,7 @@ impl Stuck {
                     .copied()
                     .find(|block| !self.at_barrier.contains(block))
             }
-            Blocked::Semaphore(semaphore) => (0..program.blocks().len() as u32).find(|&other| {
+            Blocked::Semaphore(semaphore) => (0..narrow(program.blocks().len())).find(|&other| {
                 program.steps_of(other).any(|step| {
                     let view = program.step(step);
                     view.op == Op::Release && view.numbers().any(|number| number == semaphore)

@@ -1,13 +1,14 @@
 //! Whether everything that a program names exists and fits.
 
 use super::{Code, Faults, Place, block_name, step_name};
+use crate::id::narrow;
 use crate::program::{Op, Program, Span, Step};
 
 /// Adds what is wrong with single blocks and steps.
 pub(crate) fn check(program: &Program, faults: &mut Faults) {
     check_task(program, faults);
     for (number, block) in program.blocks().iter().enumerate() {
-        let place = Place::Block(number as u32);
+        let place = Place::Block(narrow(number));
         for (peer, word) in [(block.send, "sends to"), (block.recv, "receives from")] {
             let Some(peer) = peer else { continue };
             if peer >= program.ranks() {
@@ -22,7 +23,7 @@ pub(crate) fn check(program: &Program, faults: &mut Faults) {
             }
         }
     }
-    for block in 0..program.blocks().len() as u32 {
+    for block in 0..narrow(program.blocks().len()) {
         for step in program.steps_of(block) {
             check_step(program, block, step, faults);
         }

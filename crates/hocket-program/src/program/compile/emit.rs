@@ -7,6 +7,7 @@ use super::pairs::Pairs;
 use super::place::{At, copies};
 use super::runs::{Runs, longest};
 use super::{CompileOptions, Moves};
+use crate::id::{fit, narrow};
 use crate::plan::{Wait, WaitOn};
 use crate::program::{Block, Buffer, Mode, Op, Task};
 
@@ -171,7 +172,7 @@ impl Emitter<'_> {
     }
 
     fn pair(&mut self, send: Option<u32>, recv: Option<u32>, channel: u32) -> u32 {
-        let block = self.blocks.len() as u32;
+        let block = narrow(self.blocks.len());
         self.blocks.push(DraftBlock {
             block: Block {
                 rank: self.rank,
@@ -290,7 +291,7 @@ impl Emitter<'_> {
             op,
             src: src.0,
             dst: dst.0,
-            count: count as u16,
+            count: fit(count),
             src_at: src.1,
             dst_at: dst.1,
             after: last,
@@ -298,7 +299,7 @@ impl Emitter<'_> {
         });
         StepId {
             block,
-            position: steps.len() as u32 - 1,
+            position: narrow(steps.len()) - 1,
         }
     }
 

@@ -33,6 +33,7 @@ use super::{Buffer, Mode, Program, ProgramBuilder, Ranks, SizeLimits, Span, Task
 use crate::collective::{Collective, CollectiveKind};
 use crate::explain::Explain;
 use crate::graph::Lists;
+use crate::id::narrow;
 use crate::plan::Plan;
 use crate::verify::Verified;
 
@@ -320,7 +321,7 @@ pub fn fewest_channels(plan: &Plan, most: u32) -> u32 {
 
 /// Returns what a collective is to ranks that count from 0, with its vector in chunks.
 fn task(collective: &Collective, per_demand: u32) -> Task {
-    let ranks = collective.npus().len() as u32;
+    let ranks = narrow(collective.npus().len());
     let chunks = match collective.kind() {
         CollectiveKind::AllReduce | CollectiveKind::Broadcast | CollectiveKind::Reduce => {
             per_demand
@@ -366,12 +367,12 @@ impl<'a> Moves<'a> {
         let highest = collective.npus().iter().map(|npu| npu.0 + 1).max();
         let mut rank_of = vec![u32::MAX; devices.max(highest.unwrap_or(0)) as usize];
         for (rank, npu) in collective.npus().iter().enumerate() {
-            rank_of[npu.index()] = rank as u32;
+            rank_of[npu.index()] = narrow(rank);
         }
         for transfer in 0..plan.len() {
             for device in [plan.src()[transfer], plan.dst()[transfer]] {
                 if rank_of[device as usize] == u32::MAX {
-                    let transfer = transfer as u32;
+                    let transfer = narrow(transfer);
                     return Err(CompileError::NotARank { transfer, device });
                 }
             }
@@ -399,7 +400,7 @@ impl<'a> Moves<'a> {
 /// Returns whether another step waits for each step, for runtimes in which a step that is waited for says so.
 pub fn awaited(program: &Program) -> Vec<bool> {
     let mut awaited = vec![false; program.len()];
-    for step in 0..program.len() as u32 {
+    for step in 0..narrow(program.len()) {
         if let Some(target) = program.step(step).dependency {
             awaited[target as usize] = true;
         }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use crate::graph::Lists;
+use crate::id::narrow;
 use crate::plan::{Plan, Wait, WaitGraph};
 
 /// Returns all transfers, one a level, each after those that it waits for and after those before it in the plan that go
@@ -16,7 +17,7 @@ pub(super) fn in_plan_order(plan: &Plan, channel_of: Option<&[u32]>) -> Option<L
         (plan.src()[i], plan.dst()[i], channel)
     };
     let mut due: HashMap<(u32, u32, u32), VecDeque<u32>> = HashMap::new();
-    for i in 0..transfers as u32 {
+    for i in 0..narrow(transfers) {
         due.entry(connection(i)).or_default().push_back(i);
     }
     let graph = WaitGraph::new(plan);
@@ -27,7 +28,7 @@ pub(super) fn in_plan_order(plan: &Plan, channel_of: Option<&[u32]>) -> Option<L
     let mut done = 0;
     let empty = (0..left.len()).filter(|&group| left[group] == 0);
     let mut ended: Vec<usize> = empty.map(|group| transfers + group).collect();
-    let mut freed: Vec<u32> = (0..transfers as u32)
+    let mut freed: Vec<u32> = (0..narrow(transfers))
         .filter(|&i| plan.wait()[i as usize] == Wait::NOTHING.to_bits())
         .collect();
     loop {

@@ -4,6 +4,7 @@ use super::place::{At, Places};
 use super::units::Units;
 use super::{CompileOptions, Moves};
 use crate::graph::Lists;
+use crate::id::narrow;
 use crate::program::{Buffer, Mode, Span, Task};
 
 /// Consecutive chunks of a transfer: from where, with which own chunks if they are summed, to where.
@@ -91,7 +92,7 @@ impl Runs {
                 }
                 position += 1;
             }
-            runs.slices.push(runs.transfer.len() as u32);
+            runs.slices.push(narrow(runs.transfer.len()));
         }
         runs.scratch = places.sizes;
         let ranks = task.ranks as usize;
@@ -121,7 +122,7 @@ impl Runs {
             let to = places.next(each.dst, chunk);
             let len = units.len[chunk as usize];
             if self.transfer.len() > before {
-                let last = self.get(self.transfer.len() as u32 - 1);
+                let last = self.get(narrow(self.transfer.len()) - 1);
                 let run = last.count;
                 let goes_on = follows(last.from, from, run)
                     && follows(last.to, to, run)

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::{CompileError, CompileOptions};
 use crate::collective::CollectiveKind;
+use crate::id::narrow;
 use crate::plan::Plan;
 
 /// The chunks of a plan as runs of equal chunks.
@@ -48,7 +49,7 @@ impl Units {
             CollectiveKind::AllReduce | CollectiveKind::Broadcast | CollectiveKind::Reduce
         );
         let parts = if has_parts {
-            collective.npus().len() as u32
+            narrow(collective.npus().len())
         } else {
             1
         };
@@ -80,7 +81,7 @@ impl Units {
         };
         for (chunk, &demand) in chunks.demand().iter().enumerate() {
             let (bytes, at) = ends[demand as usize];
-            let bytes = bytes + chunks.bytes_of(chunk as u32, 1);
+            let bytes = bytes + chunks.bytes_of(narrow(chunk), 1);
             let end = boundary(bytes, sizes[demand as usize], count)?;
             if end <= at {
                 return None;
@@ -99,5 +100,6 @@ fn boundary(end: u64, bytes: u64, count: u32) -> Option<u32> {
     let (end, bytes, count) = (u128::from(end), u128::from(bytes), u128::from(count));
     let nearest = (end * count + bytes / 2) / bytes;
     let off = (end * count).abs_diff(nearest * bytes);
-    (off < count || off * 64 <= bytes).then_some(nearest as u32)
+    let is_near = off < count || off * 64 <= bytes;
+    u32::try_from(nearest).ok().filter(|_| is_near)
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::machine::Machine;
 use super::{BlockOrder, InterpretError, InterpretOptions, match_up};
+use crate::id::narrow;
 use crate::program::check::Memory;
 use crate::program::{Buffer, Mode, Program};
 
@@ -84,7 +85,7 @@ fn runs(
             return Ok((Explored::Race, seen.len()));
         }
         let mut next = Vec::new();
-        for block in 0..program.blocks().len() as u32 {
+        for block in 0..narrow(program.blocks().len()) {
             for which in 0..machine.open[block as usize].len() {
                 let mut other = machine.clone();
                 other.end(block, which);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Element, InterpretError, InterpretOptions};
+use crate::id::narrow;
 use crate::program::check::{Matching, Memory, step_name};
 use crate::program::{Buffer, Op, Program, Span};
 
@@ -75,7 +76,7 @@ impl<'a, T: Element> Machine<'a, T> {
             }
         }
         let blocks = program.blocks().len();
-        let firsts = (0..blocks as u32).map(|block| program.steps_of(block).start);
+        let firsts = (0..narrow(blocks)).map(|block| program.steps_of(block).start);
         Self {
             program,
             matching,
@@ -301,7 +302,7 @@ impl<'a, T: Element> Machine<'a, T> {
 
     /// Checks that no block has steps left.
     pub(super) fn check_ended(&self) -> Result<(), InterpretError> {
-        let left: Vec<u32> = (0..self.at.len() as u32)
+        let left: Vec<u32> = (0..narrow(self.at.len()))
             .filter(|&block| self.at[block as usize] < self.program.steps_of(block).end)
             .collect();
         match left.first() {

@@ -14,6 +14,7 @@ pub use explore::{Explored, explore};
 use super::check::{Faults, Matching, Memory};
 use super::{Buffer, Mode, Program};
 use crate::explain::Explain;
+use crate::id::{fit, narrow};
 use machine::Machine;
 
 /// Numbers that a program can move and add.
@@ -128,13 +129,13 @@ pub fn interpret<T: Element>(
                 if idle > 0 {
                     (turn + 1) % blocks
                 } else {
-                    (random % blocks as u64) as usize
+                    fit(random % blocks as u64)
                 }
             }
         };
         let as_far_as_it_gets = matches!(options.schedule, BlockOrder::First | BlockOrder::Last);
         let mut moved = false;
-        while machine.advance(block as u32)? {
+        while machine.advance(narrow(block))? {
             moved = true;
             if !as_far_as_it_gets {
                 break;
