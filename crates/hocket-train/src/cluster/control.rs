@@ -10,7 +10,7 @@ use super::forward::predict;
 use super::router::{Problem, Router};
 use super::steered::{Record, Steered};
 use super::{ClusterError, ClusterOptions, Decision, Job, Reroute};
-use crate::id::{LinkId, NpuId};
+use crate::id::{LinkId, NpuId, narrow};
 use crate::routing::controller::failover::{self, Chosen, Repairs};
 use crate::routing::{Assignment, Fabric, Flow, assignment_of};
 use crate::topology::Topology;
@@ -92,7 +92,7 @@ impl Decided {
     pub(super) fn decision(&self, now: u64, foreseen: bool) -> Decision {
         Decision {
             time: Time::from_ps(now),
-            flows: self.ids.len() as u32,
+            flows: narrow(self.ids.len()),
             moved: 0,
             max_link_load: self.assignment.max_link_load(),
             load_bound: *self.assignment.load_bound(),
@@ -135,7 +135,7 @@ impl<'a> Controller<'a> {
             Reroute::Steady(steady) => Some(Steered::new(
                 fabric,
                 steady,
-                jobs.len() as u32,
+                narrow(jobs.len()),
                 &commodities,
             )),
             _ => None,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::network::{Network, Reach};
 use super::{ClusterOptions, Paths, Port};
-use crate::id::LinkId;
+use crate::id::{LinkId, fit, narrow};
 use crate::routing::Fabric;
 use crate::simulate::flow::{Ends, Fair, PS_PER_SECOND, Pass, UNITS_PER_BYTE, units};
 use crate::units::Time;
@@ -142,7 +142,7 @@ impl<'a> Flows<'a> {
             flow.latency = self.network.latency(&flow.links);
         }
         self.flows.push(flow);
-        self.flows.len() as u32 - 1
+        narrow(self.flows.len()) - 1
     }
 
     pub(super) fn reach(&self, flow: u32) -> Reach {
@@ -160,7 +160,7 @@ impl<'a> Flows<'a> {
             return flow.bytes_left;
         };
         let left = load.left - flow.rate * u128::from(now - flow.since);
-        let gone = load.bytes - left.div_ceil(BYTE) as u64;
+        let gone = load.bytes - fit::<u64, _>(left.div_ceil(BYTE));
         flow.bytes_left - (gone - load.credited)
     }
 
@@ -230,7 +230,7 @@ impl<'a> Flows<'a> {
             let mut links = Vec::new();
             let (from, to) = (flow.from.nic, flow.to.nic);
             self.network.links(from, to, flow.reach, choice, &mut links);
-            let next = numbers.len() as u32;
+            let next = narrow(numbers.len());
             let path = *numbers.entry(links).or_insert(next);
             paths.given.push((Time::from_ps(time), flow.number, path));
         }
@@ -246,7 +246,7 @@ impl<'a> Flows<'a> {
             self.is_dead[link.index()] = true;
         }
         let is_dead = |link: &LinkId| links.binary_search(link).is_ok();
-        let flows = 0..self.flows.len() as u32;
+        let flows = 0..narrow(self.flows.len());
         let cut: Vec<u32> = flows
             .filter(|&id| self.links(id).iter().any(is_dead))
             .collect();
@@ -280,13 +280,13 @@ impl<'a> Flows<'a> {
     pub(super) fn spray(&mut self, fabric: &Fabric, now: u64) {
         self.given = None;
         let mut scale = 1u64;
-        for id in 0..self.flows.len() as u32 {
+        for id in 0..narrow(self.flows.len()) {
             self.set_rate(id, 0, now);
             self.flows[id as usize].is_sharing = false;
             self.spread(id, fabric);
             scale = lcm(scale, u64::from(self.flows[id as usize].ways)).min(MAX_PARTS);
         }
-        self.scale = scale as u32;
+        self.scale = fit(scale);
         self.fair = Fair::new(self.capacity.clone(), self.scale);
     }
 
@@ -507,9 +507,9 @@ impl<'a> Flows<'a> {
         let Some(load) = &mut flow.load else {
             return;
         };
-        let gone = load.bytes - load.left.div_ceil(BYTE) as u64;
+        let gone = load.bytes - fit::<u64, _>(load.left.div_ceil(BYTE));
         let (ways, sent) = (u128::from(flow.ways), load.credited..gone);
-        let share = |bytes: u64, way: u128| (u128::from(bytes) * way / ways) as u64;
+        let share = |bytes: u64, way: u128| fit::<u64, _>(u128::from(bytes) * way / ways);
         let hops = flow.links.len().saturating_sub(2) / flow.ways as usize;
         for (i, link) in flow.links.iter().enumerate() {
             let is_whole = hops == 0 || i == 0 || i + 1 == flow.links.len();

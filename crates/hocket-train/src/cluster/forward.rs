@@ -12,6 +12,7 @@ use super::ClusterOptions;
 use super::control::Commodities;
 use super::engine::{Progressing, State};
 use super::flows::Flows;
+use crate::id::narrow;
 
 /// Foretells the next `options.look_ahead` events, as if nothing else happened: the jobs that will
 /// communicate after each.
@@ -22,7 +23,7 @@ pub(super) fn predict(
     flows: &Flows,
     options: &ClusterOptions,
 ) -> Vec<Vec<u32>> {
-    let mut active: Vec<u32> = (0..jobs.len() as u32).collect();
+    let mut active: Vec<u32> = (0..narrow(jobs.len())).collect();
     active.retain(|&job| commodities.are_there(job) && jobs[job as usize].is_active());
     let sharing = flows.flows_by_link(active.iter().flat_map(|&job| commodities.of(job)));
     let mut events = Vec::new();

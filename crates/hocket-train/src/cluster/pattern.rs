@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::id::TransferId;
+use crate::id::{TransferId, narrow};
 use crate::plan::{Plan, WaitGraph};
 use crate::simulate::Ready;
 
@@ -48,14 +48,14 @@ impl Pattern {
         let mut channel_of = Vec::with_capacity(plan.len());
         let pairs = plan.src().iter().copied().zip(plan.dst().iter().copied());
         for (transfer, pair) in pairs.enumerate() {
-            let next = channels.len() as u32;
+            let next = narrow(channels.len());
             let channel = *known.entry(pair).or_insert(next);
             if channel == next {
                 channels.push(pair);
                 channel_bytes.push(0);
             }
             let sum = &mut channel_bytes[channel as usize];
-            *sum = sum.saturating_add(plan.bytes(TransferId(transfer as u32)));
+            *sum = sum.saturating_add(plan.bytes(TransferId(narrow(transfer))));
             channel_of.push(channel);
         }
         let ends = plan.src().iter().chain(plan.dst());

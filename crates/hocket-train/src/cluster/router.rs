@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::ClusterError;
+use crate::id::narrow;
 use crate::routing::controller;
 use crate::routing::{Assignment, Fabric, Flow, Scheme, add_least_loaded, assign, assignment_of};
 use crate::units::Seed;
@@ -111,8 +112,8 @@ impl Router for ByScheme {
 fn by_tor(flows: &[Flow]) -> Vec<u32> {
     let mut sides: BTreeMap<(bool, u32), Vec<u32>> = BTreeMap::new();
     for (i, flow) in flows.iter().enumerate() {
-        sides.entry((false, flow.src)).or_default().push(i as u32);
-        sides.entry((true, flow.dst)).or_default().push(i as u32);
+        sides.entry((false, flow.src)).or_default().push(narrow(i));
+        sides.entry((true, flow.dst)).or_default().push(narrow(i));
     }
     let mut sides: Vec<Vec<u32>> = sides.into_values().collect();
     sides.sort_by_key(|side| Reverse(side.len()));

@@ -2,7 +2,7 @@
 
 use super::control::Commodities;
 use super::flows::Flows;
-use crate::id::LinkId;
+use crate::id::{LinkId, fit};
 use crate::routing::Fabric;
 use crate::routing::controller::{
     AnnouncedFlow, Command, Controller, Event, FlowId, JobId, Log, Options, Reason,
@@ -104,7 +104,7 @@ impl Steered {
 
 fn paths(commands: &[Command]) -> impl Iterator<Item = (u32, u32)> {
     commands.iter().filter_map(|command| match *command {
-        Command::Path { flow, choice, .. } => Some((flow.0 as u32, choice)),
+        Command::Path { flow, choice, .. } => Some((fit(flow.0), choice)),
         _ => None,
     })
 }

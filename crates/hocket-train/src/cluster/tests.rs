@@ -6,7 +6,7 @@ use super::{
 };
 use crate::algorithms::{Algorithm, PlanOptions, plan};
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId, narrow};
 use crate::progress::Silent;
 use crate::routing::controller::{self, Command, Controller, Log, Policy, Reason, replay};
 use crate::routing::{Annealing, Fabric, Scheme};
@@ -228,7 +228,7 @@ fn what_is_foreseen_costs_no_time() {
         .enumerate()
         .map(|(lane, arrival)| {
             let arrival = Time::from_ns(arrival);
-            job(arrival, &[1_000_000; 5], &pattern, vec![rows(lane as u32)])
+            job(arrival, &[1_000_000; 5], &pattern, vec![rows(narrow(lane))])
         })
         .collect();
     let options = |look_ahead, answer| ClusterOptions {

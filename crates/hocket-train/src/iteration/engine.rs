@@ -7,6 +7,7 @@ use super::Shape;
 use super::graph::{Engine, Graph, GraphError, NONE, Order};
 use super::station::{Call, Station};
 use crate::graph::Lists;
+use crate::id::narrow;
 use crate::progress::{Interrupted, Progress};
 
 /// Times of everything, in picoseconds from the start.
@@ -64,7 +65,7 @@ pub fn run(
     match engine.left.iter().position(|&left| left != DONE) {
         None => Ok(engine.out),
         Some(node) => Err(GraphError::Stuck {
-            node: node as u32,
+            node: narrow(node),
             actor: graph.nodes.actor[node],
         }),
     }
@@ -199,9 +200,9 @@ impl<'a> Run<'a> {
         match self.engine(node) {
             None => self.begin(node, now),
             Some(engine) => {
-                self.queues[engine].push(Reverse(node as u32));
+                self.queues[engine].push(Reverse(narrow(node)));
                 if !self.busy[engine] {
-                    self.events.push(Reverse((now, CHOICE, engine as u32)));
+                    self.events.push(Reverse((now, CHOICE, narrow(engine))));
                 }
             }
         }
@@ -228,7 +229,7 @@ impl<'a> Run<'a> {
     fn begin(&mut self, node: usize, now: u64) {
         self.out.start_ps[node] = now;
         let end = now + self.graph.nodes.time_ps[node];
-        self.events.push(Reverse((end, NODE, node as u32)));
+        self.events.push(Reverse((end, NODE, narrow(node))));
     }
 
     /// A node that computes has ended.
@@ -236,7 +237,7 @@ impl<'a> Run<'a> {
         self.end(node, now);
         if let Some(engine) = self.engine(node) {
             self.busy[engine] = false;
-            self.events.push(Reverse((now, CHOICE, engine as u32)));
+            self.events.push(Reverse((now, CHOICE, narrow(engine))));
         }
     }
 
@@ -260,10 +261,10 @@ impl<'a> Run<'a> {
         self.is_ready[node] = true;
         if self.call_state[call] == CallState::Ended {
             // Through the queue: those that wait for each other in a row are no recursion.
-            self.events.push(Reverse((now, NODE, node as u32)));
+            self.events.push(Reverse((now, NODE, narrow(node))));
             return;
         }
-        if self.graph.calls.starters(call).contains(&(node as u32)) {
+        if self.graph.calls.starters(call).contains(&narrow(node)) {
             self.call_left[call] -= 1;
             if self.call_left[call] == 0 {
                 self.start(call, now);
@@ -277,15 +278,15 @@ impl<'a> Run<'a> {
         let shape = self.graph.calls.shape[call];
         if self.shapes[shape as usize].lone_ps() == 0 {
             self.call_left[call] = 1;
-            self.events.push(Reverse((now, CALL, call as u32)));
+            self.events.push(Reverse((now, CALL, narrow(call))));
             return;
         }
         let turn = match self.order {
             Order::Fifo => (u128::from(now) << 32) | call as u128,
-            Order::Lifo => (u128::from(!now) << 32) | u128::from(!(call as u32)),
+            Order::Lifo => (u128::from(!now) << 32) | u128::from(!narrow(call)),
         };
         let admitted = Call {
-            number: call as u32,
+            number: narrow(call),
             shape,
             rank: u128::from(self.graph.calls.priority[call]) << 96 | turn,
         };
@@ -295,7 +296,7 @@ impl<'a> Run<'a> {
         let mut stations: Vec<u32> = starters.iter().map(station).collect();
         stations.sort_unstable();
         stations.dedup();
-        self.call_left[call] = stations.len() as u32;
+        self.call_left[call] = narrow(stations.len());
         for station in stations {
             self.stations[station as usize].start(admitted, now, self.shapes);
             self.note(station as usize);
@@ -308,7 +309,7 @@ impl<'a> Run<'a> {
         let next = (time, if is_service { SERVICE } else { ARRIVAL });
         if time < u64::MAX && next != self.due[station] {
             self.due[station] = next;
-            self.events.push(Reverse((next.0, next.1, station as u32)));
+            self.events.push(Reverse((next.0, next.1, narrow(station))));
         }
     }
 
@@ -339,7 +340,7 @@ fn reversed(graph: &Graph) -> Lists<u32> {
             .deps
             .get(node)
             .iter()
-            .map(move |&dep| (dep as usize, node as u32))
+            .map(move |&dep| (dep as usize, narrow(node)))
     };
     Lists::grouped(nodes, (0..nodes).flat_map(waits))
 }

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::graph::{Engine, Graph, NONE};
+use crate::id::narrow;
 
 /// Time in which an actor's compute engine idled, by the node that it waited for, in picoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub fn exposed(graph: &Graph, outcome: &Outcome) -> Exposure {
         },
         todo: Vec::new(),
     };
-    let mut computing: Vec<u32> = (0..nodes as u32)
+    let mut computing: Vec<u32> = (0..narrow(nodes))
         .filter(|&node| blame.computes(node))
         .collect();
     let key = |&node: &u32| {
@@ -68,7 +69,7 @@ pub fn exposed(graph: &Graph, outcome: &Outcome) -> Exposure {
     for node in 0..nodes {
         let actor = graph.nodes.actor[node] as usize;
         if outcome.end_ps[node] > upto[actor] && !is_sent(graph, node) {
-            last[actor].push(node as u32);
+            last[actor].push(narrow(node));
         }
     }
     for (actor, waited) in last.into_iter().enumerate() {
@@ -87,7 +88,7 @@ fn is_sent(graph: &Graph, node: usize) -> bool {
     call != NONE && {
         let starters = graph.calls.starters(call as usize);
         starters.len() < graph.calls.members(call as usize).len()
-            && starters.contains(&(node as u32))
+            && starters.contains(&narrow(node))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is to be run: nodes of actors, what they wait for, and the calls that join them.
 
 use crate::explain::Explain;
+use crate::id::narrow;
 
 /// Marks a node that is not part of a call, or an actor without a station.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -241,7 +242,7 @@ impl Graph {
             }
             for &node in self.calls.members(call) {
                 let is_twice = std::mem::replace(&mut is_member[node as usize], true);
-                if is_twice || self.nodes.call[node as usize] != call as u32 {
+                if is_twice || self.nodes.call[node as usize] != narrow(call) {
                     return Err(GraphError::Range {
                         column: "calls.members",
                         entry: call,

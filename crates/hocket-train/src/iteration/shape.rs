@@ -1,11 +1,12 @@
 //! What a call puts on the rails: its tasks, step by step.
 
-use crate::multirail::{Model, Operation, PARTS, Policy, Rail, Schedule, Tasks, servers};
-use crate::topology::DimensionKind;
-
 use super::engine::LONGEST_PS;
 use super::graph::GraphError;
 use super::station::Station;
+use crate::id::fit;
+use crate::multirail::{Model, Operation, PARTS, Policy, Rail, Schedule, Tasks, servers};
+use crate::topology::DimensionKind;
+use crate::units::whole;
 
 /// What a collective or a message has each of its actors do: tasks for the actor's servers.
 ///
@@ -102,9 +103,9 @@ impl Shape {
             (latency.saturating_mul(links), links * hops)
         };
         let row = rails.iter().enumerate().map(|(r, rail)| Operation {
-            server: r as u8,
+            server: fit(r),
             held: bytes,
-            steps: vec![(bytes as f64 * 1e12 / link_bandwidth(rail)).ceil() as u64],
+            steps: vec![whole((bytes as f64 * 1e12 / link_bandwidth(rail)).ceil())],
         });
         let tasks = Tasks::of_operations(
             rails.iter().zip(ways).map(latency).collect(),
@@ -191,7 +192,7 @@ fn own_servers(rails: &[Rail], parts: usize, first: &[u16]) -> Result<Vec<u16>, 
     let mut found = Vec::with_capacity(count);
     for (r, &start) in own.iter().enumerate() {
         let end = own.get(r + 1).map_or(count, |&next| usize::from(next));
-        let more = (end - usize::from(start) - 1) as u16;
+        let more = fit(end - usize::from(start) - 1);
         let last = first[r].checked_add(more).ok_or(GraphError::Range {
             column: "first",
             entry: r,
@@ -221,9 +222,9 @@ fn exchange(rail: &Rail, first: u8, part: usize, size: f64) -> Operation {
     // Parts share a ring's two servers: one each, at half of the bandwidth.
     let time = if goes_both_ways { 2.0 * time } else { time };
     Operation {
-        server: first + if goes_both_ways { part as u8 } else { 0 },
-        held: size as u64,
-        steps: vec![(time / f64::from(steps)).ceil() as u64; steps as usize],
+        server: first + if goes_both_ways { fit(part) } else { 0 },
+        held: whole(size),
+        steps: vec![whole((time / f64::from(steps)).ceil()); steps as usize],
     }
 }
 

@@ -1,6 +1,7 @@
 //! One actor's servers, and the calls under way on them.
 
 use super::Shape;
+use crate::id::narrow;
 use crate::multirail::{Event, Load, Next, Port, Servers};
 
 /// Serves the tasks of calls, as [`crate::multirail::simulate`] does those of one: a task that has begun goes
@@ -122,7 +123,7 @@ impl Station {
         self.servers.widen(shape.server_count());
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
-            self.slots.len() as u32 - 1
+            narrow(self.slots.len()) - 1
         });
         let stages = shape.tasks.stages.max(1);
         let tasks = shape.tasks.len();
@@ -140,7 +141,8 @@ impl Station {
             ended: None,
         };
         for task in (0..tasks).step_by(stages) {
-            self.servers.make_ready((slot, task as u32), now, &mut load);
+            self.servers
+                .make_ready((slot, narrow(task)), now, &mut load);
         }
     }
 }

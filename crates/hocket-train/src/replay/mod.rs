@@ -9,6 +9,7 @@ mod stuck;
 use std::collections::HashMap;
 
 use crate::explain::Explain;
+use crate::id::narrow;
 use crate::iteration::{
     self, Calls, Deps, Engine, Graph, GraphError, Nodes, Order, Outcome, Shape,
 };
@@ -111,12 +112,12 @@ impl Replay {
         let mut collectives = Collectives::default();
         let mut messages = Messages::default();
         calls.collectives(trace, &mut collectives);
-        let before = collectives.kind.len() as u32;
+        let before = narrow(collectives.kind.len());
         let mut call = trace.call.clone();
         calls.messages(trace, before, &mut messages, &mut call);
         Self {
             graph: Graph {
-                actors: trace.ranks() as u32,
+                actors: narrow(trace.ranks()),
                 station: stations(trace),
                 nodes: nodes(trace, rates, call),
                 deps: Deps {
@@ -188,29 +189,29 @@ impl CallMaker {
         for call in 0..trace.calls.len() {
             let kind = trace.calls.kind[call];
             let (group, size) = (trace.calls.group[call], trace.calls.size[call]);
-            let next = known.len() as u32;
+            let next = narrow(known.len());
             let shape = *known.entry((kind, group, size)).or_insert(next);
             if shape == next {
                 found.kind.push(kind);
                 found.group.push(group);
                 found.size.push(size);
             }
-            let members = trace.calls.nodes_of(call as u32);
-            self.push(trace, shape, members.len() as u32, members);
+            let members = trace.calls.nodes_of(narrow(call));
+            self.push(trace, shape, narrow(members.len()), members);
         }
     }
 
     /// Makes calls of sends, whose numbers in the columns of shapes begin at `before`.
     fn messages(&mut self, trace: &Trace, before: u32, found: &mut Messages, call: &mut [u32]) {
         let mut known: HashMap<(u32, u32, u64), u32> = HashMap::new();
-        for rank in 0..trace.ranks() as u32 {
+        for rank in 0..narrow(trace.ranks()) {
             for row in trace.rank_first[rank as usize]..trace.rank_first[rank as usize + 1] {
                 let at = row as usize;
                 if trace.kind[at] != NodeKind::Send {
                     continue;
                 }
                 let (target, size) = (trace.peer[at], trace.bytes[at]);
-                let next = known.len() as u32;
+                let next = narrow(known.len());
                 let shape = *known.entry((rank, target, size)).or_insert(next);
                 if shape == next {
                     found.source.push(rank);
@@ -218,7 +219,7 @@ impl CallMaker {
                     found.size.push(size);
                 }
                 let partner = trace.partner[at];
-                let number = self.made.len() as u32;
+                let number = narrow(self.made.len());
                 (call[at], call[partner as usize]) = (number, number);
                 self.push(trace, before + shape, 1, &[row, partner]);
             }
@@ -234,7 +235,7 @@ impl CallMaker {
         self.made.priority.push(u32::MAX - most.unwrap_or(0));
         self.made.starters.push(starters);
         self.made.members.extend_from_slice(members);
-        self.made.first.push(self.made.members.len() as u32);
+        self.made.first.push(narrow(self.made.members.len()));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::id::narrow;
 use crate::trace::{NodeKind, Trace};
 
 /// Returns the station of each rank: the number of the first rank that takes part in the same calls.
@@ -13,7 +14,7 @@ pub(super) fn stations(trace: &Trace) -> Vec<u32> {
         calls[group as usize] = true;
     }
     let mut groups_of: Vec<Vec<u32>> = vec![Vec::new(); trace.ranks()];
-    for group in (0..calls.len() as u32).filter(|&group| calls[group as usize]) {
+    for group in (0..narrow(calls.len())).filter(|&group| calls[group as usize]) {
         for &rank in trace.groups.ranks_of(group) {
             groups_of[rank as usize].push(group);
         }

@@ -1,6 +1,7 @@
 //! Why a graph never ends: which rank waits for which.
 
 use super::{Place, ReplayError};
+use crate::id::narrow;
 use crate::iteration::Graph;
 use crate::trace::{NONE, Trace, shortened};
 
@@ -52,12 +53,12 @@ fn untimed(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
     for node in 0..nodes {
         let row = graph.deps.first[node] as usize..graph.deps.first[node + 1] as usize;
         for &dep in &graph.deps.of[row] {
-            waiting[dep as usize].push(node as u32);
+            waiting[dep as usize].push(narrow(node));
         }
     }
     let mut call_left = graph.calls.starters.clone();
     let (mut ended, mut is_ready) = (vec![false; nodes], vec![false; nodes]);
-    let mut ready: Vec<u32> = (0..nodes as u32)
+    let mut ready: Vec<u32> = (0..narrow(nodes))
         .filter(|&n| left[n as usize] == 0)
         .collect();
     while let Some(node) = ready.pop() {

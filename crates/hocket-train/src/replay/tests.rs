@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::id::narrow;
 use crate::progress::Silent;
 use crate::trace::{Groups, Names};
 use crate::units::Time;
@@ -25,11 +26,11 @@ fn trace(ranks: &[&[Row<'_>]]) -> Trace {
         made.kind.push(kind);
         made.duration.push(Time::from_ps(time));
         made.dependencies.extend(deps);
-        made.dependency_first.push(made.dependencies.len() as u32);
+        made.dependency_first.push(narrow(made.dependencies.len()));
     }
     for rows in ranks {
         let last = made.rank_first[made.rank_first.len() - 1];
-        made.rank_first.push(last + rows.len() as u32);
+        made.rank_first.push(last + narrow(rows.len()));
     }
     let rows = made.kind.len();
     made.operations = vec![0; rows];
@@ -47,8 +48,8 @@ fn trace(ranks: &[&[Row<'_>]]) -> Trace {
     };
     made.groups = Groups {
         id: vec![0],
-        first: vec![0, ranks.len() as u32],
-        ranks: (0..ranks.len() as u32).collect(),
+        first: vec![0, narrow(ranks.len())],
+        ranks: (0..narrow(ranks.len())).collect(),
     };
     made.calls.first.push(0);
     made
@@ -57,16 +58,16 @@ fn trace(ranks: &[&[Row<'_>]]) -> Trace {
 fn group(trace: &mut Trace, ranks: &[u32]) {
     trace.groups.id.push(trace.groups.id.len() as u64);
     trace.groups.ranks.extend(ranks);
-    trace.groups.first.push(trace.groups.ranks.len() as u32);
+    trace.groups.first.push(narrow(trace.groups.ranks.len()));
 }
 
 fn call(trace: &mut Trace, group: u32, size: u64, nodes: &[u32]) {
-    let number = trace.calls.len() as u32;
+    let number = narrow(trace.calls.len());
     trace.calls.kind.push(CallKind::AllReduce);
     trace.calls.group.push(group);
     trace.calls.size.push(size);
     trace.calls.nodes.extend(nodes);
-    trace.calls.first.push(trace.calls.nodes.len() as u32);
+    trace.calls.first.push(narrow(trace.calls.nodes.len()));
     for &node in nodes {
         trace.call[node as usize] = number;
     }
@@ -85,7 +86,7 @@ fn run(trace: &Trace, times: &[u64]) -> Result<Outcome, ReplayError> {
         .iter()
         .map(|&time| Shape::timed(time, 0).unwrap())
         .collect();
-    let shape_of: Vec<u32> = (0..times.len() as u32).collect();
+    let shape_of: Vec<u32> = (0..narrow(times.len())).collect();
     let replay = Replay::new(trace, RATES);
     let ran = replay.run(trace, &shape_of, &shapes, Order::Fifo, &mut Silent);
     ran.map(|(_, outcome)| outcome)
@@ -202,9 +203,9 @@ fn in_groups(steps: &[(u8, u64)]) -> Trace {
     let groups: [&[u32]; 5] = [&[0, 1, 2], &[3, 4, 5], &[0, 1], &[2, 3], &[4, 5]];
     let mut waits: Vec<Vec<u32>> = Vec::new();
     for rank in 0..6 {
-        for step in 0..steps.len() as u32 {
+        for step in 0..narrow(steps.len()) {
             // A call waits for the second before it: two go on at once.
-            let row = rank * steps.len() as u32 + step;
+            let row = rank * narrow(steps.len()) + step;
             waits.push((step > 1).then(|| row - 2).into_iter().collect());
         }
     }
@@ -220,7 +221,7 @@ fn in_groups(steps: &[(u8, u64)]) -> Trace {
     for (step, &(of, size)) in steps.iter().enumerate() {
         let chosen: &[u32] = [&[0][..], &[1, 2], &[3, 4, 5], &[1], &[4]][usize::from(of)];
         for &group in chosen {
-            let at = |rank: u32| rank * steps.len() as u32 + step as u32;
+            let at = |rank: u32| rank * narrow(steps.len()) + narrow(step);
             let members: Vec<u32> = made.groups.ranks_of(group).iter().map(|&r| at(r)).collect();
             call(&mut made, group, size, &members);
         }
@@ -237,7 +238,7 @@ proptest! {
         let mut replay = Replay::new(&made, RATES);
         let sizes = &replay.collectives.size;
         let shapes: Vec<Shape> = sizes.iter().map(|&size| Shape::timed(7 * size, 0).unwrap()).collect();
-        let shape_of: Vec<u32> = (0..shapes.len() as u32).collect();
+        let shape_of: Vec<u32> = (0..narrow(shapes.len())).collect();
         let run = |replay: &Replay| {
             replay.run(&made, &shape_of, &shapes, Order::Fifo, &mut Silent).map(|ran| ran.1)
         };

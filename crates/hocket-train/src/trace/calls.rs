@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::error::{Call, listed};
 use super::trace_files::{UngroupedTrace, fits};
 use super::{Fault, Groups, NONE, NodeKind, Trace, TraceError};
+use crate::id::narrow;
 
 impl UngroupedTrace {
     /// Makes the trace, given the ids and ranks of groups; 0 is the group of all ranks in any case.
@@ -21,7 +22,7 @@ impl UngroupedTrace {
         let issued = self.issued()?;
         self.trace.call = vec![NONE; self.trace.len()];
         self.trace.calls.first.push(0);
-        for group in 0..self.trace.groups.id.len() as u32 {
+        for group in 0..narrow(self.trace.groups.id.len()) {
             self.match_group(group, &issued)?;
         }
         self.match_messages()?;
@@ -44,7 +45,7 @@ impl UngroupedTrace {
                     group: self.group_ids[named as usize],
                     known: listed(&self.trace.groups.id),
                 };
-                return Err(self.wrong(row as u32, fault));
+                return Err(self.wrong(narrow(row), fault));
             };
             self.trace.group[row] = group;
         }
@@ -63,10 +64,10 @@ impl UngroupedTrace {
                 if group == NONE {
                     continue;
                 }
-                let key = (group, rank as u32);
+                let key = (group, narrow(rank));
                 if group != 0 && members.binary_search(&key).is_err() {
                     let group = trace.groups.id[group as usize];
-                    let rank = rank as u32;
+                    let rank = narrow(rank);
                     return Err(self.wrong(row, Fault::NotInGroup { rank, group }));
                 }
                 issued.entry(key).or_default().push(row);
@@ -132,7 +133,7 @@ impl UngroupedTrace {
         call: Call,
         nodes: impl Iterator<Item = u32>,
     ) -> Result<(), TraceError> {
-        let number = self.trace.calls.len() as u32;
+        let number = narrow(self.trace.calls.len());
         let start = self.trace.calls.nodes.len();
         self.trace.calls.nodes.extend(nodes);
         let trace = &mut self.trace;
@@ -243,7 +244,7 @@ impl Groups {
     /// Groups and their ranks, but for the group of all, in ascending order.
     fn members(&self) -> Vec<(u32, u32)> {
         let of = |group| self.ranks_of(group).iter().map(move |&rank| (group, rank));
-        let mut members: Vec<_> = (1..self.id.len() as u32).flat_map(of).collect();
+        let mut members: Vec<_> = (1..narrow(self.id.len())).flat_map(of).collect();
         members.sort_unstable();
         members
     }
@@ -252,8 +253,8 @@ impl Groups {
 fn make_groups(given: &[(u64, Vec<u32>)], ranks: usize) -> Result<Groups, TraceError> {
     let mut groups = Groups {
         id: vec![0],
-        first: vec![0, ranks as u32],
-        ranks: (0..ranks as u32).collect(),
+        first: vec![0, narrow(ranks)],
+        ranks: (0..narrow(ranks)).collect(),
     };
     let mut sorted: Vec<_> = given.iter().collect();
     sorted.sort_by_key(|(id, _)| *id);

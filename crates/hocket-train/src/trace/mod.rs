@@ -27,6 +27,7 @@ pub use trace_files::{File, Follow, UngroupedTrace};
 use strum::{FromRepr, IntoStaticStr, VariantArray};
 
 use crate::collective::CollectiveKind;
+use crate::id::narrow;
 use crate::units::Time;
 
 /// The largest size, in bytes.
@@ -286,7 +287,7 @@ impl Trace {
     /// Rank of a row.
     pub fn rank_of(&self, row: u32) -> u32 {
         let after = self.rank_first.partition_point(|&first| first <= row);
-        after as u32 - 1
+        narrow(after) - 1
     }
 
     /// Returns what must end before a row starts.

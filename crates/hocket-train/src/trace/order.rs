@@ -9,6 +9,7 @@ use super::error::shortened;
 use super::trace_files::{UngroupedTrace, fits};
 use super::{Fault, Trace, TraceError};
 use crate::graph::Lists;
+use crate::id::narrow;
 
 const SHOWN_OF_CYCLE: usize = 4;
 
@@ -82,7 +83,7 @@ fn put_in_order(draft: &mut UngroupedTrace, rows: Range<u32>) -> Result<(), Trac
     let dependents = reverse(trace, rows.clone());
     let mut left: Vec<u32> = rows
         .clone()
-        .map(|row| trace.dependencies_of(row).len() as u32)
+        .map(|row| narrow(trace.dependencies_of(row).len()))
         .collect();
     let ready = rows
         .clone()
@@ -128,7 +129,7 @@ fn cycle(draft: &UngroupedTrace, start: u32, left: &[u32]) -> TraceError {
             .unwrap_or_else(|| unreachable!("what waits, waits for another"))
     };
     let first = left.iter().position(|&count| count > 0).unwrap_or(0);
-    let mut row = start + first as u32;
+    let mut row = start + narrow(first);
     // Whoever goes from node to node for as many steps as there are is on the cycle.
     for _ in 0..left.len() {
         row = next(row);

@@ -5,7 +5,7 @@ use prost::Message;
 use super::chakra::{Attribute, Node, Value};
 use super::*;
 use crate::collective::Collective;
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 
 fn node(id: u64, kind: NodeKind, data: &[u64], attributes: &[(&str, i64)]) -> Node {
     let attribute = |&(name, value): &(&str, i64)| Attribute {
@@ -276,7 +276,7 @@ fn check(trace: &Trace) {
     for (at, &row) in trace.order.iter().enumerate() {
         place[row as usize] = at;
     }
-    for row in 0..trace.len() as u32 {
+    for row in 0..narrow(trace.len()) {
         let at = row as usize;
         for &on in trace.dependencies_of(row) {
             assert!(place[on as usize] < place[at]);
@@ -287,7 +287,7 @@ fn check(trace: &Trace) {
         if is_message {
             let partner = trace.partner[at] as usize;
             assert_eq!(trace.partner[partner], row);
-            assert_eq!(trace.peer[at], trace.rank_of(partner as u32));
+            assert_eq!(trace.peer[at], trace.rank_of(narrow(partner)));
         }
         let is_call = (trace.call_kind[at] as u8) < CallKind::Unspecified as u8;
         assert_eq!(is_call, trace.call[at] != NONE);
@@ -295,7 +295,7 @@ fn check(trace: &Trace) {
             assert!(trace.calls.nodes_of(trace.call[at]).contains(&row));
         }
     }
-    for call in 0..trace.calls.len() as u32 {
+    for call in 0..narrow(trace.calls.len()) {
         let ranks = trace
             .calls
             .nodes_of(call)

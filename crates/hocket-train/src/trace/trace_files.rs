@@ -6,6 +6,7 @@ use super::chakra::{Node, Nodes, Value};
 use super::error::{picoseconds, shortened, within};
 use super::order::{self, Waits};
 use super::{CallKind, Fault, LARGEST_SIZE, NONE, NodeKind, Trace, TraceError};
+use crate::id::{fit, narrow};
 use crate::units::Time;
 
 /// One rank's file.
@@ -61,7 +62,7 @@ impl UngroupedTrace {
         maker.draft.trace.dependency_first.push(0);
         maker.draft.trace.names.first.push(0);
         for (rank, file) in files.iter().enumerate() {
-            maker.read_rank(rank as u32, file)?;
+            maker.read_rank(narrow(rank), file)?;
         }
         Ok(maker.draft)
     }
@@ -180,7 +181,7 @@ impl Maker {
             return Ok(row);
         }
         let names = &mut self.draft.trace.names;
-        let row = (names.first.len() - 1) as u32;
+        let row = narrow(names.first.len() - 1);
         names.text.push_str(&name);
         names.first.push(fits(names.text.len(), "bytes of names")?);
         self.name_rows.insert(name, row);
@@ -191,7 +192,7 @@ impl Maker {
         let ids = &mut self.draft.group_ids;
         *self.group_rows.entry(id).or_insert_with(|| {
             ids.push(id);
-            (ids.len() - 1) as u32
+            narrow(ids.len() - 1)
         })
     }
 }
@@ -258,7 +259,7 @@ impl Row {
                 last: ranks - 1,
             });
         }
-        self.peer = peer as u32;
+        self.peer = fit(peer);
         self.bytes = needed("comm_size", LARGEST_SIZE)?;
         self.tag = needed("comm_tag", u64::MAX)?;
         Ok(())
@@ -277,7 +278,7 @@ impl Row {
         if call_kind == CallKind::Unspecified {
             return Ok(());
         }
-        self.priority = number(node, "comm_priority", u32::MAX.into())?.unwrap_or(0) as u32;
+        self.priority = fit(number(node, "comm_priority", u32::MAX.into())?.unwrap_or(0));
         self.group = Some(group_of(node)?);
         match node.attribute("involved_dim") {
             None => Ok(()),

@@ -3,6 +3,7 @@
 use super::{Alarm, Answer, Engine, State};
 use crate::cluster::network::Reach;
 use crate::cluster::{ClusterError, Decision, Reroute, Router};
+use crate::id::narrow;
 use crate::units::Time;
 
 impl Engine<'_> {
@@ -52,7 +53,7 @@ impl Engine<'_> {
             starting,
             decision: self.outcome.decisions.len() - 1,
         };
-        let number = self.first_answer + self.answers.len() as u32;
+        let number = self.first_answer + narrow(self.answers.len());
         self.answers.push_back(answer);
         // What a switch finds by itself, nobody waits for.
         if foreseen || !is_asked || self.options.answer == Time::ZERO {
@@ -66,7 +67,7 @@ impl Engine<'_> {
 
     /// Returns the jobs that communicate, or are about to, and need paths for it.
     fn active(&self) -> Vec<u32> {
-        let mut jobs: Vec<u32> = (0..self.jobs.len() as u32).collect();
+        let mut jobs: Vec<u32> = (0..narrow(self.jobs.len())).collect();
         jobs.retain(|&job| self.asks(job) && self.jobs[job as usize].is_active());
         jobs
     }
@@ -148,7 +149,7 @@ impl Engine<'_> {
         }
         let active = self.on_paths();
         let mut decision = self.controller.repaired(self.now, &active, repair)?;
-        (decision.flows, decision.moved) = (repair.len() as u32, moved);
+        (decision.flows, decision.moved) = (narrow(repair.len()), moved);
         decision.foreseen = foreseen;
         self.outcome.decisions.push(decision);
         self.paths_changed(&active, router)
@@ -215,14 +216,14 @@ impl Engine<'_> {
             let (job, _) = self.place[*flow as usize];
             self.jobs[job as usize].state == State::Communicating
         };
-        let flows = (0..self.place.len() as u32).filter(is_communicating);
+        let flows = (0..narrow(self.place.len())).filter(is_communicating);
         flows
             .filter(|&flow| self.flows.reach(flow) != Reach::Host)
             .collect()
     }
 
     pub(super) fn decide_once(&mut self, router: &mut dyn Router) -> Result<(), ClusterError> {
-        let all: Vec<u32> = (0..self.jobs.len() as u32).collect();
+        let all: Vec<u32> = (0..narrow(self.jobs.len())).collect();
         let controller = &mut self.controller;
         let (decided, foreseen) = controller.decide(0, &all, &all, &self.flows, router)?;
         self.outcome.decisions.push(decided.decision(0, foreseen));

@@ -11,6 +11,7 @@ use super::flows::{Flows, Sent};
 use super::network::{Network, Reach};
 use super::pattern::{Course, Pattern};
 use super::{ClusterError, ClusterOptions, Iteration, Job, Outage, Outcome, Port, Reroute, Router};
+use crate::id::narrow;
 use crate::progress::{Interrupted, Progress};
 use crate::routing::Fabric;
 use crate::simulate::flow::UNITS_PER_BYTE;
@@ -102,7 +103,7 @@ impl<'a> Engine<'a> {
         let mut progressing = Vec::with_capacity(jobs.len());
         let mut open_transfers = 0;
         for (number, job) in jobs.iter().enumerate() {
-            let first_flow = place.len() as u32;
+            let first_flow = narrow(place.len());
             commodities.begin_job();
             let (pattern, groups) = job.communication().unzip();
             for (group, ports) in groups.into_iter().flatten().enumerate() {
@@ -111,17 +112,17 @@ impl<'a> Engine<'a> {
                     channels.flat_map(|of| of.channels().iter().zip(of.bytes_by_channel()));
                 for (&(src, dst), &bytes) in channels {
                     let ends = [src, dst].map(|rank| ports[rank as usize]);
-                    let flow = flows.connect(number as u32, ends[0], ends[1]);
+                    let flow = flows.connect(narrow(number), ends[0], ends[1]);
                     if let Reach::Fabric { src, dst } = flows.reach(flow) {
                         commodities.add(flow, [src, dst], ends.map(|port| port.nic), bytes);
                     }
-                    place.push((number as u32, group as u32));
+                    place.push((narrow(number), narrow(group)));
                 }
             }
             let transfers =
                 pattern.map_or(0, Pattern::transfer_count) * groups.map_or(0, <[Vec<Port>]>::len);
             open_transfers += (transfers * job.compute.len()) as u64;
-            progressing.push(Progressing::new(number as u32, job, first_flow));
+            progressing.push(Progressing::new(narrow(number), job, first_flow));
         }
         Self {
             options,
@@ -151,7 +152,7 @@ impl<'a> Engine<'a> {
         progress: &mut dyn Progress,
     ) -> Result<Outcome, ClusterError> {
         const BETWEEN_REPORTS: usize = 1 << 16;
-        for number in 0..self.jobs.len() as u32 {
+        for number in 0..narrow(self.jobs.len()) {
             self.expect(number);
         }
         self.controller.check(&self.unended())?;
@@ -160,7 +161,7 @@ impl<'a> Engine<'a> {
             Reroute::Spray => self.flows.spray(self.controller.fabric(), 0),
             Reroute::Always | Reroute::Steady(_) | Reroute::AtStart => {}
         }
-        for number in 0..self.jobs.len() as u32 {
+        for number in 0..narrow(self.jobs.len()) {
             self.compute(number, self.jobs[number as usize].job.arrival.as_ps());
         }
         for (outage, Outage { time, .. }) in (0..).zip(&self.options.outages) {
@@ -284,7 +285,7 @@ impl<'a> Engine<'a> {
         let Some((pattern, _)) = job.communication() else {
             return;
         };
-        let first = first_flow + group * pattern.channels().len() as u32;
+        let first = first_flow + group * narrow(pattern.channels().len());
         let flow = |&transfer: &u32| (first + pattern.channel_of(transfer), transfer);
         self.ready.extend(transfers.iter().map(flow));
     }
@@ -366,7 +367,7 @@ impl<'a> Engine<'a> {
             };
             progressing.open_groups = groups.len();
             progressing.courses.clear();
-            for group in 0..groups.len() as u32 {
+            for group in 0..narrow(groups.len()) {
                 begin.clear();
                 let course = Course::start(pattern, &mut begin);
                 self.jobs[number as usize].courses.push(course);
@@ -385,7 +386,7 @@ impl<'a> Engine<'a> {
             let kept = &mut self.jobs[job].rate;
             if *kept != rate {
                 *kept = rate;
-                self.outcome.rates.push((now, job as u32, rate));
+                self.outcome.rates.push((now, narrow(job), rate));
             }
         }
     }

@@ -4,6 +4,7 @@ use super::graph::NONE;
 use super::station::{Call, Station};
 use super::*;
 use crate::collective::CollectiveKind;
+use crate::id::{fit, narrow};
 use crate::multirail::{Model, Policy, Rail, Schedule, fixed_order, themis};
 use crate::progress::{Progress, Silent};
 use crate::topology::{Dimension, DimensionKind, Switching, Topology, build};
@@ -35,7 +36,7 @@ fn all_reduce(rails: &[Rail], bytes: u64, chunks: usize, balanced: bool) -> Sche
 }
 
 fn first(rails: &[Rail]) -> Vec<u16> {
-    (0..rails.len() as u16).map(|r| 2 * r).collect()
+    (0..fit(rails.len())).map(|r| 2 * r).collect()
 }
 
 /// A graph of one actor, its nodes in a chain: times, or calls of a shape.
@@ -48,28 +49,28 @@ fn chain(nodes: &[Result<u64, u32>]) -> Graph {
     graph.deps.first.push(0);
     graph.calls.first.push(0);
     for (i, node) in nodes.iter().enumerate() {
-        let dep = (i > 0).then(|| i as u32 - 1);
+        let dep = (i > 0).then(|| narrow(i) - 1);
         add(&mut graph, 0, *node, &dep.into_iter().collect::<Vec<_>>());
     }
     graph
 }
 
 fn add(graph: &mut Graph, actor: u32, node: Result<u64, u32>, deps: &[u32]) {
-    let number = graph.nodes.actor.len() as u32;
+    let number = narrow(graph.nodes.actor.len());
     graph.nodes.actor.push(actor);
     graph.nodes.engine.push(0);
     graph.nodes.time_ps.push(node.unwrap_or(0));
     graph.deps.of.extend(deps);
-    graph.deps.first.push(graph.deps.of.len() as u32);
+    graph.deps.first.push(narrow(graph.deps.of.len()));
     match node {
         Ok(_) => graph.nodes.call.push(NONE),
         Err(shape) => {
-            graph.nodes.call.push(graph.calls.len() as u32);
+            graph.nodes.call.push(narrow(graph.calls.len()));
             graph.calls.shape.push(shape);
             graph.calls.priority.push(0);
             graph.calls.starters.push(1);
             graph.calls.members.push(number);
-            graph.calls.first.push(graph.calls.members.len() as u32);
+            graph.calls.first.push(narrow(graph.calls.members.len()));
         }
     }
 }
@@ -148,7 +149,7 @@ proptest! {
         let mut ends = [Vec::new(), Vec::new()];
         let mut last = [0, 0];
         for (i, &(shape, start)) in starts.iter().enumerate() {
-            let call = Call { number: i as u32, shape: shape as u32, rank: rank(i) };
+            let call = Call { number: narrow(i), shape: narrow(shape), rank: rank(i) };
             for (k, station) in [&mut lazy, &mut whole].into_iter().enumerate() {
                 while station.next_time(&shapes) < start {
                     last[k] = station.next_time(&shapes);
@@ -198,7 +199,7 @@ proptest! {
                     let sent = call != NONE && {
                         let starters = graph.calls.starters(call as usize);
                         starters.len() == 1
-                            && starters[0] == node as u32
+                            && starters[0] == narrow(node)
                             && graph.calls.members(call as usize).len() > 1
                     };
                     if !sent {

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::graph::NONE;
 use super::super::{Graph, Order, Outcome};
+use crate::id::narrow;
 
 /// Of shapes 0, 1, 2. None is 0: what follows at one moment would hang on which station is looked at first.
 pub(super) const TIMES: [u64; 3] = [1_000_003, 77_777, 331];
@@ -37,7 +38,7 @@ pub(super) fn graphs() -> impl Strategy<Value = Graph> {
 }
 
 fn call(graph: &mut Graph, actors: &[u32], starters: u32, shape: u32, before: [u8; 2]) {
-    let number = graph.calls.len() as u32;
+    let number = narrow(graph.calls.len());
     for &actor in actors {
         let node = push(graph, actor, 2, 0, number, before);
         graph.calls.members.push(node);
@@ -45,12 +46,12 @@ fn call(graph: &mut Graph, actors: &[u32], starters: u32, shape: u32, before: [u
     graph.calls.shape.push(shape);
     graph.calls.priority.push(number % 2);
     graph.calls.starters.push(starters);
-    graph.calls.first.push(graph.calls.members.len() as u32);
+    graph.calls.first.push(narrow(graph.calls.members.len()));
 }
 
 /// Adds a node that waits for up to two of its actor's earlier ones.
 fn push(graph: &mut Graph, actor: u32, engine: u8, time: u64, call: u32, before: [u8; 2]) -> u32 {
-    let node = graph.nodes.actor.len() as u32;
+    let node = narrow(graph.nodes.actor.len());
     let own: Vec<u32> = (0..node)
         .filter(|&i| graph.nodes.actor[i as usize] == actor)
         .collect();
@@ -66,7 +67,7 @@ fn push(graph: &mut Graph, actor: u32, engine: u8, time: u64, call: u32, before:
     graph.nodes.time_ps.push(time);
     graph.nodes.call.push(call);
     graph.deps.of.extend(deps);
-    graph.deps.first.push(graph.deps.of.len() as u32);
+    graph.deps.first.push(narrow(graph.deps.of.len()));
     node
 }
 

@@ -1,17 +1,18 @@
 //! What is told of idle time, by hand.
 
 use super::*;
+use crate::id::narrow;
 
 /// Another member of the last call, which all of its members must be ready for.
 fn join(graph: &mut Graph, actor: u32, deps: &[u32]) {
-    let number = graph.nodes.actor.len() as u32;
+    let number = narrow(graph.nodes.actor.len());
     let call = graph.calls.len() - 1;
     graph.nodes.actor.push(actor);
     graph.nodes.engine.push(0);
     graph.nodes.time_ps.push(0);
-    graph.nodes.call.push(call as u32);
+    graph.nodes.call.push(narrow(call));
     graph.deps.of.extend(deps);
-    graph.deps.first.push(graph.deps.of.len() as u32);
+    graph.deps.first.push(narrow(graph.deps.of.len()));
     graph.calls.starters[call] += 1;
     graph.calls.members.push(number);
     graph.calls.first[call + 1] += 1;
