@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Fidelity;
 use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 
 /// Which of several NPUs decides when data can arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +81,8 @@ impl<'a> Needs<'a> {
         };
         let (mut wanted, mut held) = (ByNpu::default(), ByNpu::default());
         for (i, demand) in demands.iter().enumerate() {
-            wanted.add(&demand.wanted, i as u32);
-            held.add(&demand.holders, i as u32);
+            wanted.add(&demand.wanted, narrow(i));
+            held.add(&demand.holders, narrow(i));
         }
         Self {
             npus,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::Fidelity;
 use crate::graph::{Lists, ShortestPaths};
-use crate::id::{DeviceId, NpuId};
+use crate::id::{DeviceId, NpuId, narrow};
 use crate::topology::{DeviceKind, Topology};
 use crate::units::{Bandwidth, gcd};
 
@@ -65,16 +65,16 @@ impl ArcNetwork {
         };
         let count = topology.device_count();
         let mut device_of: Vec<DeviceId> = (0..count).map(DeviceId::from).collect();
-        let mut exit: Vec<u32> = (0..count as u32).collect();
+        let mut exit: Vec<u32> = (0..narrow(count)).collect();
         let mut arcs = Vec::with_capacity(topology.links().len());
         for (i, device) in topology.devices().iter().enumerate() {
             let Some(limit) = device.limit.filter(|_| device.kind == DeviceKind::Switch) else {
                 continue;
             };
-            exit[i] = device_of.len() as u32;
+            exit[i] = narrow(device_of.len());
             device_of.push(DeviceId::from(i));
             arcs.push(Arc {
-                src: i as u32,
+                src: narrow(i),
                 dst: exit[i],
                 capacity: limit.bytes_per_second(),
                 latency: 0,
@@ -191,7 +191,7 @@ impl ArcNetwork {
 
     /// Returns every node at which data can be summed or copied.
     pub fn stations(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.node_count() as u32).filter(|&node| self.is_station(node))
+        (0..narrow(self.node_count())).filter(|&node| self.is_station(node))
     }
 
     /// Returns the device that a node is, or is half of.
@@ -228,7 +228,7 @@ impl ArcNetwork {
             let capacity = |&arc: &u32| u128::from(self.arcs[arc as usize].capacity);
             arcs.iter().map(capacity).sum()
         };
-        (0..self.node_count() as u32)
+        (0..narrow(self.node_count()))
             .all(|node| total(self.arcs_out(node)) == total(self.arcs_in(node)))
     }
 

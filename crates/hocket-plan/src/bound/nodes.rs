@@ -8,7 +8,7 @@ use super::needs::Decides;
 use super::network::{Arc, ArcNetwork, FAR, Search};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
-use crate::id::{DeviceId, NpuId};
+use crate::id::{DeviceId, NpuId, narrow};
 use crate::progress::{Interrupted, Paced, Progress};
 use crate::units::Time;
 
@@ -44,7 +44,7 @@ impl Nodes {
                 let arc = &network.arcs()[arc as usize];
                 of[arc.src as usize] != NONE && of[arc.src as usize] != of[arc.dst as usize]
             };
-            let arcs = 0..network.arcs().len() as u32;
+            let arcs = 0..narrow(network.arcs().len());
             arcs.filter(leaves).collect()
         });
         Some(Self {
@@ -351,7 +351,7 @@ fn along<'a>(problem: &'a Problem<'_>, side: Side) -> [&'a ArcNetwork; 2] {
 
 /// Returns the switches of a group.
 fn switches(problem: &Problem, of: &[u32], group: u32) -> Vec<DeviceId> {
-    let devices = 0..problem.network.device_count() as u32;
+    let devices = 0..narrow(problem.network.device_count());
     let switches = devices.filter(|&device| !problem.network.is_npu(device));
     let own = switches.filter(|&device| of[device as usize] == group);
     own.map(DeviceId).collect()
@@ -384,7 +384,7 @@ fn assigned(network: &ArcNetwork, groups: &[Vec<NpuId>]) -> (Vec<u32>, usize) {
             let first = groups.next()?;
             groups.all(|group| group == first).then_some(first)
         };
-        let open = (0..of.len() as u32).filter(|&node| of[node as usize] == NONE);
+        let open = (0..narrow(of.len())).filter(|&node| of[node as usize] == NONE);
         let found: Vec<(u32, u32)> = open
             .filter_map(|node| Some((node, joined(node)?)))
             .collect();
@@ -395,7 +395,7 @@ fn assigned(network: &ArcNetwork, groups: &[Vec<NpuId>]) -> (Vec<u32>, usize) {
             of[node as usize] = group;
         }
     }
-    let mut count = groups.len() as u32;
+    let mut count = narrow(groups.len());
     for (node, group) in (0..).zip(&mut of) {
         if *group == NONE && network.is_station(node) {
             *group = count;

@@ -5,7 +5,7 @@ use super::fill::{Pipe, fill};
 use super::network::{ArcNetwork, FAR, Search};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::progress::{Interrupted, Paced, Progress};
 use crate::topology::Topology;
 use crate::units::Time;
@@ -138,7 +138,7 @@ fn applies(problem: &Problem, topology: &Topology) -> bool {
 /// switch.
 fn are_apart(network: &ArcNetwork) -> bool {
     let able = |node: u32| network.is_station(node) && !network.is_npu(node);
-    (0..network.node_count() as u32)
+    (0..narrow(network.node_count()))
         .filter(|&node| able(node))
         .all(|start| {
             let mut seen = vec![false; network.node_count()];

@@ -7,6 +7,7 @@ use super::witness::saturating_bandwidth;
 use super::{Candidate, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::collective::NpuSet;
 use crate::graph::{FlowNetwork, UNLIMITED};
+use crate::id::narrow;
 use crate::progress::{Interrupted, Paced, Progress};
 
 /// The best partition, and whether it is the best there is.
@@ -205,7 +206,7 @@ fn around_alone(network: &ArcNetwork, cells: &Parts) -> Vec<u128> {
     }
     let is_npu = |node: u32| network.is_npu(node);
     let mut around = vec![0; nodes];
-    for node in (0..nodes as u32).filter(|&node| network.is_station(node) && !is_npu(node)) {
+    for node in (0..narrow(nodes)).filter(|&node| network.is_station(node) && !is_npu(node)) {
         let near = &mut near[node as usize];
         near.sort_unstable();
         near.dedup();
@@ -268,7 +269,7 @@ pub fn strongest(
         for_each_entry(network, &best, |arc| {
             bandwidth += i128::from(network.arcs()[arc].capacity / unit);
         });
-        let flows = flow_network(&turned, unit, links as u128);
+        let flows = flow_network(&turned, unit, links.unsigned_abs());
         let (least, parts) = least_partition(flows, &order, bandwidth, arcs, watch)?;
         if least + bandwidth >= 0 || parts.len() < 2 {
             return Ok(Some(best));
@@ -356,13 +357,13 @@ fn without_slow_links(problem: &Problem) -> Vec<Parts> {
         takes_part[npu.index()] = true;
     }
     let with = |speed: u64| -> Parts {
-        let mut root: Vec<u32> = (0..network.node_count() as u32).collect();
+        let mut root: Vec<u32> = (0..narrow(network.node_count())).collect();
         for arc in network.arcs().iter().filter(|arc| arc.capacity > speed) {
             let (a, b) = (find(&mut root, arc.src), find(&mut root, arc.dst));
             root[a as usize] = b;
         }
         let mut parts: Parts = vec![Vec::new(); root.len()];
-        for node in 0..root.len() as u32 {
+        for node in 0..narrow(root.len()) {
             parts[find(&mut root, node) as usize].push(node);
         }
         parts.retain(|part| part.iter().any(|&node| takes_part[node as usize]));

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use super::needs::Crossing;
 use super::network::{ArcNetwork, Search};
 use super::{Candidate, Problem, cut};
+use crate::id::narrow;
 use crate::progress::{Interrupted, Paced};
 
 /// Offers the best cuts that sweeps find.
@@ -126,7 +127,7 @@ fn placed(network: &ArcNetwork, place: impl Fn(u64) -> u64) -> Vec<u32> {
     for _ in npus..count {
         let settled = places.clone();
         for node in (npus..count).filter(|&node| settled[node].is_none()) {
-            let node_id = node as u32;
+            let node_id = narrow(node);
             let sources = network
                 .arcs_in(node_id)
                 .iter()
@@ -146,7 +147,7 @@ fn placed(network: &ArcNetwork, place: impl Fn(u64) -> u64) -> Vec<u32> {
             break;
         }
     }
-    let mut order: Vec<u32> = (0..count as u32).collect();
+    let mut order: Vec<u32> = (0..narrow(count)).collect();
     order.sort_by_key(|&node| places[node as usize].unwrap_or(u64::MAX));
     order
 }
@@ -300,17 +301,17 @@ mod tests {
                 .map(|_| {
                     let from = seed.below(count);
                     let to = (from + 1 + seed.below(count - 1)) % count;
-                    (from as u32, to as u32, 1 + seed.below(3) as u64, 0)
+                    (narrow(from), narrow(to), 1 + seed.below(3) as u64, 0)
                 })
                 .collect();
             let topology = topology(npus, switches, &links);
             let kind = CollectiveKind::NAMED[seed.below(8)];
-            let root = kind.is_rooted().then(|| Rank(seed.below(npus) as u32));
+            let root = kind.is_rooted().then(|| Rank(narrow(seed.below(npus))));
             let members: Vec<NpuId> = topology.npus().collect();
             let collective = Collective::new(kind, members, 1_000, root).expect("valid");
             let problem = Problem::new(&topology, &collective, BoundOptions::default());
             let network = &problem.network;
-            let mut order: Vec<u32> = (0..count as u32).collect();
+            let mut order: Vec<u32> = (0..narrow(count)).collect();
             (1..count).for_each(|i| order.swap(i, seed.below(i + 1)));
             let ratio = |inside: &[bool]| {
                 let crosses = |arc: &&super::super::network::Arc| {

@@ -8,7 +8,7 @@ pub use demand::{Demand, NpuSet};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::explain::Explain;
-use crate::id::{NpuId, Rank};
+use crate::id::{NpuId, Rank, fit};
 use crate::topology::{Topology, name_fault};
 
 /// The pattern of a collective.
@@ -430,7 +430,7 @@ impl Collective {
 
 /// Returns first byte of block `i` of `size` bytes cut into `blocks`.
 pub fn block_start(size: u64, i: usize, blocks: usize) -> u64 {
-    (u128::from(size) * i as u128 / blocks as u128) as u64
+    fit(u128::from(size) * i as u128 / blocks as u128)
 }
 
 fn check_npus(npus: &[NpuId]) -> Result<(), CollectiveError> {

@@ -3,6 +3,8 @@
 //! A reduce-scatter leaves the sum of block r at rank r; an all-gather starts from there. Blocks are
 //! contiguous, so that a move is a range of them.
 
+use crate::id::narrow;
+
 /// How a group of ranks exchanges blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -116,7 +118,7 @@ impl Pattern {
                     Pass::ReduceScatter => step,
                     Pass::AllGather => self.shape.steps(n) - 1 - step,
                 };
-                halving_level(0..n as u32, level, pass, &mut moves);
+                halving_level(0..narrow(n), level, pass, &mut moves);
             }
         }
         moves
@@ -146,9 +148,9 @@ fn direct_step(pass: Pass, n: usize, step: usize, moves: &mut Vec<Move>) {
             Pass::AllGather => src,
         };
         Move {
-            src: src as u32,
-            dst: dst as u32,
-            first: owner as u32,
+            src: narrow(src),
+            dst: narrow(dst),
+            first: narrow(owner),
             count: 1,
         }
     }));
@@ -159,7 +161,7 @@ fn halving_level(group: std::ops::Range<u32>, level: usize, pass: Pass, moves: &
     if group.len() < 2 {
         return;
     }
-    let mid = group.start + (group.len() as u32).div_ceil(2);
+    let mid = group.start + narrow(group.len()).div_ceil(2);
     let (left, right) = (group.start..mid, mid..group.end);
     if level > 0 {
         halving_level(left, level - 1, pass, moves);
@@ -175,7 +177,7 @@ fn halving_level(group: std::ops::Range<u32>, level: usize, pass: Pass, moves: &
             src,
             dst,
             first: range.start,
-            count: range.len() as u32,
+            count: narrow(range.len()),
         });
     };
     for (l, r) in left.clone().zip(right.clone()) {

@@ -4,6 +4,8 @@ use microlp::{ComparisonOp, OptimizationDirection, Problem};
 
 use super::{Lane, Rail};
 use crate::collective::CollectiveKind;
+use crate::id::fit;
+use crate::units::whole;
 
 /// Most rails for which all orders are looked at: 6! = 720.
 const MAX_RAILS: usize = 6;
@@ -118,7 +120,7 @@ fn costs(rails: &[Rail], order: &[u8]) -> Vec<f64> {
 /// Returns every order of `count` rails.
 fn orders(count: usize) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new()];
-    for rail in 0..count as u8 {
+    for rail in 0..fit(count) {
         let longer = |order: &Vec<u8>| {
             let order = order.clone();
             (0..=order.len()).map(move |at| {
@@ -158,7 +160,7 @@ pub(super) fn lanes(
     let mut lanes = Vec::with_capacity(chunks);
     for (_, i) in turns {
         upto += shares[i].1 / sum / counts[i] as f64;
-        let end = ((bytes as f64 * upto).round() as u64).clamp(start, bytes);
+        let end = whole((bytes as f64 * upto).round()).clamp(start, bytes);
         lanes.push(Lane::along(kind, end - start, &shares[i].0));
         start = end;
     }

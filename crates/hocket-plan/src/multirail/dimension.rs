@@ -11,7 +11,9 @@
 use super::dispatch::Dispatcher;
 use super::{Lane, Rail};
 use crate::collective::pattern::Pass;
+use crate::id::{fit, narrow};
 use crate::topology::{DimensionKind, LatencyModel, Switching};
+use crate::units::whole;
 
 /// Which of the operations that are ready a rail begins next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +108,7 @@ pub fn servers(rails: &[Rail], parts: usize) -> (Vec<u8>, usize) {
     let mut next = 0;
     let mut first = Vec::with_capacity(rails.len());
     for rail in rails {
-        first.push(next as u8);
+        first.push(fit(next));
         next += 1 + usize::from(rail.offload || is_both_ways(rail, parts));
     }
     (first, next)
@@ -154,7 +156,7 @@ impl Tasks {
             tasks.server.push(operation.server);
             tasks.held.push(operation.held);
             tasks.time.extend(&operation.steps);
-            tasks.first.push(tasks.time.len() as u32);
+            tasks.first.push(narrow(tasks.time.len()));
         }
         tasks.messages = vec![1; tasks.time.len()];
         tasks
@@ -183,7 +185,7 @@ impl Tasks {
                 let split = is_both_ways(rail, self.parts);
                 let second = split && part == 1 || rail.offload && stage.pass == Pass::AllGather;
                 self.server[task] = self.first_server[usize::from(stage.rail)] + u8::from(second);
-                self.held[task] = stage.held as u64;
+                self.held[task] = whole(stage.held);
                 let parts = if split { 1 } else { self.parts };
                 let steps = rail.steps();
                 let mut known = (0, 0);
@@ -200,7 +202,7 @@ impl Tasks {
                 }
                 at += steps.len();
                 task += 1;
-                self.first[task] = at as u32;
+                self.first[task] = narrow(at);
             }
         }
     }
@@ -241,7 +243,7 @@ impl Tasks {
         let mut out = now + time + waits;
         port.free = out + held;
         if model.switching == Switching::StoreAndForward && hops > 1 {
-            let links = hops as usize - 1;
+            let links = fit::<usize, _>(hops) - 1;
             if port.behind.len() < links {
                 port.behind.resize(links, 0);
             }

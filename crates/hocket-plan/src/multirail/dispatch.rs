@@ -2,6 +2,7 @@
 
 use super::dimension::{Model, Port, Tasks, Timeline};
 use super::server::{Event, Load, NEVER, Next, Servers};
+use crate::id::narrow;
 
 /// A dispatcher: the state of a simulation, kept between runs so that a search allocates nothing.
 #[derive(Default)]
@@ -158,7 +159,7 @@ impl Dispatcher {
             notes,
         };
         for task in (0..tasks.len()).step_by(tasks.stages.max(1)) {
-            self.servers.make_ready(task as u32, 0, &mut load);
+            self.servers.make_ready(narrow(task), 0, &mut load);
         }
         let is_whole = loop {
             match self.servers.next_event() {

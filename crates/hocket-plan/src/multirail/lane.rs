@@ -3,6 +3,7 @@
 use super::Rail;
 use crate::collective::CollectiveKind;
 use crate::collective::pattern::Pass;
+use crate::id::fit;
 
 /// A chunk and the rails that it travels, in order: what Themis calls a chunk's schedule.
 ///
@@ -207,7 +208,7 @@ impl Ranges {
 /// # Source
 /// Themis, section 4.1: the splitter.
 pub(crate) fn split(bytes: u64, chunks: usize) -> Vec<u64> {
-    let piece = |i: u64| (u128::from(bytes) * u128::from(i) / chunks as u128) as u64;
+    let piece = |i: u64| fit::<u64, _>(u128::from(bytes) * u128::from(i) / chunks as u128);
     (0..chunks as u64)
         .map(|i| piece(i + 1) - piece(i))
         .collect()

@@ -8,7 +8,7 @@ use super::dispatch::Dispatcher;
 use super::{Lane, PARTS, Rail, Schedule, fixed_order, themis};
 use crate::collective::CollectiveKind;
 use crate::progress::Progress;
-use crate::units::Seed;
+use crate::units::{Seed, whole};
 
 /// What is to be scheduled.
 #[derive(Clone, Debug)]
@@ -158,7 +158,7 @@ impl<'a> Search<'a> {
             }
             match self
                 .dispatcher
-                .cost_within(&self.tasks, model, limit as u64)
+                .cost_within(&self.tasks, model, whole(limit))
             {
                 Some(found) => {
                     cost = found;

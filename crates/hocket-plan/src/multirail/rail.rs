@@ -4,6 +4,7 @@ use super::Stage;
 use super::lane::Ranges;
 use crate::collective::pattern::{Pass, Pattern, Shape};
 use crate::explain::Explain;
+use crate::id::fit;
 use crate::topology::build::product_counts;
 use crate::topology::{Dimension, DimensionKind, Topology};
 use crate::units::Time;
@@ -145,9 +146,9 @@ impl Rail {
     pub fn messages(&self, blocks: u32, ranges: Ranges) -> u32 {
         match self.kind {
             DimensionKind::Switch if self.offload => 1,
-            DimensionKind::Switch => ranges.of(1, u64::from(blocks)) as u32,
+            DimensionKind::Switch => fit(ranges.of(1, u64::from(blocks))),
             // A block to each.
-            _ => ranges.of(1, 1) as u32,
+            _ => fit(ranges.of(1, 1)),
         }
     }
 

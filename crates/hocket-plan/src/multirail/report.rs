@@ -7,6 +7,11 @@ use crate::units::Time;
 
 /// Returns the use that a schedule makes of its rails in a timeline of its own; what [`DimensionReport::new`] says of a
 /// run. Where switches sum, a rail's bandwidth counts each way and there is no ideal time.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bytes of a dimension may pass 64 bits"
+)]
 pub fn schedule_report(
     schedule: &Schedule,
     timeline: &Timeline,

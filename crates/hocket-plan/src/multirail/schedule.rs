@@ -5,6 +5,7 @@ use super::rail::is_too_long;
 use super::{Lane, Rail};
 use crate::collective::CollectiveKind;
 use crate::explain::Explain;
+use crate::id::fit;
 
 /// Parts that a lane travels in: while one waits for a step's latency, the other sends. On a ring each
 /// goes its own way.
@@ -131,7 +132,7 @@ impl Schedule {
             for (name, order, is_due) in passes {
                 let mut sorted = order.clone();
                 sorted.sort_unstable();
-                let right = if is_due { rails.len() as u8 } else { 0 };
+                let right = if is_due { fit(rails.len()) } else { 0 };
                 if !sorted.iter().copied().eq(0..right) {
                     let remedy = format!("a lane of {kind} names each of {right} dimensions once");
                     let why = format!("lane {i}: {name} is {order:?}");

@@ -3,13 +3,14 @@
 use super::Rail;
 use super::lane::{Lane, split};
 use crate::collective::CollectiveKind;
+use crate::id::fit;
 
 /// Returns the order of the hierarchical all-reduce for every chunk: rails upwards, and back.
 ///
 /// # Source
 /// Cho et al.: BlueConnect, MLSys 2019; Themis, section 2.3.
 pub fn fixed_order(rails: &[Rail], kind: CollectiveKind, bytes: u64, chunks: usize) -> Vec<Lane> {
-    let upwards: Vec<u8> = (0..rails.len() as u8).collect();
+    let upwards: Vec<u8> = (0..fit(rails.len())).collect();
     let lanes = split(bytes, chunks).into_iter();
     lanes
         .map(|bytes| Lane::along(kind, bytes, &upwards))
@@ -36,7 +37,7 @@ pub fn themis(rails: &[Rail], kind: CollectiveKind, bytes: u64, chunks: usize) -
         .iter()
         .map(|rail| passes * rail.fixed_delay().as_ps() as f64)
         .collect();
-    let upwards: Vec<u8> = (0..rails.len() as u8).collect();
+    let upwards: Vec<u8> = (0..fit(rails.len())).collect();
     let mut lanes = Vec::with_capacity(chunks);
     for bytes in split(bytes, chunks) {
         let mut order = upwards.clone();

@@ -2,7 +2,7 @@
 
 use super::{Chunks, LinkOrder, Lists, Op, Plan, PlanError, Routing, Wait};
 use crate::collective::Collective;
-use crate::id::{ChunkId, LinkId, NpuId, TransferId};
+use crate::id::{ChunkId, LinkId, NpuId, TransferId, narrow};
 use crate::topology::name_fault;
 
 /// One transfer, as a value.
@@ -122,7 +122,7 @@ impl PlanBuilder {
     #[inline]
     pub fn push(&mut self, transfer: Transfer) -> TransferId {
         let plan = &mut self.plan;
-        let id = TransferId(plan.chunk.len() as u32);
+        let id = TransferId(narrow(plan.chunk.len()));
         plan.chunk.push(transfer.chunk.0);
         plan.chunk_count.push(transfer.count);
         plan.src.push(transfer.src.0);
@@ -191,7 +191,7 @@ impl PlanBuilder {
 
     /// Returns the finished plan.
     pub fn finish(mut self) -> Plan {
-        self.plan.own_paths = self.plan.paths.len() as u32;
+        self.plan.own_paths = narrow(self.plan.paths.len());
         self.plan
     }
 }
@@ -293,7 +293,7 @@ impl Plan {
                 ));
             }
         }
-        let last = paths.len() as u32;
+        let last = narrow(paths.len());
         let stray = |&path: &u32| path != Self::DEFAULT_ROUTE && path >= last;
         if let Some(i) = columns.path.iter().position(stray) {
             let path = columns.path[i];
@@ -313,7 +313,7 @@ impl Plan {
             groups,
             link_order: LinkOrder::Ready,
             routing: Routing::Single,
-            own_paths: paths.len() as u32,
+            own_paths: narrow(paths.len()),
             paths,
         })
     }

@@ -2,6 +2,7 @@
 
 use super::PlanError;
 use crate::collective::Demand;
+use crate::id::narrow;
 
 /// The chunks of a plan: each belongs to one demand of the collective and has a size in bytes.
 ///
@@ -33,7 +34,7 @@ impl Chunks {
     pub fn split(demands: &[Demand], pieces: usize) -> Result<Self, PlanError> {
         let mut chunks = Self::with_capacity(demands.len() * pieces);
         for (d, demand) in demands.iter().enumerate() {
-            chunks.split_one(d as u32, demand.bytes, pieces)?;
+            chunks.split_one(narrow(d), demand.bytes, pieces)?;
         }
         Ok(chunks)
     }
@@ -44,7 +45,7 @@ impl Chunks {
     /// # Errors
     /// [`PlanError::TooManyChunks`] where a demand has fewer bytes than parts.
     pub fn split_part_major(demands: &[Demand], parts: usize) -> Result<Self, PlanError> {
-        let order: Vec<u32> = (0..demands.len() as u32).collect();
+        let order: Vec<u32> = (0..narrow(demands.len())).collect();
         Self::split_part_major_in(demands, parts, &order)
     }
 
@@ -59,7 +60,7 @@ impl Chunks {
         order: &[u32],
     ) -> Result<Self, PlanError> {
         for (d, demand) in demands.iter().enumerate() {
-            check_pieces(d as u32, demand.bytes, parts)?;
+            check_pieces(narrow(d), demand.bytes, parts)?;
         }
         let mut chunks = Self::with_capacity(demands.len() * parts);
         for s in 0..parts {

@@ -2,7 +2,7 @@
 
 use super::{Chunks, LinkOrder, Plan, PlanBuilder, PlanError, Routing, Transfer, Wait, WaitOn};
 use crate::collective::Collective;
-use crate::id::{ChunkId, TransferId};
+use crate::id::{ChunkId, TransferId, narrow};
 use crate::topology::Topology;
 
 impl Plan {
@@ -52,7 +52,7 @@ impl Plan {
         let rows = turns(plans);
         let mut place: Vec<Vec<u32>> = plans.iter().map(|plan| vec![0; plan.len()]).collect();
         for (row, &(p, i)) in rows.iter().enumerate() {
-            place[p][i] = row as u32;
+            place[p][i] = narrow(row);
         }
         let all = plans.iter().zip(&place);
         let waits: Vec<Vec<Wait>> = all
@@ -87,12 +87,12 @@ fn side_by_side(plans: &[&Plan], collectives: &[&Collective]) -> (Chunks, Vec<u3
     let mut chunks = Chunks::with_capacity(count);
     let (mut first, mut demands) = (Vec::new(), 0);
     for (plan, collective) in plans.iter().zip(collectives) {
-        first.push(chunks.len() as u32);
+        first.push(narrow(chunks.len()));
         let own = plan.chunks();
         for (demand, ends) in own.demand().iter().zip(own.offsets().windows(2)) {
             chunks.push(demands + demand, ends[1] - ends[0]);
         }
-        demands += collective.demands().len() as u32;
+        demands += narrow(collective.demands().len());
     }
     (chunks, first)
 }

@@ -22,7 +22,7 @@ use strum::{Display, IntoStaticStr};
 
 use crate::collective::Collective;
 use crate::explain::{Explain, Parts};
-use crate::id::{ChunkId, LinkId, NpuId, TransferId};
+use crate::id::{ChunkId, LinkId, NpuId, TransferId, narrow};
 use crate::progress::Interrupted;
 use crate::units::Memory;
 
@@ -334,7 +334,7 @@ impl Plan {
     /// algorithm's own paths are the first `own_paths`.
     pub fn said_routed(mut self, routing: Routing, own_paths: u32) -> Self {
         self.routing = routing;
-        self.own_paths = own_paths.min(self.paths.len() as u32);
+        self.own_paths = own_paths.min(narrow(self.paths.len()));
         self
     }
 

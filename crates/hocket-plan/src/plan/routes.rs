@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::path_choice;
 use super::{Lists, Plan, Routing};
-use crate::id::{DeviceId, LinkId, NpuId, TransferId};
+use crate::id::{DeviceId, LinkId, NpuId, TransferId, narrow};
 use crate::topology::Topology;
 use crate::topology::equal::{EqualPaths, PathSet};
 use crate::topology::shortest::RouteTree;
@@ -65,7 +65,7 @@ impl Routes {
         let mut router = Router::new(topology, plan.paths().clone(), plan.len());
         let mut route = Vec::with_capacity(plan.len());
         for i in 0..plan.len() {
-            let transfer = TransferId(i as u32);
+            let transfer = TransferId(narrow(i));
             let found = match plan.path()[i] {
                 Plan::DEFAULT_ROUTE => {
                     let (src, dst) = (NpuId(plan.src()[i]), NpuId(plan.dst()[i]));
@@ -123,7 +123,7 @@ impl Routes {
     pub fn start_on(&self, plan: &Plan, transfer: TransferId, set: PathSet, path: usize) -> u32 {
         let equal = self.equal.as_ref().expect("a set is of the equal paths");
         let hops = equal.hops(ends(plan, transfer), set);
-        (path * (hops + 1)) as u32
+        narrow(path * (hops + 1))
     }
 
     /// Where a transfer is before its first link, for [`follow`](Self::follow); of a sprayed one, the part on
@@ -283,7 +283,7 @@ impl<'a> Router<'a> {
                 })
                 .collect();
             self.trees.push(next);
-            self.tree_ids.insert(key, (self.trees.len() - 1) as u32);
+            self.tree_ids.insert(key, narrow(self.trees.len() - 1));
         }
         let tree = self.tree_ids[&key];
         (self.trees[tree as usize][src.index()] != NO_LINK).then_some(tree | TREE)

@@ -2,6 +2,7 @@
 
 use super::{Lists, Plan, Wait, WaitOn};
 use crate::graph::Counts;
+use crate::id::narrow;
 
 /// The graph of waits: what each transfer and each group sets free when it ends.
 ///
@@ -31,7 +32,7 @@ impl WaitGraph {
         let mut targets = vec![0u32; slots.len()];
         let mut fill = |bits: u32, target: usize| {
             if let Some(node) = node(bits) {
-                targets[slots.take(node)] = target as u32;
+                targets[slots.take(node)] = narrow(target);
             }
         };
         for (transfer, &bits) in plan.wait().iter().enumerate() {
@@ -43,7 +44,7 @@ impl WaitGraph {
                 .for_each(|&bits| fill(bits, transfers + group));
         }
         let size =
-            |members: &[u32]| members.iter().filter(|&&bits| node(bits).is_some()).count() as u32;
+            |members: &[u32]| narrow(members.iter().filter(|&&bits| node(bits).is_some()).count());
         let members = plan.groups().iter().map(size).collect();
         Self {
             freed: Lists::from_parts(slots.into_offsets(), targets),
@@ -68,7 +69,7 @@ impl WaitGraph {
         let transfers = plan.len();
         let mut left = self.members.clone();
         let is_free = |&i: &u32| plan.wait()[i as usize] == Wait::NOTHING.to_bits();
-        let mut level: Vec<u32> = (0..transfers as u32).filter(is_free).collect();
+        let mut level: Vec<u32> = (0..narrow(transfers)).filter(is_free).collect();
         let empty = (0..left.len()).filter(|&group| left[group] == 0);
         let mut groups: Vec<usize> = empty.map(|group| group + transfers).collect();
         let mut levels = Lists::default();
@@ -114,7 +115,7 @@ impl WaitGraph {
         let transfers = plan.len();
         let mut left = self.members.clone();
         let is_free = |&i: &u32| plan.wait()[i as usize] == Wait::NOTHING.to_bits();
-        let mut order: Vec<u32> = (0..transfers as u32).filter(is_free).collect();
+        let mut order: Vec<u32> = (0..narrow(transfers)).filter(is_free).collect();
         let empty = (0..left.len())
             .filter(|&group| left[group] == 0)
             .map(|g| g + transfers);

@@ -2,7 +2,8 @@
 
 use super::ReportError;
 use super::dimensions::{link_dimensions, wide};
-use crate::id::{DeviceId, LinkId, NpuId, TransferId};
+use super::heat::single;
+use crate::id::{DeviceId, LinkId, NpuId, TransferId, fit, narrow};
 use crate::plan::Route;
 use crate::simulate::Run;
 use crate::units::Time;
@@ -23,7 +24,7 @@ impl Bins {
         match self {
             Bins::Count(count) => count,
             Bins::Period(Time::ZERO) => 0,
-            Bins::Period(period) => time.as_ps().div_ceil(period.as_ps()) as usize,
+            Bins::Period(period) => fit(time.as_ps().div_ceil(period.as_ps())),
         }
     }
 }
@@ -47,7 +48,7 @@ pub fn activity(run: &Run, verified: &Verified, bins: Bins) -> Result<Vec<f32>, 
     let rows = wide(verified.topology()).count();
     let mut unions = vec![Union::default(); rows];
     for (i, (start, end)) in run.start.iter().zip(&run.end).enumerate() {
-        let mut mask = passing.mask(i as u32);
+        let mut mask = passing.mask(narrow(i));
         while mask != 0 {
             unions[mask.trailing_zeros() as usize].add(start.as_ps(), end.as_ps());
             mask &= mask - 1;
@@ -198,7 +199,7 @@ impl Union {
         }
         let share = |(bin, covered): (usize, u128)| {
             let whole = width.min((total * scale).saturating_sub(bin as u128 * width));
-            (covered as f64 / whole.max(1) as f64) as f32
+            single(covered as f64 / whole.max(1) as f64)
         };
         covered.into_iter().enumerate().map(share).collect()
     }

@@ -1,8 +1,11 @@
 //! Link use over time.
 
+use std::ops::Range;
+
+use crate::id::fit;
 use crate::plan::Op;
 use crate::simulate::Run;
-use crate::units::Time;
+use crate::units::{Time, whole};
 
 /// Share of each time bin in which each link was occupied: `links` rows of `bins` values, 0 to 1, row
 /// after row. Needs a run that kept its services; a link is occupied once where several overlap on it.
@@ -27,14 +30,24 @@ pub fn heat(run: &Run, bins: usize) -> Vec<f32> {
             service.end.as_ps() as f64 / width,
         );
         let row = service.link as usize * bins;
-        let last = (end.ceil() as usize).min(bins);
-        for bin in (start as usize)..last {
+        for bin in which_bins(start, end, bins) {
             let share = end.min(bin as f64 + 1.0) - start.max(bin as f64);
             // Rounding of many short services must not add up to more than the bin.
-            shares[row + bin] = (shares[row + bin] + share as f32).min(1.0);
+            shares[row + bin] = (shares[row + bin] + single(share)).min(1.0);
         }
     }
     shares
+}
+
+/// Returns the bins, of so many, that a time in widths of a bin touches.
+fn which_bins(start: f64, end: f64, bins: usize) -> Range<usize> {
+    fit(whole(start))..fit::<usize, _>(whole(end.ceil())).min(bins)
+}
+
+/// Returns a share as pictures have it.
+#[expect(clippy::cast_possible_truncation, reason = "it is rounded")]
+pub(super) fn single(share: f64) -> f32 {
+    share as f32
 }
 
 /// How finely the share of sums is told: 0 where all are copies, this where all are sums.
@@ -46,7 +59,7 @@ pub fn use_and_sums(run: &Run, op: &[u8], bins: usize) -> (Vec<u8>, Vec<u8>) {
     let used: Vec<u8> = heat(run, bins)
         .into_iter()
         // What rounding adds to a share must not make it the next number.
-        .map(|share| (share * 255.0 - 1e-3).ceil() as u8)
+        .map(|share| fit(whole((share * 255.0 - 1e-3).ceil().into())))
         .collect();
     let total = run.time.as_ps() as f64;
     let is_sum = |op: u8| op == Op::Reduce as u8;
@@ -67,9 +80,9 @@ pub fn use_and_sums(run: &Run, op: &[u8], bins: usize) -> (Vec<u8>, Vec<u8>) {
         );
         let row = service.link as usize * bins;
         let which = usize::from(is_sum(op[service.transfer as usize]));
-        for bin in (start as usize)..(end.ceil() as usize).min(bins) {
+        for bin in which_bins(start, end, bins) {
             let share = end.min(bin as f64 + 1.0) - start.max(bin as f64);
-            parts[row + bin][which] += share as f32;
+            parts[row + bin][which] += single(share);
         }
     }
     let sums = used.iter().zip(&parts).map(|(&used, [copies, sums])| {
@@ -77,7 +90,7 @@ pub fn use_and_sums(run: &Run, op: &[u8], bins: usize) -> (Vec<u8>, Vec<u8>) {
         if used == 0 || all <= 0.0 {
             0
         } else {
-            (f32::from(ALL_SUMS) * sums / all).round() as u8
+            fit(whole((f32::from(ALL_SUMS) * sums / all).round().into()))
         }
     });
     (used.clone(), sums.collect())

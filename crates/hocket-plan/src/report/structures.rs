@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ReportError;
 use crate::graph::Lists;
+use crate::id::narrow;
 use crate::plan::{Op, Plan, Wait, WaitOn};
 use crate::simulate::Run;
 
@@ -127,7 +128,7 @@ impl Hops {
         let mut known: Vec<_> = rows.iter().map(key).collect();
         known.sort_unstable();
         known.dedup();
-        let place = |row| known.binary_search(&key(row)).unwrap_or_default() as u32;
+        let place = |row| narrow(known.binary_search(&key(row)).unwrap_or_default());
         let of_row: Vec<u32> = rows.iter().map(place).collect();
         // The links of a hop are those of its first transfer.
         let mut hop_of = vec![NONE; plan.len()];
@@ -377,7 +378,7 @@ fn longest_cycle(follows: &[Option<u32>]) -> Vec<u32> {
     let mut seen = vec![usize::MAX; follows.len()];
     for start in 0..follows.len() {
         let mut way = Vec::new();
-        let mut at = Some(start as u32);
+        let mut at = Some(narrow(start));
         while let Some(here) = at.filter(|&here| seen[here as usize] == usize::MAX) {
             seen[here as usize] = start;
             way.push(here);

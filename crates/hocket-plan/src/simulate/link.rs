@@ -6,7 +6,7 @@ use super::run::{LinkUse, Run, Service};
 use super::way::{Message, Way, switch_servers};
 use super::{LatencyModel, LinkOrder, SimulateError, SimulateOptions, Switching};
 use crate::graph::Counts;
-use crate::id::TransferId;
+use crate::id::{TransferId, narrow};
 use crate::plan::Plan;
 use crate::progress::{Interrupted, Progress};
 use crate::units::{Beta, Time};
@@ -36,7 +36,7 @@ impl Due {
     fn new(way: &Way<'_>, servers: usize) -> Self {
         let mut counts = Counts::<usize>::new(servers);
         let each = |visit: &mut dyn FnMut(u32, u32)| {
-            for transfer in 0..way.plan.len() as u32 {
+            for transfer in 0..narrow(way.plan.len()) {
                 let mut message = way.start(transfer);
                 while let Some((server, at)) = way.next(message) {
                     visit(server, transfer);

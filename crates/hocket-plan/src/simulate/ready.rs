@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::id::narrow;
 use crate::plan::{Plan, Wait, WaitGraph, WaitOn};
 
 /// The waits of a plan that are still open.
@@ -33,14 +34,14 @@ impl Ready {
         let left = self.left.iter().enumerate();
         let empty = left.filter(|&(_, &left)| left == 0);
         let empty: Vec<u32> = empty
-            .map(|(group, _)| (self.transfers + group) as u32)
+            .map(|(group, _)| narrow(self.transfers + group))
             .collect();
         for node in empty {
             self.follow(node, &mut start);
         }
         for (transfer, &bits) in plan.wait().iter().enumerate() {
             if Wait::from_bits(bits).target() == WaitOn::Nothing {
-                start(transfer as u32);
+                start(narrow(transfer));
             }
         }
     }

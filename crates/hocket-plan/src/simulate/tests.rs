@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId, narrow};
 use crate::plan::{Chunks, Op, PlanBuilder, Transfer, Wait};
 use crate::progress::Silent;
 use crate::topology::{Topology, TopologyBuilder};
@@ -31,7 +31,7 @@ fn star(n: usize, size: u64, pieces: usize) -> PlanBuilder {
     let chunks = Chunks::split(&collective.demands(), pieces).unwrap();
     let mut b = PlanBuilder::new("by hand", &collective, chunks);
     for dst in (1..n).rev() {
-        for chunk in 0..pieces as u32 {
+        for chunk in 0..narrow(pieces) {
             b.send(
                 (chunk, 1),
                 NpuId(0),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::id::{DeviceId, LinkId, TransferId};
+use crate::id::{DeviceId, LinkId, TransferId, narrow};
 use crate::plan::{Lists, Plan, Route, Routes};
 use crate::topology::Topology;
 use crate::units::Bandwidth;
@@ -43,7 +43,7 @@ const PASSED: u32 = 1 << 31;
 impl<'a> Way<'a> {
     pub(super) fn new(verified: &'a Verified) -> Self {
         let topology = verified.topology();
-        let mut next = topology.links().len() as u32;
+        let mut next = narrow(topology.links().len());
         let mut limits = Vec::new();
         if topology
             .devices()

@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::id::narrow;
+
 /// Handle of a set of ranks; equal sets of one [`SetTable`] have equal handles.
 ///
 /// 0 is the empty set; the high bit marks a stored bit set (its position below). Otherwise the upper
@@ -25,7 +27,7 @@ impl Set {
     }
 
     fn as_run(self) -> Option<(u32, u32)> {
-        (self.0 & STORED == 0).then_some(((self.0 >> 32) as u32, self.0 as u32))
+        (self.0 & STORED == 0).then_some(((self.0 >> 32) as u32, (self.0 & 0xffff_ffff) as u32))
     }
 }
 
@@ -47,8 +49,9 @@ impl Hasher for FoldHasher {
     }
 
     fn write_u64(&mut self, word: u64) {
+        const LOW: u128 = u64::MAX as u128;
         let wide = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (wide as u64) ^ (wide >> 64) as u64;
+        self.0 = (wide & LOW) as u64 ^ (wide >> 64) as u64;
     }
 }
 
@@ -67,7 +70,7 @@ impl SetTable {
     /// Returns a table for ranks `0..n`, with the empty set alone.
     pub fn new(n: usize) -> Self {
         Self {
-            n: n as u32,
+            n: narrow(n),
             words: n.div_ceil(64),
             bits: Vec::new(),
             ids: FoldMap::default(),
@@ -227,7 +230,7 @@ mod tests {
         fn hash(key: impl Hash) -> u64 {
             BuildHasherDefault::<FoldHasher>::default().hash_one(key)
         }
-        let run = |start: u64| Set::run(start as u32, 1).0;
+        let run = |start: u64| Set::run(crate::id::fit(start), 1).0;
         [
             (0..4096).map(|i| hash(run(i))).collect(),
             (0..4096)
@@ -243,7 +246,7 @@ mod tests {
     fn hashes_of_handles_are_spread() {
         for hashes in hashes() {
             // Of 4,096 random hashes 3,970 differ in their low 16 bits, give or take 11.
-            let mut low: Vec<u16> = hashes.iter().map(|&hash| hash as u16).collect();
+            let mut low: Vec<u16> = hashes.iter().map(|&hash| (hash & 0xffff) as u16).collect();
             low.sort_unstable();
             low.dedup();
             assert!(low.len() > 3_850, "{} of 4,096 differ", low.len());
@@ -283,7 +286,7 @@ mod tests {
             for rank in 0..n {
                 let mut bits = vec![false; n];
                 bits[rank] = true;
-                known.push((table.single(rank as u32), bits));
+                known.push((table.single(narrow(rank)), bits));
             }
             for _ in 0..2000 {
                 let (a, a_bits) = known[seed.below(known.len())].clone();
@@ -294,7 +297,7 @@ mod tests {
                 let Some(union) = union else { continue };
                 let bits: Vec<bool> = a_bits.iter().zip(&b_bits).map(|(&x, &y)| x || y).collect();
                 for (rank, &bit) in bits.iter().enumerate() {
-                    assert_eq!(table.contains(union, rank as u32), bit);
+                    assert_eq!(table.contains(union, narrow(rank)), bit);
                 }
                 for (set, other) in &known {
                     assert_eq!(
@@ -303,7 +306,7 @@ mod tests {
                         "equal sets have equal handles"
                     );
                 }
-                let ranks = (0..n as u32).filter(|&rank| bits[rank as usize]);
+                let ranks = (0..narrow(n)).filter(|&rank| bits[rank as usize]);
                 assert_eq!(table.of(ranks), union);
                 known.push((union, bits));
             }

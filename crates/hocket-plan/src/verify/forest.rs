@@ -1,6 +1,7 @@
 //! A tree in which whatever lies above ends before: quick answers about chains and barriers.
 
 use super::structure::Order;
+use crate::id::narrow;
 use crate::plan::{Plan, Wait, WaitOn};
 
 /// Every transfer and every group hangs below the latest of what it waits for.
@@ -84,7 +85,7 @@ fn parents(plan: &Plan, positions: Option<&[u32]>) -> (Vec<u32>, Vec<u32>) {
                 let position = positions.map_or(id.0, |at| at[id.index()]);
                 (position + 1, id.0)
             }
-            WaitOn::Group(group) => (latest[group as usize], transfers as u32 + group),
+            WaitOn::Group(group) => (latest[group as usize], narrow(transfers) + group),
         };
         let (last, above) = members.iter().map(member).max().unwrap_or((0, ROOT));
         latest.push(last);
@@ -94,7 +95,7 @@ fn parents(plan: &Plan, positions: Option<&[u32]>) -> (Vec<u32>, Vec<u32>) {
         parent[transfer] = match Wait::from_bits(bits).target() {
             WaitOn::Nothing => ROOT,
             WaitOn::Transfer(id) => id.0,
-            WaitOn::Group(group) => transfers as u32 + group,
+            WaitOn::Group(group) => narrow(transfers) + group,
         };
     }
     (parent, latest)
@@ -104,13 +105,13 @@ fn parents(plan: &Plan, positions: Option<&[u32]>) -> (Vec<u32>, Vec<u32>) {
 fn downwards(plan: &Plan, order: &Order, latest: &[u32]) -> Vec<u32> {
     let transfers = plan.len();
     // Groups by their latest transfer, those of one transfer as they are numbered.
-    let mut groups: Vec<u32> = (0..latest.len() as u32).collect();
+    let mut groups: Vec<u32> = (0..narrow(latest.len())).collect();
     groups.sort_by_key(|&group| latest[group as usize]);
     let mut groups = groups.into_iter().peekable();
     let mut nodes = Vec::with_capacity(transfers + latest.len());
     for position in 0..=transfers {
         while let Some(group) = groups.next_if(|&g| latest[g as usize] as usize == position) {
-            nodes.push(transfers as u32 + group);
+            nodes.push(narrow(transfers) + group);
         }
         if position < transfers {
             nodes.push(order.at(position));

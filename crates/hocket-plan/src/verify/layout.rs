@@ -2,7 +2,7 @@
 
 use super::structure::Record;
 use crate::collective::{Demand, NpuSet};
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 
 /// Segments: runs of chunks that every transfer into or out of an NPU carries whole, so that one
 /// state stands for all of them.
@@ -34,8 +34,8 @@ pub(super) fn runs(demand: &[u32]) -> Vec<Run> {
         match runs.last_mut() {
             Some(run) if run.demand == demand => run.end += 1,
             _ => runs.push(Run {
-                start: i as u32,
-                end: i as u32 + 1,
+                start: narrow(i),
+                end: narrow(i) + 1,
                 demand,
             }),
         }
@@ -63,7 +63,7 @@ impl Layout {
         let mut cut = |npu: u32, at: u32| {
             bits[npu as usize * words + at as usize / 64] |= 1 << (at % 64);
         };
-        for npu in 0..npus as u32 {
+        for npu in 0..narrow(npus) {
             cut(npu, 0);
         }
         for record in records {
@@ -80,7 +80,7 @@ impl Layout {
             );
             let all = |demand: &Demand| demand.holders == NpuSet::All;
             if left.reduced != right.reduced || all(left) != all(right) {
-                (0..npus as u32).for_each(|npu| cut(npu, pair[1].start));
+                (0..narrow(npus)).for_each(|npu| cut(npu, pair[1].start));
             }
         }
         for run in runs {
@@ -108,18 +108,18 @@ impl Layout {
         let mut before = Vec::with_capacity(bits.len() + 1);
         let mut starts = Vec::new();
         for (i, word) in bits.iter_mut().enumerate() {
-            let base = (i % words * 64) as u32;
+            let base = narrow(i % words * 64);
             if length / 64 == base / 64 {
                 *word &= !(1 << (length % 64)); // the end starts nothing
             }
-            before.push(starts.len() as u32);
+            before.push(narrow(starts.len()));
             let mut left = *word;
             while left != 0 {
                 starts.push(base + left.trailing_zeros());
                 left &= left - 1;
             }
         }
-        before.push(starts.len() as u32);
+        before.push(narrow(starts.len()));
         Layout::Cut {
             words,
             bits,
@@ -199,14 +199,14 @@ mod tests {
             }
             for at in 0..=length {
                 let below = own.iter().filter(|&&start| start < at).count();
-                assert_eq!(layout.position(npu as u32, at), first + below);
+                assert_eq!(layout.position(narrow(npu), at), first + below);
             }
             for start in 0..length {
                 let holding = own.iter().rposition(|&each| each <= start).unwrap();
                 for end in start + 1..=length {
                     let last = own.iter().filter(|&&each| each < end).count();
                     assert_eq!(
-                        layout.overlapping(npu as u32, start, end),
+                        layout.overlapping(narrow(npu), start, end),
                         first + holding..first + last
                     );
                 }
@@ -224,14 +224,14 @@ mod tests {
         let mut seed = Seed(7);
         for length in [1, 2, 5, 63, 64, 65, 127, 128, 130] {
             for finest in [false, true] {
-                let first = seed.below(9) as u32;
+                let first = narrow(seed.below(9));
                 let mut starts = vec![vec![0]; NPUS];
                 let records: Vec<Record> = (0..seed.below(6))
                     .map(|_| {
-                        let chunk = seed.below(length as usize) as u32;
-                        let count = 1 + seed.below((length - chunk) as usize) as u32;
-                        let src = seed.below(NPUS) as u32;
-                        let dst = (src + 1 + seed.below(NPUS - 1) as u32) % NPUS as u32;
+                        let chunk = narrow(seed.below(length as usize));
+                        let count = 1 + narrow(seed.below((length - chunk) as usize));
+                        let src = narrow(seed.below(NPUS));
+                        let dst = (src + 1 + narrow(seed.below(NPUS - 1))) % narrow(NPUS);
                         let touched = if finest {
                             vec![0, 1, 2]
                         } else {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::structure::{self, Order};
 use super::violation::{Code, VerifyReport, Violation};
-use crate::id::{ChunkId, DeviceId, TransferId};
+use crate::id::{ChunkId, DeviceId, TransferId, narrow};
 use crate::plan::Plan;
 use crate::topology::{Offload, Topology};
 
@@ -27,13 +27,13 @@ type Trees = HashMap<u32, HashSet<Box<[u32]>>>;
 /// # Complexity
 /// O(chunks of the transfers that end or start at switches).
 pub(super) fn check(plan: &Plan, topology: &Topology, order: &Order, report: &mut VerifyReport) {
-    let npus = topology.npu_count() as u32;
+    let npus = narrow(topology.npu_count());
     let mut visits: HashMap<(u32, u32), Visit> = HashMap::new();
     let mut trees = Trees::new();
     for position in 0..plan.len() {
         let i = order.at(position) as usize;
         let (src, dst) = (plan.src()[i], plan.dst()[i]);
-        let transfer = TransferId(i as u32);
+        let transfer = TransferId(narrow(i));
         let chunks = plan.chunk()[i]..plan.chunk()[i] + plan.chunk_count()[i];
         if src >= npus {
             for chunk in chunks.clone() {

@@ -475,9 +475,9 @@ mod tests {
                 let wait = waits[seed.below(waits.len())];
                 let over = over_before(&plan, wait);
                 let share = 1 + seed.below(4);
-                let transfers: Vec<TransferId> = (0..plan.len() as u32)
-                    .filter(|&id| over[id as usize] && seed.below(share) == 0)
-                    .map(TransferId)
+                let transfers: Vec<TransferId> = (0..plan.len())
+                    .filter(|&id| over[id] && seed.below(share) == 0)
+                    .map(TransferId::from)
                     .collect();
                 let found = ordering.narrow(transfers.iter().copied(), wait);
                 let still = over_before(&plan, found);

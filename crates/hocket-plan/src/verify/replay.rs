@@ -6,7 +6,7 @@ use super::ordering::{FEW, Ordering};
 use super::structure::{self, Order, Record};
 use super::violation::{Code, VerifyReport, Violation};
 use crate::collective::{Demand, NpuSet};
-use crate::id::{ChunkId, NpuId, TransferId};
+use crate::id::{ChunkId, NpuId, TransferId, narrow};
 use crate::plan::{Plan, Wait};
 use crate::topology::Topology;
 
@@ -87,14 +87,14 @@ impl<'a> Replay<'a> {
         let participants = plan.collective().npus();
         let mut rank = vec![NONE; topology.end_count()];
         for (r, npu) in participants.iter().enumerate() {
-            rank[npu.index()] = r as u32;
+            rank[npu.index()] = narrow(r);
         }
         Self {
             plan,
             topology,
             demands: plan.collective().demands(),
             rank,
-            npus: topology.npu_count() as u32,
+            npus: narrow(topology.npu_count()),
             sets: SetTable::new(participants.len()),
             ordering: Ordering::new(plan, order),
             states: Vec::new(),
@@ -570,7 +570,7 @@ fn push(lists: &mut Vec<(u32, u32)>, list: u32, transfer: TransferId) -> u32 {
         "the accesses of a component are at most 2^31 - 1"
     );
     lists.push((transfer.0, list));
-    position as u32 | MORE
+    narrow(position) | MORE
 }
 
 /// The transfers of a list, latest first.

@@ -2,7 +2,7 @@
 
 use super::violation::{Code, VerifyReport, Violation};
 use crate::graph::Counts;
-use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId};
+use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId, narrow};
 use crate::plan::{Op, Plan, Wait, WaitGraph, WaitOn};
 use crate::topology::Topology;
 
@@ -24,7 +24,7 @@ pub(super) fn check_transfers(plan: &Plan, topology: &Topology, report: &mut Ver
             detail: format!("a path takes link {stray}; the topology has links 0..{links}"),
         });
     }
-    let npus = topology.npu_count() as u32;
+    let npus = narrow(topology.npu_count());
     let can_end = |device: u32| device < npus || topology.can_end(DeviceId(device));
     let chunks = plan.chunks().len() as u64;
     for i in 0..plan.len() {
@@ -36,13 +36,13 @@ pub(super) fn check_transfers(plan: &Plan, topology: &Topology, report: &mut Ver
             && count > 0
             && u64::from(chunk) + u64::from(count) <= chunks;
         if !fine {
-            describe_bad_transfer(plan, topology, TransferId(i as u32), report);
+            describe_bad_transfer(plan, topology, TransferId(narrow(i)), report);
         } else if plan.path()[i] != Plan::DEFAULT_ROUTE {
             let path = plan.paths().get(plan.path()[i] as usize);
             if let Err(detail) = check_path(topology, path, DeviceId(src), DeviceId(dst)) {
                 report.add(|| Violation {
                     code: Code::BrokenPath,
-                    transfer: Some(TransferId(i as u32)),
+                    transfer: Some(TransferId(narrow(i))),
                     chunk: Some(ChunkId(chunk)),
                     npu: Some(NpuId(src)),
                     detail,
@@ -146,11 +146,11 @@ pub(super) fn check_bytes(plan: &Plan, report: &mut VerifyReport) {
     let mut sums = vec![0u64; demands.len()];
     for (chunk, &demand) in plan.chunks().demand().iter().enumerate() {
         match sums.get_mut(demand as usize) {
-            Some(sum) => *sum += plan.chunks().bytes_of(chunk as u32, 1),
+            Some(sum) => *sum += plan.chunks().bytes_of(narrow(chunk), 1),
             None => report.add(|| Violation {
                 code: Code::BytesLost,
                 transfer: None,
-                chunk: Some(ChunkId(chunk as u32)),
+                chunk: Some(ChunkId(narrow(chunk))),
                 npu: None,
                 detail: format!("belongs to block {demand} of {}", demands.len()),
             }),
@@ -184,7 +184,7 @@ impl Order {
     /// Returns the transfer at a position.
     pub(super) fn at(&self, position: usize) -> u32 {
         match self {
-            Order::Plan => position as u32,
+            Order::Plan => narrow(position),
             Order::Other(order) => order[position],
         }
     }
@@ -196,7 +196,7 @@ impl Order {
         };
         let mut positions = vec![0; order.len()];
         for (position, &transfer) in order.iter().enumerate() {
-            positions[transfer as usize] = position as u32;
+            positions[transfer as usize] = narrow(position);
         }
         Some(positions)
     }
@@ -225,7 +225,7 @@ pub(super) fn wait_order(plan: &Plan, report: &mut VerifyReport) -> Option<Order
         let mut sorted = vec![false; plan.len()];
         order.iter().for_each(|&transfer| sorted[transfer as usize] = true);
         let stuck: Vec<usize> = (0..plan.len()).filter(|&i| !sorted[i]).take(8).collect();
-        let first = TransferId(stuck[0] as u32);
+        let first = TransferId(narrow(stuck[0]));
         Violation {
             code: Code::WaitCycle,
             transfer: Some(first),
@@ -275,7 +275,7 @@ pub(super) fn components(plan: &Plan) -> Vec<u32> {
     for (k, change) in joined[..chunks].iter().enumerate() {
         open += change;
         if open == 0 {
-            starts.push(k as u32 + 1);
+            starts.push(narrow(k) + 1);
         }
     }
     starts
@@ -323,7 +323,7 @@ pub(super) fn records(plan: &Plan, starts: &[u32], order: &Order) -> (Vec<Record
     let components = starts.len() - 1;
     let mut component = vec![0u32; plan.chunks().len()];
     for (c, range) in starts.windows(2).enumerate() {
-        component[range[0] as usize..range[1] as usize].fill(c as u32);
+        component[range[0] as usize..range[1] as usize].fill(narrow(c));
     }
     let mut counts = Counts::new(components);
     for &chunk in plan.chunk() {
@@ -339,7 +339,7 @@ pub(super) fn records(plan: &Plan, starts: &[u32], order: &Order) -> (Vec<Record
             src: plan.src()[i],
             dst: plan.dst()[i],
             wait: plan.wait()[i],
-            id: i as u32 | u32::from(plan.op()[i] == Op::Reduce as u8) << 31,
+            id: narrow(i) | u32::from(plan.op()[i] == Op::Reduce as u8) << 31,
         };
     };
     match order {

@@ -194,7 +194,7 @@ mod tests {
             report.to_string(),
             format!("the plan is wrong, 2 violations; the first: {first}")
         );
-        for number in 3..=VerifyReport::KEPT as u32 {
+        for number in 3..=crate::id::narrow(VerifyReport::KEPT) {
             assert!(!report.is_full());
             report.add(|| violation(number));
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::collective::Demand;
+use crate::id::fit;
 
 /// Bytes that must leave the devices `inside`, from the definition.
 fn must_leave(demands: &[Demand], npus: &[NpuId], inside: &dyn Fn(usize) -> bool) -> u128 {
@@ -52,7 +53,7 @@ fn time_of(bytes: u128, bandwidth: u128) -> Time {
     match (bytes, bandwidth) {
         (0, _) => Time::ZERO,
         (_, 0) => Time::MAX,
-        _ => Time::from_ps((bytes * 1_000_000_000_000 / bandwidth) as u64),
+        _ => Time::from_ps(fit(bytes * 1_000_000_000_000 / bandwidth)),
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::id::fit;
 use crate::topology::Offload;
 use CollectiveKind::*;
 
@@ -40,7 +41,7 @@ fn data_needs_both_links_of_a_switch() {
 fn few_bytes_go_to_all_at_once_and_more_by_way_of_others() {
     let n: u64 = 8;
     for kind in [Broadcast, Reduce, AllReduce] {
-        let topology = star(n as usize, Time::from_ns(500), None);
+        let topology = star(fit(n), Time::from_ns(500), None);
         let way = 1_000_000;
         for size in [1, 10, 100] {
             let bound = bound_of(&topology, kind, size);
@@ -103,7 +104,7 @@ fn nodes_send_on_what_has_come() {
     for (n, npus) in [(2, 1), (4, 1), (4, 3), (8, 2)] {
         for kind in [Broadcast, Reduce, AllReduce] {
             for size in [1, 100, 700, 7_000] {
-                let topology = nodes(n as usize, npus);
+                let topology = nodes(fit(n), npus);
                 let at_once = way + (n - 1) * size * PS;
                 let passed_on = ((n - 1) * size * PS + (2 * n - 1) * way) / n;
                 let first_out = size * PS + (2 * (n - 1) - 1) * way / (n - 1);

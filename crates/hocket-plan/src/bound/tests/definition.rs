@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::collective::Demand;
+use crate::id::fit;
 
 /// A link, or the inside of a switch with a limit: from, to, bytes per second, latency, sending [ps].
 struct Hop {
@@ -246,7 +247,7 @@ fn by_definition(
     let fastest = hops.iter().map(|hop| hop.rate).max().unwrap_or(1);
     let lengths: [&dyn Fn(&Hop) -> u64; 3] = [
         &|hop| u64::from(!is_inside(hop)),
-        &|hop| ((fastest * 16 / hop.rate) as u64).min(1 << 24),
+        &|hop| fit((fastest * 16 / hop.rate).min(1 << 24)),
         &|hop| u64::from(is_inside(hop)),
     ];
     for length in lengths {

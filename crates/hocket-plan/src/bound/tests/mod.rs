@@ -10,7 +10,7 @@ mod stopped;
 
 use super::*;
 use crate::collective::CollectiveKind;
-use crate::id::{DeviceId, NpuId, Rank};
+use crate::id::{DeviceId, NpuId, Rank, narrow};
 use crate::progress::Silent;
 use crate::topology::TopologyBuilder;
 use crate::units::{Bandwidth, Seed};
@@ -111,7 +111,7 @@ fn random_collective(seed: &mut Seed, topology: &Topology) -> Collective {
     let kind = CollectiveKind::NAMED[seed.below(8)];
     let root = kind
         .is_rooted()
-        .then(|| Rank(seed.below(npus.len()) as u32));
+        .then(|| Rank(narrow(seed.below(npus.len()))));
     let size = 1 + seed.below(10_000) as u64;
     Collective::new(kind, npus, size, root).expect("valid")
 }

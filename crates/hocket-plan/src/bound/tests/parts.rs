@@ -4,6 +4,7 @@ use super::maxflow::fits;
 use super::network::{ArcNetwork, FAR, Search};
 use super::*;
 use crate::collective::{Demand, NpuSet};
+use crate::id::narrow;
 use crate::topology::{Dimension, DimensionKind, Offload, build};
 
 /// Names of the components that a bound lists.
@@ -118,8 +119,8 @@ fn a_root_that_is_not_listed_among_all_makes_no_difference() {
     let mut with_partitions = 0;
     for _ in 0..300 {
         let topology = random(&mut seed, 4, true);
-        let n = topology.npu_count() as u32;
-        let root = seed.below(n as usize) as u32;
+        let n = narrow(topology.npu_count());
+        let root = narrow(seed.below(n as usize));
         let all: Vec<u32> = (0..n).collect();
         let others: Vec<u32> = (0..n).filter(|&npu| npu != root).collect();
         let bounds = |demand| {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::graph::{FlowNetwork, UNLIMITED};
+use crate::id::{fit, narrow};
 
 const NS: u64 = 1_000;
 
@@ -33,7 +34,7 @@ fn first_by(topology: &Topology, from: NpuId, to: NpuId, bytes: i128) -> Option<
     (0..=100).find(|&end| {
         // Node 2 d + h of step t: where device d takes bytes in (h = 0), and where it sends them on.
         let node = |step: u64, device: usize, half: usize| {
-            (step as usize * 2 * count + 2 * device + half) as u32
+            narrow(fit::<usize, _>(step) * 2 * count + 2 * device + half)
         };
         let mut arcs = Vec::new();
         for step in 0..=end {
@@ -58,7 +59,7 @@ fn first_by(topology: &Topology, from: NpuId, to: NpuId, bytes: i128) -> Option<
                 }
             }
         }
-        let mut flow = FlowNetwork::new((end as usize + 1) * 2 * count, arcs);
+        let mut flow = FlowNetwork::new((fit::<usize, _>(end) + 1) * 2 * count, arcs);
         flow.set_drain(node(end, to.index(), 0), UNLIMITED);
         flow.flow(&[(node(0, from.index(), 0), UNLIMITED)], bytes) >= bytes
     })

@@ -1,6 +1,7 @@
 //! The linear program of shares, against solutions by hand and by trying them all.
 
 use super::*;
+use crate::id::fit;
 use DimensionKind::{FullyConnected, Ring, Switch};
 
 const GIGABYTE: u64 = 1_000_000_000;
@@ -108,7 +109,7 @@ fn no_shares_on_a_grid_are_better() {
             })
             .collect();
         let rails = rails(&dims);
-        let orders = orders(count as u8);
+        let orders = orders(fit(count));
         let time = |balance: &Balance| {
             let times = balance.loads.iter().zip(&rails);
             times

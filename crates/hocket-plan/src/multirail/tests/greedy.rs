@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::id::fit;
 use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
 use DimensionKind::{FullyConnected, Ring, Switch};
 
@@ -167,7 +168,7 @@ fn algorithm_1(
         let sent = |bytes: u64, dim: &Dim| bytes / u64::from(dim.size) * u64::from(dim.size - 1);
         let threshold = sent(chunk / 16, &dims[least]) * dims[least].per_byte;
         // Least to most loaded; selection sort, the lower dimension first where loads are equal.
-        let mut left: Vec<u8> = (0..dims.len() as u8).collect();
+        let mut left: Vec<u8> = (0..fit(dims.len())).collect();
         let mut ascending = Vec::new();
         while !left.is_empty() {
             let load = |i: usize| loads[usize::from(left[i])];
@@ -179,7 +180,7 @@ fn algorithm_1(
         let is_close = max - min < threshold;
         // The baseline order of an all-gather is downwards.
         let rising = if is_close {
-            (0..dims.len() as u8).collect()
+            (0..fit(dims.len())).collect()
         } else {
             ascending
         };
@@ -225,7 +226,7 @@ fn dims() -> impl Strategy<Value = Vec<Dim>> {
             kind,
             size,
             per_byte,
-            step_ps: 2000 * ns * 10u64.pow(far as u32),
+            step_ps: 2000 * ns * 10u64.pow(fit(far)),
         });
     proptest::collection::vec(one, 1..5)
 }
@@ -247,7 +248,7 @@ proptest! {
         // Where thirds and fifths are rounded, equal loads may come out unequal.
         prop_assume!(is_exact || !is_tied);
         let dimensions: Vec<Dimension> = dims.iter().map(|dim| dim.dimension()).collect();
-        let found: Vec<Vec<u8>> = themis(&rails(&dimensions), kind, bytes, chunks as usize)
+        let found: Vec<Vec<u8>> = themis(&rails(&dimensions), kind, bytes, fit(chunks))
             .iter()
             .map(|lane| lane.rails().collect())
             .collect();

@@ -1,6 +1,7 @@
 //! The obvious simulation at dimension fidelity: it scans lists, in whole picoseconds.
 
 use super::*;
+use crate::id::{fit, narrow};
 use crate::topology::{LatencyModel, Switching};
 use DimensionKind::{FullyConnected, Ring};
 
@@ -30,7 +31,7 @@ impl Dim {
         assert_eq!(bandwidth % links, 0, "{self:?}");
         Dimension {
             offload: self.offload,
-            ..dimension(self.kind, self.size as u32, bandwidth / links, self.link_ps)
+            ..dimension(self.kind, fit(self.size), bandwidth / links, self.link_ps)
         }
     }
 
@@ -271,7 +272,7 @@ impl Oracle {
             self.out.start[next] = now;
         }
         let (time, messages) = (task.times[task.done], task.messages[task.done]);
-        self.out.served.push((next as u32, task.done as u32));
+        self.out.served.push((narrow(next), narrow(task.done)));
         task.done += 1;
         task.is_waiting = false;
         assert_eq!(time % messages, 0);

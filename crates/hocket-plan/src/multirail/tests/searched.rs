@@ -1,6 +1,7 @@
 //! The search for schedules better than Themis's.
 
 use super::*;
+use crate::id::fit;
 use crate::progress::{Progress, Silent};
 use crate::units::Seed;
 use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
@@ -40,7 +41,7 @@ fn assert_valid(schedule: &Schedule, problem: &Problem) {
         (bytes, schedule.lanes.len()),
         (problem.bytes, problem.chunks)
     );
-    let every: Vec<u8> = (0..problem.rails.len() as u8).collect();
+    let every: Vec<u8> = (0..fit(problem.rails.len())).collect();
     for lane in &schedule.lanes {
         let passes = [
             (&lane.reduce_scatter, problem.kind != AllGather),

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::dimension::{Operation, Port};
 use super::oracle::{Dim, Oracle};
 use super::*;
+use crate::id::fit;
 use crate::topology::{LatencyModel, Switching};
 use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
 use DimensionKind::{FullyConnected, Ring, Switch};
@@ -46,7 +47,7 @@ fn dims() -> impl Strategy<Value = Vec<Dim>> {
 /// Lanes of random sizes and orders, reduce-scatter and all-gather apart.
 fn lanes(dims: &[Dim], kind: CollectiveKind, drawn: &[(u64, usize, usize)]) -> Vec<Lane> {
     let npus: u64 = dims.iter().map(|dim| dim.size).product();
-    let orders = orders(dims.len() as u8);
+    let orders = orders(fit(dims.len()));
     let order = |i: usize, is_none: bool| match is_none {
         true => Vec::new(),
         false => orders[i % orders.len()].clone(),

@@ -2,7 +2,7 @@
 
 use super::loads::Loads;
 use super::{Choice, steps::steps};
-use crate::id::{NpuId, TransferId};
+use crate::id::{NpuId, TransferId, narrow};
 use crate::plan::Plan;
 use crate::routing::{self, Fabric, Flow};
 use crate::topology::Topology;
@@ -26,7 +26,7 @@ pub(super) fn choose(
     let steps = steps(plan);
     let step = |choice: &Choice| steps[choice.transfer as usize];
     let bytes = |choice: &Choice| plan.bytes(TransferId(choice.transfer));
-    let mut order: Vec<u32> = (0..choices.len() as u32).collect();
+    let mut order: Vec<u32> = (0..narrow(choices.len())).collect();
     order.sort_by_cached_key(|&i| {
         let choice = &choices[i as usize];
         (
@@ -69,7 +69,7 @@ impl Balancer<'_> {
             let bytes = self.plan.bytes(TransferId(transfer));
             let best = self.loads.best(self.equal, set, bytes);
             self.loads.add(self.equal.middle(set, best), bytes);
-            self.chosen[i as usize] = best as u32;
+            self.chosen[i as usize] = narrow(best);
         }
         let Some(colored) = self.colored(choices, together) else {
             return;
@@ -112,7 +112,7 @@ impl Balancer<'_> {
             Some(Flow {
                 src: tor(self.plan.src()[i])?,
                 dst: tor(self.plan.dst()[i])?,
-                weight: self.plan.bytes(TransferId(i as u32)),
+                weight: self.plan.bytes(TransferId(narrow(i))),
             })
         };
         let flows: Vec<Flow> = together.iter().map(flow).collect::<Option<_>>()?;
@@ -124,7 +124,7 @@ impl Balancer<'_> {
             let set = choices[i as usize].set;
             let mut paths = 0..self.equal.count(set);
             let found = paths.find(|&path| self.equal.middle(set, path) == links)?;
-            Some(found as u32)
+            Some(narrow(found))
         };
         let colored = together.iter().zip(&flows).zip(&colors);
         colored.map(path).collect()

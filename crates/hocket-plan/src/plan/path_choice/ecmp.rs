@@ -1,6 +1,7 @@
 //! Equal-cost multi-path: each switch takes one of its best links by a hash.
 
 use super::Choice;
+use crate::id::{fit, narrow};
 use crate::plan::Plan;
 use crate::topology::Topology;
 use crate::topology::equal::EqualPaths;
@@ -31,10 +32,10 @@ pub(super) fn choose(
             ways.dedup();
             let at = topology.link(ways[0]).src;
             let hash = Seed(flow ^ u64::from(at.0)).next_u64();
-            let taken = ways[(hash % ways.len() as u64) as usize];
+            let taken = ways[fit::<usize, _>(hash % ways.len() as u64)];
             left.retain(|&path| link(path, hop) == taken);
         }
-        left[0] as u32
+        narrow(left[0])
     };
     choices.iter().map(path).collect()
 }

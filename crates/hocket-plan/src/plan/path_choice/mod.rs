@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::Plan;
 use crate::explain::Explain;
-use crate::id::{NpuId, TransferId};
+use crate::id::{NpuId, TransferId, narrow};
 use crate::topology::Topology;
 use crate::topology::equal::{EqualPaths, PathSet};
 use crate::units::Seed;
@@ -186,7 +186,7 @@ fn choices(plan: &Plan, topology: &Topology, equal: &EqualPaths) -> Vec<Choice> 
         let (src, dst, bytes) = ends(plan, i);
         let set = equal.between(topology, src, dst, bytes)?;
         Some(Choice {
-            transfer: i as u32,
+            transfer: narrow(i),
             set,
         })
     };
@@ -199,6 +199,6 @@ fn free(plan: &Plan) -> impl Iterator<Item = usize> + '_ {
 }
 
 fn ends(plan: &Plan, i: usize) -> (NpuId, NpuId, u64) {
-    let bytes = plan.bytes(TransferId(i as u32));
+    let bytes = plan.bytes(TransferId(narrow(i)));
     (NpuId(plan.src[i]), NpuId(plan.dst[i]), bytes)
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::collective::Collective;
 use crate::explain::Explain;
-use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId};
+use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId, narrow};
 use crate::topology::Topology;
 
 /// Why a transfer cannot be taken. Its parts are shown as Python writes them, the language of most callers.
@@ -175,7 +175,7 @@ impl SerialBuilder {
     /// A plan without transfers.
     pub fn new(topology: Arc<Topology>, collective: &Collective, chunks: Chunks) -> Self {
         Self {
-            chunks: chunks.len() as u32,
+            chunks: narrow(chunks.len()),
             made: Made {
                 plan: PlanBuilder::new("own", collective, chunks),
                 ending: Vec::new(),
@@ -289,7 +289,7 @@ impl SerialBuilder {
         after: Option<Wait>,
         path: Option<u32>,
     ) -> TransferId {
-        let transfer = TransferId(self.len() as u32);
+        let transfer = TransferId(narrow(self.len()));
         let write = match op {
             Op::Copy => Access::Copy,
             Op::Reduce => Access::Sum,
@@ -356,7 +356,7 @@ impl SerialBuilder {
     /// A wait for all transfers so far, which many can share.
     pub fn barrier(&mut self) -> Wait {
         let (first, before) = self.barrier;
-        let len = self.len() as u32;
+        let len = narrow(self.len());
         let new = (first..len).map(|transfer| Wait::on(TransferId(transfer)));
         let mut all = Waits::default();
         std::iter::once(before)
@@ -667,7 +667,7 @@ impl Made {
 
     /// The wait for two members or more.
     fn group(&mut self, members: &[Wait]) -> Wait {
-        let next = self.plan.plan.groups.len() as u32;
+        let next = narrow(self.plan.plan.groups.len());
         let is_known = |group: u32, plan: &PlanBuilder| {
             let known = plan.plan.groups.get(group as usize).iter().copied();
             known.eq(members.iter().map(|wait| wait.to_bits()))

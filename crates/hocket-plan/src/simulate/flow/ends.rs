@@ -1,5 +1,7 @@
 //! When each flow is due: a queue in which times can change.
 
+use crate::id::narrow;
+
 const NONE: u32 = u32::MAX;
 
 /// A binary heap of slots by (time, slot), at most one time for each.
@@ -29,7 +31,7 @@ impl Ends {
         }
         self.time[i] = time;
         if self.place[i] == NONE {
-            self.place[i] = self.heap.len() as u32;
+            self.place[i] = narrow(self.heap.len());
             self.heap.push(slot);
         }
         self.rise(self.place[i] as usize);
@@ -80,7 +82,7 @@ impl Ends {
 
     fn swap(&mut self, a: usize, b: usize) {
         self.heap.swap(a, b);
-        self.place[self.heap[a] as usize] = a as u32;
-        self.place[self.heap[b] as usize] = b as u32;
+        self.place[self.heap[a] as usize] = narrow(a);
+        self.place[self.heap[b] as usize] = narrow(b);
     }
 }

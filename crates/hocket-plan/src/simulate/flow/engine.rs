@@ -1,7 +1,7 @@
 //! Moment by moment: which flows end, what starts then, and how they share what there is.
 
 use super::{Ends, Fair, FlowOptions, Pass, spray};
-use crate::id::{LinkId, TransferId};
+use crate::id::{LinkId, TransferId, narrow};
 use crate::plan::Plan;
 use crate::progress::{Interrupted, Progress};
 use crate::simulate::SimulateError;
@@ -159,7 +159,7 @@ impl<'a> Engine<'a> {
             since: self.now,
             latency,
         };
-        let slot = self.free.pop().unwrap_or(self.flows.len() as u32);
+        let slot = self.free.pop().unwrap_or(narrow(self.flows.len()));
         if slot as usize == self.flows.len() {
             self.flows.push(flow);
         } else {
@@ -203,7 +203,7 @@ impl<'a> Engine<'a> {
                 }
             }
             latency = latency.max(along);
-            let weight = self.scale.div_ceil(paths as u32);
+            let weight = self.scale.div_ceil(narrow(paths));
             let passes = servers.into_iter().map(|server| Pass { server, weight });
             self.passes.extend(passes);
         }

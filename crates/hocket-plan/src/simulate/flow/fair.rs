@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
 
+use crate::id::narrow;
+
 /// Of a level: none. Of a flow's most: as much as there is.
 pub(super) const NONE: u128 = u128::MAX;
 
@@ -191,10 +193,10 @@ impl Fair {
         flow.is_new = true;
         for (number, &pass) in passes.iter().enumerate() {
             let server = &mut self.servers[pass.server as usize];
-            flow.passes.push((pass, server.crossing.len() as u32));
+            flow.passes.push((pass, narrow(server.crossing.len())));
             server.crossing.push(Crossing {
                 flow: slot,
-                pass: number as u32,
+                pass: narrow(number),
                 weight: pass.weight,
             });
             server.present += 1;
@@ -285,7 +287,7 @@ impl Fair {
                 server.growing -= u64::from(weight);
             } else {
                 server.load -= u128::from(weight) * rate;
-                self.watch(i as u32, self.servers[i].level);
+                self.watch(narrow(i), self.servers[i].level);
             }
         }
         // Kept for its memory.

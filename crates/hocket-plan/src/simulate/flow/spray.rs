@@ -1,7 +1,7 @@
 //! What a transfer that is sprayed over equal paths takes of each server.
 
 use super::Pass;
-use crate::id::TransferId;
+use crate::id::{TransferId, fit, narrow};
 use crate::plan::Route;
 use crate::verify::Verified;
 
@@ -17,7 +17,7 @@ pub(super) fn scale(verified: &Verified) -> u32 {
         let Route::Spray(set) = verified.routes().route(transfer) else {
             continue;
         };
-        let paths = equal.count(set) as u32;
+        let paths = narrow(equal.count(set));
         if !scale.is_multiple_of(paths) {
             scale *= paths / common(scale, paths);
             if scale > MAX_SCALE {
@@ -35,7 +35,7 @@ fn common(a: u32, b: u32) -> u32 {
 
 /// Returns the bytes on one of so many paths; those of all add up.
 pub(super) fn part(bytes: u64, path: usize, paths: usize) -> u64 {
-    let upto = |path: usize| (u128::from(bytes) * path as u128 / paths as u128) as u64;
+    let upto = |path: usize| fit::<u64, _>(u128::from(bytes) * path as u128 / paths as u128);
     upto(path + 1) - upto(path)
 }
 

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::{Fair, Pass};
+use crate::id::narrow;
 use crate::units::Seed;
 
 struct Flow {
@@ -124,7 +125,7 @@ impl Case {
         }
         for (server, &(sum, passages, ..)) in given.iter().enumerate() {
             assert!(sum <= self.capacity[server] * u128::from(self.scale));
-            assert_eq!(fair.crossings(server as u32), passages);
+            assert_eq!(fair.crossings(narrow(server)), passages);
         }
         for flow in &self.flows {
             let rate = fair.rate(flow.slot);
@@ -164,9 +165,9 @@ fn random_flow(case: &Case, seed: &mut Seed) -> Flow {
     let is_sprayed = seed.below(3) == 0;
     // Some pass a server twice.
     let pass = |_| Pass {
-        server: seed.below(case.capacity.len()) as u32,
+        server: narrow(seed.below(case.capacity.len())),
         weight: match is_sprayed {
-            true => 1 + seed.below(case.scale as usize) as u32,
+            true => 1 + narrow(seed.below(case.scale as usize)),
             false => case.scale,
         },
     };
@@ -225,18 +226,18 @@ fn rates_stay_fair_as_flows_come_and_go() {
 
 /// A flow between random hosts of a Clos of 8 spines, 8 ToRs and 64 hosts: by a random spine, or sprayed.
 fn clos_flow(slot: u32, scale: u32, seed: &mut Seed) -> Flow {
-    let (src, ahead) = (seed.below(64) as u32, 1 + seed.below(63) as u32);
+    let (src, ahead) = (narrow(seed.below(64)), 1 + narrow(seed.below(63)));
     let dst = (src + ahead) % 64;
     let pass = |server, weight| Pass { server, weight };
     let mut passes = vec![pass(src, scale), pass(64 + dst, scale)];
-    let spine = seed.below(8) as u32;
+    let spine = narrow(seed.below(8));
     let by = if seed.below(3) > 0 {
         spine..spine + 1
     } else {
         0..8
     };
     if src / 8 != dst / 8 {
-        let weight = scale / by.len() as u32;
+        let weight = scale / narrow(by.len());
         for spine in by {
             passes.push(pass(128 + src / 8 * 8 + spine, weight));
             passes.push(pass(192 + dst / 8 * 8 + spine, weight));

@@ -3,6 +3,7 @@
 use super::engine::{Engine, Event};
 use super::options::ALLOCATION;
 use super::ports::{NONE, Ports};
+use crate::id::{fit, narrow};
 
 impl Engine<'_> {
     /// A head asks for a channel of its link.
@@ -109,7 +110,7 @@ impl Engine<'_> {
         while let Some(&(requester, _)) = offers.first() {
             let turn = self.ports.grants[requester as usize].turn;
             let mine = offers.iter().filter(|offer| offer.0 == requester);
-            let accepted = mine.min_by_key(|offer| Ports::behind(turn, first as u32 + offer.1));
+            let accepted = mine.min_by_key(|offer| Ports::behind(turn, narrow(first) + offer.1));
             let (_, number) = *accepted.expect("the first offer is one");
             offers.retain(|offer| offer.0 != requester);
             self.grant(link, requester, number);
@@ -161,7 +162,7 @@ impl Engine<'_> {
         }
         output.free = train.start + gone * output.flit;
         let requester = self.ports.queue_of(link);
-        self.ports.grants[requester as usize].sent += gone as u32;
+        self.ports.grants[requester as usize].sent += fit::<u32, _>(gone);
         self.count(link, requester, gone, train.start);
     }
 }

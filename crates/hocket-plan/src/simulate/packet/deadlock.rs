@@ -1,7 +1,7 @@
 //! Why nothing moves: links whose buffers wait for each other.
 
 use super::ports::{NONE, Ports};
-use crate::id::LinkId;
+use crate::id::{LinkId, narrow};
 use crate::topology::Topology;
 
 /// Finds links in a circle, each with a packet in its buffers that waits for the next one's.
@@ -15,14 +15,14 @@ pub(super) fn cycle(ports: &Ports, topology: &Topology) -> Option<String> {
     for (link, output) in ports.outputs.iter().enumerate() {
         for &requester in &output.waiting {
             if ports.as_queue(requester).is_none() {
-                waits[ports.port(requester) as usize].push(link as u32);
+                waits[ports.port(requester) as usize].push(narrow(link));
             }
         }
         for number in 0..ports.channels {
             // A packet that holds a channel waits for the rest of itself.
             let holder = ports.channel[link * ports.channels as usize + number as usize].holder;
             if holder != NONE && ports.as_queue(holder).is_none() {
-                waits[ports.port(holder) as usize].push(link as u32);
+                waits[ports.port(holder) as usize].push(narrow(link));
             }
         }
     }
@@ -53,7 +53,7 @@ fn find_cycle(edges: &[Vec<u32>]) -> Option<Vec<u32>> {
         if state[root] != 0 {
             continue;
         }
-        let mut way: Vec<(u32, usize)> = vec![(root as u32, 0)];
+        let mut way: Vec<(u32, usize)> = vec![(narrow(root), 0)];
         state[root] = 1;
         while let Some((node, next)) = way.last_mut() {
             let Some(&target) = edges[*node as usize].get(*next) else {

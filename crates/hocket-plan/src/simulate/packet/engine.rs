@@ -4,7 +4,7 @@ use super::deadlock;
 use super::options::{EJECTION, INJECTION, PacketOptions, SWITCH, Timing};
 use super::ports::{NONE, Packet, Ports};
 use super::spray;
-use crate::id::{DeviceId, TransferId};
+use crate::id::{DeviceId, TransferId, narrow};
 use crate::plan::{LinkOrder, Op, Plan};
 use crate::progress::{Interrupted, Progress};
 use crate::simulate::SimulateError;
@@ -139,7 +139,7 @@ impl<'a> Engine<'a> {
         let order = options.order.unwrap_or(plan.link_order());
         let due = (order == LinkOrder::Plan).then(|| {
             let mut lists = vec![Vec::new(); links];
-            for transfer in 0..plan.len() as u32 {
+            for transfer in 0..narrow(plan.len()) {
                 for link in spray::first_links(verified, options, transfer) {
                     lists[link as usize].push(transfer);
                 }
@@ -327,7 +327,7 @@ impl<'a> Engine<'a> {
             service.end = end;
             return;
         }
-        self.latest[link as usize] = self.services.len() as u32;
+        self.latest[link as usize] = narrow(self.services.len());
         self.services.push(Service {
             transfer,
             link,

@@ -1,5 +1,6 @@
 //! The knobs of packet fidelity, and what they come to on a topology, in clock cycles.
 
+use crate::id::fit;
 use crate::simulate::{LinkOrder, SimulateError};
 use crate::topology::{Link, Topology};
 use crate::units::{Bandwidth, Time};
@@ -154,7 +155,7 @@ impl Timing {
 
     /// Flits of a packet.
     pub(super) fn flits(&self, bytes: u64) -> u32 {
-        bytes.div_ceil(self.flit_bytes).max(1) as u32 + self.header_flits
+        fit::<u32, _>(bytes.div_ceil(self.flit_bytes).max(1)) + self.header_flits
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use super::options::{CREDIT, Timing};
+use crate::id::narrow;
 use crate::topology::Topology;
 
 /// No requester, no channel, no transfer.
@@ -186,7 +187,7 @@ impl Ports {
         let buffers = links * channels as usize;
         Self {
             channels,
-            links: links as u32,
+            links: narrow(links),
             outputs: outputs.collect(),
             channel: vec![channel; buffers],
             buffers: vec![Buffer::default(); buffers],

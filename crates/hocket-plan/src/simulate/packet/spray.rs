@@ -4,7 +4,7 @@
 //! paths begins, with the packets that take those.
 
 use super::options::PacketOptions;
-use crate::id::{NpuId, TransferId};
+use crate::id::{NpuId, TransferId, fit};
 use crate::plan::Route;
 use crate::topology::equal::{EqualPaths, PathSet};
 use crate::verify::Verified;
@@ -53,7 +53,7 @@ impl<'a> Spray<'a> {
     }
 
     fn path(&self, number: u64) -> usize {
-        ((number + self.first) % self.equal.count(self.set) as u64) as usize
+        fit((number + self.first) % self.equal.count(self.set) as u64)
     }
 
     fn bytes(&self, number: u64) -> u64 {

@@ -4,6 +4,7 @@ use strum::VariantArray as _;
 
 use super::*;
 use crate::collective::{Collective, CollectiveKind};
+use crate::id::narrow;
 use crate::plan::{Chunks, Columns, Lists, Op, PlanBuilder, Transfer, Wait};
 use crate::progress::Silent;
 use crate::topology::TopologyBuilder;
@@ -268,7 +269,7 @@ fn values_finer_than_the_receivers_segments_are_replayed_again() {
 #[test]
 fn waits_may_point_forward() {
     let plan = chain_all_reduce(4).finish();
-    let n = plan.len() as u32;
+    let n = narrow(plan.len());
     let flip = |bits: &u32| {
         if *bits == u32::MAX {
             *bits
@@ -417,14 +418,14 @@ enum Waits {
 /// One busy place: `k` NPUs read it, then `k` others add to it.
 fn busy(k: usize, waits: Waits) -> Plan {
     let mut b = builder(CollectiveKind::Reduce, k + 1, 1);
-    let aside = (k + 1) as u32;
+    let aside = narrow(k + 1);
     let read = |b: &mut PlanBuilder, i: usize| {
-        send(b, (0, 1), (0, aside + i as u32), Op::Copy, Wait::NOTHING)
+        send(b, (0, 1), (0, aside + narrow(i)), Op::Copy, Wait::NOTHING)
     };
     let readers: Vec<Wait> = (0..k).map(|i| read(&mut b, i)).collect();
     let all = b.all_of(&readers);
     // Transfers that only order others: a chain of copies beside the busy place.
-    let mut at = aside + k as u32;
+    let mut at = aside + narrow(k);
     let mut barrier = |b: &mut PlanBuilder, wait: Wait| {
         at += 1;
         send(b, (0, 1), (aside, at), Op::Copy, wait)
@@ -451,7 +452,7 @@ fn busy(k: usize, waits: Waits) -> Plan {
             Waits::Chain | Waits::BarriersOfOneGroup => chain[i],
             Waits::ChainBackwards => chain[k - 1 - i],
         };
-        send(&mut b, (0, 1), (1 + i as u32, 0), Op::Reduce, wait);
+        send(&mut b, (0, 1), (1 + narrow(i), 0), Op::Reduce, wait);
     }
     b.finish()
 }

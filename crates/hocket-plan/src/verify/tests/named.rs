@@ -1,7 +1,7 @@
 //! What a report names is what is wrong.
 
 use super::*;
-use crate::id::LinkId;
+use crate::id::{LinkId, narrow};
 
 /// The first thing wrong with a plan among NPUs in a row.
 fn first_of(builder: PlanBuilder, n: usize) -> String {
@@ -55,7 +55,7 @@ fn links(topology: &Topology, npus: &[u32]) -> Vec<LinkId> {
                 let link = topology.link(*link);
                 (link.src, link.dst) == (NpuId(ends[0]).device(), NpuId(ends[1]).device())
             };
-            let all = (0..topology.links().len() as u32).map(LinkId);
+            let all = (0..narrow(topology.links().len())).map(LinkId);
             all.into_iter().find(is_it).expect("they are neighbours")
         })
         .collect()

@@ -1,6 +1,7 @@
 //! Whoever watches a long check hears of it and can stop it.
 
 use super::*;
+use crate::id::narrow;
 use crate::progress::{Interrupted, Progress};
 
 const CHUNKS: usize = 600_000;
@@ -24,7 +25,7 @@ fn broadcast() -> Arc<Plan> {
     let collective = Collective::new(CollectiveKind::Broadcast, npus, 1 << 20, None).unwrap();
     let chunks = Chunks::split(&collective.demands(), CHUNKS).unwrap();
     let mut builder = PlanBuilder::new("by hand", &collective, chunks);
-    for chunk in 0..CHUNKS as u32 {
+    for chunk in 0..narrow(CHUNKS) {
         send(&mut builder, (chunk, 1), (0, 1), Op::Copy, Wait::NOTHING);
     }
     Arc::new(builder.finish())
