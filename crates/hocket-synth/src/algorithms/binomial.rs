@@ -5,6 +5,7 @@ use super::ladder::Ladder;
 use super::recipe::{About, Made, On, Recipe};
 use super::{Job, Outline};
 use crate::collective::CollectiveKind;
+use crate::id::narrow;
 use crate::plan::{Chunks, Op, PlanBuilder, PlanError, Wait};
 use crate::progress::Progress;
 
@@ -71,8 +72,8 @@ struct Tree {
 impl Tree {
     fn range(&self, slice: usize, edge: &Edge) -> (u32, u32) {
         match self.per_part {
-            1 => (slice as u32, 1),
-            n => ((slice * n + edge.lo) as u32, (edge.hi - edge.lo) as u32),
+            1 => (narrow(slice), 1),
+            n => (narrow(slice * n + edge.lo), narrow(edge.hi - edge.lo)),
         }
     }
 

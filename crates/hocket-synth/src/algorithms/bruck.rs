@@ -17,6 +17,7 @@ use super::ladder::Ladder;
 use super::recipe::{About, Made, On, Recipe};
 use super::{Job, Outline};
 use crate::collective::CollectiveKind;
+use crate::id::narrow;
 use crate::plan::{Chunks, Op, PlanError, Wait};
 use crate::progress::Progress;
 
@@ -66,7 +67,7 @@ impl Recipe for Bruck {
                     for distance in (bit..n).filter(|distance| distance & bit != 0) {
                         let first = (at + n - distance % bit) % n;
                         let last = (first + distance) % n;
-                        let chunk = ((slice * n + first) * n + last) as u32;
+                        let chunk = narrow((slice * n + first) * n + last);
                         let id = plan.send((chunk, 1), npus[at], npus[to], Op::Copy, before[at]);
                         now[at].push(Wait::on(id));
                         now[to].push(Wait::on(id));

@@ -6,7 +6,7 @@ use super::ladder::Ladder;
 use super::recipe::{About, Made, On, Recipe};
 use super::{Job, Outline};
 use crate::collective::CollectiveKind;
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::plan::{Chunks, Op, PlanError, Wait};
 use crate::progress::Progress;
 use crate::topology::embedding::chain_order;
@@ -58,7 +58,7 @@ impl Recipe for Chain {
                     0 => Wait::NOTHING,
                     _ => latest[hop - 1],
                 };
-                let id = plan.send(((tick - hop) as u32, 1), src, dst, op, wait);
+                let id = plan.send((narrow(tick - hop), 1), src, dst, op, wait);
                 latest[hop] = Wait::on(id);
             }
         }

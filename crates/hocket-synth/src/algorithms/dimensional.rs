@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::Job;
 use crate::collective::CollectiveKind;
 use crate::collective::pattern::{Pass, Pattern, Shape};
-use crate::id::{ChunkId, LinkId, NpuId};
+use crate::id::{ChunkId, LinkId, NpuId, narrow};
 use crate::plan::{Chunks, Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 
 /// One dimension of the grid.
@@ -179,7 +179,7 @@ impl<'a> Grid<'a> {
         }
         let mut rank = vec![0u32; job.topology.npu_count()];
         for (i, npu) in job.collective.npus().iter().enumerate() {
-            rank[npu.index()] = i as u32;
+            rank[npu.index()] = narrow(i);
         }
         let mut owner = vec![0u32; self.len];
         for (member, npu) in npus.iter().enumerate() {
@@ -280,7 +280,7 @@ impl Run<'_> {
                     let src = base + a_move.src as usize * stride;
                     let dst = base + a_move.dst as usize * stride;
                     let first = block + a_move.first as usize * width;
-                    let range = (first as u32, a_move.count * width as u32);
+                    let range = (narrow(first), a_move.count * narrow(width));
                     let place = start + src;
                     let wait = self.wait_of(place, place - first_place, pass, step);
                     let (src, to) = (self.npus[src], self.npus[dst]);

@@ -6,6 +6,7 @@ use super::recipe::{About, Made, Need, On, Recipe};
 use super::{Job, Outline};
 use crate::collective::pattern::{Pattern, Shape};
 use crate::collective::{Collective, CollectiveKind};
+use crate::id::narrow;
 use crate::plan::{Chunks, Op, Plan, PlanError, Wait};
 use crate::progress::Progress;
 
@@ -63,7 +64,7 @@ fn all_to_all(job: &Job<'_>) -> Result<Plan, PlanError> {
         for slice in 0..job.chunks {
             for i in 0..n {
                 let j = (i + step) % n;
-                let chunk = ((slice * n + i) * n + j) as u32;
+                let chunk = narrow((slice * n + i) * n + j);
                 plan.send((chunk, 1), npus[i], npus[j], Op::Copy, Wait::NOTHING);
             }
         }
@@ -83,7 +84,7 @@ fn rooted(job: &Job<'_>) -> Result<Plan, PlanError> {
         for step in 1..n {
             let rank = (root + step) % n;
             let demand = if demands.len() == 1 { 0 } else { rank };
-            let chunk = (slice * demands.len() + demand) as u32;
+            let chunk = narrow(slice * demands.len() + demand);
             let (src, dst) = match kind {
                 CollectiveKind::Broadcast | CollectiveKind::Scatter => (root, rank),
                 _ => (rank, root),

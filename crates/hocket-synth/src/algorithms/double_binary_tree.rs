@@ -10,7 +10,7 @@ use super::ladder::Ladder;
 use super::recipe::{About, Made, On, Recipe};
 use super::{Job, Outline};
 use crate::collective::CollectiveKind;
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::plan::{Chunks, Op, PlanBuilder, PlanError, Wait};
 use crate::progress::Progress;
 use crate::topology::embedding::ring_order;
@@ -128,7 +128,7 @@ impl Tree<'_> {
     /// Step `step` of chunk `chunk`: up from the deepest families, then down from the root's.
     fn step(&mut self, plan: &mut PlanBuilder, step: usize, chunk: usize) {
         let depth = self.families.len();
-        let range = ((self.first + chunk) as u32, 1);
+        let range = (narrow(self.first + chunk), 1);
         let families = self.families;
         if step < depth {
             for Family { parent, children } in &families[depth - 1 - step] {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Job;
-use crate::id::{ChunkId, NpuId};
+use crate::id::{ChunkId, NpuId, narrow};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 
 /// A plan in the making. A send waits for whatever earlier sends bring of its chunks to its sender.
@@ -68,7 +68,7 @@ impl Follow {
         let wait = self.plan.all_of(&waits);
         Wait::on(self.plan.push(Transfer {
             chunk: ChunkId(chunks.start),
-            count: chunks.len() as u32,
+            count: narrow(chunks.len()),
             src: ends.0,
             dst: ends.1,
             op,

@@ -18,7 +18,7 @@ use super::recipe::{About, Made, On, PASSES, Recipe, Scheduler};
 use super::{Job, Outline, schedule};
 use crate::collective::pattern::{Pattern, Shape};
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::multirail::{Policy, fixed_order};
 use crate::plan::PlanError;
 use crate::progress::Progress;
@@ -139,11 +139,11 @@ fn by_groups(topology: &Topology) -> Option<Vec<Side>> {
         false => DimensionKind::Switch,
     };
     let inside = Side {
-        size: size as u32,
+        size: narrow(size),
         kind,
     };
     let between = Side {
-        size: groups.len() as u32,
+        size: narrow(groups.len()),
         kind: DimensionKind::Switch,
     };
     let sides = [inside, between].into_iter().filter(|side| side.size > 1);
@@ -162,12 +162,12 @@ fn by_tors(topology: &Topology) -> Option<Vec<Side>> {
         && tors
             .chunks(each)
             .all(|run| run.iter().all(|tor| tor == &run[0]));
-    let count = runs.len() as u32;
+    let count = narrow(runs.len());
     runs.sort_unstable();
     runs.dedup();
-    let is_grid = even && runs.len() as u32 == count;
+    let is_grid = even && narrow(runs.len()) == count;
     let kind = DimensionKind::Switch;
-    let both = [each as u32, count].map(|size| Side { size, kind });
+    let both = [narrow(each), count].map(|size| Side { size, kind });
     is_grid.then(|| both.into_iter().filter(|side| side.size > 1).collect())
 }
 

@@ -11,8 +11,9 @@ use super::follow::{Follow, only};
 use super::ladder::Ladder;
 use super::recipe::On;
 use crate::collective::Collective;
-use crate::id::NpuId;
+use crate::id::{NpuId, fit, narrow};
 use crate::plan::{Chunks, Plan, PlanError, Wait};
+use crate::units::whole;
 
 /// Bytes of a packet, below which a part of a chunk is not cut: each would be one of its own.
 const PACKET: u64 = 8_192;
@@ -62,7 +63,7 @@ pub(super) fn build(job: &Job<'_>, trees: &Trees, down: Down) -> Result<Plan, Pl
     } = trees;
     let chunks = Chunks::split(&job.collective.demands(), trees.len() * job.chunks)?;
     let mut plan = Follow::new(job, chunks);
-    let part = |chunk: usize, tree: usize| (trees.len() * chunk + tree) as u32;
+    let part = |chunk: usize, tree: usize| narrow(trees.len() * chunk + tree);
     // An edge of depth d is crossed in step height - d + chunk of the way up, d - 1 + chunk of the way down.
     for step in 0..height + job.chunks - 1 {
         for (t, tree) in trees.iter().enumerate() {
@@ -132,7 +133,7 @@ pub(super) fn best_chunks(on: &On<'_>, trees: usize, steps: usize) -> usize {
         .round();
     let most = most_chunks(collective, trees);
     match best.is_finite() {
-        true => (best.max(1.0) as usize).min(most),
+        true => fit(whole(best.max(1.0)).min(most as u64)),
         false => most,
     }
 }

@@ -16,7 +16,7 @@ use super::ladder::Ladder;
 use super::recipe::{About, Made, On, PASSES, Recipe};
 use super::{Job, Outline};
 use crate::collective::CollectiveKind;
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::plan::{Chunks, PlanError, Wait};
 use crate::progress::Progress;
 use crate::topology::Topology;
@@ -78,7 +78,7 @@ impl Recipe for MultiTree {
         let steps = grow(&neighbours(job.topology, npus));
         let mut plan = Follow::new(job, chunks).in_order();
         for slice in 0..job.chunks {
-            let block = |edge: &Edge| only((slice * npus.len() + edge.tree) as u32);
+            let block = |edge: &Edge| only(narrow(slice * npus.len() + edge.tree));
             if kind != CollectiveKind::AllGather {
                 for edge in steps.iter().rev().flatten() {
                     plan.reduce(block(edge), npus[edge.child], npus[edge.parent]);

@@ -7,6 +7,7 @@ use super::ladder::Ladder;
 use super::recipe::{About, Made, On, Recipe};
 use super::{Job, Outline};
 use crate::collective::CollectiveKind;
+use crate::id::narrow;
 use crate::plan::{Chunks, Op, PlanError, Wait};
 use crate::progress::Progress;
 
@@ -45,7 +46,7 @@ impl Recipe for Pairwise {
                 let before = sent[slice * n..][..n].to_vec();
                 for i in 0..n {
                     let j = (i + step) % n;
-                    let chunk = ((slice * n + i) * n + j) as u32;
+                    let chunk = narrow((slice * n + i) * n + j);
                     let wait = plan.all_of(&[before[i], before[(i + n - (step - 1)) % n]]);
                     let id = plan.send((chunk, 1), npus[i], npus[j], Op::Copy, wait);
                     sent[slice * n + i] = Wait::on(id);

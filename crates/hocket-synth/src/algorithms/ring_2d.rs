@@ -13,7 +13,7 @@ use super::mesh::is_of_all;
 use super::recipe::{About, Made, On, Recipe};
 use super::{Job, Outline};
 use crate::collective::CollectiveKind;
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::plan::{Chunks, PlanError, Wait};
 use crate::progress::Progress;
 use crate::topology::{Dimension, DimensionKind};
@@ -98,7 +98,7 @@ impl Recipe for Ring2d {
             ] {
                 for step in 0..columns.max(rows) - 1 {
                     for (half, first) in halves.iter().zip([2 * slice, 2 * slice + 1]) {
-                        half.step(&mut plan, (first * parts) as u32, (pass, dimension), step);
+                        half.step(&mut plan, narrow(first * parts), (pass, dimension), step);
                     }
                 }
             }
@@ -156,7 +156,7 @@ impl Half {
                     0 => block * inner..(block + 1) * inner,
                     _ => other * inner + block..other * inner + block + 1,
                 };
-                let chunks = first + chunks.start as u32..first + chunks.end as u32;
+                let chunks = first + narrow(chunks.start)..first + narrow(chunks.end);
                 let (src, dst) = (
                     self.npu(dimension, position, other),
                     self.npu(dimension, next, other),

@@ -14,7 +14,7 @@ use super::mesh::{Mesh, is_of_all};
 use super::recipe::{About, Made, On, Recipe};
 use super::{Job, Outline};
 use crate::collective::CollectiveKind;
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::plan::{Chunks, PlanError, Wait};
 use crate::progress::Progress;
 
@@ -78,7 +78,7 @@ impl Recipe for RingBiOdd {
         ];
         for slice in 0..job.chunks {
             let lanes = || (0..).zip(&rings);
-            let first = |lane: usize| ((2 * slice + lane) * parts) as u32;
+            let first = |lane: usize| narrow((2 * slice + lane) * parts);
             for step in 0..=parts - 1 {
                 lanes().for_each(|(lane, ring)| ring.sum(&mut plan, first(lane), step));
             }
@@ -135,7 +135,7 @@ impl Ring {
     /// Part that a position sends on in a step of the ring; what is left at last is its own.
     fn part(&self, position: usize, step: usize) -> u32 {
         let parts = self.npus.len();
-        ((position + parts - 1 - step) % parts) as u32
+        narrow((position + parts - 1 - step) % parts)
     }
 
     /// Step 0: the corner sends the first part to the door. Then the ring's steps, and each time the part
@@ -155,7 +155,7 @@ impl Ring {
     /// the last.
     fn copy(&self, plan: &mut Follow, first: u32, step: usize) {
         let parts = self.npus.len();
-        let own = |position: usize| ((position + parts - step) % parts) as u32;
+        let own = |position: usize| narrow((position + parts - step) % parts);
         let to_corner = first + own(self.door);
         plan.copy(
             only(to_corner),

@@ -1,7 +1,7 @@
 //! What goes from whom to whom.
 
 use crate::collective::Collective;
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 
 /// Bytes that one NPU has and one other wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) fn flows(collective: &Collective) -> Result<Vec<Flow>, usize> {
         };
         if src != dst {
             flows.push(Flow {
-                demand: d as u32,
+                demand: narrow(d),
                 src,
                 dst,
                 bytes: demand.bytes,

@@ -7,7 +7,7 @@ use super::{Flow, Routing, Shares};
 use crate::bound::network::ArcNetwork;
 use crate::collective::Collective;
 use crate::graph::Lists;
-use crate::id::{ChunkId, LinkId, NpuId, TransferId};
+use crate::id::{ChunkId, LinkId, NpuId, TransferId, narrow};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 use crate::progress::Progress;
 use crate::topology::Topology;
@@ -27,7 +27,7 @@ impl Legs {
     /// Cuts ways into legs.
     pub(crate) fn new(network: &ArcNetwork, routing: &Routing) -> Self {
         let arcs = network.arcs();
-        let inside = arcs.iter().filter(|arc| arc.internal).count() as u32;
+        let inside = narrow(arcs.iter().filter(|arc| arc.internal).count());
         let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
         let mut legs = Legs {
             of: Lists::default(),
@@ -42,7 +42,7 @@ impl Legs {
                 let id = match known.get(leg) {
                     Some(&id) => id,
                     None => {
-                        let id = legs.links.len() as u32;
+                        let id = narrow(legs.links.len());
                         let links = leg.iter().filter(|&&arc| arc >= inside);
                         legs.links
                             .push(links.map(|&arc| LinkId(arc - inside)).collect());
@@ -91,15 +91,15 @@ pub(crate) fn plan(
     let mut next = 0;
     for (d, (demand, &pieces)) in (0..).zip(demands.iter().zip(&pieces)) {
         first.push(next);
-        next += pieces as u32;
+        next += narrow(pieces);
         chunks.split_one(d, demand.bytes, pieces)?;
     }
-    let npus = topology.npu_count() as u32;
+    let npus = narrow(topology.npu_count());
     let turn: Vec<u32> = (0..parts.len())
         .map(|part| {
             let f = parts.flow[part] as usize;
             let apart = (flows[f].dst.0 + npus - flows[f].src.0) % npus;
-            (part - parts.of(f).start) as u32 * npus + apart
+            narrow(part - parts.of(f).start) * npus + apart
         })
         .collect();
     let order = timetable::order(topology, legs, &parts.bytes, &turn, progress)?;
@@ -112,7 +112,7 @@ pub(crate) fn plan(
         let f = parts.flow[part as usize] as usize;
         let way = legs.of.get(part as usize)[leg as usize] as usize;
         let links = &legs.links[way];
-        let chunk = first[flows[f].demand as usize] + part - parts.of(f).start as u32;
+        let chunk = first[flows[f].demand as usize] + part - narrow(parts.of(f).start);
         let id: TransferId = plan.push(Transfer {
             chunk: ChunkId(chunk),
             count: 1,

@@ -1,6 +1,7 @@
 //! What a byte costs on each link.
 
 use crate::bound::network::ArcNetwork;
+use crate::units::whole;
 
 /// The price of a byte on each arc: a power of how long the arc is busy, over its bandwidth.
 ///
@@ -99,6 +100,6 @@ impl Prices {
         for _ in 0..self.doublings {
             power *= power;
         }
-        (self.full[arc] * (power.min(DEAREST) + IDLE)) as u64 + 1
+        whole(self.full[arc] * (power.min(DEAREST) + IDLE)) + 1
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Flow;
 use crate::collective::block_start;
+use crate::id::{fit, narrow};
 
 /// Flows cut into parts of about the same size.
 #[derive(Clone, Debug)]
@@ -27,13 +28,13 @@ impl Shares {
             bytes: Vec::new(),
         };
         for (f, flow) in (0..).zip(flows) {
-            let count = flow.bytes.div_ceil(grain) as usize;
+            let count: usize = fit(flow.bytes.div_ceil(grain));
             for i in 0..count {
                 let start = |i| block_start(flow.bytes, i, count);
                 parts.flow.push(f);
                 parts.bytes.push(start(i + 1) - start(i));
             }
-            parts.first.push(parts.flow.len() as u32);
+            parts.first.push(narrow(parts.flow.len()));
         }
         parts
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::bound::Fidelity;
 use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::progress::{Progress, Silent};
 use crate::topology::build::{self, RingWays};
 use crate::topology::{Topology, TopologyBuilder};
@@ -46,7 +46,7 @@ fn some_flows(seed: &mut Seed, npus: usize) -> Vec<Flow> {
     for (src, dst) in pairs.filter(|(src, dst)| src != dst) {
         if seed.below(4) > 0 {
             flows.push(Flow {
-                demand: flows.len() as u32,
+                demand: narrow(flows.len()),
                 src: src.into(),
                 dst: dst.into(),
                 bytes: 1_000_000 * (1 + seed.below(8) as u64),
@@ -83,7 +83,7 @@ fn by_linear_program(network: &ArcNetwork, flows: &[Flow]) -> Option<f64> {
         for (load, &own) in loads.iter_mut().zip(&own) {
             load.push((own, 1.0));
         }
-        for node in 0..network.node_count() as u32 {
+        for node in 0..narrow(network.node_count()) {
             if node == group[0].dst.0 {
                 continue;
             }
@@ -153,7 +153,7 @@ fn routes_come_near_the_best_of_a_linear_program() {
 fn ways_lead_from_source_to_destination_and_add_up() {
     let mut seed = Seed(5);
     for _ in 0..40 {
-        let torus = build::torus(&[3, 2 + seed.below(3) as u32], gb_per_s(25), Time::ZERO)
+        let torus = build::torus(&[3, 2 + narrow(seed.below(3))], gb_per_s(25), Time::ZERO)
             .expect("a torus");
         let flows = some_flows(&mut seed, torus.npu_count());
         let (network, parts, routing) = routed(&torus, &flows, 3);

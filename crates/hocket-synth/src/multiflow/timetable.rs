@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::plan::Legs;
-use crate::id::LinkId;
+use crate::id::{LinkId, narrow};
 use crate::plan::PlanError;
 use crate::progress::{Paced, Progress};
 use crate::topology::{Switching, Topology};
@@ -164,7 +164,9 @@ impl<'a> Timetable<'a> {
             for (i, &leg) in legs.iter().enumerate() {
                 let first = |leg: u32| self.legs.links[leg as usize][0];
                 let next = legs.get(i + 1).map_or(NONE, |&next| first(next).0);
-                let group = *known.entry((leg, next)).or_insert(self.groups.len() as u32);
+                let group = *known
+                    .entry((leg, next))
+                    .or_insert(narrow(self.groups.len()));
                 if group as usize == self.groups.len() {
                     self.beginning[first(leg).index()].push(group);
                     self.groups.push(Group {
@@ -194,12 +196,12 @@ impl<'a> Timetable<'a> {
 
     /// All parts are where they start.
     fn begin(&mut self) {
-        for part in 0..self.bytes.len() as u32 {
+        for part in 0..narrow(self.bytes.len()) {
             let leg = self.legs.of.get(part as usize)[0];
             self.leave(self.stages[leg as usize][0], part);
             self.come(part, 0);
         }
-        for link in 0..self.beginning.len() as u32 {
+        for link in 0..narrow(self.beginning.len()) {
             self.serve(link, 0);
         }
     }
@@ -370,7 +372,7 @@ fn stages(topology: &Topology, way: &[LinkId]) -> Vec<Stage> {
         let link = topology.link(id);
         if let Some(limit) = topology.device(link.src).limit {
             stages.push(Stage {
-                server: (links + link.src.index()) as u32,
+                server: narrow(links + link.src.index()),
                 beta: limit.beta(),
                 latency: 0,
             });

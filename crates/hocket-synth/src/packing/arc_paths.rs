@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::graph::Arc;
+use crate::id::narrow;
 
 /// Ways over arcs, each known by one number.
 #[derive(Debug, Default)]
@@ -19,7 +20,7 @@ impl ArcPaths {
         if let Some(&number) = self.numbers.get(&arcs) {
             return number;
         }
-        let number = self.arcs.len() as u32;
+        let number = narrow(self.arcs.len());
         self.costs
             .push(arcs.iter().map(|&arc| costs[arc as usize]).sum());
         self.numbers.insert(arcs.clone(), number);

@@ -4,6 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 use super::graph::{Arc, Graph};
 use crate::graph::{FlowNetwork, Lists, UNLIMITED};
+use crate::id::fit;
 use crate::progress::{Interrupted, Progress};
 
 /// Flows from the ends backwards to the roots.
@@ -85,7 +86,7 @@ impl Backward {
             let found = self.flows.flow(&[(node, UNLIMITED)], self.total);
             most = most.max(self.total - found);
         }
-        most as i64
+        fit(most)
     }
 
     fn near(&self) -> Vec<bool> {

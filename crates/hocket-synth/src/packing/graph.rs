@@ -2,7 +2,7 @@
 
 use crate::bound::network::ArcNetwork;
 use crate::graph::{Lists, ShortestPaths};
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId, narrow};
 
 /// An arc that so many trees may use.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub(super) struct SwitchPaths {
 impl SwitchPaths {
     pub(crate) fn join(&mut self, first: u32, second: u32) -> u32 {
         self.ways.push(Way::Joined(first, second));
-        self.ways.len() as u32 - 1
+        narrow(self.ways.len()) - 1
     }
 
     /// Returns the arcs of [`Graph::new`] that a way takes, in order: their ways have their numbers.
@@ -83,7 +83,7 @@ impl Graph {
                 src: arc.src,
                 dst: arc.dst,
                 units: (arc.capacity / unit) as i64,
-                way: ways.ways.len() as u32 - 1,
+                way: narrow(ways.ways.len()) - 1,
             });
         }
         Self { is_end, arcs, ways }
@@ -125,7 +125,7 @@ impl Graph {
 
     /// The ends, ascending.
     pub(crate) fn ends(&self) -> Vec<u32> {
-        let nodes = 0..self.nodes() as u32;
+        let nodes = 0..narrow(self.nodes());
         nodes.filter(|&node| self.is_end(node)).collect()
     }
 }

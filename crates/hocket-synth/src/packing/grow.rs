@@ -8,6 +8,7 @@ use super::cuts::{Backward, Pool};
 use super::graph::{Arc, Graph};
 use super::repair::repair;
 use crate::graph::{FlowNetwork, Lists, UNLIMITED};
+use crate::id::{fit, narrow};
 use crate::progress::{Interrupted, Progress};
 
 /// Starts over at most so often, each time with sets that were broken before.
@@ -46,7 +47,7 @@ pub(super) fn forest(
         if missing == 0 {
             return Ok(Some(forest));
         }
-        let all = ends.len() as u64 * supply.iter().sum::<i64>() as u64;
+        let all = ends.len() as u64 * fit::<u64, _>(supply.iter().sum::<i64>());
         if missing * 5 < all && repair(graph, &ends, &mut forest) {
             return Ok(Some(forest));
         }
@@ -88,7 +89,7 @@ fn by_flows(
             return Err(Interrupted.into());
         }
         while growth.batches[at].size < growth.size {
-            let mut arcs: Vec<u32> = (0..graph.arcs.len() as u32).collect();
+            let mut arcs: Vec<u32> = (0..narrow(graph.arcs.len())).collect();
             let batch = &growth.batches[at];
             arcs.retain(|&arc| {
                 let it = graph.arcs[arc as usize];
@@ -149,7 +150,7 @@ impl<'a> Growth<'a> {
     fn new(graph: &Graph, supply: &'a [i64], pool: &Pool) -> Self {
         let nodes = graph.nodes();
         let arcs = graph.arcs.clone();
-        let mut order: Vec<u32> = (0..arcs.len() as u32).collect();
+        let mut order: Vec<u32> = (0..narrow(arcs.len())).collect();
         order.sort_by_key(|&arc| (arcs[arc as usize].src, arcs[arc as usize].dst, arc));
         let out = Lists::grouped(
             nodes,
@@ -196,7 +197,7 @@ impl<'a> Growth<'a> {
             let mut has = vec![false; nodes];
             has[root as usize] = true;
             self.heap
-                .push(Reverse((0, self.batches.len() as u32, root)));
+                .push(Reverse((0, narrow(self.batches.len()), root)));
             self.batches.push(Batch {
                 root,
                 trees,
@@ -260,10 +261,11 @@ impl<'a> Growth<'a> {
         let mut rest = self.batches[batch].clone();
         rest.trees -= trees;
         self.batches[batch].trees = trees;
-        let id = self.batches.len() as u32;
+        let id = narrow(self.batches.len());
         for node in (0..rest.has.len()).filter(|&node| rest.has[node]) {
             if (rest.next[node] as usize) < self.out.get(node).len() {
-                self.heap.push(Reverse((rest.level[node], id, node as u32)));
+                self.heap
+                    .push(Reverse((rest.level[node], id, narrow(node))));
             }
         }
         self.batches.push(rest);
@@ -283,7 +285,7 @@ impl<'a> Growth<'a> {
         flows.set_drain(src, UNLIMITED);
         let wanted = total + i128::from(most);
         let found = flows.flow(&[(dst, UNLIMITED)], wanted);
-        (found - total).max(0) as i64
+        fit((found - total).max(0))
     }
 
     /// Flows backwards to batches, each of which takes as much as it has trees, and how much all take.
@@ -297,13 +299,13 @@ impl<'a> Growth<'a> {
         {
             arcs.push((arc.dst, arc.src, left.into()));
         }
-        for (i, batch) in (nodes as u32..).zip(open) {
-            let held = (0..nodes as u32).filter(|&node| batch.has[node as usize]);
+        for (i, batch) in (narrow(nodes)..).zip(open) {
+            let held = (0..narrow(nodes)).filter(|&node| batch.has[node as usize]);
             arcs.extend(held.map(|node| (node, i, 1i128 << 60)));
         }
         let mut flows = FlowNetwork::new(nodes + open.len(), arcs);
         let mut total = 0;
-        for (i, batch) in (nodes as u32..).zip(open) {
+        for (i, batch) in (narrow(nodes)..).zip(open) {
             flows.set_drain(i, batch.trees.into());
             total += i128::from(batch.trees);
         }
@@ -330,7 +332,7 @@ impl<'a> Growth<'a> {
 
     /// Returns how many pairs of a tree and an end are missing.
     fn missing(&self, ends: usize) -> u64 {
-        let missing = |batch: &Batch| batch.trees as u64 * (ends - batch.size) as u64;
+        let missing = |batch: &Batch| fit::<u64, _>(batch.trees) * (ends - batch.size) as u64;
         self.batches.iter().map(missing).sum()
     }
 

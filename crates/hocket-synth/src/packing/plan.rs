@@ -6,7 +6,7 @@ use super::timetable::{Timetable, Turns};
 use super::{Packing, Tree, TreeArc, TreeSet, Undirected};
 use crate::collective::{Collective, CollectiveKind};
 use crate::graph::Lists;
-use crate::id::{ChunkId, LinkId, NpuId, TransferId};
+use crate::id::{ChunkId, LinkId, NpuId, TransferId, fit, narrow};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 use crate::topology::Topology;
 
@@ -181,7 +181,7 @@ impl Passes {
             _ => Turns::All,
         };
         let times = busy.times(topology, bytes, pieces, turns)?;
-        let mut rows = Vec::with_capacity(self.arcs() as usize * pieces as usize);
+        let mut rows = Vec::with_capacity(fit::<usize, _>(self.arcs()) * pieces as usize);
         if let Some(sums) = &times.sums {
             let end = sums.last(pieces);
             push_rows(&mut rows, sums, pieces, true, |start, stop| match order {
@@ -333,7 +333,7 @@ impl<'a> Maker<'a> {
             true => (arc.dst, arc.src, Op::Reduce),
             false => (arc.src, arc.dst, Op::Copy),
         };
-        let chunk = row.piece * pass.set.trees.len() as u32 + chunk;
+        let chunk = row.piece * narrow(pass.set.trees.len()) + chunk;
         let id = self.plan.push(Transfer {
             chunk: ChunkId(chunk),
             count: 1,
@@ -358,7 +358,7 @@ impl<'a> Maker<'a> {
 impl Passes {
     /// Returns the chunk that each tree carries first: of several roots, theirs are next to each other.
     fn chunks_of(&self, set: &TreeSet, collective: &Collective) -> Vec<u32> {
-        let trees = set.trees.len() as u32;
+        let trees = narrow(set.trees.len());
         let of_one_root = set
             .trees
             .windows(2)
@@ -372,7 +372,7 @@ impl Passes {
         let chunk = |tree: &Tree| {
             let number = seen.entry(tree.root).or_insert(0);
             *number += 1;
-            (*number - 1) * npus.len() as u32 + ranks[&tree.root]
+            (*number - 1) * narrow(npus.len()) + ranks[&tree.root]
         };
         set.trees.iter().map(chunk).collect()
     }

@@ -3,6 +3,7 @@
 use super::graph::Graph;
 use super::grow::{Forest, NONE};
 use crate::graph::Lists;
+use crate::id::narrow;
 
 /// Adds the missing arcs: over arcs with room, or over one that another tree can do without, since it gets to the same
 /// end over an arc with room. Whether none is missing in the end.
@@ -20,7 +21,7 @@ pub(super) fn repair(graph: &Graph, ends: &[u32], forest: &mut Forest) -> bool {
             match parents[end as usize] {
                 NONE if end != root => missing.push((tree, end)),
                 NONE => {}
-                arc => users[arc as usize].push(tree as u32),
+                arc => users[arc as usize].push(narrow(tree)),
             }
         }
     }
@@ -55,7 +56,7 @@ fn give(
     if let Some(&arc) = direct {
         forest.left[arc as usize] -= 1;
         forest.into[tree][end as usize] = arc;
-        users[arc as usize].push(tree as u32);
+        users[arc as usize].push(narrow(tree));
         return true;
     }
     let spare: Vec<u32> = coming
@@ -75,7 +76,7 @@ fn give(
                 forest.left[other as usize] -= 1;
                 users[other as usize].push(user);
                 forest.into[tree][end as usize] = arc;
-                users[arc as usize].push(tree as u32);
+                users[arc as usize].push(narrow(tree));
                 return true;
             }
         }

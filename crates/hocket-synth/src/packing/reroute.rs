@@ -20,7 +20,7 @@ use std::rc::Rc;
 use super::undirected::worst_partition;
 use super::{NoPacking, Tree, TreeArc, TreeSet, Undirected, costs};
 use crate::bound::network::ArcNetwork;
-use crate::id::{LinkId, NpuId};
+use crate::id::{LinkId, NpuId, fit, narrow};
 use crate::progress::{Interrupted, Paced, Progress};
 
 const NONE: u32 = u32::MAX;
@@ -97,7 +97,7 @@ pub(crate) fn reroute(
     let Some(roots) = router.roots() else {
         return Ok(None);
     };
-    let root = |tree: u64| roots[tree as usize % roots.len()];
+    let root = |tree: u64| roots[fit::<usize, _>(tree) % roots.len()];
     let trees = (0..wanted.trees)
         .flat_map(|tree| [Sense::Copies, Sense::Sums].map(|sense| (sense, root(tree))));
     let least = (wanted.trees as f64) * links as f64 / bandwidth as f64;
@@ -137,7 +137,7 @@ fn tree_set<'a>(trees: impl Iterator<Item = &'a Routed>) -> TreeSet {
         for (i, (src, dst, way)) in (0..).zip(&tree.hops) {
             let way = *numbers.entry(way).or_insert_with(|| {
                 set.ways.push(way.iter().copied().map(LinkId).collect());
-                set.ways.len() as u32 - 1
+                narrow(set.ways.len()) - 1
             });
             arcs.push(TreeArc {
                 src: NpuId(*src),
@@ -307,7 +307,7 @@ impl Router {
     /// costs, so that the first of them has all others within one.
     fn roots(&mut self) -> Option<Vec<u32>> {
         let mut far: Vec<(f64, u32)> = Vec::with_capacity(self.nodes);
-        for root in 0..self.nodes as u32 {
+        for root in 0..narrow(self.nodes) {
             let mut furthest = 0.0f64;
             for network in self.networks.iter() {
                 let times = self.shortest(network, root);
@@ -442,7 +442,7 @@ impl Router {
 
     /// Returns what an arc of a tree costs, if those that there are stay.
     fn mean_price(&self) -> f64 {
-        let all: f64 = (0..self.loads.len() as u32)
+        let all: f64 = (0..narrow(self.loads.len()))
             .map(|arc| f64::from(self.loads[arc as usize]) * self.price(arc))
             .sum();
         let uses: f64 = self.loads.iter().map(|&load| f64::from(load)).sum();

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use super::NoPacking;
 use super::cuts::Backward;
 use super::graph::{Arc, Graph};
+use crate::id::narrow;
 use crate::progress::Progress;
 
 /// Surroundings for which flows are computed: the largest ones.
@@ -78,7 +79,7 @@ fn balance(before: &Graph, after: &mut Graph, times: &[u64]) -> bool {
         surplus
     };
     let (least, mut left) = (surplus(before), surplus(after));
-    let nodes = 0..before.nodes() as u32;
+    let nodes = 0..narrow(before.nodes());
     let mut switches: Vec<u32> = nodes.filter(|&node| !before.is_end(node)).collect();
     switches.sort_by_key(|&node| Reverse(times[node as usize]));
     for node in switches {

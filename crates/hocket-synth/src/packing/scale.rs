@@ -6,7 +6,7 @@ use super::cuts::Backward;
 use super::graph::{Arc, Graph};
 use super::{NoPacking, Rate};
 use crate::graph::dead_ends;
-use crate::id::NpuId;
+use crate::id::{NpuId, fit, narrow};
 use crate::progress::Progress;
 use crate::units::gcd;
 
@@ -51,7 +51,7 @@ impl Scale {
     pub(crate) fn reached_ppm(&self, rate: &Rate) -> u64 {
         let reached = u128::from(self.trees) * self.under * self.unit * rate.weight;
         let best = self.over * rate.bandwidth;
-        (reached * 1_000_000 / best) as u64
+        fit(reached * 1_000_000 / best)
     }
 }
 
@@ -64,7 +64,7 @@ fn floors(
 ) -> Vec<i64> {
     let all: u64 = weights.iter().map(|&(_, weight)| weight * trees).sum();
     let most = u128::from(all) * graph.ends().len() as u128;
-    let floor = |arc: &Arc| ((arc.units as u128) * over / under).min(most) as i64;
+    let floor = |arc: &Arc| fit((u128::from(arc.units.unsigned_abs()) * over / under).min(most));
     graph.arcs.iter().map(floor).collect()
 }
 
@@ -109,7 +109,7 @@ pub(super) fn choose(
             ),
             None => (8 * u128::from(trees) * p, q),
         };
-        let bandwidths = graph.arcs.iter().map(|arc| arc.units as u128);
+        let bandwidths = graph.arcs.iter().map(|arc| fit::<u128, _>(arc.units));
         let times = times_between(bandwidths, least, most);
         // What must enter one end says at once of most times that they are too short.
         let enters = |&(over, under): &(u128, u128)| {
@@ -178,19 +178,19 @@ pub(super) fn roomy(
 fn unit_of(graph: &Graph, rate: &Rate) -> u128 {
     let cut = graph.arcs.iter();
     let cut = cut.filter(|arc| !rate.cut[arc.src as usize] && rate.cut[arc.dst as usize]);
-    let units: u128 = cut.map(|arc| arc.units as u128).sum();
+    let units: u128 = cut.map(|arc| fit::<u128, _>(arc.units)).sum();
     rate.bandwidth / units
 }
 
 /// gcd of Q and of P times every bandwidth, but of dead ends, which no tree needs.
 fn q_divisor(graph: &Graph, q: u128, p: u128) -> u128 {
-    let kept: Vec<bool> = (0..graph.nodes() as u32)
+    let kept: Vec<bool> = (0..narrow(graph.nodes()))
         .map(|node| graph.is_end(node))
         .collect();
     let dead = dead_ends(&kept, graph.arcs.iter().map(|arc| (arc.src, arc.dst)));
     let is_live = |arc: &&Arc| !dead[arc.src as usize] && !dead[arc.dst as usize];
     let live = graph.arcs.iter().filter(is_live);
-    let bandwidths = live.fold(0, |so_far, arc| gcd(so_far, arc.units as u64));
+    let bandwidths = live.fold(0, |so_far, arc| gcd(so_far, fit(arc.units)));
     let mut pair = (q, p * u128::from(bandwidths.max(1)));
     while pair.1 > 0 {
         pair = (pair.1, pair.0 % pair.1);

@@ -13,7 +13,7 @@ use super::graph::Graph;
 use super::grow::{Forest, NONE};
 use super::{Tree, TreeArc, TreeSet};
 use crate::graph::{Lists, ShortestPaths};
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::units::Seed;
 
 /// Rounds over all nodes of all trees.
@@ -139,7 +139,7 @@ impl<'a> Hanging<'a> {
 
     /// Notes who is below whom in a tree, and when the first piece is where.
     fn hang_up(&mut self, tree: usize) {
-        let nodes = self.graph.nodes() as u32;
+        let nodes = narrow(self.graph.nodes());
         for node in 0..nodes {
             if self.trees[tree].way[node as usize] != NONE {
                 let above = self.above(tree, node);
@@ -415,7 +415,7 @@ impl<'a> Hanging<'a> {
     /// Hangs a node from another way.
     fn hang(&mut self, tree: usize, node: u32, way: Vec<u32>) {
         let own = self.way(tree, node).to_vec();
-        let mark = (tree as u32, node);
+        let mark = (narrow(tree), node);
         for &arc in &own {
             self.left[arc as usize] += 1;
             let at = self.graph.arcs[arc as usize].dst;
@@ -452,7 +452,7 @@ impl<'a> Hanging<'a> {
                     let way = tree.way[node as usize];
                     let number = &mut numbers[way as usize];
                     if *number == NONE {
-                        *number = ways.len() as u32;
+                        *number = narrow(ways.len());
                         let taken = self.ways.arcs[way as usize].iter();
                         ways.push(taken.filter_map(|&arc| self.graph.ways.link(arc)).collect());
                     }
@@ -464,7 +464,7 @@ impl<'a> Hanging<'a> {
                     });
                 }
                 let Some(arc) = arcs.get(next) else { break };
-                at = (arc.dst.0, next as u32);
+                at = (arc.dst.0, narrow(next));
                 next += 1;
             }
             Tree {

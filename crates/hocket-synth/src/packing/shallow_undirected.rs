@@ -2,6 +2,7 @@
 //! of a plan is everywhere.
 
 use super::union::Edges;
+use crate::id::narrow;
 
 const NONE: u32 = u32::MAX;
 /// Rounds over all nodes of all trees.
@@ -38,7 +39,7 @@ pub(super) fn make_shallow(edges: &Edges, trees: &mut [Vec<u32>], left: &mut [u6
         let mut is_better = false;
         for tree in 0..hung.len() {
             is_better |= hung[tree].move_root(edges);
-            let mut nodes: Vec<u32> = (0..edges.nodes as u32).collect();
+            let mut nodes: Vec<u32> = (0..narrow(edges.nodes)).collect();
             nodes.sort_by_key(|&node| std::cmp::Reverse(hung[tree].depth[node as usize]));
             for node in nodes {
                 is_better |= lift(edges, &of_nodes, &mut hung, &mut users, left, (tree, node));
@@ -78,7 +79,7 @@ fn lift(
             left[edge as usize] -= 1;
             left[own as usize] += 1;
             hung[tree] = raised;
-            exchange(users, tree as u32, (own, edge));
+            exchange(users, narrow(tree), (own, edge));
             return true;
         }
         let gain = hung[tree].height() - raised.height();
@@ -93,7 +94,7 @@ fn lift(
         if let Some((other, changed)) = other {
             hung[tree] = raised;
             hung[other as usize] = changed;
-            exchange(users, tree as u32, (own, edge));
+            exchange(users, narrow(tree), (own, edge));
             exchange(users, other, (edge, own));
             return true;
         }
@@ -147,7 +148,7 @@ impl Hung {
     }
 
     fn deepest(&self) -> u32 {
-        let nodes = 0..self.depth.len() as u32;
+        let nodes = 0..narrow(self.depth.len());
         nodes
             .max_by_key(|&node| self.depth[node as usize])
             .unwrap_or(0)
@@ -234,7 +235,7 @@ impl Hung {
         self.depth.fill(NONE);
         self.depth[self.root as usize] = 0;
         let mut path = Vec::new();
-        for node in 0..self.depth.len() as u32 {
+        for node in 0..narrow(self.depth.len()) {
             let mut at = node;
             while self.depth[at as usize] == NONE {
                 path.push(at);

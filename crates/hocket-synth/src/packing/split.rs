@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use super::NoPacking;
 use super::cuts::{Backward, Pool, completed};
 use super::graph::{Arc, Graph};
+use crate::id::narrow;
 use crate::progress::{Interrupted, Progress};
 
 /// How capacity is handed out.
@@ -95,7 +96,7 @@ fn by_flows(
     let mut graph = graph.clone();
     let shortage =
         |graph: &Graph| Backward::new(graph.nodes(), &graph.arcs, supply, &ends).shortage();
-    let nodes = graph.nodes() as u32;
+    let nodes = narrow(graph.nodes());
     let removed: Vec<u32> = (0..nodes).filter(|&node| !graph.is_end(node)).collect();
     for (done, &node) in removed.iter().enumerate() {
         if !progress.report("trees: switches", done as u64, removed.len() as u64) {
@@ -190,7 +191,7 @@ impl<'a> Splitting<'a> {
         let group: Vec<u32> = if manner.by_group {
             groups(nodes, pool.sets(), supply)
         } else {
-            (0..nodes as u32).collect()
+            (0..narrow(nodes)).collect()
         };
         let count = group.iter().max().map_or(0, |&last| last as usize + 1);
         Self {
@@ -208,7 +209,7 @@ impl<'a> Splitting<'a> {
     }
 
     fn run(mut self, progress: &mut dyn Progress) -> Result<Graph, Interrupted> {
-        let nodes = 0..self.graph.nodes() as u32;
+        let nodes = 0..narrow(self.graph.nodes());
         let mut left: Vec<u32> = nodes.filter(|&node| !self.graph.is_end(node)).collect();
         let total = left.len() as u64;
         left.sort_by_key(|&node| (self.neighbours(node), node));
@@ -304,7 +305,7 @@ impl<'a> Splitting<'a> {
     fn preference(&self, src: u32, to: u32) -> (i64, i64, i64, u32) {
         let dst = self.graph.arcs[to as usize].dst;
         let groups = (self.group[src as usize], self.group[dst as usize]);
-        let nodes = self.graph.nodes() as u32;
+        let nodes = narrow(self.graph.nodes());
         (
             self.to_group.get(src, groups.1),
             self.between.get(groups.0, groups.1),
@@ -349,7 +350,7 @@ impl<'a> Splitting<'a> {
             self.graph.arcs[arc as usize].units += amount;
             return;
         }
-        let arc = self.graph.arcs.len() as u32;
+        let arc = narrow(self.graph.arcs.len());
         let way = self.graph.ways.join(first.way, second.way);
         self.graph.arcs.push(Arc {
             src,

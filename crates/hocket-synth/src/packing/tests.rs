@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bound::Fidelity;
+use crate::id::narrow;
 use crate::progress::Silent;
 use crate::topology::{Topology, TopologyBuilder, build};
 use crate::units::{Bandwidth, Seed, Time};
@@ -382,7 +383,7 @@ fn what_is_summed_elsewhere_than_copied_is_refused() {
 fn what_is_said_to_be_reached_is_what_links_allow() {
     let mut seed = Seed(5);
     for case in 0..20 {
-        let sizes = [2, 2].map(|least| least + seed.below(3) as u32);
+        let sizes = [2, 2].map(|least| least + narrow(seed.below(3)));
         let mesh = build::mesh(&sizes, gb_per_s(25), Time::from_ns(500)).expect("a mesh");
         let low = [0.0, 0.1, 1.0][seed.below(3)];
         let trees = 1 + seed.below(40) as u64;

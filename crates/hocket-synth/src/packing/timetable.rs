@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{TreeArc, TreeSet};
+use crate::id::{fit, narrow};
 use crate::plan::PlanError;
 use crate::topology::{Switching, Topology};
 use crate::units::Bandwidth;
@@ -282,7 +283,7 @@ fn stages(topology: &Topology, set: &TreeSet, way: usize, bytes: u64) -> Vec<Sta
         // Turned round, the limit of the switch at the other end; which, does not matter to its load.
         if let (Some(limit), false) = (topology.device(link.src).limit, topology.is_npu(link.src)) {
             stages.push(Stage {
-                server: (links + link.src.index()) as u32,
+                server: narrow(links + link.src.index()),
                 sending: sending(limit),
                 latency: 0,
             });
@@ -373,7 +374,7 @@ impl Slots {
         /// More slots than most uses would need to be told apart.
         const MOST: u64 = 1 << 14;
         let count = period.checked_div(sending).unwrap_or(0).min(MOST.max(uses));
-        let words = count.div_ceil(64) as usize;
+        let words: usize = fit(count.div_ceil(64));
         let mut free = vec![u64::MAX; words];
         if !count.is_multiple_of(64) {
             free[words - 1] = (1 << (count % 64)) - 1;
@@ -390,7 +391,7 @@ impl Slots {
         let (period, i) = (slot / self.count, slot % self.count);
         let within = match i.checked_mul(self.period) {
             Some(scaled) => scaled / self.count,
-            None => (u128::from(i) * u128::from(self.period) / u128::from(self.count)) as u64,
+            None => fit(u128::from(i) * u128::from(self.period) / u128::from(self.count)),
         };
         period * self.period + within
     }
@@ -402,7 +403,7 @@ impl Slots {
             Some(scaled) => scaled.div_ceil(self.period),
             None => {
                 let scaled = u128::from(within) * u128::from(self.count);
-                scaled.div_ceil(u128::from(self.period)) as u64
+                fit(scaled.div_ceil(u128::from(self.period)))
             }
         };
         debug_assert!(self.left > 0);

@@ -18,7 +18,7 @@ use super::union;
 use super::{NoPacking, Tree, TreeArc, TreeSet};
 use crate::bound::network::{Arc, ArcNetwork};
 use crate::bound::partition::strongest;
-use crate::id::{DeviceId, NpuId};
+use crate::id::{DeviceId, NpuId, fit, narrow};
 use crate::progress::{Interrupted, Paced, Progress};
 use crate::units::gcd;
 
@@ -157,7 +157,7 @@ pub(crate) fn seconds_of_partition(
 }
 
 fn singles(nodes: usize) -> Vec<Vec<u32>> {
-    (0..nodes as u32).map(|node| vec![node]).collect()
+    (0..narrow(nodes)).map(|node| vec![node]).collect()
 }
 
 impl Undirected {
@@ -233,10 +233,10 @@ impl<'a> Strength<'a> {
         let exact = entering / divisor.0;
         let most = MOST_ARCS / self.nodes as u128;
         if exact <= MOST_EXACT.min(most) {
-            return Ok(Some((exact as u64, links / divisor.0, 1)));
+            return Ok(Some((fit(exact), links / divisor.0, 1)));
         }
         let mut best: Option<(u64, u128, u128)> = None;
-        for count in 1..=MOST_TREES.min(most as u64) {
+        for count in 1..=MOST_TREES.min(fit(most)) {
             let trees = u128::from(count);
             if let Some((its, over, under)) = best {
                 let reached = u128::from(its) * under * links * 1_000_000 / (over * entering);
@@ -271,7 +271,7 @@ impl<'a> Strength<'a> {
 
 /// Returns the trees that each edge carries in a time.
 fn floors(sizes: &[u64], (over, under): (u128, u128)) -> Vec<u64> {
-    let floor = |&size: &u64| (u128::from(size) * over / under) as u64;
+    let floor = |&size: &u64| fit(u128::from(size) * over / under);
     sizes.iter().map(floor).collect()
 }
 
@@ -333,7 +333,7 @@ fn tree_sets(
 fn middle(near: &[Vec<(u32, u32)>]) -> u32 {
     let last = |start: u32| {
         let tree = from(start, near);
-        let end = tree.arcs.len() as u32 - 1;
+        let end = narrow(tree.arcs.len()) - 1;
         (tree, end)
     };
     let (tree, end) = last(0);
@@ -356,7 +356,7 @@ fn from(root: u32, near: &[Vec<(u32, u32)>]) -> Tree {
             .iter()
             .filter(|(next, _)| *next != before)
         {
-            queue.push_back((next, node, arcs.len() as u32));
+            queue.push_back((next, node, narrow(arcs.len())));
             arcs.push(TreeArc {
                 src: NpuId(node),
                 dst: NpuId(next),

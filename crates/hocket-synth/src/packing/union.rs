@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::shallow_undirected::make_shallow;
+use crate::id::narrow;
 use crate::progress::{Interrupted, Paced};
 
 const NONE: u32 = u32::MAX;
@@ -55,7 +56,7 @@ pub(super) fn trees(
             return Ok(None);
         }
         watch.count(edges.ends.len() as u64, union.size as u64, wanted as u64)?;
-        if union.left[edge] == 0 || !union.exchange(edge as u32) {
+        if union.left[edge] == 0 || !union.exchange(narrow(edge)) {
             edge += 1;
         }
     }
@@ -127,9 +128,9 @@ impl<'a> Union<'a> {
         for forest in 0..count {
             let root = roots[forest % roots.len()];
             has[forest][root as usize] = true;
-            heap.push(Reverse((0u32, forest as u32, forest as u32, root)));
+            heap.push(Reverse((0u32, narrow(forest), narrow(forest), root)));
         }
-        let mut turn = count as u32;
+        let mut turn = narrow(count);
         while let Some(Reverse((depth, _, forest, node))) = heap.pop() {
             let has = &mut has[forest as usize];
             let open = self.of_nodes[node as usize].iter().copied();
@@ -166,20 +167,20 @@ impl<'a> Union<'a> {
                     let next = self.edges.other(edge, node) as usize;
                     if depth[next] == NONE {
                         depth[next] = last + 1;
-                        queue.push_back(next as u32);
+                        queue.push_back(narrow(next));
                     }
                 }
             }
             last
         };
-        let mut order: Vec<u32> = (0..nodes as u32).collect();
+        let mut order: Vec<u32> = (0..narrow(nodes)).collect();
         order.sort_by_cached_key(|&node| furthest(node));
         order
     }
 
     /// Brings a unit of an edge in, by a shortest chain of exchanges; whether that was possible.
     fn exchange(&mut self, edge: u32) -> bool {
-        let count = self.near.len() as u32;
+        let count = narrow(self.near.len());
         let all = self.edges.ends.len();
         let mut seen = vec![false; all * count as usize];
         let mut queue = vec![Seeker {
@@ -191,7 +192,7 @@ impl<'a> Union<'a> {
         while let Some(&seeker) = queue.get(next) {
             for forest in (0..count).filter(|&forest| forest != seeker.from) {
                 let Some(cycle) = self.path(forest, self.edges.ends[seeker.edge as usize]) else {
-                    self.follow(&queue, next as u32, forest);
+                    self.follow(&queue, narrow(next), forest);
                     self.left[edge as usize] -= 1;
                     self.size += 1;
                     return true;
@@ -202,7 +203,7 @@ impl<'a> Union<'a> {
                         queue.push(Seeker {
                             edge: other,
                             from: forest,
-                            follower: next as u32,
+                            follower: narrow(next),
                         });
                     }
                 }

@@ -123,7 +123,7 @@ impl Packing {
             rate * self.rate.weight * 1_000_000 / (uses * self.rate.bandwidth)
         };
         let used = uses(topology, &[(&self.set, self.turned)]);
-        used.into_iter().map(ppm).min().unwrap_or(0) as u64
+        u64::try_from(used.into_iter().map(ppm).min().unwrap_or(0)).unwrap_or(u64::MAX)
     }
 }
 
@@ -151,7 +151,7 @@ impl Undirected {
             rate / uses.saturating_mul(self.partition.bandwidth)
         };
         let used = uses(topology, &[(&self.sums, true), (&self.copies, false)]);
-        match used.into_iter().map(ppm).min().unwrap_or(0) as u64 {
+        match u64::try_from(used.into_iter().map(ppm).min().unwrap_or(0)).unwrap_or(u64::MAX) {
             ppm if ppm < self.reached_ppm => Err(PackingFault::Rate { ppm }),
             _ => Ok(()),
         }

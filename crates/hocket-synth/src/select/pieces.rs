@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::order::{as_planned, or_when_ready};
 use super::trees::{TREES, TreeOptions};
 use crate::collective::Collective;
+use crate::id::fit;
 use crate::packing::{Passes, RowOrder};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::Progress;
@@ -164,8 +165,7 @@ impl Search<'_> {
 
     /// When the plan of so many pieces ends, if all keep to the timetable [ps].
     pub(crate) fn end(&self, pieces: u64) -> Result<u64, PlanError> {
-        self.passes
-            .end(self.topology, self.collective, pieces as u32)
+        self.passes.end(self.topology, self.collective, fit(pieces))
     }
 
     /// Proves and simulates the plan of so many pieces; whether it is the best so far.
@@ -175,13 +175,13 @@ impl Search<'_> {
         progress: &mut dyn Progress,
     ) -> Result<bool, PlanError> {
         let transfers = u128::from(self.passes.arcs()) * u128::from(pieces);
-        PlanBuilder::check_size(transfers, self.options.memory_limit)?;
+        PlanBuilder::check_size(transfers.max(pieces.into()), self.options.memory_limit)?;
         self.tried.push(pieces);
         let (topology, collective) = (self.topology, self.collective);
         let latency = self.options.latency;
         let plan = |order| {
             let passes = &self.passes;
-            passes.plan(TREES, topology, collective, pieces as u32, order)
+            passes.plan(TREES, topology, collective, fit(pieces), order)
         };
         let hoped = self.end(pieces)?;
         let is_kept = |time: Time| time.as_ps() <= hoped + hoped / KEPT;

@@ -7,7 +7,7 @@ use super::pieces::{Found, MOST_TRANSFERS, Search};
 use super::reverse_links;
 use super::time_reversal::reversed_proof;
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::{LinkId, NpuId};
+use crate::id::{LinkId, NpuId, fit};
 use crate::packing::Passes;
 use crate::plan::PlanError;
 use crate::progress::{Interrupted, Progress};
@@ -163,7 +163,7 @@ fn searched(
     Ok(TreePlan {
         proof: Arc::new(found.proof),
         run: found.run,
-        pieces: found.pieces as usize,
+        pieces: fit(found.pieces),
         passes: searches.swap_remove(number).passes,
     })
 }

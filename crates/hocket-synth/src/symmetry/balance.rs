@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::id::narrow;
+
 /// What is to be shared out: elements that can be reached by the same profiles count together.
 pub(super) struct Balance<'a> {
     /// Orbits that each profile takes.
@@ -104,8 +106,8 @@ impl<'a> Balance<'a> {
         };
         // How each profile was come to: from which, in which pattern.
         let mut via: Vec<Option<(u32, usize)>> = vec![None; self.profiles.len()];
-        for start in (0..self.profiles.len() as u32)
-            .filter(|&start| self.profiles[start as usize].contains(&(orbit as u32)))
+        for start in (0..narrow(self.profiles.len()))
+            .filter(|&start| self.profiles[start as usize].contains(&narrow(orbit)))
         {
             let mut queue = VecDeque::from([start]);
             via.fill(None);
@@ -127,10 +129,10 @@ impl<'a> Balance<'a> {
             }
             let less = &self.profiles[start as usize];
             let room = |&to: &u32| {
-                let helps = !self.profiles[to as usize].contains(&(orbit as u32));
+                let helps = !self.profiles[to as usize].contains(&narrow(orbit));
                 via[to as usize].is_some() && helps && self.after(to, less) < most * (1.0 - 1e-12)
             };
-            if let Some(end) = (0..self.profiles.len() as u32).find(room) {
+            if let Some(end) = (0..narrow(self.profiles.len())).find(room) {
                 self.shift(start, end, &via);
                 return true;
             }

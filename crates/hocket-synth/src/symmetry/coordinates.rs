@@ -2,6 +2,7 @@
 //! squares.
 
 use crate::graph::Lists;
+use crate::id::narrow;
 use crate::topology::Topology;
 
 /// Pairs of neighbours up to which squares are looked for.
@@ -73,11 +74,11 @@ fn neighbours(topology: &Topology) -> Lists<u32> {
 fn factors(near: &Lists<u32>) -> Vec<u32> {
     let place = |u: u32, v: u32| {
         let found = near.get(u as usize).binary_search(&v);
-        near.offsets()[u as usize] + found.expect("they are neighbours") as u32
+        near.offsets()[u as usize] + narrow(found.expect("they are neighbours"))
     };
     let is_joined = |u: u32, v: u32| near.get(u as usize).binary_search(&v).is_ok();
-    let mut parts = Parts((0..near.items().len() as u32).collect());
-    for u in 0..near.len() as u32 {
+    let mut parts = Parts((0..narrow(near.items().len())).collect());
+    for u in 0..narrow(near.len()) {
         let ends = near.get(u as usize);
         for (i, &v) in ends.iter().enumerate() {
             parts.join(place(u, v), place(v, u));
@@ -94,7 +95,7 @@ fn factors(near: &Lists<u32>) -> Vec<u32> {
             }
         }
     }
-    (0..near.items().len() as u32)
+    (0..narrow(near.items().len()))
         .map(|edge| parts.find(edge))
         .collect()
 }

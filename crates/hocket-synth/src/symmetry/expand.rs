@@ -2,7 +2,7 @@
 
 use super::group::Symmetry;
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::{ChunkId, LinkId, TransferId};
+use crate::id::{ChunkId, LinkId, TransferId, narrow};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Transfer, Wait, WaitOn};
 
 /// A plan of the first NPU's block and the group that shifts it to all others.
@@ -70,7 +70,7 @@ impl<'a> Shifted<'a> {
     pub fn transfers(&self) -> impl Iterator<Item = Transfer> + '_ {
         let rows = (0..self.base.len()).map(TransferId::from);
         rows.flat_map(move |row| {
-            let elements = 0..self.symmetry.len() as u32;
+            let elements = 0..narrow(self.symmetry.len());
             elements.map(move |element| self.transfer(row, element))
         })
     }
@@ -96,8 +96,8 @@ impl<'a> Shifted<'a> {
         let mut plan = PlanBuilder::new(self.base.algorithm(), self.collective, chunks);
         plan.link_order(self.base.link_order());
         plan.reserve(self.len() as usize);
-        let elements = 0..self.symmetry.len() as u32;
-        for path in 0..self.base.paths().len() as u32 {
+        let elements = 0..narrow(self.symmetry.len());
+        for path in 0..narrow(self.base.paths().len()) {
             for element in elements.clone() {
                 let links: Vec<LinkId> = self.path(path, element).collect();
                 plan.path(&links);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::NoSymmetry;
 use super::group::Shift;
-use crate::id::{DeviceId, LinkId};
+use crate::id::{DeviceId, LinkId, narrow};
 use crate::topology::{Link, Topology};
 use crate::units::Seed;
 
@@ -21,7 +21,7 @@ const MOST_ROUNDS: usize = 16;
 
 impl<'a> Extender<'a> {
     pub(super) fn new(topology: &'a Topology) -> Self {
-        let npus: Vec<u32> = (0..topology.npu_count() as u32).collect();
+        let npus: Vec<u32> = (0..narrow(topology.npu_count())).collect();
         let mut colors = first(topology, &npus);
         let (mut rounds, mut count) = (0, distinct(&colors));
         if topology.device_count() > topology.npu_count() {
@@ -55,7 +55,7 @@ impl<'a> Extender<'a> {
         for _ in 0..self.rounds {
             colors = refine(topology, &colors);
         }
-        let switches = topology.npu_count() as u32..topology.device_count() as u32;
+        let switches = narrow(topology.npu_count())..narrow(topology.device_count());
         let sorted = |colors: &[u64]| {
             let mut switches: Vec<u32> = switches.clone().collect();
             switches.sort_by_key(|&switch| (colors[switch as usize], switch));

@@ -7,7 +7,7 @@ use super::NoSymmetry;
 use super::coordinates::by_links;
 use super::extend::{Extender, class};
 use super::group::{Shift, Symmetry, are_alike};
-use crate::id::{DeviceId, NpuId};
+use crate::id::{DeviceId, NpuId, narrow};
 use crate::topology::Topology;
 
 /// Finds a group that takes every NPU to every other in one way: a product of cyclic groups, each of which counts
@@ -29,7 +29,7 @@ pub fn find(topology: &Topology) -> Result<Symmetry, NoSymmetry> {
         topology,
         extender: Extender::new(topology),
     };
-    let own: Vec<u32> = (0..topology.npu_count() as u32).collect();
+    let own: Vec<u32> = (0..narrow(topology.npu_count())).collect();
     let failure = match finder.by_digits(&own) {
         Ok(found) => return Ok(found),
         Err(failure) => failure,
@@ -122,7 +122,7 @@ impl Finder<'_> {
             let Some((below, Some(shift))) = before[above].take() else {
                 return Err(failure.unwrap_or(NoSymmetry::Regular));
             };
-            generators.push(((above / below) as u32, shift));
+            generators.push((narrow(above / below), shift));
             above = below;
         }
         generators.reverse();

@@ -1,7 +1,7 @@
 //! A group that shifts a network onto itself, every NPU to every other in exactly one way.
 
 use super::NoSymmetry;
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId, narrow};
 use crate::topology::{Device, Topology};
 
 /// Where a generator takes every device and every link.
@@ -55,7 +55,7 @@ impl Symmetry {
         }
         for (i, (order, shift)) in generators.iter().enumerate() {
             for columns in [&shift.devices, &shift.links] {
-                if !(0..columns.len() as u32).eq(power(columns, *order)) {
+                if !(0..narrow(columns.len())).eq(power(columns, *order)) {
                     return Err(NoSymmetry::Order { generator: i });
                 }
             }
@@ -173,7 +173,7 @@ impl Symmetry {
                 digit == 0 || chosen(i)
             })
         };
-        let all = 0..self.len() as u32;
+        let all = 0..narrow(self.len());
         all.filter(|&element| is_in(element))
             .map(|element| self.npu(element))
             .collect()
@@ -188,11 +188,11 @@ impl Orbits {
             ..Self::default()
         };
         let mut stack = Vec::new();
-        for link in 0..links as u32 {
+        for link in 0..narrow(links) {
             if found.of[link as usize] != u32::MAX {
                 continue;
             }
-            let orbit = found.first.len() as u32;
+            let orbit = narrow(found.first.len());
             found.first.push(LinkId(link));
             found.of[link as usize] = orbit;
             stack.push(link);
@@ -293,7 +293,7 @@ fn after(a: &[u32], b: &[u32]) -> Vec<u32> {
 
 /// Where something is taken by a shift that is applied so often.
 fn power(column: &[u32], times: u32) -> Vec<u32> {
-    let mut result: Vec<u32> = (0..column.len() as u32).collect();
+    let mut result: Vec<u32> = (0..narrow(column.len())).collect();
     let (mut square, mut left) = (column.to_vec(), times);
     while left > 0 {
         if left & 1 == 1 {

@@ -42,13 +42,13 @@ use std::sync::Arc;
 
 use crate::collective::{Collective, CollectiveKind};
 use crate::explain::Explain;
-use crate::id::{DeviceId, LinkId, Rank};
+use crate::id::{DeviceId, LinkId, Rank, fit};
 use crate::packing::{Packing, Passes, Rate, RowOrder};
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
 use crate::progress::Progress;
 use crate::simulate::{Run, SimulateError, SimulateOptions, simulate_folded};
 use crate::topology::{LatencyModel, Topology};
-use crate::units::Time;
+use crate::units::{Time, whole};
 use crate::verify::{Verified, VerifyError, verify};
 use cuts::SubgroupCut;
 
@@ -337,7 +337,7 @@ pub fn plan(
     Ok(SymmetricPlan {
         collective: collective.clone(),
         base: Arc::new(base),
-        pieces: pieces as usize,
+        pieces: fit(pieces),
         symmetry,
         passes,
         run,
@@ -406,7 +406,7 @@ fn passes(
             turned,
             rate: rate.clone(),
             trees_a_weight: number,
-            reached_ppm: ((least / trees.seconds_a_byte * 1e6 + 1e-3) as u64).min(1_000_000),
+            reached_ppm: whole(least / trees.seconds_a_byte * 1e6 + 1e-3).min(1_000_000),
             set,
         };
         Ok((packing(trees.set.clone()), packing(trees.folded.clone())))
@@ -478,7 +478,7 @@ impl Search<'_> {
             .map(|power| 1 << power)
             .filter(|&it| it <= most.max(1))
         {
-            let end = self.busy.end(self.topology, &one, pieces as u32)?;
+            let end = self.busy.end(self.topology, &one, fit(pieces))?;
             ends.push((pieces, end));
         }
         let least = ends.iter().map(|&(_, end)| end + end / GOOD_ENOUGH).min();
@@ -502,7 +502,7 @@ impl Search<'_> {
             return Err(PlanError::TooManyChunks {
                 what: "a block".to_owned(),
                 bytes: size / npus,
-                chunks: chunks as usize,
+                chunks: fit(chunks),
             });
         }
         let bytes = size.div_ceil(npus).div_ceil(chunks) * chunks;
@@ -527,7 +527,7 @@ impl Search<'_> {
     /// Proves and simulates the plan of so many pieces; whether it is the best so far.
     fn attempt(&mut self, pieces: u64, progress: &mut dyn Progress) -> Result<bool, PlanError> {
         let transfers = u128::from(self.passes.arcs()) * u128::from(pieces);
-        PlanBuilder::check_size(transfers, self.options.memory_limit)?;
+        PlanBuilder::check_size(transfers.max(pieces.into()), self.options.memory_limit)?;
         let chunks = pieces * self.passes.trees() as u64;
         let one = self.of_block(chunks)?;
         let topology = self.topology;
@@ -536,7 +536,7 @@ impl Search<'_> {
             SYMMETRIC,
             topology,
             &one,
-            (pieces as u32, RowOrder::Starts),
+            (fit(pieces), RowOrder::Starts),
         )?;
         let proof = prove(self.symmetry, plan, topology, progress)?;
         let mut run = |order| {

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::group::Symmetry;
 use super::steps::Steps;
+use crate::id::narrow;
 
 /// Returns how far every element is from the first, in arcs of the cheapest tree; `u32::MAX` where no step leads.
 ///
@@ -26,7 +27,7 @@ pub(super) fn ranks(symmetry: &Symmetry, steps: &Steps, prices: &[f64]) -> Vec<u
     dearest.dedup_by(|b, a| *b <= *a * (1.0 + 1e-9));
     let level = |profile: u32| {
         let price = of_profiles[profile as usize];
-        dearest.partition_point(|&level| level * (1.0 + 1e-9) < price) as u32
+        narrow(dearest.partition_point(|&level| level * (1.0 + 1e-9) < price))
     };
     let mut order: Vec<(u32, u32)> = steps
         .steps
@@ -57,7 +58,7 @@ pub(super) fn ranks(symmetry: &Symmetry, steps: &Steps, prices: &[f64]) -> Vec<u
 /// For each element the profiles by which it can be reached from a lower rank, each with the number of the step from
 /// the lowest one.
 pub(super) fn entries(symmetry: &Symmetry, steps: &Steps, rank: &[u32]) -> Vec<Vec<(u32, u32)>> {
-    let count = symmetry.len() as u32;
+    let count = narrow(symmetry.len());
     let mut best: Vec<(u32, u32)> = vec![(u32::MAX, 0); steps.profiles.len()];
     let mut entries = Vec::with_capacity(symmetry.len());
     for to in 0..count {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::NoSymmetry;
 use super::group::Symmetry;
 use crate::graph::ShortestPaths;
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId, narrow};
 use crate::topology::Topology;
 
 /// A way from the first NPU over a link, or through switches, and the same from every NPU, shifted.
@@ -165,7 +165,7 @@ impl Finder<'_> {
         let profiles = &mut self.found.profiles;
         let profile = *self.names.entry(profile).or_insert_with_key(|profile| {
             profiles.push(profile.clone());
-            profiles.len() as u32 - 1
+            narrow(profiles.len()) - 1
         });
         if self.seen.insert((by, profile)) {
             self.found.steps.push(Step { by, links, profile });

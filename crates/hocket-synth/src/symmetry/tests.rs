@@ -1,6 +1,6 @@
 use super::*;
 use crate::bound::{BoundOptions, bound};
-use crate::id::{NpuId, TransferId};
+use crate::id::{NpuId, TransferId, narrow};
 use crate::plan::Wait;
 use crate::progress::Silent;
 use crate::simulate::simulate;
@@ -84,7 +84,7 @@ fn product(seed: &mut Seed, most: usize) -> Topology {
         let dimensions: Vec<Dimension> = (0..dimensions)
             .map(|_| Dimension {
                 kind: [Ring, Ring, Ring, FullyConnected, Switch][seed.below(5)],
-                size: 2 + seed.below(6) as u32,
+                size: 2 + narrow(seed.below(6)),
                 bandwidth: gb_per_s([25, 50, 50, 75, 200][seed.below(5)]),
                 latency: Time::from_ns([0, 21, 500, 700][seed.below(4)]),
                 offload: false,
@@ -236,10 +236,10 @@ fn changed(plan: &Plan, topology: &Topology, seed: &mut Seed) -> Plan {
     match seed.below(6) {
         0 => columns.wait[row] = Wait::NOTHING.to_bits(),
         1 => columns.wait[row] = Wait::on(TransferId::from(seed.below(plan.len()))).to_bits(),
-        2 => columns.dst[row] = seed.below(topology.npu_count()) as u32,
-        3 => columns.chunk[row] = seed.below(plan.chunks().len()) as u32,
+        2 => columns.dst[row] = narrow(seed.below(topology.npu_count())),
+        3 => columns.chunk[row] = narrow(seed.below(plan.chunks().len())),
         4 => columns.op[row] = 1 - columns.op[row],
-        _ => columns.path[row] = seed.below(plan.paths().len()) as u32,
+        _ => columns.path[row] = narrow(seed.below(plan.paths().len())),
     }
     let (groups, paths) = (plan.groups().clone(), plan.paths().clone());
     let (collective, chunks) = (plan.collective().clone(), plan.chunks().clone());

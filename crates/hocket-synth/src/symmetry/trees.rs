@@ -7,7 +7,7 @@ use super::balance::Balance;
 use super::group::Symmetry;
 use super::ranks::{entries, ranks};
 use super::steps::{Growth, Steps};
-use crate::id::LinkId;
+use crate::id::{LinkId, fit, narrow};
 use crate::packing::{Tree, TreeArc, TreeSet};
 use crate::topology::Topology;
 
@@ -58,7 +58,7 @@ pub(super) fn trees(
             ways: steps.steps.len(),
         });
     }
-    let orbits = 0..symmetry.orbits().len() as u32;
+    let orbits = 0..narrow(symmetry.orbits().len());
     let first = orbits.map(|orbit| topology.link(symmetry.orbits().first(orbit)));
     let costs: Vec<f64> = first
         .map(|link| 1.0 / link.bandwidth.bytes_per_second() as f64)
@@ -139,12 +139,12 @@ fn choose(
 
 /// Assigns each element of each tree one of the profiles of its pattern, in turn, so that each has its share.
 fn grow(symmetry: &Symmetry, steps: &Steps, choice: &Choice) -> Trees {
-    let mut order: Vec<u32> = (1..symmetry.len() as u32).collect();
+    let mut order: Vec<u32> = (1..narrow(symmetry.len())).collect();
     order.sort_by_key(|&element| (choice.rank[element as usize], element));
     let mut dealt: BTreeMap<Vec<u32>, Vec<u64>> = BTreeMap::new();
     let mut ways = Ways::default();
-    let mut made: Vec<Vec<TreeArc>> = vec![Vec::with_capacity(order.len()); choice.trees as usize];
-    let mut arc_of = vec![vec![TreeArc::ROOT; symmetry.len()]; choice.trees as usize];
+    let mut made: Vec<Vec<TreeArc>> = vec![Vec::with_capacity(order.len()); fit(choice.trees)];
+    let mut arc_of = vec![vec![TreeArc::ROOT; symmetry.len()]; fit(choice.trees)];
     for &element in &order {
         let entry = &choice.entries[element as usize];
         let pattern: Vec<u32> = entry.iter().map(|&(profile, _)| profile).collect();
@@ -158,7 +158,7 @@ fn grow(symmetry: &Symmetry, steps: &Steps, choice: &Choice) -> Trees {
             let step = entry[chosen].1;
             let from = symmetry.difference(element, steps.steps[step as usize].by);
             let way = ways.get(symmetry, steps, from, step);
-            arc_of[element as usize] = arcs.len() as u32;
+            arc_of[element as usize] = narrow(arcs.len());
             arcs.push(TreeArc {
                 src: symmetry.npu(from),
                 dst: symmetry.npu(element),
@@ -204,7 +204,7 @@ struct Ways {
 impl Ways {
     /// Returns the way of a step from an element.
     fn get(&mut self, symmetry: &Symmetry, steps: &Steps, from: u32, step: u32) -> u32 {
-        let next = self.links.len() as u32;
+        let next = narrow(self.links.len());
         let number = *self.number.entry((from, step)).or_insert(next);
         if number == next {
             let links = &steps.steps[step as usize].links;

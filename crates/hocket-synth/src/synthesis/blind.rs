@@ -9,6 +9,7 @@ use super::network::{Timing, UnwoundNetwork};
 use super::problem::Problem;
 use super::timetable::{Send, Timetable};
 use crate::graph::ShortestPaths;
+use crate::id::narrow;
 use crate::units::Seed;
 
 /// Ways by time; of equal ones the least lot wins.
@@ -59,7 +60,7 @@ fn trees(
         others[chunk as usize].push(npu);
     }
     let mut paths = Paths::new(u64::MAX, (u64::MAX, u32::MAX));
-    let everybody: Vec<u32> = (0..spread.npus as u32).collect();
+    let everybody: Vec<u32> = (0..narrow(spread.npus)).collect();
     for (chunk, &(holder, _)) in (0u32..).zip(&spread.holders) {
         let mut sources = std::mem::take(&mut others[chunk as usize]);
         sources.push(holder);

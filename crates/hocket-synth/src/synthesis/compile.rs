@@ -6,7 +6,7 @@ use super::network::UnwoundNetwork;
 use super::sums_and_copies::{Part, SumsAndCopies};
 use super::timetable::{Send, Timetable};
 use crate::collective::{Collective, Demand};
-use crate::id::{ChunkId, NpuId, TransferId};
+use crate::id::{ChunkId, NpuId, TransferId, narrow};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 
 /// What is sent when: sums and copies, in real time both.
@@ -44,7 +44,7 @@ pub(super) fn compile(
     let mut plan = PlanBuilder::new(algorithm, collective, work.chunks.clone());
     plan.reserve(times.sums.sends.len() + times.copies.sends.len());
     plan.link_order(LinkOrder::Plan);
-    for edge in 0..network.edges().len() as u32 {
+    for edge in 0..narrow(network.edges().len()) {
         plan.path(network.path(edge));
     }
     let mut arrived = Arrived::new(network.npus(), work.chunks.len());
@@ -133,7 +133,7 @@ impl<'a> Holders<'a> {
             if !holders.contains(chunk, NpuId(site)) {
                 let demand = &holders.demands[work.chunks.demand()[chunk as usize] as usize];
                 let adding = demand.holders.members(collective.npus()).len();
-                holders.adding.insert(chunk, adding as u32);
+                holders.adding.insert(chunk, narrow(adding));
             }
         }
         holders

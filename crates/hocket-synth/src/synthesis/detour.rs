@@ -4,6 +4,7 @@ use strum::VariantArray;
 
 use super::network::{Timing, UnwoundNetwork};
 use crate::graph::ShortestPaths;
+use crate::id::narrow;
 
 /// What to do with a chunk that would come sooner another way than over the edge that is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
@@ -29,7 +30,7 @@ impl Near {
     /// O(slow edges x what is nearer).
     pub(super) fn new(network: &UnwoundNetwork, timings: &[Timing], sizes: usize) -> Self {
         let delay = |edge: u32| timings[edge as usize * sizes].delay;
-        let edges = network.edges().len() as u32;
+        let edges = narrow(network.edges().len());
         let fastest = (0..edges).map(delay).min().unwrap_or(0);
         if (0..edges).all(|edge| delay(edge) == fastest) {
             return Self::default();
@@ -43,7 +44,7 @@ impl Near {
             let Some(limit) = slow.clone().map(delay).max() else {
                 continue;
             };
-            let found = within(&mut paths, network, npu as u32, limit, delay);
+            let found = within(&mut paths, network, narrow(npu), limit, delay);
             for edge in slow {
                 let limit = delay(edge);
                 let closer = found.iter().copied().filter(|&(_, far)| far < limit);

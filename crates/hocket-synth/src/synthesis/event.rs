@@ -7,6 +7,7 @@ use super::delivery::{Bits, Delivery};
 use super::detour::{Detour, Near};
 use super::network::{Timing, UnwoundNetwork};
 use super::timetable::{Send, Timetable};
+use crate::id::narrow;
 use crate::progress::{Interrupted, Progress};
 use crate::units::Seed;
 
@@ -104,7 +105,7 @@ impl<'a> State<'a> {
         let (network, spread) = (with.network, with.spread);
         let (edges, sizes) = (network.edges().len(), spread.sizes.len());
         let mut random = Seed(with.seed ^ 0x5851_f42d_4c95_7f2d);
-        let mut order: Vec<(u64, u64, u32)> = (0..edges as u32)
+        let mut order: Vec<(u64, u64, u32)> = (0..narrow(edges))
             .map(|edge| {
                 let delay = with.timings[edge as usize * sizes].delay;
                 (delay, random.next_u64(), edge)
@@ -113,7 +114,7 @@ impl<'a> State<'a> {
         order.sort_unstable();
         let mut turn = vec![0; edges];
         for (rank, &(_, _, edge)) in order.iter().enumerate() {
-            turn[edge as usize] = rank as u32;
+            turn[edge as usize] = narrow(rank);
         }
         let missing = spread.missing();
         let have = spread.held();
@@ -129,7 +130,7 @@ impl<'a> State<'a> {
                 due[npu as usize * spread.chunks() + chunk as usize] = 0;
             }
         }
-        for edge in 0..edges as u32 {
+        for edge in 0..narrow(edges) {
             events.push(Reverse((0, edge | FREE)));
         }
         let mut in_node = Vec::new();
@@ -341,7 +342,7 @@ impl<'a> State<'a> {
             let turn = (self.random.0 & 63) as u32;
             word = word.rotate_right(turn);
             while word != 0 {
-                let chunk = (w * 64) as u32 + ((word.trailing_zeros() + turn) & 63);
+                let chunk = narrow(w * 64) + ((word.trailing_zeros() + turn) & 63);
                 word &= word - 1;
                 let held = src * chunks + chunk as usize;
                 if since.is_some_and(|since| self.due[held] > since) {
@@ -373,7 +374,7 @@ impl<'a> State<'a> {
         self.missing.clear(dst, chunk as usize);
         self.count[chunk as usize] += 1;
         self.count_in_node(dst, chunk, 1);
-        let send = self.sends.len() as u32;
+        let send = narrow(self.sends.len());
         self.sends.push(Send {
             chunk,
             edge,

@@ -11,6 +11,7 @@ use super::relay::relayed;
 use super::slots::{Clockwork, slot_table};
 use super::symmetric::Symmetry;
 use super::timetable::{Send, Timetable};
+use crate::id::fit;
 use crate::plan::Lists;
 use crate::progress::{Interrupted, Progress, Silent};
 
@@ -106,7 +107,7 @@ pub(super) fn greedy(
         &CROWDINGS[..1]
     };
     let mut routed = Vec::new();
-    for &crowding in crowdings.iter().take(count as usize) {
+    for &crowding in crowdings.iter().take(fit(count)) {
         if !routed.is_empty() && !progress.report("finding ways", routed.len() as u64, 4) {
             break;
         }
@@ -119,8 +120,8 @@ pub(super) fn greedy(
         false => &[Choice::Rarest, Choice::Any],
     };
     let trial = |index: u64, limit: u64, progress: &mut dyn Progress| {
-        let way = &routed[index as usize % routed.len()];
-        let choice = choices[(index / routed.len() as u64) as usize % choices.len()];
+        let way = &routed[fit::<usize, _>(index) % routed.len()];
+        let choice = choices[fit::<usize, _>(index / routed.len() as u64) % choices.len()];
         let matching = |detour: Detour| Matching {
             network,
             spread: &way.spread,

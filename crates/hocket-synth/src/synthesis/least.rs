@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::delivery::{Delivery, Wanted};
 use super::network::{Timing, UnwoundNetwork};
 use crate::graph::ShortestPaths;
+use crate::id::narrow;
 
 /// NPUs of which distances count, in networks of that many: all. Of larger ones those with the fewest edges in, at
 /// most as many; of the others only how much each must receive.
@@ -45,24 +46,24 @@ pub(super) fn least(network: &UnwoundNetwork, spread: &Delivery, timings: &[Timi
             .flatten()
             .for_each(|&npu| counts[npu as usize] += 1),
     }
-    let mut delays = (0..network.edges().len() as u32).map(|edge| cheapest(edge).0);
+    let mut delays = (0..narrow(network.edges().len())).map(|edge| cheapest(edge).0);
     let first = delays.next();
     let even = first.filter(|&first| delays.all(|delay| delay == first));
-    let mut narrow: Vec<u32> = (0..npus as u32)
+    let mut few_in: Vec<u32> = (0..narrow(npus))
         .filter(|&npu| counts[npu as usize] > 0)
         .collect();
-    narrow.sort_by_key(|&npu| network.in_edges(npu as usize).len());
+    few_in.sort_by_key(|&npu| network.in_edges(npu as usize).len());
     let affordable = EFFORT / (network.edges().len() + spread.chunks()).max(1);
-    narrow.truncate(match spread.others.is_empty() {
+    few_in.truncate(match spread.others.is_empty() {
         true if npus <= NPU_LIMIT => NPU_LIMIT,
         true => affordable.clamp(8, NPU_LIMIT),
         false => 0,
     });
     let mut place = vec![usize::MAX; npus];
     (0..)
-        .zip(&narrow)
+        .zip(&few_in)
         .for_each(|(at, &npu)| place[npu as usize] = at);
-    let mut wants: Vec<Vec<u32>> = vec![Vec::new(); narrow.len()];
+    let mut wants: Vec<Vec<u32>> = vec![Vec::new(); few_in.len()];
     if let Wanted::Listed(lists) = &spread.wanted {
         for (chunk, list) in (0..).zip(lists.iter()) {
             for &npu in list {
@@ -81,8 +82,8 @@ pub(super) fn least(network: &UnwoundNetwork, spread: &Delivery, timings: &[Timi
         let mut arrivals = vec![(0, counts[npu] as u64)];
         if let Some(wants) = wants.get(place[npu]) {
             let far = match even {
-                Some(delay) => &even_distances(network, npu as u32, delay),
-                None => distances(&mut paths, network, npu as u32, |edge| cheapest(edge).0),
+                Some(delay) => &even_distances(network, narrow(npu), delay),
+                None => distances(&mut paths, network, narrow(npu), |edge| cheapest(edge).0),
             };
             let time = |&(holder, from): &(u32, u64)| from.saturating_add(far[holder as usize]);
             let mut times: Vec<u64> = match &spread.wanted {

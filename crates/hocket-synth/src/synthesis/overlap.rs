@@ -6,9 +6,10 @@ use super::greedy::{Failure, Trials};
 use super::least::least;
 use super::problem::Problem;
 use super::timetable::{Send, Timetable, timing};
+use crate::id::narrow;
 use crate::plan::Lists;
 use crate::progress::Progress;
-use crate::units::Seed;
+use crate::units::{Seed, whole};
 
 /// Sends up to which all chunks are also staggered at once.
 const MANY: u64 = 200_000;
@@ -154,7 +155,7 @@ impl Group {
             return Some(Self {
                 sums: sums.spread.clone(),
                 copies: copies.spread.clone(),
-                members: (0..sums.spread.chunks() as u32).collect(),
+                members: (0..narrow(sums.spread.chunks())).collect(),
                 size: 0,
                 groups: 1,
             });
@@ -171,7 +172,7 @@ impl Group {
 
     /// Returns which chunk of a group a chunk of the first one is.
     fn chunk_of(&self, group: usize) -> impl Fn(u32) -> u32 {
-        move |chunk| self.members[chunk as usize] + (group * self.size) as u32
+        move |chunk| self.members[chunk as usize] + narrow(group * self.size)
     }
 
     /// Returns the same for every group, one after the other.
@@ -219,7 +220,7 @@ fn staggered(
     // In mirrored time, what begins late ends early.
     let mut late = spread.clone();
     for (&rank, (_, from)) in order.iter().zip(&mut late.holders) {
-        *from = (share * alone * rank as f64 / chunks as f64) as u64;
+        *from = whole(share * alone * rank as f64 / chunks as f64);
     }
     let sums = earliest(problem, spread, problem.sums(&late, few, progress)?);
     let mut copies = group.copies.clone();
@@ -313,7 +314,7 @@ fn in_groups(
 fn subset(spread: &Delivery, keep: impl Fn(usize) -> bool) -> (Delivery, Vec<u32>) {
     let kept: Vec<u32> = (0..spread.chunks())
         .filter(|&c| keep(c))
-        .map(|c| c as u32)
+        .map(narrow)
         .collect();
     let mut place = vec![u32::MAX; spread.chunks()];
     (0..)

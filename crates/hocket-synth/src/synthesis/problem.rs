@@ -14,6 +14,7 @@ use super::timetable::{Send, Timetable, timing};
 use super::unwind::Unwinding;
 use super::{GREEDY, blind};
 use crate::collective::{Collective, CollectiveKind, Demand};
+use crate::id::narrow;
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
 use crate::topology::{LatencyModel, Topology};
@@ -333,10 +334,10 @@ impl Problem {
     /// # Errors
     /// [`PlanError::Malformed`] for a chunk or an edge that is not there; else as [`check`](Self::check).
     pub fn timetables(&self, sums: Vec<Send>, copies: Vec<Send>) -> Result<Timetables, PlanError> {
-        let edges = self.network.edges().len() as u32;
+        let edges = narrow(self.network.edges().len());
         let parts = [(&sums, &self.work.sums), (&copies, &self.work.copies)];
         for (sends, part) in parts {
-            let chunks = part.ids.len() as u32;
+            let chunks = narrow(part.ids.len());
             if let Some(send) = sends.iter().find(|s| s.chunk >= chunks || s.edge >= edges) {
                 let why = format!(
                     "a send of {send} is not there: chunks are below {chunks}, edges below {edges}"

@@ -4,6 +4,7 @@ use super::delivery::{Delivery, Wanted};
 use super::greedy::Failure;
 use super::network::{Timing, UnwoundNetwork};
 use crate::graph::{FirstFound, Lists, ShortestPaths};
+use crate::id::{fit, narrow};
 use crate::progress::Progress;
 
 /// A spread in which those who pass a chunk on want it as well.
@@ -66,7 +67,7 @@ pub(super) fn relayed(
     });
     let most = ahead.iter().max().map_or(1, |&most| most.max(1));
     let scale = u64::from(u32::MAX).min(most);
-    let scaled = |&way: &u64| (u128::from(way) * u128::from(scale) / u128::from(most)) as u32;
+    let scaled = |&way: &u64| fit(u128::from(way) * u128::from(scale) / u128::from(most));
     Ok(Relayed {
         ahead: ahead.iter().map(scaled).collect(),
         spread: Delivery {
@@ -122,7 +123,7 @@ impl<'a> Router<'a> {
         let mut keyed: Vec<(f64, u32)> = Vec::with_capacity(spread.chunks());
         for (chunk, &(holder, _)) in spread.holders.iter().enumerate() {
             let far = ways[holder as usize].get_or_insert_with(|| {
-                router.search(&[holder], chunk as u32, None);
+                router.search(&[holder], narrow(chunk), None);
                 router.paths.costs().to_vec()
             });
             let ends = wanted
@@ -133,7 +134,7 @@ impl<'a> Router<'a> {
                 .filter(|far| far.is_finite())
                 .fold((0.0, 0.0f64), |(sum, most), far| (sum + far, most.max(far)));
             total += sum;
-            keyed.push((most, chunk as u32));
+            keyed.push((most, narrow(chunk)));
         }
         keyed.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         router.order = keyed.into_iter().map(|(_, chunk)| chunk).collect();

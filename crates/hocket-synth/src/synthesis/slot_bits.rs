@@ -1,5 +1,7 @@
 //! Bits laid out for matching slot by slot: what all NPUs look at in a slot lies together.
 
+use crate::id::{fit, narrow};
+
 /// Words of a line.
 const WORDS: usize = 8;
 /// Chunks of a line.
@@ -105,11 +107,11 @@ pub(super) fn common(block: usize, a: &Line, b: &Line, random: u64) -> Option<u3
     for i in 0..WORDS {
         which |= u32::from(a[i] & b[i] != 0) << i;
     }
-    let first = (random >> 6) as u32 % WORDS as u32;
+    let first = fit::<u32, _>((random >> 6) % WORDS as u64);
     let both = which | which << WORDS;
     let word = (first + (both >> first).trailing_zeros()) as usize % WORDS;
     let turn = (random & 63) as u32;
     let bits = (a[word] & b[word]).rotate_right(turn);
     let bit = (bits.trailing_zeros() + turn) & 63;
-    Some((block * CHUNKS + word * 64) as u32 + bit)
+    Some(narrow(block * CHUNKS + word * 64) + bit)
 }

@@ -5,6 +5,7 @@ use super::network::UnwoundNetwork;
 use super::slot_bits::{SlotBits, place};
 use super::slots::{Clockwork, side_by_side};
 use super::timetable::{Send, Timetable};
+use crate::id::{fit, narrow};
 use crate::progress::{Interrupted, Progress};
 
 /// What every edge carries in every slot, where all edges are alike.
@@ -39,7 +40,7 @@ struct Slot {
 
 impl Part {
     pub(super) fn new(network: &UnwoundNetwork, first: usize, npus: usize) -> Self {
-        let width = |i: usize| network.in_edges(first + i).len().div_ceil(8) as u32;
+        let width = |i: usize| narrow(network.in_edges(first + i).len().div_ceil(8));
         Self {
             first,
             widths: (0..npus).map(width).collect(),
@@ -143,7 +144,7 @@ impl SlotTable {
 
     /// Returns the same as sends.
     pub(super) fn timetable(&self, network: &UnwoundNetwork, clockwork: Clockwork) -> Timetable {
-        let mut sends = Vec::with_capacity(self.sends() as usize);
+        let mut sends = Vec::with_capacity(fit(self.sends()));
         for (slot, number) in self.numbers.iter().enumerate() {
             let start = number * clockwork.length;
             for part in &self.parts {

@@ -4,6 +4,7 @@ use super::delivery::{Delivery, Wanted};
 use super::network::{Timing, UnwoundNetwork};
 use super::slot_bits::{SlotBits, common, place};
 use super::slot_table::{Part, SlotTable};
+use crate::id::fit;
 use crate::progress::{Interrupted, Progress};
 use crate::units::Seed;
 
@@ -208,7 +209,7 @@ impl<'a> Shop<'a> {
         let chunks = spread.chunks();
         let blocks = SlotBits::per_npu(chunks);
         let mut missing = SlotBits::full(npus, chunks);
-        let whole = (0..blocks).map(|block| SlotBits::chunks_of(block, chunks) as u16);
+        let whole = (0..blocks).map(|block| fit(SlotBits::chunks_of(block, chunks)));
         let mut counts: Vec<u16> = whole.collect::<Vec<_>>().repeat(npus);
         let mut left = vec![chunks as u64; npus];
         for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {

@@ -7,7 +7,7 @@ use super::delivery::{Delivery, Wanted};
 use super::network::UnwoundNetwork;
 use super::sum_places::SumPlaces;
 use crate::collective::Collective;
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::plan::{Chunks, Lists, PlanError};
 
 /// The chunks of a plan, and the spreads that make it: sums first, mirrored, then copies.
@@ -70,11 +70,11 @@ impl SumsAndCopies {
                 false => Cow::Borrowed(&[][..]),
             };
             let count = pieces * sites.len().max(1);
-            let first = chunks.len() as u32;
-            chunks.split_one(d as u32, demand.bytes, count)?;
+            let first = narrow(chunks.len());
+            chunks.split_one(narrow(d), demand.bytes, count)?;
             let bytes = sizes.of(demand.bytes.div_ceil(count as u64));
             for q in 0..count {
-                let id = first + q as u32;
+                let id = first + narrow(q);
                 if reduced {
                     let owner = sites[q / pieces];
                     sums.push(id, bytes, &[owner], holders);
@@ -174,13 +174,13 @@ impl Builder {
         if lacking.clone().next().is_none() {
             return;
         }
-        let chunk = spread.class.len() as u32;
+        let chunk = narrow(spread.class.len());
         let class = spread.sizes.iter().position(|&size| size == bytes);
         let class = class.unwrap_or_else(|| {
             spread.sizes.push(bytes);
             spread.sizes.len() - 1
         });
-        spread.class.push(class as u32);
+        spread.class.push(narrow(class));
         spread.holders.push((holders[0].0, 0));
         spread
             .others
@@ -189,7 +189,7 @@ impl Builder {
         let is_all = self.everybody && wanted.len() == spread.npus;
         if self.all && !is_all {
             // From here on, wants are listed.
-            let everyone: Vec<u32> = (0..spread.npus as u32).collect();
+            let everyone: Vec<u32> = (0..narrow(spread.npus)).collect();
             let held: HashSet<(u32, u32)> = spread.others.iter().copied().collect();
             for (c, &(holder, _)) in (0..chunk).zip(&spread.holders) {
                 let others: Vec<u32> = everyone

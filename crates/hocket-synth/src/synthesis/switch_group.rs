@@ -134,7 +134,8 @@ impl SwitchGroup {
     ) -> Option<Vec<LinkId>> {
         let cost = |id: LinkId| {
             let rate = topology.link(id).bandwidth.bytes_per_second();
-            ((u128::from(link_share[id.index()] + 1) << 64) / u128::from(rate)) as u64
+            u64::try_from((u128::from(link_share[id.index()] + 1) << 64) / u128::from(rate))
+                .unwrap_or(u64::MAX)
         };
         let arc = |inside: bool| {
             move |&id: &LinkId| {

@@ -9,6 +9,7 @@ use super::delivery::{Delivery, Wanted};
 use super::detour::{Detour, Near};
 use super::network::{Timing, UnwoundNetwork};
 use super::timetable::{Send, Timetable};
+use crate::id::fit;
 use crate::progress::Progress;
 use crate::units::Seed;
 
@@ -151,7 +152,7 @@ impl Symmetry {
             let limit = best.as_ref().map_or(u64::MAX, |(end, _)| *end);
             let detour = match self.near.iter().all(Vec::is_empty) {
                 true => Detour::Ignore,
-                false => Detour::VARIANTS[trial as usize % Detour::VARIANTS.len()],
+                false => Detour::VARIANTS[fit::<usize, _>(trial) % Detour::VARIANTS.len()],
             };
             let search = Search::new(self, npus, detour, seed.wrapping_add(trial));
             if let Some(found) = search.run(limit) {

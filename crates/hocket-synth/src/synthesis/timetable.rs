@@ -2,6 +2,7 @@
 
 use super::delivery::{Bits, Delivery, Wanted};
 use super::network::{Timing, UnwoundNetwork};
+use crate::id::narrow;
 
 /// One chunk on one edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl Timetable {
         let chunks = spread.chunks();
         let mut arrivals: Vec<(u64, u32)> = Vec::with_capacity(self.sends.len());
         for (i, send) in self.sends.iter().enumerate() {
-            arrivals.push((send.start + timing(timings, spread, send).delay, i as u32));
+            arrivals.push((send.start + timing(timings, spread, send).delay, narrow(i)));
         }
         arrivals.sort_unstable();
         let mut arrivals = arrivals.into_iter().peekable();
@@ -111,9 +112,9 @@ impl Timetable {
         let lacks = |npu: u32, chunk: u32| {
             release(chunk).0 != npu && !have.get(npu as usize, chunk as usize)
         };
-        for chunk in 0..chunks as u32 {
+        for chunk in 0..narrow(chunks) {
             let lacking = match &spread.wanted {
-                Wanted::All => (0..spread.npus as u32).find(|&npu| lacks(npu, chunk)),
+                Wanted::All => (0..narrow(spread.npus)).find(|&npu| lacks(npu, chunk)),
                 Wanted::Listed(wanted) => {
                     let npus = wanted.get(chunk as usize).iter().copied();
                     npus.into_iter().find(|&npu| lacks(npu, chunk))

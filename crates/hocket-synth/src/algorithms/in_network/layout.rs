@@ -10,9 +10,10 @@ use super::tree::{Step, Tree};
 use super::tree_shares::Trees;
 use super::{owners, passes};
 use crate::collective::Collective;
-use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId};
+use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId, fit, narrow};
 use crate::plan::{LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 use crate::topology::Topology;
+use crate::units::whole;
 
 /// One tree seen from one root: which devices send when, in periods from the start of a slice.
 pub(super) struct RootedTree<'a> {
@@ -52,7 +53,7 @@ impl<'a> RootedTree<'a> {
             let latency = way.iter().map(|&id| topology.link(id).latency.as_ps());
             // The root in turn sends twice in a period, so what passes its link may be late by one.
             let behind = u64::from(!tree.turns.is_empty());
-            (latency.sum::<u64>() as f64 / period).ceil().min(1e6) as u64 + behind
+            whole((latency.sum::<u64>() as f64 / period).ceil().min(1e6)) + behind
         };
         let late = tree.edges.iter().map(|edge| edge.ways.each_ref().map(late));
         let late: Vec<[u64; 2]> = late.collect();
@@ -174,7 +175,7 @@ impl<'a> Layout<'a> {
         let last = by_start.keys().next_back().copied().unwrap_or(0);
         for period in 0..last + self.slices as u64 {
             for (start, items) in by_start.range(..=period).rev() {
-                let slice = (period - start) as usize;
+                let slice: usize = fit(period - start);
                 if slice >= self.slices {
                     break;
                 }
@@ -250,7 +251,7 @@ impl<'a> Writer<'a> {
             true => (step.parent, step.device, Op::Copy, 1 - step.up),
         };
         let id = self.plan.push(Transfer {
-            chunk: ChunkId((slice * self.layout.lanes.len() + item.lane) as u32),
+            chunk: ChunkId(narrow(slice * self.layout.lanes.len() + item.lane)),
             count: 1,
             src: NpuId(src.0),
             dst: NpuId(dst.0),

@@ -11,6 +11,7 @@ use super::{owners, passes};
 use crate::collective::Collective;
 use crate::id::{DeviceId, NpuId};
 use crate::topology::Topology;
+use crate::units::whole;
 
 /// Most trees that are grown, and how many in a row bring nothing new before the search ends.
 const MOST: usize = 64;
@@ -142,7 +143,7 @@ pub(super) fn bytes(trees: &[Tree], all: u64) -> Vec<u64> {
     let mut parts: Vec<u64> = Vec::with_capacity(trees.len());
     for tree in trees {
         before += tree.share / sum;
-        let end = ((all as f64 * before).round() as u64).clamp(start, all);
+        let end = whole((all as f64 * before).round()).clamp(start, all);
         parts.push(end - start);
         start = end;
     }

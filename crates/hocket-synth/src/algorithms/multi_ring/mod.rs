@@ -20,7 +20,7 @@ use super::ladder::Ladder;
 use super::recipe::{About, Made, On, PASSES, Recipe};
 use super::{Job, Outline};
 use crate::collective::pattern::{Pattern, Shape};
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId, narrow};
 use crate::plan::PlanError;
 use crate::progress::Progress;
 use crate::topology::Topology;
@@ -89,7 +89,7 @@ impl Recipe for MultiRing {
 pub(super) fn ranks(job: &Job<'_>, order: &[NpuId]) -> Vec<u32> {
     let mut rank = vec![0u32; job.topology.npu_count()];
     for (i, npu) in job.collective.npus().iter().enumerate() {
-        rank[npu.index()] = i as u32;
+        rank[npu.index()] = narrow(i);
     }
     order.iter().map(|npu| rank[npu.index()]).collect()
 }

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use crate::algorithms::dimensional::PathOf;
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId, fit};
 use crate::topology::Topology;
 use crate::units::Bandwidth;
 
@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
             );
             sum(out).min(sum(into))
         });
-        let most = most.min().unwrap_or(0).min(MOST as u64) as usize;
+        let most = fit(most.min().unwrap_or(0).min(MOST as u64));
         Self {
             topology,
             npus,
@@ -446,7 +446,7 @@ mod tests {
         for round in 0..300 {
             let percent = [99, 90, 60, 40][round % 4];
             let Some([slow, nominal, without]) =
-                with_a_slow_pair(&mut chance, 3 + round as u32 % 4, percent)
+                with_a_slow_pair(&mut chance, 3 + fit::<u32, _>(round % 4), percent)
             else {
                 continue;
             };
@@ -470,7 +470,7 @@ mod tests {
         builder.npus(40);
         let hub = builder.switch("hub", None);
         for i in 0..40 {
-            let npu = NpuId::from(i as usize).device();
+            let npu = NpuId(i).device();
             builder.both_ways(npu, hub, gigabytes(1), Time::from_ns(10));
         }
         let network = builder.finish().unwrap();

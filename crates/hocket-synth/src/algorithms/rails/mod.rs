@@ -18,7 +18,7 @@ use std::rc::Rc;
 use super::hierarchical;
 use crate::collective::pattern::{Pass, Shape};
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::NpuId;
+use crate::id::{NpuId, fit, narrow};
 use crate::multirail::{PARTS, Rail, Schedule, Uneven};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Wait};
 use crate::topology::Topology;
@@ -171,7 +171,7 @@ impl<'a> ScheduleCompiler<'a> {
                 part,
                 stage,
                 step: step as usize,
-                first_chunk: (part * npus) as u32,
+                first_chunk: narrow(part * npus),
             };
             run.step(&self.templates[part], place);
         }
@@ -198,7 +198,7 @@ impl<'a> ScheduleCompiler<'a> {
                 let mut owner = vec![0u32; grid.npus];
                 for npu in 0..grid.npus {
                     let chunk = grid.first_chunk(npu, &template.width, |_| true);
-                    owner[chunk as usize] = npu as u32;
+                    owner[chunk as usize] = narrow(npu);
                 }
                 for demand in owner {
                     // Each of its chunks has one byte, and by the lanes' sizes what is left.
@@ -206,11 +206,11 @@ impl<'a> ScheduleCompiler<'a> {
                     let spare = spare.ok_or_else(|| PlanError::TooManyChunks {
                         what: format!("block {demand}"),
                         bytes: demands[demand as usize].bytes,
-                        chunks: pieces as usize,
+                        chunks: fit(pieces),
                     })?;
                     let bytes = u128::from(spare);
                     // Byte of the demand at which so many halves of lanes' bytes end.
-                    let at = |twice: u128| (bytes * twice / (2 * all)) as u64;
+                    let at = |twice: u128| fit::<u64, _>(bytes * twice / (2 * all));
                     let start = 2 * before + part as u128 * u128::from(lane.bytes);
                     chunks.push(demand, 1 + at(start + u128::from(lane.bytes)) - at(start));
                 }
@@ -247,7 +247,7 @@ impl Grid {
     /// Returns first chunk, within a part, of those whose digits are an NPU's coordinates on some rails.
     fn first_chunk(&self, npu: usize, width: &[u32], fixed: impl Fn(usize) -> bool) -> u32 {
         let rails = (0..self.size.len()).filter(|&rail| fixed(rail));
-        let digit = |rail: usize| self.coordinate(npu, rail) as u32 * width[rail];
+        let digit = |rail: usize| narrow(self.coordinate(npu, rail)) * width[rail];
         rails.map(digit).sum()
     }
 }

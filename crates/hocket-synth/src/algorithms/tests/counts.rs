@@ -3,6 +3,7 @@
 use super::*;
 use crate::collective::pattern::Shape;
 use crate::collective::pattern::{Pass, Pattern};
+use crate::id::narrow;
 
 fn ceil_log2(n: usize) -> usize {
     (0..).find(|&steps| n <= 1 << steps).unwrap()
@@ -157,7 +158,7 @@ fn nobody_is_an_inner_node_of_both_trees() {
             (0..plan.len())
                 .any(|t| plan.src()[t] == npu && plan.chunk()[t] == chunk && plan.op()[t] == 0)
         };
-        for npu in 0..n as u32 {
+        for npu in 0..narrow(n) {
             assert!(!(serves(npu, 0) && serves(npu, 1)), "NPU {npu} of {n}");
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::id::{ChunkId, NpuId, TransferId};
+use crate::id::{ChunkId, NpuId, TransferId, narrow};
 use crate::plan::{Op, Plan, Transfer, Wait, WaitOn};
 
 /// A set of transfers.
@@ -106,10 +106,10 @@ fn replay(plan: &Plan, transfers: &[Transfer]) {
     let mut bytes = vec![0; demands.len()];
     for (chunk, &d) in plan.chunks().demand().iter().enumerate() {
         let demand = &demands[d as usize];
-        bytes[d as usize] += plan.chunks().bytes_of(chunk as u32, 1);
+        bytes[d as usize] += plan.chunks().bytes_of(narrow(chunk), 1);
         for &npu in demand.holders.members(all) {
             let own = if demand.reduced { npu } else { DATA };
-            held.insert((npu, chunk as u32), once(&[own]));
+            held.insert((npu, narrow(chunk)), once(&[own]));
         }
     }
     for (d, demand) in demands.iter().enumerate() {
@@ -144,7 +144,7 @@ fn replay(plan: &Plan, transfers: &[Transfer]) {
             false => once(&[DATA]),
         };
         for &npu in demand.wanted.members(all) {
-            let got = held.get(&(npu, chunk as u32));
+            let got = held.get(&(npu, narrow(chunk)));
             assert_eq!(
                 got,
                 Some(&whole),

@@ -1,10 +1,11 @@
 //! The algorithms for meshes: what they do, on every mesh that they are for, and nothing else.
 
 use super::*;
+use crate::id::{fit, narrow};
 use crate::topology::build;
 
 fn mesh(columns: usize, rows: usize) -> Topology {
-    build::mesh(&[columns as u32, rows as u32], gigabyte(), latency()).unwrap()
+    build::mesh(&[narrow(columns), narrow(rows)], gigabyte(), latency()).unwrap()
 }
 
 fn without(topology: &Topology, corner: usize, size: u64) -> Collective {
@@ -189,7 +190,7 @@ fn as_many_as_pay((trees, height): (usize, usize), chunks: impl Fn(u64) -> usize
             (height + chunks - 1) as f64 * step
         };
         let found = chunks(size);
-        let most = size as usize / trees / 8_192;
+        let most = fit::<usize, _>(size) / trees / 8_192;
         let best = (1..=most.max(1))
             .min_by(|&a, &b| time(a).total_cmp(&time(b)))
             .unwrap();

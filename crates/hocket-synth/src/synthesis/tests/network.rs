@@ -1,6 +1,7 @@
 //! Switches unwound, and costs in whole slots.
 
 use super::*;
+use crate::id::narrow;
 use crate::topology::Switching;
 use crate::topology::build::Clos;
 
@@ -66,7 +67,7 @@ fn a_switch_with_a_limit_of_its_own_is_passed_like_a_link() {
         let mut builder = TopologyBuilder::new("limited");
         builder.npus(npus);
         let switch = builder.switch("s", Some(gb_per_s(5)));
-        for npu in 0..npus as u32 {
+        for npu in 0..narrow(npus) {
             builder.both_ways(DeviceId(npu), switch, gb_per_s(10), Time::from_ns(300));
         }
         let topology = builder.finish().expect("valid");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::timetable::timing;
 use super::*;
+use crate::id::narrow;
 
 /// Slots of the best timetable there is, where each send takes one: all states after each slot.
 fn optimum(problem: &Problem) -> u64 {
@@ -111,7 +112,7 @@ fn is_right(problem: &Problem, sends: &[Send]) -> bool {
     let missing = spread.missing();
     let all_come = (0..spread.npus).all(|npu| {
         let mut wanted = (0..spread.chunks()).filter(|&chunk| missing.get(npu, chunk));
-        wanted.all(|chunk| held_from(npu as u32, chunk as u32).is_some())
+        wanted.all(|chunk| held_from(narrow(npu), narrow(chunk)).is_some())
     });
     all_come && sends.iter().enumerate().all(is_sound)
 }
@@ -143,7 +144,7 @@ fn a_check_says_what_a_replay_says() {
                 match seed.below(6) {
                     0 => sends[i].start = seed.below(8_000_000) as u64,
                     1 => sends[i].start = sends[i].start.saturating_add_signed([-1, 1][j % 2]),
-                    2 => sends[i].chunk = seed.below(spread.chunks()) as u32,
+                    2 => sends[i].chunk = narrow(seed.below(spread.chunks())),
                     3 => drop(sends.remove(i)),
                     4 => sends.push(Send {
                         start: sends[j].start,
