@@ -10,7 +10,7 @@ use hocket_core::cluster::{
     ByScheme, ClusterOptions, FlowOrder, Job, Outcome, Pattern, Phase, Port, Reroute, Rounds,
     simulate,
 };
-use hocket_core::id::NpuId;
+use hocket_core::id::{NpuId, narrow};
 use hocket_core::progress::Silent;
 use hocket_core::routing::{Ecmp, Fabric, Scheme};
 use hocket_core::topology::Topology;
@@ -46,7 +46,7 @@ fn jobs(count: usize, hosts: u32, iterations: usize, rings: &[usize]) -> Vec<Job
     let job = |number: usize| {
         let ranks = rings[seed.below(rings.len())];
         let bytes = 10_000_000 + seed.below(990_000_000) as u64;
-        let network = common::ring(ranks as u32);
+        let network = common::ring(narrow(ranks));
         let plan = common::plan(&network, Algorithm::Ring, bytes, 1);
         let port = |host: &u32, gpu: u32| Port {
             nic: NpuId(host * GPUS + gpu),

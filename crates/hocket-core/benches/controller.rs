@@ -5,7 +5,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use hocket_core::id::NpuId;
+use hocket_core::id::{NpuId, fit, narrow};
 use hocket_core::routing::Fabric;
 use hocket_core::routing::controller::{
     AnnouncedFlow, Command, Controller, Event, FlowId, JobId, Options, Policy,
@@ -39,9 +39,9 @@ fn announced(id: u64, job: u32, src: u32, dst: u32) -> AnnouncedFlow {
 
 /// A flow between two ToRs, drawn.
 fn drawn(id: u64, tors: u32, hosts: u32, seed: &mut Seed) -> AnnouncedFlow {
-    let src = seed.below(tors as usize) as u32;
-    let dst = (src + 1 + seed.below(tors as usize - 1) as u32) % tors;
-    let mut nic = |tor: u32| tor * hosts + seed.below(hosts as usize) as u32;
+    let src = narrow(seed.below(tors as usize));
+    let dst = (src + 1 + narrow(seed.below(tors as usize - 1))) % tors;
+    let mut nic = |tor: u32| tor * hosts + narrow(seed.below(hosts as usize));
     let (src, dst) = (nic(src), nic(dst));
     announced(id, 0, src, dst)
 }
@@ -71,7 +71,7 @@ fn steps(spines: u32, tors: u32, live_flows: u64, policy: Policy, slack: u16) {
     let loaded = begun.elapsed();
     let mut live: Vec<u64> = (0..live_flows).collect();
     let before = controller.tally().total_moves();
-    let mut times = Vec::with_capacity(STEPS as usize);
+    let mut times = Vec::with_capacity(fit(STEPS));
     for next in live_flows..live_flows + STEPS {
         let place = seed.below(live.len());
         let end = Event::FlowsEnd(vec![FlowId(live[place])]);
@@ -114,7 +114,7 @@ fn fail(controller: &mut Controller, tors: u32) {
     }
     println!(
         "    a spine fails: {} flows take other paths in {:.2} ms (best of {SPINES} {:.2})",
-        moved as u32 / SPINES,
+        narrow(moved) / SPINES,
         percentile(&mut times, 50) / 1e3,
         percentile(&mut times, 0) / 1e3,
     );
@@ -130,7 +130,7 @@ fn jobs(spines: u32, tors: u32, ranks: usize, full: usize, options: Options) {
     let count = free.len() * full / 100 / ranks;
     let mut running: Vec<(u32, Vec<u32>)> = Vec::new();
     let (mut times, mut moved, mut live, mut over) = (Vec::new(), 0, 0, 0);
-    for job in 0..count as u32 + ARRIVALS {
+    for job in 0..narrow(count) + ARRIVALS {
         if running.len() == count {
             let (gone, nics) = running.swap_remove(seed.below(count));
             controller.handle(Time::ZERO, &Event::JobGoes(JobId(gone)));
@@ -147,7 +147,7 @@ fn jobs(spines: u32, tors: u32, ranks: usize, full: usize, options: Options) {
         let before = controller.tally().total_moves();
         let begun = Instant::now();
         let commands: Vec<Command> = controller.handle(Time::ZERO, &event);
-        if job >= count as u32 {
+        if job >= narrow(count) {
             times.push(begun.elapsed());
             assert!(!commands.is_empty());
             moved += controller.tally().total_moves() - before;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hocket_core::algorithms::{self, Algorithm, PlanOptions};
 use hocket_core::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use hocket_core::id::{ChunkId, DeviceId, NpuId};
+use hocket_core::id::{ChunkId, DeviceId, NpuId, narrow};
 use hocket_core::plan::{Chunks, Op, PlanBuilder, Transfer, Wait};
 use hocket_core::progress::Silent;
 use hocket_core::simulate::{FlowOptions, SimulateOptions, simulate, simulate_flows};
@@ -48,7 +48,7 @@ fn between_random(count: u32) -> Verified {
         let src = seed.below(hosts);
         let dst = (src + 1 + seed.below(hosts - 1)) % hosts;
         let bytes = 1_000_000 + seed.below(9_000_000) as u64;
-        (src as u32, dst as u32, seed.below(spines as usize), bytes)
+        (narrow(src), narrow(dst), seed.below(spines as usize), bytes)
     };
     let drawn: Vec<_> = (0..count).map(draw).collect();
     let demands = drawn.iter().map(|&(src, dst, _, bytes)| Demand {
@@ -80,7 +80,7 @@ fn between_random(count: u32) -> Verified {
             .collect();
         let path = Some(plan.path(&links));
         plan.push(Transfer {
-            chunk: ChunkId(i as u32),
+            chunk: ChunkId(narrow(i)),
             count: 1,
             src: NpuId(src),
             dst: NpuId(dst),

@@ -2,6 +2,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use hocket_core::collective::CollectiveKind;
+use hocket_core::id::narrow;
 use hocket_core::iteration::{Graph, Order, Shape, exposed, run};
 use hocket_core::multirail::{Model, Policy, Rail, Schedule, themis};
 use hocket_core::progress::Silent;
@@ -44,7 +45,7 @@ fn graph(actors: u32, nodes: u32, each: u32, apart: bool) -> Graph {
     for actor in 0..actors {
         let mut last = None;
         for i in 0..nodes {
-            let node = graph.nodes.actor.len() as u32;
+            let node = narrow(graph.nodes.actor.len());
             let is_call = i % each == each - 1;
             graph.nodes.actor.push(actor);
             graph.nodes.engine.push(0);
@@ -53,18 +54,18 @@ fn graph(actors: u32, nodes: u32, each: u32, apart: bool) -> Graph {
                 .time_ps
                 .push(if is_call { 0 } else { 10_000_000 });
             graph.nodes.call.push(if is_call {
-                graph.calls.len() as u32
+                narrow(graph.calls.len())
             } else {
                 u32::MAX
             });
             graph.deps.of.extend(last);
-            graph.deps.first.push(graph.deps.of.len() as u32);
+            graph.deps.first.push(narrow(graph.deps.of.len()));
             if is_call {
                 graph.calls.shape.push(0);
                 graph.calls.priority.push(0);
                 graph.calls.starters.push(1);
                 graph.calls.members.push(node);
-                graph.calls.first.push(graph.calls.members.len() as u32);
+                graph.calls.first.push(narrow(graph.calls.members.len()));
             }
             if !(is_call && apart) {
                 last = Some(node);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hocket_core::algorithms::{self, Algorithm, PlanOptions};
 use hocket_core::collective::{Collective, CollectiveKind};
-use hocket_core::id::NpuId;
+use hocket_core::id::{NpuId, fit};
 use hocket_core::progress::Silent;
 use hocket_core::simulate::{PacketOptions, simulate_packets};
 use hocket_core::topology::{Topology, build};
@@ -33,7 +33,7 @@ fn all_reduce(topology: &Arc<Topology>, algorithm: Algorithm) -> Verified {
     let collective = Collective::new(kind, npus.collect(), SIZE, None).expect("an all-reduce");
     let chunks = if is_tto { SIZE.div_ceil(SLICE) } else { 1 };
     let options = PlanOptions {
-        chunks: Some(chunks as usize),
+        chunks: Some(fit(chunks)),
         ..PlanOptions::new(algorithm)
     };
     let plan = algorithms::plan(topology, &collective, &options, &mut Silent).expect("it applies");

@@ -5,7 +5,7 @@ mod common;
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use hocket_core::id::LinkId;
+use hocket_core::id::{LinkId, narrow};
 use hocket_core::routing::{Fabric, Flow, Scheme, assign};
 use hocket_core::topology::Topology;
 use hocket_core::topology::build::{self, Clos};
@@ -26,8 +26,8 @@ fn clos(spines: u32, tors: u32) -> Topology {
 fn random(flows: usize, tors: u32) -> Vec<Flow> {
     let mut seed = Seed(1);
     let flow = |_| {
-        let src = seed.below(tors as usize) as u32;
-        let ahead = 1 + seed.below(tors as usize - 1) as u32;
+        let src = narrow(seed.below(tors as usize));
+        let ahead = 1 + narrow(seed.below(tors as usize - 1));
         Flow::new(src, (src + ahead) % tors)
     };
     (0..flows).map(flow).collect()

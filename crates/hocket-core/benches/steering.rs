@@ -3,13 +3,14 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use hocket_core::id::{fit, narrow};
 use hocket_core::routing::steering::{
     Algorithm, Fields, Header, Policy, SourcePort, Stage, Stages, SwitchHash,
 };
 use hocket_core::units::Seed;
 
 fn header(seed: &mut Seed) -> Header {
-    let mut address = || [10, seed.below(250) as u8, seed.below(250) as u8, 1].into();
+    let mut address = || [10, fit(seed.below(250)), fit(seed.below(250)), 1].into();
     Header {
         src: address(),
         dst: address(),
@@ -30,11 +31,11 @@ fn steering(c: &mut Criterion) {
                 let stage = |(i, &ways): (usize, &u32)| Stage {
                     hash: SwitchHash {
                         algorithm,
-                        seed: 100 + i as u32,
-                        offset: 5 * i as u32,
+                        seed: 100 + narrow(i),
+                        offset: 5 * narrow(i),
                     },
                     ways,
-                    wanted: seed.below(ways as usize) as u32,
+                    wanted: narrow(seed.below(ways as usize)),
                 };
                 let stages: Vec<Stage> = ways.iter().enumerate().map(stage).collect();
                 (header(&mut seed), stages)

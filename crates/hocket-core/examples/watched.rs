@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
 use hocket_core::bound::{BoundOptions, bound};
 use hocket_core::collective::{Collective, CollectiveKind};
-use hocket_core::id::DeviceId;
+use hocket_core::id::{DeviceId, narrow};
 use hocket_core::plan::PlanError;
 use hocket_core::progress::{Progress, Silent};
 use hocket_core::topology::{Topology, TopologyBuilder, TopologyError};
@@ -85,7 +85,7 @@ fn uneven_ring() -> Result<Topology, TopologyError> {
     let mut builder = TopologyBuilder::new("uneven ring");
     builder.npus(6);
     for (i, bandwidth) in speeds.into_iter().flatten().cycle().take(7).enumerate() {
-        let i = i as u32;
+        let i = narrow(i);
         let (src, dst) = if i < 6 { (i, (i + 1) % 6) } else { (0, 3) };
         builder.both_ways(DeviceId(src), DeviceId(dst), bandwidth, Time::from_ns(500));
     }

@@ -1,6 +1,6 @@
 //! Random small networks of every kind, some with links and devices that failed.
 
-use hocket_core::id::{DeviceId, LinkId};
+use hocket_core::id::{DeviceId, LinkId, narrow};
 use hocket_core::topology::build::{self, Clos, RingWays};
 use hocket_core::topology::{
     Dimension, DimensionKind, Offload, Switching, Topology, TopologyBuilder,
@@ -209,11 +209,11 @@ fn product(seed: &mut Seed) -> Topology {
 }
 
 fn mesh(seed: &mut Seed) -> Topology {
-    let sizes = [2 + seed.below(3) as u32, 1 + seed.below(3) as u32];
+    let sizes = [2 + narrow(seed.below(3)), 1 + narrow(seed.below(3))];
     let (rate, latency) = (rate(seed), latency(seed));
     let made = match seed.below(3) {
         0 => build::torus(&sizes, rate, latency),
-        1 => build::hypercube(1 + seed.below(3) as u32, rate, latency),
+        1 => build::hypercube(1 + narrow(seed.below(3)), rate, latency),
         _ => build::mesh(&sizes, rate, latency),
     };
     made.expect("a mesh")
@@ -241,9 +241,9 @@ fn star(seed: &mut Seed) -> Topology {
 
 fn clos(seed: &mut Seed) -> Topology {
     let made = Clos {
-        spines: 1 + seed.below(3) as u32,
-        tors: 2 + seed.below(2) as u32,
-        hosts_per_tor: 1 + seed.below(3) as u32,
+        spines: 1 + narrow(seed.below(3)),
+        tors: 2 + narrow(seed.below(2)),
+        hosts_per_tor: 1 + narrow(seed.below(3)),
         host_bandwidth: rate(seed),
         bandwidth: rate(seed),
         latency: latency(seed),
@@ -254,7 +254,7 @@ fn clos(seed: &mut Seed) -> Topology {
 
 fn ring(seed: &mut Seed) -> Topology {
     let ways = [RingWays::One, RingWays::Both][seed.below(2)];
-    let npus = 3 + seed.below(5) as u32;
+    let npus = 3 + narrow(seed.below(5));
     match seed.below(3) {
         0 => build::fully_connected(npus, rate(seed), latency(seed)),
         _ => build::ring(npus, rate(seed), latency(seed), ways),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use hocket_core::bound::{BoundOptions, bound};
 use hocket_core::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use hocket_core::id::{DeviceId, NpuId, Rank};
+use hocket_core::id::{DeviceId, NpuId, Rank, fit};
 use hocket_core::progress::Silent;
 use hocket_core::topology::{Topology, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Seed, Time};
@@ -105,7 +105,7 @@ impl Instance {
             );
             let useful =
                 (1..16u16).filter(|value| here >> value & 1 == 1 && there >> value & 1 == 0);
-            choices.extend(useful.map(|value| (c as u16) * 16 + value + 1));
+            choices.extend(useful.map(|value| fit::<u16, _>(c) * 16 + value + 1));
         }
         // More never harms, so that a link is idle only where it can do nothing.
         if choices.is_empty() {

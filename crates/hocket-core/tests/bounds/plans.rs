@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
 use hocket_core::bound::{BoundOptions, bound};
 use hocket_core::collective::{Collective, Demand};
-use hocket_core::id::{ChunkId, DeviceId, LinkId, NpuId};
+use hocket_core::id::{ChunkId, DeviceId, LinkId, NpuId, fit, narrow};
 use hocket_core::plan::{Chunks, Op, Plan, PlanBuilder, Transfer, Wait};
 use hocket_core::progress::Silent;
 use hocket_core::topology::Topology;
@@ -96,14 +96,14 @@ fn at_random(topology: &Topology, collective: &Collective, seed: &mut Seed) -> O
     for (number, demand) in demands.iter().enumerate() {
         let mut left = demand.bytes;
         for _ in 0..pieces {
-            let piece = seed.below(left as usize + 1) as u64;
+            let piece = seed.below(fit::<usize, _>(left) + 1) as u64;
             if piece > 0 && piece < left {
-                chunks.push(number as u32, piece);
+                chunks.push(narrow(number), piece);
                 left -= piece;
             }
         }
         if left > 0 {
-            chunks.push(number as u32, left);
+            chunks.push(narrow(number), left);
         }
     }
     let of = chunks.demand().to_vec();
@@ -118,7 +118,7 @@ fn at_random(topology: &Topology, collective: &Collective, seed: &mut Seed) -> O
         turns,
     };
     for (chunk, &demand) in of.iter().enumerate() {
-        draft.chunk(chunk as u32, &demands[demand as usize], collective.npus())?;
+        draft.chunk(narrow(chunk), &demands[demand as usize], collective.npus())?;
     }
     Some(draft.builder.finish())
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use hocket_core::algorithms::{Algorithm, PlanOptions, schedule};
 use hocket_core::bound::{Bound, BoundOptions, Fidelity, bound};
 use hocket_core::collective::Collective;
+use hocket_core::id::{fit, narrow};
 use hocket_core::multirail::{Model, Rail};
 use hocket_core::progress::Silent;
 use hocket_core::simulate::{
@@ -84,13 +85,13 @@ fn packets(size: u64, seed: &mut Seed) -> PacketOptions {
     let flit_bytes = size / parts + 1 + seed.below(3) as u64;
     let packet_bytes = flit_bytes * (1 + seed.below(4) as u64) + seed.below(2) as u64;
     let header_flits = [0, 0, 1][seed.below(3)];
-    let packet_flits = packet_bytes.div_ceil(flit_bytes) as u32 + header_flits;
+    let packet_flits = fit::<u32, _>(packet_bytes.div_ceil(flit_bytes)) + header_flits;
     let cycles = [1, 1_000, 3_001, 1_000_000];
     PacketOptions {
         packet_bytes,
         flit_bytes,
         header_flits,
-        virtual_channels: 1 + seed.below(4) as u32,
+        virtual_channels: 1 + narrow(seed.below(4)),
         buffer_flits: packet_flits + [0, 1, 40][seed.below(3)],
         cycle: (seed.below(2) == 0).then(|| Time::from_ps(cycles[seed.below(4)])),
         reduction_rate: (seed.below(4) == 0).then(|| rate(seed)),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hocket_core::algorithms::{self, Algorithm, PlanOptions};
 use hocket_core::collective::{Collective, CollectiveKind};
+use hocket_core::id::fit;
 use hocket_core::progress::Silent;
 use hocket_core::simulate::{LatencyModel, SimulateOptions};
 use hocket_core::topology::{Topology, build};
@@ -63,7 +64,7 @@ fn ring_bi_odd() {
         let kind = CollectiveKind::AllReduce;
         for chunks in [1, 3] {
             let size = chunks * 2 * ring * PART;
-            let count = chunks as usize;
+            let count: usize = fit(chunks);
             let time = time_of(
                 &topology,
                 kind,
@@ -177,7 +178,7 @@ fn multitree() {
         ] {
             let time = |chunks: u64| {
                 let size = n * chunks * PART;
-                let chunks = chunks as usize;
+                let chunks: usize = fit(chunks);
                 steps(
                     time_of(
                         &topology,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use hocket_core::id::narrow;
 use hocket_core::plan::{Op, Plan, Wait, WaitOn};
 use hocket_core::verify::{Code, VerifyReport};
 
@@ -155,7 +156,7 @@ fn corners(case: &Case, right: bool) -> Vec<(&'static str, bool)> {
 
 /// Into how many parts the chunks fall that no transfer carries together.
 fn components(plan: &Plan) -> usize {
-    let starts: BTreeSet<u32> = (0..plan.chunks().len() as u32)
+    let starts: BTreeSet<u32> = (0..narrow(plan.chunks().len()))
         .filter(|&c| {
             let across =
                 |t: usize| plan.chunk()[t] < c && c < plan.chunk()[t] + plan.chunk_count()[t];

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use hocket_core::collective::{Collective, Demand, NpuSet};
-use hocket_core::id::{NpuId, TransferId};
+use hocket_core::id::{NpuId, TransferId, narrow};
 use hocket_core::plan::{Chunks, Columns, Lists, Op, Plan, Wait};
 use hocket_core::units::Seed;
 
@@ -248,10 +248,10 @@ impl Draft {
         chunks: std::ops::Range<usize>,
     ) -> Wait {
         let columns = &mut self.columns;
-        columns.chunk.push(chunks.start as u32);
-        columns.chunk_count.push(chunks.len() as u32);
-        columns.src.push(src as u32);
-        columns.dst.push(dst as u32);
+        columns.chunk.push(narrow(chunks.start));
+        columns.chunk_count.push(narrow(chunks.len()));
+        columns.src.push(narrow(src));
+        columns.dst.push(narrow(dst));
         columns.op.push(op as u8);
         columns.wait.push(wait.to_bits());
         columns.path.push(Plan::DEFAULT_ROUTE);
@@ -312,7 +312,7 @@ impl Draft {
         } else {
             let others = self.held.len() - 1;
             let other = self.columns.src[t] as usize + 1 + self.draw.below(others);
-            self.columns.dst[t] = (other % self.held.len()) as u32;
+            self.columns.dst[t] = narrow(other % self.held.len());
         }
     }
 
@@ -334,7 +334,7 @@ impl Draft {
         }
         columns.op = from.iter().map(|&t| columns.op[t]).collect();
         // Transfers keep their number as bits; groups and nothing lie above.
-        let moved = |bits: u32| place.get(bits as usize).map_or(bits, |&i| i as u32);
+        let moved = |bits: u32| place.get(bits as usize).map_or(bits, |&i| narrow(i));
         columns
             .wait
             .iter_mut()

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use hocket_core::id::fit;
 use hocket_core::plan::{Op, Plan};
 use strum::VariantArray;
 
@@ -49,11 +50,11 @@ struct Expressions(HashMap<(Value, Value), Value>);
 
 impl Sums for Expressions {
     fn contribution(&mut self, of: usize) -> Value {
-        of as Value + 1
+        fit::<Value, _>(of) + 1
     }
 
     fn sum(&mut self, there: Value, brought: Value) -> Option<Value> {
-        let next = (MAX_NPUS + 1 + self.0.len()) as Value;
+        let next = fit(MAX_NPUS + 1 + self.0.len());
         let operands = (there.min(brought), there.max(brought));
         Some(*self.0.entry(operands).or_insert(next))
     }

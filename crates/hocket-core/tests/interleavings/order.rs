@@ -1,6 +1,6 @@
 //! Which transfer waits for which, as bits, and the same as waits and groups of a plan.
 
-use hocket_core::id::TransferId;
+use hocket_core::id::{TransferId, narrow};
 use hocket_core::plan::{Lists, Wait};
 use hocket_core::units::Seed;
 
@@ -99,7 +99,7 @@ impl Groups {
         if let Some(&g) = pick(&same, draw)
             && percent(style.share, draw)
         {
-            return Wait::group(g as u32);
+            return Wait::group(narrow(g));
         }
         let mut list: Vec<u32> = Vec::new();
         let mut rest = mask;
@@ -108,7 +108,7 @@ impl Groups {
                 .filter(|&g| self.masks[g] & !mask == 0)
                 .collect();
             let nested = match pick(&within, draw) {
-                Some(&g) if percent(60, draw) => Wait::group(g as u32),
+                Some(&g) if percent(60, draw) => Wait::group(narrow(g)),
                 _ => {
                     let some = mask & draw.next_u64();
                     // A proper part, so that this ends.
@@ -123,7 +123,7 @@ impl Groups {
             rest &= !self.masks[covered];
         }
         for t in members(rest) {
-            list.push(Wait::on(TransferId(t as u32)).to_bits());
+            list.push(Wait::on(TransferId(narrow(t))).to_bits());
         }
         if percent(style.odd, draw)
             && let Some(&again) = pick(&list, draw)

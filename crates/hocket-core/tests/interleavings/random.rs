@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hocket_core::collective::Collective;
+use hocket_core::id::narrow;
 use hocket_core::plan::{Chunks, Columns, Lists, Plan};
 use hocket_core::units::Seed;
 
@@ -105,7 +106,7 @@ fn assemble(
     let moved = |mask| members(mask).fold(0, |all, u| all | 1 << place[u]);
     let order: Order = at.iter().map(|&t| moved(order[t])).collect();
     let (wait, groups) = write(&order, Style::draw(draw), draw);
-    let column = |of: &dyn Fn(&Row) -> usize| at.iter().map(|&t| of(&rows[t]) as u32).collect();
+    let column = |of: &dyn Fn(&Row) -> usize| at.iter().map(|&t| narrow(of(&rows[t]))).collect();
     let columns = Columns {
         chunk: column(&|row| row.chunk),
         chunk_count: column(&|row| row.count),

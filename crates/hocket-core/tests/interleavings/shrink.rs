@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hocket_core::collective::{Collective, Demand, NpuSet};
-use hocket_core::id::NpuId;
+use hocket_core::id::{NpuId, narrow};
 use hocket_core::plan::{Columns, Lists, Plan, Wait, WaitOn};
 
 /// The columns of a plan and its groups, and what it is to do.
@@ -33,7 +33,7 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
         plans.push(parts.without(t, Wait::NOTHING.to_bits()));
         plans.push(parts.without(t, plan.wait()[t]));
     }
-    let unused = |g: &usize| !parts.names(Wait::group(*g as u32));
+    let unused = |g: &usize| !parts.names(Wait::group(narrow(*g)));
     plans.extend(
         (0..parts.groups.len())
             .rev()

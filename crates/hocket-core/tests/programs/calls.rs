@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hocket_core::collective::CollectiveKind;
+use hocket_core::id::{fit, narrow};
 use hocket_core::program::check::{CheckOptions, Code, check};
 use hocket_core::program::{
     Block, Buffer, Line, Mode, Op, Program, ProgramBuilder, Semaphore, Span, Task,
@@ -215,7 +216,7 @@ fn change(draft: &mut Draft, seed: &mut Seed) {
         1 => draft.blocks[block].1.swap(step, (step + 1) % count),
         2 => {
             // A signal, and a wait for it.
-            let line = seed.below(draft.lines.len()) as u32;
+            let line = narrow(seed.below(draft.lines.len()));
             for op in [Op::Signal, Op::Wait] {
                 let names = |step: &DraftStep| step.op == op && step.numbers == [line];
                 let blocks = draft.blocks.iter_mut();
@@ -232,7 +233,7 @@ fn change(draft: &mut Draft, seed: &mut Seed) {
             draft.blocks[block].1.push(again);
         }
         4 if !draft.semaphores.is_empty() => {
-            draft.semaphores[0].initial = seed.below(3) as u32;
+            draft.semaphores[0].initial = narrow(seed.below(3));
             if seed.below(2) == 0 {
                 draft.blocks[2].1.push(numbered(Op::Release, 0));
             }
@@ -241,7 +242,7 @@ fn change(draft: &mut Draft, seed: &mut Seed) {
         6 => {
             // A handshake at the start or at the end of two blocks.
             let (from, to) = if seed.below(2) == 0 { (0, 1) } else { (1, 0) };
-            let line = 2 + from as u32;
+            let line = 2 + narrow(from);
             let end = seed.below(2) == 0;
             for (block, op) in [(from, Op::Signal), (to, Op::Wait)] {
                 let steps = &mut draft.blocks[block].1;
@@ -258,9 +259,9 @@ fn change(draft: &mut Draft, seed: &mut Seed) {
             };
             if let Some(span) = spans.first_mut() {
                 let moved = Span::new(
-                    seed.below(2) as u32,
+                    narrow(seed.below(2)),
                     Buffer::Scratch,
-                    seed.below(2) as u32,
+                    narrow(seed.below(2)),
                     1,
                 );
                 *span = if span.is_packet() {
@@ -335,8 +336,8 @@ fn the_check_knows_every_call_of_small_programs() {
         *tally.entry(name).or_default() += 1;
     }
     println!("{tally:?}");
-    assert!(tally["Right"] > cases as u32 / 20, "{tally:?}");
-    assert!(tally["later"] > cases as u32 / 50, "{tally:?}");
+    assert!(tally["Right"] > fit::<u32, _>(cases) / 20, "{tally:?}");
+    assert!(tally["later"] > fit::<u32, _>(cases) / 50, "{tally:?}");
 }
 
 /// Each of these is right in one call, as the runs of one call say, and wrong when calls follow each other.

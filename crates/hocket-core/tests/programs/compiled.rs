@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
 use hocket_core::collective::{Collective, CollectiveKind};
+use hocket_core::id::narrow;
 use hocket_core::plan::{Wait, WaitOn};
 use hocket_core::program::check::{CheckOptions, check};
 use hocket_core::program::interpret::{BlockOrder, InterpretOptions, interpret};
@@ -185,12 +186,12 @@ fn every_algorithm_lowers_checks_and_computes() {
 fn sent(program: &Program, verified: &Verified) -> [HashMap<(u32, u32), Vec<u32>>; 2] {
     let plan = verified.plan();
     let (mut of_program, mut of_plan) = (HashMap::new(), HashMap::new());
-    let each = program.task().chunks / plan.chunks().len() as u32;
+    let each = program.task().chunks / narrow(plan.chunks().len());
     for (index, block) in program.blocks().iter().enumerate() {
         let Some(to) = block.send else { continue };
         let chunks: &mut Vec<u32> = of_program.entry((block.rank, to)).or_default();
         let steps = program
-            .steps_of(index as u32)
+            .steps_of(narrow(index))
             .map(|step| program.step(step));
         let sends = steps.filter(|step| step.op == Op::Send);
         chunks
@@ -233,7 +234,7 @@ fn messages_keep_the_plans_order_where_they_are_to() {
                 assert_computes(&program, &name);
                 program
             };
-            let transfers = verified.plan().len() as u32;
+            let transfers = narrow(verified.plan().len());
             let apart = compiled(false, Some((0..transfers).collect()));
             assert_eq!(
                 apart
@@ -281,10 +282,10 @@ fn waits_that_are_lost(program: &Program, verified: &Verified) -> usize {
     // Each transfer has a channel of its own.
     let mut blocks = HashMap::new();
     for (index, block) in program.blocks().iter().enumerate() {
-        blocks.insert((block.channel, block.send.is_some()), index as u32);
+        blocks.insert((block.channel, block.send.is_some()), narrow(index));
     }
     let mut lost = 0;
-    for transfer in 0..plan.len() as u32 {
+    for transfer in 0..narrow(plan.len()) {
         let mut before = std::collections::HashSet::new();
         let mut open = vec![program.steps_of(blocks[&(transfer, true)]).end - 1];
         while let Some(step) = open.pop() {
@@ -319,7 +320,7 @@ fn sends_keep_the_waits_of_the_plan_where_they_are_to() {
                 let options = CompileOptions {
                     fuse: false,
                     keeps_waits,
-                    channel_of: Some((0..verified.plan().len() as u32).collect()),
+                    channel_of: Some((0..narrow(verified.plan().len())).collect()),
                     ..CompileOptions::default()
                 };
                 compile(&verified, &options).expect("lowered")

@@ -1,5 +1,6 @@
 //! A program that can be changed.
 
+use hocket_core::id::narrow;
 use hocket_core::program::{
     Block, Buffer, Line, NewStep, Op, Program, ProgramBuilder, ProgramError, Semaphore, Span,
 };
@@ -87,7 +88,7 @@ impl Draft {
         }
         for (rank, sizes) in self.sizes.iter().enumerate() {
             for &buffer in Buffer::ALL {
-                builder.size(rank as u32, buffer, sizes[buffer as usize]);
+                builder.size(narrow(rank), buffer, sizes[buffer as usize]);
             }
         }
         for &line in &self.lines {

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use hocket_core::id::narrow;
 use hocket_core::program::{Buffer, Mode, Op, Program, Span, Step, Task};
 use hocket_core::units::Seed;
 
@@ -98,7 +99,7 @@ impl World<'_> {
     fn start(&self, cells: usize) -> State {
         let blocks = self.program.blocks().len();
         let ranks = self.task.ranks as usize;
-        let firsts = (0..blocks as u32).map(|block| self.program.steps_of(block).start);
+        let firsts = (0..narrow(blocks)).map(|block| self.program.steps_of(block).start);
         let semaphores = self.program.semaphores().iter().map(|each| each.initial);
         State {
             calls: vec![0; ranks],
@@ -117,7 +118,7 @@ impl World<'_> {
 
     fn has_ended(&self, state: &State, rank: u32) -> bool {
         self.blocks_of(rank).all(|block| {
-            let end = self.program.steps_of(block as u32).end;
+            let end = self.program.steps_of(narrow(block)).end;
             state.at[block] == end && state.open[block].is_none()
         })
     }
@@ -166,7 +167,7 @@ impl World<'_> {
                 if next.calls[r] <= self.calls {
                     next.phases[r] = Phase::Inside;
                     for block in self.blocks_of(rank) {
-                        next.at[block] = self.program.steps_of(block as u32).start;
+                        next.at[block] = self.program.steps_of(narrow(block)).start;
                     }
                 }
             }
@@ -194,7 +195,7 @@ impl World<'_> {
             return Some(Ok(next));
         }
         let at = state.at[block];
-        if at == self.program.steps_of(block as u32).end {
+        if at == self.program.steps_of(narrow(block)).end {
             return None;
         }
         let step = self.program.step(at);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hocket_core::algorithms::Algorithm;
 use hocket_core::collective::CollectiveKind;
+use hocket_core::id::narrow;
 use hocket_core::program::check::{CheckOptions, Code, check};
 use hocket_core::program::interpret::{Explored, explore};
 use hocket_core::program::{Block, Buffer, CompileOptions, Mode, Op, Program, Span, compile};
@@ -53,7 +54,7 @@ fn span(seed: &mut Seed, like: Span, sizes: &[[u32; 3]]) -> Span {
     if size < count {
         return like;
     }
-    let offset = seed.below((size - count + 1) as usize) as u32;
+    let offset = narrow(seed.below((size - count + 1) as usize));
     Span::new(like.rank(), buffer, offset, count)
 }
 
@@ -65,7 +66,9 @@ fn change(draft: &mut Draft, seed: &mut Seed) {
         .iter()
         .enumerate()
         .filter(|(_, (other, _))| other.rank == draft.blocks[block].0.rank)
-        .flat_map(|(number, (_, steps))| (0..steps.len() as u32).map(move |at| (number as u32, at)))
+        .flat_map(|(number, (_, steps))| {
+            (0..narrow(steps.len())).map(move |at| (narrow(number), at))
+        })
         .collect();
     let sizes = draft.sizes.clone();
     let steps = &mut draft.blocks[block].1;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use hocket_core::id::TransferId;
+use hocket_core::id::{TransferId, fit};
 use hocket_core::plan::{Plan, Wait, WaitOn};
 use hocket_core::simulate::FlowOptions;
 use hocket_core::units::Bandwidth;
@@ -193,7 +193,7 @@ pub(crate) fn run(verified: &Verified, options: &FlowOptions) -> Outcome {
         let rates = fill(&servers, &passes, &under_way, limits);
         check_fair(&servers, &passes, &under_way, &rates, limits);
         let drains = under_way.iter().zip(&rates);
-        let drains = drains.map(|(&t, rate)| now + left[t].div_ceil(*rate) as u64);
+        let drains = drains.map(|(&t, rate)| now + fit::<u64, _>(left[t].div_ceil(*rate)));
         let arrivals = arrival.iter().flatten().copied().filter(|&time| time > now);
         let next = drains.chain(arrivals).min().expect("something goes on");
         servers.iter_mut().for_each(|server| server.users.clear());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hocket_core::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use hocket_core::id::{LinkId, NpuId};
+use hocket_core::id::{LinkId, NpuId, fit, narrow};
 use hocket_core::plan::{Chunks, Columns, Lists, Plan, Wait};
 use hocket_core::progress::Silent;
 use hocket_core::simulate::{LinkOrder, SimulateError, SimulateOptions, simulate};
@@ -56,7 +56,7 @@ fn garbage(topology: &Topology, draw: &mut Seed) -> Option<Plan> {
         columns.chunk_count.push(number(draw, 3));
         columns.src.push(number(draw, npus));
         columns.dst.push(number(draw, npus));
-        columns.op.push(draw.below(2) as u8);
+        columns.op.push(fit(draw.below(2)));
         let wait = match draw.below(4) {
             0 => Wait::NOTHING.to_bits(),
             1 => 1 << 31 | number(draw, 3),
@@ -89,8 +89,8 @@ fn garbage(topology: &Topology, draw: &mut Seed) -> Option<Plan> {
 
 fn number(draw: &mut Seed, below: usize) -> u32 {
     match draw.below(40) {
-        0 => draw.next_u64() as u32,
-        _ => draw.below(below.max(1)) as u32,
+        0 => (draw.next_u64() & 0xffff_ffff) as u32,
+        _ => narrow(draw.below(below.max(1))),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
 use hocket_core::collective::CollectiveKind;
-use hocket_core::id::{DeviceId, TransferId};
+use hocket_core::id::{DeviceId, TransferId, narrow};
 use hocket_core::plan::{Columns, Lists, Plan, Wait, WaitOn};
 use hocket_core::progress::Silent;
 use hocket_core::topology::Topology;
@@ -145,7 +145,7 @@ pub(crate) fn mutate(
         }
         Mutation::Redirect => {
             let ends =
-                (0..topology.end_count() as u32).filter(|&end| topology.can_end(DeviceId(end)));
+                (0..narrow(topology.end_count())).filter(|&end| topology.can_end(DeviceId(end)));
             let choices: Vec<u32> = ends
                 .filter(|&end| end != columns.src[victim] && end != columns.dst[victim])
                 .collect();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hocket_core::id::narrow;
 use hocket_core::plan::{Op, Plan, Wait, WaitOn};
 
 /// What an NPU holds of a chunk: how often each NPU's contribution is in it. Absent: nothing.
@@ -22,7 +23,7 @@ pub(crate) fn is_right_if(plan: &Plan, races: Races) -> bool {
     };
     let demands = plan.collective().demands();
     let all = plan.collective().npus();
-    (0..plan.chunks().len() as u32).all(|chunk| {
+    (0..narrow(plan.chunks().len())).all(|chunk| {
         let demand = &demands[plan.chunks().demand()[chunk as usize] as usize];
         let mut held: BTreeMap<u32, Value> = BTreeMap::new();
         for &holder in demand.holders.members(all) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
 use hocket_core::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use hocket_core::id::{DeviceId, NpuId, Rank, TransferId};
+use hocket_core::id::{DeviceId, NpuId, Rank, TransferId, fit, narrow};
 use hocket_core::plan::{Chunks, LinkOrder, Op, PlanBuilder, Wait};
 use hocket_core::progress::Silent;
 use hocket_core::simulate::{PacketOptions, Run, SimulateError, simulate_packets};
@@ -36,7 +36,7 @@ fn network(seed: &mut Seed) -> Topology {
     let mut builder = TopologyBuilder::new("small");
     match seed.below(4) {
         0 => {
-            let sizes = [columns as u32, rows as u32];
+            let sizes = [narrow(columns), narrow(rows)];
             return build::mesh(&sizes, a_rate(seed), a_latency(seed)).unwrap();
         }
         1 => {
@@ -114,7 +114,7 @@ pub(crate) fn messages(topology: &Arc<Topology>, seed: &mut Seed) -> Verified {
         } else {
             wait
         };
-        builder.send((i as u32, 1), src, dst, Op::Copy, wait);
+        builder.send((narrow(i), 1), src, dst, Op::Copy, wait);
     }
     verify(Arc::new(builder.finish()), topology.clone(), &mut Silent).unwrap()
 }
@@ -124,12 +124,12 @@ fn options(seed: &mut Seed) -> PacketOptions {
     let flit_bytes = [1, 8, 13, 64][seed.below(4)];
     let packet_bytes = flit_bytes * (1 + seed.below(6) as u64) + seed.below(3) as u64;
     let header_flits = [0, 0, 1, 3][seed.below(4)];
-    let packet_flits = packet_bytes.div_ceil(flit_bytes) as u32 + header_flits;
+    let packet_flits = fit::<u32, _>(packet_bytes.div_ceil(flit_bytes)) + header_flits;
     PacketOptions {
         packet_bytes,
         flit_bytes,
         header_flits,
-        virtual_channels: 1 + seed.below(4) as u32,
+        virtual_channels: 1 + narrow(seed.below(4)),
         buffer_flits: packet_flits + [0, 1, 5, 40][seed.below(4)],
         cycle: [None, Some(Time::from_ns(1)), Some(Time::from_ns(3))][seed.below(3)],
         reduction_rate: (seed.below(2) == 0).then(|| a_rate(seed)),
@@ -277,7 +277,7 @@ proptest! {
     #[test]
     fn packets_never_wait_in_a_circle_on_a_mesh(seed in any::<u64>()) {
         let mut seed = Seed(seed);
-        let sizes = [2 + seed.below(3) as u32, 1 + seed.below(4) as u32];
+        let sizes = [2 + narrow(seed.below(3)), 1 + narrow(seed.below(4))];
         let mesh = build::mesh(&sizes, a_rate(&mut seed), a_latency(&mut seed)).unwrap();
         let npus: Vec<NpuId> = mesh.npus().collect();
         let size = npus.len() as u64 * (1 + seed.below(60) as u64);
@@ -296,7 +296,7 @@ proptest! {
         let mut seed = Seed(seed);
         let npus = 3 + seed.below(8);
         let (rate, latency) = (a_rate(&mut seed), a_latency(&mut seed));
-        let ring = build::ring(npus as u32, rate, latency, build::RingWays::One).unwrap();
+        let ring = build::ring(narrow(npus), rate, latency, build::RingWays::One).unwrap();
         let all: Vec<NpuId> = ring.npus().collect();
         let size = npus as u64 * (1 + seed.below(300) as u64);
         let collective = Collective::new(CollectiveKind::AllToAll, all, size, None).unwrap();

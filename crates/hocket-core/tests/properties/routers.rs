@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use hocket_core::id::{DeviceId, TransferId};
+use hocket_core::id::{DeviceId, TransferId, fit};
 use hocket_core::plan::{LinkOrder, Op, Wait, WaitOn};
 use hocket_core::simulate::PacketOptions;
 use hocket_core::topology::Topology;
@@ -285,7 +285,8 @@ impl<'a> Routers<'a> {
         while left > 0 {
             let bytes = left.min(self.options.packet_bytes);
             left -= bytes;
-            let flits = bytes.div_ceil(self.options.flit_bytes) as u32 + self.options.header_flits;
+            let flits =
+                fit::<u32, _>(bytes.div_ceil(self.options.flit_bytes)) + self.options.header_flits;
             queue.flits.extend((0..flits).map(|i| Flit {
                 transfer,
                 crossed: 0,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hocket_core::id::{DeviceId, LinkId};
+use hocket_core::id::{DeviceId, LinkId, narrow};
 use hocket_core::routing::{
     Annealing, Assignment, Ecmp, Fabric, Flow, Hash, RoutingError, Scheme, assign, assignment_of,
     spray,
@@ -80,15 +80,15 @@ fn tree([pods, edges, aggs, cores]: [u32; 4]) -> Topology {
     let agg = switches("agg", pods * aggs);
     let core = switches("core", aggs * cores);
     for (i, &tor) in edge.iter().enumerate() {
-        builder.both_ways(DeviceId(i as u32), tor, bandwidth, latency);
+        builder.both_ways(DeviceId(narrow(i)), tor, bandwidth, latency);
         for j in 0..aggs {
-            let above = agg[(i as u32 / edges * aggs + j) as usize];
+            let above = agg[(narrow(i) / edges * aggs + j) as usize];
             builder.both_ways(tor, above, bandwidth, latency);
         }
     }
     for (i, &below) in agg.iter().enumerate() {
         for c in 0..cores {
-            let above = core[(i as u32 % aggs * cores + c) as usize];
+            let above = core[(narrow(i) % aggs * cores + c) as usize];
             builder.both_ways(below, above, bandwidth, latency);
         }
     }
@@ -280,7 +280,7 @@ fn check_all(topology: &Topology, fabric: &Fabric, flows: &[Flow]) {
 fn check_greedy_bound(fabric: &Fabric, flows: &[Flow]) {
     let heaviest = flows.iter().map(|flow| flow.weight).max().unwrap_or(0);
     let links = |tor: u32, up: bool| {
-        let others = (0..fabric.tor_count() as u32).flat_map(|other| match up {
+        let others = (0..narrow(fabric.tor_count())).flat_map(|other| match up {
             true => fabric.choices_between(tor, other).collect::<Vec<_>>(),
             false => fabric.choices_between(other, tor).collect(),
         });
@@ -316,7 +316,7 @@ proptest! {
     #[test]
     fn colouring_meets_the_load_bound((topology, flows) in instance(11, 9, 200, 1), lost in 0..3u32) {
         let spines = topology.devices().iter().filter(|d| d.name.starts_with("spine")).count();
-        let gone: Vec<DeviceId> = (0..lost.min(spines as u32 - 1))
+        let gone: Vec<DeviceId> = (0..lost.min(narrow(spines) - 1))
             .map(|spine| topology.device_by_name(&format!("spine{spine}")).expect("there"))
             .collect();
         let topology = topology.without(&gone, &[]).expect("a network");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
 use hocket_core::collective::{Collective, CollectiveKind};
-use hocket_core::id::{DeviceId, NpuId};
+use hocket_core::id::{DeviceId, NpuId, narrow};
 use hocket_core::plan::{Op, Plan};
 use hocket_core::progress::Silent;
 use hocket_core::topology::{Offload, Topology, TopologyBuilder};
@@ -26,7 +26,7 @@ fn capable(mut topology: Topology, draw: &mut Seed) -> Topology {
             multicasts: draw.below(3) > 0,
             all_reduces: draw.below(3) == 0,
             rate: None,
-            trees: (draw.below(3) == 0).then(|| 1 + draw.below(3) as u32),
+            trees: (draw.below(3) == 0).then(|| 1 + narrow(draw.below(3))),
         };
         let can = offload.operations().next().is_some();
         let switch = DeviceId::from(switch);
@@ -49,12 +49,12 @@ fn is_right(plan: &Plan, topology: &Topology) -> bool {
     let Some((order, before)) = closure(plan) else {
         return false;
     };
-    let npus = topology.npu_count() as u32;
+    let npus = narrow(topology.npu_count());
     let demands = plan.collective().demands();
     let all = plan.collective().npus();
     let mut trees: BTreeMap<u32, BTreeSet<BTreeSet<u32>>> = BTreeMap::new();
     let mut is_fine = true;
-    for chunk in 0..plan.chunks().len() as u32 {
+    for chunk in 0..narrow(plan.chunks().len()) {
         let demand = &demands[plan.chunks().demand()[chunk as usize] as usize];
         let mut held: BTreeMap<u32, BTreeMap<u32, u32>> = BTreeMap::new();
         for holder in demand.holders.members(all) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hocket_core::bound::{BoundOptions, bound};
 use hocket_core::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use hocket_core::id::{DeviceId, LinkId, NpuId};
+use hocket_core::id::{DeviceId, LinkId, NpuId, narrow};
 use hocket_core::plan::{Plan, PlanError};
 use hocket_core::progress::Silent;
 use hocket_core::select::{Method, synthesize};
@@ -259,7 +259,7 @@ impl Case {
         assert!(time >= bound.time, "{what}: {time} < {}", bound.time);
         if let Some(end) = end {
             let network = self.problem.network();
-            let is_direct = (0..network.edges().len()).all(|e| network.path(e as u32).len() == 1);
+            let is_direct = (0..network.edges().len()).all(|e| network.path(narrow(e)).len() == 1);
             let is_timed = is_direct && !self.is_relayed(end.1);
             assert!(
                 !is_timed || time.as_ps() <= end.0,

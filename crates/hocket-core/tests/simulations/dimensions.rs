@@ -7,7 +7,7 @@ use proptest::test_runner::RngSeed;
 
 use hocket_core::algorithms::{self, Algorithm, PlanOptions};
 use hocket_core::collective::{Collective, CollectiveKind};
-use hocket_core::id::TransferId;
+use hocket_core::id::{TransferId, narrow};
 use hocket_core::progress::Silent;
 use hocket_core::report::{Bins, DimensionReport, activity};
 use hocket_core::simulate::{Run, SimulateOptions, simulate};
@@ -186,7 +186,7 @@ fn slow_activity(run: &Run, verified: &Verified, edges: &[f64]) -> Vec<f64> {
                 .links(verified.plan(), topology, TransferId::from(t));
             links
                 .iter()
-                .any(|link| of_link[link.index()] == Some(i as u32))
+                .any(|link| of_link[link.index()] == Some(narrow(i)))
         };
         let under_way: Vec<(f64, f64)> = (0..run.start.len())
             .filter(passes)
@@ -273,7 +273,7 @@ fn activity_of_routes_that_are_trees() {
             hocket_core::plan::Route::Tree(_)
         )
     };
-    assert!((0..run.start.len() as u32).any(trees));
+    assert!((0..narrow(run.start.len())).any(trees));
     check_activity(&run, &verified, Bins::Count(7)).expect("exact");
 }
 

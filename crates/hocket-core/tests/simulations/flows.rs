@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
 use hocket_core::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use hocket_core::id::{DeviceId, NpuId};
+use hocket_core::id::{DeviceId, NpuId, narrow};
 use hocket_core::plan::{Chunks, LinkOrder, Op, PlanBuilder, Wait};
 use hocket_core::progress::{Progress, Silent};
 use hocket_core::simulate::{
@@ -40,7 +40,7 @@ fn messages(topology: &Arc<Topology>, messages: &[(u32, u32, u64)]) -> Verified 
     let chunks = Chunks::split(&collective.demands(), 1).unwrap();
     let mut builder = PlanBuilder::new("by hand", &collective, chunks);
     for (i, &(src, dst, _)) in messages.iter().enumerate() {
-        let chunk = (i as u32, 1);
+        let chunk = (narrow(i), 1);
         builder.send(chunk, NpuId(src), NpuId(dst), Op::Copy, Wait::NOTHING);
     }
     verify(Arc::new(builder.finish()), topology.clone(), &mut Silent).unwrap()

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use hocket_core::algorithms::{PlanOptions, plan};
 use hocket_core::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use hocket_core::id::{DeviceId, NpuId, TransferId};
+use hocket_core::id::{DeviceId, NpuId, TransferId, fit, narrow};
 use hocket_core::plan::{Chunks, LinkOrder, Op, PlanBuilder, Transfer, Wait, WaitOn};
 use hocket_core::progress::Silent;
 use hocket_core::simulate::{PacketOptions, Run, SimulateError, simulate_packets};
@@ -51,7 +51,7 @@ fn messages(topology: &Arc<Topology>, messages: &[(u32, u32, u64)], chained: boo
     let mut builder = PlanBuilder::new("by hand", &collective, chunks);
     let mut wait = Wait::NOTHING;
     for (i, &(src, dst, _)) in messages.iter().enumerate() {
-        let chunk = if chained { 0 } else { i as u32 };
+        let chunk = if chained { 0 } else { narrow(i) };
         let sent = builder.send((chunk, 1), NpuId(src), NpuId(dst), Op::Copy, wait);
         if chained {
             wait = Wait::on(sent);
@@ -119,7 +119,7 @@ fn all_reduce(name: &str, side: u32, mib: u64, order: LinkOrder) -> u64 {
     let collective = Collective::new(CollectiveKind::AllReduce, npus, size, None).unwrap();
     let chunks = if is_tto { size.div_ceil(98_304) } else { 1 };
     let options = PlanOptions {
-        chunks: Some(chunks as usize),
+        chunks: Some(fit(chunks)),
         ..PlanOptions::new(name.parse().unwrap())
     };
     let plan = plan(&topology, &collective, &options, &mut Silent).unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hocket_core::id::{LinkId, NpuId};
+use hocket_core::id::{LinkId, NpuId, narrow};
 use hocket_core::routing::Fabric;
 use hocket_core::routing::controller::{
     AnnouncedFlow, Command, Controller, Event, FlowId, JobId, Reason,
@@ -182,10 +182,10 @@ impl World {
                 Event::FlowsEnd(which.iter().filter_map(pick).collect())
             }
             Step::FailSpine(i) => {
-                Event::LinksFail(self.of_spine(i.index(self.spines as usize) as u32))
+                Event::LinksFail(self.of_spine(narrow(i.index(self.spines as usize))))
             }
             Step::ReturnSpine(i) => {
-                Event::LinksReturn(self.of_spine(i.index(self.spines as usize) as u32))
+                Event::LinksReturn(self.of_spine(narrow(i.index(self.spines as usize))))
             }
             Step::FailLink(i) => Event::LinksFail(vec![links[i.index(links.len())]]),
             Step::ReturnLink(i) => Event::LinksReturn(vec![links[i.index(links.len())]]),
@@ -397,15 +397,17 @@ impl World {
                     self.links(ends, spine)[side]
                 };
                 let links: Vec<LinkId> = (0..self.spines).map(ends).collect();
-                let there = links
-                    .iter()
-                    .filter(|link| !self.dead.contains(link))
-                    .count() as u32;
+                let there = narrow(
+                    links
+                        .iter()
+                        .filter(|link| !self.dead.contains(link))
+                        .count(),
+                );
                 let of = self
                     .flows
                     .values()
                     .filter(|(ends, path)| ends[side] == tor && path.is_some());
-                let share = (of.count() as u32).div_ceil(there.max(1)) + slack;
+                let share = narrow(of.count()).div_ceil(there.max(1)) + slack;
                 for link in &links {
                     let load = u64::from(loads.get(link).copied().unwrap_or(0));
                     excess += load.saturating_sub(share.into());
