@@ -10,11 +10,6 @@
 //! The last good paths are kept in memory: an agent that is restarted asks again.
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 pub mod client;
 pub mod config;

@@ -1,11 +1,6 @@
 //! Units, identifiers, parts of errors, progress and graph tools of hocket.
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 // Derived code names this crate.
 extern crate self as hocket_base;

@@ -12,11 +12,6 @@
 //! whoever owns the machine chooses; they must not go back.
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 pub mod message;
 pub mod digest;

@@ -55,11 +55,6 @@
 //! global: the same input gives the same output, on any number of threads.
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 pub use hocket_base::{explain, graph, id, progress, units};
 pub use hocket_fabric as routing;

@@ -15,11 +15,6 @@
 //! levels, links may fail one by one, and every assignment comes with a lower bound.
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 mod annealing;
 mod assignment;

@@ -4,11 +4,6 @@
 //! file says is checked before memory is taken for it, and an error names the line.
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 #[cfg(feature = "core")]
 pub mod chakra;

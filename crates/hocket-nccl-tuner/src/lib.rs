@@ -9,12 +9,6 @@
 //! NVIDIA NCCL 2.30.7, `src/include/plugin/tuner/tuner_v4.h` to `tuner_v6.h` and `src/enqueue.cc` (`ncclGetAlgoInfo`);
 //! `tuner_v7.h` of commit 2449986f.
 
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
-
 use std::ffi::{CString, c_char, c_float, c_int, c_ulong, c_void};
 use std::ptr::null_mut;
 

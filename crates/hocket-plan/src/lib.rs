@@ -1,11 +1,6 @@
 //! Collectives and plans for them: proof, lower bounds, simulation, figures.
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 // Of the crates below: `crate::id` and so on.
 use hocket_base::{explain, graph, id, progress, units};

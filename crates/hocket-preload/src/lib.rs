@@ -21,12 +21,6 @@
 //! `HOCKET_AGENT_PATIENCE_MS` is the time that each step of a question may take, by default 5 ms. With
 //! `HOCKET_PRELOAD_REPORT` set to a file, each process adds a line of counts to it when it exits.
 
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
-
 mod address;
 mod agent;
 mod counts;

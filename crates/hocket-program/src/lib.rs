@@ -1,11 +1,6 @@
 //! Programs that runtimes execute: made of plans, judged, run on arrays; costs of thread blocks.
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 // Of the crates below: `crate::id` and so on.
 use hocket_base::{explain, graph, id, progress, units};

@@ -5,11 +5,6 @@
 //! crate compares.
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 use std::error::Error;
 use std::fs;

@@ -6,12 +6,6 @@
 //! (`python/hocket/_core/*.pyi`). Types of arguments and results follow from the signatures; `hints` and `arrays` have
 //! those that PyO3 and rust-numpy cannot tell.
 
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
-
 mod arrays;
 mod choice;
 mod error;

@@ -17,12 +17,6 @@
 //! - A rank that dies, stands still or does something else is an error of all ranks within the timeout. Then the group is
 //!   dead, and what the call has written is undefined.
 
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
-
 pub mod agreement;
 mod control;
 pub mod error;

@@ -1,11 +1,6 @@
 //! The network: a directed multigraph of NPUs and switches, with a bandwidth and a latency per link.
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 mod builder;
 pub mod build;

@@ -6,11 +6,6 @@
 //! ```
 
 #![forbid(unsafe_code)]
-#![warn(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss
-)]
 
 mod codec;
 mod from_host;

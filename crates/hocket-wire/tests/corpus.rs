@@ -2,6 +2,8 @@
 
 #![allow(
     unreachable_pub,
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
     reason = "the crate of the fuzz targets has these modules too"
 )]
 

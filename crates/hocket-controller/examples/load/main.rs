@@ -5,6 +5,13 @@
 //! target/service/examples/load --hosts 10000 --seconds 10
 //! ```
 
+#![allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "loads are small"
+)]
+
 mod cluster;
 mod cuttable;
 mod host;

@@ -1,5 +1,12 @@
 //! The service with its agents over loopback, certificates of both ends included.
 
+#![allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is drawn is small"
+)]
+
 #[allow(dead_code)]
 #[path = "../support/mod.rs"]
 mod support;

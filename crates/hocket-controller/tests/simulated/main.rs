@@ -3,6 +3,13 @@
 //!
 //! `HOCKET_TURMOIL_SEEDS` is how many seeds are run (50), `HOCKET_TURMOIL_FROM` the first one.
 
+#![allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is drawn is small"
+)]
+
 #[allow(dead_code)]
 #[path = "../support/mod.rs"]
 mod support;
