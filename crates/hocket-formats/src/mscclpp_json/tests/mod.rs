@@ -22,8 +22,8 @@ use strum::VariantArray as _;
 
 use super::{
     BlockGroup, Buffer, BufferRefs, BufferType, ChannelRefs, ChannelType, Channels, ExecutionPlan,
-    Gpu, IterContext, MAX_OPS, Op, Protocol, RankGroup, Refused, RemoteBuffer, Semaphore, Threadblock,
-    check, export, program, read, write,
+    Gpu, IterContext, MAX_OPS, Op, Protocol, RankGroup, Refused, RemoteBuffer, Semaphore,
+    Threadblock, check, export, program, read, write,
 };
 use crate::Verdict;
 use crate::files::files;
@@ -129,7 +129,8 @@ fn exported_text_is_read_and_written_as_it_is() {
             let near = |_, _| is_near;
             let made = export(&compiled, protocol, &near, MAX_OPS, &mut by_ranks).expect("written");
             let mut whole = String::new();
-            let again = export(&compiled.program(), protocol, &near, MAX_OPS, &mut whole).expect("written");
+            let again =
+                export(&compiled.program(), protocol, &near, MAX_OPS, &mut whole).expect("written");
             assert_eq!((&by_ranks, made), (&whole, again));
             let plan = read(&by_ranks).expect("a plan");
             assert_eq!(write(&plan).as_deref(), Ok(&*by_ranks));
