@@ -1,6 +1,7 @@
 """Deployed plans in PyTorch, four processes on one GPU: every part of docs/gpu.md in at most 240 s.
 
     python bench/deployed_on_one_gpu.py            # needs a GPU, PyTorch 2.15, MSCCL++ 0.9.0
+    HOCKET_ENGINE=hocket python bench/deployed_on_one_gpu.py    # by hocket's interpreter: no MSCCL++
     python bench/deployed_on_one_gpu.py --double   # the same parts on the CPU: a test of this script
 
 It prints one line per part and a JSON report. A part that cannot run is skipped by name, with the reason.
@@ -421,7 +422,8 @@ def why_not(double: bool) -> str:
     from hocket.errors import Error
 
     try:
-        cuda.bindings()
+        if not cuda.is_own():
+            cuda.bindings()
     except Error as error:
         return str(error)
     return ""

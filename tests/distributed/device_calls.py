@@ -140,6 +140,11 @@ def together() -> Any:
     return {each.__name__: each() for each in (steps, growth, captured, forms, meshes)}
 
 
+def interpreted() -> Any:
+    """By hocket's interpreter, whose device plans are none of the double's."""
+    return {each.__name__: each() for each in (steps, captured, forms, meshes)}
+
+
 def starts() -> Any:
     """Groups of which rank 1 fails at a step of the start; what they sum, and why not by plans."""
     found = {}
@@ -178,7 +183,7 @@ def main(way: str) -> None:
     limit = timedelta(seconds=float(os.environ.get("LIMIT", "60")))
     dist.init_process_group("cpu:hocket", timeout=limit)
     calls: dict[str, Callable[[], Any]] = {
-        each.__name__: each for each in (together, starts, left_out, compared)
+        each.__name__: each for each in (together, interpreted, starts, left_out, compared)
     }
     found = calls[way]()
     deployed = hocket.distributed.deployed()

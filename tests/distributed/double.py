@@ -1,11 +1,14 @@
-"""A double of a GPU and of MSCCL++'s executor, for processes: its tensors are on the CPU.
+"""A double of a GPU and of its engine, for processes: its tensors are on the CPU.
 
 Works that are enqueued run later, in a thread, as those of a stream do. Ranks meet through a group of gloo
-of their own. ``HOCKET_DOUBLE`` says what goes wrong: ``join:1`` fails to join at rank 1.
+of their own. The engine is a double of MSCCL++'s executor, or with ``HOCKET_ENGINE=hocket`` hocket's
+interpreter, compiled for the CPU, in memory that the processes share. ``HOCKET_DOUBLE`` says what goes
+wrong: ``join:1`` fails to join at rank 1.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import queue
@@ -13,13 +16,17 @@ import threading
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from tests.deployment.fake_gpu import library
 from tests.deployment.fake_mscclpp import FakeExecutor, Machine, bindings
 
 from hocket.deployment.on_mscclpp import MscclppEngine
+from hocket.deployment.own import OwnEngine, Symmetric, Words, programs_of
 from hocket.distributed import creation
 from hocket.distributed import device as device_module
 
@@ -55,6 +62,41 @@ class Together(Machine):
         found = [torch.zeros_like(own) for _ in range(self.ranks)]
         self._gloo.allgather([found], [own]).wait(HOUR)
         return found
+
+
+class SharedGpu:
+    """A GPU whose memory is shared with other processes; its kernels run when they are launched."""
+
+    def __init__(self, machine: Together, rank: int) -> None:
+        self._machine, self._rank = machine, rank
+        self.report = np.zeros(4, np.uint64)
+
+    def symmetric(self, size: int) -> Symmetric:
+        path = Path(f"/dev/shm/hocket-test-{os.getpid()}-{id(self)}")
+        path.write_bytes(bytes(size))
+        paths = self._machine.meet(self._rank, path)
+        maps = [np.memmap(each, np.uint8, "r+") for each in paths]
+        self._machine.meet(self._rank, None)  # all have mapped all
+        path.unlink()
+        self._maps = maps
+        own = torch.from_numpy(maps[self._rank])
+        return Symmetric(own, [int(each.ctypes.data) for each in maps])
+
+    def upload(self, words: Words) -> Words:
+        return words.copy()
+
+    def address(self, of: Words) -> int:
+        return int(of.ctypes.data)
+
+    def launch(self, call: Words, blocks: int, vectors: int, dtype: int) -> None:
+        calls, counts = np.array([call.ctypes.data], np.uint64), np.array([blocks], np.int32)
+        caller = np.zeros(6, np.uint64)
+        of = [each.ctypes.data_as(ctypes.c_void_p) for each in (calls, counts, caller)]
+        library().launch(1, *of, 1, 1, vectors, dtype, ctypes.c_uint64(0))
+
+
+def scale(buffer: torch.Tensor, dtype: str, factor: float) -> None:
+    buffer.view(getattr(torch, dtype)).mul_(factor)
 
 
 class Event:
@@ -99,11 +141,12 @@ class Double:
                 os._exit(3)
 
     def facts(self) -> dict[str, Any]:
+        self.is_own = os.environ.get("HOCKET_ENGINE") == "hocket"
         if fails("facts"):
             raise RuntimeError("this GPU has no engine")
         return {
             "device": f"GPU-{os.environ['RANK']}",
-            "engine": "mscclpp 0.9.0",
+            "engine": "hocket 0.1.0" if self.is_own else "mscclpp 0.9.0",
             "processors": 132,
             "capability": "9.0",
         }
@@ -119,6 +162,17 @@ class Double:
         machine = Together(store, rank, group.ranks)
         if fails("join"):
             raise RuntimeError("no route to host")
+        if self.is_own:
+            own = OwnEngine(
+                SharedGpu(machine, rank),
+                programs_of(group, deployment.folder, 64),
+                rank=rank,
+                ranks=group.ranks,
+                stage=group.stage,
+                seconds=0.9 * timeout.total_seconds(),
+                scale=scale,
+            )
+            return own, own.send, own.recv
         executor = FakeExecutor(machine, rank)
         self.executors.append(executor)
         engine = MscclppEngine(
@@ -129,7 +183,7 @@ class Double:
             ranks=group.ranks,
             stream=7,
             address=lambda buffer: int(buffer.data_ptr()),
-            scale=lambda buffer, dtype, factor: buffer.view(getattr(torch, dtype)).mul_(factor),
+            scale=scale,
         )
         if fails("prepare"):
             engine.prepare = self._fail  # type: ignore[method-assign]

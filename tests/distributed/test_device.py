@@ -56,6 +56,22 @@ def test_calls_of_all_forms_and_sizes(folder: Path) -> None:
         assert found["meshes"] == [[False, 10], [False, 10]]  # no packets, ten calls each
 
 
+def test_calls_by_the_interpreter(folder: Path) -> None:
+    for told in run(folder, "interpreted", HOCKET_ENGINE="hocket"):
+        found, taken = told["found"], told["taken"]
+        for kind in KINDS.split(","):
+            assert any(name.startswith(f"{kind}-4") for name in taken)
+        assert found["captured"][1]
+        assert [calls for _, calls in found["meshes"]] == [10, 10]
+
+
+def test_a_launch_of_the_interpreter_that_gives_up_ends_every_process(folder: Path) -> None:
+    given = {"HOCKET_DEPLOY": str(folder), "HOCKET_STAGE": "64K", "HOCKET_ENGINE": "hocket"}
+    for said in launched("device_calls.py", "left_out", ranks=4, code=87, LIMIT="20", **given):
+        assert "hocket: a launch of group world " in said
+        assert "waited too long (18 s) for another rank" in said
+
+
 REASONS = {
     "facts": "rank 1: this GPU has no engine",
     "join": "rank 1: join: RuntimeError: no route to host",

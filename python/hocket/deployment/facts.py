@@ -27,7 +27,8 @@ class Facts:
     wrong
         What was wrong when it read the folder or loaded the engine; empty if nothing.
     engine
-        What runs plans, with its version: ``"cpu"`` or ``"mscclpp 0.9.0"``.
+        What runs plans, with its version: ``"cpu"``, ``"mscclpp 0.9.0"``, or hocket's own interpreter,
+        ``"hocket 0.1.0"``.
     processors, capability
         Of its GPU; 0 and empty on CPUs.
     groups
@@ -171,7 +172,7 @@ def _misfit(facts: Sequence[Facts], deployment: Deployment, blocks: int) -> str:
     made, engine = deployment.manifest.made_for, facts[0].engine
     if engine == "cpu":
         return ""
-    if engine != f"{made.runtime} {made.version}":
+    if not engine.startswith("hocket ") and engine != f"{made.runtime} {made.version}":
         return f"the folder is for {made.runtime} {made.version}, and here is {engine}"
     capability = deployment.manifest.machine.capability
     if capability is not None and facts[0].capability != capability:

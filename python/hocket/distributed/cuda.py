@@ -1,9 +1,12 @@
 """What a GPU of CUDA does for :mod:`hocket.distributed.device`. None of it was run on a GPU yet.
 
+Plans are run by MSCCL++'s executor where it is installed, and else by hocket's own interpreter.
+
 References
 ----------
 microsoft/mscclpp 0.9.0 (MIT), python/csrc/core_py.cpp, executor_py.cpp and gpu_utils_py.cpp: names and
 arguments of the bindings. The extension is loaded alone: its package needs CuPy.
+PyTorch 2.15, ``torch/distributed/_symmetric_memory``: how ranks that meet in a store share memory.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from __future__ import annotations
 import ctypes
 import importlib.machinery
 import importlib.util
+import itertools
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
@@ -19,12 +24,18 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._autograd import DeviceType
+from torch._C._distributed_c10d import _SymmetricMemory
 
-from hocket.deployment.manifest import RUNTIME, Deployment
+from hocket import _core
+from hocket.deployment.manifest import MARGIN, RUNTIME, Deployment
 from hocket.deployment.on_mscclpp import MscclppEngine
+from hocket.deployment.own import OwnEngine, programs_of
 from hocket.deployment.route import PlannedGroup
-from hocket.distributed.device import made_by_pytorch
-from hocket.errors import InfeasibleError
+from hocket.distributed.deployed import ENGINE
+from hocket.distributed.device import GpuEngine, made_by_pytorch
+from hocket.distributed.own_gpu import OwnGpu
+from hocket.errors import InfeasibleError, SpecError
 
 _VERSION = RUNTIME["version"]
 
@@ -55,7 +66,7 @@ class _Event:
 
 
 class Cuda:
-    """The GPU of a process, its stream, and MSCCL++'s executor.
+    """The GPU of a process, its stream, and its engine.
 
     Attributes
     ----------
@@ -67,18 +78,23 @@ class Cuda:
         self.kind = torch.device("cuda", torch.cuda.current_device())
         self._stream: Any = torch.cuda.Stream(self.kind)
         self._kept: list[Any] = []
+        self._numbers = itertools.count()
 
     def facts(self) -> dict[str, Any]:
         """Load the engine, and return what is known of the GPU."""
-        bindings()
         found: Any = torch.cuda.get_device_properties(self.kind)
+        if is_own():
+            engine = f"hocket {_core.__version__}"
+            multicast = _SymmetricMemory.has_multicast_support(DeviceType.CUDA, self.kind.index)
+        else:
+            engine, multicast = f"mscclpp {_VERSION}", bindings().is_nvls_supported()
         return {
             "device": str(found.uuid),
-            "engine": f"mscclpp {_VERSION}",
+            "engine": engine,
             "processors": found.multi_processor_count,
             "capability": f"{found.major}.{found.minor}",
             "bus": f"{found.pci_domain_id:04x}:{found.pci_bus_id:02x}:{found.pci_device_id:02x}.0",
-            "multicast": bool(bindings().is_nvls_supported()),
+            "multicast": bool(multicast),
         }
 
     def fallback(self, opts: Any, options: Any, ctas: int | None) -> Any:
@@ -95,8 +111,10 @@ class Cuda:
         rank: int,
         store: Any,
         timeout: timedelta,
-    ) -> tuple[MscclppEngine, torch.Tensor, torch.Tensor]:
-        """Make a communicator of MSCCL++, whose ranks meet through PyTorch's store, and memory of it."""
+    ) -> tuple[GpuEngine, torch.Tensor, torch.Tensor]:
+        """Make the engine, whose ranks meet through PyTorch's store, and memory of it."""
+        if is_own():
+            return self._join_own(group, deployment, rank, store, timeout)
         core, key = bindings(), "hocket: mscclpp"
         bootstrap = core.CppTcpBootstrap.create(rank, group.ranks)
         if rank == 0:
@@ -113,9 +131,33 @@ class Cuda:
             ranks=group.ranks,
             stream=self._stream.cuda_stream,
             address=lambda buffer: int(buffer.data_ptr()),
-            scale=lambda buffer, dtype, factor: buffer.view(getattr(torch, dtype)).mul_(factor),
+            scale=_scale,
         )
         return engine, self._memory(group.stage), self._memory(group.stage)
+
+    def _join_own(
+        self,
+        group: PlannedGroup,
+        deployment: Deployment,
+        rank: int,
+        store: Any,
+        timeout: timedelta,
+    ) -> tuple[GpuEngine, torch.Tensor, torch.Tensor]:
+        name = f"hocket {next(self._numbers)}"  # PyTorch has no name yet for a group that is made
+        meeting = dist.PrefixStore("hocket: memory", store)
+        _SymmetricMemory.set_group_info(name, rank, group.ranks, meeting)
+        processors: int = torch.cuda.get_device_properties(self.kind).multi_processor_count
+        blocks = processors - deployment.manifest.fallback.max_ctas - MARGIN
+        engine = OwnEngine(
+            OwnGpu(name, self._stream),
+            programs_of(group, deployment.folder, blocks),
+            rank=rank,
+            ranks=group.ranks,
+            stage=group.stage,
+            seconds=0.9 * timeout.total_seconds(),  # before the watchdog, which knows less
+            scale=_scale,
+        )
+        return engine, engine.send, engine.recv
 
     def _memory(self, size: int) -> torch.Tensor:
         buffer = bindings().CppRawGpuBuffer(size)
@@ -155,6 +197,27 @@ class Cuda:
         # The library that PyTorch has loaded; 2 is cudaStreamCaptureModeRelaxed.
         runtime = ctypes.CDLL(f"libcudart.so.{str(torch.version.cuda).partition('.')[0]}")
         runtime.cudaThreadExchangeStreamCaptureMode(ctypes.byref(ctypes.c_int(2)))
+
+
+def _scale(buffer: Any, dtype: str, factor: float) -> None:
+    buffer.view(getattr(torch, dtype)).mul_(factor)
+
+
+@cache
+def is_own() -> bool:
+    """Return whether hocket's interpreter runs plans, and not MSCCL++'s executor.
+
+    Raises
+    ------
+    SpecError
+        If the setting names no engine.
+    """
+    named = os.environ.get(ENGINE)
+    if named not in (None, "", "mscclpp", "hocket"):
+        raise SpecError(ENGINE, f"{named!r} is no engine", "give mscclpp or hocket")
+    if named:
+        return named == "hocket"
+    return importlib.util.find_spec("mscclpp") is None
 
 
 @cache

@@ -14,8 +14,8 @@ from hocket.deployment.route import PlannedGroup
 from hocket.errors import SpecError
 from hocket.runtime import Communicator
 
-FOLDER, STAGE = "HOCKET_DEPLOY", "HOCKET_STAGE"
-"""Variables that name a deployed folder, and the bytes of each buffer of a stage."""
+FOLDER, STAGE, ENGINE = "HOCKET_DEPLOY", "HOCKET_STAGE", "HOCKET_ENGINE"
+"""Variables: a deployed folder, the bytes of each buffer of a stage, and what runs plans on GPUs."""
 _KEY = "hocket: facts of rank"
 _log = logging.getLogger("hocket.deployed")
 

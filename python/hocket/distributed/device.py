@@ -43,6 +43,10 @@ class GpuEngine(Engine, Protocol):
         """Read a plan."""
         ...
 
+    def check(self) -> None:
+        """Raise a ``TransportError`` if a launch gave up, as others did not come."""
+        ...
+
 
 class Event(Protocol):
     """A point in the work of a device."""
@@ -244,6 +248,7 @@ class HocketBackend(Backend):  # type: ignore[misc,unused-ignore]
                     "join",
                     partial(self._device.join, group, deployment, rank, self._store, self._timeout),
                 )
+                watchdog.engine = engine
                 entries = [each for each in group.entries if self._may_run(each)]
                 self._together("prepare", partial(self._prepare, engine, entries))
                 self._stage = Stage(group, engine, send, recv)

@@ -21,12 +21,12 @@ class OwnGpu:
     Parameters
     ----------
     group
-        The process group whose ranks share memory: those of one NVLink domain.
+        Name of the group whose ranks share memory, as PyTorch's symmetric memory knows it.
     stream
         On which it launches.
     """
 
-    def __init__(self, group: Any, stream: Any) -> None:
+    def __init__(self, group: str, stream: Any) -> None:
         self._group, self._stream = group, stream
         self._device = torch.device("cuda", torch.cuda.current_device())
         self._kernel: Any = torch.cuda._compile_kernel(source(), KERNEL)

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from hocket.errors import TransportError
+
 EXIT = 87
 """Exit code of a process that a watchdog ended."""
 _WAIT = 2.0
@@ -39,7 +41,14 @@ class Watchdog:
         How long a launch may take.
     device
         Whose events it looks at.
+
+    Attributes
+    ----------
+    engine
+        What launches, once there is one: it may know of a launch that gave up.
     """
+
+    engine: Any = None
 
     def __init__(
         self, store: Any, rank: int, size: int, name: str, seconds: float, device: Any
@@ -93,7 +102,7 @@ class Watchdog:
         has_store = True
         while not self._stopped.wait(step):
             self._forget()
-            late = self._failed or self._late()
+            late = self._failed or self._given_up() or self._late()
             if has_store and not late:
                 try:
                     if self._store.check(["hocket: a launch does not end"]):
@@ -108,6 +117,15 @@ class Watchdog:
             if not each[0].done():
                 break
             self._pending.remove(each)
+
+    def _given_up(self) -> str:
+        """Return what the engine says of a launch that gave up; empty if none did."""
+        if self.engine is not None:
+            try:
+                self.engine.check()
+            except TransportError as error:
+                self._failed = str(error)
+        return self._failed
 
     def _late(self) -> str:
         """Return what should have ended by now; empty if nothing."""

@@ -120,7 +120,8 @@ def _package(name: str, purpose: str, remedy: str) -> Part:
 
 def _engine() -> Part:
     name, wanted = RUNTIME["runtime"], RUNTIME["version"]
-    part = _package(name, "deployed plans on GPUs: the engine", f"install MSCCL++ {wanted}")
+    purpose = "deployed plans on GPUs: the engine in place of hocket's own"
+    part = _package(name, purpose, f"install MSCCL++ {wanted}")
     if part.found in (None, wanted):
         return part
     remedy = f"install MSCCL++ {wanted}: {part.found} has other bindings"
