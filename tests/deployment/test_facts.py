@@ -84,6 +84,7 @@ def test_what_all_ranks_lack(deployment: Deployment) -> None:
     assert verdict(facts(0), deployment).reason == "the group has one rank"
     other = verdict(facts(0, 1, engine="mscclpp 0.8.0"), deployment)
     assert other.reason == "the folder is for mscclpp 0.9.0, and here is mscclpp 0.8.0"
+    assert verdict(facts(0, 1, engine="hocket 0.1.0"), deployment).reason == ""
     on_cpu = verdict(facts(0, 1, engine="cpu", processors=0, capability=""), deployment)
     assert on_cpu.reason == ""
     assert verdict(facts(1, 0), deployment).reason == "the folder has no group of NPUs 1, 0"
