@@ -103,6 +103,7 @@ NETWORKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FACTORS)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_no_plan_beats_the_bound(network: str, kind: str) -> None:

@@ -58,6 +58,7 @@ def test_a_file_has_the_whole_plan(hocket: Any, tmp_path: Path) -> None:
     assert hocket("simulate", str(file)).code == 0
 
 
+@pytest.mark.slow
 def test_a_plan_too_large_for_a_file_leaves_none(hocket: Any, tmp_path: Path) -> None:
     file = tmp_path / "plan.parquet"
     where = ("-t", "torus:32x32x32@50GB/s,500ns", "-s", "1GB", "-a", "symmetric", "-o", str(file))

@@ -113,12 +113,14 @@ def test_a_network_is_called_the_same_whatever_it_is_compared_with(
     assert "two networks are called 'mine'; give one another name, as NAME=NETWORK" in result.err
 
 
+@pytest.mark.slow
 def test_a_search_says_so_without_a_terminal(hocket: Hocket) -> None:
     argv = ("train", "--compare", "alexnet", "-t", "Ring_SW:2x4@10GB/s,1us", "--search", "1")
     assert hocket(*argv).err == "hocket: --search tries every split of Ring_SW:2x4@10GB/s,1us\n"
     assert hocket(*argv, "-q").err == ""
 
 
+@pytest.mark.slow
 def test_the_plot_heeds_the_baseline(hocket: Hocket, folder: Path) -> None:
     argv = ("train", "--compare", "alexnet", "-t", "ring:4@25GB/s,1us", "-t", "dgx1_v100")
     assert hocket(*argv, "--plot", "a.svg").code == 0

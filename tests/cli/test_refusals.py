@@ -73,6 +73,7 @@ def test_a_refusal_ends_in_options(
     assert ways(result.err) == right
 
 
+@pytest.mark.slow
 def test_memory_names_the_least_that_fits(hocket: Hocket) -> None:
     wanted = (*BERT, "128")
     result = hocket(*wanted)

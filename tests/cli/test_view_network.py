@@ -96,6 +96,7 @@ def test_copies_are_drawn_where_nothing_is_summed(hocket: Any, folder: Path) -> 
     assert has(folder / "p.png", COLORS[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("topology", "algorithm", "said"),
     [

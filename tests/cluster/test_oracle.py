@@ -30,6 +30,7 @@ def test_random_jobs(part: int) -> None:
     check(range(20 + part, 20 + CASES, PARTS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_jobs_on_fat_trees(part: int) -> None:
     for seed in range(part, CASES, PARTS):

@@ -86,6 +86,7 @@ def test_what_failed_before_is_no_failure() -> None:
     assert sum(each.is_repair for each in run.decisions) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_outages_and_rate_control_by_hand(part: int) -> None:
     """Equal to the picosecond, whatever fails at whatever moment."""

@@ -84,6 +84,7 @@ def customs(draw: st.DrawFn) -> tuple[hk.Topology, hk.Collective]:
     return topology, hk.collective(topology, demands, npus=everyone, name="drawn")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(case=customs(), algorithm=st.sampled_from(["greedy", "blind"]), chunks=st.integers(1, 3))
 def test_any_demands_are_met(

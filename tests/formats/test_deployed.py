@@ -60,6 +60,7 @@ def test_every_plan_is_right_and_every_size_is_told(folder: Path) -> None:
                 assert before["to_bytes"] == after["from_bytes"]
 
 
+@pytest.mark.slow
 def test_a_plan_that_does_not_pay_is_left_to_nccl(tmp_path: Path) -> None:
     made = hk.deploy(
         "dgx1_v100", tmp_path / "deploy", collectives="all-reduce", sizes="256K:256M:x1024"

@@ -116,6 +116,7 @@ def test_processors_are_those_of_the_dumps(
     assert found.latency == pytest.approx((8.4 + 28 * step + 2 * 14) * 1.4)
 
 
+@pytest.mark.slow
 def test_what_is_found(tmp_path: Path) -> None:
     """Of two boxes the second has a dead NVLink, and fewer channels, which all nodes then have."""
     whole = dumps.switched(12)

@@ -254,6 +254,7 @@ __attribute__((constructor)) static void begin(void) { BODY }
 LOOPS = "for (volatile int i = 0;; i++);"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("begin", "body", "says"),
     [

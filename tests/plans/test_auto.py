@@ -69,6 +69,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     return found  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_never_slower_than_what_is_compared(network: str, kind: str, no_further: None) -> None:

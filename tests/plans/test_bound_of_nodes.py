@@ -47,6 +47,7 @@ def cluster(seed: random.Random, folder: Path) -> hk.Topology:
     return hk.topology.load(folder / "cluster.yml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_plan_is_quicker_than_the_bound(part: int, tmp_path: Path) -> None:
     near = 0

@@ -100,6 +100,7 @@ def test_comparisons_say_what_fits_and_how_far_it_is_from_the_best_of_all() -> N
         )
 
 
+@pytest.mark.slow
 def test_every_plan_of_a_front_fits() -> None:
     on, names = "dgx_a100_1box", ["direct", "ring", "trees"]
     front = hk.pareto(

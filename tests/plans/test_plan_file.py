@@ -378,6 +378,7 @@ def _changed(value: object, pick: Callable[[int], int], new: object) -> object:
     return new
 
 
+@pytest.mark.slow
 @FUZZ
 @given(data=st.data())
 def test_changed_metadata_is_refused(valid: tuple[bytes, Path], data: st.DataObject) -> None:
@@ -396,6 +397,7 @@ def test_changed_metadata_is_refused(valid: tuple[bytes, Path], data: st.DataObj
     check_loads_or_is_refused(path)
 
 
+@pytest.mark.slow
 @FUZZ
 @given(data=st.data())
 def test_changed_columns_are_refused_or_wrong(

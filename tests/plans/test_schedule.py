@@ -247,6 +247,7 @@ def test_hierarchical_has_a_schedule_and_ring_has_none() -> None:
             hk.simulate(plan, fidelity="dimension", **option)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kinds", "sizes"), [("Ring_SW", (4, 4)), ("FC_SW", (3, 4)), ("Ring_FC_SW", (3, 2, 2))]
 )
@@ -263,6 +264,7 @@ def test_the_search_is_never_worse(kinds: str, sizes: tuple[int, ...], kind: str
     assert times["multirail-optimal"] == min(times.values())
 
 
+@pytest.mark.slow
 def test_the_search_ends_the_same_each_time() -> None:
     topology = over()
     first, second = (

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def columns_of(built: hk.PlanBuilder) -> tuple[list[int], list[tuple[int, ...]],
     return core.wait.tolist(), groups, core.path.tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(moves())
 def test_waits_and_refusals_are_those_of_the_rules(made: list[Move]) -> None:

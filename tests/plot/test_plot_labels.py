@@ -110,6 +110,7 @@ def test_heat_of_links_names_devices(name: str, drawn: Any, tmp_path: Path) -> N
     assert drawn.overlaps() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("topology", "algorithm", "phase"),
     [

@@ -97,6 +97,7 @@ def test_ranks_killed_at_any_moment_of_a_plan_through_memory(size: int) -> None:
         kill_one("shared", size, int(random.integers(size)), after, by_plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("transport", "work"), [("tcp", endless), ("shared", endless), ("shared", by_plan)]
 )
@@ -187,6 +188,7 @@ def busy(seconds: float) -> None:
         pass
 
 
+@pytest.mark.slow
 @TRANSPORTS
 @pytest.mark.parametrize("where", ["in a call", "in a started call", "between calls"])
 def test_an_interrupted_rank_is_named_at_once(transport: str, where: str) -> None:

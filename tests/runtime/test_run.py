@@ -50,6 +50,7 @@ def test_a_plan_is_run_checked_and_timed(hocket: Hocket) -> None:
 SLOW = ("all-gather", "reduce-scatter", "broadcast", "reduce", "gather", "scatter")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     ["all-reduce", "all-to-all", *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)],

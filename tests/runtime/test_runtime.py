@@ -131,6 +131,7 @@ def run_plans(plans: list[hk.Plan], sizes: tuple[int, ...], dtypes: tuple[str, .
     return work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["tcp", "shared"])
 def test_plans_of_every_algorithm(transport: str) -> None:
     plans = plans_of(4, KINDS)
@@ -331,6 +332,7 @@ def shared_arrays(comm: runtime.Communicator) -> list[str]:
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["tcp", "shared"])
 @pytest.mark.parametrize("size", [2, 5])
 def test_arrays_in_memory_that_all_see(transport: str, size: int) -> None:

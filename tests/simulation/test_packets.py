@@ -69,6 +69,7 @@ def test_direct_messages_take_as_long_in_packets(size: str) -> None:
     assert ratio(made("direct", topology, size), "ready") == pytest.approx(1.025, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["1 MiB", "4 MiB", "16 MiB"])
 @pytest.mark.parametrize("side", [4, 5, 8])
 def test_shared_links_differ(side: int, size: str) -> None:
@@ -80,6 +81,7 @@ def test_shared_links_differ(side: int, size: str) -> None:
     assert ratio(made("double-binary-tree", mesh(side), size), "plan") < 0.9
 
 
+@pytest.mark.slow
 def test_the_same_again() -> None:
     plan = made("double-binary-tree", mesh(4), "300 kB")
     packets = hk.PacketOptions(

@@ -113,6 +113,7 @@ def test_the_best_is_the_best_of_all_candidates() -> None:
     assert all(time >= found.best.time_ps for time, text in times if text not in planned)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_processes() -> None:
     made = [
         hk.design_network(
@@ -189,6 +190,7 @@ def test_training_is_judged_on_clos_networks_too() -> None:
         assert each.time_ps == min(times.values()) == times[each.algorithm]
 
 
+@pytest.mark.slow
 def test_the_best_is_written_as_a_topology_file(tmp_path: Path) -> None:
     for kinds, npus in ((["Ring", "Switch"], 6), (["clos"], 6), (["clos"], 16)):
         found = hk.design_network(

@@ -169,6 +169,7 @@ hk.run_sweep(sys.argv[1], sys.argv[2], workers=2, progress=progress)
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on(tmp_path: Path) -> None:
     """Killed after some random number of points, three times, and with a file that a crash left short."""
     file = tmp_path / "sweep.yml"
@@ -271,6 +272,7 @@ def test_a_part_too_many_is_named(tmp_path: Path) -> None:
             ask()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["flipped", "short", "garbage", "other rows", "other columns"])
 def test_a_damaged_part_is_named_and_made_anew(tmp_path: Path, damage: str) -> None:
     sweep = read(PLAIN)
@@ -296,6 +298,7 @@ def test_a_damaged_part_is_named_and_made_anew(tmp_path: Path, damage: str) -> N
     assert files_of(tmp_path / "a") == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -327,6 +330,7 @@ def test_what_is_refused_has_one_line(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert len(capfd.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_no_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,6 +468,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "text"), EVERY, ids=[name for name, _ in EVERY])
 def test_every_command_runs(command: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "jobs.yml").write_text(
