@@ -127,7 +127,8 @@ compile: | tools ## compile the Rust tests, and the programs that other tests st
 	cargo test $(CARGO_FLAGS) --quiet --no-run $(CRATES)
 
 cargo-test: | tools ## tests of the Rust core, and of the routing controller and its agent
-	cargo test $(CARGO_FLAGS) --quiet $(CRATES)
+	@# Without make's flags: examples in documentation look for its job server, and warn that it is closed.
+	env -u MAKEFLAGS cargo test $(CARGO_FLAGS) --quiet $(CRATES)
 
 doc: | tools ## documentation of the Rust crates, warnings are errors
 	RUSTDOCFLAGS='-D warnings' cargo doc $(CARGO_FLAGS) --quiet --no-deps --lib $(LIBRARIES)
