@@ -14,7 +14,7 @@
 //! | 1 | all threads of the block meet, and see what was written before | |
 //! | 2 | signal *a* slots | two words a slot: slot and rank in 32 bits each; count (signed) and counts of a call |
 //! | 3 | wait for *a* slots of this rank | the same |
-//! | 4 | sum *a* sources into each of *b* targets; of one source this is a copy | a span each, as [`Span`](super::Span) has its bits |
+//! | 4 | sum *a* sources into each of *b* targets; of one source this is a copy | a span each, as [`Span`] has its bits |
 //!
 //! A slot is a number of 64 bits in the memory of the rank that waits. One block writes it, and one waits for it. In
 //! the call *e* of a program, counted from 0, a signal writes *e* x counts of a call + count, and a wait waits until it is
