@@ -11,7 +11,7 @@ from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.groups import Given
 from hocket.cli.plan import describe
 from hocket.errors import SpecError, VerificationError
-from hocket.files.atomic import check_target
+from hocket.files.atomic import check_apart, check_target
 from hocket.formats.checked import CheckedFile, check_file
 from hocket.formats.exported import export_plan
 from hocket.formats.imported import import_plan
@@ -52,6 +52,7 @@ def export(
     For example: hocket export plan.parquet --to msccl -o plan.xml
     """
     given = ExportOptions(**lowering, **of_nccl)
+    check_apart(output, [plan], "the plan")
     loaded = Plan.load(plan)
     with options.watching() as watch:
         made = export_plan(loaded, output, to=to, options=given, progress=watch)
@@ -169,6 +170,7 @@ def import_(file: File, *, reading: Reading, json: options.Json = False) -> None
     if topology is None:
         raise SpecError("--topology", "a plan is of a network", "name the one that the file is for")
     check_target(Path(output))
+    check_apart(output, [file, topology], "a file that is read")
     with options.watching() as watch:
         plan = import_plan(file, topology, options=given, progress=watch)
     plan.save(output)

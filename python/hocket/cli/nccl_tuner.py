@@ -11,6 +11,7 @@ from hocket.cli.command import Argument, Option
 from hocket.cli.groups import Nodes
 from hocket.cli.table import NEVER, Table, table_of
 from hocket.deployment import groups
+from hocket.files.atomic import check_apart
 from hocket.nccl.gpus import check_gpu
 from hocket.nccl.plugin import AskedPick, ask_tuner
 from hocket.nccl.tuner import LARGEST, TunerRow, tuner_table
@@ -66,6 +67,7 @@ def write(
 
     For example: hocket nccl tuner write --topology dgx_a100_2box -o tuner.csv
     """
+    check_apart(output, measured or [], "a table that is read")
     spec = network.spec()
     used = None
     if profile is None and spec.profile is not None:
