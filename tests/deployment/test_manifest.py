@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,13 @@ def test_one_changed_bit_is_refused(tmp_path: Path) -> None:
             with pytest.raises(hk.SpecError) as caught:
                 load_deployment(tmp_path)
             assert "\n" not in str(caught.value)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    found = saved(tmp_path, json.dumps(MADE))
+    os.mkfifo(tmp_path / found.files[0].file)
+    with pytest.raises(hk.SpecError, match="is a pipe"):
+        found.read(found.files[0])
 
 
 def _set(*path: Any, to: Any) -> Callable[[Any], None]:

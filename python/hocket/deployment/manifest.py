@@ -298,6 +298,8 @@ class Deployment:
             If it cannot be read, or is another file than the manifest says.
         """
         path = self.folder / file.file
+        if path.is_fifo():  # which would be waited for
+            raise SpecError(None, "is a pipe", "deploy it anew, or copy it again", shown_path(path))
         raw = read_bytes(path, "a file of a deployed folder")
         found = hashlib.sha256(raw).hexdigest()
         if found != file.sha256:
