@@ -73,6 +73,14 @@ def _set(*path: Any, to: Any) -> Callable[[Any], None]:
         (_set("entries", 0, "to_bytes", to=0), "to_bytes is not above from_bytes"),
         (_set("entries", 0, "unit_bytes", to=24), "unit_bytes"),
         (_set("entries", 0, "plan", "file", to="../a"), "entries.0..plan.file"),
+        (
+            _set("machine", "npus", 1, "node", to=1),
+            "tp: plans are for one node, and it is on several",
+        ),
+        (
+            _set("machine", "npus", 1, "bus", to="0000:00:00.0"),
+            "two NPUs of a node have one bus id",
+        ),
         (_set("machine", "processors", to=64), "sha256: is of another manifest: it was changed"),
     ],
 )

@@ -203,6 +203,15 @@ class Manifest(Strict):
                 check_groups(name, npus, len(self.machine.npus))
             except SpecError as error:
                 raise ValueError(str(error)) from None
+        nodes = [each.node for each in self.machine.npus]
+        for group in self.groups:
+            if group.entries and any(len({nodes[npu] for npu in each}) > 1 for each in group.npus):
+                raise ValueError(
+                    f"group {group.name}: plans are for one node, and it is on several"
+                )
+        buses = [(each.node, each.bus) for each in self.machine.npus if each.bus]
+        if len(set(buses)) < len(buses):
+            raise ValueError("two NPUs of a node have one bus id")
         return self
 
 

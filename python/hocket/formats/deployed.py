@@ -388,12 +388,14 @@ def _classes(
     symmetry = Symmetry(network)
     node_of = {npu: node for node, npus in enumerate(network.groups) for npu in npus}
     for named in process_groups(given.process_groups, network.npu_count):
-        alike: dict[bytes, list[list[int]]] = {}
+        alike: dict[tuple[bool, bytes], list[list[int]]] = {}
         for npus in named.npus:
-            alike.setdefault(symmetry.key(npus, ordered=True), []).append(list(npus))
-        for groups in alike.values():
+            is_apart = len({node_of.get(npu) for npu in npus}) > 1
+            key = (is_apart, symmetry.key(npus, ordered=True))
+            alike.setdefault(key, []).append(list(npus))
+        for (is_apart, _), groups in alike.items():
             first = groups[0]
-            if len(first) < 2 or len({node_of.get(npu) for npu in first}) > 1:
+            if len(first) < 2 or is_apart:
                 why = "the group has one rank" if len(first) < 2 else "plans are for one node"
                 rows = [_left(kind, given, None, why) for kind in given.kinds]
             else:
