@@ -213,7 +213,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["export", file, "--to", "chakra", "-o", folder, "--channels", "2"]) == 2
     assert "--channels: is not an option of Chakra's traces" in capsys.readouterr().err
     assert run(["export", file, "--to", "chakra", "-o", file]) == 2
-    assert "is a file" in capsys.readouterr().err
+    assert "is the plan" in capsys.readouterr().err
 
 
 def astra_ns(folder: Path, backend: str) -> int:
