@@ -167,9 +167,8 @@ def replacing_folder(path: Path, is_own: Callable[[str], bool]) -> Iterator[Path
             yield temporary
             check_folder(path, is_own)  # somebody may have written there meanwhile
             old = temporary.with_suffix(".old")
-            _core.interrupt.finished(
-                str(temporary)
-            )  # beside the old one it may be all that there is
+            # From here on the new folder may be all that there is.
+            _core.interrupt.finished(str(temporary))
             try:
                 if target.is_dir():
                     target.replace(old)
