@@ -42,8 +42,8 @@ from hocket.errors import VerificationError as VerificationError
 from hocket.formats.checked import CheckedFile as CheckedFile
 from hocket.formats.checked import check_file as check_file
 from hocket.formats.deployed import Deployed as Deployed
-from hocket.formats.deployed import DeployOptions as DeployOptions
 from hocket.formats.deployed import deploy as deploy
+from hocket.formats.deployed_rows import DeployOptions as DeployOptions
 from hocket.formats.exported import ExportedFile as ExportedFile
 from hocket.formats.exported import export_plan as export_plan
 from hocket.formats.imported import import_plan as import_plan

@@ -18,7 +18,7 @@ def test_the_kind_of_gpu_is_that_of_the_dump(hocket: Any, folder: Path) -> None:
     asked = ("--sizes", "8K:8K", "--collectives", "all-reduce")
     hocket("deploy", "-t", "topo.xml", *asked, "-o", "deploy")
     machine = json.loads((folder / "deploy" / MANIFEST).read_text())["machine"]
-    assert (machine["capability"], len(machine["npus"])) == ("9.0", 8)
+    assert (machine["gpu"], len(machine["npus"])) == ("sm90", 8)
 
 
 def test_a_dump_gives_bus_ids_and_graphs(hocket: Any, folder: Path) -> None:
@@ -56,3 +56,11 @@ def test_graphs_are_left_out_where_something_has_failed(hocket: Any, folder: Pat
     asked = ("--sizes", "8K:8K", "--collectives", "all-reduce", "--failed", "gpu7")
     hocket("deploy", "-t", "topo.xml", *asked, "-o", "deploy")
     assert load_deployment(folder / "deploy").manifest.fallback.graphs == []
+
+
+def test_a_folder_without_a_name_is_refused_by_the_option(hocket: Any, folder: Path) -> None:
+    made = hocket("deploy", "-t", "ring:4@25GB/s,1us", "-o", "")
+    assert (made.code, made.err) == (
+        2,
+        "hocket: --output: '' is not a path; give one as text or a pathlib.Path\n",
+    )

@@ -53,8 +53,9 @@ def values(groups: list[dict[str, Any]], entries: list[dict[str, Any]], npus: in
                 for npu in range(npus)
             ],
             "processors": 78,
-            "capability": None,
+            "gpu": None,
         },
+        "estimates": {"launch_ps": 1, "copy_rate": 1, "tolerance": 0.05},
         "groups": [{"left_to_nccl": [], **each} for each in groups],
         "entries": entries,
         "fallback": {"tuner": None, "graphs": [], "max_ctas": 16},

@@ -94,7 +94,7 @@ def test_what_all_ranks_lack(deployment: Deployment) -> None:
 
 def test_other_gpus_are_refused(tmp_path: Path) -> None:
     made = values(GROUPS, ROWS)
-    made["machine"]["capability"] = "9.0"
+    made["machine"]["gpu"] = "sm90"
     del made["sha256"]
     from hocket.deployment.manifest import digest
 

@@ -46,6 +46,7 @@ def test_words_stand_beside_each_other(tmp_path: Path) -> None:
         ("frob", "'frob' is no group; give world"),
         ("", "'' is no group"),
         ("world,world", "'world' is there twice"),
+        ("any=3,any=03", "'any=3' is there twice"),
         ("any=9", "'any=9' is no size of a group; give 2 to 8"),
         ("any=x", "is no size"),
         ("missing.json", "missing.json"),

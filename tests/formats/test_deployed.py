@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 import hocket as hk
 from hocket.deployment import MANIFEST
 from hocket.deployment.manifest import digest
-from hocket.formats.deployed import DeployOptions
+from hocket.formats.deployed_rows import DeployOptions
 from hocket.nccl.tuner import read_tuner
 
 RING = "ring:4@25GB/s,1us"
@@ -33,11 +34,16 @@ def changed(folder: Path, tmp_path: Path, **values: Any) -> Path:
     copy.mkdir()
     for file in folder.iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
-    manifest = json.loads((copy / MANIFEST).read_text())
+    manifest = _manifest(copy)
     manifest["entries"][0] |= values
+    return _save(copy, manifest)
+
+
+def _save(folder: Path, manifest: dict[str, Any]) -> Path:
+    """Write a manifest with its hash computed anew."""
     manifest["sha256"] = digest(manifest)
-    (copy / MANIFEST).write_text(json.dumps(manifest))
-    return copy
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    return folder
 
 
 def test_every_plan_is_right_and_every_size_is_told(folder: Path) -> None:
@@ -194,14 +200,24 @@ def test_a_changed_file_is_found(folder: Path, tmp_path: Path, ending: str) -> N
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"unit_bytes": 16}, "the program's unit is"),
-        ({"blocks": 1}, "the program's number of blocks is"),
-        ({"name": "other"}, "the program's name is"),
-        ({"protocol": "LL"}, "the program's protocol is Simple, the manifest says LL"),
-        ({"algorithm": "other"}, "the plan's algorithm is"),
-        ({"switches": True}, "the plan's use of switches is False, the manifest says True"),
-        ({"planned_bytes": 1025}, "the plan's size is 1024, the manifest says 1025"),
-        ({"max_bytes": 1 << 20}, "the program's largest size is"),
+        ({"unit_bytes": 16}, "unit_bytes is"),
+        ({"blocks": 1}, "blocks is"),
+        ({"name": "other"}, "name is"),
+        (
+            {"protocol": "LL"},
+            "protocol is Simple by the plan and its program, the manifest says LL",
+        ),
+        ({"algorithm": "other"}, "algorithm is"),
+        (
+            {"switches": True},
+            "switches is False by the plan and its program, the manifest says True",
+        ),
+        ({"planned_bytes": 1025}, "planned_bytes is 1024 by the plan and its program"),
+        ({"max_bytes": 1 << 20}, "max_bytes is"),
+        ({"predicted_ps": 1}, "predicted_ps is"),
+        ({"nccl_ps": 1 << 50}, "nccl_ps is None by the plan and its program"),
+        ({"over_bound": 9.0}, "over_bound is"),
+        ({"over_best": 9.0}, "over_best is 9.0, more than over_bound"),
     ],
 )
 def test_a_manifest_of_other_files_is_found(
@@ -287,9 +303,7 @@ def _set(folder: Path, tmp_path: Path, place: tuple[Any, ...], value: object) ->
     for part in place[:-1]:
         at = at[part]
     at[place[-1]] = value
-    manifest["sha256"] = digest(manifest)
-    (copy / MANIFEST).write_text(json.dumps(manifest))
-    return copy
+    return _save(copy, manifest)
 
 
 def test_a_plan_for_other_ranks_is_found(folder: Path, tmp_path: Path) -> None:
@@ -297,9 +311,96 @@ def test_a_plan_for_other_ranks_is_found(folder: Path, tmp_path: Path) -> None:
     mine = {name: other[name] for name in ("plan", "program")}
     found = hk.check_file(changed(folder, tmp_path, **mine))
     details = [fault.detail for fault in found.judgement.faults]
-    assert "the plan's number of ranks is 2, the manifest says 4" in details
+    assert "ranks is 2 by the plan and its program, the manifest says 4" in details
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
+    return found
 
 
 def _entries(folder: Path) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = json.loads((folder / MANIFEST).read_text())["entries"]
+    entries: list[dict[str, Any]] = _manifest(folder)["entries"]
     return entries
+
+
+@pytest.mark.parametrize("npus", [[[0, 2, 1, 3]], [[3, 1, 2, 0]]], ids=str)
+def test_groups_with_other_links_than_the_plan_are_found(
+    folder: Path, tmp_path: Path, npus: list[list[int]]
+) -> None:
+    found = hk.check_file(_set(folder, tmp_path, ("groups", 0, "npus"), npus))
+    world = _manifest(folder)["groups"][0]["entries"]
+    assert [fault.place for fault in found.judgement.faults] == world
+    assert f"and NPUs {npus[0]} of group world have other links" in found.judgement.faults[0].detail
+
+
+def test_groups_that_a_symmetry_maps_to_the_plans_are_right(folder: Path, tmp_path: Path) -> None:
+    for place, npus in enumerate(([[1, 2, 3, 0]], [[3, 2, 1, 0]])):
+        (tmp_path / str(place)).mkdir()
+        copy = _set(folder, tmp_path / str(place), ("groups", 0, "npus"), npus)
+        assert hk.check_file(copy).is_right
+
+
+def test_predictions_of_another_version_are_not_compared(folder: Path, tmp_path: Path) -> None:
+    copy = changed(folder, tmp_path, predicted_ps=1)
+    manifest = _manifest(copy) | {"hocket": "0.0.1"}
+    _save(copy, manifest)
+    found = hk.check_file(copy)
+    assert found.is_right
+    assert "predicted times are those of hocket 0.0.1: they are not compared" in (
+        found.judgement.notes
+    )
+
+
+def test_a_plan_that_does_not_pay_is_found(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    hk.deploy("dgx1_v100", made, collectives="all-reduce", sizes="256K:256K")
+    assert hk.check_file(made).is_right
+    found = hk.check_file(_set(made, tmp_path, ("estimates", "tolerance"), 0.99))
+    assert [fault.detail for fault in found.judgement.faults] == [
+        "the plan is not as much faster than NCCL as estimates.tolerance says"
+    ]
+
+
+def test_what_is_of_no_use_is_told(folder: Path, tmp_path: Path) -> None:
+    copy = changed(folder, tmp_path)
+    (copy / "a\nb.txt").write_text("mine")
+    found = hk.check_file(copy)
+    assert found.is_right
+    assert "not of the folder, and of no use there: a\\nb.txt" in found.judgement.notes
+    manifest = _manifest(copy)
+    for group in manifest["groups"]:
+        group["entries"] = []
+    with pytest.raises(hk.SpecError, match=r"entry all-reduce-4-0-1024: no group takes it"):
+        hk.check_file(_save(copy, manifest))
+    with pytest.raises(hk.SpecError, match=r"groups: \[\] has 0 entries"):
+        hk.check_file(_save(copy, manifest | {"groups": []}))
+    named = manifest["machine"] | {"topology": "a\nb"}
+    with pytest.raises(hk.SpecError, match=r"topology: .a.nb. is not one line of text"):
+        hk.check_file(_save(copy, manifest | {"machine": named}))
+
+
+def test_a_plan_that_is_cut_short_is_found(folder: Path, tmp_path: Path) -> None:
+    copy = changed(folder, tmp_path)
+    manifest = _manifest(copy)
+    plan = manifest["entries"][0]["plan"]
+    raw = (copy / plan["file"]).read_bytes()[:-100]
+    (copy / plan["file"]).write_bytes(raw)
+    plan["sha256"] = hashlib.sha256(raw).hexdigest()
+    found = hk.check_file(_save(copy, manifest))
+    assert [(fault.code, fault.place) for fault in found.judgement.faults] == [
+        ("plan", plan["file"])
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path, tmp_path: Path) -> None:
+    copy = changed(folder, tmp_path)
+    program = copy / _entries(folder)[0]["program"]["file"]
+    program.unlink()
+    os.mkfifo(program)
+    assert "is a pipe" in hk.check_file(copy).judgement.faults[0].detail
+    (copy / MANIFEST).unlink()
+    os.mkfifo(copy / MANIFEST)
+    with pytest.raises(hk.SpecError, match=r"deploy.json: is a pipe; deploy it anew"):
+        hk.check_file(copy)

@@ -8,8 +8,9 @@ from hocket.cli import options
 from hocket.cli.command import Option, Panel
 from hocket.cli.groups import Nodes
 from hocket.cli.table import table_of
-from hocket.formats.deployed import DeployOptions, machine_of
 from hocket.formats.deployed import deploy as write_folder
+from hocket.formats.deployed import machine_of
+from hocket.formats.deployed_rows import DeployOptions
 from hocket.nccl.gpus import check_gpu
 from hocket.topology.build import build_topology
 
@@ -17,7 +18,7 @@ from hocket.topology.build import build_topology
 def deploy(
     *,
     network: Nodes,
-    output: Annotated[
+    folder: Annotated[
         str,
         Option("--output", "-o", metavar="FOLDER", help="The folder to write, such as deploy/."),
     ],
@@ -32,7 +33,7 @@ def deploy(
     topology, gpu = build_topology(spec), check_gpu(spec, None)
     with options.watching() as watch:
         made = write_folder(
-            topology, output, options=given, gpu=gpu, machine=machine_of(spec), progress=watch
+            topology, folder, options=given, gpu=gpu, machine=machine_of(spec), progress=watch
         )
     if json:
         options.print_result("deployed", dict(made.to_dict()))

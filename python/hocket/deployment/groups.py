@@ -112,7 +112,7 @@ def _any(word: str, npu_count: int) -> ProcessGroups:
     if math.comb(npu_count, size) > _MOST:
         count = math.comb(npu_count, size)
         raise SpecError(_FIELD, f"{word} are {count:,} groups", f"take at most {_MOST:,}")
-    return ProcessGroups(word, tuple(itertools.combinations(range(npu_count), size)))
+    return ProcessGroups(f"{ANY}{size}", tuple(itertools.combinations(range(npu_count), size)))
 
 
 def _of_file(path: Path, npu_count: int) -> list[ProcessGroups]:

@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from hocket._checks import path_of
 from hocket.deployment import MANIFEST
@@ -36,6 +36,14 @@ PARTED = ("all-gather", "reduce-scatter", "all-to-all")
 """Collectives whose data has a part for each rank."""
 _MAX_FILE = 1 << 26
 
+
+def _in_one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError(f"{shown(text)} is not one line of text")
+    return text
+
+
+Line: TypeAlias = Annotated[Words, AfterValidator(_in_one_line)]
 Bytes: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 63)]
 Share: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Id: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9_=-]{0,99}$")]
@@ -71,7 +79,7 @@ class Entry(Sizes):
 
     id: Id
     ranks: Annotated[int, Field(ge=2, le=4096)]
-    algorithm: Words
+    algorithm: Line
     plan: HashedFile
     program: HashedFile
     name: Name
@@ -108,7 +116,7 @@ class Entry(Sizes):
 class LeftToNccl(Sizes):
     """What NCCL does, and why."""
 
-    reason: Words
+    reason: Line
 
 
 class Group(Strict):
@@ -130,7 +138,7 @@ class MadeFor(Strict):
 class Npu(Strict):
     """An NPU of the machine."""
 
-    name: Words
+    name: Line
     node: Bytes
     """Number of its node."""
     bus: Annotated[str, Field(pattern=r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")] | None
@@ -140,13 +148,40 @@ class Npu(Strict):
 class Machine(Strict):
     """The machine for which plans were made."""
 
-    topology: Words
+    topology: Line
     npus: Annotated[list[Npu], Field(min_length=1)]
     """The rank of each in the job is its place, if ranks do not know their bus ids."""
     processors: Annotated[int, Field(ge=1, le=MAX_PROCESSORS)]
     """Of a GPU: thread blocks that run at once."""
-    capability: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")] | None
-    """Compute capability of the GPUs; null where the network does not say it."""
+    gpu: Name | None
+    """Kind of the GPUs, such as ``sm90``; null where the network does not say it."""
+
+    @property
+    def capability(self) -> str | None:
+        """Compute capability of the GPUs, as ``"9.0"``, or None if it is not known."""
+        found = re.fullmatch("sm([0-9]{1,2})([0-9])", self.gpu or "")
+        return None if found is None else f"{found[1]}.{found[2]}"
+
+
+class Estimates(Strict):
+    """What predictions of plans took for granted."""
+
+    launch_ps: Bytes
+    """Of a launch and the copies into and out of a stage, at any size."""
+    copy_rate: Annotated[int, Field(ge=1, lt=1 << 63)]
+    """Bandwidth of a GPU's memory [bytes/s]."""
+    tolerance: Annotated[float, Field(ge=0, lt=1)]
+    """Share by which a plan must be faster than NCCL is predicted to be."""
+
+    def staged_ps(self, kind: str, size: int, ranks: int, time_ps: int) -> int:
+        """Return what a plan takes with its launch and both copies of a stage [ps]."""
+        own = size // ranks
+        moved = {"all-gather": own + size, "reduce-scatter": size + own}.get(kind, 2 * size)
+        return time_ps + self.launch_ps + 2 * moved * 10**12 // self.copy_rate
+
+    def pays(self, staged_ps: int, nccl_ps: int | None) -> bool:
+        """Return whether a plan is faster than NCCL, of which None is known to be slower than all."""
+        return nccl_ps is None or staged_ps * (1 + self.tolerance) <= nccl_ps
 
 
 class Graph(HashedFile):
@@ -168,10 +203,11 @@ class Manifest(Strict):
 
     format: Literal["hocket.deploy"]
     version: Literal[1]
-    hocket: Words
+    hocket: Line
     made_for: MadeFor
     machine: Machine
-    groups: list[Group]
+    estimates: Estimates
+    groups: Annotated[list[Group], Field(min_length=1)]
     entries: list[Entry]
     fallback: Fallback
     sha256: Sha
@@ -192,6 +228,10 @@ class Manifest(Strict):
                     ranks = known[each].ranks
                     raise ValueError(f"group {group.name}: entry {each} is for {ranks} ranks")
             _check_rows(group, [*(known[each] for each in group.entries), *group.left_to_nccl])
+        taken = {each for group in self.groups for each in group.entries}
+        unused = next((each for each in known if each not in taken), None)
+        if unused is not None:
+            raise ValueError(f"entry {unused}: no group takes it")
         spare = self.machine.processors - self.fallback.max_ctas - MARGIN
         for entry in self.entries:
             if entry.blocks > spare:
@@ -277,6 +317,11 @@ class Deployment:
         tuner, graphs = self.manifest.fallback.tuner, self.manifest.fallback.graphs
         return [*found, *graphs, *([] if tuner is None else [tuner])]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all files that belong to it, in order."""
+        return tuple(sorted({MANIFEST, *(each.file for each in self.files)}))
+
     def graph_of(self, npus: tuple[int, ...]) -> HashedFile | None:
         """Return the graphs for NCCL's communicator of a group, or None if there are none."""
         graphs = self.manifest.fallback.graphs
@@ -307,14 +352,18 @@ class Deployment:
             If it cannot be read, or is another file than the manifest says.
         """
         path = self.folder / file.file
-        if path.is_fifo():  # which would be waited for
-            raise SpecError(None, "is a pipe", "deploy it anew, or copy it again", shown_path(path))
-        raw = read_bytes(path, "a file of a deployed folder")
+        raw = _bytes_of(path, "a file of a deployed folder")
         found = hashlib.sha256(raw).hexdigest()
         if found != file.sha256:
             why = f"its SHA-256 begins {found[:8]}, and the manifest says {file.sha256[:8]}"
             raise SpecError(None, why, "deploy it anew, or copy it again", shown_path(path))
         return raw
+
+
+def _bytes_of(path: Path, what: str) -> bytes:
+    if path.is_fifo():  # which would be waited for
+        raise SpecError(None, "is a pipe", "deploy it anew, or copy it again", shown_path(path))
+    return read_bytes(path, what, most=_MAX_FILE)
 
 
 def load_deployment(folder: str | PathLike[str]) -> Deployment:
@@ -333,7 +382,7 @@ def load_deployment(folder: str | PathLike[str]) -> Deployment:
     path = path_of("folder", folder)
     path = path if path.name == MANIFEST else path / MANIFEST
     origin = shown_path(path)
-    raw = read_bytes(path, "the manifest of a deployed folder", most=_MAX_FILE)
+    raw = _bytes_of(path, "the manifest of a deployed folder")
     values = parse_json(raw, origin, "deploy anew")
     if not isinstance(values, dict):
         raise SpecError(None, "is no manifest", "deploy anew", origin)

@@ -28,7 +28,7 @@ _COSTS = ((b"{", 184), (b"[", 88), (b":", 60), (b",", 40))
 def read_bytes(
     path: Path, what: str, *, most: int = LARGEST, larger: tuple[str, str] | None = None
 ) -> bytes:
-    """Read a file whole, or what comes through a pipe.
+    """Read a file whole, or what comes through a pipe, for whose writer it waits as ``cat`` does.
 
     Parameters
     ----------

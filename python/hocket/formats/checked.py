@@ -16,7 +16,7 @@ from hocket.deployment import MANIFEST
 from hocket.errors import SpecError
 from hocket.files.raw import read_text
 from hocket.formats.judgement import Fault, Judgement
-from hocket.formats.kinds import Kind, kind_of
+from hocket.formats.kinds import KINDS, Kind, kind_of
 from hocket.formats.options import CheckOptions, heeded
 
 MAX_BYTES = 1 << 30
@@ -133,13 +133,13 @@ def check_file(
     """
     file, given = path_of("path", path), options_of(CheckOptions, options, {})
     check_function("progress", progress)
+    is_folder = False
     with suppress(OSError):  # of a name that is too long, which reading says in a line
-        if (file / MANIFEST).exists():
-            file /= MANIFEST
-        elif file.is_dir():
+        is_folder = (file / MANIFEST).exists()
+        if file.is_dir() and not is_folder:
             right = "name a file, or a folder that hocket deploy wrote"
             raise SpecError(None, "is a folder", right, str(path))
-    text, kind = read_file(file)
+    text, kind = ("", KINDS["deploy"]) if is_folder else read_file(file)
     assert kind.check is not None
     said = heeded(given, kind, kind.checks)
     try:

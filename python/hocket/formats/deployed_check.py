@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hocket import _core
+from hocket._core import Topology
 from hocket._core import formats as core
 from hocket.collectives.collective import Progress
 from hocket.deployment.manifest import (
-    ALIGNMENT,
     RUNTIME,
     Deployment,
     Entry,
     HashedFile,
     load_deployment,
 )
-from hocket.errors import SpecError, VerificationError
+from hocket.errors import Error, SpecError
 from hocket.files.raw import read_text
+from hocket.formats.deployed_figures import (
+    PREDICTIONS,
+    figures,
+    library_among,
+    names_and_nodes,
+    nccl_ps,
+)
 from hocket.formats.judgement import Fault, Judgement, faults_of, line_in
 from hocket.formats.nccl_files import judge_graphs, judge_table
+from hocket.nccl.prediction import Library
 from hocket.nccl.tuner import read_tuner
 from hocket.plans.plan import Plan
-from hocket.units import counted, format_size
+from hocket.simulation.run import Run, simulate
+from hocket.topology.symmetry import Symmetry
+from hocket.units import counted, format_size, printable, shown
 
 
 def judge_deployed(
@@ -32,10 +44,11 @@ def judge_deployed(
     deployment = load_deployment(path)
     manifest = deployment.manifest
     faults: list[Fault] = []
+    checker = _Checker(deployment, runs=bool(said.get("run")))
     for done, entry in enumerate(manifest.entries):
         if progress is not None:
             progress("check", done, len(manifest.entries))
-        faults += _faults_of(entry, deployment, runs=bool(said.get("run")))
+        faults += checker.faults_of(entry)
     faults += _of_nccl(deployment)
     made = manifest.made_for
     if made.model_dump() != RUNTIME:
@@ -57,62 +70,99 @@ def judge_deployed(
         for group in manifest.groups
         for each in group.left_to_nccl
     ]
+    strange = sorted({each.name for each in deployment.folder.iterdir()} - {*deployment.names})
+    if strange:
+        notes.append(f"not of the folder, and of no use there: {printable(', '.join(strange))}")
+    if manifest.hocket != _core.__version__:
+        notes.append(
+            f"predicted times are those of hocket {manifest.hocket}: they are not compared"
+        )
     return Judgement(summary, right, tuple(faults), len(faults), tuple(notes))
 
 
-def _faults_of(entry: Entry, deployment: Deployment, *, runs: bool) -> Iterator[Fault]:
-    """Yield what is wrong with a plan and its program."""
-    other = [*_other_file(deployment, entry.plan), *_other_file(deployment, entry.program)]
-    yield from other
-    if other:
-        return
-    try:
-        plan = Plan.load(deployment.folder / entry.plan.file).verify()
-    except VerificationError as error:
-        yield Fault("plan", None, entry.plan.file, error.why)
-        return
-    try:
-        checked = core.check_mscclpp(deployment.read(entry.program).decode(), runs=runs)
-    except UnicodeDecodeError:
-        yield Fault("unreadable", None, entry.program.file, "is no text")
-        return
-    except SpecError as error:
-        yield Fault("unreadable", None, entry.program.file, error.why)
-        return
-    for fault in faults_of(checked.findings):
-        yield Fault(
-            fault.code, fault.line, f"{entry.program.file} {fault.place}".strip(), fault.detail
-        )
-    collective, network = plan.collective, plan.topology
-    machine = deployment.manifest.machine
-    facts = {
-        "the plan's network": (network.name, machine.topology),
-        "the plan's algorithm": (plan.algorithm, entry.algorithm),
-        "the plan's collective": (collective.kind, entry.collective),
-        "the plan's number of ranks": (len(collective.npus), entry.ranks),
-        "the plan's use of switches": (uses_switches(plan), entry.switches),
-        "the plan's size": (collective.size, entry.planned_bytes),
-        "the program's collective": (checked.collective, entry.collective.replace("-", "")),
-        "the program's number of ranks": (checked.ranks, entry.ranks),
-        "the program's name": (checked.name, entry.name),
-        "the program's protocol": (checked.protocol, entry.protocol),
-        "the program's unit": (ALIGNMENT * checked.chunks, entry.unit_bytes),
-        "the program's number of blocks": (checked.blocks, entry.blocks),
-        "the program's largest size": (checked.max_bytes, entry.max_bytes),
-    }
-    for what, (has, told) in facts.items():
-        if has != told:
-            yield Fault("manifest", None, entry.id, f"{what} is {has}, the manifest says {told}")
-    if list(network.device_names[: network.npu_count]) != [each.name for each in machine.npus]:
-        yield Fault("manifest", None, entry.id, "the plan's NPUs are not those of the machine")
-    if not checked.out_of_place:
-        yield Fault("place", None, entry.id, "the program does not take separate buffers")
+class _Checker:
+    """Judges the entries of a folder, whose plans all have the network of the first."""
 
+    _key: Callable[[tuple[int, ...]], bytes]
+    _library: Callable[[tuple[int, ...]], Library | None]
 
-def uses_switches(plan: Plan) -> bool:
-    """Return whether switches sum or multicast in a plan."""
-    ends, npus = plan.transfers, plan.topology.npu_count
-    return bool((ends.src >= npus).any() or (ends.dst >= npus).any())
+    def __init__(self, deployment: Deployment, *, runs: bool) -> None:
+        self._deployment, self._runs = deployment, runs
+        self._network: Topology | None = None
+
+    def faults_of(self, entry: Entry) -> Iterator[Fault]:
+        """Yield what is wrong with a plan, its program, and what the manifest says of them."""
+        deployment = self._deployment
+        other = [*_other_file(deployment, entry.plan), *_other_file(deployment, entry.program)]
+        yield from other
+        if other:
+            return
+        try:
+            run = simulate(Plan.load(deployment.folder / entry.plan.file))
+        except Error as error:
+            yield Fault("plan", None, entry.plan.file, error.why)
+            return
+        try:
+            text = deployment.read(entry.program).decode()
+            program = core.check_mscclpp(text, runs=self._runs)
+        except UnicodeDecodeError:
+            yield Fault("unreadable", None, entry.program.file, "is no text")
+            return
+        except SpecError as error:
+            yield Fault("unreadable", None, entry.program.file, error.why)
+            return
+        yield from _within(entry.program.file, faults_of(program.findings))
+        if not program.out_of_place:
+            yield Fault("place", None, entry.id, "the program does not take separate buffers")
+        wrong = [*self._of_machine(run.plan)]
+        if not wrong:
+            wrong += [*self._of_groups(entry, run.plan), *self._of_figures(entry, run, program)]
+        for why in wrong:
+            yield Fault("manifest", None, entry.id, why)
+
+    def _of_machine(self, plan: Plan) -> Iterator[str]:
+        """Yield how a plan's network is not the machine of the manifest."""
+        network, machine = plan.topology, self._deployment.manifest.machine
+        if self._network is None:
+            self._network, symmetry = network, Symmetry(network)
+            self._key = cache(lambda npus: symmetry.key(npus, ordered=True))
+            self._library = cache(lambda npus: library_among(network, machine.gpu, npus))
+        elif network != self._network:
+            yield "the plan's network is not that of the first plan"
+        if network.name != machine.topology:
+            yield f"the plan's network is {network.name}, the manifest says {machine.topology}"
+        if names_and_nodes(network) != [(each.name, each.node) for each in machine.npus]:
+            yield "the plan's NPUs and nodes are not those of the machine"
+
+    def _of_groups(self, entry: Entry, plan: Plan) -> Iterator[str]:
+        """Yield the first group of each name whose NPUs have other links than the plan's."""
+        own = tuple(plan.collective.npus)
+        for group in self._deployment.manifest.groups:
+            for npus in group.npus if entry.id in group.entries else ():
+                if len(npus) == len(own) and self._key(tuple(npus)) != self._key(own):
+                    yield (
+                        f"the plan is for NPUs {shown(list(own))}, and NPUs {shown(npus)} of group "
+                        f"{group.name} have other links"
+                    )
+                    break
+
+    def _of_figures(self, entry: Entry, run: Run, program: core.Checked) -> Iterator[str]:
+        """Yield each figure of the manifest that differs from that of the plan and its program."""
+        manifest, collective = self._deployment.manifest, run.plan.collective
+        kind, npus = collective.kind, tuple(collective.npus)
+        if (program.collective, program.ranks) != (kind.replace("-", ""), len(npus)):
+            does = f"{program.collective} of {program.ranks} ranks"
+            yield f"the program does {does}, and the plan {kind} of {len(npus)}"
+        nccl = nccl_ps(self._library(npus), kind, collective.size)
+        is_same = manifest.hocket == _core.__version__
+        told = entry.model_dump()
+        for key, has in figures(run, program, manifest.estimates, nccl).items():
+            if has != told[key] and (is_same or key not in PREDICTIONS):
+                yield f"{key} is {has} by the plan and its program, the manifest says {told[key]}"
+        if entry.over_best > entry.over_bound:
+            yield f"over_best is {entry.over_best}, more than over_bound, {entry.over_bound}"
+        if not manifest.estimates.pays(entry.predicted_ps, entry.nccl_ps):
+            yield "the plan is not as much faster than NCCL as estimates.tolerance says"
 
 
 def _of_nccl(deployment: Deployment) -> Iterator[Fault]:
@@ -146,8 +196,13 @@ def _judged(
     except SpecError as error:
         yield Fault("unreadable", line_in(error), file.file, error.why)
         return
-    for fault in found.faults:
-        yield Fault(fault.code, fault.line, f"{file.file} {fault.place}".strip(), fault.detail)
+    yield from _within(file.file, found.faults)
+
+
+def _within(file: str, faults: Sequence[Fault]) -> Iterator[Fault]:
+    """Yield the faults of a file of the folder, whose name leads to each place."""
+    for each in faults:
+        yield Fault(each.code, each.line, f"{file} {each.place}".strip(), each.detail)
 
 
 def _other_file(deployment: Deployment, file: HashedFile) -> list[Fault]:

@@ -10,6 +10,7 @@ from hocket._checks import is_decimal
 from hocket._core.formats import Checked, Exported, Finding
 from hocket._results import Result
 from hocket.errors import SpecError
+from hocket.units import printable
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Fault(Result):
         """All of it in one line."""
         line = "" if self.line is None else f"line {self.line}: "
         place = f"{self.place}: " if self.place else ""
-        return f"{line}{place}{self.detail} ({self.code})"
+        return printable(f"{line}{place}{self.detail} ({self.code})")
 
 
 def faults_of(findings: Sequence[Finding]) -> tuple[Fault, ...]:
