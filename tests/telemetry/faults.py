@@ -800,3 +800,165 @@ FRESH = (
     ),
 )
 """Cases that were collected when the rules knew those of `FOUND`."""
+
+NEWEST = (
+    # Two nodes reach 25 GB/s together and 39 with any third: routes of the fabric collide. Others assumed.
+    Fault(
+        "NVIDIA/nccl#325",
+        f"box:2x8x2@150GB/s,350ns@{HDR}",
+        2,
+        8,
+        0,
+        [setting("ALGO", "RING")],
+        "pair",
+        ("node1", "node2"),
+        runs=((("node1", "node2"), 25), (("node1", "node3"), 39), (("node2", "node4"), 39)),
+    ),
+    # Libfabric takes TCP, not EFA. Eight GPUs a node and the rate are assumed.
+    Fault(
+        "NVIDIA/nccl#229",
+        "box:2x8x1@150GB/s,350ns@12.5GB/s,1.3us",
+        2,
+        8,
+        1.5,
+        [
+            said("ip-1", "NET/Socket : Using [0]eth0:192.168.16.255<0>"),
+            said("ip-1", "NET/OFI Selected Provider is tcp;ofi_rxm"),
+        ],
+        "sockets",
+    ),
+    # The same today, as the plugin of EFA writes it. The rate is assumed.
+    Fault(
+        "aws/aws-ofi-nccl#850",
+        f"box:2x8x4{A100}12.5GB/s,1.3us",
+        2,
+        8,
+        2,
+        [
+            said(
+                "ip-1", "NET/OFI Selected provider is tcp, fabric is 172.31.64.0/20 (found 1 nics)"
+            ),
+            said("ip-1", "NET/OFI Setting NCCL_PROTO='simple' to prevent data corruption"),
+            said("ip-1", "Using network AWS Libfabric"),
+        ],
+        "sockets",
+    ),
+    # Two p4d: one of four NICs, without GPUDirect RDMA. The rate is assumed.
+    Fault(
+        "aws/aws-ofi-nccl#64",
+        f"box:2x8x4{A100}12.5GB/s,1.3us",
+        2,
+        8,
+        5,
+        [
+            said("ip-1", "Channel 01 : 7[a01d0] -> 8[101c0] [send] via NET/AWS Libfabric/0", 7),
+            said("ip-2", "Channel 01 : 15[a01d0] -> 0[101c0] [send] via NET/AWS Libfabric/0", 7),
+            said("ip-2", "Channel 00 : 8[101c0] -> 9[101d0] via P2P/IPC/read"),
+            said("ip-2", "2 coll channels, 2 p2p channels, 1 p2p channels per peer"),
+        ],
+        "no GPUDirect RDMA",
+    ),
+    # An engine turns both off: 506 us became 1350 for 112 MiB on four nodes of GB200.
+    Fault(
+        "lightseekorg/tokenspeed#1127",
+        "fully_connected:16@900GB/s,350ns",
+        1,
+        16,
+        163,
+        [
+            setting("CUMEM_ENABLE", "0"),
+            setting("NVLS_ENABLE", "0"),
+            said("node0", "Channel 00/0 : 3[3] -> 4[0] [send] via NET/IB/0/GDRDMA"),
+        ],
+        "no NVLink",
+        size=112 << 20,
+    ),
+    # ACS is on: 186 GB/s between two servers whose NICs perftest fills. Lines are assumed.
+    Fault(
+        "cloud-hypervisor/cloud-hypervisor#8141",
+        f"box:2x8x8{H100}{NDR}",
+        2,
+        8,
+        186,
+        nics("IB", *mlx(*range(8))),
+        "PCIe",
+    ),
+    # A container for each GPU: only host memory is left. The rate is assumed.
+    Fault(
+        "NVIDIA/nccl#945",
+        "dgx_a100_1box",
+        1,
+        8,
+        12,
+        [said("node0", "Channel 00/0 : 0[0] -> 1[0] via SHM/direct/direct")],
+        "no NVLink",
+    ),
+    # Containers that share all but their GPUs use the network. The rate is assumed.
+    Fault(
+        "NVIDIA/nvidia-docker#1253",
+        "dgx1_v100",
+        1,
+        8,
+        5,
+        [
+            said("host0", "Ring 00 : 0[0] -> 1[1] via P2P/IPC"),
+            said("host0", "Ring 00 : 3[1] -> 0[0] [receive] via NET/Socket/0"),
+        ],
+        "no NVLink",
+    ),
+    # A recipe of a cloud turns NVLS off. Rate and lines are assumed.
+    Fault(
+        "coreweave/reference-architecture#74",
+        "hgx_h200_8gpu",
+        1,
+        8,
+        365,
+        [
+            "export NCCL_NVLS_ENABLE=0",
+            said("node0", "16 coll channels, 0 collnet channels, 0 nvls channels, 32 p2p channels"),
+        ],
+        "no NVLS",
+        size=4 * GIB,
+    ),
+    # Three partitions of GB200: NCCL takes rings, 197 GB/s, and trees reach 234. The line is assumed.
+    Fault(
+        "NVIDIA/nccl#1801",
+        f"box:3x4x4@900GB/s,350ns@{NDR}",
+        3,
+        4,
+        196.7,
+        [
+            setting("NVLS_ENABLE", "0"),
+            said(
+                "node0",
+                "AllReduce: 17179869184 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}",
+            ),
+        ],
+        "pick",
+        size=16 * GIB,
+    ),
+    # nvidia_peermem was not loaded. Lines and rate are assumed.
+    Fault(
+        "NVIDIA/nccl#1343",
+        f"box:2x8x4{A100}{HDR}",
+        2,
+        8,
+        20,
+        nics("IB", *mlx(0, 1, 2, 3), gdr=False),
+        "no GPUDirect RDMA",
+    ),
+    # GPUs without NVLink whose driver refuses it: 8 GB/s, and 20 with it. Lines are assumed.
+    Fault(
+        "aikitoria/open-gpu-kernel-modules#20",
+        f"box:3x8x1@64GB/s,350ns@{NDR}",
+        3,
+        8,
+        8,
+        [
+            said(h, "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0")
+            for h in ("node0", "node1", "node2")
+        ],
+        "no GPUDirect RDMA",
+    ),
+)
+"""Cases that were collected when the rules knew those of `FRESH`."""

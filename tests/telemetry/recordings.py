@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+GPU = "NVIDIA A100-SXM4-40GB"
 TIMES = "     time   algbw   busbw #wrong"
 COLUMNS = f"#       size         count      type   redop    root{TIMES}{TIMES}\n"
 
@@ -21,7 +22,7 @@ def log(
     lines = [f"# {kind}_perf\n"]
     names = hosts or [f"box{node}" for node in range(nodes)]
     for rank in range(npus):
-        where = f"on {names[rank * nodes // npus]} device {rank % 8} [0x07] NVIDIA A100-SXM4-40GB"
+        where = f"on {names[rank * nodes // npus]} device {rank % (npus // nodes)} [0x07] {GPU}"
         lines.append(f"#  Rank {rank:2d} Group  0 Pid {770 + rank} {where}\n")
     lines.append(COLUMNS)
     redop = "sum" if "reduce" in kind or kind == "sendrecv" else "none"

@@ -18,6 +18,7 @@ from tests.telemetry.faults import (
     KNOWN,
     LAST,
     LATER,
+    NEWEST,
     Fault,
     connected,
     mlx,
@@ -72,7 +73,9 @@ def test_published_faults(tmp_path: Path, fault: Fault) -> None:
     assert set(fault.parts) <= set(found.causes[0].parts)
 
 
-@pytest.mark.parametrize(("faults", "right", "wrong"), [(LAST, 7, 0), (FRESH, 8, 1)])
+@pytest.mark.parametrize(
+    ("faults", "right", "wrong"), [(LAST, 7, 0), (FRESH, 8, 1), (NEWEST, 11, 0)]
+)
 def test_faults_that_the_rules_were_not_made_for(
     tmp_path: Path, faults: tuple[Fault, ...], right: int, wrong: int
 ) -> None:
@@ -126,6 +129,27 @@ def fault(lines: list[str], busbw: float = 30.0, **more: object) -> Fault:
         (fault([setting("MAX_NCHANNELS", "2")]), "few channels", ()),
         (fault(["-x NCCL_MAX_CTAS=0x2"]), "few channels", ()),
         (fault(["-x NCCL_MAX_CTAS=0x20"]), "unknown", ()),
+        (fault(["-x NCCL_MAX_NCHANNELS=0"]), "few channels", ()),  # NCCL takes one
+        (fault(["-x NCCL_MAX_NCHANNELS=-2"]), "unknown", ()),
+        (fault([said("node0", "2 coll channels, 2 p2p channels")]), "few channels", ()),
+        (fault([said("node0", "8 coll channels, 0 nvls channels, 8 p2p")]), "unknown", ()),
+        (fault([said("node0", "0 coll channels, 0 p2p channels")]), "unknown", ()),
+        (fault([said("node0", "9999 coll channels, 2 p2p channels")]), "unknown", ()),
+        (fault([said("node0", f"{GIB} Bytes -> Algo 1 proto 0 time 9.5")]), "pick", ()),
+        (
+            fault(
+                [
+                    said(
+                        "node0", f"AllReduce: {GIB} Bytes -> Algo RING proto LL channel{{Lo..Hi}}"
+                    ),
+                    setting("MAX_NCHANNELS", "1"),
+                ]
+            ),
+            "few channels",  # which costs more
+            (),
+        ),
+        (fault([said("node0", f"AllGather: {GIB} Bytes -> Algo RING proto LL")]), "unknown", ()),
+        (fault([said("node0", f"{GIB} Bytes -> Algo 99999999 proto 7")]), "unknown", ()),
         (fault([*nics("RoCE", "mlx5_bond_0")], topology=f"box:2x8x1{A100}{HDR}"), None, ()),
         (
             fault(
@@ -190,7 +214,7 @@ def test_lines_of_any_length_take_no_time(tmp_path: Path) -> None:
     long = "a" * 4000 + " NCCL INFO " + "b" * 80
     text = "\n".join([long, long[:-1] + ">", "NCCL_" + "A" * 4000] * 2000)
     assert not read_library_log(text)
-    for words in ("1" * 3900, "NET/IB : [0] a:" * 260, "1 coll channels, " * 230, "NCCL_A" * 650):
+    for words in ("1" * 3900, "NET/IB : [0] a:" * 260, "0 coll channels, " * 230, "NCCL_A" * 650):
         assert not read_library_log("\n".join([said("node0", words)] * 2000))
 
 
@@ -459,3 +483,42 @@ def test_rates_that_fall_with_the_size(tmp_path: Path, kind: str, named: list[st
     times = [took(busbw, size << 20, 24) for size, busbw in rates.items()]
     text = "\n".join([*nics(kind, *mlx(*range(1, 9)), hosts=3), log("all_reduce", times, 24, 3)])
     assert causes(tmp_path, [text], f"box:3x8x8{H100}{HDR}") == named
+
+
+def test_a_pick_is_judged_by_what_is_predicted(tmp_path: Path) -> None:
+    """On four nodes, rings are faster than trees."""
+    machine = {"topology": "dgx_a100_4box", "nodes": 4}
+    tree = fault([said("node0", f"{GIB} Bytes -> Algo TREE proto SIMPLE")], 40, **machine)
+    (found,) = diagnosed(tmp_path, tree).causes
+    assert found.name == "pick"
+    assert found.effect is not None
+    assert 1.1 < found.effect < 3
+    assert found.evidence.startswith("NCCL runs 1 GiB with tree and simple; ring and simple is")
+    ring = fault([said("node0", f"{GIB} Bytes -> Algo RING proto SIMPLE")], 40, **machine)
+    assert [each.name for each in diagnosed(tmp_path, ring).causes] == ["unknown"]
+
+
+def test_a_line_lists_few_of_many(tmp_path: Path) -> None:
+    many = fault([setting(f"X{number}", "1") for number in range(5000)])
+    (found,) = diagnosed(tmp_path, many).causes
+    assert "NCCL_X1003=1 and 4,992 more; " in found.action
+    assert len(found.action) < 800
+
+
+def test_damaged_lines_are_counted(tmp_path: Path) -> None:
+    lines = log(
+        "all_reduce", [took(160), took(160, 1 << 20), took(160, 1 << 25)], 16, 2
+    ).splitlines()
+    bad = [
+        lines[-1].replace(f"{1 << 25:12d}", "9" * 30),
+        lines[-1].replace(f"{1 << 23:12d}", f"{(1 << 23) - 1:12d}"),
+        lines[-1].replace(f"{1 << 25:12d}", f"{0:12d}").replace(f"{1 << 23:12d}", f"{0:12d}"),
+    ]
+    (tmp_path / "a.log").write_text("\n".join([*lines[:-1], *bad, lines[-1]]))
+    found = hk.measured(tmp_path / "a.log", "dgx_a100_2box", plans=False)
+    assert [each.size for each in found.sizes] == [1 << 20, 1 << 25, GIB]
+    first = len(lines)
+    assert found.notes == (
+        f"{tmp_path / 'a.log'}: left out 1 of 0 bytes, the first is line {first + 2}, 2 in damaged "
+        f"lines, the first is line {first}, 3 in place",
+    )

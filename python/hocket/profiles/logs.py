@@ -58,6 +58,15 @@ _RANK = re.compile(
 )
 _FAILED = re.compile(r"Out of bounds values\s*:\s*\d+\s+FAILED")
 _ROW = re.compile(r"(?<![\w.,+-])(\d{1,15}\s+\d{1,15}\s+[A-Za-z]\w*\s+\S.*)")
+_LIKE_ROW = re.compile(
+    r"(?<![\w.,+-])(\S{1,99}\s+\S{1,99}\s+(?:u?int(?:8|16|32|64)|half|float|double|bfloat16)\s+\S+\s.*)"
+)
+"""What may be a row that is damaged."""
+_BYTES = {"int8": 1, "uint8": 1, "char": 1, "half": 2, "float16": 2, "bfloat16": 2, "bf16": 2}
+_BYTES |= dict.fromkeys(("int32", "uint32", "float"), 4) | dict.fromkeys(
+    ("int64", "uint64", "double"), 8
+)
+"""Of an element of each type."""
 _NUMBERED = re.compile(r"\s*(\d{1,9})(?:[:\t]|  )")
 _TYPE = re.compile(
     r"u?int(?:8|16|32|64)?|u?char|half|float(?:16)?|double|bfloat16|bf16|f(?:p)?8\w*"
@@ -229,6 +238,10 @@ def read_log(lines: Sequence[str], origin: str) -> tuple[list[LogTime], Counter[
     for run in reader.runs:
         if run.rows:
             found += _times(run, origin, others)
+    empty = [row.line for run in reader.runs for row in run.rows if not row.size]
+    for why, where in (("of 0 bytes", empty), ("in damaged lines", reader.damaged)):
+        if where:
+            others[f"{why}, the first is line {min(where)}"] += len(where)
     return found, others, list(reader.devices)
 
 
@@ -268,6 +281,7 @@ class _Reader:
         self.origin = origin
         self.runs: list[_Run] = []
         self.devices: dict[str, None] = {}
+        self.damaged: list[int] = []
         self._by_source: dict[str, _Run] = {}
         self._ranks: list[_Rank] = []
         self._names: dict[str, str] = {}
@@ -283,6 +297,9 @@ class _Reader:
         row = _ROW.search(line)
         if row is not None and not line[: row.start()].rstrip().endswith("#"):
             self._take_row(number, row[1].split(), _source(line, row.start()), where)
+            return
+        if row is None and self.runs and _LIKE_ROW.search(line) is not None:
+            self.damaged.append(number)
             return
         if _WORTH.search(line) is None:
             return
@@ -377,6 +394,9 @@ class _Reader:
                 right = "keep the line that begins with '#       size         count'"
                 raise SpecError(None, "no line before says what its columns are", right, where)
             return
+        if is_usual and not _fits(words, len(run.ranks.listed)):
+            self.damaged.append(number)
+            return
         try:
             if len(words) < run.width:  # columns may be empty, but of all rows alike
                 why = f"has {len(words)} values, and lines before it {run.width}"
@@ -386,6 +406,14 @@ class _Reader:
         except SpecError:
             if is_usual:
                 raise
+
+
+def _fits(words: list[str], ranks: int) -> bool:
+    """Return whether the size of a row is that of its elements, or of as many for each rank."""
+    size, count, each = int(words[0]), int(words[1]), _BYTES.get(words[2])
+    if each is None or size == count * each:
+        return True
+    return count > 0 and size % (count * each) == 0 and ranks % (size // (count * each)) == 0
 
 
 def _source(line: str, end: int) -> str:

@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import median_low
 from typing import Literal, TypeAlias
 
@@ -38,6 +39,7 @@ CauseName = Literal[
     "far NIC",
     "algorithm told",
     "protocol told",
+    "pick",
     "no LL128",
     "no NVLS",
     "few channels",
@@ -68,8 +70,19 @@ _BETWEEN = ("CUMEM_ENABLE", "MNNVL_ENABLE")
 """Settings that, if 0, turn off NVLinks between hosts (src/mnnvl.cc)."""
 _LIMITS = ("MAX_NCHANNELS", "MAX_CTAS")
 """Settings that limit the channels of rings and trees."""
+_UNSET = -2
+"""The number that stands for no limit of channels."""
+_HALF, _PXN = 2.0, 1.25
+"""How many times as long calls take at most if half of a path is lost, or small parts are not joined
+(nccl-tests#187: 12 GB/s became 10)."""
+_FEW = 8
+"""Names that a line lists; of more, it says how many."""
 _MOST_CALLS = 0.5
 """Share of calls that one rank delays above which it is no chance."""
+
+
+_Way: TypeAlias = tuple[str, str]
+"""An algorithm and a protocol, in small letters."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +102,8 @@ class Cause(Result):
     is_sure
         Whether runs or words of NCCL show it, and times that something is slow. If not, it is deduced from
         rates alone, or nothing predicts the sizes: then it is what to look at first.
+    effect
+        How many times as long calls take by it at most; ``None`` if nothing bounds it.
     """
 
     name: CauseName = field(metadata=said("cause"))
@@ -96,6 +111,7 @@ class Cause(Result):
     evidence: str
     action: str
     is_sure: bool = True
+    effect: float | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +154,17 @@ class _Case:
         """Ranks of a node."""
         return self.expectation.network.npu_count // max(self.expectation.nodes, 1)
 
+    def picks(self, each: MeasuredSize) -> set[_Way]:
+        """Return the ways in which NCCL says that it runs a size; none if it does not say."""
+        picks = self.log.picks.get(each.size, ())
+        return {(name, protocol) for kind, name, protocol in picks if kind in ("", _plain(each))}
+
+    def slower(self, each: MeasuredSize, is_left: Callable[[_Way], bool]) -> float | None:
+        """Return how many times as long a size takes by the ways that are left, or None if none is."""
+        ways = self.expectation.ways(each.kind, each.size)
+        left = [took for way, took in ways.items() if is_left(way)]
+        return min(left) / min(ways.values()) if left else None
+
 
 def causes_of(
     sizes: Sequence[MeasuredSize],
@@ -145,7 +172,7 @@ def causes_of(
     judged: Sequence[tuple[Recording, Sequence[Call]]],
     expectation: Expectation,
 ) -> tuple[Cause, ...]:
-    """Return the causes of what is slow, the likeliest first.
+    """Return the causes of what is slow: first what runs single out, then the greatest effect.
 
     Parameters
     ----------
@@ -166,6 +193,7 @@ def causes_of(
     bare = [each.library for each in recordings if each.library]
     cases = _cases(sizes, slow, judged, bare, expectation)
     said = [each for rule in _SAID for each in _told(rule, cases)]
+    said.sort(key=lambda each: -math.inf if each.effect is None else -each.effect)
     fabric = [each for each in cases if any(size.verdict == "fabric" for size in each.slow)]
     if fabric and not said and (is_rest_slow or not found):
         alone = [
@@ -221,8 +249,16 @@ def _told(rule: _Rule, cases: Sequence[_Case]) -> list[Cause]:
     ]
 
 
+def _plain(each: MeasuredSize) -> str:
+    """Return the name of a collective as NCCL has it, in small letters."""
+    return each.kind.replace("-", "")
+
+
 def _all(names: Iterable[str]) -> str:
-    return ", ".join(names)
+    """List names; of many, the first and how many there are."""
+    every = [*names]
+    more = f" and {len(every) - _FEW:,} more" if len(every) > _FEW + 1 else ""
+    return ", ".join(every[:_FEW] if more else every) + more
 
 
 def _unset(told: Iterable[str]) -> str:
@@ -460,7 +496,7 @@ def _slow_nic(case: _Case) -> Iterator[Cause]:
             "look at port and cable (ibstat, ibdiagnet): its rate was negotiated down; or leave it "
             "out of NCCL_IB_HCA on all nodes"
         )
-        yield Cause("NIC", tuple(names), evidence, action)
+        yield Cause("NIC", tuple(names), evidence, action, effect=best / rate)
 
 
 def _nic_list(case: _Case) -> Iterator[Cause]:
@@ -489,7 +525,7 @@ def _nic_list(case: _Case) -> Iterator[Cause]:
             "compare nvidia-smi topo -m with the NICs of the log: NCCL takes those nearest to GPUs; in a "
             "virtual machine or with a plugin give it the real topology (NCCL_TOPO_FILE)"
         )
-    yield Cause("NIC list", (), evidence, action)
+    yield Cause("NIC list", (), evidence, action, effect=hardware.nics / least)
 
 
 def _far_nic(case: _Case) -> Iterator[Cause]:
@@ -501,7 +537,7 @@ def _far_nic(case: _Case) -> Iterator[Cause]:
             "let each GPU use a NIC at its own PCIe switch (NCCL_IB_HCA, slots); in a virtual "
             "machine give NCCL the real topology (NCCL_TOPO_FILE)"
         )
-        yield Cause("far NIC", (), evidence, action)
+        yield Cause("far NIC", (), evidence, action, effect=_HALF)
 
 
 def _algorithm_told(case: _Case) -> Iterator[Cause]:
@@ -531,7 +567,11 @@ def _ruled_out(case: _Case, name: CauseName, setting: str, place: int) -> Iterat
         if out:
             needed = ", unless the plugin of the network needs it, as older ones of EFA do"
             action = f"{_unset([told])}{needed if setting == 'PROTO' else ''}"
-            yield Cause(name, (), evidence, action)
+            effects = [
+                case.slower(each, partial(_is_left, each.kind, place, value)) for each in case.slow
+            ]
+            effect = max((each for each in effects if each), default=None)
+            yield Cause(name, (), evidence, action, effect=effect)
 
 
 def _is_allowed(kind: str, name: str, told: str) -> bool:
@@ -543,6 +583,33 @@ def _is_allowed(kind: str, name: str, told: str) -> bool:
         is_ruled_out = names.startswith("^")
         return (name.replace("-", "") in names.lstrip("^").split(",")) is not is_ruled_out
     return True
+
+
+def _slow_pick(case: _Case) -> Iterator[Cause]:
+    """Find sizes that NCCL runs by another way than the fastest, though no setting asks it to."""
+    if any(case.told("ALGO", "PROTO")):
+        return
+    for each in sorted(case.slow, key=lambda each: -each.size):
+        way = each.way and (each.way[0].lower(), each.way[1].lower())
+        picks = case.picks(each)
+        effect = case.slower(each, picks.__contains__)
+        if way and picks and way not in picks and effect is not None and effect > 1 + GAIN:
+            if way[0].startswith("nvls"):  # _no_nvls says it
+                continue
+            evidence = (
+                f"NCCL runs {format_size(each.size)} with {_all(sorted(map(' and '.join, picks)))}; "
+                f"{' and '.join(way)} is predicted to be {effect:.2f} times as fast"
+            )
+            action = (
+                f"try NCCL_ALGO={way[0]} NCCL_PROTO={way[1]} for this size alone; if it is faster, give "
+                "NCCL a table that says so (hocket nccl tuner write)"
+            )
+            yield Cause("pick", (), evidence, action, effect=effect)
+            return
+
+
+def _is_left(kind: str, place: int, told: str, way: _Way) -> bool:
+    return _is_allowed(kind, way[place], told)
 
 
 def _no_ll128(case: _Case) -> Iterator[Cause]:
@@ -559,35 +626,62 @@ def _no_ll128(case: _Case) -> Iterator[Cause]:
             "try a newer NCCL, which turns LL128 on where it is safe: NVLinks between all GPUs of a node, "
             "and no processor between GPU and NIC; if told by NCCL_PROTO it may corrupt data"
         )
-        yield Cause("no LL128", (), evidence, action)
+        slower = (case.slower(each, lambda way: way[1] != "ll128") for each in sizes)
+        effect = max((each for each in slower if each), default=_HALF)
+        yield Cause("no LL128", (), evidence, action, effect=effect)
 
 
 def _no_nvls(case: _Case) -> Iterator[Cause]:
     expected = [each for each in case.slow if each.way and each.way[0].startswith("nvls")]
+    picks = {algorithm for each in expected for algorithm, _ in case.picks(each)}
     is_off = case.is_off("NVLS_ENABLE") or case.log.nvls == {0}
+    is_off = is_off or any(not each.startswith("nvls") for each in picks)
     is_on = any(case.log.nvls)
     if expected and (is_off or (not is_on and any(each.instead for each in expected))):
         sizes = f"{expected[0].kind} of {format_size(expected[0].size)} and more"
         instead = _all(dict.fromkeys(each.instead for each in expected if each.instead))
         told = _all(case.told("NVLS_ENABLE")) if case.is_off("NVLS_ENABLE") else ""
-        why = told or ("NCCL has 0 nvls channels" if is_off else f"it takes as long as {instead}")
+        why = told or f"it takes as long as {instead}"
+        if is_off and not told:
+            why = f"NCCL runs {_all(sorted(picks))}" if picks else "NCCL has 0 nvls channels"
         action = (
             f"{'unset NCCL_NVLS_ENABLE; ' if told else ''}check that nvidia-fabricmanager runs, that "
             "all GPUs of a node take part, and that the log has 'NVLS multicast support is available'"
         )
-        yield Cause("no NVLS", (), f"NVLink SHARP is not used for {sizes}: {why}", action)
+        slower = (case.slower(each, lambda way: not way[0].startswith("nvls")) for each in expected)
+        effect = max((each for each in slower if each), default=None)
+        evidence = f"NVLink SHARP is not used for {sizes}: {why}"
+        yield Cause("no NVLS", (), evidence, action, effect=effect)
 
 
 def _few_channels(case: _Case) -> Iterator[Cause]:
-    """Find a limit below the channels of NCCL's graph, which it doubles (src/graph/connect.cc)."""
+    """Find a limit below the channels that NCCL makes of its graph, twice as many (src/graph/connect.cc).
+
+    Without a limit, fewer than those of the graph are too few, or than the NICs of a node.
+    """
+    graph = max((each.pick.channels for each in case.slow if each.pick), default=0)
+    hardware = case.expectation.hardware
+    nics = hardware.nics if hardware is not None and case.is_between else 0
     limits = [*case.told(*_LIMITS)]
-    most = max((2 * each.pick.channels for each in case.slow if each.pick), default=0)
-    least = min(
-        (number for name in _LIMITS if (number := case.log.number(name)) is not None), default=0
-    )
-    if 0 < least < most:
-        evidence = f"{_all(limits)}, and NCCL would use up to {most} channels"
-        yield Cause("few channels", (), evidence, _unset(limits))
+    told = [
+        max(number, 1)  # as NCCL does
+        for name in _LIMITS
+        if (number := case.log.number(name)) not in (None, _UNSET)
+    ]
+    least = min([*told, *case.log.channels], default=0)
+    if told and min(told) == least < 2 * graph:
+        evidence = f"{_all(limits)}, and NCCL would use up to {2 * graph} channels"
+        yield Cause("few channels", (), evidence, _unset(limits), effect=2 * graph / least)
+    elif 0 < least < max(graph, nics):
+        most = max(graph, nics)
+        evidence = f"NCCL has {least} channels, and needs {most}, for " + (
+            f"{nics} NICs of a node" if nics == most else "the links of a node"
+        )
+        action = (
+            "look at why with NCCL_GRAPH_DUMP_FILE (hocket nccl audit), and at NCCL_TOPO_FILE in a virtual "
+            f"machine; try NCCL_MIN_NCHANNELS={most}"
+        )
+        yield Cause("few channels", (), evidence, action, effect=most / least)
 
 
 def _pxn_off(case: _Case) -> Iterator[Cause]:
@@ -596,7 +690,7 @@ def _pxn_off(case: _Case) -> Iterator[Cause]:
     told += case.told("P2P_PXN_LEVEL") if case.is_off("P2P_PXN_LEVEL") else []
     if case.is_between and is_all_to_all and told:
         evidence = f"{_all(told)}, so each GPU sends small parts to all GPUs of other nodes"
-        yield Cause("PXN off", (), evidence, _unset(told))
+        yield Cause("PXN off", (), evidence, _unset(told), effect=_PXN)
 
 
 def _queue_pairs(case: _Case) -> Iterator[Cause]:
@@ -607,7 +701,7 @@ def _queue_pairs(case: _Case) -> Iterator[Cause]:
     if case.is_between and bonds and pairs <= 1:
         evidence = f"NICs are bonds ({_all(bonds[:4])}), and a connection has one queue pair"
         action = "set NCCL_IB_QPS_PER_CONNECTION=2 or 4, with NCCL_IB_SPLIT_DATA_ON_QPS=0 and 1"
-        yield Cause("queue pairs", (), evidence, action)
+        yield Cause("queue pairs", (), evidence, action, effect=_HALF)
 
 
 # ---- what is deduced from rates ----
@@ -684,7 +778,9 @@ def _partial(case: _Case) -> str:
 
 def _unknown(case: _Case) -> Iterator[Cause]:
     missing = (
-        "" if case.log else "run again with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH; "
+        ""
+        if case.log
+        else "run again with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING; "
     )
     if any(each.timing == KERNEL for each in case.slow):
         missing = f"give the files of all ranks, as waiting may be in kernels; {missing}"
@@ -723,6 +819,7 @@ _SAID: tuple[_Rule, ...] = (
     _far_nic,
     _algorithm_told,
     _protocol_told,
+    _slow_pick,
     _no_ll128,
     _no_nvls,
     _few_channels,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from hocket.profiles.prediction import PredictedTime, predict_on
 from hocket.profiles.profile import Profile, why_below
 from hocket.simulation.run import simulate
 from hocket.telemetry.calls import KERNEL, Times
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 TELLING = 32 << 10
 """Size up to which the least time measured tells what launching takes [bytes]."""
@@ -113,9 +117,7 @@ class Expectation:
         """Return what the library takes if it does not use its fastest algorithm, and what it uses then."""
         if profile is None or self.hardware is None:
             return [None] * len(sizes)
-        npus = self.network.npu_count
-        rows = [Measurement(kind, npus, self.nodes, size, 1.0) for size in sizes]
-        ways = ways_of(cells_of(rows, self.hardware), profile.values)
+        ways = self._ways(kind, sizes, profile, self.hardware)
         names, took = [name for name, _ in ways], np.array(list(ways.values()))
         launch = np.array([profile.launching()])
         found: list[Best | None] = []
@@ -128,6 +130,23 @@ class Expectation:
             seconds = float(behind(launch, np.array([time]))[0]) * 1e-6
             found.append(Best(seconds, name) if np.isfinite(time) else None)
         return found
+
+    def _ways(
+        self, kind: str, sizes: Sequence[int], profile: Profile, hardware: Hardware
+    ) -> dict[tuple[str, str], NDArray[np.float64]]:
+        npus = self.network.npu_count
+        rows = [Measurement(kind, npus, self.nodes, size, 1.0) for size in sizes]
+        return ways_of(cells_of(rows, hardware), profile.values)
+
+    def ways(self, kind: str, size: int) -> dict[tuple[str, str], float]:
+        """Return what each algorithm and protocol, in small letters, takes without launch [s]."""
+        if self.profile is not None and self.hardware is not None:
+            found = self._ways(kind, [size], self.profile, self.hardware)
+            return {way: float(took[0]) * 1e-6 for way, took in found.items() if took[0] < np.inf}
+        if self.library is None or kind not in LIBRARY_KINDS or size < _FAITHFUL:
+            return {}
+        choices = self.library.choices(kind, size)
+        return {(each.algorithm, each.protocol.lower()): each.seconds for each in choices}
 
     def best(
         self,

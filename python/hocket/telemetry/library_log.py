@@ -3,7 +3,8 @@
 References
 ----------
 NVIDIA/nccl 2.30.7: src/misc/param.cc (settings), src/transport/net_ib (NICs, their rates, GPUDirect RDMA),
-src/transport/{net,p2p,shm}.cc (channels), src/init.cc (numbers of channels), src/graph/search.cc (graphs).
+src/transport/{net,p2p,shm}.cc (channels), src/init.cc (numbers of channels), src/graph/search.cc (graphs),
+src/enqueue.cc (picks).
 """
 
 from __future__ import annotations
@@ -29,14 +30,21 @@ _FUSED = re.compile(r"NET/IB : Made virtual device \[(\d{1,9})\] name=([\w.+-]+)
 _PART = re.compile(r"([\w.-]+):\d+/(IB|RoCE)")
 _RATE = re.compile(r"NET/IB ?: \[(\d+)\] ([\w.-]+):\S*?/(IB|RoCE) .*?\bspeed=(\d{1,9})\b")
 _SOCKETS = re.compile(r"NET/Socket ?: Using \[|Using network Socket")
+_PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is (?:(tcp|udp|sockets)\b|\w)")
+"""What libfabric uses."""
 _NO_GDR = re.compile(r"GPU Direct RDMA Disabled for HCA (\d{1,9})\b")
 _WAY = re.compile(
-    r"(?:Channel|Ring) \d+(?:/\d+)? : \d+(?:\[\w+\])? -> \d+(?:\[\w+\])?(?: \[\w+\])? via "
-    r"(?:(P2P|SHM)|NET/([\w ]{1,40})/(\d{1,9})(\S*))"
+    r"(?:Channel|Ring) \d{1,3}(?:/\d+)? : \d+(?:\[\w+\])? -> \d+(?:\[\w+\])?(?: \[\w+\])? via "
+    r"(?:(P2P|SHM)|NET/([\w ]{1,40})/(\d{1,2})(?!\d)(\S*))"
 )
+"""How a channel passes data; NCCL has less than 1,000 channels and 100 NICs of a node."""
 _TABLE = re.compile(r"\s*AllReduce \|" + r" *[\d.]{1,9}/ *([\d.]{1,9}) \|" * 6)
 """Latency and bandwidth of trees and rings, each with LL, LL128 and Simple (``TUNING``)."""
-_NVLS = re.compile(r"\d{1,9} coll channels, .*?(\d+) nvls channels")
+_CHANNELS = re.compile(r"([1-9]\d{0,2}) coll channels, (?:.*? (\d{1,3}) nvls channels)?")
+_PICK = re.compile(r"(?:(\w+): +)?(\d{1,18}) Bytes -> Algo (\w+) proto (\w+)")
+_ALGORITHMS = ("tree", "ring", "collnet-direct", "collnet-chain", "nvls", "nvls-tree", "pat")
+_PROTOCOLS = ("ll", "ll128", "simple")
+"""By their numbers, which versions before 2.24 print instead of names."""
 _RINGS = re.compile(r"Pattern 4, .* type \w+/(\w+)")
 _OVER = "# Avg bus bandwidth"
 """With what a run of nccl-tests ends; NCCL's next words are of the next run."""
@@ -55,7 +63,7 @@ class LibraryLog:
     settings
         Variables without ``NCCL_``, as NCCL read them or as they stand on a command line.
     networks
-        ``"IB"``, ``"RoCE"`` or ``"Socket"``.
+        ``"IB"``, ``"RoCE"``, ``"libfabric"`` (over no sockets) or ``"Socket"``.
     ranks
         By host: the ranks that say something, each as its process and GPU.
     nics
@@ -69,8 +77,13 @@ class LibraryLog:
         memory of GPUs, ``"NET"`` for those that do not.
     no_gdr
         By host: the numbers of the NICs for which it says that GPUDirect RDMA is off.
+    channels
+        How many channels collectives have, as each communicator says.
     nvls
         How many channels use NVLink SHARP, as each communicator says.
+    picks
+        By size: algorithm and protocol that NCCL picks, such as ``("ring", "simple")``, with the collective
+        as it writes it, such as ``"allreduce"``, or empty (``TUNING``).
     ll128
         Whether LL128 has bandwidth, as each communicator's table says.
     nic_paths
@@ -85,7 +98,9 @@ class LibraryLog:
     used: dict[str, set[int]] = field(default_factory=dict)
     ways: dict[str, set[str]] = field(default_factory=dict)
     no_gdr: dict[str, set[int]] = field(default_factory=dict)
+    channels: set[int] = field(default_factory=set)
     nvls: set[int] = field(default_factory=set)
+    picks: dict[int, set[tuple[str, str, str]]] = field(default_factory=dict)
     ll128: set[bool] = field(default_factory=set)
     nic_paths: set[str] = field(default_factory=set)
 
@@ -151,7 +166,7 @@ def merged(logs: Iterable[LibraryLog]) -> LibraryLog:
 
 _NIC = re.compile(r"(?!(?:mlx|hfi|cxgb)\d$)[\w.-]*\d(?::\d+)?$")
 """The name of a NIC, perhaps with a port, and not that of a driver."""
-_BY_HOST = ("ranks", "nics", "used", "ways", "no_gdr")
+_BY_HOST = ("ranks", "nics", "used", "ways", "no_gdr", "picks")
 
 
 def read_library_log(text: str) -> LibraryLog:
@@ -209,6 +224,13 @@ def _who(head: str) -> tuple[str, str] | None:
     return None
 
 
+def _named(word: str, names: tuple[str, ...]) -> str:
+    """Return what a word names, which may be a number."""
+    if not word.isdecimal():
+        return word.lower().replace("_", "-")
+    return dict(enumerate(names)).get(int(word[:2]), word)
+
+
 def _take(found: LibraryLog, host: str, words: str) -> None:
     """Read what a host says."""
     way = _WAY.match(words)
@@ -233,6 +255,9 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
             fused = _PART.findall(parts) or [(name, network)]
             found.nics.setdefault(host, {})[int(number)] = "+".join(part for part, _ in fused)
             found.networks.update(kind for _, kind in fused)
+    provider = _PROVIDER.search(words)
+    if provider is not None:
+        found.networks.add("Socket" if provider[1] else "libfabric")
     if _SOCKETS.search(words) is not None:
         found.networks.add("Socket")
     off, virtual = _NO_GDR.search(words), _FUSED.match(words)
@@ -243,8 +268,15 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
     table = _TABLE.match(words)
     if table is not None:
         found.ll128.add(any(each.strip("0.") for each in (table[2], table[5])))
-    nvls, rings = _NVLS.match(words), _RINGS.match(words)
-    if nvls is not None:
-        found.nvls.add(int(nvls[1]))
+    channels, rings, pick = _CHANNELS.match(words), _RINGS.match(words), _PICK.match(words)
+    if channels is not None:
+        found.channels.add(int(channels[1]))
+        found.nvls.update(int(count) for count in channels.groups()[1:] if count)
+    if pick is not None:
+        algorithm, protocol = (
+            _named(word, names) for word, names in ((pick[3], _ALGORITHMS), (pick[4], _PROTOCOLS))
+        )
+        kind = (pick[1] or "").lower()
+        found.picks.setdefault(int(pick[2]), set()).add((kind, algorithm, protocol))
     if rings is not None:
         found.nic_paths.add(rings[1])
