@@ -75,7 +75,10 @@ def rows_of(hocket: Hocket, *argv: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(result.out)))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n == "compare-training" else n for n in COMMANDS],
+)
 def test_csv_has_the_rows_of_json(hocket: Hocket, name: str) -> None:
     argv, keys, column = COMMANDS[name]
     rows = rows_of(hocket, *argv)
@@ -89,6 +92,7 @@ def test_csv_has_the_rows_of_json(hocket: Hocket, name: str) -> None:
     assert not any("{" in text or "[" in text for row in rows for text in row.values())
 
 
+@pytest.mark.slow
 def test_csv_of_calls_and_of_schemes(hocket: Hocket) -> None:
     (calls,) = rows_of(hocket, "trace", "show", TRACE)
     assert calls == {"collective": "all-gather", "calls": "1", "size_bytes": str(4 << 20)}

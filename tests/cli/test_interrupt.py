@@ -173,6 +173,7 @@ hocket.cli.main([])
     assert [path.name for path in tmp_path.iterdir()] == ["big.parquet"] * older
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_changes_nothing(tmp_path: Path) -> None:
     with started(["-m", "hocket", *LONG], tmp_path) as process:
         time.sleep(2.0)

@@ -182,7 +182,13 @@ def test_the_published_schema_has_every_document(validator: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+SLOW = {"nccl audit", "reproduce", "compare-training", "design"}
+"""What computes for seconds."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in COMMANDS]
+)
 def test_what_is_printed_is_as_published(
     hocket: Any, folder: Path, validator: Any, name: str
 ) -> None:

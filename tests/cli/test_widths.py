@@ -63,7 +63,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "schemes" else n for n in COMMANDS]
+)
 def test_every_line_fits(hocket: Hocket, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     argv = COMMANDS[name]
     whole = hocket(*argv).out

@@ -308,7 +308,7 @@ def is_noticed(kind: str, made: Any, cluster: Cluster) -> bool:
     [
         ("all-gather", "direct"),
         ("broadcast", "direct"),
-        ("all-reduce", "multimem"),
+        pytest.param("all-reduce", "multimem", marks=pytest.mark.slow),
     ],
 )
 def test_each_signal_and_wait_is_needed(kind: str, algorithm: str) -> None:

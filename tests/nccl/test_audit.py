@@ -31,7 +31,12 @@ def files(folder: Path, machine: dumps.Made, graphs: str | None = None) -> tuple
         # Rings that use every link reach the bound; of switches that sum, NVLS is the pick.
         (dumps.DGX1, {"ring": 6, "tree": 6}, (0.0, 0.001)),
         (dumps.DGX_A100, {"ring": 12, "tree": 12}, (0.0, 0.001)),
-        (dumps.DGX_H100, {"ring": 12, "tree": 12, "nvls": 8}, (0.0, 0.05)),
+        pytest.param(
+            dumps.DGX_H100,
+            {"ring": 12, "tree": 12, "nvls": 8},
+            (0.0, 0.05),
+            marks=pytest.mark.slow,
+        ),
         # Its rings pass two processors, trees with several ways do better.
         (dumps.PCI_T4, {"ring": 2, "tree": 2}, (0.3, 0.7)),
         (dumps.MI300X, {"ring": 7, "tree": 7}, (0.0, 0.001)),

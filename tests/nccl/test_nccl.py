@@ -256,6 +256,7 @@ def test_tables_of_rccl_have_27_sizes() -> None:
         assert {len(each) for each in (*machine.trees, *machine.rings)} == {27}
 
 
+@pytest.mark.slow
 def test_compare_has_a_row_of_what_nccl_does() -> None:
     found = hk.compare("all-reduce", "dgx_a100_2box", size="64 MiB", time_limit="1 s")
     assert found.nccl is not None

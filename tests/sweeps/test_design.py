@@ -268,6 +268,7 @@ def test_bad_input_is_one_line(
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_design_that_comes_to_nothing_says_what_its_plans_failed_by() -> None:
     """The budget is to blame only where it buys nothing; else the error is that of a run by itself."""
     few = {
