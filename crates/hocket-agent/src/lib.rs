@@ -11,14 +11,14 @@
 
 #![forbid(unsafe_code)]
 
-pub mod client;
-pub mod config;
-pub mod agent_owner;
 pub mod datagrams;
-pub mod local;
-pub mod ports;
-pub mod probes;
 mod seqpacket;
-pub mod session;
+pub mod client;
+pub mod ports;
 mod sockets;
 pub mod srv6;
+pub mod agent_owner;
+pub mod local;
+pub mod probes;
+pub mod config;
+pub mod session;

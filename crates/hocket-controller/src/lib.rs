@@ -8,21 +8,21 @@
 
 #![forbid(unsafe_code)]
 
-pub mod accept;
-mod audit;
-pub mod certs;
-pub mod config;
-pub mod server_owner;
-pub mod disk;
-pub mod events;
-pub mod cluster;
 mod in_turn;
-pub mod store_writer;
-pub mod linkfile;
 pub mod metrics;
+pub mod accept;
+pub mod cluster;
+mod audit;
+pub mod disk;
+pub mod certs;
+pub mod server_owner;
+pub mod linkfile;
+pub mod config;
+pub mod events;
+pub mod store_writer;
 pub mod operator;
 pub mod queue_pairs;
 pub mod rotation;
-pub mod run;
 pub mod service;
 pub mod standby;
+pub mod run;

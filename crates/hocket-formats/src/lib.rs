@@ -7,18 +7,18 @@
 
 #[cfg(feature = "core")]
 pub mod chakra;
-mod elements;
 mod error;
+mod elements;
+#[cfg(feature = "core")]
+pub mod msccl_xml;
+#[cfg(feature = "core")]
+pub mod mscclpp_json;
 #[cfg(feature = "core")]
 mod facts;
 #[cfg(all(test, feature = "core"))]
 mod files;
 #[cfg(feature = "core")]
 mod finding;
-#[cfg(feature = "core")]
-pub mod msccl_xml;
-#[cfg(feature = "core")]
-pub mod mscclpp_json;
 pub mod nccl_graph;
 pub mod nccl_topology;
 pub mod nccl_tuner;

@@ -22,8 +22,8 @@
 //! `HOCKET_PRELOAD_REPORT` set to a file, each process adds a line of counts to it when it exits.
 
 mod address;
-mod agent;
 mod counts;
+mod agent;
 mod steer;
 
 use std::ffi::{CStr, c_int, c_void};

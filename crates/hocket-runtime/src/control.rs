@@ -197,7 +197,7 @@ impl Control {
     }
 
     /// Tells the store something and waits for its verdict; `None` if it says nothing in time.
-    pub(crate) fn ask(&mut self, frame: &Frame) -> Option<Failure> {
+    fn ask(&mut self, frame: &Frame) -> Option<Failure> {
         self.say(frame);
         let until = Instant::now() + VERDICT;
         loop {
@@ -211,6 +211,33 @@ impl Control {
             }
             crate::poll::wait_readable(&self.socket, left);
         }
+    }
+
+    /// Tells the store whom this rank waits for, and asks who is to blame.
+    pub(crate) fn stalled(&mut self, call: u64, awaited: &[u32]) -> Failure {
+        let frame = Frame::Stalled {
+            call,
+            awaited: awaited.to_vec(),
+        };
+        self.ask(&frame).unwrap_or_else(|| {
+            let waited = crate::ranks(awaited);
+            let why = format!("{waited}: nothing came in time, and the store does not say why");
+            Failure::new(Code::Stalled, why).of(None, call)
+        })
+    }
+
+    /// Tells the store that a connection broke, and asks which rank has died. Whoever holds the other end may live: it lets
+    /// go of its connections when it hears of a death.
+    pub(crate) fn lost(&mut self, call: u64, peer: u32, how: &str) -> Failure {
+        let frame = Frame::Lost {
+            call,
+            peer,
+            how: how.to_owned(),
+        };
+        self.ask(&frame).unwrap_or_else(|| {
+            let why = format!("{how}; the store does not say why");
+            Failure::new(Code::Lost, why).of(None, call)
+        })
     }
 
     /// Sends something to the store; whether it is gone shows when it is asked.

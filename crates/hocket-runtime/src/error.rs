@@ -71,6 +71,12 @@ impl Failure {
         }
     }
 
+    /// Returns the failure of a wait for a rank that has left.
+    pub(crate) fn left(rank: u32, call: u64) -> Self {
+        let why = format!("rank {rank} has left the group");
+        Self::new(Code::Aborted, why).of(Some(rank), call)
+    }
+
     /// Returns the same; of a wait that nobody else has judged, with the rank that was waited for.
     pub(crate) fn awaiting(self, peer: u32) -> Self {
         match (self.code, self.culprit, self.call) {

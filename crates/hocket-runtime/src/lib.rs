@@ -17,28 +17,28 @@
 //! - A rank that dies, stands still or does something else is an error of all ranks within the timeout. Then the group is
 //!   dead, and what the call has written is undefined.
 
-pub mod agreement;
-mod control;
-pub mod error;
-mod execute;
-mod fork;
-pub mod group;
-mod links;
-#[cfg(target_os = "linux")]
-mod memory;
 pub mod number;
-pub mod options;
+pub mod agreement;
+pub mod error;
+mod fork;
+mod poll;
+pub mod wire;
+mod control;
 pub mod pace;
 #[cfg(target_os = "linux")]
-mod pipes;
-mod poll;
+mod memory;
 #[cfg(target_os = "linux")]
-pub mod delay_line;
+mod pipes;
+mod links;
 pub mod script;
-pub mod store;
+mod execute;
+pub mod options;
 #[cfg(target_os = "linux")]
 mod window;
-pub mod wire;
+pub mod group;
+#[cfg(target_os = "linux")]
+pub mod delay_line;
+pub mod store;
 
 /// Returns an error of the system, as users know it.
 pub(crate) fn says(error: &std::io::Error) -> String {

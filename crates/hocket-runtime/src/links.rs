@@ -403,7 +403,7 @@ impl Links {
             while !self.open.contains_key(&key) {
                 look()?;
                 if control.has_left(key.0) {
-                    return Err(crate::group::left(key.0, 0));
+                    return Err(Failure::left(key.0, 0));
                 }
                 self.await_others(None, until, control)
                     .map_err(|failure| failure.awaiting(key.0))?;

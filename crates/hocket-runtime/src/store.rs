@@ -493,7 +493,7 @@ fn lost(state: &State, id: u64, (rank, peer): (u32, u32), call: u64, how: &str) 
             return; // who asks has been told
         };
         if !guest.is_alive {
-            break crate::group::left(peer, call);
+            break Failure::left(peer, call);
         }
         // What the other has said last may still wait for the thread that reads it.
         let hears = match crate::poll::is_readable(&guest.socket) {
@@ -551,7 +551,7 @@ fn stalled(state: &State, id: u64, rank: u32, call: u64, awaited: Vec<u32>) {
     };
     let gone = culprit.filter(|&rank| room.guest(rank).is_some_and(|guest| !guest.is_alive));
     let failure = match gone {
-        Some(rank) => crate::group::left(rank, call),
+        Some(rank) => Failure::left(rank, call),
         None => Failure::new(Code::Stalled, why).of(culprit, call),
     };
     // The rank that reported hears of it as well.

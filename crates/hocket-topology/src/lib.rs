@@ -4,15 +4,15 @@
 
 mod builder;
 pub mod build;
+pub mod shortest;
 pub mod embedding;
 pub mod equal;
-pub mod failures;
 mod groups;
+pub mod failures;
 pub mod inspect;
 mod crossing;
 mod link_dimensions;
 mod offload;
-pub mod shortest;
 
 pub use builder::TopologyBuilder;
 pub use builder::name_fault;

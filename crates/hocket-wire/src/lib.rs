@@ -8,16 +8,15 @@
 #![forbid(unsafe_code)]
 
 mod codec;
-mod from_host;
-mod fragments;
-pub mod settings;
-pub mod setup;
-pub mod tls;
-mod to_host;
-
 /// The generated code of version 1.
 #[allow(missing_docs, clippy::all)]
 pub mod v1;
+mod fragments;
+mod from_host;
+pub mod setup;
+pub mod settings;
+pub mod tls;
+mod to_host;
 
 pub use fragments::BadMessage;
 

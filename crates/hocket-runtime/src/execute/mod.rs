@@ -256,7 +256,7 @@ impl<'a> Execution<'a> {
                 if let Some(peer) = self.left_too_early()
                     && pipes.rung() == rung
                 {
-                    return Err(crate::group::left(peer, self.call.agreement.call));
+                    return Err(Failure::left(peer, self.call.agreement.call));
                 }
             }
         }
@@ -502,7 +502,7 @@ impl<'a> Execution<'a> {
     /// Returns why a connection broke: what the store says, if it knows.
     fn broken(&mut self, peer: u32, how: &str) -> Failure {
         let how = format!("the connection to rank {peer} broke: {how}");
-        crate::group::lost(self.call.agreement.call, peer, &how, self.control)
+        self.control.lost(self.call.agreement.call, peer, &how)
     }
 
     /// Nothing has moved for too long: whom this rank waits for, as far as it knows.
@@ -518,11 +518,8 @@ impl<'a> Execution<'a> {
             .filter(|key| !self.links.open[key].out.is_empty());
         let asked = self.asks.iter().map(|key| key.0);
         let awaited: BTreeSet<u32> = from.chain(sending.map(|key| key.0)).chain(asked).collect();
-        crate::group::stalled(
-            self.call.agreement.call,
-            &awaited.into_iter().collect::<Vec<_>>(),
-            self.control,
-        )
+        let awaited: Vec<u32> = awaited.into_iter().collect();
+        self.control.stalled(self.call.agreement.call, &awaited)
     }
 }
 

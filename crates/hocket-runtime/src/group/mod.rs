@@ -203,10 +203,10 @@ impl Group {
             .map_err(|failure| match (failure.code, failure.culprit) {
                 // What this rank says itself is of no call yet; the store may know why.
                 (Code::Lost, Some(peer)) if failure.call == 0 => {
-                    lost(agreement.call, peer, &failure.why, &mut self.control)
+                    self.control.lost(agreement.call, peer, &failure.why)
                 }
                 (Code::Stalled, Some(peer)) if failure.call == 0 => {
-                    stalled(agreement.call, &[peer], &mut self.control)
+                    self.control.stalled(agreement.call, &[peer])
                 }
                 _ => failure,
             })
@@ -459,37 +459,4 @@ fn average_is_of_floats(request: &Request) -> Result<(), Failure> {
         return Err(Failure::new(Code::Invalid, why));
     }
     Ok(())
-}
-
-/// Tells the store whom this rank waits for, and asks who is to blame.
-pub(crate) fn stalled(call: u64, awaited: &[u32], control: &mut Control) -> Failure {
-    let frame = Frame::Stalled {
-        call,
-        awaited: awaited.to_vec(),
-    };
-    control.ask(&frame).unwrap_or_else(|| {
-        let waited = crate::ranks(awaited);
-        let why = format!("{waited}: nothing came in time, and the store does not say why");
-        Failure::new(Code::Stalled, why).of(None, call)
-    })
-}
-
-/// Tells the store that a connection broke, and asks which rank has died. Whoever holds the other end may live: it lets go
-/// of its connections when it hears of a death.
-pub(crate) fn lost(call: u64, peer: u32, how: &str, control: &mut Control) -> Failure {
-    let frame = Frame::Lost {
-        call,
-        peer,
-        how: how.to_owned(),
-    };
-    control.ask(&frame).unwrap_or_else(|| {
-        let why = format!("{how}; the store does not say why");
-        Failure::new(Code::Lost, why).of(None, call)
-    })
-}
-
-/// A rank is waited for that has left.
-pub(crate) fn left(rank: u32, call: u64) -> Failure {
-    let why = format!("rank {rank} has left the group");
-    Failure::new(Code::Aborted, why).of(Some(rank), call)
 }

@@ -151,7 +151,7 @@ impl Window {
             }
             let late = self.late();
             if let Some(&rank) = late.iter().find(|&&rank| meeting.control.has_left(rank)) {
-                return Err(crate::group::left(rank, meeting.agreement.call));
+                return Err(Failure::left(rank, meeting.agreement.call));
             }
             self.meets_others(&meeting.agreement)?;
             if (meeting.stop)() {
@@ -159,7 +159,7 @@ impl Window {
             }
             if since.elapsed() >= meeting.timeout {
                 let call = meeting.agreement.call;
-                return Err(crate::group::stalled(call, &late, meeting.control));
+                return Err(meeting.control.stalled(call, &late));
             }
         }
         Ok(())
