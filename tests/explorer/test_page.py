@@ -218,7 +218,7 @@ def test_the_shipped_page_is_what_its_sources_build(tmp_path: Path) -> None:
     [
         (["hello.parquet"], "is not a plan"),
         (["plan.parquet", "-o", "missing/page.html"], "missing"),
-        (["plan.parquet", "-o", "plan.parquet"], "a picture ends in .png"),
+        (["plan.parquet", "-o", "plan.parquet"], "name a .png file, or an .html file for a page"),
         (["plan.parquet"] * 5, "5 plans do not fit next to each other"),
         (["plan.parquet", "--title", "a", "--title", "b"], "2 titles for 1 files"),
         (["plan.parquet", "--fidelity", "dimension"], "dimension"),

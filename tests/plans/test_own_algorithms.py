@@ -261,11 +261,15 @@ def test_a_function_of_a_file(file: Path) -> None:
 def test_files_that_are_none(file: Path) -> None:
     (file.parent / "typo.py").write_text("def plan(:\n")
     (file.parent / "fails.py").write_text("\nimport nothing_of_that_name\n")
+    (file.parent / "empty.py").touch()
     (file.parent / "ends.py").write_text("raise SystemExit(0)\n")
     for text, why in (
         ("gone.py:plan", "gone.py: algorithm: there is no such file"),
-        ("mine.py:gone", "mine.py: algorithm: has no function 'gone'"),
-        ("mine.py:number", "mine.py: algorithm: has no function 'number'"),
+        ("mine.py:gone", "mine.py: algorithm: has no function 'gone'; write mine.py:"),
+        ("mine.py:number", "mine.py: algorithm: has no function 'number'; write mine.py:"),
+        ("mine.py:plan", "mine.py: algorithm: has no function 'plan'; did you mean 'plain'?"),
+        ("mine.py", "mine.py: algorithm: no function of it is named; write mine.py:"),
+        ("empty.py", "empty.py: algorithm: no function of it is named; define one in it"),
         ("typo.py:plan", "typo.py: algorithm: cannot be run: SyntaxError: "),
         ("fails.py:plan", "cannot be run: ModuleNotFoundError: No module named 'nothing_of_that"),
         ("ends.py:plan", "ends.py: algorithm: cannot be run: SystemExit: 0"),

@@ -147,7 +147,12 @@ class Picture:
     ] = None
     file: Annotated[
         str | None,
-        options.output_file("Draw to this .png, .svg or .pdf file.", check=options.is_picture),
+        options.output_file(
+            "Draw to this .png, .svg or .pdf file.",
+            *(".png", ".svg", ".pdf"),
+            more=", or an .html file for a page",
+            check=options.is_picture,
+        ),
     ] = None
     json: options.Json = False
 
@@ -196,10 +201,9 @@ def _check(picture: Picture, simulation: Simulation, plan: str) -> None:
     if simulation.link.get("latency_model", "overlapped") != "overlapped" and not (ten or heat):
         raise SpecError("--latency-model", "rings and trees are the same at any", "leave it out")
     if output is None and not picture.json:
-        name, what = ("ten", "arrows") if ten else ("heat", "links") if heat else ("plan", "links")
-        raise SpecError(
-            "--output", "nowhere to draw", f"give -o {name}.png, or --json for the {what}"
-        )
+        file = "ten.png" if ten else "heat.png" if heat else "plan.png or plan.html"
+        what = "arrows" if ten else "links"
+        raise SpecError("--output", "nowhere to draw", f"give -o {file}, or --json for the {what}")
     if output is not None:
         check_apart(output, [plan], "the plan")
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hocket import _core
+from hocket._checks import did_you_mean
 from hocket.collectives.collective import KINDS as _KINDS
 from hocket.collectives.collective import spelled
 from hocket.errors import Error, SpecError
@@ -139,9 +140,9 @@ def find(name: object) -> Own | None:
     """
     if not isinstance(name, str):
         return None
-    file, is_file, function = name.rpartition(".py:")
-    if is_file:
-        return _in_file(Path(f"{file}.py"), function, name)
+    file, is_file, function = f"{name}:".rpartition(".py:")
+    if is_file and name not in _OWN:
+        return _in_file(Path(f"{file}.py"), function[:-1], name)
     if name not in _OWN:
         _installed()
     return _OWN.get(name)
@@ -260,9 +261,16 @@ def _in_file(file: Path, function: str, text: str) -> Own:
         stamp = None
     if stamp is None:
         raise SpecError("algorithm", "there is no such file", "name one", origin=str(file))
-    found = _module(file.resolve(), stamp).get(function)
+    path = file.resolve()
+    names = _module(path, stamp)
+    found = names.get(function)
     if not callable(found):
-        raise SpecError("algorithm", f"has no function {function!r}", origin=str(file))
+        functions = [each for each in names.values() if isinstance(each, FunctionType)]
+        own = [each.__name__ for each in functions if each.__code__.co_filename == str(path)]
+        why = f"has no function {function!r}" if function else "no function of it is named"
+        right = f"write {' or '.join(f'{file}:{each}' for each in own[:4])}"
+        right = did_you_mean(function, own, right) if own else "define one in it"
+        raise SpecError("algorithm", why, right, origin=str(file))
     for each in _OWN.values():
         if each.function is found:
             return each

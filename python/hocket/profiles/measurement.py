@@ -286,6 +286,10 @@ def _table(lines: Sequence[str], name: str, others: Counter[str]) -> Iterator[Me
         return
     (first, head), *rest = numbered
     columns = [each.strip() for each in next(csv.reader([head]))]
+    for column, count in Counter(columns).items():
+        if count > 1:
+            why = f"there are {count} columns {shown(column)}"
+            raise SpecError(None, why, "keep one", f"{name}, line {first}")
     for wanted in COLUMNS:
         if wanted not in columns:
             right = did_you_mean(wanted, columns, f"it needs {', '.join(COLUMNS)}")

@@ -29,6 +29,9 @@ const ESCAPE: char = '\u{1b}';
 /// How near two devices are on PCI, the nearest first.
 const NEAR: [&str; 5] = ["PIX", "PXB", "PHB", "NODE", "SYS"];
 
+const WHAT: &str =
+    "give what NCCL writes to NCCL_TOPO_DUMP_FILE, or what nvidia-smi topo -m prints";
+
 /// Reads the text of one or both commands, in this order.
 ///
 /// # Errors
@@ -37,9 +40,8 @@ pub fn read_smi(bytes: &[u8]) -> Result<System, FormatError> {
     if bytes.len() > LARGEST {
         return Err(FormatError::new(format!("it has {} bytes", bytes.len())));
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| {
-        FormatError::new("it is not text in UTF-8").remedy("give what nvidia-smi printed")
-    })?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| FormatError::new("it is not text in UTF-8").remedy(WHAT))?;
     let matrix = Matrix::read(text)?;
     let listed = listed(text)?;
     build(&matrix, &listed)
@@ -66,10 +68,8 @@ impl Matrix {
         let mut lines = (1..).zip(text.lines());
         let head = lines.find(|(_, line)| plain(line).split_whitespace().next() == Some("GPU0"));
         let Some((_, head)) = head else {
-            return Err(FormatError::new(
-                "it has no line that begins with GPU0, the head of a matrix",
-            )
-            .remedy("give what nvidia-smi topo -m prints"));
+            let why = "it is no XML, and has no line that begins with GPU0, the head of a matrix";
+            return Err(FormatError::new(why).remedy(WHAT));
         };
         let head = plain(head);
         let is_device = |name: &&str| {
