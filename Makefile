@@ -103,7 +103,7 @@ schema: .venv/build.stamp ## write the JSON Schemas into docs/schema
 site: .venv/build.stamp ## build the documentation site into target/site; warnings are errors
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs/site docs target/site
 
-demo: build ## all-reduce of 256 MB on two DGX A100: healthy, then with a GPU and its NIC gone
+demo: build ## all-reduce of 256 MB on two DGX A100: healthy, then without a link to a NIC
 	$(BIN)/hocket compare $(DEMO)
 	$(BIN)/hocket compare $(DEMO) --failed b0g0,b0nic0
 
