@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from hocket.cli import complete, options
+from hocket.cli import options
 from hocket.cli.command import Option, Panel
 from hocket.cli.groups import Given
 from hocket.cli.table import Table, table_of
@@ -35,13 +35,8 @@ class Where:
     ] = None
     topology: Annotated[
         str | None,
-        Option(
-            "--topology",
-            "-t",
-            metavar="NETWORK",
-            complete=complete.topologies,
-            help="Network for plans and predictions. Default: all ranks reach each other equally "
-            "well.",
+        options.topology_option(
+            "Network for plans and predictions. Default: all ranks reach each other equally well."
         ),
     ] = None
     sizes: Annotated[

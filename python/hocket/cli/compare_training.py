@@ -34,21 +34,13 @@ Model = Annotated[
 ]
 Topologies = Annotated[
     list[str],
-    Option(
-        "--topology",
-        "-t",
-        complete=complete.topologies,
-        help="A network, as in `hocket compare`. Can be repeated.",
-    ),
+    options.topology_option("A network, as in `hocket compare`. Can be repeated."),
 ]
 Algorithms = Annotated[
     list[str] | None,
-    Option(
-        "--algorithm",
-        "-a",
-        complete=complete.algorithms,
-        help="Algorithm of the collectives (see `hocket plan --list`), ideal or none. Can be "
-        "repeated. Default: several that apply.",
+    options.algorithm_option(
+        "Algorithm of the collectives (see `hocket plan --list`), ideal or none. Can be "
+        "repeated. Default: several that apply."
     ),
 ]
 Parallels = Annotated[

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from hocket.cli import complete, options
+from hocket.cli import options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.groups import Given
 from hocket.cli.plan import describe
@@ -146,11 +146,8 @@ class Reading:
     ] = None
     topology: Annotated[
         str | None,
-        Option(
-            "--topology",
-            "-t",
-            complete=complete.topologies,
-            help="The network of the file. For NCCL graphs: the dump of the machine.",
+        options.topology_option(
+            "The network of the file. For NCCL graphs: the dump of the machine."
         ),
     ] = None
     given: Annotated[ImportOptions, Panel("Plan")]

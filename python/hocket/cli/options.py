@@ -81,6 +81,16 @@ def output_file(
     return Option("--output", "-o", help=help, check=checked, metavar=metavar)
 
 
+def topology_option(help: str) -> Option:
+    """Return the option ``--topology``."""
+    return Option("--topology", "-t", metavar="NETWORK", complete=complete.topologies, help=help)
+
+
+def algorithm_option(help: str) -> Option:
+    """Return the option ``--algorithm``."""
+    return Option("--algorithm", "-a", complete=complete.algorithms, help=help)
+
+
 Kind = Annotated[
     str,
     Argument(
@@ -107,13 +117,9 @@ MeasuredKind = Annotated[
 ]
 TopologyText = Annotated[
     str,
-    Option(
-        "--topology",
-        "-t",
-        metavar="NETWORK",
-        complete=complete.topologies,
-        help="A shipped machine (`hocket topology list`), a file (docs/topology-files.md), "
-        "dump:FILE,nodes=2, or a builder: ring:16, clos:4x8x2, mesh:9x9.",
+    topology_option(
+        "A shipped machine (`hocket topology list`), a file (docs/topology-files.md), "
+        "dump:FILE,nodes=2, or a builder: ring:16, clos:4x8x2, mesh:9x9."
     ),
 ]
 Bandwidth = Annotated[
@@ -194,12 +200,13 @@ Csv = Annotated[
 ]
 Algorithms = Annotated[
     list[str] | None,
-    Option(
-        "--algorithm",
-        "-a",
-        metavar="NAME",
-        complete=complete.algorithms,
-        help="Compare only this algorithm (see `hocket plan --list`). Can be repeated.",
+    algorithm_option("Compare only this algorithm (see `hocket plan --list`). Can be repeated."),
+]
+AlgorithmOfCollectives = Annotated[
+    str | None,
+    algorithm_option(
+        "Algorithm of the collectives (see `hocket plan --list`), ideal or none. Default: themis on "
+        "networks with dimensions, otherwise auto."
     ),
 ]
 Chunks = Annotated[

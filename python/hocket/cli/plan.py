@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from hocket import _core
-from hocket.cli import complete, options
+from hocket.cli import options
 from hocket.cli.certificate import print_certificates
 from hocket.cli.command import Option
 from hocket.cli.form import Form
@@ -103,13 +103,10 @@ def plan(
     task: Task,
     algorithm: Annotated[
         str,
-        Option(
-            "--algorithm",
-            "-a",
-            complete=complete.algorithms,
-            help="One of `hocket plan --list`, schedule:NAME (a saved schedule), or FILE.py:FUNCTION, "
+        options.algorithm_option(
+            "One of `hocket plan --list`, schedule:NAME (a saved schedule), or FILE.py:FUNCTION, "
             "called with topology, collective and options (docs/own-plans.md). Default: auto, "
-            "the best plan of any.",
+            "the best plan of any."
         ),
     ] = "auto",
     making: Making,

@@ -53,13 +53,9 @@ def predict_training(
     ],
     topology: Annotated[
         str | None,
-        Option(
-            "--topology",
-            "-t",
-            metavar="NETWORK",
-            complete=complete.topologies,
-            help="A network whose nodes are like the used ones; it may have more of them. "
-            "Default: DGX nodes of the accelerator.",
+        options.topology_option(
+            "A network whose nodes are like the used ones; it may have more of them. "
+            "Default: DGX nodes of the accelerator."
         ),
     ] = None,
     given: Annotated[TrainingPredictionOptions, Panel("Training")],

@@ -34,12 +34,9 @@ class Unplanned:
     ] = None
     algorithm: Annotated[
         str | None,
-        Option(
-            "--algorithm",
-            "-a",
-            complete=complete.algorithms,
-            help="Algorithm that plans on a fully connected network. Default: no plan, and "
-            "shared memory if possible.",
+        options.algorithm_option(
+            "Algorithm that plans on a fully connected network. Default: no plan, and "
+            "shared memory if possible."
         ),
     ] = None
     given: Annotated[Given, Panel("Without a plan", only=["root"], of=MeasureOptions)]

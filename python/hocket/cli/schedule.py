@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from hocket import _core
 from hocket._core import multirail
-from hocket.cli import complete, options
+from hocket.cli import options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.groups import Given, Output
 from hocket.cli.numbers import share_of
@@ -31,12 +31,7 @@ class Scheduling:
 
     topology: Annotated[
         str | None,
-        Option(
-            "--topology",
-            "-t",
-            complete=complete.topologies,
-            help="A product topology.",
-        ),
+        options.topology_option("A product topology."),
     ] = None
     bandwidth: options.Bandwidth = None
     latency: options.LatencyText = None
@@ -45,12 +40,7 @@ class Scheduling:
     ] = None
     algorithm: Annotated[
         str,
-        Option(
-            "--algorithm",
-            "-a",
-            complete=complete.algorithms,
-            help=f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved schedule).",
-        ),
+        options.algorithm_option(f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved schedule)."),
     ] = "multirail-optimal"
     planning: Annotated[Given, Panel("Schedule", of=PlanOptions, only=["chunks", "time_limit"])]
     model: Annotated[DimensionOptions, Panel("Schedule")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hocket.cli import complete, options
+from hocket.cli import options
 from hocket.cli.command import Option
 from hocket.errors import SpecError
 
@@ -12,13 +12,7 @@ from hocket.errors import SpecError
 def serve(
     topology: Annotated[
         str,
-        Option(
-            "--topology",
-            "-t",
-            metavar="NETWORK",
-            complete=complete.topologies,
-            help="The network to begin with: a shipped machine or a builder.",
-        ),
+        options.topology_option("The network to begin with: a shipped machine or a builder."),
     ] = "dgx1_v100",
     host: Annotated[
         str,

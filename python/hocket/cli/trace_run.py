@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, cast
 
-from hocket.cli import complete, options
-from hocket.cli.command import Option, Panel
+from hocket.cli import options
+from hocket.cli.command import Panel
 from hocket.cli.form import Form
 from hocket.cli.groups import Network
 from hocket.cli.table import table_of
@@ -26,16 +26,7 @@ class Replaying:
 
     groups: GroupsFile = None
     dependencies: Dependencies = "all"
-    algorithm: Annotated[
-        str | None,
-        Option(
-            "--algorithm",
-            "-a",
-            complete=complete.algorithms,
-            help="Algorithm of the collectives (see `hocket plan --list`), ideal or none. "
-            "Default: themis on networks with dimensions, otherwise auto.",
-        ),
-    ] = None
+    algorithm: options.AlgorithmOfCollectives = None
     given: Annotated[ReplayOptions, Panel("Replay", rare=["cache"])]
 
 

@@ -89,16 +89,7 @@ def train(
             help="Dimensions of each kind of parallelism, numbered from 1, such as tp=1,dp=2+3.",
         ),
     ] = None,
-    algorithm: Annotated[
-        str | None,
-        Option(
-            "--algorithm",
-            "-a",
-            complete=complete.algorithms,
-            help="Algorithm of the collectives (see `hocket plan --list`), ideal or none. "
-            "Default: themis on networks with dimensions, otherwise auto.",
-        ),
-    ] = None,
+    algorithm: options.AlgorithmOfCollectives = None,
     given: Annotated[TrainingOptions, Panel("Training", rare=RARE_IN_TRAINING)],
     report: Report,
 ) -> None:
