@@ -305,7 +305,7 @@ def test_lines_of_channels_of_every_version(way: str, name: str) -> None:
 
 def test_the_page_explains_every_cause() -> None:
     page = (Path(__file__).parents[2] / "docs" / "measured.md").read_text()
-    table = page.partition("| cause | what tells it |")[2].partition("\n\n")[0]
+    table = page.partition("| cause | evidence |")[2].partition("\n\n")[0]
     told = [name.strip() for row in table.splitlines()[2:] for name in row.split("|")[1].split(",")]
     assert sorted(told) == sorted(get_args(CauseName))
 
