@@ -211,3 +211,16 @@ def test_what_is_read_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert file.read_text() == dumps.DGX_A100.topology()
     assert run(["nccl", "graph", str(file), "--nodes", "4096", "-o", str(tmp_path / "g.xml")]) == 2
     assert "rings over 32,768 GPUs are too long to simulate" in capsys.readouterr().err
+
+
+def test_the_file_without_nics_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = {"a": dumps.DGX_A100, "b": replace(dumps.DGX_A100, nics=())}
+    for name, each in made.items():
+        (tmp_path / f"{name}.xml").write_text(each.topology())
+    files = [str(tmp_path / f"{name}.xml") for name in made]
+    for words in (
+        ["nccl", "graph", *files, "-o", str(tmp_path / "graph.xml")],
+        ["predict", "-t", f"dump:{files[0]},{files[1]}"],
+    ):
+        assert run(words) == 2
+        assert "b.xml: node 1 has no NIC that the file tells of" in capsys.readouterr().err

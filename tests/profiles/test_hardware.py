@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 
 import networkx as nx
 import numpy as np
@@ -16,6 +16,7 @@ import hocket as hk
 from hocket._core import Topology
 from hocket.profiles.flows import Flows
 from hocket.profiles.hardware import hardware_of, neighbour_bandwidth
+from hocket.topology.slow import read_slow, slowed
 
 
 def failed(network: str, *links: tuple[str, str]) -> Topology:
@@ -44,6 +45,65 @@ def test_a_dead_link_of_the_last_npu_is_seen(
     found = hardware_of(failed(network, link))
     assert found.bandwidth == pytest.approx(bandwidth, rel=1e-4)
     assert found.nic_bandwidth == pytest.approx(nics, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("slow", "nics", "slowest"),
+    [
+        ("b0nic2=0.25GB/s", 175e9, 2e9),  # left out
+        ("b0g2,b0nic2=0.25GB/s", 175e9, 2e9),  # what leads to the NIC is slow
+        ("b0nic2=12.5GB/s", 187.5e9, 100e9),  # two channels by each of the others
+        ("b0nic2=18GB/s", 187.5e9, 144e9),
+        ("b0g2,b0nvs=3GB/s", 200e9, 0),
+    ],
+)
+def test_channels_that_send_as_much_do_not_add_up_unlike_nics(
+    slow: str, nics: float, slowest: float
+) -> None:
+    found = hardware_of(slowed(hk.topology.load("dgx_a100_2box"), read_slow([slow])))
+    assert (found.nic_bandwidth, found.slowest) == pytest.approx((nics, slowest))
+    assert (found.about_nics is None) == (slowest == 0)
+
+
+@given(st.lists(st.tuples(*[st.sampled_from((4, 7, 10, 20))] * 3), min_size=2, max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_unlike_nics_are_shared_by_equal_channels(nodes: list[tuple[int, ...]]) -> None:
+    """Beside every way to give each NIC none, one or two channels, as many in each node."""
+    topology = hk.topology.load(f"box:{len(nodes)}x3x3@900GB/s,1us@20GB/s,1us")
+    slow = [
+        f"nic{node}_{nic}={rate}GB/s"
+        for node, rates in enumerate(nodes)
+        for nic, rate in enumerate(rates)
+        if rate < 20
+    ]
+    found = hardware_of(slowed(topology, read_slow(slow)))
+    paces: dict[int, list[float]] = {}
+    for rates in nodes:
+        best: dict[int, float] = {}
+        for times in product((0, 1, 2), repeat=3):
+            taken = [rate / many for rate, many in zip(rates, times, strict=True) if many]
+            if taken:
+                best[sum(times)] = max(best.get(sum(times), 0.0), min(taken))
+        for count, pace in best.items():
+            paces.setdefault(count, []).append(pace)
+    most = max(count * min(pace) for count, pace in paces.items())
+    cut = min(sum(rates) for rates in nodes)
+    assert found.nic_bandwidth == pytest.approx(1e9 * min(most, cut), rel=1e-5)
+
+
+def test_predictions_say_what_slow_nics_may_cost() -> None:
+    slow = slowed(hk.topology.load("dgx_a100_2box"), read_slow(["b0nic2=0.25GB/s"]))
+    whole = hk.predict("all-gather", "dgx_a100_2box", sizes="1 GiB")
+    found = hk.predict("all-gather", slow, sizes=["1 MiB", "1 GiB"], profile=whole.profile)
+    ring = hk.compare("all-gather", slow, size="1 GiB", algorithms=["nccl-ring"]).best.run
+    assert not whole.notes
+    assert 1.1 < found.times[1].seconds / whole.times[0].seconds < 1.2
+    (note,) = found.notes
+    assert "the slowest has 0.25 GB/s: a node sends 175 GB/s if NCCL knows" in note
+    said = float(note.rpartition("takes ")[2].removesuffix(" ms")) * 1e-3
+    assert said == pytest.approx(ring.time_ps * 1e-12, rel=0.3)
+    pick = hk.nccl.predict("all-gather", slow, size="1 GiB")
+    assert pick.notes[0] in note
 
 
 def test_hardware_is_read_without_scipy() -> None:

@@ -281,4 +281,5 @@ def _pick(nccl: NcclPrediction) -> str:
         f"{nccl.library} {nccl.version} picks {nccl.algorithm} with {nccl.protocol} on "
         f"{counted(nccl.channels, 'channel')} and predicts this; "
         f"{plan} is the plan, without its protocol{below}"
+        f"{''.join(f'; {note}, as in the plan' for note in nccl.notes)}"
     )

@@ -237,8 +237,8 @@ def load_machine(
         named = "" if graphs is None else shown_path(graphs)
         made.append(Node(read[topology], shown_path(topology), found, named))
     made *= nodes
-    name, origin = pairs[0][0].stem, shown_path(pairs[0][0])
-    spec, network = spec_from_systems([node.system for node in made], name, origin)
+    systems, names = [node.system for node in made], [node.file for node in made]
+    spec, network = spec_from_systems(systems, pairs[0][0].stem, names)
     return Machine(tuple(made), spec.with_slow(slow), network, some)
 
 

@@ -56,6 +56,8 @@ class NcclPrediction(TableResult):
         What any plan takes at least on the topology, and why.
     reasons
         For each choice why it stands below the bound; ``None`` where it does not.
+    notes
+        What was assumed.
     """
 
     _table = "_weighed"
@@ -70,6 +72,7 @@ class NcclPrediction(TableResult):
     choices: tuple[NcclChoice, ...] = field(metadata=HIDDEN)
     bound: Bound = field(metadata=said("bound_ps", of=bound_ps))
     reasons: tuple[str | None, ...] = field(metadata=HIDDEN)
+    notes: tuple[str, ...] = ()
 
     @property
     @figure("choices")
@@ -186,6 +189,7 @@ def prediction_on(library: Library, kind: str, size: int, bound: Bound) -> NcclP
         tuple(found),
         bound,
         tuple(library.why_below(each, bound) for each in found),
+        tuple(filter(None, [library.hardware.about_nics])),
     )
 
 

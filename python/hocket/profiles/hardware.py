@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PCI_SHARE = 12.0 * 65 / (16 * 64)
 """What NCCL counts of the raw bandwidth of PCI Express: 12 GB/s of 16 lanes of 3.0."""
+_TIMES = 2
+"""Channels of a NIC at most: NCCL's search halves the rate of a channel at most (src/graph/search.cc)."""
 _NARROW = 4
 """A link to a switch with at most this part of the widest link's bandwidth is for hosts and NICs."""
 
@@ -31,7 +33,8 @@ class Hardware:
     bandwidth
         What an NPU sends inside its node, and what every cut between its NPUs lets through [bytes/s].
     nic_bandwidth
-        What a node sends to others over all its NICs [bytes/s]; 0 for a single node.
+        What a node sends to others over its NICs if all its channels send as much [bytes/s]; 0 for a single
+        node. If NICs differ, slow ones are left out, or fast ones have several channels.
     sums
         Whether switches inside the node sum and multicast (NVLink SHARP).
     npus
@@ -46,6 +49,8 @@ class Hardware:
     on_pci
         Where some NPUs of a node reach each other over its hosts alone, as by PCI Express: `bandwidth` as
         NCCL counts it, of PCI Express its share and of links between processors all [bytes/s]; 0 elsewhere.
+    slowest
+        What a node sends if all its NICs send no more than the slowest [bytes/s]; 0 if all are alike.
     spread, nic_spread
         What an NPU sends to all others of its node alike at most, and a node to all others [bytes/s]; 0:
         as `bandwidth` and `nic_bandwidth`.
@@ -61,6 +66,18 @@ class Hardware:
     on_pci: float = 0.0
     spread: float = 0.0
     nic_spread: float = 0.0
+    slowest: float = 0.0
+
+    @property
+    def about_nics(self) -> str | None:
+        """What `nic_bandwidth` assumes if NICs differ."""
+        if not self.slowest:
+            return None
+        return (
+            f"links out of a node differ, the slowest has {self.slowest / self.nics * 1e-9:g} GB/s: a node "
+            f"sends {self.nic_bandwidth * 1e-9:g} GB/s if NCCL knows the rates; if not, all channels wait "
+            f"for the slowest, and it sends {self.slowest * 1e-9:g}"
+        )
 
     @property
     def is_on_pci(self) -> bool:
@@ -90,7 +107,8 @@ def hardware_of(topology: Topology) -> Hardware:
     link or that of PCI Express, and all that lead to a device where a link leads from each NPU of the node
     to each other (but for a few that are missing, less than one for two NPUs). No more counts than the
     narrowest cut between NPUs of the node lets through; where those links do not join all NPUs, over all
-    links. The bandwidth of the NICs is what the narrowest cut between nodes lets through. NPUs and nodes
+    links. The bandwidth of the NICs is what the narrowest cut between nodes lets through, and no more than
+    channels carry that all send as much. NPUs and nodes
     that are alike are looked at once. A topology that states no nodes (``groups:``) is one node.
 
     Raises
@@ -111,7 +129,7 @@ def hardware_of(topology: Topology) -> Hardware:
     ]
     bandwidth, most = min(*found, *(cut for cut, _ in cuts)), max(found)
     on_pci = min((counted for _, counted in cuts if counted > 0), default=0.0)
-    nics = nodes.between() if len(nodes.groups) > 1 else 0.0
+    nics, slowest = nodes.between() if len(nodes.groups) > 1 else (0.0, 0.0)
     npus = topology.npu_count
     summing = {
         int(nodes.owner[npus + switch])
@@ -122,7 +140,9 @@ def hardware_of(topology: Topology) -> Hardware:
     size = max(map(len, nodes.groups))
     most = most if most > bandwidth else 0.0
     leaving, is_switched = nodes.leaving(), nodes.is_switched()
-    return Hardware(bandwidth, nics, sums, size, most, leaving, is_switched, on_pci)
+    return Hardware(
+        bandwidth, nics, sums, size, most, leaving, is_switched, on_pci, slowest=slowest
+    )
 
 
 class _Nodes:
@@ -134,6 +154,7 @@ class _Nodes:
         self.owner = np.array(owners(topology, self.groups))
         self._npus = topology.npu_count
         self._links = np.array(topology.link_src), np.array(topology.link_dst)
+        self._rates = topology.link_bandwidth.astype(np.float64)
         self._flows = Flows(topology)
         self._alike = alike_npus(topology, self.owner)
         self._joined: dict[int, bool] = {}
@@ -224,9 +245,39 @@ class _Nodes:
             devices[self._npus :] = False
         return devices
 
-    def between(self) -> float:
-        """Return what the narrowest cut between nodes lets through [bytes/s]."""
-        return self._flows.narrowest(np.ones(len(self.owner), bool), self.groups)
+    def between(self) -> tuple[float, float]:
+        """Return what nodes send if all channels send as much, and if all links out of them do [bytes/s].
+
+        The first is what the narrowest cut between nodes lets through if links out of all nodes are alike;
+        then the second is 0. If not, each node gives its channels the links on which they send most: of so
+        many channels the slowest sets the pace of all nodes.
+        """
+        cut = self._flows.narrowest(np.ones(len(self.owner), bool), self.groups)
+        rates = [each for each in self._ways_out() if len(each)]
+        if not rates or min(map(min, rates)) == max(map(max, rates)):
+            return cut, 0.0
+        count = _TIMES * min(map(len, rates))
+        parts = np.arange(1, _TIMES + 1)
+        paces = [np.sort((each[:, None] / parts).ravel())[::-1][:count] for each in rates]
+        carried = float((np.arange(1, count + 1) * np.min(paces, axis=0)).max())
+        slowest = min(float(len(each) * each.min()) for each in rates)
+        return min(cut, float(f"{carried:.6g}")), min(cut, slowest)
+
+    def _ways_out(self) -> list[NDArray[np.float64]]:
+        """Return for each node what its links out carry, no more than leads to them [bytes/s]."""
+        starts, ends = self._links
+        inside = self.owner[starts] == self.owner[ends]
+        out = ~inside & (self.owner[starts] >= 0)
+        count = len(self.owner)
+        to = np.bincount(ends[inside], self._rates[inside], count)
+        away = np.bincount(starts[out], self._rates[out], count)
+        scale = np.ones(count)
+        is_switch = np.arange(count) >= self._npus
+        shared = is_switch & (away > to)
+        scale[shared] = to[shared] / away[shared]
+        rates = self._rates * scale[starts]
+        out &= rates > 0
+        return [rates[out & (self.owner[starts] == node)] for node in range(len(self.groups))]
 
     def check_joined(self, topology: Topology) -> None:
         """Refuse a topology with two NPUs of which one does not reach the other."""

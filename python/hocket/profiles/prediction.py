@@ -21,6 +21,7 @@ from hocket.profiles.measurement import Measurement
 from hocket.profiles.profile import Profile, as_profile, profile_of, why_below
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.text import from_text
+from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
     from hocket.units import Quantity
@@ -69,6 +70,8 @@ class Prediction(TableResult):
         What launching takes [us].
     times
         One for each size.
+    notes
+        What was assumed.
     """
 
     _table = "times"
@@ -79,6 +82,7 @@ class Prediction(TableResult):
     profile: Profile = field(metadata=said(of=name_of))
     launch: float = field(metadata=said("launch_us"))
     times: tuple[PredictedTime, ...]
+    notes: tuple[str, ...] = ()
 
 
 def predict(
@@ -130,6 +134,12 @@ def predict(
     one_of("kind", kind, KINDS)
     hardware = hardware_for(kind, network)
     found = predict_on(kind, hardware, network.npu_count, nodes, read, used, launch)
+    if hardware.about_nics is not None and read:
+        slow = replace(hardware, nic_bandwidth=hardware.slowest)
+        size = max(read)
+        (late,) = predict_on(kind, slow, network.npu_count, nodes, [size], used, launch).times
+        took = f"{format_size(size)} then takes {format_time_ps(round(late.seconds * 1e12))}"
+        found = replace(found, notes=(f"{hardware.about_nics}: {took}",))
     if kind not in COLLECTIVES:
         return found
     limits = (bound(network, collective_on(kind, network, each.size)) for each in found.times)

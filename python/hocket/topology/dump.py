@@ -63,9 +63,14 @@ def place_in(path: Path, error: SpecError) -> str:
 
 
 def spec_from_systems(
-    systems: Sequence[_core.nccl.System], name: str, origin: str = ""
+    systems: Sequence[_core.nccl.System], name: str, files: Sequence[str] = ()
 ) -> tuple[TopologySpec, _core.nccl.Network]:
     """Return the network of some machines, each a node, and what of it belongs to which machine.
+
+    Parameters
+    ----------
+    files
+        Where each was read, for messages.
 
     Raises
     ------
@@ -75,7 +80,8 @@ def spec_from_systems(
     try:
         network = _core.nccl.join(systems)
     except SpecError as error:
-        raise error.but(origin=origin or None) from None
+        bare = (file for system, file in zip(systems, files, strict=False) if not system.nets)
+        raise error.but(origin=next(bare, None)) from None
     names, count = network.names, network.npus
     groups = tuple(tuple(names[npu] for npu in node) for node in network.nodes)
     sums, assumed = _sums(systems, network)
@@ -92,7 +98,7 @@ def spec_from_systems(
         groups=groups if len(groups) > 1 else (),
         offloads=(OffloadSpec(sums, ("sum", "multicast")),) if sums else (),
         notes=(*network.notes, *assumed, *notes),
-        origin=origin,
+        origin=files[0] if files else "",
         gpu=_gpu(systems),
         assumed=(*network.notes, *assumed),
     )
@@ -144,5 +150,5 @@ def spec_from_dumps(paths: Sequence[Path], nodes: int = 1) -> TopologySpec:
     of = dict(zip(dict.fromkeys(paths), systems, strict=True))
     dumps = tuple(paths) * nodes
     name = paths[0].stem + (f" x{len(dumps)}" if len(dumps) > 1 else "")
-    spec, _ = spec_from_systems([of[path] for path in dumps], name, shown_path(paths[0]))
+    spec, _ = spec_from_systems([of[path] for path in dumps], name, [*map(shown_path, dumps)])
     return replace(spec, dumps=dumps)
