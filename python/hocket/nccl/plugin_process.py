@@ -130,67 +130,26 @@ class Plugin:
         result, channels, costs
             Of the call (0: done), channels (0: left to NCCL), and the costs that it left.
         """
-        count = len(ALGORITHMS) * len(PROTOCOLS)
-        table = (ctypes.c_float * count)(*costs)
-        channels = _INT(0)
-        if self.version <= 3:
-            return self._ask_old(collective, size, table, channels)
-        function = ctypes.CFUNCTYPE(
-            _INT, _POINTER, _INT, _SIZE, _INT, _POINTER, _INT, _INT, _INT, ctypes.POINTER(_INT)
-        )(self._tuner.get_coll_info)
-        result = function(
-            self._context,
-            collective,
-            size,
-            1,
-            ctypes.cast(table, _POINTER),
-            len(ALGORITHMS),
-            len(PROTOCOLS),
-            0,
-            ctypes.byref(channels),
-        )
-        return int(result), channels.value, list(table)
-
-    def _ask_old(
-        self, collective: int, size: int, table: Any, channels: ctypes.c_int
-    ) -> tuple[int, int, list[float]]:
-        """Ask by versions 2 and 3, of which the second writes a pick instead of costs."""
-        if self.version == 3:
-            function = ctypes.CFUNCTYPE(
-                _INT, _POINTER, _INT, _SIZE, _INT, _POINTER, _INT, _INT, ctypes.POINTER(_INT)
-            )(self._tuner.get_coll_info)
-            result = function(
-                self._context,
-                collective,
-                size,
-                1,
-                ctypes.cast(table, _POINTER),
-                len(ALGORITHMS),
-                len(PROTOCOLS),
-                ctypes.byref(channels),
-            )
-            return int(result), channels.value, list(table)
-        algorithm, protocol = _INT(-1), _INT(-1)
+        table = (ctypes.c_float * (len(ALGORITHMS) * len(PROTOCOLS)))(*costs)
         number = ctypes.POINTER(_INT)
-        oldest = ctypes.CFUNCTYPE(
-            _INT, _POINTER, _INT, _SIZE, _INT, _INT, _INT, number, number, number
-        )(self._tuner.get_coll_info)
-        result = oldest(
-            self._context,
-            collective,
-            size,
-            0,
-            0,
-            1,
-            ctypes.byref(algorithm),
-            ctypes.byref(protocol),
-            ctypes.byref(channels),
-        )
-        costs = list(table)
+        algorithm, protocol, channels = _INT(-1), _INT(-1), _INT(0)
+        words: list[tuple[Any, Any]] = [(_POINTER, self._context), (_INT, collective)]
+        words.append((_SIZE, size))
+        if self.version == 2:  # writes a pick instead of costs
+            picks = [(number, ctypes.byref(each)) for each in (algorithm, protocol)]
+            words += [(_INT, 0), (_INT, 0), (_INT, 1), *picks]
+        else:
+            words += [(_INT, 1), (_POINTER, ctypes.cast(table, _POINTER))]
+            words += [(_INT, len(ALGORITHMS)), (_INT, len(PROTOCOLS))]
+            words += [(_INT, 0)] * (self.version > 3)
+        words.append((number, ctypes.byref(channels)))
+        kinds, values = zip(*words, strict=True)
+        result = ctypes.CFUNCTYPE(_INT, *kinds)(self._tuner.get_coll_info)(*values)
+        left = list(table)
         at = algorithm.value * len(PROTOCOLS) + protocol.value
-        if algorithm.value >= 0 and protocol.value >= 0 and at < len(costs) and costs[at] >= 0:
-            costs[at] = 0.0
-        return int(result), channels.value, costs
+        if algorithm.value >= 0 and protocol.value >= 0 and at < len(left) and left[at] >= 0:
+            left[at] = 0.0
+        return int(result), channels.value, left
 
     def close(self) -> None:
         """End the plugin."""
@@ -203,7 +162,8 @@ def _symbol(library: ctypes.CDLL) -> tuple[int, _Tuner]:
             return version, _Tuner.in_dll(library, f"ncclTunerPlugin_v{version}")
         except ValueError:
             continue
-    raise LookupError("it has no symbol ncclTunerPlugin_v6 to ncclTunerPlugin_v2")
+    first, *_, last = (f"ncclTunerPlugin_v{version}" for version in VERSIONS)
+    raise LookupError(f"it has no symbol {first} to {last}")
 
 
 def answer(question: dict[str, Any], load: Callable[..., Plugin] = Plugin) -> dict[str, Any]:

@@ -60,25 +60,14 @@ def make(text: str) -> tuple[Any, Any]:
             origin=str(text),
         )
     try:
-        with torch.device("meta"):
-            made = factory()
-    except Exception:  # it may need numbers, which the meta device does not have
         try:
+            with torch.device("meta"):
+                made = factory()
+        except Exception:  # it may need numbers, which the meta device does not have
             made = factory()
-        except (Exception, SystemExit) as error:
-            raise SpecError(
-                None,
-                f"fails: {describe_failure(error)}",
-                "make it work without arguments",
-                origin=str(text),
-            ) from None
-    except SystemExit as error:
-        raise SpecError(
-            None,
-            f"fails: {describe_failure(error)}",
-            "make it work without arguments",
-            origin=str(text),
-        ) from None
+    except (Exception, SystemExit) as error:
+        why = f"fails: {describe_failure(error)}"
+        raise SpecError(None, why, "make it work without arguments", origin=str(text)) from None
     module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, torch.nn.Module):
         raise SpecError(
