@@ -44,11 +44,15 @@ class Network:
     nodes: options.LikeNodes = None
     slow: options.SlowParts = None
 
-    def spec(self) -> TopologySpec:
-        """Read what is said of the network, before anything is built; say what its file leaves open."""
-        spec = options.read_spec(
+    def read(self) -> TopologySpec:
+        """Read what is said of the network, before anything is built."""
+        return options.read_spec(
             self.topology, self.bandwidth, self.latency, self.failed, self.nodes, self.slow
         )
+
+    def spec(self) -> TopologySpec:
+        """Read it, and say what its file leaves open."""
+        spec = self.read()
         for line in spec.assumed:
             options.aside(f"{spec.name}: {line}")
         return spec

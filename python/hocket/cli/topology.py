@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option
 from hocket.cli.form import Form
+from hocket.cli.groups import Network
 from hocket.cli.table import Table, table_of
 from hocket.errors import SpecError
 from hocket.topology import machines
@@ -19,14 +20,19 @@ from hocket.topology.figures import Machine, NetworkFigures
 from hocket.topology.spec import TopologySpec
 from hocket.units import counted, format_bandwidth, format_time_ps
 
-Text = Annotated[
-    str,
-    Argument(
-        metavar="TOPOLOGY",
-        complete=complete.topologies,
-        help="A shipped machine, a file, or a builder such as mesh:9x9.",
-    ),
-]
+
+@dataclass(frozen=True)
+class Named(Network):
+    """The network, named by the first word."""
+
+    topology: Annotated[
+        str,
+        Argument(
+            metavar="TOPOLOGY",
+            complete=complete.topologies,
+            help="A shipped machine, a file, or a builder such as mesh:9x9.",
+        ),
+    ]
 
 
 def list_machines(*, form: Form) -> None:
@@ -40,13 +46,8 @@ def list_machines(*, form: Form) -> None:
 
 
 def show(
-    topology: Text,
+    network: Named,
     *,
-    bandwidth: options.Bandwidth = None,
-    latency: options.LatencyText = None,
-    failed: options.Failed = None,
-    nodes: options.LikeNodes = None,
-    slow: options.SlowParts = None,
     costs: Annotated[
         str | None,
         Option(
@@ -61,7 +62,7 @@ def show(
 
     For example: hocket topology show torus:4x4x4 --bandwidth "50 GB/s" --latency "1 us"
     """
-    spec = options.read_spec(topology, bandwidth, latency, failed, nodes, slow)
+    spec = network.read()
     if costs is not None:
         if spec.costs is not None:
             raise SpecError("--costs", f"{spec.name} has its own", "leave it out")
@@ -157,7 +158,7 @@ def _span(least: object, most: object) -> str:
 
 
 def draw(
-    topology: Text,
+    network: Named,
     *,
     output: Annotated[
         str,
@@ -171,11 +172,6 @@ def draw(
             "devices.",
         ),
     ] = None,
-    bandwidth: options.Bandwidth = None,
-    latency: options.LatencyText = None,
-    failed: options.Failed = None,
-    nodes: options.LikeNodes = None,
-    slow: options.SlowParts = None,
 ) -> None:
     """Draw a network: all devices of a small one, the groups of a large one.
 
@@ -184,37 +180,32 @@ def draw(
     from hocket.plot.network import check_count, draw_network
     from hocket.plot.schematic import FULL, check_schematic, draw_schematic, failures_of
 
-    spec = options.read_spec(topology, bandwidth, latency, failed, nodes, slow)
+    spec = network.read()
     npus = counts_of(spec).npus - len(spec.failed_nodes)
     if schematic is False:
         check_count(spec.origin, npus)
     check_schematic(spec.origin, npus)
-    network = build_topology(spec)
+    built = build_topology(spec)
     if schematic is None:
-        schematic = network.device_count > FULL
+        schematic = built.device_count > FULL
     if schematic:
         whole = build_topology(replace(spec, failed_nodes=(), failed_links=()))
         draw_schematic(
             whole, Path(output), failures_of(whole, spec.failed_nodes, spec.failed_links)
         )
     else:
-        draw_network(network, Path(output))
+        draw_network(built, Path(output))
     options.output().print(f"drawn to {output}")
 
 
 def export(
-    topology: Text,
+    network: Named,
     *,
     to: Annotated[
         str,
         Option("--to", metavar="KIND", help="yaml (hocket's own file), infragraph or astra-sim."),
     ],
     output: Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write.")],
-    bandwidth: options.Bandwidth = None,
-    latency: options.LatencyText = None,
-    failed: options.Failed = None,
-    nodes: options.LikeNodes = None,
-    slow: options.SlowParts = None,
 ) -> None:
     """Write a network as a file that can be edited, or for another tool.
 
@@ -223,10 +214,10 @@ def export(
     from hocket.files.atomic import write_text
     from hocket.topology.export import export_topology
 
-    spec = options.read_spec(topology, bandwidth, latency, failed, nodes, slow)
-    is_shipped = to == "yaml" and machines.known(topology)
+    spec = network.read()
+    is_shipped = to == "yaml" and machines.known(network.topology)
     if is_shipped and not (spec.failed_nodes or spec.failed_links or spec.slow):
-        write_text(Path(output), machines.path(topology).read_text())
+        write_text(Path(output), machines.path(network.topology).read_text())
     else:
         export_topology(build_topology(spec), output, to=to)
     options.output().print(f"written to {output}")
