@@ -74,7 +74,7 @@ def output_file(
 
     def checked(option: str, file: str) -> None:
         if endings and Path(file).suffix.lower() not in endings:
-            why = f"{shown(file)} does not end in {endings[0]}"
+            why = f"{shown(file)} does not end in {', '.join(endings)}"
             raise SpecError(option, why, f"name a {endings[0]} file{more}")
         check(option, file)
 
