@@ -35,7 +35,8 @@ def calls(folder: Path, is_large: bool) -> Callable[[Communicator], Any]:
         units = max(each.unit_bytes for each in deployment.manifest.entries)
         stage = 1 << 16 if is_large else units
         every = [Facts(npu, "host", str(npu), manifest, stage=stage) for npu in range(comm.size)]
-        made = DeployedCalls(comm, verdict(every, deployment), deployment)
+        group = verdict(every, deployment)
+        DeployedCalls(comm, group, deployment)
         mine = np.arange(5001, dtype=np.int32) + 1000 * comm.rank
         floats = mine.astype(np.float32)
         sent = np.arange(9999).astype(np.uint8) + np.uint8(comm.rank)
@@ -52,7 +53,7 @@ def calls(folder: Path, is_large: bool) -> Callable[[Communicator], Any]:
             "swapped": comm.all_to_all(wide),
             "large": comm.all_reduce(np.ones(1 << 16, np.float32)),
         }
-        return {name: each.tolist() for name, each in found.items()}, dict(made.taken)
+        return {name: each.tolist() for name, each in found.items()}, dict(group.taken)
 
     return work
 
@@ -92,9 +93,10 @@ def test_a_plan_for_switches_runs_on_cpus_as_the_same_sum(tmp_path: Path) -> Non
         deployment, manifest, wrong = read_folder(str(made))
         assert deployment is not None, wrong
         every = [Facts(npu, "host", str(npu), manifest, stage=1 << 20) for npu in range(comm.size)]
-        calls = DeployedCalls(comm, verdict(every, deployment), deployment)
+        group = verdict(every, deployment)
+        DeployedCalls(comm, group, deployment)
         found = comm.all_reduce(np.full(1 << 20, comm.rank + 1, np.int32))
-        return int(found.min()), int(found.max()), dict(calls.taken)
+        return int(found.min()), int(found.max()), dict(group.taken)
 
     with Ranks(8, work) as ranks:
         ended = [ranks.ended(rank) for rank in range(8)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from tests.deployment.nvrtc import compiled
 from tests.deployment.test_route import together
 
 import hocket as hk
+from hocket._core import formats as core
 from hocket._core.formats import DeviceProgram, device_program
 from hocket.deployment.manifest import Entry
 from hocket.deployment.own import source
@@ -324,6 +326,25 @@ def test_each_signal_and_wait_is_needed(kind: str, algorithm: str) -> None:
             later = [other.slots for other in operations[i + 1 :] if other.code == SIGNAL]
             assert each.code == SIGNAL, each
             assert each.slots <= frozenset().union(*later), each
+
+
+@pytest.mark.parametrize(
+    ("kind", "algorithm"),
+    [("all-reduce", "ring"), ("reduce-scatter", "ring"), ("all-reduce", "direct")],
+)
+def test_programs_that_lack_an_operation_are_never_run(kind: str, algorithm: str) -> None:
+    """Runs seldom show that a ring lacks a wait, so the check before them must find it each time."""
+    plan = hk.plan(kind, "fc:3@25GB/s,1us", size=9216, algorithm=algorithm, chunks=1)
+    parts: list[str] = []
+    core.export_mscclpp(plan.core, parts.append, in_place=False)
+    assert not core.check_mscclpp("".join(parts)).count
+    made = json.loads("".join(parts))
+    for block in made["gpus"][0]["threadblocks"]:
+        for place, lacks in enumerate(block["ops"]):
+            if lacks["name"] != "nop":
+                del block["ops"][place]
+                assert core.check_mscclpp(json.dumps(made)).count, lacks
+                block["ops"].insert(place, lacks)
 
 
 @pytest.mark.parametrize("capability", [80, 90, 100])

@@ -115,7 +115,7 @@ def meshes() -> Any:
         dist.all_reduce(whole)
         assert whole[5] == 6
     groups = [hocket.distributed.deployed(mesh[name].get_group()) for name in ("dp", "tp")]
-    return [[each.group.packets, sum(each.taken.values())] for each in groups]
+    return [[each.packets, sum(each.taken.values())] for each in groups]
 
 
 def captured() -> Any:
@@ -124,7 +124,7 @@ def captured() -> Any:
     tensor = torch.zeros(1000)
     dist.all_reduce(tensor)
     made.capturing = True
-    group = hocket.distributed.deployed().group
+    group = hocket.distributed.deployed()
     found = route("all-reduce", "sum", "float32", 40_000, 0, group, captured=True)
     work = dist.all_reduce(tensor, async_op=True)
     made.capturing = False
@@ -154,6 +154,11 @@ def starts() -> Any:
         tensor = torch.full((1000,), float(dist.get_rank()))
         dist.all_reduce(tensor, group=group)
         found[step] = [tensor[9].item(), hocket.distributed.deployed(group).reason]
+    os.environ["HOCKET_DOUBLE"] = "fallback:1"
+    try:
+        dist.new_group()
+    except TransportError as error:
+        found["fallback"] = [6, str(error)]
     return found
 
 
@@ -187,11 +192,7 @@ def main(way: str) -> None:
     }
     found = calls[way]()
     deployed = hocket.distributed.deployed()
-    told = {
-        "found": found,
-        "reason": deployed.group.reason if hasattr(deployed, "group") else deployed.reason,
-    }
-    print(json.dumps({**told, "taken": dict(getattr(deployed, "taken", {}))}))
+    print(json.dumps({"found": found, "reason": deployed.reason, "taken": dict(deployed.taken)}))
     sys.stdout.flush()
     if way != "compared":
         dist.barrier()

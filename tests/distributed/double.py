@@ -152,9 +152,10 @@ class Double:
         }
 
     def fallback(self, opts: Any, options: Any, ctas: int | None) -> Any:
+        made = device_module.made_by_pytorch("gloo", opts, options)  # which meets the others
         if fails("fallback"):
             raise RuntimeError("gloo cannot start")
-        return device_module.made_by_pytorch("gloo", opts, options)
+        return made
 
     def join(
         self, group: Any, deployment: Any, rank: int, store: Any, timeout: Any
@@ -236,7 +237,7 @@ class Double:
 _made: list[Double] = []
 
 
-def device() -> Double:
+def device(_opts: Any = None) -> Double:
     """Return the double of this process."""
     if not _made:
         _made.append(Double())

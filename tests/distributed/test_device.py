@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.distributed import test_backend
-from tests.distributed.test_backend import launched, torch_version
+from tests.distributed.test_backend import OTHER, launched, search_path, torch_version
 
 import hocket as hk
 
@@ -72,7 +75,27 @@ def test_a_launch_of_the_interpreter_that_gives_up_ends_every_process(folder: Pa
         assert "waited too long (18 s) for another rank" in said
 
 
+def test_gpus_are_refused_where_there_are_none() -> None:
+    command = """
+import torch.distributed as dist
+import hocket.distributed
+dist.init_process_group(
+    "cpu:gloo,cuda:hocket", init_method="tcp://127.0.0.1:0", rank=0, world_size=1
+)
+"""
+    found = subprocess.run(
+        [OTHER or sys.executable, "-W", "ignore", "-c", command],
+        env={**os.environ, **search_path(), "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = 'cuda:hocket: there is no GPU of CUDA here; give "hocket", for tensors on CPUs'
+    assert said in found.stderr
+
+
 REASONS = {
+    "fallback": "rank 1: fallback: RuntimeError: gloo cannot start",
     "facts": "rank 1: this GPU has no engine",
     "join": "rank 1: join: RuntimeError: no route to host",
     "prepare": "rank 1: prepare: RuntimeError: no such file",

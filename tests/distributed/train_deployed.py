@@ -18,7 +18,7 @@ def taken(group: Any) -> dict[str, int]:
     """Return how many calls of a group took which plan."""
     if "hocket.distributed" not in sys.modules:
         return {}
-    return dict(getattr(sys.modules["hocket.distributed"].deployed(group), "taken", {}))
+    return dict(sys.modules["hocket.distributed"].deployed(group).taken)
 
 
 def main(backend: str, way: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from hocket.deployment.manifest import Deployment, Entry
@@ -26,17 +24,11 @@ class DeployedCalls:
         What is planned for its ranks.
     deployment
         The folder.
-
-    Attributes
-    ----------
-    taken
-        How many calls took which entry, by its id, and how many took none, by the reason.
     """
 
     def __init__(
         self, communicator: Communicator, group: PlannedGroup, deployment: Deployment
     ) -> None:
-        self.taken: Counter[str] = Counter()
         self._communicator = communicator
         self._plans = {
             each.id: Plan.load(deployment.folder / each.plan.file)
@@ -52,9 +44,9 @@ class DeployedCalls:
         group = self._stage.group
         found = route(call.kind, call.op, call.dtype, size, call.root, group, captured=False)
         if isinstance(found, Nccl):
-            self.taken[found.reason] += 1
+            group.taken[found.reason] += 1
             return False
-        self.taken[found.id] += 1
+        group.taken[found.id] += 1
         source = call.result if call.source is None else call.source
         self._stage.run(found, source, call.result, call.op, call.dtype)
         return True

@@ -6,6 +6,7 @@ decide alike.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -57,6 +58,9 @@ class PlannedGroup:
         Whether plans may run in which switches sum or multicast: only where every GPU has such memory.
     prepared
         Launches that were made before, by entry and bytes: those that a CUDA graph may capture.
+    taken
+        How many calls of this rank took which entry, by its id, and how many took none, by the reason;
+        empty for a group without plans.
     """
 
     name: str
@@ -67,6 +71,7 @@ class PlannedGroup:
     stage: int = STAGE
     switches: bool = True
     prepared: set[tuple[str, int]] = field(default_factory=set)
+    taken: Counter[str] = field(default_factory=Counter)
 
 
 class Piece(NamedTuple):

@@ -15,7 +15,6 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Work
 
-from hocket.deployment.on_cpu import DeployedCalls
 from hocket.deployment.route import PlannedGroup
 from hocket.distributed.deployed import deploy_on_cpu
 from hocket.distributed.future import FailingFuture
@@ -108,8 +107,8 @@ class HocketProcessGroup(dist.ProcessGroup):  # type: ignore[misc,unused-ignore]
         return self._comm
 
     @property
-    def deployed(self) -> DeployedCalls | PlannedGroup:
-        """The calls that took plans of a deployed folder; or why there are no plans for this group."""
+    def deployed(self) -> PlannedGroup:
+        """The plans of the group and the calls that took them; or why it has none."""
         return self._deployed
 
     def getBackendName(self) -> str:  # noqa: N802

@@ -7,17 +7,22 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from hocket.deployment.route import PlannedGroup
 from hocket.distributed.backend import NAME, HocketProcessGroup
 from hocket.errors import InfeasibleError, SpecError
 
 
-def device() -> Any:
-    """Return this process's GPU; None if there is none, or PyTorch has no backends in Python yet."""
+def device(opts: Any) -> Any:
+    """Return this process's GPU; None if there is none, or PyTorch has no backends in Python yet.
+
+    It is the one that the job gave as ``device_id``, and else the current one.
+    """
     if not torch.cuda.is_available() or not hasattr(dist.Backend, "_ensure_backend_registered"):
         return None
     from hocket.distributed import cuda
 
-    return cuda.device()
+    bound = getattr(opts.process_group, "bound_device_id", None)
+    return cuda.device(torch.cuda.current_device() if bound is None else bound.index)
 
 
 def create(opts: Any, options: Any) -> Any:
@@ -26,14 +31,17 @@ def create(opts: Any, options: Any) -> Any:
     Raises
     ------
     InfeasibleError
-        If it is asked for on GPUs alone, and there is none.
+        If it is asked for on GPUs alone, and there is none, or PyTorch is too old for it.
     """
     rank, size, timeout = opts.group_rank, opts.group_size, opts.timeout
-    gpu = device()
+    gpu = device(opts)
     alone = _is_for("cuda", opts)
     if gpu is None:
         if alone:
-            raise InfeasibleError(f"cuda:{NAME}", "there is no GPU of CUDA here", "give hocket")
+            why = "there is no GPU of CUDA here"
+            if torch.cuda.is_available():
+                why = f"PyTorch {torch.__version__} has no backends in Python, 2.15 has"
+            raise InfeasibleError(f"cuda:{NAME}", why, f'give "{NAME}", for tensors on CPUs')
         return HocketProcessGroup(opts.store, rank, size, timeout)
     from hocket.distributed.device import HocketBackend
 
@@ -47,11 +55,11 @@ def _is_for(device: str, opts: Any) -> bool:
     """Return whether a backend is made for a device alone: PyTorch says so in the names of its keys."""
     key = f"hocket: device of rank {opts.group_rank}"
     opts.store.set(key, "")
-    return bool(opts.store.underlying_store.check([f"{device}/{key}"]))
+    return bool(opts.store.underlying_store.check([f"{device}//{key}"]))
 
 
-def deployed(group: Any = None) -> Any:
-    """Return how the calls of a group take plans.
+def deployed(group: Any = None) -> PlannedGroup:
+    """Return what is planned for a group, and which calls took plans.
 
     Parameters
     ----------
@@ -60,9 +68,9 @@ def deployed(group: Any = None) -> Any:
 
     Returns
     -------
-    DeployedCalls, HocketBackend or PlannedGroup
-        What has ``taken``: how many calls took which plan, by its id, and how many took none, by the
-        reason. If the group has no plans, what has the ``reason``.
+    PlannedGroup
+        Its ``taken`` counts how many calls took which plan, by its id, and how many took none, by the
+        reason. If the group has no plans, its ``reason`` says why.
 
     Raises
     ------
@@ -74,7 +82,8 @@ def deployed(group: Any = None) -> Any:
     found = next((each for each in backends if hasattr(each, "deployed")), None)
     if found is None:
         raise SpecError("group", "has no backend of hocket", 'init_process_group("hocket")')
-    return found.deployed
+    planned: PlannedGroup = found.deployed
+    return planned
 
 
 def register() -> None:

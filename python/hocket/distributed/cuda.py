@@ -68,14 +68,19 @@ class _Event:
 class Cuda:
     """The GPU of a process, its stream, and its engine.
 
+    Parameters
+    ----------
+    index
+        Its number among those of the process.
+
     Attributes
     ----------
     kind
         The GPU.
     """
 
-    def __init__(self) -> None:
-        self.kind = torch.device("cuda", torch.cuda.current_device())
+    def __init__(self, index: int) -> None:
+        self.kind = torch.device("cuda", index)
         self._stream: Any = torch.cuda.Stream(self.kind)
         self._kept: list[Any] = []
         self._numbers = itertools.count()
@@ -221,9 +226,9 @@ def is_own() -> bool:
 
 
 @cache
-def device() -> Cuda:
-    """Return this process's GPU."""
-    return Cuda()
+def device(index: int) -> Cuda:
+    """Return a GPU of this process."""
+    return Cuda(index)
 
 
 @cache
@@ -235,17 +240,18 @@ def bindings() -> Any:
     InfeasibleError
         If it is missing or of another version.
     """
+    right = f"install {_VERSION}, or set {ENGINE}=hocket"
     try:
         found = version("mscclpp")
     except PackageNotFoundError:
-        raise InfeasibleError("mscclpp", "is not installed") from None
+        raise InfeasibleError("mscclpp", "is not installed", right) from None
     if found != _VERSION:
-        raise InfeasibleError("mscclpp", f"is {found}, and hocket drives {_VERSION}")
+        raise InfeasibleError("mscclpp", f"is {found}, and hocket drives {_VERSION}", right)
     package = importlib.util.find_spec("mscclpp")  # finds the package without importing it
     places = list(package.submodule_search_locations or []) if package else []
     spec = importlib.machinery.PathFinder.find_spec("_mscclpp", places)
     if spec is None or spec.loader is None:
-        raise InfeasibleError("mscclpp", "has no extension _mscclpp")
+        raise InfeasibleError("mscclpp", "has no extension _mscclpp", right)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -39,7 +39,7 @@ def agree(
     return group
 
 
-def deploy_on_cpu(communicator: Communicator, store: Any, npu: int) -> DeployedCalls | PlannedGroup:
+def deploy_on_cpu(communicator: Communicator, store: Any, npu: int) -> PlannedGroup:
     """Let a communicator's calls take the plans of the folder that ``HOCKET_DEPLOY`` names.
 
     Parameters
@@ -53,8 +53,8 @@ def deploy_on_cpu(communicator: Communicator, store: Any, npu: int) -> DeployedC
 
     Returns
     -------
-    DeployedCalls or PlannedGroup
-        The calls; or if there are no plans for them, the reason.
+    PlannedGroup
+        What its calls take; if there are no plans for them, the reason.
     """
     deployment, manifest, wrong = read_folder(os.environ.get(FOLDER))
     stage = 0
@@ -64,6 +64,6 @@ def deploy_on_cpu(communicator: Communicator, store: Any, npu: int) -> DeployedC
         wrong = wrong or str(error)
     facts = Facts(npu, socket.gethostname(), f"process {os.getpid()}", manifest, wrong, stage=stage)
     group = agree(store, facts, deployment, communicator.rank, communicator.size)
-    if group.reason or deployment is None:
-        return group
-    return DeployedCalls(communicator, group, deployment)
+    if deployment is not None and not group.reason:
+        DeployedCalls(communicator, group, deployment)
+    return group

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -204,8 +203,6 @@ class HocketBackend(Backend):  # type: ignore[misc,unused-ignore]
     ----------
     group
         What is planned for the group, or the reason why nothing is.
-    taken
-        How many calls took which entry, by its id, and how many took none, by the reason.
     """
 
     def __init__(self, opts: Any, options: Any, device: Device, cpu: Any = None) -> None:
@@ -216,21 +213,25 @@ class HocketBackend(Backend):  # type: ignore[misc,unused-ignore]
         self._coalescing = False
         self._calls = 0
         self._debug = os.environ.get("HOCKET_DEBUG") == "1"
-        self.taken: Counter[str] = Counter()
         self._watchdog: Watchdog | None = None
         npu = opts.global_ranks_in_group[rank] if opts.global_ranks_in_group else rank
         deployment, facts = _facts(device, npu)
         self.group = agree(opts.store, facts, deployment, rank, size)
         planned = deployment is not None and not self.group.reason
-        ctas = deployment.manifest.fallback.max_ctas if deployment and planned else None
-        self._fallback = device.fallback(opts, options, ctas)
-        if deployment is not None and planned:
-            self._start(deployment)
+        if deployment is None or not planned:
+            self._fallback = device.fallback(opts, options, None)
+            return
+        make = partial(device.fallback, opts, options, deployment.manifest.fallback.max_ctas)
+        try:
+            self._fallback = self._together("fallback", make)
+        except _ApartError as error:  # without it, there is no group
+            raise TransportError(str(error)) from error
+        self._start(deployment)
 
     @property
-    def deployed(self) -> Any:
-        """The backend itself, which has ``taken``; or why there are no plans for this group."""
-        return self.group if self.group.reason else self
+    def deployed(self) -> PlannedGroup:
+        """The plans of the group and the calls that took them; or why it has none."""
+        return self.group
 
     def _start(self, deployment: Deployment) -> None:
         """Join the engine, prepare each plan and test it; or fall back, at all ranks alike."""
@@ -330,10 +331,10 @@ class HocketBackend(Backend):  # type: ignore[misc,unused-ignore]
         if self._debug:
             self._compare(said)
         if reason or not found:
-            self.taken[reason] += 1
+            self.group.taken[reason] += 1
             return self._by_fallback(name, *args)
         for _, entry in found:
-            self.taken[entry.id] += 1
+            self.group.taken[entry.id] += 1
         results = [each for job, _ in found for each in job.result]
         return self._launch(found, results, said, captured=captured)
 

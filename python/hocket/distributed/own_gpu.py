@@ -28,8 +28,9 @@ class OwnGpu:
 
     def __init__(self, group: str, stream: Any) -> None:
         self._group, self._stream = group, stream
-        self._device = torch.device("cuda", torch.cuda.current_device())
-        self._kernel: Any = torch.cuda._compile_kernel(source(), KERNEL)
+        self._device = stream.device
+        with torch.cuda.device(self._device):
+            self._kernel: Any = torch.cuda._compile_kernel(source(), KERNEL)
         self.report: Any = torch.zeros(4, dtype=torch.int64, pin_memory=True)
 
     def symmetric(self, size: int) -> Symmetric:
