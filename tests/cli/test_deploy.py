@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +65,34 @@ def test_a_folder_without_a_name_is_refused_by_the_option(hocket: Any, folder: P
         2,
         "hocket: --output: '' is not a path; give one as text or a pathlib.Path\n",
     )
+
+
+def test_nodes_that_differ_have_graphs_of_their_own(hocket: Any, folder: Path) -> None:
+    (folder / "a.xml").write_text(DGX_H100.topology())
+    (folder / "b.xml").write_text(replace(DGX_H100, down=frozenset({3})).topology())
+    asked = (
+        "--sizes",
+        "1M:1M",
+        "--collectives",
+        "all-reduce",
+        "--process-groups",
+        "world,dp=2,tp=8",
+    )
+    made = hocket("deploy", "-t", "dump:a.xml,b.xml", *asked, "-o", "deploy")
+    assert made.code == 0, made.err
+    deployment = load_deployment(folder / "deploy")
+    world = tuple(range(16))
+    first, second = (deployment.graph_of(world, node) for node in (0, 1))
+    assert first is not None
+    assert second is not None
+    assert [first.file, second.file] == ["graph-world-0.node0.xml", "graph-world-0.node1.xml"]
+    channels = [
+        len(hk.nccl.read_graph(folder / "deploy" / each.file)[0].channels)
+        for each in (first, second)
+    ]
+    assert channels[0] == channels[1]
+    assert deployment.graph_of(world, 2) is None
+    inside = deployment.graph_of(world[8:])
+    assert inside is not None
+    assert inside.node is None
+    assert hocket("check", "deploy").code == 0

@@ -188,6 +188,8 @@ class Graph(HashedFile):
     """A file for ``NCCL_GRAPH_FILE``, for the communicators of some groups."""
 
     npus: Annotated[list[list[Bytes]], Field(min_length=1)]
+    node: Bytes | None
+    """Which of a group's nodes reads it, in their order from 0; null for all."""
 
 
 class Fallback(Strict):
@@ -322,10 +324,10 @@ class Deployment:
         """The names of all files that belong to it, in order."""
         return tuple(sorted({MANIFEST, *(each.file for each in self.files)}))
 
-    def graph_of(self, npus: tuple[int, ...]) -> HashedFile | None:
-        """Return the graphs for NCCL's communicator of a group, or None if there are none."""
-        graphs = self.manifest.fallback.graphs
-        return next((each for each in graphs if list(npus) in each.npus), None)
+    def graph_of(self, npus: tuple[int, ...], node: int = 0) -> Graph | None:
+        """Return the graphs that a group's communicator reads on a node of the group, or None if none."""
+        found = (each for each in self.manifest.fallback.graphs if list(npus) in each.npus)
+        return next((each for each in found if each.node in (None, node)), None)
 
     def npu_of(self, npu: int, bus: str) -> int | None:
         """Return the NPU that a rank has, or None if there is none like it.

@@ -141,8 +141,10 @@ def _write_graphs(
             design = design_graphs(part)
         except Error:
             continue  # NCCL's own search has the group
-        if design.are_alike:
-            name = f"graph-{group}-{len(graphs)}.xml"
-            text = graph_text(design.graphs[0])
-            graphs.append({**_write(at, name, text.encode()), "npus": groups})
+        texts = [graph_text(each) for each in design.graphs]
+        number = len({each["file"].partition(".")[0] for each in graphs})
+        for node, text in enumerate(texts[:1] if design.are_alike else texts):
+            at_node = "" if design.are_alike else f".node{node}"
+            file = _write(at, f"graph-{group}-{number}{at_node}.xml", text.encode())
+            graphs.append({**file, "npus": groups, "node": None if design.are_alike else node})
     return graphs
