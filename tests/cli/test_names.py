@@ -167,3 +167,15 @@ def test_what_unfolds_or_nests_is_refused(text: str, hocket: Any, folder: Path) 
     result = hocket("topology", "show", "deep.yml")
     assert (result.code, result.out) == (2, "")
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_a_program_s_name_is_in_one_line(hocket: Any, folder: Path, name: str) -> None:
+    plan = hk.plan("broadcast", "fc:2@1GB/s,1us", size="1KB", algorithm="direct", chunks=1)
+    hk.export_plan(plan, folder / "program.json", to="mscclpp")
+    program = json.loads((folder / "program.json").read_text())
+    (folder / "program.json").write_text(json.dumps({**program, "name": name}))
+    for command in ("check", "import"):
+        said = hocket(command, "program.json")
+        assert said.code == 0, said.err
+        assert f"MSCCL++'s JSON: {printable(name)}, " in said.out.splitlines()[0]

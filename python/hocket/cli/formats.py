@@ -18,7 +18,7 @@ from hocket.formats.imported import import_plan
 from hocket.formats.kinds import EXPORTED
 from hocket.formats.options import CheckOptions, ExportOptions, ImportOptions
 from hocket.plans.plan import Plan
-from hocket.units import format_size
+from hocket.units import format_size, printable
 
 File = Annotated[
     str,
@@ -129,9 +129,9 @@ def _prove(file: str, *, json: bool) -> None:
 
 def _print(found: CheckedFile) -> None:
     console = options.output()
-    console.print(found.judgement.summary)
+    console.print(printable(found.judgement.summary))
     for note in found.judgement.notes:
-        console.note(note)
+        console.note(printable(note))
 
 
 @dataclass(frozen=True, kw_only=True)
