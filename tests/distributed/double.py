@@ -140,7 +140,7 @@ class Double:
                 traceback.print_exc()
                 os._exit(3)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, _deployment: Any) -> dict[str, Any]:
         self.is_own = os.environ.get("HOCKET_ENGINE") == "hocket"
         if fails("facts"):
             raise RuntimeError("this GPU has no engine")

@@ -85,9 +85,12 @@ class Cuda:
         self._kept: list[Any] = []
         self._numbers = itertools.count()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, deployment: Deployment) -> dict[str, Any]:
         """Load the engine, and return what is known of the GPU."""
         found: Any = torch.cuda.get_device_properties(self.kind)
+        if not any(each.switches for each in deployment.manifest.entries):
+            # MSCCL++ reads it when it is loaded. Else it takes memory for multicast, by the megabyte.
+            os.environ.setdefault("MSCCLPP_FORCE_DISABLE_NVLS", "1")
         if is_own():
             engine = f"hocket {_core.__version__}"
             multicast = _SymmetricMemory.has_multicast_support(DeviceType.CUDA, self.kind.index)

@@ -70,8 +70,8 @@ class Device(Protocol):
 
     kind: torch.device
 
-    def facts(self) -> dict[str, Any]:
-        """Return what :class:`hocket.deployment.facts.Facts` says of it, once its engine is loaded."""
+    def facts(self, deployment: Deployment) -> dict[str, Any]:
+        """Load the engine for a folder; what :class:`hocket.deployment.facts.Facts` says of the GPU."""
         ...
 
     def fallback(self, opts: Any, options: Any, ctas: int | None) -> Any:
@@ -573,10 +573,10 @@ def _facts(device: Device, npu: int) -> tuple[Deployment | None, Facts]:
         return None, facts
     deployment, manifest, wrong = read_folder(folder)
     facts = replace(facts, manifest=manifest, wrong=wrong)
-    if not wrong:
+    if deployment is not None:
         try:
             stage = stage_of(os.environ.get(STAGE))
-            facts = replace(facts, stage=stage, **device.facts())
+            facts = replace(facts, stage=stage, **device.facts(deployment))
         except Exception as error:
             facts = replace(facts, wrong=str(error))
     return deployment, facts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -133,6 +134,7 @@ def _write_graphs(
                 listed = found.setdefault(key, (each.name, []))[1]
                 listed += [npus] if npus not in listed else []
     graphs: list[dict[str, object]] = []
+    numbers = itertools.count()
     for (dumps, used), (group, groups) in list(found.items())[:_MOST_GRAPHS]:
         try:
             part = load_machine(
@@ -142,7 +144,7 @@ def _write_graphs(
         except Error:
             continue  # NCCL's own search has the group
         texts = [graph_text(each) for each in design.graphs]
-        number = len({each["file"].partition(".")[0] for each in graphs})
+        number = next(numbers)
         for node, text in enumerate(texts[:1] if design.are_alike else texts):
             at_node = "" if design.are_alike else f".node{node}"
             file = _write(at, f"graph-{group}-{number}{at_node}.xml", text.encode())
