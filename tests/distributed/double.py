@@ -246,5 +246,7 @@ def device(_opts: Any = None) -> Double:
 
 def install() -> Double:
     """Have it taken for the process's GPU."""
+    if os.environ.get("HOCKET_ENGINE") == "hocket":
+        library()  # compiles it now, and not in the time that a group has to start
     creation.device = device
     return device()

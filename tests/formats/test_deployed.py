@@ -174,6 +174,7 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         ("max_ctas", 65),
         ("launch", "10"),
         ("copy_rate", "fast"),
+        ("packets", "few"),
         ("tolerance", 1),
         ("tolerance", True),
         ("process_groups", 4),
@@ -404,3 +405,18 @@ def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path, tmp_path: Path) -> N
     os.mkfifo(copy / MANIFEST)
     with pytest.raises(hk.SpecError, match=r"deploy.json: is a pipe; deploy it anew"):
         hk.check_file(copy)
+
+
+def test_small_sizes_go_in_packets_where_that_is_asked_for(tmp_path: Path) -> None:
+    asked = {"sizes": "1K:64K:x64", "collectives": "all-reduce,broadcast", "packets": "4K"}
+    made = hk.deploy(RING, tmp_path / "d", process_groups="world", **asked)
+    entries = {each.id: each.protocol for each in made.deployment.manifest.entries}
+    assert entries == {
+        "all-reduce-4-0-1024": "LL",
+        "all-reduce-4-0-65536": "Simple",
+        "broadcast-4-0-1024": "Simple",  # whose packets a later broadcast could overwrite
+        "broadcast-4-0-65536": "Simple",
+    }
+    assert hk.check_file(tmp_path / "d", options=hk.CheckOptions(run=True)).is_right
+    with pytest.raises(hk.SpecError, match=r"packets: NPU 0 is in 3 groups, and MSCCL\+\+ counts"):
+        hk.deploy(RING, tmp_path / "e", process_groups="world,dp=2,tp=2", **asked)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         sizes: str
         processors: int
         max_ctas: int
+        packets: int | str | None
         launch: str | float
         copy_rate: str | float
         tolerance: float

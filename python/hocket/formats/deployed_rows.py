@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hocket import _core
 from hocket._checks import instance_of, one_of, whole
 from hocket._core import formats as core
-from hocket._options import Rate, Time
+from hocket._options import Rate, Size, Time
 from hocket.collectives.collective import Progress
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare
@@ -29,7 +31,7 @@ from hocket.plans.plan import Plan
 from hocket.plans.synthesis.runtimes import FEWEST
 from hocket.runtime.programs import lower
 from hocket.topology.symmetry import Symmetry
-from hocket.units import format_size, format_time_ps, parse_bandwidth, parse_time, shown
+from hocket.units import format_size, format_time_ps, parse_bandwidth, parse_size, parse_time, shown
 
 if TYPE_CHECKING:
     from hocket.comparison.compare import Entry as Compared
@@ -55,6 +57,9 @@ class DeployOptions:
         Processors (SMs) of a GPU. Default: those of an H20, the fewest at NVSwitches.
     max_ctas
         Limit of NCCL's thread blocks while a plan runs (NCCL_MAX_CTAS).
+    packets
+        Largest planned size whose programs send packets (LL), where MSCCL++ can; each NPU must be in one
+        group. Default: none.
     launch
         Time that a launch and the copies into and out of a stage take at any size [s].
     copy_rate
@@ -73,6 +78,7 @@ class DeployOptions:
     sizes: str = "1K:64M:x4"
     processors: int = FEWEST
     max_ctas: int = 16
+    packets: Size | None = None
     launch: Time = "10 us"
     copy_rate: Rate = "1.5 TB/s"
     tolerance: float = 0.05
@@ -93,7 +99,7 @@ class DeployOptions:
         if not is_number or not 0 <= self.tolerance < 1:
             right = "give a share from 0 to below 1"
             raise SpecError("tolerance", f"{shown(self.tolerance)} is not valid", right)
-        self.estimates  # noqa: B018 - which reads the others
+        self.estimates, self.protocols(0)
 
     @property
     def kinds(self) -> list[str]:
@@ -104,6 +110,11 @@ class DeployOptions:
     def blocks(self) -> int:
         """The most thread blocks of a plan."""
         return self.processors - self.max_ctas - MARGIN
+
+    def protocols(self, size: int) -> tuple[str, ...]:
+        """Return the protocols of programs for a size, the first that can be taken."""
+        most = 0 if self.packets is None else parse_size(self.packets, field="packets")
+        return ("LL", "Simple") if size <= most else ("Simple",)
 
     @property
     def estimates(self) -> Estimates:
@@ -149,7 +160,8 @@ class Row:
     @property
     def key(self) -> tuple[object, ...]:
         """What rows have in common that are one."""
-        return (self.program and self.program.plan.algorithm, self.chunks, bool(self.why))
+        how = self.program and (self.program.plan.algorithm, self.program.figures["protocol"])
+        return how, self.chunks, bool(self.why)
 
 
 @dataclass(frozen=True)
@@ -167,7 +179,17 @@ def group_classes(
     """Yield the groups of a job with their plans, one of each kind of groups."""
     symmetry = Symmetry(network)
     node_of = [node for _, node in names_and_nodes(network)]
-    for named in process_groups(given.process_groups, network.npu_count):
+    every = process_groups(given.process_groups, network.npu_count)
+    if given.packets is not None:
+        groups = (npus for named in every for npus in named.npus if len(npus) > 1)
+        members = Counter(itertools.chain.from_iterable(groups))
+        npu, count = members.most_common(1)[0] if members else (0, 0)
+        if count > 1:
+            why = f"NPU {npu} is in {count} groups, and MSCCL++ counts packets of one alone"
+            raise SpecError(
+                "packets", why, "leave it out, or deploy groups that have no NPU in common"
+            )
+    for named in every:
         alike: dict[tuple[bool, bytes], list[list[int]]] = {}
         for npus in named.npus:
             is_apart = len({node_of[npu] for npu in npus}) > 1
@@ -258,14 +280,15 @@ def _best(
             why = why or error.why.removeprefix("no plan fits: ")
             continue
         for entry in found:
-            try:
-                return (entry, *_program(entry.plan, given))
-            except InfeasibleError as error:
-                why = why or error.why
+            for protocol in given.protocols(size):
+                try:
+                    return (entry, *_program(entry.plan, protocol, given))
+                except InfeasibleError as error:
+                    why = why or error.why
     return f"no plan fits: {why}"
 
 
-def _program(plan: Plan, given: DeployOptions) -> tuple[str, core.Checked]:
+def _program(plan: Plan, protocol: str, given: DeployOptions) -> tuple[str, core.Checked]:
     """Return the program of a plan, and what it is.
 
     Raises
@@ -276,7 +299,7 @@ def _program(plan: Plan, given: DeployOptions) -> tuple[str, core.Checked]:
     parts: list[str] = []
     if not uses_switches(plan):  # of which CPUs run another plan
         lower(plan)
-    made = core.export_mscclpp(plan.core, parts.append, in_place=False)
+    made = core.export_mscclpp(plan.core, parts.append, protocol=protocol, in_place=False)
     if made.blocks > given.blocks:
         why = f"a rank would have {made.blocks} blocks, and {given.blocks} run beside NCCL"
         raise InfeasibleError(None, why)
