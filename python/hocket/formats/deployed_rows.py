@@ -181,8 +181,8 @@ def group_classes(
     node_of = [node for _, node in names_and_nodes(network)]
     every = process_groups(given.process_groups, network.npu_count)
     if given.packets is not None:
-        groups = (npus for named in every for npus in named.npus if len(npus) > 1)
-        members = Counter(itertools.chain.from_iterable(groups))
+        several = (npus for named in every for npus in named.npus if len(npus) > 1)
+        members = Counter(itertools.chain.from_iterable(several))
         npu, count = members.most_common(1)[0] if members else (0, 0)
         if count > 1:
             why = f"NPU {npu} is in {count} groups, and MSCCL++ counts packets of one alone"
