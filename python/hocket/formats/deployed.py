@@ -16,7 +16,7 @@ from hocket.deployment.manifest import Deployment, load_deployment
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_folder, replacing_folder
 from hocket.formats.deployed_folder import write_folder
-from hocket.formats.deployed_rows import DeployOptions, group_classes
+from hocket.formats.deployed_rows import APART, DeployOptions, group_classes
 from hocket.nccl.gpus import gpu_named
 from hocket.nccl.machine import Machine, load_machine
 from hocket.nccl.prediction import network_and_gpu
@@ -169,7 +169,11 @@ def deploy(
     if not any(row.program for each in made for row in each.rows):
         whys = dict.fromkeys(row.why for each in made for row in each.rows)
         why = "; ".join([*whys][:3])
-        raise InfeasibleError(None, f"all is left to NCCL: {why}", "use NCCL alone")
+        right, nodes = "use NCCL alone", len(network.groups)
+        if APART in whys and network.npu_count > nodes:
+            inside = f"dp={nodes},tp={network.npu_count // nodes}"
+            right = f"name groups within nodes, such as process_groups {inside}"
+        raise InfeasibleError(None, f"all is left to NCCL: {why}", right)
     with replacing_folder(target, is_own) as at:
         manifest = write_folder(at, network, gpu, machine, given, made)
     ranges = tuple(

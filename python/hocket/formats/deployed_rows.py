@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all")
 """What runtimes have plans for."""
+APART = "plans are for one node"
+"""Why groups on several nodes are left to NCCL."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +200,7 @@ def group_classes(
         for (is_apart, _), groups in alike.items():
             first = groups[0]
             if len(first) < 2 or is_apart:
-                why = "the group has one rank" if len(first) < 2 else "plans are for one node"
+                why = "the group has one rank" if len(first) < 2 else APART
                 rows = [_left(kind, given, why) for kind in given.kinds]
             else:
                 library = library_among(network, gpu, first)
