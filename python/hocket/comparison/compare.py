@@ -25,6 +25,7 @@ from hocket.plans.algorithms import (
     check_name,
     compared,
     heeded,
+    reasons,
 )
 from hocket.plans.fit import Fit, Other
 from hocket.plans.plan import Plan
@@ -253,13 +254,13 @@ def compare(
             other = min(misfits, key=lambda each: each.time_ps)
             entry.plan.fit = entry.plan.fit.beside(entry.run.time_ps, other)
         vars(entry.run)["lower_bound"] = bound  # of the same collective, network and fidelity
-    reasons = {name: _reason(name, error) for name, error in refused.items()}
     auto = None
     if algorithms is None and simulated == LinkOptions(latency_model=options.latency_model):
         least = entries[0].run.time_ps
         auto = by_promise([each.algorithm for each in entries if each.run.time_ps == least])[0]
     nccl = None if algorithms is not None else _nccl(collective, topology, bound, gpu)
-    return Comparison(collective, topology, bound, tuple(entries), reasons, auto, nccl)
+    why_not = reasons(refused)
+    return Comparison(collective, topology, bound, tuple(entries), why_not, auto, nccl)
 
 
 def _nccl(
@@ -273,11 +274,6 @@ def _nccl(
         return prediction_on(library, collective.kind, collective.size, bound)
     except (InfeasibleError, SpecError):
         return None
-
-
-def _reason(name: str, error: Error) -> str:
-    """Return why an algorithm is refused, without its name."""
-    return str(error.but(origin=None) if error.origin == name else error)
 
 
 class _OptionsError(Exception):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hocket import _core
 from hocket._checks import did_you_mean
 from hocket._results import Column, Result, said
-from hocket.errors import SpecError
+from hocket.errors import Error, SpecError
 from hocket.plans.registry import Own, find, own_algorithms
 from hocket.plans.synthesis.options import PlanOptions
 from hocket.units import shown
@@ -140,6 +140,14 @@ def unheeded(names: Sequence[str], options: PlanOptions) -> dict[str, list[str]]
         if not_used:
             found[option] = not_used
     return found
+
+
+def reasons(refused: Mapping[str, Error]) -> dict[str, str]:
+    """Return why each algorithm made no plan, without its name."""
+    return {
+        name: str(error.but(origin=None) if error.origin == name else error)
+        for name, error in refused.items()
+    }
 
 
 def check_any_uses(names: Sequence[str], options: PlanOptions, *, is_named: bool) -> None:

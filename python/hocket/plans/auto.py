@@ -15,6 +15,7 @@ from hocket.plans.algorithms import (
     compared,
     heeded,
     is_scheduled,
+    reasons,
 )
 from hocket.plans.choice import (
     SHORTEST,
@@ -196,7 +197,7 @@ class _Search:
             return best
         if best.plan.fit is not None:
             best.plan.fit = best.plan.fit.beside(best.time_ps, self.misfit)
-        left_out = {name: _reason(name, error) for name, error in self.refused.items()}
+        left_out = reasons(self.refused)
         left_out |= dict.fromkeys(self.late, SPARED)
         ranked = sorted(self.times.items(), key=lambda each: (each[1], each[0] != self.winner))
         trees = best.plan.trees
@@ -354,8 +355,3 @@ class _Search:
     def _may_win(self, chunks: int | None) -> bool:
         took = None if self.best is None else self.best.time_ps
         return took is None or self.least.get(chunks, 0) < took
-
-
-def _reason(name: str, error: Error) -> str:
-    """Return why an algorithm made no plan, without its name."""
-    return str(error.but(origin=None) if error.origin == name else error)
