@@ -54,6 +54,25 @@ def test_lines_are_those_of_the_values() -> None:
     assert lines["buy", 1, "eggs"] == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *[("1e3", 1000.0), ("1E-07", 1e-7), ("-2.5e+1", -25.0), (".5e1", 5.0), ("'1e3'", "1e3")],
+        *[("1e", "1e"), ("e3", "e3"), ("0x1e3", 483), ("0", 0), ("0.5", 0.5), ("'017'", "017")],
+    ],
+)
+def test_numbers_with_an_exponent_are_those_of_json(text: str, value: object) -> None:
+    values, _ = parse_yaml(f"buy: {text}\n", "mine.yml", KIND)
+    assert (values["buy"], type(values["buy"])) == (value, type(value))
+
+
+def test_no_number_is_octal() -> None:
+    with pytest.raises(SpecError) as caught:
+        parse_yaml("buy:\n  - 017\n", "mine.yml", KIND)
+    right = "write it without the 0, or quote it if it is text"
+    assert str(caught.value) == f"mine.yml, line 2: '017' is octal in YAML; {right}"
+
+
 class Model(BaseModel, strict=True):
     whole: Annotated[int, Field(ge=1, lt=9)] = 1
     most: Annotated[int, Field(le=9)] = 1

@@ -130,6 +130,7 @@ def test_logs_of_several_runs_in_one_file(tmp_path: Path) -> None:
             "no column 'time_us'; give times in microseconds, in a",
         ),
         (HEAD + "all_reduce,8,1,8,0,,,\n", "line 2: time_us: '0' is not a time; give microseconds"),
+        ("bytes," + HEAD, "line 1: there are 2 columns 'bytes'; keep one"),
         (HEAD + "all_reduce,8,1,8,nan,,,\n", "line 2: time_us: 'nan' is not a time"),
         (HEAD + "all_reduce,8,1,8,-3,,,\n", "'-3' is not a time"),
         (

@@ -22,6 +22,9 @@ _DEEPEST = 16
 _CONTROL = re.compile(
     "[^\\t\\n\\r\\x20-\\x7e\\x85\\xa0-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
 )
+_EXPONENT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+"""Numbers of YAML 1.2 and JSON, such as 1e-7, that YAML 1.1 takes for text."""
+_OCTAL = re.compile(r"[-+]?0[0-7_]+")
 _SHOWN = 60
 
 Place = tuple[str | int, ...]
@@ -188,10 +191,15 @@ class _Tree:
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
         """Return a null, truth value, number or text; what looks like a date, or is to base 60, is text."""
+        if event.implicit[0] and _EXPONENT.fullmatch(event.value):
+            return float(event.value)
         tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
         if ":" in event.value or tag.rpartition(":")[2] not in ("null", "bool", "int", "float"):
             self._check_shown(event)
             return event.value
+        if _OCTAL.fullmatch(event.value):
+            right = "write it without the 0, or quote it if it is text"
+            raise self._wrong(event, f"{event.value!r} is octal in YAML", right)
         try:
             return self._loader.construct_object(yaml.ScalarNode(tag, event.value))
         except (ValueError, OverflowError):

@@ -302,6 +302,7 @@ fn a_matrix_of_pci_alone() {
 fn a_matrix_that_is_none_is_refused() {
     let wrong = |text: &str| read_smi(text.as_bytes()).unwrap_err().to_string();
     assert!(wrong("nothing").contains("no line that begins with GPU0"));
+    assert!(wrong("nothing").contains("NCCL_TOPO_DUMP_FILE"));
     assert!(wrong("\tGPU0\tGPU1\nGPU0\t X \tNV2\n").contains("2 columns, but 1 rows"));
     let uneven = "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV1\t X \n";
     assert!(wrong(uneven).contains("line 2: GPU0 has NV2 to GPU1, and NV1 back"));
