@@ -10,8 +10,6 @@ astra-sim/astra-network-analytical, common/NetworkFunction.h and common/NetworkP
 
 from __future__ import annotations
 
-import math
-import re
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -180,12 +178,7 @@ def _links(topology: _core.Topology) -> list[tuple[int, ...]]:
 
 
 def _number(value: object) -> float | None:
-    """Return a number from 0 to 10^9; YAML takes 1e3 for text, ASTRA-sim for a number."""
-    if isinstance(value, str) and re.fullmatch(r"[0-9.]{1,20}[eE][+-]?[0-9]{1,3}", value):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
+    """Return a number from 0 to 10^9."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if 0 <= value < 1e9 and math.isfinite(value) else None
+    return value if 0 <= value < 1e9 else None
