@@ -116,3 +116,17 @@ def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(hk.SpecError, match=MANIFEST):
         load_deployment(tmp_path)
+
+
+def test_a_manifest_apart_from_its_folder_is_refused(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.json"
+    copy.write_text(json.dumps(values([], [])))
+    with pytest.raises(
+        hk.SpecError, match=r"copy.json: is no deployed folder; name the folder; its"
+    ):
+        hk.check_file(copy)
+
+
+def test_a_name_that_is_too_long_is_refused() -> None:
+    with pytest.raises(hk.SpecError, match=r"cannot be read: File name too long"):
+        load_deployment("a" * 5000)

@@ -404,7 +404,9 @@ def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path, tmp_path: Path) -> N
     assert "is a pipe" in hk.check_file(copy).judgement.faults[0].detail
     (copy / MANIFEST).unlink()
     os.mkfifo(copy / MANIFEST)
-    with pytest.raises(hk.SpecError, match=r"deploy.json: is a pipe; deploy it anew"):
+    with pytest.raises(
+        hk.SpecError, match=r"deploy.json: is a pipe, not a file; give the manifest"
+    ):
         hk.check_file(copy)
 
 

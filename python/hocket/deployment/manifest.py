@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -34,7 +35,6 @@ ALIGNMENT = 16
 """Bytes of which a chunk has a multiple, as MSCCL++'s executor asks."""
 PARTED = ("all-gather", "reduce-scatter", "all-to-all")
 """Collectives whose data has a part for each rank."""
-_MAX_FILE = 1 << 26
 
 
 def _in_one_line(text: str) -> str:
@@ -354,18 +354,12 @@ class Deployment:
             If it cannot be read, or is another file than the manifest says.
         """
         path = self.folder / file.file
-        raw = _bytes_of(path, "a file of a deployed folder")
+        raw = read_bytes(path, "a file of a deployed folder", waits=False)
         found = hashlib.sha256(raw).hexdigest()
         if found != file.sha256:
             why = f"its SHA-256 begins {found[:8]}, and the manifest says {file.sha256[:8]}"
             raise SpecError(None, why, "deploy it anew, or copy it again", shown_path(path))
         return raw
-
-
-def _bytes_of(path: Path, what: str) -> bytes:
-    if path.is_fifo():  # which would be waited for
-        raise SpecError(None, "is a pipe", "deploy it anew, or copy it again", shown_path(path))
-    return read_bytes(path, what, most=_MAX_FILE)
 
 
 def load_deployment(folder: str | PathLike[str]) -> Deployment:
@@ -382,9 +376,14 @@ def load_deployment(folder: str | PathLike[str]) -> Deployment:
         Naming file, key and remedy, if it is no such manifest, of another version, or was changed.
     """
     path = path_of("folder", folder)
-    path = path if path.name == MANIFEST else path / MANIFEST
+    if path.name != MANIFEST:
+        with suppress(OSError):  # of a name that is too long, which reading says in a line
+            if path.exists() and not path.is_dir():
+                where = f"name the folder; its manifest is {MANIFEST} there"
+                raise SpecError(None, "is no deployed folder", where, shown_path(path))
+        path /= MANIFEST
     origin = shown_path(path)
-    raw = _bytes_of(path, "the manifest of a deployed folder")
+    raw = read_bytes(path, "the manifest of a deployed folder", waits=False)
     values = parse_json(raw, origin, "deploy anew")
     if not isinstance(values, dict):
         raise SpecError(None, "is no manifest", "deploy anew", origin)

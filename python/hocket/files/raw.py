@@ -26,9 +26,14 @@ _COSTS = ((b"{", 184), (b"[", 88), (b":", 60), (b",", 40))
 
 
 def read_bytes(
-    path: Path, what: str, *, most: int = LARGEST, larger: tuple[str, str] | None = None
+    path: Path,
+    what: str,
+    *,
+    most: int = LARGEST,
+    larger: tuple[str, str] | None = None,
+    waits: bool = True,
 ) -> bytes:
-    """Read a file whole, or what comes through a pipe, for whose writer it waits as ``cat`` does.
+    """Read a file whole, or what comes through a pipe.
 
     Parameters
     ----------
@@ -38,16 +43,20 @@ def read_bytes(
         Bytes that it may have; one that has more is not read.
     larger
         What else is said of such a file, and what is to be done; by default to give what it should be.
+    waits
+        Whether it may be a pipe, for whose writer it waits as ``cat`` does.
 
     Raises
     ------
     SpecError
-        If it is larger, a folder or a device, or cannot be read.
+        If it is larger, a folder, a device or a pipe that may be none, or cannot be read.
     """
     name, right = shown_path(path), f"give {what}"
     more, shorter = larger or ("", right)
     too_large = SpecError(None, f"is larger than {most >> 20} MiB{more}", shorter, origin=name)
     try:
+        if not waits and path.is_fifo():
+            raise SpecError(None, "is a pipe, not a file", right, origin=name)
         with path.open("rb") as file:  # what has no size, such as a pipe, may have no end
             found = os.fstat(file.fileno())
             if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
