@@ -46,6 +46,17 @@ def test_packets_are_of_a_process_s_only_group(tmp_path: Path) -> None:
     assert not verdict(facts(2, 3), both).packets
 
 
+def test_only_mscclpp_sends_packets(tmp_path: Path) -> None:
+    small = {**ROWS[0], "protocol": "LL"}
+    made = saved(tmp_path, values(GROUPS[:1], [small]))
+    for engine, protocol in (
+        ("mscclpp 0.9.0", "LL"),
+        ("hocket 0.1.0", "Simple"),
+        ("cpu", "Simple"),
+    ):
+        assert verdict(facts(2, 3, engine=engine), made).entries[0].protocol == protocol
+
+
 @pytest.mark.parametrize(
     ("rank", "change", "why"),
     [

@@ -96,6 +96,9 @@ def verdict(
         listed = ", ".join(map(str, npus[:8])) + ("..." if count > 8 else "")
         return PlannedGroup("", count, reason=f"the folder has no group of NPUs {listed}")
     entries = tuple(deployment.entries[each] for each in group.entries)
+    if not facts[0].engine.startswith(deployment.manifest.made_for.runtime):
+        # Other engines run the plans: there are no packets.
+        entries = tuple(each.model_copy(update={"protocol": "Simple"}) for each in entries)
     reason = _misfit(facts, deployment, max((each.blocks for each in entries), default=0))
     packets = all(each.groups == 0 for each in facts) and _is_sole(deployment, npus)
     switches = all(each.multicast or each.engine == "cpu" for each in facts)
