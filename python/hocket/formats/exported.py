@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 
+from hocket._checks import path_of
 from hocket._options import options_of
 from hocket._results import HIDDEN, Result, figure, name_of, said
 from hocket.collectives.collective import Progress
@@ -117,7 +117,7 @@ def export_plan(
     assert kind.export is not None
     said = heeded(options_of(ExportOptions, options, {}), kind, kind.exports)
     if not kind.is_folder:
-        check_target(Path(path))
+        check_target(path_of("path", path))
     plan.verify(progress=progress)
-    made = kind.export(plan, Path(path), said, progress)
+    made = kind.export(plan, path_of("path", path), said, progress)
     return ExportedFile(str(path), kind, plan, made)

@@ -17,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 
 from hocket import _core
-from hocket._checks import instance_of
+from hocket._checks import instance_of, path_of
 from hocket._results import HIDDEN, Result, figure
 from hocket.collectives.collective import collective_on
 from hocket.errors import InfeasibleError, SpecError
@@ -152,7 +152,7 @@ class GraphDesign(Result):
             If a file cannot be written or is one of the dumps, before any is written; or there are not as
             many hosts as nodes.
         """
-        file = Path(path)
+        file = path_of("path", path)
         files: dict[Path, str] = {}
         if self.are_alike:
             files[file] = graph_text(self.graphs[0])

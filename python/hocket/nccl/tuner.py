@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
@@ -138,7 +137,7 @@ class TunerTable(ListResult[TunerRow]):
         SpecError
             If it cannot be written, or as :attr:`text`.
         """
-        file = Path(path)
+        file = path_of("path", path)
         check_target(file)
         write_text(file, self.text)
 

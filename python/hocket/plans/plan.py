@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
-from hocket._checks import instance_of, list_of
+from hocket._checks import instance_of, list_of, path_of
 from hocket._memory import checked_limit
 from hocket._results import Result, figure
 from hocket.collectives.collective import Progress
@@ -258,7 +257,7 @@ class Plan(OnCollective):
         """Write the plan to a Parquet file, a transfer a row; whole or not at all."""
         from hocket.plans.parquet import save_plan
 
-        save_plan(self, Path(path))
+        save_plan(self, path_of("path", path))
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Plan:
@@ -278,7 +277,7 @@ class Plan(OnCollective):
         """
         from hocket.plans.parquet import load_plan
 
-        return load_plan(Path(path))
+        return load_plan(path_of("path", path))
 
     def to_frame(self) -> pyarrow.Table:
         """Return the plan as an Arrow table, a transfer a row, for polars, pandas and DuckDB.

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from hocket import _core
+from hocket._checks import path_of
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target, replacing
 from hocket.files.model import Strict
@@ -86,7 +87,7 @@ def check_name(name: str | PathLike[str]) -> None:
 
 
 def _path(name: str | PathLike[str]) -> Path:
-    text = os.fspath(name)
+    text = name if isinstance(name, str) else str(path_of("name", name))
     if text.endswith(".json") and "\0" not in text:
         return Path(text)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text):

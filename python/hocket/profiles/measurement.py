@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from statistics import median
 
-from hocket._checks import did_you_mean
+from hocket._checks import did_you_mean, path_of
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.files.foreign import check_foreign
@@ -180,7 +180,7 @@ def read_measurements(path: str | PathLike[str]) -> MeasuredSeries:
         Naming file, line and remedy: for columns that are missing, for times and sizes that are not
         above zero, for logs without the collective or without ranks.
     """
-    file = Path(path)
+    file = path_of("path", path)
     name = shown_path(file)
     raw = read_bytes(file, _WHAT, most=_LARGEST)
     data = unzipped(raw, name, most=_LARGEST, shorter=f"give {_WHAT}")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hocket._checks import path_of
 from hocket._core import cluster as core_cluster
 from hocket._results import HIDDEN, Column, Result, TableResult, figure, picoseconds, said
 from hocket.cluster.hosts import Cluster
@@ -386,7 +386,7 @@ class ClusterRun(TableResult):
         """
         from hocket.routing.timeline import write_timeline
 
-        write_timeline(Path(path), self)
+        write_timeline(path_of("path", path), self)
 
     def __repr__(self) -> str:
         """Scheme, size and time."""

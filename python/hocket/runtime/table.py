@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hocket import _core
-from hocket._checks import hint_of, list_of, one_of, whole
+from hocket._checks import hint_of, list_of, one_of, path_of, whole
 from hocket._core.runtime import Program
 from hocket._options import names_of
 from hocket._results import Result, said
@@ -251,7 +251,7 @@ class PlanTable:
         SpecError
             If that cannot be done, or plan files would no longer be beside it.
         """
-        target = Path(path)
+        target = path_of("path", path)
         if self._plans and target.resolve().parent != self.folder.resolve():
             raise SpecError(
                 None, "its plan files are elsewhere", f"write it to {self.folder}", str(target)
@@ -267,7 +267,7 @@ class PlanTable:
         SpecError
             Naming file and place, if it is none, or of another version.
         """
-        source = Path(path)
+        source = path_of("path", path)
         try:
             return cls(_read(source), source.parent)
         except Error as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 from hocket import _core
@@ -308,7 +307,7 @@ class Run(Outcome):
         """Write the plan with start and end of every transfer to a Parquet file; whole or not at all."""
         from hocket.simulation.parquet import save_run
 
-        save_run(self, Path(path))
+        save_run(self, path_of("path", path))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Run:
@@ -333,7 +332,7 @@ class Run(Outcome):
         """
         from hocket.simulation.timeline import write_timeline
 
-        write_timeline(Path(path), self)
+        write_timeline(path_of("path", path), self)
 
     def __repr__(self) -> str:
         return f"<Run of {self.plan!r}: {self.time * 1e6:.3f} us>"

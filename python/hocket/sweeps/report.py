@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hocket._checks import did_you_mean, list_of, path_of
@@ -120,7 +119,7 @@ class SweepReport(TableResult):
         if not self.pareto_front:
             right = "give costs: in the sweep or topology files"
             raise SpecError("plot", "nothing says what these networks cost", right)
-        draw_sweep(self, Path(path))
+        draw_sweep(self, path_of("path", path))
 
 
 def report_sweep(folder: str | PathLike[str], *, by: Sequence[str] | None = None) -> SweepReport:

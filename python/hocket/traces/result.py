@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
+from hocket._checks import path_of
 from hocket._core.iteration import Outcome
 from hocket._core.replay import Replay
 from hocket._core.trace import Trace
@@ -247,7 +247,7 @@ class TraceRun(TableResult):
         """
         from hocket.traces.timeline import write_timeline
 
-        write_timeline(Path(path), self)
+        write_timeline(path_of("path", path), self)
 
     @cached_property
     def kinds(self) -> dict[str, CallTotals]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
@@ -513,10 +512,10 @@ class TrainingRun(TableResult):
         """
         from hocket.training.timeline import save_perfetto
 
-        save_perfetto(self, Path(path))
+        save_perfetto(self, path_of("path", path))
 
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw the time-line, and where the time of an iteration went: a .png, .svg or .pdf file."""
         from hocket.plot.training import draw_training
 
-        draw_training(self, Path(path))
+        draw_training(self, path_of("path", path))

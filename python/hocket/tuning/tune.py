@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hocket._checks import path_of
 from hocket._options import options_of
 from hocket._results import HIDDEN, Column, ListResult, Result, figure, said
 from hocket.collectives.collective import ROOTED, Progress
@@ -201,7 +202,7 @@ class Tuning(ListResult[TunedSize]):
         SpecError
             If there is a file that is no table, or it cannot be written.
         """
-        target = tuned_path() if path is None else Path(path)
+        target = tuned_path() if path is None else path_of("path", path)
         if path is None:
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
