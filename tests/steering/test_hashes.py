@@ -71,6 +71,10 @@ def test_switches_that_hash_alike_leave_paths_out() -> None:
         (lambda: hk.steering.calibrate("10.0.0.1", "10.0.0.2", 1, probes=0), "^probes: 0"),
         (lambda: hk.steering.calibrate("10.0.0.1", "10.0.0.2", 1, ports=(5, 9)), "^probes: 64"),
         (lambda: hk.steering.probe_port(HEADER, {}, ports=(5, 4)), "^ports: 5 is above 4"),
+        (lambda: hk.steering.find_port(HEADER, [], ports=5), "^ports: 5 is not a list"),  # type: ignore[arg-type]
+        (lambda: hk.steering.probe_port(HEADER, {}, ports=(5,)), "^ports: .* is not a range"),  # type: ignore[arg-type]
+        (lambda: hk.steering.probe_port(None, {}), "^header: None is not a Header"),  # type: ignore[arg-type]
+        (lambda: hk.steering.probe_port(HEADER, [1]), "^wanted: .* is not a Mapping; give one of"),  # type: ignore[arg-type]
     ],
 )
 def test_refusals(call: Any, says: str) -> None:

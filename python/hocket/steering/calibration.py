@@ -15,11 +15,11 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from hocket._checks import check_function, list_of, one_of, whole
+from hocket._checks import check_function, instance_of, list_of, one_of, whole
 from hocket._core import steering as core
 from hocket._results import Result, TableResult, figure, said
 from hocket.errors import InfeasibleError, SpecError
-from hocket.steering.hashes import ALGORITHMS, Header, SwitchHash
+from hocket.steering.hashes import ALGORITHMS, Header, SwitchHash, port_range
 from hocket.steering.probes import probe_each
 from hocket.units import shown
 
@@ -245,7 +245,7 @@ def calibrate(
         Where no probe can be sent from `src`.
     """
     count = whole("probes", probes, 1, 1 << 15)
-    low, high = _range(ports)
+    low, high = port_range(ports, 1)
     if high - low + 1 < count:
         raise SpecError("probes", f"{count} are more than the ports {low} to {high}", "give fewer")
     step = (high - low + 1) // count
@@ -285,8 +285,10 @@ def probe_port(
     InfeasibleError
         Where no port of the range leads there.
     """
-    low, high = _range(ports)
+    low, high = port_range(ports, 1)
     start = low if first is None else whole("first", first, low, high)
+    instance_of(Header, "header", header, "make one by hk.steering.Header(...)")
+    instance_of(Mapping, "wanted", wanted, 'give one of hops to addresses, such as {2: "10.0.0.1"}')  # type: ignore[type-abstract]
     used = set(list_of("taken", taken))
     left = [port for port in (*range(start, high + 1), *range(low, start)) if port not in used]
     for begin in range(0, len(left), _AT_A_TIME):
@@ -300,10 +302,3 @@ def probe_port(
     raise InfeasibleError(
         None, f"none of {len(left)} ports leads through {path}", "take another path or range"
     )
-
-
-def _range(ports: tuple[int, int]) -> tuple[int, int]:
-    low, high = (whole("ports", port, 1, 65535) for port in ports)
-    if low > high:
-        raise SpecError("ports", f"{low} is above {high}", "give the lowest port first")
-    return low, high

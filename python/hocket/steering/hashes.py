@@ -187,12 +187,23 @@ def find_port(
     InfeasibleError
         Where no port leads there: two switches hash alike, or all ports were tried.
     """
-    low, high = (whole("ports", port, 0, _PORTS) for port in ports)
-    if low > high:
-        raise SpecError("ports", f"{low} is above {high}", "give the lowest port first")
+    low, high = port_range(ports, 0)
     start = low if first is None else whole("first", first, 0, _PORTS)
     used = [whole("taken", port, 0, _PORTS) for port in list_of("taken", taken)]
     return core.find_port(_checked(header), _stages(forth), _stages(back), (low, high), start, used)
+
+
+def port_range(ports: object, least: int) -> tuple[int, int]:
+    """Check the lowest and the highest of some source ports, and give them."""
+    ends = [whole("ports", port, least, _PORTS) for port in list_of("ports", ports)]
+    if len(ends) != 2:
+        raise SpecError(
+            "ports", f"{shown(ports)} is not a range", "give the lowest and the highest"
+        )
+    low, high = ends
+    if low > high:
+        raise SpecError("ports", f"{low} is above {high}", "give the lowest port first")
+    return low, high
 
 
 def find_label(
