@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use hocket_base::explain::Explain;
 use hocket_control::message::Path;
-use hocket_fabric::steering::{Header, SourcePort, Stages, Unreachable};
+use hocket_steering::{Header, SourcePort, Stages, Unreachable};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 
 use crate::datagrams::{Ends, Protocol};
@@ -165,7 +165,7 @@ pub fn source(dst: IpAddr, dport: u16) -> std::io::Result<IpAddr> {
 mod tests {
     use std::net::TcpListener;
 
-    use hocket_fabric::steering::{Algorithm, Fields, Policy, Stage, SwitchHash};
+    use hocket_steering::{Algorithm, Fields, Policy, Stage, SwitchHash};
 
     use super::*;
 

@@ -16,7 +16,9 @@
 pub mod message;
 pub mod digest;
 pub mod directory;
+#[cfg(feature = "server")]
 pub mod stages;
 pub mod store;
+#[cfg(feature = "server")]
 pub mod server;
 pub mod agent;

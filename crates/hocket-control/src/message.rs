@@ -21,8 +21,7 @@ use std::time::Duration;
 
 use strum::VariantArray;
 
-pub use hocket_fabric::controller::Reason;
-pub use hocket_fabric::steering::Stage;
+pub use hocket_steering::{Reason, Stage};
 
 /// The version of these messages.
 pub const VERSION: u32 = 1;

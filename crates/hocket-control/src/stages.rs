@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hocket_base::id::{DeviceId, LinkId, narrow};
 use hocket_fabric::Fabric;
-use hocket_fabric::steering::{Header, Stage, SwitchHash};
+use hocket_steering::{Header, Stage, SwitchHash};
 use hocket_topology::Topology;
 
 use crate::message::Path;
@@ -217,7 +217,7 @@ impl Stages {
 #[cfg(test)]
 mod tests {
     use hocket_base::units::{Bandwidth, Time};
-    use hocket_fabric::steering::{self, Algorithm, Fields, SourcePort};
+    use hocket_steering::{Algorithm, Fields, SourcePort};
     use hocket_topology::build;
     use proptest::prelude::*;
 
@@ -311,7 +311,7 @@ mod tests {
             prop_assert!(taken.is_none_or(|choice| choices.contains(&choice)));
             for choice in choices {
                 let path = stages.path(src, dst, choice).unwrap();
-                let forth = steering::Stages { forth: &path.forth, back: &[] };
+                let forth = hocket_steering::Stages { forth: &path.forth, back: &[] };
                 let Ok(port) = SourcePort::among(SourcePort::ROCE).find(&header, forth) else {
                     continue;
                 };

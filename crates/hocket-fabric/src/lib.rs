@@ -28,13 +28,13 @@ mod exchange;
 mod fabric;
 mod greedy;
 mod hops;
+mod identify;
 mod parallel;
 mod paths;
 mod pods;
 mod read;
 mod sets;
 mod spray;
-pub mod steering;
 
 pub use annealing::Annealing;
 pub use assignment::{Assignment, add_least_loaded, assignment_of};
@@ -48,6 +48,13 @@ pub use spray::{Sprayed, spray};
 // Of the crates below: `crate::id` and so on.
 use hocket_base::{explain, graph, id, progress, units};
 use hocket_topology as topology;
+
+/// How a path is expressed in what a host sends, and which hash a switch has.
+pub mod steering {
+    pub use hocket_steering::*;
+
+    pub use crate::identify::{Identified, Observed, identify};
+}
 
 use crate::units::Seed;
 

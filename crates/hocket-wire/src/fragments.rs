@@ -6,7 +6,7 @@ use hocket_base::explain::Explain;
 use hocket_control::message::{
     FLOW_IDS, FlowName, JOB_IDS, MOST_STAGES, Path, PatternFlow, Reason, Refusal, Resync, Stage,
 };
-use hocket_fabric::steering::{Algorithm, Fields, Policy, SwitchHash};
+use hocket_steering::{Algorithm, Fields, Policy, SwitchHash};
 
 use crate::v1;
 

@@ -7,7 +7,7 @@ use hocket_control::message::{
     Change, FLOW_IDS, FlowName, FromHost, HeldPattern, Hello, HostFlow, HostJob, JOB_IDS, NewFlow,
     Path, PatternFlow, Reason, Refusal, Resync, Stage, Terms, ToHost,
 };
-use hocket_fabric::steering::{Algorithm, Fields, Policy, SwitchHash};
+use hocket_steering::{Algorithm, Fields, Policy, SwitchHash};
 use hocket_wire::v1;
 use proptest::collection::vec;
 use proptest::option;

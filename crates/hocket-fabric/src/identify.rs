@@ -5,8 +5,8 @@
 
 use rayon::prelude::*;
 
-use super::header::Header;
-use super::stage::{Algorithm, SwitchHash};
+use hocket_steering::{Algorithm, Header, SwitchHash};
+
 use crate::progress::{Interrupted, Progress};
 
 /// Candidates that are tried between two reports.
@@ -88,7 +88,7 @@ pub fn identify(
             let explains = |hops: &mut Vec<Option<u32>>, seed: u64| {
                 let hash = SwitchHash {
                     algorithm,
-                    seed: seed as u32,
+                    seed: u32::try_from(seed).ok()?,
                     offset: 0,
                 };
                 let hops = hops_of(&hash, observed, ways, hops)?.to_vec();
@@ -129,7 +129,8 @@ fn hops_of<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fields, Policy};
+    use hocket_steering::{Fields, Policy};
+
     use super::*;
     use crate::progress::Silent;
 

@@ -14,7 +14,7 @@ pub const ROCE_PORT: u16 = 4791;
 ///
 /// # Examples
 /// ```
-/// use hocket_fabric::steering::queue_pair_port;
+/// use hocket_steering::queue_pair_port;
 ///
 /// assert_eq!(queue_pair_port([0x11a, 0x11b], 0), queue_pair_port([0x11b, 0x11a], 0));
 /// assert_eq!(queue_pair_port([0x11a, 0x11b], 1), 0xc001);

@@ -15,25 +15,29 @@
 //! Cohen, Yallouz, Schapira, Belkar, Mizrahi: Routing for large ML models, section 3.5.3: segment routing,
 //! or header fields that switches hash. Filsfils et al., RFC 8402 (segment routing), RFC 8754 (SRv6).
 
+#![forbid(unsafe_code)]
 #![expect(
     clippy::cast_possible_truncation,
     reason = "hashes take the low bits of wider words"
 )]
 
 mod header;
-mod identify;
 mod linear;
 mod linux;
+mod reason;
 mod roce;
-mod solve;
 mod stage;
+mod solve;
 
 pub use header::{Fields, Header};
-pub use identify::{Identified, Observed, identify};
 pub use linux::Policy;
+pub use reason::Reason;
 pub use roce::{ROCE_PORT, queue_pair_port};
 pub use solve::{Stages, Unreachable};
 pub use stage::{Algorithm, Stage, SwitchHash};
+
+// Of the crate below: `crate::units` and so on.
+use hocket_base::{explain, units};
 
 use std::net::Ipv6Addr;
 use std::ops::RangeInclusive;
@@ -110,7 +114,7 @@ impl SourcePort {
     /// # Examples
     /// A ToR of Linux namespaces that spreads over 32 spines:
     /// ```
-    /// use hocket_fabric::steering::{
+    /// use hocket_steering::{
     ///     Algorithm, Fields, Header, Policy, SourcePort, Stage, Stages, SwitchHash,
     /// };
     ///
