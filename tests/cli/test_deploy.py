@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.nccl.dumps import DGX_H100, bus
 
 import hocket as hk
@@ -96,3 +97,13 @@ def test_nodes_that_differ_have_graphs_of_their_own(hocket: Any, folder: Path) -
     assert inside is not None
     assert inside.node is None
     assert hocket("check", "deploy").code == 0
+
+
+@pytest.mark.parametrize("kind", ["chakra", "msccl"])
+def test_an_export_without_a_name_is_refused_by_the_option(
+    hocket: Any, folder: Path, kind: str
+) -> None:
+    hk.plan("all-reduce", "ring:2@1GB/s,1us", size="1KB", algorithm="ring").save("plan.parquet")
+    made = hocket("export", "plan.parquet", "--to", kind, "-o", "")
+    assert (made.code, made.err[:25]) == (2, "hocket: --output: '' is n")
+    assert [each.name for each in folder.iterdir()] == ["plan.parquet"]

@@ -40,7 +40,7 @@ def export(
     ],
     *,
     to: Annotated[str, Option("--to", metavar="KIND", help=f"{', '.join(EXPORTED)}.")],
-    output: Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write.")],
+    path: Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write.")],
     lowering: Annotated[Given, Panel("Program (msccl, mscclpp)", but=_OF_NCCL, of=ExportOptions)],
     of_nccl: Annotated[
         Given, Panel("Files of NCCL (nccl-graph, nccl-tuner)", only=_OF_NCCL, of=ExportOptions)
@@ -52,10 +52,10 @@ def export(
     For example: hocket export plan.parquet --to msccl -o plan.xml
     """
     given = ExportOptions(**lowering, **of_nccl)
-    check_apart(output, [plan], "the plan")
+    check_apart(path, [plan], "the plan")
     loaded = Plan.load(plan)
     with options.watching() as watch:
-        made = export_plan(loaded, output, to=to, options=given, progress=watch)
+        made = export_plan(loaded, path, to=to, options=given, progress=watch)
     if json:
         options.print_result("exported-file", made.to_dict())
         return

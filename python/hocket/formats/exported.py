@@ -116,8 +116,9 @@ def export_plan(
     kind = kind_named(to)
     assert kind.export is not None
     said = heeded(options_of(ExportOptions, options, {}), kind, kind.exports)
+    target = path_of("path", path)
     if not kind.is_folder:
-        check_target(path_of("path", path))
+        check_target(target)
     plan.verify(progress=progress)
-    made = kind.export(plan, path_of("path", path), said, progress)
+    made = kind.export(plan, target, said, progress)
     return ExportedFile(str(path), kind, plan, made)
