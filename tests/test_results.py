@@ -53,6 +53,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     ),
     "search": lambda: hk.training.search_parallels("alexnet", product(), most=2),
     "cluster run": cluster_run,
+    "tuner table": lambda: hk.nccl.tuner_table("dgx1_v100"),  # its last size is 2^64 - 1
 }
 NO_TABLE = {"synthesis", "run", "packets", "dimension run"}
 

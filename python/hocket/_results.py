@@ -263,7 +263,9 @@ class TableResult(Result):
         """
         import pyarrow as pa
 
-        return pa.Table.from_pylist(self._rows())
+        rows = self._rows()
+        names = list(rows[0]) if rows else []
+        return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_frame().__arrow_c_stream__(requested_schema)
@@ -297,6 +299,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _column(values: list[Any]) -> pa.Array[Any]:
+    """Return values as Arrow has them: whole numbers with a sign, unless one is 2^63 or more."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array(values, pa.uint64())
 
 
 def _single(value: Any) -> Any:
