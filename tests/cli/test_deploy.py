@@ -12,7 +12,7 @@ from tests.nccl.dumps import DGX_H100, bus
 
 import hocket as hk
 from hocket.deployment import MANIFEST
-from hocket.deployment.manifest import load_deployment
+from hocket.deployment.manifest import digest, load_deployment
 
 
 def test_the_kind_of_gpu_is_that_of_the_dump(hocket: Any, folder: Path) -> None:
@@ -48,6 +48,22 @@ def test_a_dump_gives_bus_ids_and_graphs(hocket: Any, folder: Path) -> None:
                 assert sorted(dev for dev, _ in gpus) == list(npus)
     assert deployment.graph_of((1, 0)) is None
     assert hocket("check", "deploy").code == 0
+    for change, why in (
+        ({"npus": [[0, 1]]}, "NPUs (0, 1) are no group"),
+        ({"npus": [[0, 8]]}, "NPUs (0, 8) are no group"),
+        ({"npus": [[4, 5, 6, 7]]}, "NPUs (4, 5, 6, 7) have others already"),
+        ({"npus": [[0, 1, 2, 3, 4, 5, 6, 7], [0, 4]]}, "NPUs (0, 4) have others already"),
+        ({"node": 1}, "a group has no node 1"),
+    ):
+        copy = json.loads(json.dumps(manifest))
+        copy["fallback"]["graphs"][0] |= change
+        (folder / "deploy" / MANIFEST).write_text(json.dumps({**copy, "sha256": digest(copy)}))
+        assert why in hocket("check", "deploy").err
+    graphs = manifest["fallback"]["graphs"]
+    graphs[0]["npus"], graphs[1]["npus"] = graphs[1]["npus"], graphs[0]["npus"]
+    manifest["sha256"] = digest(manifest)
+    (folder / "deploy" / MANIFEST).write_text(json.dumps(manifest))
+    assert "it has not the 2 GPUs that NPUs [0, 4] have on a node" in hocket("check", "deploy").out
     wrong = folder / "deploy" / manifest["fallback"]["graphs"][0]["file"]
     wrong.write_text(wrong.read_text().replace("gpu", "gqu", 1))
     assert hocket("check", "deploy").code == 1

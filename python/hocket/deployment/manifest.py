@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -220,13 +221,11 @@ class Manifest(Strict):
         known = {each.id: each for each in self.entries}
         if len(known) < len(self.entries):
             raise ValueError("two entries have one id")
-        by_name: dict[str, list[list[int]]] = {}
         for group in self.groups:
-            by_name.setdefault(group.name, []).extend(group.npus)
             for each in group.entries:
                 if each not in known:
                     raise ValueError(f"group {group.name}: there is no entry {shown(each)}")
-                if {len(npus) for npus in group.npus} != {known[each].ranks}:
+                if len(group.npus[0]) != known[each].ranks:
                     ranks = known[each].ranks
                     raise ValueError(f"group {group.name}: entry {each} is for {ranks} ranks")
             _check_rows(group, [*(known[each] for each in group.entries), *group.left_to_nccl])
@@ -240,25 +239,55 @@ class Manifest(Strict):
                 need = f"{entry.blocks} blocks, {self.fallback.max_ctas} CTAs of NCCL and {MARGIN} spare"
                 many = self.machine.processors
                 raise ValueError(f"entry {entry.id}: {need} are more than {many} processors")
+        buses = [(each.node, each.bus) for each in self.machine.npus if each.bus]
+        if len(set(buses)) < len(buses):
+            raise ValueError("two NPUs of a node have one bus id")
+        self._check_groups()
+        self._check_graphs()
+        return self
+
+    def _check_groups(self) -> None:
+        """Refuse groups that overlap, share rows at unlike sizes, or have plans on several nodes."""
+        by_name: dict[str, list[list[int]]] = {}
+        for group in self.groups:
+            by_name.setdefault(group.name, []).extend(group.npus)
+            if len({len(npus) for npus in group.npus}) > 1:
+                raise ValueError(f"group {group.name}: groups of unlike sizes share no rows")
         for name, npus in by_name.items():
             try:
                 check_groups(name, npus, len(self.machine.npus))
             except SpecError as error:
                 raise ValueError(str(error)) from None
-        nodes = [each.node for each in self.machine.npus]
         for group in self.groups:
-            if group.entries and any(len({nodes[npu] for npu in each}) > 1 for each in group.npus):
+            if group.entries and any(len(self.nodes_of(npus)) > 1 for npus in group.npus):
                 raise ValueError(
                     f"group {group.name}: plans are for one node, and it is on several"
                 )
-        buses = [(each.node, each.bus) for each in self.machine.npus if each.bus]
-        if len(set(buses)) < len(buses):
-            raise ValueError("two NPUs of a node have one bus id")
-        return self
+
+    def _check_graphs(self) -> None:
+        """Refuse graphs of no group or node, and two of one."""
+        known = {tuple(npus) for group in self.groups for npus in group.npus}
+        seen: dict[tuple[int, ...], set[int | None]] = {}
+        for graph in self.fallback.graphs:
+            for npus in map(tuple, graph.npus):
+                if npus not in known:
+                    raise ValueError(f"graphs {graph.file}: NPUs {shown(npus)} are no group")
+                if graph.node is not None and graph.node >= len(self.nodes_of(npus)):
+                    raise ValueError(f"graphs {graph.file}: a group has no node {graph.node}")
+                nodes = seen.setdefault(npus, set())
+                if nodes and (graph.node is None or nodes & {None, graph.node}):
+                    raise ValueError(f"graphs {graph.file}: NPUs {shown(npus)} have others already")
+                nodes.add(graph.node)
+
+    def nodes_of(self, npus: Sequence[int]) -> list[int]:
+        """Return the nodes of some NPUs, in order."""
+        return sorted({self.machine.npus[npu].node for npu in npus})
 
 
 def _check_rows(group: Group, rows: list[Sizes]) -> None:
-    """Refuse rows of a group with holes between them, or that overlap."""
+    """Refuse a group without rows, and rows with holes between them or that overlap."""
+    if not rows:
+        raise ValueError(f"group {group.name}: it has no rows")
     ordered = sorted(rows, key=lambda row: (row.collective, row.from_bytes))
     for before, after in pairwise(ordered):
         if before.collective == after.collective and before.to_bytes != after.from_bytes:

@@ -29,6 +29,7 @@ from hocket.formats.deployed_figures import (
 )
 from hocket.formats.judgement import Fault, Judgement, faults_of, line_in
 from hocket.formats.nccl_files import judge_graphs, judge_table
+from hocket.nccl.graphs import read_graph
 from hocket.nccl.prediction import Library
 from hocket.nccl.tuner import read_tuner
 from hocket.plans.plan import Plan
@@ -169,7 +170,14 @@ def _of_nccl(deployment: Deployment) -> Iterator[Fault]:
     """Yield what is wrong with the files for NCCL: its table for tuners, and its graphs."""
     fallback = deployment.manifest.fallback
     for graphs in fallback.graphs:
-        yield from _judged(deployment, graphs, judge_graphs)
+        wrong = list(_judged(deployment, graphs, judge_graphs))
+        yield from wrong
+        for npus in () if wrong else graphs.npus:
+            gpus = len(npus) // len(deployment.manifest.nodes_of(npus))
+            every = read_graph(deployment.folder / graphs.file)
+            if {len(passed) for graph in every for _, passed, _ in graph.channels} != {gpus}:
+                why = f"it has not the {gpus} GPUs that NPUs {shown(npus)} have on a node"
+                yield Fault("manifest", None, graphs.file, why)
     if fallback.tuner is None:
         return
     wrong = list(_judged(deployment, fallback.tuner, judge_table))
