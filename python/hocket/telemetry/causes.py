@@ -601,7 +601,7 @@ def _slow_pick(case: _Case) -> Iterator[Cause]:
                 f"{' and '.join(way)} is predicted to be {effect:.2f} times as fast"
             )
             action = (
-                f"try NCCL_ALGO={way[0]} NCCL_PROTO={way[1]} for this size alone; if it is faster, give "
+                f"set NCCL_ALGO={way[0]} NCCL_PROTO={way[1]} for this size alone; if it is faster, give "
                 "NCCL a table that says so (hocket nccl tuner write)"
             )
             yield Cause("pick", (), evidence, action, effect=effect)
@@ -678,8 +678,8 @@ def _few_channels(case: _Case) -> Iterator[Cause]:
             f"{nics} NICs of a node" if nics == most else "the links of a node"
         )
         action = (
-            "look at why with NCCL_GRAPH_DUMP_FILE (hocket nccl audit), and at NCCL_TOPO_FILE in a virtual "
-            f"machine; try NCCL_MIN_NCHANNELS={most}"
+            "look at NCCL's graph (NCCL_GRAPH_DUMP_FILE, hocket nccl audit); in a virtual machine give it "
+            f"the real topology (NCCL_TOPO_FILE); then set NCCL_MIN_NCHANNELS={most}"
         )
         yield Cause("few channels", (), evidence, action, effect=most / least)
 

@@ -255,7 +255,7 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
             fused = _PART.findall(parts) or [(name, network)]
             found.nics.setdefault(host, {})[int(number)] = "+".join(part for part, _ in fused)
             found.networks.update(kind for _, kind in fused)
-    provider = _PROVIDER.search(words)
+    provider = _PROVIDER.match(words)
     if provider is not None:
         found.networks.add("Socket" if provider[1] else "libfabric")
     if _SOCKETS.search(words) is not None:
