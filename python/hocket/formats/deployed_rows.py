@@ -87,7 +87,8 @@ class DeployOptions:
 
     def __post_init__(self) -> None:
         for name in ("process_groups", "collectives", "sizes"):
-            instance_of(str, name, getattr(self, name), "give text")
+            right = f"give text, such as {getattr(DeployOptions, name)!r}"
+            instance_of(str, name, getattr(self, name), right)
         for kind in self.kinds:
             one_of("collectives", kind, COLLECTIVES)
         sizes_of(self.sizes)
