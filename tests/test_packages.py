@@ -74,7 +74,7 @@ LOOSE = {
     },
     "api": {"", "__main__", "_public", "from_torch"},
 }
-"""Rooms that are no folder: modules that lie in the package itself, ``""`` being the package."""
+"""Packages that are no folder: modules that lie in the package itself, ``""`` being the package."""
 
 BY_NAME = re.compile(r"\b(?:importlib|__import__|import_module|find_spec|runpy|sys\.modules)\b")
 MAY_IMPORT_BY_NAME = {

@@ -23,7 +23,7 @@ _NEAR = 1.5
 
 @dataclass(frozen=True)
 class SizeMeasurement:
-    """All that was simulated at one size: the quickest of each way, with its bandwidths."""
+    """All that was simulated at one size: the fastest of each way, with its bandwidths."""
 
     size: int
     fidelity: str
@@ -51,7 +51,7 @@ class SizeMeasurement:
 
 
 class SizeSearch:
-    """Measures sizes: those asked for, coarsely first, then between those whose quickest plans differ."""
+    """Measures sizes: those asked for, coarsely first, then between those whose fastest plans differ."""
 
     def __init__(
         self,

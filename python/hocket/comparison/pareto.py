@@ -1,4 +1,4 @@
-"""The quickest plans of a network over a range of sizes, as a table on which a runtime switches."""
+"""The fastest plans of a network over a range of sizes, as a table on which a runtime switches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SIZES = "1K:1G:x4"
 
 @dataclass(frozen=True, repr=False)
 class Pareto(ListResult[ParetoRange]):
-    """The quickest plan of each size.
+    """The fastest plan of each size.
 
     Attributes
     ----------
@@ -163,10 +163,10 @@ def pareto(
     progress: Progress | None = None,
     **keywords: Unpack[Keywords],
 ) -> Pareto:
-    """Find the quickest plan of each size, and the sizes at which another becomes the quickest.
+    """Find the fastest plan of each size, and the sizes at which another becomes the fastest.
 
     Every size is compared as by :func:`hocket.compare`: each plan is proved, simulated and bounded. Where
-    the quickest of two neighbouring sizes differ, sizes between them are compared, halving the interval
+    the fastest of two neighbouring sizes differ, sizes between them are compared, halving the interval
     until its ends are as near as `precision` asks for. There, only algorithms are tried that take no more
     than one and a half times the least time at one of its ends.
 

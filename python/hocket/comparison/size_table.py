@@ -59,7 +59,7 @@ class ParetoOptions(Result):
 
 @dataclass(frozen=True)
 class ParetoPoint(Result):
-    """The quickest plan of a size that was measured.
+    """The fastest plan of a size that was measured.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class RangeFigures(Result):
 
 @dataclass(frozen=True)
 class ParetoRange(Result):
-    """Sizes at which one plan is the quickest.
+    """Sizes at which one plan is the fastest.
 
     Attributes
     ----------
@@ -145,6 +145,6 @@ class ParetoRange(Result):
 
 
 def is_open(low: ParetoPoint, high: ParetoPoint, options: ParetoOptions) -> bool:
-    """Return whether a size between two is still to be found at which the quickest plan changes."""
+    """Return whether a size between two is still to be found at which the fastest plan changes."""
     is_wide = high.size > low.size * (1 + options.precision) and high.size - low.size > 1
     return is_wide and (low.algorithm, low.chunks) != (high.algorithm, high.chunks)

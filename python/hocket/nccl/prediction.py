@@ -51,7 +51,7 @@ class NcclPrediction(TableResult):
     library, version
         ``"NCCL"`` or ``"RCCL"``, and the version whose model it is.
     choices
-        Every algorithm and protocol, the quickest by NCCL's prediction first.
+        Every algorithm and protocol, the fastest by NCCL's prediction first.
     bound
         What any plan takes at least on the topology, and why.
     reasons

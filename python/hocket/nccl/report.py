@@ -44,7 +44,7 @@ class AuditEntry(Result):
     speed
         What each is counted at [bytes/s].
     predicted
-        The quickest protocol by NCCL's own model, with this graph; ``None`` where its model has none.
+        The fastest protocol by NCCL's own model, with this graph; ``None`` where its model has none.
     run
         The plan along these channels, proved and simulated; ``None`` where there is none.
     why
@@ -61,7 +61,7 @@ class AuditEntry(Result):
     @property
     @figure(column=Column("protocol"))
     def protocol(self) -> str | None:
-        """The quickest by NCCL's model."""
+        """The fastest by NCCL's model."""
         return None if self.predicted is None else self.predicted.protocol
 
     @property
@@ -307,7 +307,7 @@ def choices_of(machine: Machine, kind: str, size: int) -> list[NcclChoice]:
 
 
 def _predicted(machine: Machine, kind: str, size: int) -> dict[str, NcclChoice]:
-    """Return what the library's model says of each graph: the quickest protocol."""
+    """Return what the library's model says of each graph: the fastest protocol."""
     best: dict[str, NcclChoice] = {}
     for choice in choices_of(machine, kind, size):
         name = choice.algorithm.removesuffix("-tree")

@@ -203,7 +203,7 @@ def tuner_table(
         As of :func:`hocket.nccl.predict`, which says how many channels there are.
     measured
         Sweeps of nccl-tests that were run with ``NCCL_ALGO`` and ``NCCL_PROTO`` set, and say which: of the
-        collectives that they have, the quickest of each size is taken; the others are predicted.
+        collectives that they have, the fastest of each size is taken; the others are predicted.
     groups
         The NPUs of each communicator, such as those of tensor and of data parallelism. A tuner tells them
         apart by how many ranks they have on how many nodes: of those alike in both, the first counts.

@@ -48,7 +48,7 @@ def quick(kind: str) -> list[str]:
 
 
 def compared() -> list[str]:
-    """Names of those that comparisons have unasked: the quick ones of hocket, and those of one's own."""
+    """Names of those that comparisons have by default: the quick ones of hocket, and those of one's own."""
     own = [each.name for each in own_algorithms()]
     return [each.name for each in BUILTIN.values() if each.is_compared] + own
 

@@ -1,4 +1,4 @@
-"""A front: time of the quickest plan over size, in the colours of the algorithms, over the bound."""
+"""A front: time of the fastest plan over size, in the colours of the algorithms, over the bound."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The law: how long a collective takes on a real machine, by algorithm and protocol, from few constants.
 
 A library moves data by one of three protocols, each with a fixed cost, a cost a step and the share of the
-nominal bandwidth that it reaches. Of all ways (algorithm and protocol) the quickest counts; near the size
+nominal bandwidth that it reaches. Of all ways (algorithm and protocol) the fastest counts; near the size
 at which two are as quick, the minimum is smooth. Starting the kernel takes time as well, most of it beside
 the work of the kernel before: time = (launch^4 + way^4)^(1/4).
 

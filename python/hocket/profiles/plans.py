@@ -35,7 +35,7 @@ class PlanPrediction(Result):
     profile
         Whose constants were used.
     protocol
-        The one with which it is the quickest, or the one that was asked for; ``"simple"`` where switches
+        The one with which it is the fastest, or the one that was asked for; ``"simple"`` where switches
         sum.
     seconds
         What it takes, launched again and again.
@@ -71,7 +71,7 @@ def predict_plan(
     profile
         Constants of the machine: a shipped profile, or a topology file that has one.
     protocol
-        ``"ll"``, ``"ll128"`` or ``"simple"``; by default the quickest of them. Where switches sum or
+        ``"ll"``, ``"ll128"`` or ``"simple"``; by default the fastest of them. Where switches sum or
         multicast it can only be ``"simple"``.
     launch
         Kind of program, of those that the profile has; by default its first.

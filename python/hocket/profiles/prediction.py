@@ -38,7 +38,7 @@ class PredictedTime(Result):
     seconds
         What the collective takes, launched again and again as nccl-tests does.
     algorithm, protocol
-        The quickest way.
+        The fastest way.
     launch_share
         What of it launching alone would take; near 1, the size hardly matters.
     busbw

@@ -85,7 +85,7 @@ class Designed(Result):
     bound_ps
         The lower bound on any plan's time [ps]; None of training.
     algorithm
-        Of the quickest plan.
+        Of the fastest plan.
     """
 
     network: str = field(metadata=said(column=Column("network", leaves=0)))
@@ -137,7 +137,7 @@ class Design(TableResult):
     refused
         Why no plan could be made for candidates, with how many, the most frequent reason first.
     designs
-        Networks for the whole budget, the quickest first.
+        Networks for the whole budget, the fastest first.
     pareto_front
         What no other network beats in both time and cost, over all parts of the budget, the cheapest first.
     costs
@@ -162,7 +162,7 @@ class Design(TableResult):
 
     @property
     def best(self) -> Designed:
-        """The quickest."""
+        """The fastest."""
         return self.designs[0]
 
     def __repr__(self) -> str:

@@ -76,7 +76,7 @@ class SweepReport(TableResult):
         Keys of the table.
     table
         A row for each group: its keys, how many points ran and failed, the least, median and largest time,
-        and what the quickest is.
+        and what the fastest is.
     pareto_front
         What no other row beats in both time and cost, the cheapest first; empty where nothing says what
         networks cost.

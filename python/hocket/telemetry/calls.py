@@ -165,7 +165,7 @@ def times_of(calls: Iterable[tuple[str, Call]]) -> list[Times]:
     """Return how long each size took, by collective, what was timed, and size.
 
     A rank that arrives early waits in the kernel for those that come late, so a call took as long as its
-    quickest rank says: the one that arrived last. Calls that nobody counted stand for themselves. Of all
+    fastest rank says: the one that arrived last. Calls that nobody counted stand for themselves. Of all
     calls of a size the (lower) median counts, which is the time of a call.
     """
     quickest: dict[tuple[object, ...], float] = {}

@@ -190,7 +190,7 @@ def measured(
         (.csv) as of ``hocket calibrate``, JSON of NCCL Inspector, dumps of PyTorch's Flight Recorder
         (pickles or JSON; nothing in a pickle is run), and traces of PyTorch's profiler; compressed by gzip
         or not. Logs of NCCL (``NCCL_DEBUG=INFO``) tell causes. Of all ranks of a job together each call
-        counts as its quickest rank says.
+        counts as its fastest rank says.
     topology
         What it was measured on: a network, or text as of :func:`hocket.topology.load`; its ``groups:`` are
         the nodes. Text that names the dump of a node stands for as many as the calls are on. Calls among

@@ -78,7 +78,7 @@ class MeasuredSize(Result):
     is_over
         Whether it takes longer than predicted, by more than the tolerance.
     instead
-        The library's algorithm that takes as long, where that is not its quickest.
+        The library's algorithm that takes as long, where that is not its fastest.
     below_bound
         Why the prediction stands below the bound; ``None`` where it does not.
     """
@@ -146,7 +146,7 @@ class Case:
     tolerance
         Share by which what is measured may exceed what is predicted.
     otherwise
-        What the library takes if it does not use its quickest algorithm [s]; ``None`` if it has no other.
+        What the library takes if it does not use its fastest algorithm [s]; ``None`` if it has no other.
     """
 
     size: int
@@ -160,7 +160,7 @@ class Case:
 
     @property
     def is_otherwise(self) -> bool:
-        """Whether it takes as long as the library does without its quickest algorithm."""
+        """Whether it takes as long as the library does without its fastest algorithm."""
         other = self.otherwise
         return other is not None and abs(self.seconds / other - 1) <= _ALIKE
 
@@ -221,7 +221,7 @@ def _slow(cases: Sequence[Case], is_over: Sequence[bool | None], place: int) -> 
 
     What slow links cost, larger sizes cost as well, and what a slow start costs, smaller ones: where
     those take what they are predicted to, the fabric could do better, and the library chose badly. So it
-    did where it takes as long as without its quickest algorithm.
+    did where it takes as long as without its fastest algorithm.
     """
     later = zip(cases[place + 1 :], is_over[place + 1 :], strict=True)
     does_carry = any(over is False and not case.is_start for case, over in later)

@@ -48,7 +48,7 @@ def replay(
         Of collectives: one that schedules dimensions (``themis``, ...); any other of
         :func:`hocket.algorithms`, each collective then taking what its plan takes alone; ``ideal``: all
         bandwidth of a group's dimensions used all the time; ``none``: no time. By default themis where
-        there are dimensions with all of their links, else ``auto``: the quickest of several. What an
+        there are dimensions with all of their links, else ``auto``: the fastest of several. What an
         algorithm does not do is planned by ring, binomial or direct (``TraceRun.notes`` says what).
     options
         What computes, and how calls are planned and served.

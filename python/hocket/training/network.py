@@ -315,7 +315,7 @@ class PlanNetwork(Network):
 
     Without a number of chunks several are tried, as long as plans are small, and the fastest counts;
     algorithms that search for long take their own.
-    An all-to-all is planned by `direct` where the algorithm makes none. ``auto`` takes the quickest of
+    An all-to-all is planned by `direct` where the algorithm makes none. ``auto`` takes the fastest of
     several algorithms for each collective, and with `cache` what it took in an earlier run.
     """
 

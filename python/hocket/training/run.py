@@ -61,7 +61,7 @@ def train(
         ...); any other of :func:`hocket.algorithms`, each collective then taking what the plans of all
         groups of its axis take together; ``ideal``: all bandwidth of a group's dimensions used all the
         time; ``none``: no time. By default themis where there are dimensions, else
-        ``auto``: for each collective the quickest of several.
+        ``auto``: for each collective the fastest of several.
     options
         What computes, how many samples, and how an iteration goes.
     progress

@@ -86,7 +86,7 @@ class TunedSize(Result):
     why
         Why it was picked, in words.
     tried
-        Every way, the quickest first.
+        Every way, the fastest first.
     """
 
     size: int = field(metadata=said("size_bytes", column=Column("size", leaves=0, is_given=True)))
@@ -157,7 +157,7 @@ class Tuning(ListResult[TunedSize]):
     def rows(self) -> list[PlanRow]:
         """Rows of a table: where the pick changes between two sizes, half-way in logarithm.
 
-        Where what runs without a table is predicted to be the quickest, there is no row.
+        Where what runs without a table is predicted to be the fastest, there is no row.
         """
         rows: list[PlanRow | None] = []
         for before, each in zip((None, *self.sizes), self.sizes, strict=False):
@@ -233,7 +233,7 @@ def autotune(
     progress: Progress | None = None,
     **keywords: Unpack[TuneKeywords],
 ) -> Tuning:
-    """Find the quickest plan of each size, by prediction, and if wanted by measurement on this machine.
+    """Find the fastest plan of each size, by prediction, and if wanted by measurement on this machine.
 
     Parameters
     ----------

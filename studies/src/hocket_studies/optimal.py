@@ -1,7 +1,7 @@
 """The gap of the best plans to the lower bound, on every shipped machine.
 
 A cell is a machine, a kind, a size and what has failed. All algorithms that a comparison has unasked plan
-it; every plan is proved and run at link fidelity, and the quickest counts. The gap is its time over the
+it; every plan is proved and run at link fidelity, and the fastest counts. The gap is its time over the
 lower bound of the same network, less one: no plan could save more than that. On machines of more than 128
 NPUs that look the same from every NPU, ``symmetric`` alone plans, one block for all.
 """
@@ -74,7 +74,7 @@ class Outcome:
         The lower bound [ps], and in words what it is due to; 0 where somebody is out of reach, so that
         nothing can run.
     algorithm, chunks, time_ps
-        The quickest plan and its time [ps]; ``None`` where nothing applies.
+        The fastest plan and its time [ps]; ``None`` where nothing applies.
     seconds
         That all of it took.
     """

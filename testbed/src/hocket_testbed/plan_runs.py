@@ -201,7 +201,7 @@ def run_plans(
         Called as ``progress(stage, done, total)``.
     planned
         What algorithms plan: `collective`, by default an all-reduce, `size`, by default 16 MB, `npus` and
-        `chunks`, by default the quickest number of which messages have 64 kB at least.
+        `chunks`, by default the fastest number of which messages have 64 kB at least.
 
     Raises
     ------
@@ -287,7 +287,7 @@ def _planned(
     npus: Sequence[int | str] | str | None,
     chunks: int | None,
 ) -> Plan:
-    """Plan with the quickest number of chunks that does not cut messages too short."""
+    """Plan with the fastest number of chunks that does not cut messages too short."""
     collective = collective_on(kind, topology, size, npus=npus)
     options = PlanOptions(chunks=chunks)
     found: list[int] = []
