@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket._core import Topology
+from hocket.cli import run
 from hocket.profiles.flows import Flows
 from hocket.profiles.hardware import hardware_of, neighbour_bandwidth
 from hocket.topology.slow import read_slow, slowed
@@ -104,6 +105,16 @@ def test_predictions_say_what_slow_nics_may_cost() -> None:
     assert said == pytest.approx(ring.time_ps * 1e-12, rel=0.3)
     pick = hk.nccl.predict("all-gather", slow, size="1 GiB")
     assert pick.notes[0] in note
+
+
+@pytest.mark.parametrize("command", [["predict"], ["predict", "--nccl"], ["compare"]])
+def test_commands_say_what_slow_nics_may_cost(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["all-gather", "-t", "dgx_a100_2box", "--size", "1MB", "--slow", "b0nic2=0.25GB/s"]
+    assert run([*command, *words]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "the slowest has 0.25 GB/s: a node sends 175 GB/s if NCCL knows the rates;" in printed
 
 
 def test_hardware_is_read_without_scipy() -> None:

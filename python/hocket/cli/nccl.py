@@ -67,3 +67,5 @@ def predict(
     console.note(
         f"{found.library}'s own prediction ranks algorithms; hocket predict says what is measured"
     )
+    for note in found.notes:
+        console.note(note)
