@@ -11,6 +11,7 @@
 //! | `price` | what a byte costs on each link: the busier the link, the more |
 //! | `cheapest_path` | the cheapest path of one part |
 //! | `route` | a way for each part, and again for those that could go cheaper, until the busiest link has least |
+//! | `spread` | the bytes of each way, in proportion |
 //! | `timetable` | when each part takes each link, so that the busiest links never wait |
 //! | `plan` | parts, ways and timetable as a plan |
 //!
@@ -27,10 +28,12 @@ mod shares;
 mod plan;
 mod price;
 mod route;
+mod spread;
 mod timetable;
 mod cheapest_path;
 
 pub(crate) use demand::{Flow, flows};
-pub(crate) use plan::{Legs, plan};
+pub(crate) use plan::{Legs, Service, plan};
 pub(crate) use route::{Routing, Unroutable};
 pub(crate) use shares::Shares;
+pub(crate) use spread::{MOST_FLOWS, Spread};

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::timetable::{self, Step};
+use super::timetable::{self, Order, Step};
 use super::{Flow, Routing, Shares};
 use crate::bound::network::ArcNetwork;
 use crate::collective::Collective;
 use crate::graph::Lists;
-use crate::id::{ChunkId, LinkId, NpuId, TransferId, narrow};
+use crate::id::{ChunkId, LinkId, NpuId, TransferId, fit, narrow};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 use crate::progress::Progress;
 use crate::topology::Topology;
+use crate::units::Seed;
 
 /// The ways of parts, cut where they meet an NPU.
 #[derive(Clone, Debug)]
@@ -68,6 +69,15 @@ impl Legs {
     }
 }
 
+/// How links choose among the parts that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// What goes on to the link with most to do ([`Order::MostAhead`]).
+    MostAhead,
+    /// In proportion to the bytes of each way ([`Order::VirtualTime`]).
+    VirtualTime,
+}
+
 /// Returns the plan in which each part takes its way.
 ///
 /// # Errors
@@ -77,32 +87,33 @@ pub(crate) fn plan(
     topology: &Topology,
     collective: &Collective,
     flows: &[Flow],
-    parts: &Shares,
-    legs: &Legs,
+    (parts, legs): (&Shares, &Legs),
+    service: Service,
     progress: &mut dyn Progress,
 ) -> Result<Plan, PlanError> {
     let demands = collective.demands();
-    let mut pieces = vec![1; demands.len()];
+    let mut flow_of = vec![None; demands.len()];
     for (f, flow) in flows.iter().enumerate() {
-        pieces[flow.demand as usize] = parts.of(f).len().max(1);
+        flow_of[flow.demand as usize] = Some(parts.of(f)).filter(|parts| !parts.is_empty());
     }
-    let mut chunks = Chunks::with_capacity(pieces.iter().sum());
+    let mut chunks = Chunks::with_capacity(demands.len() + parts.len());
     let mut first = Vec::with_capacity(demands.len());
-    let mut next = 0;
-    for (d, (demand, &pieces)) in (0..).zip(demands.iter().zip(&pieces)) {
-        first.push(next);
-        next += narrow(pieces);
-        chunks.split_one(d, demand.bytes, pieces)?;
+    for (d, (demand, own)) in (0..).zip(demands.iter().zip(flow_of)) {
+        first.push(narrow(chunks.len()));
+        match own {
+            Some(own) => own.for_each(|part| chunks.push(d, parts.bytes[part])),
+            None => chunks.split_one(d, demand.bytes, 1)?,
+        }
     }
-    let npus = narrow(topology.npu_count());
-    let turn: Vec<u32> = (0..parts.len())
-        .map(|part| {
-            let f = parts.flow[part] as usize;
-            let apart = (flows[f].dst.0 + npus - flows[f].src.0) % npus;
-            narrow(part - parts.of(f).start) * npus + apart
-        })
-        .collect();
-    let order = timetable::order(topology, legs, &parts.bytes, &turn, progress)?;
+    let given = match service {
+        Service::MostAhead => turns(topology, flows, parts),
+        Service::VirtualTime => starts(flows.len(), parts, legs),
+    };
+    let order = match service {
+        Service::MostAhead => Order::MostAhead { turns: &given },
+        Service::VirtualTime => Order::VirtualTime { starts: &given },
+    };
+    let order = timetable::order(topology, legs, &parts.bytes, order, progress)?;
     let mut plan = PlanBuilder::new(name, collective, chunks);
     plan.link_order(LinkOrder::Plan);
     plan.reserve(order.len());
@@ -112,7 +123,7 @@ pub(crate) fn plan(
         let f = parts.flow[part as usize] as usize;
         let way = legs.of.get(part as usize)[leg as usize] as usize;
         let links = &legs.links[way];
-        let chunk = first[flows[f].demand as usize] + part - narrow(parts.of(f).start);
+        let chunk: u32 = first[flows[f].demand as usize] + part - narrow(parts.of(f).start);
         let id: TransferId = plan.push(Transfer {
             chunk: ChunkId(chunk),
             count: 1,
@@ -125,4 +136,44 @@ pub(crate) fn plan(
         before[part as usize] = Wait::on(id);
     }
     Ok(plan.finish())
+}
+
+/// Returns the turn of each part: sources start with different destinations, and the first part of every flow goes
+/// before the second of any.
+fn turns(topology: &Topology, flows: &[Flow], parts: &Shares) -> Vec<u32> {
+    let npus = narrow(topology.npu_count());
+    let turn = |part: usize| {
+        let f = parts.flow[part] as usize;
+        let apart = (flows[f].dst.0 + npus - flows[f].src.0) % npus;
+        narrow(part - parts.of(f).start) * npus + apart
+    };
+    (0..parts.len()).map(turn).collect()
+}
+
+/// Returns when each part starts, as a share of the time, of 2^32: the parts of a way at equal distances, after a
+/// random one of their own.
+///
+/// # Source
+/// Leighton, Maggs, Rao, Packet routing and job-shop scheduling in O(congestion + dilation) steps, 1994: random delays.
+fn starts(flows: usize, parts: &Shares, legs: &Legs) -> Vec<u32> {
+    let mut seed = Seed(0);
+    let mut starts = vec![0; parts.len()];
+    let mut ways: HashMap<&[u32], Vec<usize>> = HashMap::new();
+    for flow in 0..flows {
+        for part in parts.of(flow) {
+            ways.entry(legs.of.get(part)).or_default().push(part);
+        }
+        // In the order of their first parts, as hash tables have none.
+        for part in parts.of(flow) {
+            let Some(same) = ways.remove(legs.of.get(part)) else {
+                continue;
+            };
+            let phase = seed.next_u64() >> u32::BITS;
+            for (k, &part) in (0..).zip(&same) {
+                let start = ((k << u32::BITS) + phase) / same.len() as u64;
+                starts[part] = fit(start);
+            }
+        }
+    }
+    starts
 }

@@ -175,7 +175,7 @@ impl Router<'_> {
                         }
                     }
                 }
-                self.distances(dst);
+                distances(&mut self.search, self.network, self.prices.all(), dst);
                 for part in mine {
                     let flow = self.flows[self.parts.flow[part] as usize];
                     let costs = self.search.costs();
@@ -203,44 +203,15 @@ impl Router<'_> {
         Ok(ways)
     }
 
-    /// What it costs to get from each node to a destination.
-    fn distances(&mut self, dst: NpuId) {
-        let arcs = self.network.arcs();
-        let prices = self.prices.all();
-        self.search.run(
-            self.network.node_count(),
-            [(dst.0, 0)],
-            |node| {
-                let arcs_in = self.network.arcs_in(node).iter();
-                arcs_in.map(|&arc| (arcs[arc as usize].src, arc))
-            },
-            |so_far, arc, _| Some((so_far + prices[arc as usize], ())),
-        );
-    }
-
     /// Returns how long the busiest arc sends at least, whatever the ways: bytes times their distances, over what all
     /// arcs carry in a second at their prices.
     fn least(&mut self) -> Result<Least, Unroutable> {
-        let mut work = 0.0;
-        for group in 0..self.groups.len() {
-            let group = &self.flows[self.groups[group].clone()];
-            self.distances(group[0].dst);
-            let costs = self.search.costs();
-            for flow in group {
-                match costs[flow.src.index()] {
-                    u64::MAX => return Err(Unroutable::Unreachable(flow.src, flow.dst)),
-                    cost => work += flow.bytes as f64 * cost as f64,
-                }
-            }
-        }
-        let arcs = self.network.arcs().iter().zip(self.prices.all());
-        let capacity: f64 = arcs
-            .map(|(arc, &price)| arc.capacity as f64 * price as f64)
-            .sum();
-        let paces = self.prices.pace().iter().zip(self.prices.all());
+        let prices = self.prices.all();
+        let work = work(&mut self.search, self.network, self.flows, prices)?;
+        let paces = self.prices.pace().iter().zip(prices);
         let slowed: f64 = paces.map(|(pace, &price)| price as f64 / pace).sum();
         Ok(Least {
-            of_links: work / capacity,
+            of_links: work / capacity(self.network, prices),
             with_spare: work / slowed,
         })
     }
@@ -271,8 +242,55 @@ impl Least {
     }
 }
 
+/// Returns the sum of bytes times what each costs on the cheapest way.
+pub(super) fn work(
+    search: &mut ShortestPaths<u64>,
+    network: &ArcNetwork,
+    flows: &[Flow],
+    prices: &[u64],
+) -> Result<f64, Unroutable> {
+    let mut work = 0.0;
+    for group in flows.chunk_by(|a, b| a.dst == b.dst) {
+        distances(search, network, prices, group[0].dst);
+        let costs = search.costs();
+        for flow in group {
+            match costs[flow.src.index()] {
+                u64::MAX => return Err(Unroutable::Unreachable(flow.src, flow.dst)),
+                cost => work += flow.bytes as f64 * cost as f64,
+            }
+        }
+    }
+    Ok(work)
+}
+
+/// Returns what all arcs carry in a second, at their prices.
+pub(super) fn capacity(network: &ArcNetwork, prices: &[u64]) -> f64 {
+    let arcs = network.arcs().iter().zip(prices);
+    arcs.map(|(arc, &price)| arc.capacity as f64 * price as f64)
+        .sum()
+}
+
+/// Finds what it costs to get from each node to a destination.
+pub(super) fn distances(
+    search: &mut ShortestPaths<u64>,
+    network: &ArcNetwork,
+    prices: &[u64],
+    dst: NpuId,
+) {
+    let arcs = network.arcs();
+    search.run(
+        network.node_count(),
+        [(dst.0, 0)],
+        |node| {
+            let arcs_in = network.arcs_in(node).iter();
+            arcs_in.map(|&arc| (arcs[arc as usize].src, arc))
+        },
+        |so_far, arc, _| Some((so_far + prices[arc as usize], ())),
+    );
+}
+
 /// Returns the flows of each destination; they are sorted by it.
-fn groups(flows: &[Flow]) -> Vec<Range<usize>> {
+pub(super) fn groups(flows: &[Flow]) -> Vec<Range<usize>> {
     let mut start = 0;
     let groups = flows.chunk_by(|a, b| a.dst == b.dst).map(|group| {
         let range = start..start + group.len();

@@ -22,18 +22,26 @@ impl Shares {
     pub(crate) fn new(flows: &[Flow], most: u64) -> Self {
         let largest = flows.iter().map(|flow| flow.bytes).max().unwrap_or(1);
         let grain = largest.div_ceil(most.max(1));
+        Self::of_each(flows.iter().map(|flow| {
+            let count: usize = fit(flow.bytes.div_ceil(grain));
+            let start = move |i| block_start(flow.bytes, i, count);
+            (0..count).map(move |i| start(i + 1) - start(i))
+        }))
+    }
+
+    /// Flows cut into parts of the sizes given.
+    pub(crate) fn of_each<Sizes>(flows: impl IntoIterator<Item = Sizes>) -> Self
+    where
+        Sizes: IntoIterator<Item = u64>,
+    {
         let mut parts = Self {
             first: vec![0],
             flow: Vec::new(),
             bytes: Vec::new(),
         };
-        for (f, flow) in (0..).zip(flows) {
-            let count: usize = fit(flow.bytes.div_ceil(grain));
-            for i in 0..count {
-                let start = |i| block_start(flow.bytes, i, count);
-                parts.flow.push(f);
-                parts.bytes.push(start(i + 1) - start(i));
-            }
+        for (f, sizes) in (0..).zip(flows) {
+            parts.bytes.extend(sizes);
+            parts.flow.resize(parts.bytes.len(), f);
             parts.first.push(narrow(parts.flow.len()));
         }
         parts

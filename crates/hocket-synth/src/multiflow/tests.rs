@@ -272,3 +272,47 @@ fn stopped_routes_are_those_of_the_first_pass() {
     assert_eq!(first.ways.len(), parts.len());
     assert!(first.busiest >= best.busiest);
 }
+
+#[test]
+fn bytes_in_proportion_come_nearer_the_best_of_a_linear_program() {
+    let mut seed = Seed(17);
+    let (mut tried, mut above) = (0, 0.0);
+    for case in 0..100 {
+        let topology = random(&mut seed);
+        let network = ArcNetwork::new(&topology, Fidelity::Link);
+        let flows = some_flows(&mut seed, topology.npu_count());
+        let parts = Shares::new(&flows, 4);
+        let routing = Routing::new(&network, &flows, &parts, 0.0, &mut Silent);
+        let Some(routing) = routing.ok().filter(|_| !flows.is_empty()) else {
+            continue;
+        };
+        let best = by_linear_program(&network, &flows).expect("it has a solution");
+        let mut spread = Spread::new(&network, &flows, &parts, &routing);
+        spread.balance(1.0, &mut Silent).expect("nobody stops it");
+        let (parts, routing) = spread.cut(10_000.0);
+        let mut load = vec![0; network.arcs().len()];
+        for (f, flow) in flows.iter().enumerate() {
+            let bytes = &parts.bytes[parts.of(f)];
+            assert_eq!(bytes.iter().sum::<u64>(), flow.bytes, "case {case}");
+            for part in parts.of(f) {
+                let mut at = flow.src.0;
+                for &arc in routing.ways.get(part) {
+                    assert_eq!(network.arcs()[arc as usize].src, at, "case {case}");
+                    at = network.arcs()[arc as usize].dst;
+                    load[arc as usize] += parts.bytes[part];
+                }
+                assert_eq!(at, flow.dst.0, "case {case}");
+            }
+        }
+        let busy = network.arcs().iter().zip(load);
+        let busy = busy.map(|(arc, load)| load as f64 / arc.capacity as f64);
+        let ratio = busy.fold(0.0, f64::max) / best;
+        assert!(routing.least <= best * (1.0 + 1e-6), "case {case}");
+        assert!((1.0 - 1e-6..1.03).contains(&ratio), "case {case}: {ratio}");
+        above += ratio - 1.0;
+        tried += 1;
+    }
+    assert!(tried > 20, "{tried}");
+    let above = above / f64::from(tried);
+    assert!(above < 0.005, "by {above} on average");
+}

@@ -1,24 +1,44 @@
 //! When each part takes each link, so that the busiest links never wait.
 //!
 //! A part goes from NPU to NPU in legs; a leg is one link, or several through switches. Whenever a link out of an NPU
-//! is free, it takes a part that is there. Best is one that goes on to the link that has most to do with parts not yet
-//! on their way to it: so no link that many parts need is left without any. Among those that go on alike, the part
-//! with the dearest way to go is taken. Through switches, parts that would only join a queue are left for later.
-//! Switches send in the order in which parts come.
+//! is free, it takes a part that is there, in one of two orders ([`Order`]). Switches send in the order in which parts
+//! come.
 //!
 //! # Source
 //! Leighton, Maggs, Rao, Packet routing and job-shop scheduling in O(congestion + dilation) steps, 1994; Pinedo,
-//! Scheduling, 2016, for the rule of most work remaining.
+//! Scheduling, 2016, for the rule of most work remaining; Zhang, Virtual clock: a new traffic control algorithm for
+//! packet switching networks, 1990, and Parekh, Gallager, A generalized processor sharing approach to flow control in
+//! integrated services networks: the multiple node case, 1994, for virtual time.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::plan::Legs;
-use crate::id::{LinkId, narrow};
+use crate::id::{LinkId, fit, narrow};
 use crate::plan::PlanError;
 use crate::progress::{Paced, Progress};
 use crate::topology::{Switching, Topology};
 use crate::units::Beta;
+
+/// Which of the parts that wait for a link goes first.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order<'a> {
+    /// One that goes on to the link that has most to do with parts not yet on their way to it: so no link that many
+    /// parts need is left without any. Among those that go on alike, the part with the dearest way to go, then that
+    /// of the lowest turn. Through switches, parts that would only join a queue are left for later.
+    MostAhead {
+        /// Of each part.
+        turns: &'a [u32],
+    },
+    /// The one whose virtual time is least. The parts of a way start at equal distances over the time that the busiest
+    /// link sends, less the length of the way; a part's virtual time at a leg is its start and the length of the legs
+    /// before. So a way is served at every link in proportion to its bytes, and all links have work from the start.
+    VirtualTime {
+        /// When each part starts: the share of the time, of 2^32.
+        starts: &'a [u32],
+    },
+}
 
 /// One leg of one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +56,13 @@ struct Stage {
     latency: u64,
 }
 
-/// A part that waits: the dearest first, then those of the lowest turn; the part and which of its legs it waits for.
+/// A part that waits: the highest rank first, then the lowest turn; the part and which of its legs it waits for.
 type Waiting = (u64, Reverse<u32>, u32, u32);
 
-/// Parts that take the same leg, and go on over the same link.
+/// Parts that take the same leg, and go on over the same link; by virtual time, all that take the same link.
 #[derive(Clone, Debug)]
 struct Group {
+    /// The leg of the first of them.
     leg: u32,
     /// The link that they take after that, or [`NONE`].
     next: u32,
@@ -64,7 +85,9 @@ const MOST_COMPARED: usize = 96;
 struct Timetable<'a> {
     legs: &'a Legs,
     bytes: &'a [u64],
-    turn: &'a [u32],
+    order: Order<'a>,
+    /// Of each leg of each part: the highest goes first.
+    rank: Cow<'a, [u64]>,
     /// Of each leg.
     stages: Vec<Vec<Stage>>,
     /// The stage of each leg that has most to do.
@@ -92,8 +115,7 @@ struct Timetable<'a> {
     served: Vec<(u64, Step)>,
 }
 
-/// Returns the steps of all parts, in the order in which links take them; those of the lowest turn first, where nothing
-/// else tells them apart.
+/// Returns the steps of all parts, in the order in which links take them.
 ///
 /// # Errors
 /// [`PlanError::TooLong`], [`PlanError::Interrupted`].
@@ -101,11 +123,11 @@ pub(super) fn order(
     topology: &Topology,
     legs: &Legs,
     bytes: &[u64],
-    turn: &[u32],
+    order: Order<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Vec<Step>, PlanError> {
     const BETWEEN_REPORTS: u64 = 1 << 14;
-    let mut timetable = Timetable::new(topology, legs, bytes, turn)?;
+    let mut timetable = Timetable::new(topology, legs, bytes, order)?;
     let all = legs.steps() as u64;
     let mut watch = Paced::new(progress, "timetable", BETWEEN_REPORTS);
     timetable.begin();
@@ -123,14 +145,15 @@ impl<'a> Timetable<'a> {
         topology: &Topology,
         legs: &'a Legs,
         bytes: &'a [u64],
-        turn: &'a [u32],
+        order: Order<'a>,
     ) -> Result<Self, PlanError> {
         let links = topology.links().len();
         let servers = links + topology.device_count();
         let mut timetable = Self {
             legs,
             bytes,
-            turn,
+            order,
+            rank: Cow::Borrowed(&legs.left),
             stages: legs.links.iter().map(|way| stages(topology, way)).collect(),
             busiest: Vec::new(),
             cut_through: topology.switching() == Switching::CutThrough,
@@ -153,7 +176,31 @@ impl<'a> Timetable<'a> {
             (0..stages.len()).rev().max_by_key(busy).unwrap_or(0)
         };
         timetable.busiest = timetable.stages.iter().map(busiest).collect();
+        if let Order::VirtualTime { starts } = order {
+            timetable.rank = timetable.by_virtual_time(starts).into();
+        }
         Ok(timetable)
+    }
+
+    /// Returns ranks that rise as virtual times fall.
+    fn by_virtual_time(&self, starts: &[u32]) -> Vec<u64> {
+        let whole = self.ahead.iter().copied().max().unwrap_or(0);
+        let mut ranks = Vec::with_capacity(self.legs.steps());
+        for (part, legs) in self.legs.of.iter().enumerate() {
+            let length = |&leg: &u32| -> u64 {
+                let stages = self.stages[leg as usize].iter();
+                let own = stages.map(|&stage| stage.latency + self.sending(stage, narrow(part)));
+                own.sum()
+            };
+            let rest = whole.saturating_sub(legs.iter().map(length).sum());
+            let start = (u128::from(rest) * u128::from(starts[part])) >> u32::BITS;
+            let mut time: u64 = fit(start);
+            for leg in legs {
+                ranks.push(u64::MAX - time);
+                time += length(leg);
+            }
+        }
+        ranks
     }
 
     /// Puts the legs of all parts into groups, and adds up what each server has to do.
@@ -164,9 +211,11 @@ impl<'a> Timetable<'a> {
             for (i, &leg) in legs.iter().enumerate() {
                 let first = |leg: u32| self.legs.links[leg as usize][0];
                 let next = legs.get(i + 1).map_or(NONE, |&next| first(next).0);
-                let group = *known
-                    .entry((leg, next))
-                    .or_insert(narrow(self.groups.len()));
+                let alike = match self.order {
+                    Order::MostAhead { .. } => (leg, next),
+                    Order::VirtualTime { .. } => (first(leg).0, NONE),
+                };
+                let group = *known.entry(alike).or_insert(narrow(self.groups.len()));
                 if group as usize == self.groups.len() {
                     self.beginning[first(leg).index()].push(group);
                     self.groups.push(Group {
@@ -230,12 +279,11 @@ impl<'a> Timetable<'a> {
     /// A part is there for one of its legs, and waits for the link that is returned.
     fn come(&mut self, part: u32, leg: u32) -> u32 {
         let at = (self.legs.of.offsets()[part as usize] + leg) as usize;
-        let entry = (
-            self.legs.left[at],
-            Reverse(self.turn[part as usize]),
-            part,
-            leg,
-        );
+        let turn = match self.order {
+            Order::MostAhead { turns } => turns[part as usize],
+            Order::VirtualTime { .. } => 0,
+        };
+        let entry = (self.rank[at], Reverse(turn), part, leg);
         let group = &mut self.groups[self.group[at] as usize];
         group.waiting.push(entry);
         let link = self.legs.links[group.leg as usize][0];
@@ -257,7 +305,7 @@ impl<'a> Timetable<'a> {
             return;
         };
         group.left -= 1;
-        let way = group.leg as usize;
+        let way = self.legs.of.get(part as usize)[leg as usize] as usize;
         if group.left == 0 {
             self.beginning[l].retain(|&other| other != g);
         }
@@ -278,6 +326,9 @@ impl<'a> Timetable<'a> {
     /// Returns the group of which a free link takes a part.
     fn choose(&mut self, link: usize, now: u64) -> Option<u32> {
         let groups = &self.beginning[link];
+        if let [only] = groups[..] {
+            return Some(only);
+        }
         let from = self.from[link] % groups.len().max(1);
         let in_turn = groups[from..].iter().chain(&groups[..from]);
         let mut best = None;

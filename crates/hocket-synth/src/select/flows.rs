@@ -8,7 +8,9 @@ use crate::bound::Fidelity;
 use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, NpuId};
-use crate::multiflow::{Flow, Legs, Routing, Shares, Unroutable, flows as flows_of, plan};
+use crate::multiflow::{
+    Flow, Legs, MOST_FLOWS, Routing, Service, Shares, Spread, Unroutable, flows as flows_of, plan,
+};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
 use crate::simulate::Run;
@@ -23,12 +25,23 @@ const MOST_TRANSFERS: u64 = 300_000;
 /// Pieces of the largest block that are tried: powers of this.
 const STEP: u64 = 4;
 const MOST_PIECES: u64 = 1024;
+/// Pieces of the largest block in which ways are found whose bytes are then moved in proportion.
+const COARSE: u64 = 16;
+/// Transfers of such a plan at most.
+const MOST_STEPS: f64 = 116_000.0;
+/// What its pieces may cost by their size, as a share of the time.
+const LOSS: f64 = 0.003;
 /// Shares of their time that links between switches are left free, if no plan that uses them fully is nearly as quick
 /// as the busiest link: what goes over many links arrives late, and has to queue at the last of them.
 const SPARES: [f64; 2] = [0.08, 0.25];
 const NEARLY: f64 = 1.03;
 /// A plan is good enough that takes this much longer than the busiest link at least sends.
 const CLOSE: f64 = 1.01;
+/// The rule of most work is not tried, if the plan by virtual time takes this much longer than the busiest link sends.
+const CLOSER: f64 = 1.005;
+/// More pieces in whole parts are not tried, if the plan with bytes in proportion takes this much longer than the busiest
+/// link sends.
+const NEAR_BUSIEST: f64 = 1.02;
 
 /// A plan of routed flows.
 #[derive(Clone, Debug)]
@@ -64,7 +77,14 @@ pub fn flows(
         PlanBuilder::check_size(n * (n - 1), memory_limit)?;
     }
     let flows = flows_of(collective).map_err(|demand| refused(not_of_one(collective, demand)))?;
-    let largest = flows.iter().map(|flow| flow.bytes).max().unwrap_or(0);
+    let on = On {
+        topology,
+        collective,
+        network: ArcNetwork::new(topology, Fidelity::Link),
+        flows,
+        memory_limit,
+    };
+    let largest = on.largest();
     let ladder: Vec<u64> = match pieces {
         Some(pieces) if pieces as u64 > largest.max(1) || pieces == 0 => {
             return Err(PlanError::TooManyChunks {
@@ -78,54 +98,119 @@ pub fn flows(
             .take_while(|&pieces| pieces == 1 || pieces <= largest.min(MOST_PIECES))
             .collect(),
     };
-    let network = ArcNetwork::new(topology, Fidelity::Link);
-    let on = On {
-        topology,
-        collective,
-        network,
-        flows,
-        memory_limit,
+    let mut search = Search {
+        on: &on,
+        best: None,
+        least: 0.0,
+        pieces,
     };
-    let mut best: Option<Found> = None;
-    let mut most = 1;
-    for pieces in ladder {
-        let found = match on.quickest(pieces, 0.0, progress) {
-            Err(PlanError::Interrupted(_)) if best.is_some() => break,
-            found => found?,
-        };
-        most = pieces;
-        let transfers = found.proof.plan().len() as u64;
-        let close = found.run.time.as_seconds() <= CLOSE * found.least;
-        if best
-            .as_ref()
-            .is_none_or(|best| found.run.time < best.run.time)
-        {
-            best = Some(found);
-        }
-        if close || transfers * STEP > MOST_TRANSFERS {
-            break;
-        }
+    match search.run(&ladder, progress) {
+        Err(PlanError::Interrupted(_)) if search.best.is_some() => {}
+        ended => ended?,
     }
-    let mut best = best.ok_or(Interrupted)?;
-    for spare in SPARES {
-        if best.run.time.as_seconds() <= NEARLY * best.least || !on.has_inner_links() {
-            break;
-        }
-        match on.quickest(most, spare, progress) {
-            Err(PlanError::Interrupted(_)) => break,
-            found => {
-                let found = found?;
-                if found.run.time < best.run.time {
-                    best = found;
-                }
-            }
-        }
-    }
+    let best = search.best.ok_or(Interrupted)?;
     Ok(FlowPlan {
         proof: best.proof,
         run: best.run,
         pieces: best.pieces,
     })
+}
+
+/// A search for the quickest plan.
+struct Search<'a> {
+    on: &'a On<'a>,
+    best: Option<Found>,
+    /// How long the busiest link sends at least [s].
+    least: f64,
+    /// Pieces of the largest block, if given.
+    pieces: Option<usize>,
+}
+
+impl Search<'_> {
+    /// Tries so many pieces, one after the other, until a plan is good enough.
+    fn run(&mut self, ladder: &[u64], progress: &mut dyn Progress) -> Result<(), PlanError> {
+        let on = self.on;
+        let mut most = 1;
+        let mut is_in_proportion = false;
+        for (i, &pieces) in ladder.iter().enumerate() {
+            most = pieces;
+            let (parts, routing) = on.routed(pieces, 0.0, progress)?;
+            self.least = self.least.max(routing.least);
+            let found = on.made(&parts, &routing, Service::MostAhead, progress)?;
+            let transfers = found.proof.plan().len() as u64;
+            if self.offer(found) <= CLOSE * self.least {
+                return Ok(());
+            }
+            let is_last = transfers * STEP > MOST_TRANSFERS || i + 1 == ladder.len();
+            if !on.is_few() && is_last {
+                self.offer(on.made(&parts, &routing, Service::VirtualTime, progress)?);
+            }
+            if on.is_few() && !is_in_proportion && (is_last || pieces >= COARSE) {
+                is_in_proportion = true;
+                let busiest = self.finer(&parts, &routing, progress)?;
+                if self.time() <= NEAR_BUSIEST * busiest {
+                    return Ok(());
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        for spare in SPARES.into_iter().filter(|_| on.has_inner_links()) {
+            if self.time() <= NEARLY * self.least {
+                break;
+            }
+            let (parts, routing) = on.routed(most, spare, progress)?;
+            self.offer(on.made(&parts, &routing, Service::MostAhead, progress)?);
+        }
+        Ok(())
+    }
+
+    /// Tries the bytes of each way in proportion, and as many pieces as help. Returns how long the busiest link sends,
+    /// or the longest way [s].
+    fn finer(
+        &mut self,
+        parts: &Shares,
+        routing: &Routing,
+        progress: &mut dyn Progress,
+    ) -> Result<f64, PlanError> {
+        let on = self.on;
+        let mut spread = Spread::new(&on.network, &on.flows, parts, routing);
+        let grain = match self.pieces {
+            Some(pieces) => on.largest() as f64 / pieces as f64,
+            None => spread.grain(MOST_STEPS, LOSS),
+        };
+        spread.balance(grain, progress)?;
+        let (parts, routing) = spread.cut(grain);
+        self.least = self.least.max(routing.least);
+        for service in [Service::VirtualTime, Service::MostAhead] {
+            let found = on.made(&parts, &routing, service, progress)?;
+            if self.offer(found) <= CLOSER * routing.busiest {
+                break;
+            }
+        }
+        Ok(routing.busiest)
+    }
+
+    /// Keeps the quicker of two, of equals the one of fewer transfers; with its time [s].
+    fn offer(&mut self, found: Found) -> f64 {
+        let order = |found: &Found| (found.run.time, found.proof.plan().len());
+        if self
+            .best
+            .as_ref()
+            .is_none_or(|best| order(&found) < order(best))
+        {
+            self.best = Some(found);
+        }
+        self.time()
+    }
+
+    /// Returns the time of the best so far [s].
+    fn time(&self) -> f64 {
+        self.best
+            .as_ref()
+            .map_or(f64::INFINITY, |best| best.run.time.as_seconds())
+    }
 }
 
 /// What is to be planned.
@@ -142,8 +227,6 @@ struct Found {
     run: Run,
     proof: Arc<Verified>,
     pieces: usize,
-    /// How long the busiest link sends at least [s].
-    least: f64,
 }
 
 impl On<'_> {
@@ -154,35 +237,55 @@ impl On<'_> {
         arcs.any(|arc| !arc.internal && !is_npu(arc.src) && !is_npu(arc.dst))
     }
 
-    /// Returns the quickest plan with so many pieces, in which links between switches are free for the share `spare`.
-    fn quickest(
+    /// Returns the bytes of the largest flow.
+    fn largest(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.bytes).max().unwrap_or(0)
+    }
+
+    /// Returns whether bytes can be moved between ways in a short time.
+    fn is_few(&self) -> bool {
+        self.flows.len() <= MOST_FLOWS
+    }
+
+    /// Returns ways of all parts if the largest flow has so many, and links between switches are free for the share
+    /// `spare`.
+    fn routed(
         &self,
         pieces: u64,
         spare: f64,
         progress: &mut dyn Progress,
-    ) -> Result<Found, PlanError> {
+    ) -> Result<(Shares, Routing), PlanError> {
         let parts = Shares::new(&self.flows, pieces);
         PlanBuilder::check_size(parts.len() as u128, self.memory_limit)?;
-        let routing = Routing::new(&self.network, &self.flows, &parts, spare, progress)
-            .map_err(|why| self.unroutable(&why))?;
-        let legs = Legs::new(&self.network, &routing);
+        let routing = Routing::new(&self.network, &self.flows, &parts, spare, progress);
+        Ok((parts, routing.map_err(|why| self.unroutable(&why))?))
+    }
+
+    fn made(
+        &self,
+        parts: &Shares,
+        routing: &Routing,
+        service: Service,
+        progress: &mut dyn Progress,
+    ) -> Result<Found, PlanError> {
+        let legs = Legs::new(&self.network, routing);
         PlanBuilder::check_size(legs.steps() as u128, self.memory_limit)?;
+        let cut = (parts, &legs);
+        let (topology, collective) = (self.topology, self.collective);
         let plan = plan(
             FLOWS,
-            self.topology,
-            self.collective,
+            topology,
+            collective,
             &self.flows,
-            &parts,
-            &legs,
+            cut,
+            service,
             progress,
         )?;
-        let latency = LatencyModel::default();
-        let (proof, run) = in_best_order(plan, self.topology, latency, progress)?;
+        let (proof, run) = in_best_order(plan, topology, LatencyModel::default(), progress)?;
         Ok(Found {
             run,
             pieces: (proof.plan().chunks().len() / self.flows.len().max(1)).max(1),
             proof: Arc::new(proof),
-            least: routing.least,
         })
     }
 
