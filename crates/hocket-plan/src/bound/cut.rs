@@ -67,7 +67,11 @@ impl Ratio {
 /// Edmonds, Edge-disjoint branchings, 1973; Zhao et al., ForestColl: efficient collective
 /// communications on heterogeneous network fabrics, 2024; Dinkelbach, On nonlinear fractional
 /// programming, 1967.
-pub(super) fn bounds(problem: &Problem, progress: &mut dyn Progress) -> Result<Cuts, Interrupted> {
+pub(super) fn bounds(
+    problem: &Problem,
+    groups: &[Vec<NpuId>],
+    progress: &mut dyn Progress,
+) -> Result<Cuts, Interrupted> {
     let mut cuts = Cuts {
         exact: problem.needs.npus().len() <= problem.options.exact_cut_limit,
         ..Cuts::default()
@@ -77,7 +81,7 @@ pub(super) fn bounds(problem: &Problem, progress: &mut dyn Progress) -> Result<C
         by_flows(problem, &mut cuts, &mut watch)?;
     }
     if !cuts.exact {
-        sweep_cuts::offer(problem, &mut cuts.best, &mut watch)?;
+        sweep_cuts::offer(problem, groups, &mut cuts.best, &mut watch)?;
     }
     Ok(cuts)
 }

@@ -170,7 +170,7 @@ pub fn bound(
     let candidates = if sums_in_switches(topology, options.fidelity) {
         with_sums_in_switches(collective.kind(), degree)
     } else {
-        let mut cuts = cut::bounds(&problem, progress)?;
+        let mut cuts = cut::bounds(&problem, topology.groups(), progress)?;
         if let Some(mut nodes) = Nodes::new(&problem, topology.groups()) {
             nodes.enclose(&problem, &mut cuts.best, progress)?;
         }

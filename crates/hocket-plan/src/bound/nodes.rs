@@ -360,7 +360,7 @@ fn switches(problem: &Problem, of: &[u32], group: u32) -> Vec<DeviceId> {
 /// By node of the network which group it is in, and how many groups there are. A switch belongs to a group if all its
 /// neighbours that are in one are in this one. Other places that copy or sum are groups of their own; other switches
 /// are in none.
-fn assigned(network: &ArcNetwork, groups: &[Vec<NpuId>]) -> (Vec<u32>, usize) {
+pub(super) fn assigned(network: &ArcNetwork, groups: &[Vec<NpuId>]) -> (Vec<u32>, usize) {
     let mut of = vec![NONE; network.node_count()];
     for (group, npus) in (0..).zip(groups) {
         for npu in npus {

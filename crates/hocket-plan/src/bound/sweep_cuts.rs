@@ -5,8 +5,10 @@ use std::collections::BinaryHeap;
 
 use super::needs::Crossing;
 use super::network::{ArcNetwork, Search};
+use super::nodes::assigned;
 use super::{Candidate, Problem, cut};
-use crate::id::narrow;
+use crate::graph::Lists;
+use crate::id::{NpuId, narrow};
 use crate::progress::{Interrupted, Paced};
 
 /// Offers the best cuts that sweeps find.
@@ -17,15 +19,19 @@ use crate::progress::{Interrupted, Paced};
 /// are: by number, by coordinate along each dimension of a product (for its bisections),
 /// breadth-first and most-connected-first from two ends of the network (for groups behind slow
 /// links).
+///
+/// Where some NPUs send or get more than others, cuts about them matter. So the best two, by bytes over bandwidth,
+/// of these are offered as well: each of `groups`, each switch and its NPUs, and by coordinate from each start.
 pub(super) fn offer(
     problem: &Problem,
+    groups: &[Vec<NpuId>],
     best: &mut Candidate,
     watch: &mut Paced,
 ) -> Result<(), Interrupted> {
     let network = &problem.network;
     let first = problem.needs.npus()[0].0;
     let end = farthest(network, first);
-    let mut orders = by_coordinate(problem);
+    let mut orders = by_coordinate(problem, 0);
     for start in [end, farthest(network, end)] {
         orders.push(network.breadth_first(start));
         orders.push(most_connected_first(network, start));
@@ -33,15 +39,75 @@ pub(super) fn offer(
     let (count, arcs) = (orders.len() as u64, network.arcs().len() as u64);
     for (order, done) in orders.into_iter().zip(0..) {
         watch.count(4 * arcs, done, count)?;
-        for inside in sweep(problem, &order).into_iter().flatten() {
+        for (_, inside) in sweep(problem, &order).into_iter().flatten() {
             cut::offer(problem, inside, best);
         }
+    }
+    let work = |orders: usize| problem.needs.demands().len().saturating_mul(orders);
+    let mut local = clusters(network, groups);
+    local.truncate(MOST_WORK / work(1).max(1));
+    let sizes = problem.dimensions.iter().map(|dimension| dimension.size);
+    let most = sizes.max().unwrap_or(1);
+    if work(most as usize * problem.dimensions.len()) <= MOST_WORK {
+        let starts = (1..most.into()).flat_map(|start| {
+            let orders = by_coordinate(problem, start);
+            orders.into_iter().skip(1)
+        });
+        local.extend(starts);
+    }
+    let mut greatest: [Option<(f64, Vec<bool>)>; 2] = [None, None];
+    let count = local.len() as u64;
+    for (order, done) in local.into_iter().zip(0..) {
+        watch.count(4 * order.len() as u64, done, count)?;
+        for (greatest, found) in greatest.iter_mut().zip(sweep(problem, &order)) {
+            let ratio = |cut: &Option<(f64, Vec<bool>)>| cut.as_ref().map_or(0.0, |cut| cut.0);
+            if ratio(&found) > ratio(greatest) {
+                *greatest = found;
+            }
+        }
+    }
+    for (_, inside) in greatest.into_iter().flatten() {
+        cut::offer(problem, inside, best);
     }
     Ok(())
 }
 
-/// Returns the best prefix of an order by bytes over bandwidth, for what leaves it and for what enters it.
-fn sweep(problem: &Problem, order: &[u32]) -> [Option<Vec<bool>>; 2] {
+/// Demands times orders up to which all cuts are looked at that [`offer`] lists last.
+const MOST_WORK: usize = 1 << 25;
+
+/// Returns the nodes of each group, NPUs first, and of each switch and the NPUs around it.
+fn clusters(network: &ArcNetwork, groups: &[Vec<NpuId>]) -> Vec<Vec<u32>> {
+    let nodes = || 0..narrow(network.node_count());
+    let mut clusters: Vec<Vec<u32>> = vec![Vec::new(); groups.len()];
+    let (of, _) = assigned(network, groups);
+    for node in nodes() {
+        if let Some(cluster) = clusters.get_mut(of[node as usize] as usize) {
+            cluster.push(node);
+        }
+    }
+    let device = |node: u32| network.device_of(node as usize).index();
+    let around = network.arcs().iter().flat_map(|arc| {
+        let ends = [(arc.src, arc.dst), (arc.dst, arc.src)];
+        let is_star = |&(npu, switch): &(u32, u32)| network.is_npu(npu) && !network.is_npu(switch);
+        let star = ends.into_iter().filter(is_star);
+        star.map(|(npu, switch)| (device(switch), npu))
+    });
+    let halves = nodes().filter(|&node| !network.is_npu(node));
+    let all = around.chain(halves.map(|node| (device(node), node)));
+    for star in Lists::grouped(network.device_count(), all).iter() {
+        let mut star = star.to_vec();
+        star.sort_unstable();
+        star.dedup();
+        if star.len() > 1 {
+            clusters.push(star);
+        }
+    }
+    clusters
+}
+
+/// Returns the best prefix of an order by bytes over bandwidth, for what leaves it and for what enters it, and those
+/// bytes over that bandwidth.
+fn sweep(problem: &Problem, order: &[u32]) -> [Option<(f64, Vec<bool>)>; 2] {
     let network = &problem.network;
     let mut crossing = Crossing::new(&problem.needs);
     let mut inside = vec![false; network.node_count()];
@@ -76,14 +142,15 @@ fn sweep(problem: &Problem, order: &[u32]) -> [Option<Vec<bool>>; 2] {
             }
         }
     }
-    let prefix = |side: usize, count: usize| {
+    let prefix = |side: usize| {
+        let (ratio, count) = best[side];
         let mut inside = vec![side == 1; order.len().max(network.node_count())];
         for &node in &order[..count] {
             inside[node as usize] = side == 0;
         }
-        (count > 0).then_some(inside)
+        (count > 0).then_some((ratio, inside))
     };
-    [prefix(0, best[0].1), prefix(1, best[1].1)]
+    [prefix(0), prefix(1)]
 }
 
 /// Returns the NPU last reached by latency; the highest of equals.
@@ -95,8 +162,9 @@ fn farthest(network: &ArcNetwork, from: u32) -> u32 {
         .unwrap_or(from)
 }
 
-/// By number, and by coordinate along each dimension; switches in the middle of their neighbours.
-fn by_coordinate(problem: &Problem) -> Vec<Vec<u32>> {
+/// By number, and by coordinate along each dimension, from a start onwards and round; switches in the middle of their
+/// neighbours.
+fn by_coordinate(problem: &Problem, start: u64) -> Vec<Vec<u32>> {
     let network = &problem.network;
     let npus = network.npus().count() as u64;
     let mut orders = vec![placed(network, |npu| npu)];
@@ -109,7 +177,8 @@ fn by_coordinate(problem: &Problem) -> Vec<Vec<u32>> {
     }
     let mut stride = 1;
     for size in sizes {
-        orders.push(placed(network, |npu| npu / stride % size * npus + npu));
+        let place = |npu: u64| (npu / stride + size - start % size) % size;
+        orders.push(placed(network, |npu| place(npu) * npus + npu));
         stride *= size;
     }
     orders
@@ -234,11 +303,10 @@ mod tests {
         let problem_of = |topology: &Topology| {
             let kind = CollectiveKind::AllToAll;
             let collective = Collective::among_all(kind, topology, 1_000).expect("valid");
-            by_coordinate(&Problem::new(
-                topology,
-                &collective,
-                BoundOptions::default(),
-            ))
+            by_coordinate(
+                &Problem::new(topology, &collective, BoundOptions::default()),
+                0,
+            )
         };
         let dimension = |size| Dimension {
             kind: DimensionKind::FullyConnected,
@@ -332,7 +400,8 @@ mod tests {
                         ratio(&inside).unwrap_or(0.0)
                     })
                     .fold(0.0, f64::max);
-                let found = found.map_or(0.0, |inside| ratio(&inside).expect("links cross it"));
+                let found =
+                    found.map_or(0.0, |(_, inside)| ratio(&inside).expect("links cross it"));
                 assert_eq!(found, best, "{kind} over {links:?} in the order {order:?}");
             }
         }
