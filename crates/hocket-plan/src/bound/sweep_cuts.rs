@@ -247,9 +247,10 @@ fn most_connected_first(network: &ArcNetwork, start: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bound::{BoundOptions, Fidelity};
-    use crate::collective::{Collective, CollectiveKind};
+    use crate::bound::{BoundOptions, Fidelity, bound};
+    use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
     use crate::id::{DeviceId, NpuId, Rank};
+    use crate::progress::Silent;
     use crate::topology::{Dimension, DimensionKind, Topology, TopologyBuilder, build};
     use crate::units::{Bandwidth, Seed, Time};
 
@@ -357,6 +358,44 @@ mod tests {
         );
         let equal = [(0, 1, 1, 1), (0, 2, 1, 1)];
         assert_eq!(most_connected_first(&network(3, 0, &equal), 0), [0, 1, 2]);
+    }
+
+    /// The bound by cuts [us] of 1 MB from each NPU to each of some.
+    fn cut_bound(topology: &Topology, wanted_by: &[u32]) -> u64 {
+        let npus: Vec<NpuId> = topology.npus().collect();
+        let takers = wanted_by.iter().map(|&npu| NpuId(npu));
+        let pairs = takers.flat_map(|to| npus.iter().map(move |&from| (from, to)));
+        let demands = pairs
+            .filter(|(from, to)| from != to)
+            .map(|(from, to)| Demand {
+                bytes: 1_000_000,
+                reduced: false,
+                holders: NpuSet::One(from),
+                wanted: NpuSet::One(to),
+            });
+        let demands = demands.collect();
+        let collective = Collective::custom(npus.clone(), demands).expect("valid");
+        let bound = bound(topology, &collective, &BoundOptions::default(), &mut Silent);
+        let components = bound.expect("nobody stops it").components;
+        let cut = components.iter().find(|(name, _)| *name == "cut");
+        cut.expect("links cross it").1.as_ps() / 1_000_000
+    }
+
+    #[test]
+    fn a_slab_or_a_box_that_gets_most_is_cut_off() {
+        let torus = build::torus(&[8, 2], gb_per_s(1), Time::ZERO).expect("valid");
+        // 12 others have a megabyte for each of four, over two links into each row of the slab: 48 over 4.
+        assert_eq!(cut_bound(&torus, &[3, 4, 11, 12]), 12_000);
+        // Four boxes of two around a switch each, joined by slow links to one more.
+        let mut links = Vec::new();
+        for cluster in 0..4 {
+            for npu in [2 * cluster, 2 * cluster + 1] {
+                links.push((npu, 8 + cluster, 10, 0));
+            }
+            links.push((8 + cluster, 12, 1, 0));
+        }
+        // The six others have a megabyte for both of a box.
+        assert_eq!(cut_bound(&topology(8, 5, &links), &[4, 5]), 12_000);
     }
 
     #[test]
