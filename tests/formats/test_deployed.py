@@ -371,8 +371,9 @@ def test_what_is_of_no_use_is_told(folder: Path, tmp_path: Path) -> None:
     assert found.is_right
     assert "not of the folder, and of no use there: a\\nb.txt" in found.judgement.notes
     manifest = _manifest(copy)
+    left = {"collective": "all-reduce", "from_bytes": 0, "to_bytes": 1, "reason": "it is small"}
     for group in manifest["groups"]:
-        group["entries"] = []
+        group |= {"entries": [], "left_to_nccl": [left]}
     with pytest.raises(hk.SpecError, match=r"entry all-reduce-4-0-1024: no group takes it"):
         hk.check_file(_save(copy, manifest))
     with pytest.raises(hk.SpecError, match=r"groups: \[\] has 0 entries"):
