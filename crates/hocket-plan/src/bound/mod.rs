@@ -23,6 +23,7 @@
 //! | `partition` | what must pass between many parts | `partition` |
 //! | `traffic` | bytes times hops over bandwidth of all hops | `traffic` |
 
+mod coarsen;
 pub mod cut;
 mod degree;
 mod fill;

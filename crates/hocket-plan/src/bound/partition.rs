@@ -1,11 +1,13 @@
 //! Partitions: what must pass between many parts of the network, all together.
 
+use std::collections::BTreeMap;
+
+use super::coarsen::coarsened;
 use super::fill::{Pipe, capacity, fill};
 use super::maxflow::{fits, flow_network};
 use super::network::ArcNetwork;
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Problem, WORK_BETWEEN_REPORTS, Witness};
-use crate::collective::NpuSet;
 use crate::graph::{FlowNetwork, UNLIMITED};
 use crate::id::narrow;
 use crate::progress::{Interrupted, Paced, Progress};
@@ -32,6 +34,9 @@ pub type Parts = Vec<Vec<u32>>;
 /// ```text
 /// t >= 2 (k - 1) S / sum of bandwidth into the parts, and the same with bandwidth out of them.
 /// ```
+///
+/// The messages of several groups share the bandwidth, so their bytes add up: a group counts the k parts in which it has
+/// an NPU. What some NPUs want and one holds, or some hold and one wants, takes k - 1 messages.
 ///
 /// Single NPUs as parts give 2 (n - 1) / n x S / B for NPUs with links of B in all. A copy from one to all, or a
 /// sum of all at one, needs k - 1 messages per element in the same way. For those the partition says more than
@@ -63,15 +68,19 @@ pub(super) fn bounds(
         exact: true,
         ..Partitions::default()
     };
-    let weight = weight(problem);
+    let passing = passing(problem);
     let balanced = problem.network.is_balanced();
-    // A balanced network's partitions are then no better than the cuts around their parts.
-    if weight.total == 0 || (balanced && !weight.all_reduce) {
+    let sums_and_copies = passing.iter().any(|pass| pass.sums_and_copies);
+    // One group's partitions of a balanced network are then no better than the cuts around their parts.
+    if passing.is_empty() || (balanced && passing.len() == 1 && !sums_and_copies) {
         return Ok(found);
     }
     let mut watch = Paced::new(progress, "bound: partitions", WORK_BETWEEN_REPORTS);
     let unit = problem.network.unit();
-    let exact = problem.needs.npus().len() <= problem.options.exact_partition_limit;
+    let npus = problem.needs.npus();
+    let is_small = npus.len() <= problem.options.exact_partition_limit;
+    let is_alone = passing.len() == 1 && passing[0].ends.len() == npus.len();
+    let stations = problem.network.stations().count();
     for leaving in [false, true] {
         if leaving && balanced {
             continue;
@@ -81,11 +90,10 @@ pub(super) fn bounds(
         } else {
             &problem.network
         };
-        let mut offer =
-            |parts: &Parts| offer(problem, parts, weight.total, leaving, &mut found.best);
-        let single: Parts = problem.needs.npus().iter().map(|npu| vec![npu.0]).collect();
+        let mut offer = |parts: &Parts| offer(problem, parts, &passing, leaving, &mut found.best);
+        let single: Parts = npus.iter().map(|npu| vec![npu.0]).collect();
         offer(&single);
-        let strongest = if exact {
+        let strongest = if is_small && is_alone {
             strongest(network, single, unit, &mut watch)?
         } else {
             None
@@ -99,45 +107,91 @@ pub(super) fn bounds(
                 }
             }
         }
+        if stations <= MOST_COARSENED
+            && (!is_alone || npus.len() < stations)
+            && let Some(parts) = coarsened(network, &passing, &mut watch)?
+        {
+            offer(&parts);
+        }
     }
     // Where others may help, the best partition is found as if they were switches.
-    found.exact &= problem.needs.npus().len() == problem.network.stations().count();
+    found.exact &= npus.len() == stations;
     Ok(found)
 }
 
-struct Weight {
-    /// Bytes that k parts must pass on, for each part but one.
-    total: u128,
-    all_reduce: bool,
+/// Places that sum or copy, up to which partitions of several groups are searched by joining parts.
+const MOST_COARSENED: usize = 160;
+
+/// Bytes that some NPUs hold or want, so that parts of the network with k of these NPUs in them must pass on `bytes`
+/// for each of them but one.
+pub(super) struct Passing {
+    pub ends: Vec<u32>,
+    pub bytes: u128,
+    /// Whether every byte is summed and copied.
+    sums_and_copies: bool,
 }
 
-fn weight(problem: &Problem) -> Weight {
+/// Returns what parts must pass on, by the NPUs that hold or want it.
+fn passing(problem: &Problem) -> Vec<Passing> {
     let npus = problem.needs.npus();
-    let mut weight = Weight {
-        total: 0,
-        all_reduce: false,
-    };
+    let mut found: BTreeMap<(Vec<u32>, bool), u128> = BTreeMap::new();
     for demand in problem.needs.demands() {
-        let everybody = |set: &NpuSet, but: &NpuSet| match but {
-            NpuSet::One(npu) if !set.contains(*npu) => set.members(npus).len() + 1 == npus.len(),
-            _ => set.members(npus).len() == npus.len(),
+        let [holders, wanted] = [&demand.holders, &demand.wanted].map(|set| set.members(npus));
+        let is_copied_from_many = holders.len() > 1 && !demand.reduced;
+        let times = match (holders, wanted) {
+            _ if is_copied_from_many => continue,
+            // Cuts and traffic say as much.
+            ([_], [_]) if npus.len() > 2 || holders == wanted => continue,
+            ([_], _) | (_, [_]) => 1,
+            _ if holders == wanted => 2,
+            _ => continue,
         };
-        let bytes = u128::from(demand.bytes);
-        match (&demand.holders, &demand.wanted, demand.reduced) {
-            (NpuSet::All, NpuSet::All, true) => {
-                weight.total += 2 * bytes;
-                weight.all_reduce = true;
-            }
-            (from @ NpuSet::One(_), to, false) if everybody(to, from) => weight.total += bytes,
-            (from, to @ NpuSet::One(_), true) if everybody(from, to) => weight.total += bytes,
-            _ => {}
+        let mut ends: Vec<u32> = holders.iter().chain(wanted).map(|npu| npu.0).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        *found.entry((ends, times == 2)).or_default() += times * u128::from(demand.bytes);
+    }
+    let found = found.into_iter();
+    let found = found.map(|((ends, sums_and_copies), bytes)| Passing {
+        ends,
+        bytes,
+        sums_and_copies,
+    });
+    found.collect()
+}
+
+/// Returns the bytes that parts must pass on, all together.
+pub(super) fn bytes_between(nodes: usize, passing: &[Passing], parts: &Parts) -> u128 {
+    let mut place = vec![u32::MAX; nodes];
+    for (number, part) in (0..).zip(parts) {
+        for &node in part {
+            place[node as usize] = number;
         }
     }
-    weight
+    let mut last = vec![usize::MAX; parts.len()];
+    let mut bytes: u128 = 0;
+    for (number, pass) in passing.iter().enumerate() {
+        let mut met: u128 = 0;
+        for &end in &pass.ends {
+            if let Some(last) = last.get_mut(place[end as usize] as usize)
+                && std::mem::replace(last, number) != number
+            {
+                met += 1;
+            }
+        }
+        bytes = bytes.saturating_add(pass.bytes.saturating_mul(met.saturating_sub(1)));
+    }
+    bytes
 }
 
 /// Offers the bound of a partition, counting NPUs that help and latencies.
-fn offer(problem: &Problem, parts: &Parts, weight: u128, leaving: bool, best: &mut Candidate) {
+fn offer(
+    problem: &Problem,
+    parts: &Parts,
+    passing: &[Passing],
+    leaving: bool,
+    best: &mut Candidate,
+) {
     let network = if leaving {
         &problem.reversed
     } else {
@@ -154,7 +208,7 @@ fn offer(problem: &Problem, parts: &Parts, weight: u128, leaving: bool, best: &m
     }
     let helpers = network.stations().filter(|&node| !taken[node as usize]);
     cells.extend(helpers.map(|node| vec![node]));
-    let bytes = weight.saturating_mul(parts.len() as u128 - 1);
+    let bytes = bytes_between(network.node_count(), passing, &cells);
     let around = around_alone(network, &cells);
     let mut pipes: Vec<Pipe> = Vec::new();
     for_each_entry(network, &cells, |arc| {
@@ -219,7 +273,7 @@ fn around_alone(network: &ArcNetwork, cells: &Parts) -> Vec<u128> {
 }
 
 /// Visits the arcs that enter each set, set by set.
-fn for_each_entry(network: &ArcNetwork, sets: &Parts, mut visit: impl FnMut(usize)) {
+pub(super) fn for_each_entry(network: &ArcNetwork, sets: &Parts, mut visit: impl FnMut(usize)) {
     let mut set_of = vec![usize::MAX; network.node_count()];
     for (i, set) in sets.iter().enumerate() {
         for &node in set {
