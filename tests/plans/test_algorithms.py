@@ -11,7 +11,14 @@ from hocket import _core
 from hocket.plans.algorithms import BUILTIN, SCHEDULERS, compared, heeded, is_scheduled
 
 TOPO = hk.topology.ring(4, bandwidth="25 GB/s", latency="1 us")
-GIVEN: dict[str, Any] = {"seed": 3, "unwind": "1", "trials": 2, "slot": "1 us", "window": 2}
+GIVEN: dict[str, Any] = {
+    "seed": 3,
+    "unwind": "1",
+    "trials": 2,
+    "slot": "1 us",
+    "window": 2,
+    "relays": "none",
+}
 
 
 def test_python_lists_what_the_core_lists() -> None:
@@ -44,7 +51,7 @@ def test_an_option_is_taken_by_those_that_heed_it(name: str, option: str) -> Non
     assert kept == (option in BUILTIN[name].uses)
     if not kept:
         use = [each.name for each in BUILTIN.values() if option in each.uses]
-        listed = f"{', '.join(use[:-1])} and {use[-1]}"
+        listed = " and ".join(filter(None, (", ".join(use[:-1]), use[-1])))
         with pytest.raises(hk.SpecError) as caught:
             hk.plan("all-reduce", TOPO, size="1 MB", algorithm=name, options=options)
         assert str(caught.value) == f"{option}: {name} does not use it; it is for {listed}"

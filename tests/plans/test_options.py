@@ -15,6 +15,7 @@ HEED: dict[str, tuple[Any, set[str], str]] = {
     "trials": (3, {"greedy", "exact", "auto"}, "greedy, exact and auto"),
     "slot": ("1 us", {"exact", "auto"}, "exact and auto"),
     "window": (3, {"exact", "auto"}, "exact and auto"),
+    "relays": ("none", {"steiner"}, "steiner"),
 }
 
 

@@ -60,7 +60,7 @@ pub use hocket_base::{explain, graph, id, progress, units};
 pub use hocket_fabric as routing;
 pub use hocket_plan::{bound, collective, multirail, plan, report, simulate, verify};
 pub use hocket_program::{kernel, program};
-pub use hocket_synth::{algorithms, multiflow, packing, select, symmetry, synthesis};
+pub use hocket_synth::{algorithms, multiflow, packing, select, steiner, symmetry, synthesis};
 pub use hocket_topology as topology;
 pub use hocket_train::{cluster, iteration, replay, trace};
 

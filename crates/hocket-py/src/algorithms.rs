@@ -9,7 +9,7 @@ use hocket_core::plan::PlanError;
 use hocket_core::topology::{LatencyModel, Topology};
 use pyo3::prelude::*;
 
-use crate::choice::{LATENCIES, choose};
+use crate::choice::{LATENCIES, RELAYS, choose};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::hints::Listener;
@@ -96,7 +96,7 @@ pub(crate) struct PyMade {
 #[pyfunction]
 #[pyo3(signature = (
     topology, collective, algorithm, chunks, memory_limit, routing="balanced", *, latency="overlapped",
-    seed=None, trials=None, unwinding=Vec::new(), time_limit=None, progress=None
+    seed=None, trials=None, unwinding=Vec::new(), relays="sum", time_limit=None, progress=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
 pub(crate) fn plan(
@@ -111,6 +111,7 @@ pub(crate) fn plan(
     seed: Option<u64>,
     trials: Option<u64>,
     unwinding: Vec<String>,
+    relays: &str,
     time_limit: Option<f64>,
     progress: Option<Listener>,
 ) -> Result<PyMade, CoreError> {
@@ -124,6 +125,7 @@ pub(crate) fn plan(
         seed: seed.unwrap_or(usual.seed),
         trials: trials.unwrap_or(usual.trials),
         unwinding: to_unwindings(&unwinding)?,
+        relays: choose("relays", relays, RELAYS)?,
         effort: effort_in(time_limit),
         ..usual
     };

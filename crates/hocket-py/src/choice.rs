@@ -2,6 +2,7 @@
 
 use hocket_core::multirail::Policy;
 use hocket_core::simulate::{LatencyModel, LinkOrder, Switching};
+use hocket_core::steiner::Relays;
 
 use crate::error::{CoreError, Parts};
 
@@ -16,6 +17,12 @@ pub(crate) const SWITCHINGS: &Names<Switching> = &[
 pub(crate) const LATENCIES: &Names<LatencyModel> = &[
     ("overlapped", LatencyModel::Overlapped),
     ("occupying", LatencyModel::Occupying),
+];
+
+pub(crate) const RELAYS: &Names<Relays> = &[
+    ("none", Relays::None),
+    ("forward", Relays::Forward),
+    ("sum", Relays::Sum),
 ];
 
 pub(crate) const FIDELITIES: &Names<&str> =

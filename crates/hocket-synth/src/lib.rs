@@ -10,6 +10,7 @@ use hocket_topology as topology;
 
 pub mod packing;
 pub mod multiflow;
+pub mod steiner;
 pub mod symmetry;
 pub mod synthesis;
 pub mod select;

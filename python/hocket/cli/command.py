@@ -212,7 +212,16 @@ _METAVARS = {
         "TIME": ("latency",),
         "SIZE": ("size",),
         "NAME": ("algorithm", "algorithms", "scheme", "preset", "fidelity", "npu", "phase", "part"),
-        "HOW": ("routing", "unwind", "order", "switching", "latency_model", "hash", "weights"),
+        "HOW": (
+            "routing",
+            "unwind",
+            "relays",
+            "order",
+            "switching",
+            "latency_model",
+            "hash",
+            "weights",
+        ),
         "RUNTIME": ("runtime",),
         "PROFILE": ("profile",),
         "FILE": (

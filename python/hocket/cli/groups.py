@@ -148,7 +148,7 @@ def _of_file(file: str, network: _core.Topology, task: Task | Tasks) -> _core.Co
     return load_collective(file, network)
 
 
-SYNTHESIS = ("chunk_size", "seed", "unwind", "trials", "window", "slot", "cache")
+SYNTHESIS = ("chunk_size", "seed", "unwind", "trials", "window", "slot", "relays", "cache")
 Planning = Annotated[
     PlanOptions, Panel("Planning", rare=SYNTHESIS, but=("memory_limit", "latency_model"))
 ]

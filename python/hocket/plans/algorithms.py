@@ -126,8 +126,13 @@ def check_options(algorithm: object, options: PlanOptions) -> None:
             raise SpecError(
                 option,
                 f"{name} does not use it",
-                f"it is for {', '.join(use[:-1])} and {use[-1]}",
+                f"it is for {_listed(use)}",
             )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as they stand in a sentence."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def unheeded(names: Sequence[str], options: PlanOptions) -> dict[str, list[str]]:
@@ -169,7 +174,7 @@ def check_any_uses(names: Sequence[str], options: PlanOptions, *, is_named: bool
         listed = ", ".join(not_used)
         why = f"{listed} does not use it" if len(not_used) == 1 else f"none of {listed} uses it"
         use = [each.name for each in BUILTIN.values() if option in each.uses]
-        right = f"it is for {', '.join(use[:-1])} and {use[-1]}" if use else "leave it out"
+        right = f"it is for {_listed(use)}" if use else "leave it out"
         raise SpecError(
             option, why if is_named else "no algorithm that is compared by default uses it", right
         )

@@ -12,8 +12,8 @@ from hocket._checks import check_function
 from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of, joined
-from hocket.errors import SpecError
-from hocket.plans.algorithms import BUILTIN, check_name, check_options, is_scheduled
+from hocket.errors import InfeasibleError, SpecError
+from hocket.plans.algorithms import BUILTIN, check_name, check_options, heeded, is_scheduled
 from hocket.plans.auto import best_plan
 from hocket.plans.choice import ChunkChoice, Timer, fastest
 from hocket.plans.plan import Plan
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
     class Keywords(CollectiveKeywords, PlanKeywords, total=False):
         """The keywords of :func:`plan`."""
+
+
+_JOINT = ("steiner", "greedy")
+"""What plans several collectives at once where nobody names an algorithm."""
 
 
 def plan(
@@ -90,7 +94,7 @@ def plan_together(
     collectives: Sequence[_core.Collective],
     topology: TopologyLike,
     *,
-    algorithm: str = "greedy",
+    algorithm: str | None = None,
     options: PlanOptions | None = None,
     progress: Progress | None = None,
     **keywords: Unpack[PlanKeywords],
@@ -104,7 +108,8 @@ def plan_together(
     topology
         Where.
     algorithm
-        ``greedy``, ``exact`` or ``blind``.
+        ``steiner``, ``greedy``, ``exact``, ``blind`` or ``auto``. Default: the faster plan of ``steiner``
+        and ``greedy``.
     options, progress, keywords
         See :func:`plan`.
 
@@ -121,7 +126,20 @@ def plan_together(
     check_function("progress", progress)
     made = options_of(PlanOptions, options, keywords)
     together, on = joined(collectives), as_topology(topology)
-    return choose(together, on, algorithm, made, progress=progress, is_timed=False).plan
+    if algorithm is not None:
+        return choose(together, on, algorithm, made, progress=progress, is_timed=False).plan
+    best, refused = None, None
+    for name in _JOINT:
+        try:
+            found = choose(together, on, name, heeded(name, made), progress=progress)
+        except InfeasibleError as error:
+            refused = error
+            continue
+        if best is None or found.is_faster_than(best):
+            best = found
+    if best is None:
+        raise refused or InfeasibleError(None, "no method applies")
+    return best.plan
 
 
 def choose(

@@ -21,7 +21,7 @@ MOST_PIECES = 1 << 15
 """Chunks x NPUs x NPUs up to which an algorithm's numbers of chunks are tried."""
 _LARGEST = 1 << 17
 """NPUs x NPUs above which greedy alone is tried."""
-_MOST_WORK = {"trees": 512, "flows": 512, "symmetric": 1 << 18}
+_MOST_WORK = {"trees": 512, "steiner": 0, "flows": 512, "symmetric": 1 << 18}
 """NPUs x links up to which those are tried that take longest, for all NPUs together."""
 
 

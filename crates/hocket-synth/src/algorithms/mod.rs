@@ -32,6 +32,7 @@ use crate::collective::Collective;
 use crate::multirail;
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Routing};
 use crate::progress::{Interrupted, Progress};
+use crate::steiner::Relays;
 use crate::synthesis::{self, Unwinding};
 use crate::topology::{LatencyModel, Topology};
 use ladder::chunk_count;
@@ -58,6 +59,7 @@ recipes! {
     ring_2d::{Ring2d},
     hdrm::{Hdrm},
     trees::{Trees},
+    steiner::{Steiner},
     flows::{Flows},
     in_network::{InNetwork, Multimem},
     node_groups::{NodeGroups},
@@ -84,6 +86,8 @@ pub struct PlanOptions {
     pub trials: u64,
     /// How greedy and blind unwind switches: one way for all, or one for each dimension; empty tries several.
     pub unwinding: Vec<Unwinding>,
+    /// What NPUs that take no part do with data, of steiner.
+    pub relays: Relays,
     /// What latency does to links, where plans are simulated to choose among them; schedules are made for overlapped.
     pub latency: LatencyModel,
     /// How transfers are spread over equal paths; balanced by default. Greedy, which chooses its paths
@@ -103,6 +107,7 @@ impl PlanOptions {
             seed: searched.seed,
             trials: searched.trials,
             unwinding: searched.unwinding,
+            relays: Relays::default(),
             latency: searched.latency,
             routing: Routing::Balanced,
         }

@@ -53,6 +53,8 @@ pub enum SearchOption {
     Slot,
     /// How many slots are planned at once.
     Window,
+    /// What NPUs do that take no part.
+    Relays,
 }
 
 impl SearchOption {

@@ -2,15 +2,19 @@
 //!
 //! Whoever asks what an algorithm is (names, refusals, `compare`, `auto`, Python) looks here.
 
-use strum::VariantArray as _;
-
 pub use super::recipe::{About, Origin, SearchOption};
 use super::{Algorithm, greedy};
 use crate::plan::PlanError;
 
 /// The shortest plan by a solver, which starts from that of greedy.
 const EXACT: About = About {
-    uses: SearchOption::VARIANTS,
+    uses: &[
+        SearchOption::Seed,
+        SearchOption::Unwind,
+        SearchOption::Trials,
+        SearchOption::Slot,
+        SearchOption::Window,
+    ],
     is_compared: false,
     is_general: false,
     ..greedy::searched(

@@ -12,6 +12,7 @@ mod reverse_links;
 mod order;
 mod packings;
 mod pieces;
+mod steiner;
 mod trees;
 mod time_reversal;
 
@@ -19,6 +20,8 @@ pub use candidate::{Candidate, Ending};
 pub(crate) use flows::refusal as flows_refusal;
 pub use flows::{FLOWS, FlowPlan, flows};
 pub(crate) use time_reversal::reversed_in_time;
+pub use steiner::{STEINER, SteinerOptions, SteinerPlan, steiner};
+pub(crate) use steiner::steiner_refusal;
 pub use trees::{TREES, TreeOptions, TreePlan, trees};
 
 use std::sync::Arc;

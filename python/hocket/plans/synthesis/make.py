@@ -168,6 +168,7 @@ def searched(
         seed=options.seed,
         trials=options.trials,
         unwinding=unwinding,
+        relays=options.relays,
         time_limit=options.seconds,
         progress=progress,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from hocket import _core
 from hocket._checks import did_you_mean, one_of, truth
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         trials: int
         slot: float | str | None
         window: int | None
+        relays: Relays
         memory_limit: int | None
         routing: str
         cache: bool
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-5
 """What is longer than the least by no more than that is as short: chunks may differ by a byte."""
+
+Relays = Literal["none", "forward", "sum"]
+"""What NPUs may do with data that they neither hold nor want."""
 
 TRIALS = 64
 """Random trials of a synthesizer by default."""
@@ -76,6 +80,8 @@ class PlanOptions:
         For exact: plan N slots at a time, one window after the other.
     slot
         For exact: length of a slot [s], such as ``"2.3 us"``. Default: chosen by hocket.
+    relays
+        For steiner: NPUs outside a group do nothing, forward, or also sum and copy.
     memory_limit
         Bytes that the work may take. Default: most of the machine's memory.
     cache
@@ -99,6 +105,7 @@ class PlanOptions:
     trials: int = TRIALS
     window: int | None = None
     slot: Time | None = None
+    relays: Relays = "sum"
     memory_limit: int | None = None
     cache: bool = True
     runtime: str | None = None
@@ -122,6 +129,7 @@ class PlanOptions:
         if self.runtime is not None:
             blocks_of(self.runtime)
         one_of("latency_model", self.latency_model, get_args(Latency))
+        one_of("relays", self.relays, get_args(Relays))
         for name, most in (("trials", 32), ("window", 63)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value < 1 << most):

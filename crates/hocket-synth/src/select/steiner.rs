@@ -1,0 +1,340 @@
+//! Plans of Steiner trees: of which packing, in how many pieces, and in what order, by what comes out of simulation.
+
+use std::sync::Arc;
+
+use super::order::{as_planned, or_when_ready};
+use crate::bound::Fidelity;
+use crate::bound::network::ArcNetwork;
+use crate::collective::{Collective, CollectiveKind};
+use crate::id::fit;
+use crate::plan::{PlanBuilder, PlanError};
+use crate::progress::{Interrupted, Progress};
+use crate::simulate::Run;
+use crate::steiner::{Commodity, Jobs, Known, Listed, Packer, Packing, Relays, Urgency};
+use crate::topology::{LatencyModel, Topology};
+use crate::verify::Verified;
+
+/// The name of the algorithm.
+pub const STEINER: &str = "steiner";
+
+/// Trees of the largest demand that are tried: few for small data, many to come near to the rate.
+const TREES: [u64; 6] = [1, 2, 3, 8, 24, 48];
+/// Ends of all trees up to which more trees are tried.
+const MOST_ENDS: u64 = 6_000;
+/// Rounds over all trees: as many as help, and those without which trees are poor.
+const ROUNDS: u64 = 25;
+const FEWEST_ROUNDS: u64 = 5;
+/// Links that are looked at in all rounds of all packings, about: a few seconds.
+const MOST_WORK: u64 = 200_000_000;
+/// How low trees are to be, one after the other.
+const LOW: [f64; 3] = [0.0, 0.2, 3.0];
+/// The same where shares of trees are chosen; and into how many trees of about equal bytes each demand is then split.
+const LOW_SHARES: f64 = 0.02;
+const PARTS: [u64; 4] = [1, 12, 48, 96];
+/// Transfers up to which more pieces are tried.
+const MOST_TRANSFERS: u64 = 300_000;
+/// Numbers of pieces of a tree that are tried.
+const PIECES: [u32; 12] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 96, 192, 384];
+/// Plans that are listed in every order, and those that are simulated.
+const MOST_LISTED: usize = 4;
+const MOST_SIMULATED: usize = 3;
+/// How urgent pieces are by what follows them, first that in which all packings are compared.
+const TAILS: [i64; 4] = [1, 0, 3, 8];
+
+/// How plans of Steiner trees are made.
+#[derive(Clone, Debug)]
+pub struct SteinerOptions {
+    /// Pieces that every tree carries; by default those of the quickest plan.
+    pub pieces: Option<usize>,
+    /// Bytes that a plan may take.
+    pub memory_limit: u64,
+    /// What latency does to links in the simulations.
+    pub latency: LatencyModel,
+    /// What NPUs do that take no part.
+    pub relays: Relays,
+}
+
+/// A plan of Steiner trees.
+#[derive(Clone, Debug)]
+pub struct SteinerPlan {
+    /// The plan, proved.
+    pub proof: Arc<Verified>,
+    /// Its run at link fidelity.
+    pub run: Run,
+    /// Pieces that every tree carries.
+    pub pieces: usize,
+}
+
+/// A packing in so many pieces, listed in one order.
+struct Tried {
+    end: u64,
+    packing: usize,
+    pieces: u32,
+    listed: Listed,
+}
+
+/// Packs Steiner trees for all demands of a collective at once, and makes the quickest plan of them.
+///
+/// # Errors
+/// [`PlanError::NotApplicable`] as [`steiner_refusal`], or where an NPU cannot be reached; [`PlanError::TooLarge`];
+/// [`PlanError::TooManyChunks`]; [`PlanError::TooLong`]; [`PlanError::Interrupted`];
+/// [`PlanError::Collective`] where the topology lacks a participant.
+pub fn steiner(
+    topology: &Arc<Topology>,
+    collective: &Collective,
+    options: &SteinerOptions,
+    progress: &mut dyn Progress,
+) -> Result<SteinerPlan, PlanError> {
+    collective.check_on(topology)?;
+    let commodities = match (
+        steiner_refusal(topology, collective),
+        Commodity::all(collective),
+    ) {
+        (None, Ok(commodities)) => commodities,
+        (why, _) => return Err(refused(&why.unwrap_or_default())),
+    };
+    let network = ArcNetwork::new(topology, Fidelity::Link);
+    let on = On {
+        topology,
+        collective,
+        options,
+        packer: Packer::new(&network, &commodities, options.relays),
+    };
+    let packings = on.packings(progress)?;
+    let jobs: Vec<Jobs> = packings
+        .iter()
+        .map(|each| Jobs::new(&on.packer, each))
+        .collect();
+    let mut tried = on.tried(&packings, &jobs, progress)?;
+    tried.sort_by_key(|each| each.end);
+    let mut best: Option<(Verified, Run, u32)> = None;
+    for each in tried.into_iter().take(MOST_SIMULATED) {
+        let jobs = &jobs[each.packing];
+        let Some(chunks) = jobs.chunks(collective, each.pieces) else {
+            continue;
+        };
+        let plan = jobs.plan(
+            STEINER,
+            collective,
+            chunks,
+            each.pieces,
+            &each.listed.starts,
+        );
+        let made = as_planned(plan, topology, options.latency, progress);
+        let made = made.and_then(|made| match jobs.has_long_ways {
+            true => or_when_ready(made, options.latency, progress),
+            false => Ok(made),
+        });
+        match made {
+            Err(PlanError::Interrupted(_)) if best.is_some() => break,
+            made => {
+                let (proof, run) = made?;
+                if best.as_ref().is_none_or(|best| run.time < best.1.time) {
+                    best = Some((proof, run, each.pieces));
+                }
+            }
+        }
+    }
+    let (proof, run, pieces) = best.ok_or(Interrupted)?;
+    Ok(SteinerPlan {
+        proof: Arc::new(proof),
+        run,
+        pieces: fit(pieces),
+    })
+}
+
+/// What is to be planned.
+struct On<'a> {
+    topology: &'a Arc<Topology>,
+    collective: &'a Collective,
+    options: &'a SteinerOptions,
+    packer: Packer<'a>,
+}
+
+impl On<'_> {
+    /// Returns packings of few and of many trees, those that promise most first.
+    fn packings(&self, progress: &mut dyn Progress) -> Result<Vec<Packing>, PlanError> {
+        let commodities = self.packer.commodities;
+        let largest = commodities.iter().map(|each| each.bytes).max().unwrap_or(1);
+        let ends = |trees: u64| -> u64 {
+            let of = |each: &Commodity| {
+                let share = each.bytes as f64 / largest as f64 * trees as f64;
+                crate::units::whole(share.round()).max(1) * each.ends() as u64
+            };
+            commodities.iter().map(of).sum()
+        };
+        PlanBuilder::check_size(ends(1).into(), self.options.memory_limit)?;
+        if self.packer.work(1) > MOST_WORK {
+            return Err(refused(&format!(
+                "trees of {} ends over {} links take too long to pack; use greedy",
+                ends(1),
+                self.topology.links().len()
+            )));
+        }
+        let mut left = MOST_WORK;
+        let mut known = Known::default();
+        let mut found: Vec<Packing> = Vec::new();
+        for trees in TREES {
+            if trees > 1 && (ends(trees) > MOST_ENDS || trees > largest) {
+                break;
+            }
+            for low in LOW {
+                let rounds = (left / self.packer.work(trees).max(1)).min(ROUNDS);
+                if rounds < FEWEST_ROUNDS && !found.is_empty() {
+                    continue;
+                }
+                let rounds = rounds.max(FEWEST_ROUNDS);
+                left = left.saturating_sub(rounds * self.packer.work(trees));
+                let shape = (trees, fit(rounds));
+                match self.packer.pack(shape, low, &mut known, progress) {
+                    Err(_) if !found.is_empty() => return Ok(found),
+                    made => found.extend(made?),
+                }
+            }
+        }
+        let seconds = found
+            .iter()
+            .map(|each| each.seconds)
+            .fold(f64::INFINITY, f64::min);
+        let shared = self.packer.shared(&known, seconds, LOW_SHARES);
+        for packing in shared.iter().filter(|each| each.seconds < seconds) {
+            let parts = PARTS.into_iter().filter(|&parts| ends(parts) <= MOST_ENDS);
+            found.extend(parts.map(|parts| packing.split(parts * commodities.len() as u64)));
+        }
+        if found.is_empty() {
+            return Err(refused(
+                "no links lead to somebody, or from somebody, over the NPUs that may relay; let others relay, or use greedy",
+            ));
+        }
+        found.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        Ok(found)
+    }
+
+    /// Lists the plans of all packings with several numbers of pieces, and the best of them in every order.
+    fn tried(
+        &self,
+        packings: &[Packing],
+        jobs: &[Jobs],
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<Tried>, PlanError> {
+        let ladder = match self.options.pieces {
+            Some(pieces) => vec![u32::try_from(pieces).unwrap_or(u32::MAX)],
+            None => PIECES.to_vec(),
+        };
+        let urgency = Urgency {
+            tail: TAILS[0],
+            queue: None,
+        };
+        let mut found: Vec<Tried> = Vec::new();
+        let total = packings.len() as u64;
+        for (number, (packing, jobs)) in packings.iter().zip(jobs).enumerate() {
+            let best = found.iter().map(|each| each.end).min().unwrap_or(u64::MAX);
+            if packing.seconds * 1e12 >= best as f64 {
+                break;
+            }
+            if !progress.report("steiner: orders", number as u64, total) && !found.is_empty() {
+                break;
+            }
+            let most = MOST_TRANSFERS / jobs.list.len().max(1) as u64;
+            let mut last: Option<(u32, u64)> = None;
+            for &pieces in &ladder {
+                let transfers = jobs.list.len() as u64 * u64::from(pieces);
+                PlanBuilder::check_size(transfers.into(), self.options.memory_limit)?;
+                let is_chosen = self.options.pieces.is_none();
+                if is_chosen && pieces > 1 && u64::from(pieces) > most
+                    || jobs.chunks(self.collective, pieces).is_none()
+                {
+                    break;
+                }
+                let listed = jobs.list(self.topology, pieces, urgency);
+                let end = listed.end;
+                found.push(Tried {
+                    end,
+                    packing: number,
+                    pieces,
+                    listed,
+                });
+                found.sort_by_key(|each| each.end);
+                found.truncate(MOST_LISTED);
+                if let Some(last) = last
+                    && promised(last, (pieces, end), most) >= found[0].end as f64
+                {
+                    break;
+                }
+                last = Some((pieces, end));
+            }
+        }
+        if found.is_empty() {
+            let bytes = self.packer.commodities.iter().map(|each| each.bytes).min();
+            return Err(PlanError::TooManyChunks {
+                what: "the smallest demand".to_owned(),
+                bytes: bytes.unwrap_or(0),
+                chunks: self.options.pieces.unwrap_or(1),
+            });
+        }
+        let mut others = Vec::new();
+        for each in &found {
+            let jobs = &jobs[each.packing];
+            if each.listed.starts.len() as u64 > MOST_TRANSFERS {
+                continue;
+            }
+            let queues: &[Option<u64>] = match jobs.has_long_ways {
+                true => &[None, Some(0), Some(2)],
+                false => &[None],
+            };
+            for tail in TAILS {
+                for &queue in queues {
+                    if (tail, queue) == (TAILS[0], None) {
+                        continue;
+                    }
+                    if !progress.report("steiner: orders", total, total) {
+                        found.extend(others);
+                        return Ok(found);
+                    }
+                    let listed = jobs.list(self.topology, each.pieces, Urgency { tail, queue });
+                    others.push(Tried {
+                        end: listed.end,
+                        listed,
+                        ..*each
+                    });
+                }
+            }
+        }
+        found.extend(others);
+        Ok(found)
+    }
+}
+
+/// When a plan of the most pieces ends, about, by those of fewer and of more pieces: it takes the longer by a part that falls
+/// with the number of pieces.
+fn promised(few: (u32, u64), more: (u32, u64), most: u64) -> f64 {
+    let part = |pieces: f64| 1.0 / pieces;
+    let [a, b] = [few.0, more.0].map(|pieces| part(pieces.into()));
+    let fill = (few.1 as f64 - more.1 as f64) / (a - b);
+    more.1 as f64 - fill * (b - part(most.max(more.0.into()) as f64))
+}
+
+/// Returns why it does not do a collective on a network.
+pub(crate) fn steiner_refusal(topology: &Topology, collective: &Collective) -> Option<String> {
+    let kind = collective.kind();
+    let is_custom = kind == CollectiveKind::Custom;
+    if !is_custom && collective.npus().len() == topology.npu_count() {
+        return Some("every NPU takes part, so that none is left to relay; use trees".to_owned());
+    }
+    match Commodity::all(collective) {
+        Err(demand) => Some(format!(
+            "several NPUs hold demand {demand} alike, and each of its trees starts at one; use greedy"
+        )),
+        Ok(all) if is_custom && all.iter().all(Commodity::is_of_one_for_one) => {
+            Some("each demand goes from one NPU to one other; use flows".to_owned())
+        }
+        Ok(_) => None,
+    }
+}
+
+fn refused(why: &str) -> PlanError {
+    PlanError::NotApplicable {
+        algorithm: STEINER,
+        why: why.to_owned(),
+    }
+}

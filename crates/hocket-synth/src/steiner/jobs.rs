@@ -1,0 +1,272 @@
+//! Trees as jobs: who sends a piece to whom, over which links, after what.
+
+use std::collections::HashMap;
+
+use super::{Hop, Packer, Packing, Relays, Tree};
+use crate::collective::Collective;
+use crate::graph::Lists;
+use crate::id::{ChunkId, LinkId, NpuId, TransferId, narrow};
+use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
+
+/// What is done with each piece of each tree.
+pub(crate) struct Jobs {
+    /// Each after those that it waits for.
+    pub list: Vec<Job>,
+    /// By job, those that it waits for.
+    pub before: Lists<u32>,
+    /// The links of each way.
+    pub ways: Vec<Vec<LinkId>>,
+    /// By tree, its commodity's demand and its bytes.
+    pub trees: Vec<(u32, f64)>,
+    /// Whether some way has several links.
+    pub has_long_ways: bool,
+}
+
+/// A send of a piece of a tree.
+pub(crate) struct Job {
+    pub tree: u32,
+    src: u32,
+    dst: u32,
+    op: Op,
+    /// Position in [`Jobs::ways`].
+    pub way: u32,
+}
+
+/// Jobs while they are made.
+struct Maker<'a> {
+    packer: &'a Packer<'a>,
+    internal: u32,
+    known: HashMap<Vec<u32>, u32>,
+    jobs: Jobs,
+}
+
+impl Jobs {
+    /// Returns the jobs of a packing.
+    pub(crate) fn new(packer: &Packer<'_>, packing: &Packing) -> Self {
+        let arcs = packer.network().arcs();
+        let mut maker = Maker {
+            packer,
+            internal: narrow(arcs.iter().filter(|arc| arc.internal).count()),
+            known: HashMap::new(),
+            jobs: Jobs {
+                list: Vec::new(),
+                before: Lists::default(),
+                ways: Vec::new(),
+                trees: Vec::new(),
+                has_long_ways: false,
+            },
+        };
+        for (tree, bytes) in &packing.trees {
+            let demand = packer.commodities[tree.commodity as usize].demand;
+            let number = narrow(maker.jobs.trees.len());
+            maker.jobs.trees.push((demand, *bytes));
+            maker.add(number, tree);
+        }
+        let mut jobs = maker.jobs;
+        jobs.has_long_ways = jobs.ways.iter().any(|way| way.len() > 1);
+        jobs
+    }
+
+    /// Returns the chunks if every tree carries so many pieces, and the first chunk of each tree; `None` if a piece
+    /// would have no byte. Bytes of trees are rounded within each demand.
+    pub(crate) fn chunks(
+        &self,
+        collective: &Collective,
+        pieces: u32,
+    ) -> Option<(Chunks, Vec<u32>)> {
+        let demands = collective.demands();
+        let mut of: Vec<Vec<usize>> = vec![Vec::new(); demands.len()];
+        for (number, (demand, _)) in self.trees.iter().enumerate() {
+            of[*demand as usize].push(number);
+        }
+        let count = self.trees.len() * pieces as usize + demands.len();
+        let mut chunks = Chunks::with_capacity(count);
+        let mut first = vec![0; self.trees.len()];
+        for ((d, demand), trees) in (0..).zip(&demands).zip(&of) {
+            if trees.is_empty() {
+                chunks.push(d, demand.bytes);
+                continue;
+            }
+            let total: f64 = trees.iter().map(|&tree| self.trees[tree].1).sum();
+            let (mut so_far, mut last) = (0.0, 0);
+            for (i, &tree) in trees.iter().enumerate() {
+                first[tree] = narrow(chunks.len());
+                let bytes = self.trees[tree].1;
+                for piece in 1..=pieces {
+                    let share = (so_far + bytes * f64::from(piece) / f64::from(pieces)) / total;
+                    let is_last = piece == pieces && i + 1 == trees.len();
+                    let end = match is_last {
+                        true => demand.bytes,
+                        false => crate::units::whole((share * demand.bytes as f64).round()),
+                    };
+                    if end <= last || end > demand.bytes {
+                        return None;
+                    }
+                    chunks.push(d, end - last);
+                    last = end;
+                }
+                so_far += bytes;
+            }
+        }
+        Some((chunks, first))
+    }
+
+    /// Returns the plan in which jobs start in the order of `starts`, by job and piece.
+    pub(crate) fn plan(
+        &self,
+        name: &str,
+        collective: &Collective,
+        (chunks, first): (Chunks, Vec<u32>),
+        pieces: u32,
+        starts: &[u64],
+    ) -> Plan {
+        let mut rows: Vec<u32> = (0..narrow(starts.len())).collect();
+        rows.sort_by_key(|&row| (starts[row as usize], row));
+        let mut plan = PlanBuilder::new(name, collective, chunks);
+        plan.link_order(LinkOrder::Plan);
+        plan.reserve(rows.len());
+        let paths: Vec<u32> = self.ways.iter().map(|links| plan.path(links)).collect();
+        let mut made = vec![TransferId(0); rows.len()];
+        for row in rows {
+            let (number, piece) = (row / pieces, row % pieces);
+            let job = &self.list[number as usize];
+            let before = self.before.get(number as usize).iter();
+            let waits = before.map(|&other| Wait::on(made[(other * pieces + piece) as usize]));
+            let waits: Vec<Wait> = waits.collect();
+            let wait = plan.all_of(&waits);
+            made[row as usize] = plan.push(Transfer {
+                chunk: ChunkId(first[job.tree as usize] + piece),
+                count: 1,
+                src: NpuId(job.src),
+                dst: NpuId(job.dst),
+                op: job.op,
+                wait,
+                path: Some(paths[job.way as usize]),
+            });
+        }
+        plan.finish()
+    }
+}
+
+impl Maker<'_> {
+    /// Adds the jobs of a tree: first those that sum, from the ends towards the root, then those that copy.
+    fn add(&mut self, number: u32, tree: &Tree) {
+        let commodity = &self.packer.commodities[tree.commodity as usize];
+        let is_both = self.packer.is_both[tree.commodity as usize];
+        let (root, copies) = match is_both {
+            true => self.rooted(tree),
+            false => (tree.root, tree.copies.clone()),
+        };
+        let sums: Vec<(u32, u32, Vec<u32>)> = match is_both {
+            true => copies
+                .iter()
+                .map(|hop| (hop.near, hop.far, self.back(&hop.arcs)))
+                .collect(),
+            false => tree
+                .sums
+                .iter()
+                .map(|hop| (hop.near, hop.far, hop.arcs.iter().rev().copied().collect()))
+                .collect(),
+        };
+        // What has arrived at each NPU; the first at one that holds nothing is copied there, and the others wait for it.
+        let mut arrived: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (near, far, way) in sums.into_iter().rev() {
+            let mut before = arrived.get(&far).cloned().unwrap_or_default();
+            let is_first = !arrived.contains_key(&near);
+            let holds = commodity.holders.binary_search(&near).is_ok();
+            if !holds && !is_first {
+                before.push(arrived[&near][0]);
+            }
+            let op = if holds || !is_first {
+                Op::Reduce
+            } else {
+                Op::Copy
+            };
+            let id = self.push(number, (far, near), op, way, &before);
+            arrived.entry(near).or_default().push(id);
+        }
+        let mut there: HashMap<u32, Vec<u32>> = HashMap::new();
+        there.insert(root, arrived.remove(&root).unwrap_or_default());
+        for hop in &copies {
+            let before = there[&hop.near].clone();
+            let way = hop.arcs.clone();
+            let id = self.push(number, (hop.near, hop.far), Op::Copy, way, &before);
+            there.insert(hop.far, vec![id]);
+        }
+    }
+
+    fn push(
+        &mut self,
+        tree: u32,
+        (src, dst): (u32, u32),
+        op: Op,
+        way: Vec<u32>,
+        before: &[u32],
+    ) -> u32 {
+        let (ways, internal) = (&mut self.jobs.ways, self.internal);
+        let way = *self.known.entry(way).or_insert_with_key(|way| {
+            let links = way.iter().filter(|&&arc| arc >= internal);
+            ways.push(links.map(|&arc| LinkId(arc - internal)).collect());
+            narrow(ways.len()) - 1
+        });
+        self.jobs.before.push(before);
+        self.jobs.list.push(Job {
+            tree,
+            src,
+            dst,
+            op,
+            way,
+        });
+        narrow(self.jobs.list.len()) - 1
+    }
+
+    /// Returns the way back.
+    fn back(&self, arcs: &[u32]) -> Vec<u32> {
+        let arcs = arcs.iter().rev();
+        arcs.map(|&arc| self.packer.twins[arc as usize]).collect()
+    }
+
+    /// Returns the tree with the root from which it is lowest, each hop after the one that leads to its start.
+    fn rooted(&self, tree: &Tree) -> (u32, Vec<Hop>) {
+        let mut beside: HashMap<u32, Vec<(u32, Vec<u32>)>> = HashMap::new();
+        for hop in &tree.copies {
+            let there = (hop.far, hop.arcs.clone());
+            beside.entry(hop.near).or_default().push(there);
+            let back = (hop.near, self.back(&hop.arcs));
+            beside.entry(hop.far).or_default().push(back);
+        }
+        let arcs = self.packer.network().arcs();
+        let mean = arcs.iter().map(|arc| arc.latency).sum::<u64>() / arcs.len().max(1) as u64;
+        let grown = |root: u32| {
+            let mut hops: Vec<Hop> = Vec::with_capacity(tree.copies.len());
+            let mut reached = vec![(root, u32::MAX, 0)];
+            let (mut next, mut depth) = (0, 0);
+            while let Some(&(near, from, time)) = reached.get(next) {
+                next += 1;
+                depth = depth.max(time);
+                for (far, way) in beside.get(&near).into_iter().flatten() {
+                    if *far == from {
+                        continue;
+                    }
+                    let takes: u64 = way
+                        .iter()
+                        .map(|&arc| arcs[arc as usize].latency + mean + 1)
+                        .sum();
+                    reached.push((*far, near, time + takes));
+                    hops.push(Hop {
+                        near,
+                        far: *far,
+                        arcs: way.clone(),
+                    });
+                }
+            }
+            (depth, root, hops)
+        };
+        let commodity = &self.packer.commodities[tree.commodity as usize];
+        let mut roots: Vec<u32> = beside.keys().copied().collect();
+        roots.retain(|&npu| self.packer.relays == Relays::Sum || commodity.has(npu));
+        let all = roots.into_iter().map(grown);
+        let best = all.min_by_key(|(depth, root, _)| (*depth, *root));
+        best.map_or_else(|| (tree.root, Vec::new()), |(_, root, hops)| (root, hops))
+    }
+}

@@ -1,0 +1,306 @@
+//! When each piece is sent: list scheduling, in which every link serves the most urgent piece that waits.
+//!
+//! A piece is the more urgent the earlier it comes in its tree, and the longer what follows it takes. On a way of several
+//! links the first chooses; the others serve pieces in the order in which they set off, as links do that keep to the order
+//! of a plan.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::Jobs;
+use crate::topology::Topology;
+use crate::units::whole;
+
+/// How urgent pieces are, and whether they are held back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Urgency {
+    /// By how many times what follows a piece it is more urgent.
+    pub tail: i64,
+    /// For how many pieces before it a piece may have to queue at later links of its way, if it is to set off.
+    pub queue: Option<u64>,
+}
+
+/// When every piece of every job starts.
+pub(crate) struct Listed {
+    /// When all is done [ps].
+    pub end: u64,
+    /// By job and piece [ps].
+    pub starts: Vec<u64>,
+}
+
+/// Pieces that are looked at before a link stays idle.
+const MOST_HELD: usize = 24;
+/// In place of a stage: a link is free.
+const FREE: u32 = u32::MAX;
+
+struct Links {
+    is_free: Vec<bool>,
+    /// Pieces that may set off over the link, by urgency.
+    waiting: Vec<BinaryHeap<Reverse<(i64, u32)>>>,
+    /// Pieces that set off before over another link, in that order.
+    coming: Vec<VecDeque<u32>>,
+    /// Until when the link is busy with those, about.
+    until: Vec<u64>,
+    /// Links whose pieces are held back because of this one.
+    held: Vec<Vec<u32>>,
+}
+
+impl Jobs {
+    /// Lists all jobs with so many pieces of every tree.
+    pub(crate) fn list(&self, topology: &Topology, pieces: u32, urgency: Urgency) -> Listed {
+        Run::new(self, topology, pieces, urgency).run()
+    }
+
+    /// Returns how long each job's first piece is sent, by link of its way [ps].
+    fn sending(&self, topology: &Topology, job: usize, link: usize, pieces: u32) -> u64 {
+        let job = &self.list[job];
+        let bytes = self.trees[job.tree as usize].1 / f64::from(pieces);
+        let link = topology.link(self.ways[job.way as usize][link]);
+        link.bandwidth.transmission(whole(bytes.ceil())).as_ps()
+    }
+}
+
+struct Run<'a> {
+    jobs: &'a Jobs,
+    topology: &'a Topology,
+    pieces: u32,
+    urgency: Urgency,
+    /// By job and link of its way, how long a piece is sent; and where those of a job begin.
+    sending: Vec<u64>,
+    first: Vec<u32>,
+    /// How urgent the first piece of each job is, and by how much less each later one.
+    keys: Vec<i64>,
+    period: i64,
+    /// By job, those that wait for it.
+    after: Vec<Vec<u32>>,
+    /// By job and piece, for how many it waits.
+    left: Vec<u32>,
+    /// By job and piece, at which link of its way it waits; it set off before.
+    stage: Vec<u32>,
+    starts: Vec<u64>,
+    links: Links,
+    events: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    touched: Vec<u32>,
+    now: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(jobs: &'a Jobs, topology: &'a Topology, pieces: u32, urgency: Urgency) -> Self {
+        let count = jobs.list.len();
+        let links = topology.links().len();
+        let mut sending = Vec::new();
+        let mut first = Vec::with_capacity(count);
+        let mut busy = vec![0u64; links];
+        let mut after = vec![Vec::new(); count];
+        let mut tails = vec![0u64; count];
+        for (number, job) in jobs.list.iter().enumerate() {
+            first.push(crate::id::narrow(sending.len()));
+            for (at, link) in jobs.ways[job.way as usize].iter().enumerate() {
+                let takes = jobs.sending(topology, number, at, pieces);
+                busy[link.index()] += takes;
+                tails[number] += takes + topology.link(*link).latency.as_ps();
+                sending.push(takes);
+            }
+            for &other in jobs.before.get(number) {
+                after[other as usize].push(crate::id::narrow(number));
+            }
+        }
+        for number in (0..count).rev() {
+            let next = after[number]
+                .iter()
+                .map(|&other| tails[other as usize])
+                .max();
+            tails[number] += next.unwrap_or(0);
+        }
+        let period = busy.into_iter().max().unwrap_or(0) as i64;
+        let keys = tails
+            .iter()
+            .map(|&tail| -(tail as i64) * urgency.tail)
+            .collect();
+        let waits = (0..count).map(|job| crate::id::narrow(jobs.before.get(job).len()));
+        let left = waits
+            .flat_map(|wait| std::iter::repeat_n(wait, pieces as usize))
+            .collect();
+        let all = count * pieces as usize;
+        Self {
+            jobs,
+            topology,
+            pieces,
+            urgency,
+            sending,
+            first,
+            keys,
+            period,
+            after,
+            left,
+            stage: vec![0; all],
+            starts: vec![0; all],
+            links: Links {
+                is_free: vec![true; links],
+                waiting: vec![BinaryHeap::new(); links],
+                coming: vec![VecDeque::new(); links],
+                until: vec![0; links],
+                held: vec![Vec::new(); links],
+            },
+            events: BinaryHeap::new(),
+            touched: Vec::new(),
+            now: 0,
+        }
+    }
+
+    fn run(mut self) -> Listed {
+        for row in 0..crate::id::narrow(self.left.len()) {
+            if self.left[row as usize] == 0 {
+                self.wait(row);
+            }
+        }
+        let mut end = 0;
+        loop {
+            let mut touched = std::mem::take(&mut self.touched);
+            touched.sort_unstable();
+            touched.dedup();
+            for link in touched.drain(..) {
+                if self.links.is_free[link as usize] {
+                    self.serve(link);
+                }
+            }
+            let Some(&Reverse((now, _, _))) = self.events.peek() else {
+                break;
+            };
+            self.now = now;
+            while let Some(&Reverse((time, id, stage))) = self.events.peek() {
+                if time > now {
+                    break;
+                }
+                self.events.pop();
+                if stage == FREE {
+                    self.links.is_free[id as usize] = true;
+                    self.touched.push(id);
+                    self.touched.append(&mut self.links.held[id as usize]);
+                } else {
+                    end = now;
+                    self.arrive(id, stage);
+                }
+            }
+        }
+        Listed {
+            end,
+            starts: self.starts,
+        }
+    }
+
+    fn way(&self, row: u32) -> &'a [crate::id::LinkId] {
+        let jobs = self.jobs;
+        &jobs.ways[jobs.list[(row / self.pieces) as usize].way as usize]
+    }
+
+    fn takes(&self, row: u32, stage: usize) -> u64 {
+        self.sending[self.first[(row / self.pieces) as usize] as usize + stage]
+    }
+
+    /// A piece may set off.
+    fn wait(&mut self, row: u32) {
+        let link = self.way(row)[0].0;
+        let piece = i64::from(row % self.pieces);
+        let key = self.keys[(row / self.pieces) as usize].saturating_add(piece * self.period);
+        self.links.waiting[link as usize].push(Reverse((key, row)));
+        self.touched.push(link);
+    }
+
+    /// A piece has passed all links of its way before one.
+    fn arrive(&mut self, row: u32, stage: u32) {
+        if let Some(link) = self.way(row).get(stage as usize) {
+            self.stage[row as usize] = stage;
+            self.touched.push(link.0);
+            return;
+        }
+        let (job, piece) = (row / self.pieces, row % self.pieces);
+        for at in 0..self.after[job as usize].len() {
+            let next = self.after[job as usize][at] * self.pieces + piece;
+            self.left[next as usize] -= 1;
+            if self.left[next as usize] == 0 {
+                self.wait(next);
+            }
+        }
+    }
+
+    /// A free link serves what it may.
+    fn serve(&mut self, link: u32) {
+        if let Some(&row) = self.links.coming[link as usize].front() {
+            let stage = self.stage[row as usize] as usize;
+            let is_there = stage > 0 && self.way(row).get(stage).is_some_and(|at| at.0 == link);
+            if is_there {
+                self.links.coming[link as usize].pop_front();
+                self.send(row, stage, link);
+            }
+            return;
+        }
+        let mut held = Vec::new();
+        let mut found = None;
+        while let Some(Reverse((key, row))) = self.links.waiting[link as usize].pop() {
+            match self.crowded(row, link) {
+                None => {
+                    found = Some(row);
+                    break;
+                }
+                Some(other) => {
+                    held.push(Reverse((key, row)));
+                    let waits = &mut self.links.held[other as usize];
+                    if !waits.contains(&link) {
+                        waits.push(link);
+                    }
+                }
+            }
+            if held.len() > MOST_HELD {
+                break;
+            }
+        }
+        self.links.waiting[link as usize].extend(held);
+        if let Some(row) = found {
+            self.set_off(row, link);
+        }
+    }
+
+    /// Returns a later link of a piece's way at which it would have to queue for too long.
+    fn crowded(&self, row: u32, link: u32) -> Option<u32> {
+        let queue = self.urgency.queue?;
+        let way = self.way(row);
+        let mut time = self.now + self.takes(row, 0) + self.latency(link);
+        for (stage, link) in way.iter().enumerate().skip(1) {
+            let takes = self.takes(row, stage);
+            let is_idle =
+                self.links.is_free[link.index()] && self.links.coming[link.index()].is_empty();
+            if !is_idle && self.links.until[link.index()] > time + queue * takes {
+                return Some(link.0);
+            }
+            time += takes + self.latency(link.0);
+        }
+        None
+    }
+
+    fn set_off(&mut self, row: u32, link: u32) {
+        self.starts[row as usize] = self.now;
+        let mut time = self.now + self.takes(row, 0) + self.latency(link);
+        for (stage, link) in self.way(row).iter().enumerate().skip(1) {
+            let takes = self.takes(row, stage);
+            self.links.coming[link.index()].push_back(row);
+            let until = &mut self.links.until[link.index()];
+            *until = time.max(*until) + takes;
+            time = *until + self.latency(link.0);
+        }
+        self.send(row, 0, link);
+    }
+
+    fn send(&mut self, row: u32, stage: usize, link: u32) {
+        self.links.is_free[link as usize] = false;
+        let sent = self.now + self.takes(row, stage);
+        let arrives = sent + self.latency(link);
+        self.events.push(Reverse((sent, link, FREE)));
+        self.events
+            .push(Reverse((arrives, row, crate::id::narrow(stage + 1))));
+    }
+
+    fn latency(&self, link: u32) -> u64 {
+        self.topology.link(crate::id::LinkId(link)).latency.as_ps()
+    }
+}
