@@ -23,7 +23,9 @@ TYPES = {
 
 
 OPERATIONS = 64
-"""Of a thread block, at most."""
+"""Of a thread block, at most; a pipeline counts as one more than what is in it."""
+ROUNDS = 1 << 16
+"""Rounds of a pipeline that 16 bits count."""
 
 
 class StuckError(Exception):
@@ -69,8 +71,34 @@ class FakePlan:
         self.chunks = (gpu["input_chunks"], gpu["output_chunks"])
         self.blocks = len(gpu["threadblocks"])
         self.most = values["max_message_size"]
-        if any(len(block["ops"]) > OPERATIONS for block in gpu["threadblocks"]):
-            raise RuntimeError("there are too many operations in a thread block")
+        self.ports = any(each["channel_type"] == "port" for each in gpu["channels"])
+        self.pipelines = []
+        self.tails = False  # whether what 16 bytes do not divide would be summed, or exchanged
+        for block in gpu["threadblocks"]:
+            inner = [each for op in block["ops"] for each in op.get("ops", [])]
+            if len(block["ops"]) + len(inner) > OPERATIONS:
+                raise RuntimeError("there are too many operations in a thread block")
+            self.tails |= any(
+                op["name"] in ("rre", "rres", "glres") for op in [*block["ops"], *inner]
+            )
+            self.pipelines += [op for op in block["ops"] if op["name"] == "pipeline"]
+
+    def keeps_rounds(self, chunk: int) -> bool:
+        """Return whether each byte of a chunk is moved once, by pipelines with rounds of a fixed size."""
+        for each in self.pipelines:
+            unit, chunks = each["iter_context"]["unit_size"], each["iter_context"]["num_chunks"]
+            sizes = {
+                b["size"]
+                for op in each["ops"]
+                for b in op.get("src_buff", []) + op.get("dst_buff", [])
+            }
+            if (
+                -(-chunks * chunk // unit) >= ROUNDS
+                or sizes - {chunks}
+                or (self.tails and unit % 16)
+            ):
+                return False
+        return True
 
 
 class FakeExecutor:
@@ -143,10 +171,14 @@ class FakeExecutor:
             brought = (plan.name, flag, offset, send_bytes, memory.copy())
             every = self._machine.meet(rank, brought)
             alone = self._running[id(self._machine), rank] == 1
+            alone &= plan.keeps_rounds(send_bytes // max(plan.chunks[0], 1))
             self._running[id(self._machine), rank] -= 1
             if len({each[0] for each in every}) > 1 or len({each[1] for each in every}) > 1:
                 raise StuckError("ranks run other plans, or packets of another call")
-            sources = [each[4][offset : offset + send_bytes] for each in every]
+            # Ports read what they send from where the allocation starts.
+            starts = [0 if plan.ports and at != rank else offset for at in range(len(every))]
+            pairs = zip(every, starts, strict=True)
+            sources = [each[4][start : start + send_bytes] for each, start in pairs]
             if flag is not None:  # packets with this flag that came before are taken
                 sources = self._scratch.setdefault(flag, sources)
             if dtype != "fp8":  # for which no kernel is launched, and success returned

@@ -212,3 +212,38 @@ def test_the_double_keeps_the_rules_of_launches(deployment: Deployment) -> None:
     FakeExecutor._running.update({(id(machine), rank): 1 for rank in range(RANKS)})
     on_all(launch)
     assert memory[0].view(np.int32)[0] != RANKS
+
+
+def test_the_double_keeps_the_rules_of_pipelines_and_ports(deployment: Deployment) -> None:
+    entry = next(each for each in deployment.manifest.entries if each.collective == "all-reduce")
+    plans = [FakePlan(str(deployment.folder / entry.program.file), r) for r in range(RANKS)]
+    size, offset = 2 * entry.unit_bytes, entry.unit_bytes
+    chunk = size // plans[0].chunks[0]
+
+    def right(unit: int, chunks: int = 1, moved: int = 1) -> list[bool]:
+        machine = Machine(RANKS)
+        executors = [FakeExecutor(machine, rank) for rank in range(RANKS)]
+        memory = [machine.allocate(rank, 2 * size) for rank in range(RANKS)]
+        context = {"unit_size": unit, "num_chunks": chunks}
+        body = [{"name": "put", "src_buff": [{"size": moved}]}]
+        for rank in range(RANKS):
+            memory[rank][offset:] = 1
+            plans[rank].pipelines = [{"name": "pipeline", "iter_context": context, "ops": body}]
+
+        def run(rank: int) -> None:
+            place = memory[rank].ctypes.data + offset
+            executors[rank].execute(rank, place, place, size, size, "uint8", plans[rank], 7, "LL16")
+
+        on_all(run)
+        return [set(each[offset : offset + size].tolist()) == {RANKS} for each in memory]
+
+    assert right(16) == right(chunk) == right(2 * chunk) == [True] * RANKS
+    # More or fewer chunks than its rounds are for; rounds that 16 bits do not count; sums of odd rounds.
+    assert right(16, moved=2) == right(16, chunks=1 << 16, moved=1 << 16) == [False] * RANKS
+    for rank in range(RANKS):
+        plans[rank].tails = True
+    assert (right(24), right(32)) == ([False] * RANKS, [True] * RANKS)
+    # What goes over a port is read from where the allocation starts, not from where the call's buffer does.
+    for rank in range(RANKS):
+        plans[rank].ports = True
+    assert right(16) == [False] * RANKS
