@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,15 @@ def test_the_command_names_the_participants_and_no_network_that_is_not_found(
         export_plan(made, str(tmp_path / "plan.json"), to="mscclpp")
     assert refused.value.remedy is not None
     assert "hocket plan all-gather -t FILE -s 64000000B --npus 0,2,1 " in refused.value.remedy
+
+
+def test_the_command_names_the_network_as_it_was_given(tmp_path: Path) -> None:
+    plan, fits = str(tmp_path / "plan.parquet"), str(tmp_path / "fits.parquet")
+    words = ["-t", "ring:6@10GB/s,1us", "--failed", "npu0,npu1", "--slow", "npu3=1 GB/s"]
+    rest = ["-s", "64MB", "-a", "greedy", "--chunks", "300", "-o", plan]
+    assert run(["plan", "all-gather", *words, *rest]) == 0
+    with pytest.raises(hk.InfeasibleError) as refused:
+        export_plan(hk.Plan.load(plan), str(tmp_path / "plan.json"), to="mscclpp")
+    command = shlex.split(str(refused.value).partition("hocket ")[2].replace("fits.parquet", fits))
+    assert run(command) == 0
+    assert hk.Plan.load(fits).topology == hk.Plan.load(plan).topology

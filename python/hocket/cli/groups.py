@@ -5,12 +5,13 @@ Help shows each group in a panel of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 from hocket import _core
 from hocket.cli import options
 from hocket.cli.command import Option, Panel
+from hocket.cli.wording import typed
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_file, load_collective
 from hocket.collectives.sizes import sizes_of
@@ -60,6 +61,13 @@ class Network:
     def build(self) -> _core.Topology:
         """Make the network."""
         return build_topology(self.spec())
+
+    def words(self) -> str:
+        """Return the options that were given, to paste."""
+        given = ((each.name, getattr(self, each.name)) for each in fields(self))
+        lists = ((name, value if isinstance(value, list) else [value]) for name, value in given)
+        words = [typed(name, each) for name, values in lists for each in values if each is not None]
+        return " ".join(words)
 
 
 @dataclass(frozen=True)

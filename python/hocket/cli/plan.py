@@ -152,6 +152,7 @@ def plan(
             greedy = _by_greedy(collective, topology, planning, spent, watch)
     bound_ps = bound.result().time_ps
     if output is not None:
+        made.plan.network = network.words()
         made.plan.save(output)
     if json:
         more = {"time_ps": made.time_ps, "bound_ps": bound_ps, "file": output}

@@ -58,7 +58,7 @@ def pasted(ways: Sequence[Mapping[str, object]]) -> str:
     texts = []
     for way in ways:
         if all(option_of(name) in known for name in way):
-            texts.append(" ".join(_option(name, value) for name, value in way.items()))
+            texts.append(" ".join(typed(name, value) for name, value in way.items()))
     return f"give {listed(texts)}" if texts else ""
 
 
@@ -67,7 +67,8 @@ def _known() -> Set[str]:
     return call.options.keys() if call else set()
 
 
-def _option(name: str, value: object) -> str:
+def typed(name: str, value: object) -> str:
+    """Return a field and its value as the option that sets it."""
     option = option_of(name)
     if value is True:
         return option

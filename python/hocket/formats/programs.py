@@ -101,8 +101,8 @@ def _fitting(plan: Plan) -> str:
     collective, network = plan.collective, plan.topology
     npus, root = collective.npus, collective.root
     is_shipped = network.name in names() and load(network.name) == network
-    words = [f"hocket plan {collective.kind} -t {network.name if is_shipped else 'FILE'}"]
-    words.append(f"-s {collective.size}B")
+    given = plan.network or f"-t {network.name if is_shipped else 'FILE'}"
+    words = [f"hocket plan {collective.kind} {given} -s {collective.size}B"]
     if npus != list(range(network.npu_count)):
         words.append(f"--npus {','.join(map(str, npus))}")
     if root not in (None, 0):

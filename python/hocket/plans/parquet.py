@@ -104,6 +104,8 @@ def _metadata(plan: Plan) -> dict[str, str]:
         "routing": core.routing,
         "own_paths": core.own_paths,
     }
+    if plan.network is not None:
+        head["network"] = plan.network
     metadata = {
         "hocket.plan": json.dumps(head),
         "hocket.topology": json.dumps(topology_to_json(core.topology)),
@@ -214,7 +216,10 @@ def _read(file: pq.ParquetFile) -> Plan:
         schedule = schedule_from_json(metadata["hocket.schedule"], topology, collective)
     if "hocket.claims" in metadata:
         claims = claims_from_json(metadata["hocket.claims"], core, _about(metadata))
-    return Plan(core, schedule, *(claims or ()))
+    plan = Plan(core, schedule, *(claims or ()))
+    given = head.get("network")
+    plan.network = given if isinstance(given, str) and given.isprintable() else None
+    return plan
 
 
 def _texts(schema: pa.Schema) -> dict[str, str]:

@@ -95,11 +95,13 @@ class Plan(OnCollective):
         How ``auto`` chose it, and why; ``None`` if an algorithm was named.
     fit
         What it takes of the runtime that it was made for; ``None`` if it was made for none.
+    network
+        The options of the command line that name its network; ``None`` if it was made otherwise.
     pieces, known
         Into how many pieces its algorithm cut blocks, or each tree's share, where it chose that itself;
         and its run at link fidelity, where it was simulated as it was made or chosen.
 
-    A file keeps the first three; :meth:`load` reads those that hold of the plan.
+    A file keeps the first three and `network`; :meth:`load` reads those that hold of the plan.
     """
 
     NO_WAIT = _core.Plan.NO_WAIT
@@ -127,6 +129,7 @@ class Plan(OnCollective):
         self.pieces = pieces
         self.known = known
         self.fit: Fit | None = None
+        self.network: str | None = None
 
     @property
     @figure(inline=_Made)
