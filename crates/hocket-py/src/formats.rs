@@ -1,11 +1,12 @@
 //! `hocket._core.formats`: files of other runtimes.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use hocket_core::collective::CollectiveKind;
 use hocket_core::explain::Explain;
 use hocket_core::id::narrow;
-use hocket_core::plan::Columns;
+use hocket_core::plan::{Columns, Plan};
 use hocket_core::program::check::{CheckOptions, check};
 use hocket_core::program::words::{Words, WordsError, words};
 use hocket_core::program::{
@@ -16,8 +17,9 @@ use hocket_core::progress::Progress;
 use hocket_core::topology::Topology;
 use hocket_core::verify::Verified;
 use hocket_formats::msccl_xml::{self, Protocol};
+use hocket_formats::mscclpp_json::{self, How, Room};
 use hocket_formats::nccl_graph::{Graphs, reader_fault};
-use hocket_formats::{Facts, Finding, Verdict, mscclpp_json, run};
+use hocket_formats::{Facts, Finding, Verdict, run};
 use pyo3::prelude::*;
 
 use crate::arrays::{self, Array};
@@ -366,17 +368,24 @@ fn compiled(
     }
 }
 
-/// The first number of channels that works, or the one that is given; the last refusal if none does. Fewer than `least`
-/// cannot work.
+/// Those of pipelines, among which connections take turns.
+const IN_TURNS: [u32; 9] = [1, 2, 3, 4, 5, 6, 8, 12, 16];
+
+/// The numbers of channels to try: the one that is given, or those of which fewer than `least` cannot work.
+fn ladder(known: &[u32], given: Option<u32>, least: u32) -> Vec<u32> {
+    let first = known.partition_point(|&channels| channels < least);
+    given.map_or_else(
+        || known[first.min(known.len() - 1)..].to_vec(),
+        |channels| vec![channels],
+    )
+}
+
+/// The first number of channels that works; the last refusal if none does.
 fn with_channels<T, E: Into<CoreError>>(
-    (given, least): (Option<u32>, u32),
+    tried: &[u32],
     watch: &mut dyn Progress,
     mut attempt: impl FnMut(u32) -> Result<T, E>,
 ) -> Result<T, CoreError> {
-    let single = given.map(|channels| [channels]);
-    let first = CHANNELS.partition_point(|&channels| channels < least);
-    let ladder = &CHANNELS[first.min(CHANNELS.len() - 1)..];
-    let tried = single.as_ref().map_or(ladder, |one| one.as_slice());
     let mut last = None;
     for (done, &channels) in tried.iter().enumerate() {
         if !watch.report("export", done as u64, tried.len() as u64) {
@@ -428,7 +437,7 @@ pub(crate) fn export_msccl(
     };
     let least = fewest_channels(verified.plan(), msccl_xml::MAX_STEPS);
     progress::watched(py, progress, |watch| {
-        with_channels((channels, least), watch, |channels| {
+        with_channels(&ladder(&CHANNELS, channels, least), watch, |channels| {
             let options = CompileOptions {
                 channels,
                 ..options.clone()
@@ -480,13 +489,15 @@ pub(crate) fn export_mscclpp(
     if mscclpp_json::uses_switches(&verified) {
         return through_switches(py, &verified, &write, protocol, (channels, &options));
     }
-    let how = (options, channels, progress);
-    for_mscclpp(py, plan, how, |program, is_near| {
+    let given = (options, channels, progress);
+    for_mscclpp(py, plan, protocol, given, |program, how, room| {
         let mut out = ToPython::new(&write);
-        let most = mscclpp_json::MAX_OPS;
-        let made = mscclpp_json::export(program, protocol, is_near, most, &mut out);
+        let made = match mscclpp_json::export(program, how, room, &mut out) {
+            Err(mscclpp_json::Refused::Blocks { .. }) => return Ok(None),
+            made => out.finish(made)?,
+        };
         let in_place = program.frame().modes().contains(&Mode::InPlace);
-        Ok(of_mscclpp(&out.finish(made)?, in_place))
+        Ok(Some(of_mscclpp(&made, in_place)))
     })
 }
 
@@ -544,16 +555,19 @@ pub(crate) fn need_mscclpp(
         let options = mscclpp_json::SwitchOptions::default();
         return Ok(seen(&mscclpp_json::need_switches(&verified, &options)?));
     }
-    let mut above = None;
-    let how = (compiled(None, 1, (0, None)), None, progress);
-    let fits = for_mscclpp(py, plan, how, |program, is_near| {
-        let made = mscclpp_json::need(program, mscclpp_json::Protocol::Simple, is_near)?;
-        if made.operations <= mscclpp_json::MAX_OPS {
-            return Ok(seen(&made));
+    let mut above: Option<Need> = None;
+    let given = (compiled(None, 1, (0, None)), None, progress);
+    let fits = for_mscclpp(py, plan, WITH_SIGNALS, given, |program, how, room| {
+        let made = mscclpp_json::need(program, how)?;
+        let (count, most) = (made.operations, room.operations);
+        if count <= most {
+            let has_room = made.blocks <= room.blocks;
+            return Ok(has_room.then(|| seen(&made)));
         }
-        above = Some(seen(&made));
+        if above.as_ref().is_none_or(|above| count <= above.operations) {
+            above = Some(seen(&made));
+        }
         let (rank, block) = (0, 0);
-        let (count, most) = (made.operations, mscclpp_json::MAX_OPS);
         Err(mscclpp_json::Refused::Operations {
             rank,
             block,
@@ -650,12 +664,19 @@ pub(crate) fn device_program(
                     ..compiled(Some(false), 1, (0, None))
                 };
                 let plan = CompiledPlan::of(&verified, &options)?;
-                let made = mscclpp_json::need(&plan, WITH_SIGNALS, &|_, _| true)?;
-                least = made.blocks;
+                let how = How {
+                    protocol: WITH_SIGNALS,
+                    is_near: &|_, _| true,
+                    unit: None,
+                };
+                least = mscclpp_json::need(&plan, &how)?.blocks;
                 fits = least <= blocks as usize;
                 if fits {
-                    let is_near = |_, _| true;
-                    mscclpp_json::export(&plan, WITH_SIGNALS, &is_near, usize::MAX, &mut text)?;
+                    let room = Room {
+                        operations: usize::MAX,
+                        blocks: usize::MAX,
+                    };
+                    mscclpp_json::export(&plan, &how, room, &mut text)?;
                     break;
                 }
             }
@@ -674,31 +695,95 @@ pub(crate) fn device_program(
 /// The protocol without packets.
 const WITH_SIGNALS: mscclpp_json::Protocol = mscclpp_json::Protocol::Simple;
 
-/// Attempts something with the program of a plan for MSCCL++, over more and more channels.
+/// Attempts something with the program of a plan for MSCCL++, over more and more channels, until it finds room. It returns
+/// nothing if there is no room for its thread blocks. Plans of equal slices become pipelines if they do not fit otherwise:
+/// over as many channels as there is room for, since few blocks are slow.
 fn for_mscclpp<T: Send>(
     py: Python<'_>,
     plan: &PyPlan,
+    protocol: mscclpp_json::Protocol,
     (options, channels, progress): (CompileOptions, Option<u32>, Option<Listener>),
-    mut attempt: impl FnMut(&CompiledPlan<'_>, &dyn Fn(u32, u32) -> bool) -> Result<T, CoreError> + Send,
+    mut attempt: impl FnMut(&CompiledPlan<'_>, &How<'_>, Room) -> Result<Option<T>, CoreError> + Send,
 ) -> Result<T, CoreError> {
-    let verified = plan.verified(py, None)?;
-    let options = CompileOptions {
-        fuse: false,
-        max_count: 1 << 12,
-        ..options
-    };
+    const EVERY_GPU: usize = mscclpp_json::MAX_BLOCKS;
+    let whole = plan.verified(py, None)?;
     let near = near(plan.network(), plan.core().collective().npus());
     let is_near = |a: u32, b: u32| near[a as usize] == near[b as usize];
-    let least = fewest_channels(verified.plan(), narrow(mscclpp_json::MAX_OPS));
+    let operations = mscclpp_json::MAX_OPS;
     progress::watched(py, progress, |watch| {
-        with_channels((channels, least), watch, |channels| {
-            let options = CompileOptions {
-                channels,
-                ..options.clone()
+        let mut run = |of: &Verified, slices: Option<u32>, blocks: usize| {
+            let known = if slices.is_some() {
+                &IN_TURNS[..]
+            } else {
+                &CHANNELS[..]
             };
-            attempt(&CompiledPlan::of(&verified, &options)?, &is_near)
-        })
+            let least = fewest_channels(of.plan(), narrow(operations));
+            let mut tried = ladder(known, channels, least);
+            if slices.is_some() && blocks == EVERY_GPU {
+                tried.reverse();
+            }
+            let mut made = Ok(None);
+            for (done, &channels) in tried.iter().enumerate() {
+                if !watch.report("export", done as u64, tried.len() as u64) {
+                    return Err(CoreError::Interrupted);
+                }
+                let options = CompileOptions {
+                    channels,
+                    fuse: false,
+                    max_count: if slices.is_some() { 1 } else { 1 << 12 },
+                    channel_of: slices.map(|_| in_turns(of.plan(), channels)),
+                    ..options.clone()
+                };
+                let program = CompiledPlan::of(of, &options)?;
+                let unit = slices.map(|slices| mscclpp_json::unit_of(of, &program, slices));
+                let how = How {
+                    protocol,
+                    is_near: &is_near,
+                    unit,
+                };
+                made = attempt(&program, &how, Room { operations, blocks });
+                let ends = match &made {
+                    Ok(made) => made.is_some() || slices.is_none(),
+                    Err(error) => !matches!(error, CoreError::Infeasible(_)),
+                };
+                if ends {
+                    break;
+                }
+            }
+            made
+        };
+        let plain = run(&whole, None, EVERY_GPU);
+        if !matches!(plain, Ok(None) | Err(CoreError::Infeasible(_))) {
+            return plain.map(|made| made.expect("it has room"));
+        }
+        let first = (protocol == WITH_SIGNALS).then(|| mscclpp_json::first_slice(&whole));
+        let first = first.flatten();
+        let first = first.as_ref().map(|(first, slices)| (first, Some(*slices)));
+        let others = [
+            first.map(|(of, slices)| (of, slices, EVERY_GPU)),
+            plain.is_ok().then_some((&whole, None, usize::MAX)),
+            first.map(|(of, slices)| (of, slices, usize::MAX)),
+        ];
+        for (of, slices, blocks) in others.into_iter().flatten() {
+            match run(of, slices, blocks) {
+                Ok(Some(made)) => return Ok(made),
+                Err(CoreError::Interrupted) => return Err(CoreError::Interrupted),
+                _ => {}
+            }
+        }
+        plain.map(|made| made.expect("some blocks have room"))
     })
+}
+
+/// Returns a channel for each transfer, so that those of a sender and a receiver take turns.
+fn in_turns(plan: &Plan, channels: u32) -> Vec<u32> {
+    let mut next: HashMap<(u32, u32), u32> = HashMap::new();
+    let ends = plan.src().iter().zip(plan.dst());
+    let turns = ends.map(|(&src, &dst)| {
+        let next = next.entry((src, dst)).or_default();
+        std::mem::replace(next, (*next + 1) % channels.max(1))
+    });
+    turns.collect()
 }
 
 /// Writes a plan in which switches sum and multicast.
@@ -731,6 +816,11 @@ fn notes_of(made: &mscclpp_json::Written) -> Vec<String> {
         notes.push(format!(
             "a rank has {} thread blocks of 1,024 threads, which must all run at once, each on a processor of its GPU: an A100 has 108, an H100 132",
             made.blocks
+        ));
+    }
+    if let Some(unit) = made.unit {
+        notes.push(format!(
+            "each step goes through its chunk in rounds of {unit} bytes, as many as a message has"
         ));
     }
     if made.has_ports {

@@ -9,11 +9,17 @@
 //! calls have begun: whoever writes a half anew knows that all have read it. Broadcasts and reduces are refused.
 //!
 //! Steps that wait for other blocks take a semaphore.
+//!
+//! A plan of many equal slices is written as the program of [one of them](first_slice), each step of which is a pipeline: it
+//! goes through its chunk slice by slice. That is the order in which the steps of all slices would stand, level by level.
 
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
 use hocket_base::explain::Explain;
+use hocket_base::progress::Silent;
 use hocket_plan::collective::CollectiveKind;
+use hocket_plan::verify::{Verified, verify};
 use hocket_program::program::{Buffer as Memory, Mode, Program, Ranks, SizeLimits, Task};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
@@ -42,6 +48,14 @@ pub enum Refused {
         /// The block.
         block: u32,
         /// Operations of the block.
+        count: usize,
+        /// The most.
+        most: usize,
+    },
+    /// More thread blocks of a rank than every GPU runs at once.
+    #[explain(why("a rank would have {count} thread blocks, and the most is {most}"))]
+    Blocks {
+        /// Blocks of the rank.
         count: usize,
         /// The most.
         most: usize,
@@ -92,32 +106,81 @@ pub struct Written {
     pub adds_own: bool,
     /// Whether a channel of a switch binds the output.
     pub binds_output: bool,
+    /// Bytes of a round of its pipelines, if it has pipelines.
+    pub unit: Option<u64>,
+}
+
+impl Written {
+    /// Refuses more thread blocks of a rank than the most.
+    ///
+    /// # Errors
+    /// [`Refused::Blocks`].
+    pub fn check(&self, most: usize) -> Result<(), Refused> {
+        let count = self.blocks;
+        let refused = Refused::Blocks { count, most };
+        if count > most { Err(refused) } else { Ok(()) }
+    }
+}
+
+/// The most that a file may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Operations of a thread block; the executor holds [`MAX_OPS`](limits::MAX_OPS).
+    pub operations: usize,
+    /// Thread blocks of a rank; every GPU runs [`MAX_BLOCKS`](limits::MAX_BLOCKS) at once.
+    pub blocks: usize,
+}
+
+/// Returns the plan of the first of a plan's equal slices, proved, and how many slices there are.
+pub fn first_slice(verified: &Verified) -> Option<(Verified, u32)> {
+    let (first, slices) = verified.plan().first_of_equal_slices()?;
+    let topology = Arc::clone(verified.topology());
+    let first = verify(Arc::new(first), topology, &mut Silent).ok()?;
+    Some((first, slices))
+}
+
+/// Returns the bytes of a round, for the program of the first of so many equal slices.
+pub fn unit_of(first: &Verified, program: &dyn Ranks, slices: u32) -> u64 {
+    let task = program.frame().task();
+    let chunks = first.plan().chunks();
+    let own = (0..)
+        .zip(chunks.demand())
+        .filter(|(_, demand)| **demand == 0);
+    let bytes: u64 = own.map(|(chunk, _)| chunks.bytes_of(chunk, 1)).sum();
+    let is_whole = matches!(
+        task.kind,
+        CollectiveKind::AllReduce | CollectiveKind::Broadcast | CollectiveKind::Reduce
+    );
+    let parts = if is_whole { task.chunks } else { task.part() };
+    let unit = bytes.div_ceil(u64::from(parts) * u64::from(slices));
+    unit.next_multiple_of(u64::from(super::alignment()))
 }
 
 /// Writes the plan of a program whose steps do not both receive and send, rank by rank, so that a rank is all that is kept of it
-/// beside a few bytes for each message. `is_near` says which ranks reach each other's memory; the others are reached through ports.
-/// Nothing is written if a block has more operations than `most`; the executor holds [`MAX_OPS`](super::MAX_OPS).
+/// beside a few bytes for each message. Nothing is written if it takes more than there is room for.
+///
+/// Steps of pipelines have one chunk each.
 ///
 /// # Errors
 /// [`Refused`].
 pub fn export(
     program: &dyn Ranks,
-    protocol: Protocol,
-    is_near: &dyn Fn(u32, u32) -> bool,
-    most: usize,
+    how: &How<'_>,
+    room: Room,
     out: &mut dyn Write,
 ) -> Result<Written, Refused> {
-    let how = How { protocol, is_near };
     let Survey {
         head,
         inboxes,
         mut written,
         fits_in,
-    } = Survey::of(program, &how)?;
+    } = Survey::of(program, how)?;
+    let most = room.operations;
     let ranks = program.frame().ranks();
     for rank in 0..if fits_in <= most { 0 } else { ranks } {
-        RankWriter::new(&program.rank(rank), rank, &how, &inboxes).check(most)?;
+        RankWriter::new(&program.rank(rank), rank, how, &inboxes).check(most)?;
     }
+    written.check(room.blocks)?;
     let text = super::write(&head)?;
     let (before, after) = text
         .split_once("\"gpus\":[]")
@@ -127,7 +190,7 @@ pub fn export(
         if rank > 0 {
             out.write_char(',')?;
         }
-        let operations = RankWriter::new(&program.rank(rank), rank, &how, &inboxes).write(out)?;
+        let operations = RankWriter::new(&program.rank(rank), rank, how, &inboxes).write(out)?;
         written.operations = written.operations.max(operations);
     }
     write!(out, "]{after}")?;
@@ -138,16 +201,11 @@ pub fn export(
 ///
 /// # Errors
 /// [`Refused`] for what no other number of channels mends.
-pub fn need(
-    program: &dyn Ranks,
-    protocol: Protocol,
-    is_near: &dyn Fn(u32, u32) -> bool,
-) -> Result<Written, Refused> {
-    let how = How { protocol, is_near };
-    let survey = Survey::of(program, &how)?;
+pub fn need(program: &dyn Ranks, how: &How<'_>) -> Result<Written, Refused> {
+    let survey = Survey::of(program, how)?;
     let mut written = survey.written;
     for rank in 0..program.frame().ranks() {
-        let (_, most) = RankWriter::new(&program.rank(rank), rank, &how, &survey.inboxes).busiest();
+        let (_, most) = RankWriter::new(&program.rank(rank), rank, how, &survey.inboxes).busiest();
         written.operations = written.operations.max(most);
     }
     Ok(written)
@@ -169,6 +227,7 @@ impl Survey {
         let mut head = Head::of(frame).plan(how.protocol)?;
         let mut hash = Fnv::default();
         let mut written = Written {
+            unit: how.unit,
             chunks: frame.task().chunks,
             ..Written::default()
         };
@@ -181,12 +240,12 @@ impl Survey {
             hash.rank(&part, rank, how);
             let steps = blocks.clone().flat_map(|block| part.steps_of(block));
             let joins = steps.filter(|&step| part.step(step).dependency.is_some());
-            // A step has at most seven operations, and one for 16 blocks that wait for it.
+            // A step has at most eight operations with its pipeline, and one for 16 blocks that wait for it.
             let joins = joins.count().div_ceil(limits::MAX_OP_SEMAPHORES);
             for block in blocks.clone() {
                 let steps = part.steps_of(block).len();
                 written.steps += steps;
-                fits_in = fits_in.max(8 * steps + joins);
+                fits_in = fits_in.max(9 * steps + joins + 1);
                 let own = part.blocks()[block as usize];
                 written.channels = written.channels.max(own.channel + 1);
                 let mut peers = own.send.into_iter().chain(own.recv);
@@ -201,7 +260,7 @@ impl Survey {
                 .iter_mut()
                 .for_each(|inbox| inbox.scratch = written.scratch);
         }
-        limit_sizes(&mut head, frame.task().chunks, written.scratch)?;
+        limit_sizes(&mut head, frame.task().chunks, written.scratch, how.unit)?;
         // The executor keeps what it has set up under the name and the buffers, and would take one plan for another.
         hash.head(&head, frame.task());
         head.name = format!("{}-{:016x}", head.name, hash.0);
@@ -278,7 +337,7 @@ impl<'a> Head<'a> {
 
 /// Limits the sizes of a plan that has its ranks, and names it by what is in it.
 pub(super) fn finish(head: &mut ExecutionPlan, task: &Task, scratch: u32) -> Result<(), Refused> {
-    limit_sizes(head, task.chunks, scratch)?;
+    limit_sizes(head, task.chunks, scratch, None)?;
     let mut hash = Fnv::default();
     for byte in serde_json::to_string(&head.gpus)
         .map_err(|_| fmt::Error)?
@@ -304,21 +363,27 @@ pub(super) fn plain_name(name: &str) -> &str {
 }
 
 /// Keeps messages below the sizes whose bytes the executor counts in 32 bits: those of a buffer, and with LL those of two halves of
-/// packets, each twice as large as what is in it.
-fn limit_sizes(head: &mut ExecutionPlan, chunks: u32, scratch: u32) -> Result<(), Refused> {
+/// packets, each twice as large as what is in it. It counts the rounds of a pipeline in 16.
+fn limit_sizes(
+    head: &mut ExecutionPlan,
+    chunks: u32,
+    scratch: u32,
+    unit: Option<u64>,
+) -> Result<(), Refused> {
     let copies = if head.protocol == Protocol::Ll.name() {
         4
     } else {
         1
     };
     let longest = u64::from(chunks).max(u64::from(scratch) * copies).max(1);
-    let most = u64::from(u32::MAX) / longest * u64::from(chunks);
+    let most_rounds = unit.map_or(u64::MAX, |unit| unit.saturating_mul(u64::from(u16::MAX)));
+    let most = (u64::from(u32::MAX) / longest).min(most_rounds) * u64::from(chunks);
     if head.max_message_size == u64::MAX {
         head.max_message_size = most.max(head.min_message_size);
     }
     if head.max_message_size > most {
         return Err(Refused::Limit(format!(
-            "it counts bytes in 32 bits, which is enough for messages of {most} bytes with this plan"
+            "it counts bytes in 32 bits and rounds in 16, which is enough for messages of {most} bytes with this plan"
         )));
     }
     Ok(())
@@ -353,6 +418,7 @@ impl Fnv {
     /// All that the text of a rank depends on.
     fn rank(&mut self, part: &Program, rank: u32, how: &How<'_>) {
         self.add(how.protocol as u64);
+        self.add(how.unit.unwrap_or(0));
         for size in part.sizes()[rank as usize] {
             self.add(u64::from(size));
         }

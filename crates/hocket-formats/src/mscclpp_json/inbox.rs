@@ -8,10 +8,13 @@ use super::ChannelType;
 use super::export::{Protocol, Refused};
 
 /// How messages are passed on, and between whom.
-pub(super) struct How<'a> {
+pub struct How<'a> {
+    /// By puts with signals, or in packets.
     pub protocol: Protocol,
-    /// Whether two ranks reach each other's memory.
+    /// Whether two ranks reach each other's memory; the others are reached through ports.
     pub is_near: &'a dyn Fn(u32, u32) -> bool,
+    /// Bytes of a chunk that a step moves in one round of a pipeline, with Simple; all at once if there are none.
+    pub unit: Option<u64>,
 }
 
 impl How<'_> {
@@ -93,7 +96,7 @@ impl Inbox {
         inbox.starts.push(0);
         for messages in connections() {
             inbox.connections.push(messages[0].0);
-            inbox.connect(part, rank, how.protocol, messages, &written);
+            inbox.connect(part, rank, how, messages, &written);
             inbox.starts.push(narrow(inbox.to.len()));
         }
         Ok(inbox)
@@ -116,13 +119,14 @@ impl Inbox {
         &mut self,
         part: &Program,
         rank: u32,
-        protocol: Protocol,
+        how: &How<'_>,
         messages: &[((u32, u32), u32)],
         written: &[Vec<u8>; 3],
     ) {
         let is_sum = |step: u32| part.step(step).op == StepOp::RecvReduce;
         let slot = self.scratch;
-        if protocol == Protocol::Simple {
+        let has_own_slots = how.protocol == Protocol::Ll || how.unit.is_some();
+        if !has_own_slots {
             let sums = messages.iter().filter(|message| is_sum(message.1));
             let counts = sums.map(|message| part.step(message.1).count());
             self.scratch += counts.max().unwrap_or(0);
@@ -131,7 +135,7 @@ impl Inbox {
             let mut targets = part.step(receive).targets();
             let target = targets.next().expect("it receives into something");
             let scratch = |at: u32| Span::new(rank, Memory::Scratch, at, target.count());
-            let (ready, to) = if protocol == Protocol::Ll {
+            let (ready, to) = if how.protocol == Protocol::Ll || has_own_slots && is_sum(receive) {
                 let at = self.scratch;
                 self.scratch += target.count();
                 (false, scratch(at))
@@ -144,7 +148,9 @@ impl Inbox {
                         && !starts_filled(part, rank, target.buffer(), chunk)
                 };
                 let mut chunks = target.offset()..target.offset() + target.count();
-                (i == 0 || !chunks.all(is_fresh), target)
+                // A pipeline says before its first round that the call has begun.
+                let is_first = i == 0 && how.unit.is_none();
+                (is_first || !chunks.all(is_fresh), target)
             };
             self.ready.push(ready);
             self.to.push(to);

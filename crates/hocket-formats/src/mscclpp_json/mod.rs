@@ -17,7 +17,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use export::{Protocol, Refused, Written, export, need};
+pub use export::{Protocol, Refused, Room, Written, export, first_slice, need, unit_of};
+pub use inbox::How;
 pub use keys::Ignored;
 pub use limits::{MAX_BLOCKS, MAX_OPS};
 pub use switches::{SwitchOptions, export_switches, need_switches, uses_switches};

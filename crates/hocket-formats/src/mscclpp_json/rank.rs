@@ -219,9 +219,20 @@ impl<'a> RankWriter<'a> {
         let receives = own
             .recv
             .map(|peer| self.channel(peer, (peer, rank, own.channel)));
+        // What is copied within the rank is copied at once.
+        let unit = self.how.unit.filter(|_| sends.or(receives).is_some());
+        if unit.is_some() {
+            self.open(block, (sends, receives), writer);
+        }
+        let mut is_open = false;
         for step in self.program.steps_of(block) {
+            if let (Some(unit), false) = (unit, is_open) {
+                writer.begin_rounds(unit, self.tells(step, sends));
+                is_open = true;
+            }
             self.before(block, step, writer);
-            match self.program.step(step).op {
+            let op = self.program.step(step).op;
+            match op {
                 StepOp::Send => self.send(step, own.send.zip(sends), writer),
                 StepOp::Recv | StepOp::RecvReduce => self.receive(step, receives, writer),
                 StepOp::Copy => self.local("copy", step, writer),
@@ -229,7 +240,41 @@ impl<'a> RankWriter<'a> {
                 _ => {}
             }
             self.after(block, step, writer);
+            // A step that only waits is part of the next one's pipeline.
+            if is_open && op != StepOp::Nop {
+                writer.end_rounds();
+                is_open = false;
+            }
         }
+        if is_open {
+            writer.end_rounds();
+        }
+    }
+
+    /// Says, and waits until the other end says, that the call has begun, if the first message of the block has no such signal.
+    fn open(
+        &self,
+        block: u32,
+        (sends, receives): (Option<Channel>, Option<Channel>),
+        writer: &mut Writer,
+    ) {
+        let first = |is_end: fn(StepOp) -> bool| {
+            let mut steps = self.program.steps_of(block);
+            let step = steps.find(|&step| is_end(self.program.step(step).op));
+            step.is_some_and(|step| !self.pass(step).ready)
+        };
+        if let Some(channel) = receives.filter(|_| first(StepOp::receives)) {
+            writer.signal("signal", channel);
+        }
+        if let Some(channel) = sends.filter(|_| first(StepOp::sends)) {
+            writer.signal("wait", channel);
+        }
+    }
+
+    /// Returns whether the operations of a step end with [`Writer::tell`].
+    fn tells(&self, step: u32, sends: Option<Channel>) -> bool {
+        let is_memory = sends.is_some_and(|(kind, _)| kind == ChannelType::Memory);
+        is_memory && self.program.step(step).op == StepOp::Send && !self.waiting.contains_key(&step)
     }
 
     /// Adds what a step waits for.

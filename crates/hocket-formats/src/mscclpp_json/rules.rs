@@ -390,8 +390,28 @@ impl Rules<'_> {
                 "needs an iter_context that is not 0".to_owned(),
             ),
         }
+        let chunks = op.iter_context.map_or(0, |context| context.num_chunks);
         for (i, inner) in op.ops.iter().enumerate() {
-            self.check_op(inner, &format!("{at}.ops[{i}]"), true);
+            let at = format!("{at}.ops[{i}]");
+            self.check_op(inner, &at, true);
+            let mut buffers = inner.src_buff.iter().chain(&inner.dst_buff);
+            let is_share = inner.tbg_info.is_some_and(|group| group.tbg_size > 1);
+            if buffers.any(|buffer| is_share || buffer.size != chunks) {
+                let detail = format!(
+                    "moves other chunks than the {chunks} that its pipeline has rounds for: the executor moves too much in the last rounds"
+                );
+                self.add("pipeline", &at, detail);
+            }
+        }
+        let alignment = u64::from(super::alignment());
+        if let Some(context) = op.iter_context
+            && !context.unit_size.is_multiple_of(alignment)
+        {
+            let detail = format!(
+                "has rounds of {} bytes, no multiple of {alignment}: the executor sums the rest of a round elsewhere",
+                context.unit_size
+            );
+            self.add("pipeline", at, detail);
         }
         if self.plan.protocol == "LL" {
             let packets = op.ops.iter().any(|inner| inner.name.ends_with("pkt"));

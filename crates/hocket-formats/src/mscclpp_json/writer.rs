@@ -24,6 +24,8 @@ pub(super) struct Writer {
     is_synced: bool,
     /// Whether they wait for each other before the next operation.
     syncs: bool,
+    /// Whether no operation stands before the next one, in the block or in a pipeline.
+    is_first: bool,
     /// Positions of the channels that the block uses, by type.
     channels: [Vec<u32>; 3],
     /// Positions of the remote buffers that it uses, by the type of channel.
@@ -39,6 +41,7 @@ impl Writer {
             count: 0,
             is_synced: true,
             syncs: false,
+            is_first: true,
             channels: Default::default(),
             buffers: Default::default(),
         }
@@ -49,6 +52,7 @@ impl Writer {
         self.count = 0;
         self.is_synced = true;
         self.syncs = false;
+        self.is_first = true;
         for list in self.channels.iter_mut().chain(&mut self.buffers) {
             list.clear();
         }
@@ -108,12 +112,35 @@ impl Writer {
     fn named(&mut self, name: &str) {
         self.count += 1;
         if self.writes {
-            if self.count > 1 {
+            if !self.is_first {
                 self.text.push(b',');
             }
             self.text.extend_from_slice(b"{\"name\":\"");
             self.text.extend_from_slice(name.as_bytes());
             self.text.push(b'"');
+        }
+        self.is_first = false;
+    }
+
+    /// Begins a pipeline that goes through a chunk in rounds of `unit` bytes. `is_told` says that a round ends with a
+    /// [`tell`](Self::tell), after which the next one has nothing to wait for.
+    pub(super) fn begin_rounds(&mut self, unit: u64, is_told: bool) {
+        self.named("pipeline");
+        self.is_synced &= is_told;
+        self.is_first = true;
+        if self.writes {
+            let text = &mut self.text;
+            text.extend_from_slice(b",\"iter_context\":{\"unit_size\":");
+            number(text, unit);
+            text.extend_from_slice(b",\"num_chunks\":1},\"ops\":[");
+        }
+    }
+
+    /// Ends a pipeline.
+    pub(super) fn end_rounds(&mut self) {
+        self.is_first = false;
+        if self.writes {
+            self.text.extend_from_slice(b"]}");
         }
     }
 
@@ -198,7 +225,7 @@ impl Writer {
     }
 }
 
-fn number(text: &mut Vec<u8>, number: u32) {
+fn number(text: &mut Vec<u8>, number: impl itoa::Integer) {
     text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 

@@ -6,6 +6,7 @@ mod merge;
 pub mod routes;
 mod path_choice;
 mod serial;
+mod slices;
 mod waits;
 
 pub use crate::graph::Lists;

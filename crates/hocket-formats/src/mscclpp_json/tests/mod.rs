@@ -1,6 +1,7 @@
 //! Real files, and the form itself: what is written is read as it was.
 
 mod calls;
+mod pipelines;
 mod switches;
 
 use std::sync::Arc;
@@ -22,11 +23,16 @@ use strum::VariantArray as _;
 
 use super::{
     BlockGroup, Buffer, BufferRefs, BufferType, ChannelRefs, ChannelType, Channels, ExecutionPlan,
-    Gpu, IterContext, MAX_OPS, Op, Protocol, RankGroup, Refused, RemoteBuffer, Semaphore,
-    Threadblock, check, export, program, read, write,
+    Gpu, How, IterContext, MAX_BLOCKS, MAX_OPS, Op, Protocol, RankGroup, Refused, RemoteBuffer,
+    Room, Semaphore, Threadblock, check, export, program, read, write,
 };
 use crate::Verdict;
 use crate::files::files;
+
+const ROOM: Room = Room {
+    operations: MAX_OPS,
+    blocks: MAX_BLOCKS,
+};
 
 #[test]
 fn published_plans_are_right_and_survive_a_round() {
@@ -126,11 +132,14 @@ fn exported_text_is_read_and_written_as_it_is() {
             };
             let compiled = CompiledPlan::of(&verified, &options).expect("lowered");
             let mut by_ranks = String::new();
-            let near = |_, _| is_near;
-            let made = export(&compiled, protocol, &near, MAX_OPS, &mut by_ranks).expect("written");
+            let how = How {
+                protocol,
+                is_near: &|_, _| is_near,
+                unit: None,
+            };
+            let made = export(&compiled, &how, ROOM, &mut by_ranks).expect("written");
             let mut whole = String::new();
-            let again =
-                export(&compiled.program(), protocol, &near, MAX_OPS, &mut whole).expect("written");
+            let again = export(&compiled.program(), &how, ROOM, &mut whole).expect("written");
             assert_eq!((&by_ranks, made), (&whole, again));
             let plan = read(&by_ranks).expect("a plan");
             assert_eq!(write(&plan).as_deref(), Ok(&*by_ranks));
@@ -172,7 +181,12 @@ fn exported(
     };
     let compiled = CompiledPlan::of(verified, &options).expect("lowered");
     let mut text = String::new();
-    export(&compiled, protocol, &|_, _| true, MAX_OPS, &mut text)?;
+    let how = How {
+        protocol,
+        is_near: &|_, _| true,
+        unit: None,
+    };
+    export(&compiled, &how, ROOM, &mut text)?;
     Ok(read(&text).expect("a plan"))
 }
 
