@@ -188,7 +188,7 @@ def _find(prefix: Path) -> list[Path]:
         raise SpecError(
             None,
             f"there is no {shown_path(Path(prefix.name))}.0.et",
-            "give what .0.et follows",
+            "give the beginning of the files' names, their folder, or one .et file",
             origin=str(name),
         )
     missing = [rank for rank in range(min(max(found), len(found) + _LISTED)) if rank not in found]
