@@ -39,7 +39,7 @@ const PIECES: [u32; 12] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 96, 192, 384];
 const MOST_LISTED: usize = 4;
 const MOST_SIMULATED: usize = 3;
 /// How urgent pieces are by what follows them, first that in which all packings are compared.
-const TAILS: [i64; 4] = [1, 0, 3, 8];
+const TAILS: [i64; 4] = [1, 3, 0, 8];
 
 /// How plans of Steiner trees are made.
 #[derive(Clone, Debug)]
@@ -273,8 +273,12 @@ impl On<'_> {
             });
         }
         let mut others = Vec::new();
-        for each in &found {
+        for (rank, each) in found.iter().enumerate() {
             let jobs = &jobs[each.packing];
+            // Lists of long ways take several times as long.
+            if jobs.has_long_ways && rank > 0 {
+                continue;
+            }
             if each.listed.starts.len() as u64 > MOST_TRANSFERS {
                 continue;
             }
@@ -282,7 +286,8 @@ impl On<'_> {
                 true => &[None, Some(0), Some(2)],
                 false => &[None],
             };
-            for tail in TAILS {
+            let tails = if jobs.has_long_ways { 2 } else { TAILS.len() };
+            for &tail in &TAILS[..tails] {
                 for &queue in queues {
                     if (tail, queue) == (TAILS[0], None) {
                         continue;
