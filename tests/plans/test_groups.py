@@ -66,9 +66,9 @@ def least(graph: nx.DiGraph, kind: str, groups: list[list[int]], size: int) -> f
     rates = np.array([graph.edges[link]["bandwidth"] for link in links]) / 1e9
     loads = np.zeros((len(links), len(columns) + 1))
     shares = np.zeros((len(demands), len(columns) + 1))
-    for number, (demand, used) in enumerate(columns):
+    for number, (demand, uses) in enumerate(columns):
         shares[demand, number] = 1
-        for link, times in used.items():
+        for link, times in uses.items():
             loads[link, number] = times
     loads[:, -1] = -rates
     costs = np.zeros(len(columns) + 1)
@@ -76,6 +76,7 @@ def least(graph: nx.DiGraph, kind: str, groups: list[list[int]], size: int) -> f
     solved = linprog(
         costs, loads, np.zeros(len(links)), shares, np.array(demands) / 1e6, bounds=(0, None)
     )
+    assert solved.x is not None
     return float(solved.x[-1]) * 1e-3
 
 
@@ -111,7 +112,7 @@ def test_several_groups_get_the_faster_of_two_plans() -> None:
 
 
 def test_groups_of_different_kinds_and_sizes_share_the_links() -> None:
-    kinds = [
+    kinds: list[tuple[str, str | int, list[int]]] = [
         ("all-reduce", "1 MB", [0, 3]),
         ("all-gather", "3 MB", [0, 5, 15]),
         ("reduce", 9, [1, 2]),
