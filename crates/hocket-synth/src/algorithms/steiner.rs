@@ -41,8 +41,14 @@ impl Recipe for Steiner {
         Ladder::short(1)
     }
 
-    // At the least, of one tree a demand: others pass data on.
+    // A group of millions is refused before there is a network.
     fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
+        outline.least(chunks)
+    }
+
+    // At the least, of one tree a demand: others pass data on.
+    fn transfers(&self, on: &On<'_>, chunks: u128) -> u128 {
+        let outline = on.outline();
         match outline.kind {
             CollectiveKind::AllReduce => outline.others(chunks).saturating_mul(2),
             _ => outline.least(chunks),
