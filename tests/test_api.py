@@ -268,6 +268,7 @@ def test_why_an_algorithm_is_left_out() -> None:
         "in-network",
         "multimem",
         "nccl-nvls",
+        "steiner",
     }
     nodes = {"multi-ring", "node-groups"}
     assert set(ranked.refused) == {*SCHEDULERS, *meshes, *others, *nodes, "symmetric"}

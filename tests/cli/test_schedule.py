@@ -150,6 +150,7 @@ def test_compare_names_one_reason_once(hocket: Any) -> None:
         "two-tree-overlap: it needs a complete line",
         "ring-2d: it needs a mesh or torus",
         "hdrm: it needs a BiGraph",
+        "steiner: every NPU takes part",
         "in-network: no switch of",
         "multimem: no switch of",
         "nccl-nvls: no switch",

@@ -76,7 +76,7 @@ def check_round_trip(plan: hk.Plan, path: Path) -> hk.Plan:
 @pytest.mark.parametrize(("algorithm", "kind"), PAIRS)
 def test_every_algorithm_comes_back(tmp_path: Path, algorithm: str, kind: str) -> None:
     topology = NETWORKS.get(algorithm) or hk.topology.torus(3, 4, **LINK)
-    npus = [0, 1, 2, 3, 4, 5, 7, 8] if algorithm in ("tto", "tto-overlapped") else None
+    npus = [0, 1, 2, 3, 4, 5, 7, 8] if algorithm in ("tto", "tto-overlapped", "steiner") else None
     limit = SEARCHES.get(algorithm)
     plan = hk.plan(
         kind, topology, size="1000003 B", algorithm=algorithm, npus=npus, time_limit=limit
