@@ -19,9 +19,9 @@ mod time_reversal;
 pub use candidate::{Candidate, Ending};
 pub(crate) use flows::refusal as flows_refusal;
 pub use flows::{FLOWS, FlowPlan, flows};
-pub(crate) use time_reversal::reversed_in_time;
-pub use steiner::{STEINER, SteinerOptions, SteinerPlan, steiner};
 pub(crate) use steiner::steiner_refusal;
+pub use steiner::{STEINER, SteinerOptions, SteinerPlan, steiner};
+pub(crate) use time_reversal::reversed_in_time;
 pub use trees::{TREES, TreeOptions, TreePlan, trees};
 
 use std::sync::Arc;
