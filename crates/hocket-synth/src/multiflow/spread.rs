@@ -240,19 +240,18 @@ impl<'a> Spread<'a> {
             let least = (total * LEAST_SHARE).max(grain / 2.0).min(most);
             let own = own.iter().filter(|way| way.bytes >= least);
             let kept: f64 = own.clone().map(|way| way.bytes).sum();
+            // Pieces of one size, as runtimes cut a vector.
+            let count = whole((total / grain).round()).clamp(1, flow.bytes.max(1));
+            let start = |i| block_start(flow.bytes, i, fit(count));
             let (mut so_far, mut given) = (0.0, 0);
             for way in own {
                 so_far += way.bytes;
-                let end = whole((so_far / kept * total).round()).min(flow.bytes);
-                let size = end - given;
-                given = end;
-                let count = whole((size as f64 / grain).round()).max(1).min(size);
-                let count: usize = fit(count);
-                for i in 0..count {
-                    let start = |i| block_start(size, i, count);
-                    bytes.push(start(i + 1) - start(i));
+                let end = whole((so_far / kept * count as f64).round()).min(count);
+                for i in given..end {
+                    bytes.push(start(fit(i + 1)) - start(fit(i)));
                     ways.push(&way.arcs);
                 }
+                given = end;
             }
             pieces.push(bytes);
         }
