@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from hocket import SpecError
 from hocket._checks import did_you_mean
 from hocket.files.complaint import complaint
-from hocket.files.yaml_tree import FileKind, parse_yaml, read_yaml
+from hocket.files.yaml_tree import FileKind, dump_yaml, parse_yaml, read_yaml
 
 KIND = FileKind("shopping", "buy:", "buy less")
 
@@ -114,3 +114,12 @@ def test_words_about_a_value(key: str, value: object, words: str) -> None:
 def test_the_nearest_word_is_offered() -> None:
     assert did_you_mean("Ringg", ["ring", "mesh"], "use ring or mesh") == "did you mean 'ring'?"
     assert did_you_mean("zzz", ["ring", "mesh"], "use ring or mesh") == "use ring or mesh"
+
+
+@pytest.mark.parametrize("is_flow", [True, False])
+def test_what_is_written_is_read_as_the_same(is_flow: bool) -> None:
+    texts = ["1e3", "1E-07", "-.5e+1", "017", "0o17", "0x1f", "1_000", "12:30", "2020-01-01"]
+    texts += [".inf", "no", "~", "", "- a", "a: b", "#", "'", "\u00fc"]
+    values = {"texts": texts, "numbers": [1e-7, 1e22, -2.5, 3, True, None]}
+    written = dump_yaml(values, width=100, is_flow=is_flow)
+    assert parse_yaml(written, "mine.yml", KIND)[0] == values

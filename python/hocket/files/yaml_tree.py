@@ -27,6 +27,15 @@ _EXPONENT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 _OCTAL = re.compile(r"[-+]?0[0-7_]+")
 _SHOWN = 60
 
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Quotes what :func:`read_yaml` would take for a number."""
+
+
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(f"(?:{_EXPONENT.pattern})$"), list("-+.0123456789")
+)
+
 Place = tuple[str | int, ...]
 
 
@@ -77,6 +86,19 @@ def read_yaml(path: Path, kind: FileKind = TOPOLOGY) -> tuple[dict[str, Any], di
             None, "is not text in UTF-8", "save it as UTF-8", origin=str(name)
         ) from None
     return parse_yaml(text, name, kind)
+
+
+def dump_yaml(value: object, *, width: int, is_flow: bool = False) -> str:
+    """Return a value as YAML that :func:`read_yaml` reads as the same; keys stay in order."""
+    text: str = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        default_flow_style=is_flow,
+        sort_keys=False,
+        allow_unicode=True,
+        width=width,
+    )
+    return text
 
 
 def parse_yaml(

@@ -12,14 +12,12 @@ from collections import Counter
 from os import PathLike
 from typing import Any
 
-import yaml
-
 from hocket._checks import path_of
 from hocket._core import Topology
 from hocket.errors import InfeasibleError
 from hocket.files.atomic import write_text
+from hocket.files.yaml_tree import dump_yaml
 
-_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _TITLE = re.compile(r"[\sa-zA-Z0-9\-_()><\[\]]+")
 _SWITCHING = "store-and-forward"
 
@@ -35,10 +33,7 @@ def write_infragraph(topology: Topology, path: str | PathLike[str]) -> None:
         If the format cannot express the network, with the reason.
     """
     target = path_of("path", path)
-    text = yaml.dump(
-        infragraph_values(topology), Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=100
-    )
-    write_text(target, text)
+    write_text(target, dump_yaml(infragraph_values(topology), width=100))
 
 
 def infragraph_values(topology: Topology) -> dict[str, Any]:

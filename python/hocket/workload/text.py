@@ -7,6 +7,7 @@ from typing import Any
 
 from hocket._checks import path_of
 from hocket.files.atomic import write_text
+from hocket.files.yaml_tree import dump_yaml
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer, Workload, check_workload
 
@@ -30,14 +31,10 @@ def to_text(workload: Workload) -> str:
 
     Layers that are repeated stand there as often; what is left out is the default.
     """
-    import yaml
-
     check_workload(workload)
 
     def line(value: Any) -> str:
-        text = yaml.safe_dump(
-            value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=_WIDEST
-        )
+        text = dump_yaml(value, width=_WIDEST, is_flow=True)
         return text.removesuffix("\n").removesuffix("\n...")
 
     lines = [f"name: {line(workload.name)}"]
