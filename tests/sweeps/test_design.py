@@ -241,7 +241,7 @@ WRONG = [
     (("--workload", "alexnet"), "--size: a workload has its own; leave it out"),
     (("--samples", "3"), "--samples: it is of training; give a workload, or leave it out"),
     (("-a", "rong"), "there is no algorithm 'rong'; did you mean 'ring'?"),
-    (("-o", "x.txt"), "--output: 'x.txt' does not end in .yml; name a .yml file"),
+    (("-o", "x.txt"), "--output: 'x.txt' does not end in .yml, .yaml; name a .yml file"),
     (("--steps", "0"), "--steps: 0 is too small"),
     (("-w", "0"), "--workers: 0 is too small"),
 ]

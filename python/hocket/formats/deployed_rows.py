@@ -282,8 +282,8 @@ def _best(
         except InfeasibleError as error:
             why = why or error.why.removeprefix("no plan fits: ")
             continue
-        for entry in found:
-            for protocol in given.protocols(size):
+        for protocol in given.protocols(size):
+            for entry in found:
                 try:
                     return (entry, *_program(entry.plan, protocol, given))
                 except InfeasibleError as error:
