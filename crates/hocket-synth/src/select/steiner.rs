@@ -76,8 +76,9 @@ struct Tried {
 /// Packs Steiner trees for all demands of a collective at once, and makes the quickest plan of them.
 ///
 /// # Errors
-/// [`PlanError::NotApplicable`] as [`steiner_refusal`], or where an NPU cannot be reached; [`PlanError::TooLarge`];
-/// [`PlanError::TooManyChunks`]; [`PlanError::TooLong`]; [`PlanError::Interrupted`];
+/// [`PlanError::NotApplicable`] if nobody is left to relay, every demand goes from one NPU to one other, or an NPU
+/// cannot be reached; [`PlanError::TooLarge`]; [`PlanError::TooManyChunks`]; [`PlanError::TooLong`];
+/// [`PlanError::Interrupted`];
 /// [`PlanError::Collective`] where the topology lacks a participant.
 pub fn steiner(
     topology: &Arc<Topology>,
