@@ -19,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 # One choice of crates everywhere: with another, cargo joins other features and builds all anew.
-LIBRARIES := $(addprefix -p ,hocket-derive hocket-base hocket-topology hocket-steering hocket-fabric hocket-plan hocket-synth hocket-program \
+LIBRARIES := $(addprefix -p ,hocket-derive hocket-base hocket-topology hocket-steering hocket-fabric hocket-plan hocket-packing hocket-synth hocket-program \
   hocket-train hocket-core hocket-formats hocket-runtime hocket-control hocket-wire hocket-agent hocket-controller)
 CRATES := $(LIBRARIES) -p hocket-preload -p hocket-nccl-tuner
 # Two of these go on at once: cargo builds for release and for tests beside each other, and what a test waits

@@ -8,7 +8,8 @@ use hocket_fabric as routing;
 use hocket_plan::{bound, collective, multirail, plan, simulate, verify};
 use hocket_topology as topology;
 
-pub mod packing;
+pub use hocket_packing as packing;
+
 pub mod multiflow;
 pub mod steiner;
 pub mod symmetry;

@@ -1,7 +1,7 @@
 //! Undirected spanning trees made lower by exchanges of two edges, so that less time passes before the first piece
 //! of a plan is everywhere.
 
-use super::union::Edges;
+use super::Edges;
 use crate::id::narrow;
 
 const NONE: u32 = u32::MAX;

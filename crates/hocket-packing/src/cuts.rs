@@ -3,9 +3,9 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::graph::{Arc, Graph};
-use crate::graph::{FlowNetwork, Lists, UNLIMITED};
 use crate::id::fit;
 use crate::progress::{Interrupted, Progress};
+use hocket_base::graph::{FlowNetwork, Lists, UNLIMITED};
 
 /// Flows from the ends backwards to the roots.
 pub(super) struct Backward {

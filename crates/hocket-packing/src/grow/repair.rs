@@ -1,8 +1,9 @@
 //! The last ends that trees miss, by exchanging arcs between two trees.
 
-use super::graph::Graph;
-use super::grow::{Forest, NONE};
-use crate::graph::Lists;
+use hocket_base::graph::Lists;
+
+use super::{Forest, NONE};
+use crate::graph::Graph;
 use crate::id::narrow;
 
 /// Adds the missing arcs: over arcs with room, or over one that another tree can do without, since it gets to the same

@@ -20,7 +20,7 @@ pub struct Rate {
 
 /// Searches all cuts, by Newton's method and maximum flows; `None` where somebody cannot be reached, or
 /// the numbers are too large to be exact.
-pub(crate) fn best(
+pub fn best(
     network: &ArcNetwork,
     ends: &[NpuId],
     weights: &[(NpuId, u64)],

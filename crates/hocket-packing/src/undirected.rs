@@ -61,7 +61,7 @@ const SPREAD_TREES: u64 = 24;
 ///
 /// # Errors
 /// [`NoPacking::Interrupted`].
-pub(crate) fn pack_undirected(
+pub fn pack_undirected(
     network: &ArcNetwork,
     ends: &[NpuId],
     progress: &mut dyn Progress,
@@ -141,12 +141,12 @@ pub(super) fn worst_partition(
     Ok(parts.map(|parts| partition_of(network, &parts)))
 }
 
-/// Returns how long a byte of all data takes at what the worst partition lets through [s]; `None` as of
-/// [`worst_partition`].
+/// Returns how many seconds a byte of all data takes at what the worst partition lets through; `None` where no
+/// partition is a bound, or numbers are too large to be exact.
 ///
 /// # Errors
 /// [`Interrupted`].
-pub(crate) fn seconds_of_partition(
+pub fn seconds_of_partition(
     network: &ArcNetwork,
     ends: &[NpuId],
     progress: &mut dyn Progress,
@@ -161,8 +161,8 @@ fn singles(nodes: usize) -> Vec<Vec<u32>> {
 }
 
 impl Undirected {
-    /// Returns how long a byte of all data takes at the rate that is reached [s].
-    pub(crate) fn seconds_a_byte(&self) -> f64 {
+    /// Returns how many seconds a byte of all data takes at the rate that is reached.
+    pub fn seconds_a_byte(&self) -> f64 {
         let share = self.reached_ppm.max(1) as f64 / 1e6;
         let parts = self.partition.parts.len() as f64 - 1.0;
         2.0 * parts / (self.partition.bandwidth as f64 * share)

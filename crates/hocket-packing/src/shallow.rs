@@ -12,9 +12,9 @@ use super::arc_paths::{ArcPaths, straight};
 use super::graph::Graph;
 use super::grow::{Forest, NONE};
 use super::{Tree, TreeArc, TreeSet};
-use crate::graph::{Lists, ShortestPaths};
 use crate::id::{NpuId, narrow};
 use crate::units::Seed;
+use hocket_base::graph::{Lists, ShortestPaths};
 
 /// Rounds over all nodes of all trees.
 const MOST_ROUNDS: usize = 12;

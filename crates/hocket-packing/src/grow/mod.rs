@@ -1,15 +1,18 @@
 //! Trees grown over arcs between ends: all at once, level by level.
 
+mod repair;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::NoPacking;
-use super::cuts::{Backward, Pool};
-use super::graph::{Arc, Graph};
-use super::repair::repair;
-use crate::graph::{FlowNetwork, Lists, UNLIMITED};
+use hocket_base::graph::{FlowNetwork, Lists, UNLIMITED};
+
+use crate::NoPacking;
+use crate::cuts::{Backward, Pool};
+use crate::graph::{Arc, Graph};
 use crate::id::{fit, narrow};
 use crate::progress::{Interrupted, Progress};
+use repair::repair;
 
 /// Starts over at most so often, each time with sets that were broken before.
 const MOST_RESTARTS: usize = 40;

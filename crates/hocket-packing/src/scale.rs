@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 use super::cuts::Backward;
 use super::graph::{Arc, Graph};
 use super::{NoPacking, Rate};
-use crate::graph::dead_ends;
 use crate::id::{NpuId, fit, narrow};
 use crate::progress::Progress;
 use crate::units::gcd;
+use hocket_base::graph::dead_ends;
 
 /// What is good enough to look no further.
 const ENOUGH_PPM: u64 = 995_000;

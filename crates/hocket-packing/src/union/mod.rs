@@ -7,12 +7,14 @@
 //! Edmonds, Minimum partition of a matroid into independent subsets, 1965; Roskind, Tarjan, A note on finding
 //! minimum-cost edge-disjoint spanning trees, 1985.
 
+mod shallow;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::shallow_undirected::make_shallow;
 use crate::id::narrow;
 use crate::progress::{Interrupted, Paced};
+use shallow::make_shallow;
 
 const NONE: u32 = u32::MAX;
 

@@ -15,9 +15,9 @@ use std::collections::BinaryHeap;
 
 use super::{TreeArc, TreeSet};
 use crate::id::{fit, narrow};
-use crate::plan::PlanError;
 use crate::topology::{Switching, Topology};
 use crate::units::Bandwidth;
+use hocket_plan::plan::PlanError;
 
 /// When each arc of each tree starts with the first piece.
 #[derive(Clone, Debug)]

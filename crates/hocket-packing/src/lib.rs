@@ -13,12 +13,12 @@
 //! | `returns` | arcs back to the only root, left out |
 //! | `split` | switches are removed: arcs in and out are joined to arcs between NPUs |
 //! | `grow` | trees grow over the arcs, all at once, level by level |
-//! | `repair` | the last missing NPUs of trees, by exchanging arcs between two trees |
+//! | `grow::repair` | the last missing NPUs of trees, by exchanging arcs between two trees |
 //! | `shallow` | the trees less deep, in time, by exchanges of paths (`arc_paths`) that meet |
 //! | `undirected` | trees of an all-reduce that sum and copy at once, as many as the worst partition allows |
 //! | `both_ways` | links with those that lead back, for these trees, and switches removed |
 //! | `union` | such trees, found by exchanges of edges |
-//! | `shallow_undirected` | the same less deep |
+//! | `union::shallow` | the same less deep |
 //! | `reroute` | trees of an all-reduce over the links that are least full, where the worst partition allows more |
 //! | `timetable` | when each arc of each tree is used, so that the rate is kept |
 //! | `plan` | trees and timetables as a plan |
@@ -33,36 +33,41 @@
 //! edge-connectivity in mixed graphs, 1995 (splitting off); Zhao et al., ForestColl: efficient collective
 //! communications on heterogeneous network fabrics, 2024.
 
+#![forbid(unsafe_code)]
+
 #[cfg(test)]
 mod tests;
 
-mod both_ways;
-mod witness;
-mod cuts;
 mod graph;
-mod grow;
-mod shallow_undirected;
-mod plan;
 mod rate;
-mod repair;
-mod reroute;
+mod cuts;
 mod returns;
 mod scale;
-mod shallow;
 mod split;
-mod timetable;
-mod undirected;
-mod union;
+mod grow;
 mod arc_paths;
+mod shallow;
+mod both_ways;
+mod union;
+mod undirected;
+mod reroute;
+mod timetable;
+mod plan;
+mod witness;
 
 pub use plan::Passes;
-pub(crate) use plan::RowOrder;
+pub use plan::RowOrder;
 pub use rate::Rate;
-pub(crate) use rate::best as best_rate;
-pub(crate) use reroute::{Wanted, reroute};
+pub use rate::best as best_rate;
+pub use reroute::{Wanted, reroute};
 pub use undirected::{Partition, Undirected};
-pub(crate) use undirected::{pack_undirected, seconds_of_partition};
+pub use undirected::{pack_undirected, seconds_of_partition};
 pub use witness::PackingFault;
+
+// Of the crates below: `crate::id` and so on.
+use hocket_base::{explain, id, progress, units};
+use hocket_plan::{bound, collective};
+use hocket_topology as topology;
 
 use std::ops::RangeInclusive;
 
@@ -154,8 +159,8 @@ impl TreeSet {
 }
 
 impl Packing {
-    /// Returns how long a byte of each root of weight 1 takes at the rate that is reached [s].
-    pub(crate) fn seconds_a_byte(&self) -> f64 {
+    /// Returns how many seconds a byte of each root of weight 1 takes at the rate that is reached.
+    pub fn seconds_a_byte(&self) -> f64 {
         let share = self.reached_ppm.max(1) as f64 / 1e6;
         self.rate.weight as f64 / (self.rate.bandwidth as f64 * share)
     }
@@ -229,7 +234,7 @@ const MOST_LOWERED: u32 = 24;
 ///
 /// # Errors
 /// [`NoPacking`].
-pub(crate) fn pack(
+pub fn pack(
     network: &ArcNetwork,
     ends: &[NpuId],
     weights: &[(NpuId, u64)],

@@ -42,7 +42,7 @@ const TIE: f64 = 1e-3;
 
 /// What is asked of rerouted trees.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     /// Trees that sum, and as many that copy.
     pub trees: u64,
     /// How much they are to be low rather than cheap: what counts as much as an arc of mean price is this part of the time to
@@ -81,7 +81,7 @@ struct Found {
 ///
 /// # Errors
 /// [`NoPacking::Interrupted`].
-pub(crate) fn reroute(
+pub fn reroute(
     network: &ArcNetwork,
     ends: &[NpuId],
     wanted: Wanted,

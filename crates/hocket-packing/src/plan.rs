@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::timetable::{Timetable, Turns};
 use super::{Packing, Tree, TreeArc, TreeSet, Undirected};
 use crate::collective::{Collective, CollectiveKind};
-use crate::graph::Lists;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId, fit, narrow};
-use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 use crate::topology::Topology;
+use hocket_base::graph::Lists;
+use hocket_plan::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 
 /// The trees of a collective.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub enum Passes {
 
 /// In what order the rows of a plan are, and with it which messages links serve first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowOrder {
+pub enum RowOrder {
     /// By when they start in the timetable.
     Starts,
     /// By when they end there.
@@ -67,7 +67,7 @@ impl Passes {
     }
 
     /// Returns the number of transfers of a plan, for each piece of all trees.
-    pub(crate) fn arcs(&self) -> u64 {
+    pub fn arcs(&self) -> u64 {
         let sets = self.sums().into_iter().chain(self.copies());
         sets.flat_map(|set| &set.trees)
             .map(|tree| tree.arcs.len() as u64)
@@ -75,16 +75,16 @@ impl Passes {
     }
 
     /// Returns the number of chunks of a piece of all trees.
-    pub(crate) fn trees(&self) -> usize {
+    pub fn trees(&self) -> usize {
         let one = self.copies().or_else(|| self.sums());
         one.map_or(0, |set| set.trees.len())
     }
 
-    /// When the plan in which every tree carries so many pieces ends, if all keep to the timetable [ps].
+    /// Returns when the plan ends in which every tree carries so many pieces, in ps, if all keep to the timetable.
     ///
     /// # Errors
     /// As [`plan`](Self::plan).
-    pub(crate) fn end(
+    pub fn end(
         &self,
         topology: &Topology,
         collective: &Collective,
@@ -145,7 +145,7 @@ impl Passes {
     ///
     /// # Errors
     /// [`PlanError::TooManyChunks`]; [`PlanError::TooLong`].
-    pub(crate) fn plan(
+    pub fn plan(
         &self,
         name: &str,
         topology: &Topology,
@@ -161,7 +161,7 @@ impl Passes {
     ///
     /// # Errors
     /// As [`plan`](Self::plan).
-    pub(crate) fn plan_by(
+    pub fn plan_by(
         &self,
         busy: &Self,
         name: &str,

@@ -1,8 +1,8 @@
 //! Devices and links as nodes and arcs, with capacities in whole trees.
 
 use crate::bound::network::ArcNetwork;
-use crate::graph::{Lists, ShortestPaths};
 use crate::id::{DeviceId, LinkId, NpuId, narrow};
+use hocket_base::graph::{Lists, ShortestPaths};
 
 /// An arc that so many trees may use.
 #[derive(Clone, Copy, Debug)]
