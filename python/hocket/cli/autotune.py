@@ -10,7 +10,7 @@ from hocket.cli import options
 from hocket.cli.command import Option, Panel
 from hocket.cli.groups import Given
 from hocket.cli.table import Table, table_of
-from hocket.collectives.custom import is_file
+from hocket.collectives.custom import is_own
 from hocket.collectives.sizes import sizes_of
 from hocket.errors import SpecError
 from hocket.runtime.options import MeasureOptions
@@ -98,7 +98,7 @@ def _tuned(
     *,
     json: bool,
 ) -> None:
-    if is_file(kind):
+    if is_own(kind):
         raise SpecError("COLLECTIVE", f"{shown(kind)} is a file", "name a kind, as all-reduce")
     if output is not None and Path(output).exists():
         PlanTable.load(output)

@@ -13,7 +13,7 @@ from hocket.cli import options
 from hocket.cli.command import Option, Panel
 from hocket.cli.wording import typed
 from hocket.collectives.collective import collective_on
-from hocket.collectives.custom import is_file, load_collective
+from hocket.collectives.custom import is_own, load_collective
 from hocket.collectives.sizes import sizes_of
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions
@@ -98,7 +98,7 @@ class Task:
         self, kind: str, network: _core.Topology, *, in_place: bool = True
     ) -> _core.Collective:
         """Make the collective, of a kind or of a file."""
-        if is_file(kind):
+        if is_own(kind):
             return _of_file(kind, network, self)
         if self.size is None:
             raise SpecError("--size", "there is none", 'give bytes, as in --size "256 MB"')
@@ -140,7 +140,7 @@ class Tasks(Sizes):
 
     def collectives(self, kind: str, network: _core.Topology) -> list[_core.Collective]:
         """Make the collective at each size, or that of a file."""
-        if is_file(kind):
+        if is_own(kind):
             return [_of_file(kind, network, self)]
         return [
             collective_on(kind, network, size, npus=self.npus, root=self.root)

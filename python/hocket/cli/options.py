@@ -19,7 +19,7 @@ from hocket.cli import complete
 from hocket.cli.command import Argument, Check, Option
 from hocket.cli.console import QUIET, Printer
 from hocket.collectives.collective import check_chunks, kind_of
-from hocket.collectives.custom import is_file
+from hocket.collectives.custom import is_own
 from hocket.comparison.limits import check_any
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import check_target
@@ -96,8 +96,8 @@ Kind = Annotated[
     Argument(
         metavar="COLLECTIVE",
         complete=complete.collectives,
-        help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all, or "
-        "your own in a file (.yml, .json; docs/own-plans.md).",
+        help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all, "
+        "dispatch:... (docs/moe.md), or your own in a file (docs/own-plans.md).",
     ),
 ]
 PlanFile = Annotated[
@@ -310,7 +310,7 @@ def check_size(
     if npus is not None:  # whose number is known when their names are
         return
     check_chunks(chunks)
-    kind = kind if is_file(kind) else kind_of(kind)
+    kind = kind if is_own(kind) else kind_of(kind)
     counts = counts_of(spec)
     count = counts.npus - len(spec.failed_nodes)
     try:

@@ -13,7 +13,7 @@ from hocket.cli.form import Form, csv_text
 from hocket.cli.groups import Nodes, Planning, Simulation, Tasks
 from hocket.cli.numbers import RATES, UNIT, common, share_of
 from hocket.cli.table import Table
-from hocket.collectives.custom import is_file
+from hocket.collectives.custom import is_own
 from hocket.comparison.pareto import SIZES, Pareto
 from hocket.comparison.pareto import pareto as find_front
 from hocket.comparison.size_table import ParetoOptions
@@ -55,7 +55,7 @@ def pareto(
     For example: hocket compare --front all-reduce --topology dgx1_v100 -o table.csv --plot front.png
     """
     planning, fidelity = simulation.planned(search)
-    if is_file(kind):
+    if is_own(kind):
         raise SpecError("COLLECTIVE", f"{shown(kind)} has a size of its own", "use hocket compare")
     spec = network.spec()
     if search.chunk_size is None:

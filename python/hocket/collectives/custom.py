@@ -222,19 +222,29 @@ def neighbor_exchange(
     return collective(topology, demands, name=name)
 
 
-def is_file(text: str) -> bool:
-    """Return whether what stands for a collective is a file, by its ending."""
-    return text.lower().endswith((".yml", ".yaml", ".json"))
+ROUTED = ("dispatch", "combine")
+"""Collectives of experts, which their words say alone: ``dispatch:experts=256,top=8``."""
+
+
+def is_in_words(text: str) -> bool:
+    """Return whether what stands for a collective says all of it."""
+    return text.partition(":")[0] in ROUTED
+
+
+def is_own(text: str) -> bool:
+    """Return whether what stands for a collective is a file, by its ending, or says all of it."""
+    return is_in_words(text) or text.lower().endswith((".yml", ".yaml", ".json"))
 
 
 def load_collective(path: str | PathLike[str], topology: TopologyLike) -> _core.Collective:
-    """Read a collective of one's own from a YAML or JSON file.
+    """Read a collective of one's own from a YAML or JSON file, or from the words of one.
 
     Parameters
     ----------
     path
         The file; docs/own-plans.md says what it may have, and ``python -m hocket.cli.schema collective``
-        says it to editors.
+        says it to editors. Or ``dispatch:`` or ``combine:`` and what docs/moe.md lists, as
+        ``"dispatch:experts=256,top=8"``.
     topology
         The network whose NPUs it names.
 
@@ -243,8 +253,10 @@ def load_collective(path: str | PathLike[str], topology: TopologyLike) -> _core.
     SpecError
         With the file, the line and the key that is wrong.
     """
-    from hocket.collectives.yaml import read_collective
+    from hocket.collectives.yaml import collective_from_words, read_collective
 
+    if isinstance(path, str) and is_in_words(path):
+        return collective_from_words(path, as_topology(topology))
     return read_collective(path_of("path", path), as_topology(topology))
 
 

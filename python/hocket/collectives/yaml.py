@@ -9,20 +9,23 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hocket import _core
 from hocket._checks import is_decimal
+from hocket.collectives.collective import npu_number
 from hocket.collectives.custom import (
+    ROUTED,
     Demand,
     all_to_all_v,
     collective,
     neighbor_exchange,
     send_receive,
 )
+from hocket.collectives.experts import Experts, demands_of
 from hocket.errors import SpecError
 from hocket.files.complaint import Located, shown_path
 from hocket.files.model import Reader, Strict, Words, schema_of
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.units import parse_size, shown
 
-_FORMS = ("demands", "all_to_all_v", "sends", "neighbors")
+_FORMS = ("demands", "all_to_all_v", "sends", "neighbors", *ROUTED)
 KIND = FileKind("collective", f"name: and one of {', '.join(_FORMS)}", "list less")
 
 
@@ -89,9 +92,9 @@ class NeighborsEntry(Strict):
 
 
 class CollectiveFile(Strict):
-    """A collective of one's own, in one of four forms."""
+    """A collective of one's own, in one of several forms."""
 
-    name: Words = Field(default="custom", description="What it is called.")
+    name: Words | None = Field(default=None, description="What it is called; its form by default.")
     npus: list[Npu] | None = Field(
         default=None, description="Participants; by default all that are named."
     )
@@ -107,6 +110,12 @@ class CollectiveFile(Strict):
     neighbors: NeighborsEntry | None = Field(
         default=None, description="What neighbours send to each other."
     )
+    dispatch: Experts | None = Field(
+        default=None, description="Tokens that go to their experts, once to each NPU that has some."
+    )
+    combine: Experts | None = Field(
+        default=None, description="The sums of what experts return, which go back to the tokens."
+    )
 
 
 def read_collective(path: Path, topology: _core.Topology) -> _core.Collective:
@@ -118,6 +127,28 @@ def read_collective(path: Path, topology: _core.Topology) -> _core.Collective:
 def collective_from_text(text: str, name: str, topology: _core.Topology) -> _core.Collective:
     """Read a text as :func:`read_collective` reads a file; ``name`` stands for it in messages."""
     return _read(*parse_yaml(text, name, KIND), name, topology)
+
+
+def collective_from_words(words: str, topology: _core.Topology) -> _core.Collective:
+    """Read ``dispatch:experts=256,top=8`` as the same in a file."""
+    form, _, rest = words.partition(":")
+    given: dict[str, Any] = {}
+    for pair in filter(None, rest.split(",")):
+        key, is_pair, value = pair.partition("=")
+        if not is_pair:
+            raise SpecError(form, f"{shown(pair)} has no value", "write it as top=8")
+        given[key.strip()] = _word(value.strip())
+    return _read({form: given}, {}, shown(words), topology)
+
+
+def _word(text: str) -> int | float | str:
+    """Read a number; what is none is left as it is."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _read(
@@ -137,16 +168,20 @@ def _read(
 
 
 def _made(file: CollectiveFile, topology: _core.Topology) -> _core.Collective:
+    for form in ROUTED:
+        if (experts := getattr(file, form)) is not None:
+            return _routed(form, experts, file, topology)
+    name = file.name or "custom"
     if file.demands is not None:
         demands = [Demand(each.size, each.holders, each.wanted, each.sum) for each in file.demands]
-        return collective(topology, demands, npus=file.npus, name=file.name)
+        return collective(topology, demands, npus=file.npus, name=name)
     if file.all_to_all_v is not None:
-        return all_to_all_v(topology, file.all_to_all_v, npus=file.npus, name=file.name)
+        return all_to_all_v(topology, file.all_to_all_v, npus=file.npus, name=name)
     if file.npus is not None:
         raise SpecError("npus", "those who send and receive take part", "leave it out")
     if file.sends is not None:
         sends = [(each.src, each.dst, each.size) for each in file.sends]
-        return send_receive(topology, sends, name=file.name)
+        return send_receive(topology, sends, name=name)
     assert file.neighbors is not None, "there is one form"
     given, names = file.neighbors, set(topology.device_names)
     of = None
@@ -155,7 +190,17 @@ def _made(file: CollectiveFile, topology: _core.Topology) -> _core.Collective:
             int(npu) if npu not in names and is_decimal(npu) else npu: others
             for npu, others in given.of.items()
         }
-    return neighbor_exchange(topology, given.size, neighbors=of, same=given.same, name=file.name)
+    return neighbor_exchange(topology, given.size, neighbors=of, same=given.same, name=name)
+
+
+def _routed(
+    form: str, experts: Experts, file: CollectiveFile, topology: _core.Topology
+) -> _core.Collective:
+    """Make a dispatch or a combine, among all NPUs if none are named."""
+    given = range(topology.npu_count) if file.npus is None else file.npus
+    npus = [npu_number(topology, npu, "npus") for npu in given]
+    rows = demands_of(form, experts, topology, npus)
+    return _core.Collective.custom(npus, rows, True, file.name or form)
 
 
 def _placed(located: Located, form: str, error: SpecError) -> SpecError:
@@ -166,6 +211,8 @@ def _placed(located: Located, form: str, error: SpecError) -> SpecError:
         return located.wrong((form, int(number), *key), error.why, error.remedy)
     if error.field == "npus":
         return located.wrong(("npus",), error.why, error.remedy)
+    if form in ROUTED and error.field not in (None, form):
+        return located.wrong((form, error.field), error.why, error.remedy)
     why = error.why if error.field in (None, form) else f"{error.field}: {error.why}"
     return located.wrong((form,), why, error.remedy)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from hocket import _core
 from hocket.collectives.collective import collective_on
-from hocket.collectives.custom import is_file
+from hocket.collectives.custom import is_own
 from hocket.errors import SpecError
 from hocket.sweeps.keys import Value
 from hocket.topology.build import build_topology
@@ -115,12 +115,14 @@ class SweepInputs:
     def collective(self, point: Mapping[str, Value], topology: _core.Topology) -> _core.Collective:
         """Make the collective of a point."""
         kind = str(point.get("collective", "all-reduce"))
-        if is_file(kind):
-            from hocket.collectives.yaml import collective_from_text
+        if is_own(kind):
+            from hocket.collectives.yaml import collective_from_text, collective_from_words
 
             for name in ("size", "npus", "root"):
                 if name in point:
                     raise SpecError(name, f"{kind} has its own", "leave it out")
+            if kind not in self.loaded.collectives:
+                return collective_from_words(kind, topology)
             return collective_from_text(self.loaded.collectives[kind], kind, topology)
         if "size" not in point:
             raise SpecError("size", "there is none", "give bytes, as 256 MB")

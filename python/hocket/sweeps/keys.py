@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from hocket._checks import instance_of, is_decimal, truth, whole
 from hocket._options import declared
 from hocket.collectives.collective import kind_of
-from hocket.collectives.custom import is_file
+from hocket.collectives.custom import is_own
 from hocket.collectives.sizes import sizes_of
 from hocket.errors import Error, SpecError
 from hocket.plans.algorithms import check_name
@@ -209,7 +209,7 @@ def _slow(value: object) -> tuple[str, ...]:
 
 
 def _collective(given: str) -> None:
-    if not is_file(given):
+    if not is_own(given):
         kind_of(given)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hocket._checks import did_you_mean, hint_of
-from hocket.collectives.custom import is_file
+from hocket.collectives.custom import is_in_words, is_own
 from hocket.errors import Error
 from hocket.files.complaint import Located, shown_path
 from hocket.files.raw import read_bytes, read_text
@@ -273,7 +273,7 @@ class _Reader(Located):
                 )
                 topology_from_text(text, option=name, bandwidth=rates, latency=delays)
         elif name == "collective":
-            if is_file(text):
+            if is_own(text) and not is_in_words(text):
                 path = self._folder / text
                 self._keep(text, path)
                 self._files.collectives[text] = read_text(path, "a file of a collective")
