@@ -178,6 +178,7 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         ("packets", "few"),
         ("tolerance", 1),
         ("tolerance", True),
+        ("share", 1),
         ("process_groups", 4),
     ],
 )
@@ -424,3 +425,49 @@ def test_small_sizes_go_in_packets_where_that_is_asked_for(tmp_path: Path) -> No
     assert hk.check_file(tmp_path / "d", options=hk.CheckOptions(run=True)).is_right
     with pytest.raises(hk.SpecError, match=r"packets: NPU 0 is in 3 groups, and MSCCL\+\+ counts"):
         hk.deploy(RING, tmp_path / "e", process_groups="world,dp=2,tp=2", **asked)
+
+
+TWO_SWITCHES = "clos:1x2x2@25GB/s,1us"
+MESH = {"process_groups": "dp=2,tp=2", "collectives": "all-gather", "sizes": "4M:4M"}
+
+
+def test_groups_that_communicate_at_once_share_links(tmp_path: Path) -> None:
+    network = hk.topology.load(TWO_SWITCHES)
+    hk.deploy(TWO_SWITCHES, tmp_path / "alone", **MESH)
+    hk.deploy(TWO_SWITCHES, tmp_path / "shared", share=True, **MESH)
+    assert hk.check_file(tmp_path / "shared").is_right
+    alone, shared = (
+        {each["id"]: each["predicted_ps"] for each in _manifest(tmp_path / name)["entries"]}
+        for name in ("alone", "shared")
+    )
+    dp, tp = alone
+    assert shared[tp] == alone[tp]
+    assert shared[dp] > 1.5 * alone[dp]
+    rates = hk.Plan.load(tmp_path / "shared" / f"{dp}.parquet").topology.link_bandwidth
+    between = (network.link_src >= 4) & (network.link_dst >= 4)
+    assert (rates == network.link_bandwidth // (1 + between)).all()
+    assert hk.Plan.load(tmp_path / "shared" / f"{tp}.parquet").topology == network
+
+
+def test_groups_of_which_any_may_communicate_share_nothing(tmp_path: Path) -> None:
+    hk.deploy(TWO_SWITCHES, tmp_path / "d", **{**MESH, "process_groups": "any=2"}, share=True)
+    names = {hk.Plan.load(file).topology.name for file in (tmp_path / "d").glob("*.parquet")}
+    assert names == {hk.topology.load(TWO_SWITCHES).name}
+
+
+def test_a_plan_for_other_rates_than_the_manifest_says_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "deploy"
+    hk.deploy(TWO_SWITCHES, folder, share=True, **MESH)
+    manifest = _manifest(folder)
+    manifest["estimates"]["shares_links"] = False
+    found = hk.check_file(_save(folder, manifest)).judgement.faults
+    assert "shared by 2 groups, the manifest says" in found[0].detail
+    assert found[1].detail == "the plan's network is not that of the first plan"
+
+
+def test_plans_that_pass_npus_of_other_groups_are_left_out(tmp_path: Path) -> None:
+    groups = {"process_groups": "dp=2,tp=2", "collectives": "all-gather", "sizes": "1M:1M"}
+    dp, tp = hk.deploy(RING, tmp_path / "deploy", **groups)
+    assert dp.runs == "NCCL"
+    assert "passes npu" in dp.why
+    assert tp.runs != "trees"  # half of whose data goes the other way round

@@ -173,6 +173,8 @@ class Estimates(Strict):
     """Bandwidth of a GPU's memory [bytes/s]."""
     tolerance: Annotated[float, Field(ge=0, lt=1)]
     """Share by which a plan must be faster than NCCL is predicted to be."""
+    shares_links: bool = False
+    """Whether groups of one name communicate at once, and a link's rate is divided by those on it."""
 
     def staged_ps(self, kind: str, size: int, ranks: int, time_ps: int) -> int:
         """Return what a plan takes with its launch and both copies of a stage [ps]."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         launch: str | float
         copy_rate: str | float
         tolerance: float
+        share: bool
 
 
 @dataclass(frozen=True)

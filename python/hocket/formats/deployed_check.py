@@ -26,11 +26,11 @@ from hocket.formats.deployed_figures import (
     library_among,
     names_and_nodes,
     nccl_ps,
+    shared_name,
 )
 from hocket.formats.judgement import Fault, Judgement, faults_of, line_in
 from hocket.formats.nccl_files import judge_graphs, judge_table
 from hocket.nccl.graphs import read_graph
-from hocket.nccl.prediction import Library
 from hocket.nccl.tuner import read_tuner
 from hocket.plans.plan import Plan
 from hocket.simulation.run import Run, simulate
@@ -81,15 +81,30 @@ def judge_deployed(
     return Judgement(summary, right, tuple(faults), len(faults), tuple(notes))
 
 
-class _Checker:
-    """Judges the entries of a folder, whose plans all have the network of the first."""
+class _Network:
+    """A network of plans, with what is looked up for groups there."""
 
-    _key: Callable[[tuple[int, ...]], bytes]
-    _library: Callable[[tuple[int, ...]], Library | None]
+    def __init__(self, topology: Topology, gpu: str | None) -> None:
+        self.topology, symmetry = topology, Symmetry(topology)
+        self.key = cache(lambda npus: symmetry.key(npus, ordered=True))
+        self.library = cache(lambda npus: library_among(topology, gpu, npus))
+
+
+class _Checker:
+    """Judges the entries of a folder, whose plans all have the network of the first.
+
+    Where groups share links, that is the first of the groups of a name.
+    """
 
     def __init__(self, deployment: Deployment, *, runs: bool) -> None:
         self._deployment, self._runs = deployment, runs
-        self._network: Topology | None = None
+        self._networks: dict[str, _Network] = {}
+        shares = deployment.manifest.estimates.shares_links
+        self._name_of = {
+            each: group.name if shares else ""
+            for group in deployment.manifest.groups
+            for each in group.entries
+        }
 
     def faults_of(self, entry: Entry) -> Iterator[Fault]:
         """Yield what is wrong with a plan, its program, and what the manifest says of them."""
@@ -115,32 +130,34 @@ class _Checker:
         yield from _within(entry.program.file, faults_of(program.findings))
         if not program.out_of_place:
             yield Fault("place", None, entry.id, "the program does not take separate buffers")
-        wrong = [*self._of_machine(run.plan)]
+        wrong = [*self._of_machine(entry, run.plan)]
         if not wrong:
             wrong += [*self._of_groups(entry, run.plan), *self._of_figures(entry, run, program)]
         for why in wrong:
             yield Fault("manifest", None, entry.id, why)
 
-    def _of_machine(self, plan: Plan) -> Iterator[str]:
+    def _of_machine(self, entry: Entry, plan: Plan) -> Iterator[str]:
         """Yield how a plan's network is not the machine of the manifest."""
-        network, machine = plan.topology, self._deployment.manifest.machine
-        if self._network is None:
-            self._network, symmetry = network, Symmetry(network)
-            self._key = cache(lambda npus: symmetry.key(npus, ordered=True))
-            self._library = cache(lambda npus: library_among(network, machine.gpu, npus))
-        elif network != self._network:
+        manifest, network = self._deployment.manifest, plan.topology
+        machine = manifest.machine
+        name = self._name_of[entry.id]
+        if name not in self._networks:
+            self._networks[name] = _Network(network, machine.gpu)
+        elif network != self._networks[name].topology:
             yield "the plan's network is not that of the first plan"
-        if network.name != machine.topology:
+        groups = [group for group in manifest.groups if group.name == name]
+        shared = shared_name(machine.topology, sum(len(group.npus) for group in groups))
+        if network.name not in (machine.topology, shared if groups else ""):
             yield f"the plan's network is {network.name}, the manifest says {machine.topology}"
         if names_and_nodes(network) != [(each.name, each.node) for each in machine.npus]:
             yield "the plan's NPUs and nodes are not those of the machine"
 
     def _of_groups(self, entry: Entry, plan: Plan) -> Iterator[str]:
         """Yield the first group of each name whose NPUs have other links than the plan's."""
-        own = tuple(plan.collective.npus)
+        own, key = tuple(plan.collective.npus), self._networks[self._name_of[entry.id]].key
         for group in self._deployment.manifest.groups:
             for npus in group.npus if entry.id in group.entries else ():
-                if len(npus) == len(own) and self._key(tuple(npus)) != self._key(own):
+                if len(npus) == len(own) and key(tuple(npus)) != key(own):
                     yield (
                         f"the plan is for NPUs {shown(list(own))}, and NPUs {shown(npus)} of group "
                         f"{group.name} have other links"
@@ -154,7 +171,8 @@ class _Checker:
         if (program.collective, program.ranks) != (kind.replace("-", ""), len(npus)):
             does = f"{program.collective} of {program.ranks} ranks"
             yield f"the program does {does}, and the plan {kind} of {len(npus)}"
-        nccl = nccl_ps(self._library(npus), kind, collective.size)
+        library = self._networks[self._name_of[entry.id]].library(npus)
+        nccl = nccl_ps(library, kind, collective.size)
         is_same = manifest.hocket == _core.__version__
         told = entry.model_dump()
         for key, has in figures(run, program, manifest.estimates, nccl).items():

@@ -12,7 +12,10 @@ from hocket.errors import Error
 from hocket.nccl.model import KINDS
 from hocket.nccl.prediction import Library, library_on
 from hocket.plans.plan import Plan
-from hocket.simulation.run import Run
+from hocket.plans.planner import plan
+from hocket.simulation.run import Run, simulate
+from hocket.topology.slow import with_rates
+from hocket.units import counted
 
 PREDICTIONS = ("predicted_ps", "nccl_ps", "over_bound")
 """Figures that another version of hocket may compute differently."""
@@ -54,6 +57,40 @@ def names_and_nodes(network: _core.Topology) -> list[tuple[str, int]]:
         (name, node_of.get(npu, len(network.groups)))
         for npu, name in enumerate(network.device_names[: network.npu_count])
     ]
+
+
+def shared_network(
+    network: _core.Topology, groups: Sequence[Sequence[int]], size: int
+) -> _core.Topology:
+    """Return what a network is for each of some groups that communicate at once.
+
+    The rate of a link is divided by the number of groups of which a message, from some NPU to another,
+    goes over it. The network itself is returned if no two groups have a link in common.
+
+    Parameters
+    ----------
+    network, groups
+        A network, and the NPUs of each group.
+    size
+        Bytes of a message, which its path may depend on.
+    """
+    import numpy as np
+
+    groups_on = np.zeros(network.link_count, dtype=np.uint64)
+    for npus in groups:
+        if len(npus) > 1:
+            whole = size * len(npus)
+            made = plan("all-to-all", network, size=whole, npus=npus, algorithm="direct")
+            groups_on += simulate(made).link_bytes > 0
+    if groups_on.max(initial=0) < 2:
+        return network
+    rates = np.maximum(network.link_bandwidth // np.maximum(groups_on, 1), 1)
+    return with_rates(network, shared_name(network.name, len(groups)), rates)
+
+
+def shared_name(name: str, groups: int) -> str:
+    """Return the name of a network that so many groups share."""
+    return f"{name} shared by {counted(groups, 'group')}"
 
 
 def library_among(network: _core.Topology, gpu: str | None, npus: Sequence[int]) -> Library | None:

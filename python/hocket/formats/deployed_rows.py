@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
-from hocket._checks import instance_of, one_of, whole
+from hocket._checks import instance_of, one_of, truth, whole
 from hocket._core import formats as core
 from hocket._options import Rate, Size, Time
 from hocket.collectives.collective import Progress
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare
-from hocket.deployment.groups import process_groups
+from hocket.deployment.groups import ANY, process_groups
 from hocket.deployment.manifest import ALIGNMENT, MARGIN, RUNTIME, Estimates
 from hocket.errors import InfeasibleError, SpecError
 from hocket.formats.deployed_figures import (
@@ -24,6 +24,7 @@ from hocket.formats.deployed_figures import (
     library_among,
     names_and_nodes,
     nccl_ps,
+    shared_network,
     uses_switches,
 )
 from hocket.nccl.prediction import Library
@@ -68,6 +69,9 @@ class DeployOptions:
         Bandwidth of a GPU's memory [bytes/s].
     tolerance
         Share by which a plan must be faster than NCCL is predicted to be.
+    share
+        Divide the rate of each link by the groups of one name on it, which communicate at once; those of
+        any=4 do not.
 
     Raises
     ------
@@ -84,6 +88,7 @@ class DeployOptions:
     launch: Time = "10 us"
     copy_rate: Rate = "1.5 TB/s"
     tolerance: float = 0.05
+    share: bool = False
 
     def __post_init__(self) -> None:
         for name in ("process_groups", "collectives", "sizes"):
@@ -102,6 +107,7 @@ class DeployOptions:
         if not is_number or not 0 <= self.tolerance < 1:
             right = "give a share from 0 to below 1"
             raise SpecError("tolerance", f"{shown(self.tolerance)} is not valid", right)
+        truth("share", self.share)
         self.estimates, self.protocols(0)
 
     @property
@@ -126,6 +132,7 @@ class DeployOptions:
             launch_ps=parse_time(self.launch, field="launch"),
             copy_rate=parse_bandwidth(self.copy_rate, field="copy_rate"),
             tolerance=float(self.tolerance),
+            shares_links=self.share,
         )
 
 
@@ -193,10 +200,14 @@ def group_classes(
                 "packets", why, "leave it out, or deploy groups that have no NPU in common"
             )
     for named in every:
+        on, symmetry_on = network, symmetry
+        if given.share and not named.name.startswith(ANY):
+            on = shared_network(network, named.npus, max(sizes_of(given.sizes)))
+            symmetry_on = symmetry if on is network else Symmetry(on)
         alike: dict[tuple[bool, bytes], list[list[int]]] = {}
         for npus in named.npus:
             is_apart = len({node_of[npu] for npu in npus}) > 1
-            key = (is_apart, symmetry.key(npus, ordered=True))
+            key = (is_apart, symmetry_on.key(npus, ordered=True))
             alike.setdefault(key, []).append(list(npus))
         for (is_apart, _), groups in alike.items():
             first = groups[0]
@@ -204,12 +215,12 @@ def group_classes(
                 why = "the group has one rank" if len(first) < 2 else APART
                 rows = [_left(kind, given, why) for kind in given.kinds]
             else:
-                library = library_among(network, gpu, first)
+                library = library_among(on, gpu, first)
                 rows = []
                 for done, kind in enumerate(given.kinds):
                     if progress is not None:
                         progress(f"{named.name}, {kind}", done, len(given.kinds))
-                    rows += _rows(kind, network, first, library, given)
+                    rows += _rows(kind, on, first, library, given)
             yield GroupClass(named.name, groups, rows)
 
 
@@ -285,10 +296,28 @@ def _best(
         for protocol in given.protocols(size):
             for entry in found:
                 try:
+                    _refuse_others(entry)
                     return (entry, *_program(entry.plan, protocol, given))
                 except InfeasibleError as error:
                     why = why or error.why
     return f"no plan fits: {why}"
+
+
+def _refuse_others(found: Compared) -> None:
+    """Refuse a plan whose data pass NPUs outside the group: programs have no ranks there.
+
+    Raises
+    ------
+    InfeasibleError
+        Naming the first.
+    """
+    network, npus = found.plan.topology, found.plan.collective.npus
+    passed = {*network.link_dst[found.run.link_bytes > 0].tolist()}
+    others = passed.intersection(range(network.npu_count)).difference(npus)
+    if others:
+        name = network.device_names[min(others)]
+        why = f"{found.algorithm} passes {name}, which is not in the group"
+        raise InfeasibleError(None, why)
 
 
 def _program(plan: Plan, protocol: str, given: DeployOptions) -> tuple[str, core.Checked]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.units import format_bandwidth, parse_bandwidth, shown
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Slow: TypeAlias = "tuple[tuple[str, ...], int]"
 """The name of a device or of both ends of a link, and a rate [bytes/s]."""
@@ -72,13 +76,18 @@ def slowed(topology: Topology, slow: Iterable[Slow]) -> Topology:
         rates[which] = np.minimum(rates[which], rate)
         said.append(f"{name} at {format_bandwidth(rate)}")
     what = " and ".join(said) if len(said) <= _NAMED else f"{len(said)} slow parts"
+    return with_rates(topology, f"{topology.name} with {what}", rates)
+
+
+def with_rates(topology: Topology, name: str, rates: npt.NDArray[np.uint64]) -> Topology:
+    """Return a network with other rates of links [bytes/s], (links,); it has no dimensions any more."""
     return Topology.from_arrays(
-        f"{topology.name} with {what}",
+        name,
         topology.device_names,
         topology.npu_count,
         topology.switch_limits,
-        src,
-        dst,
+        topology.link_src,
+        topology.link_dst,
         rates,
         topology.link_latency_ps,
         switching=topology.switching,
