@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,13 +41,13 @@ def test_a_dump_gives_bus_ids_and_graphs(hocket: Any, folder: Path) -> None:
     assert [(each["node"], each["bus"]) for each in npus] == [(0, bus(gpu)) for gpu in range(8)]
     deployment = load_deployment(folder / "deploy")
     for npus, name in (((0, 1, 2, 3), "tp"), ((4, 5, 6, 7), "tp"), ((1, 5), "dp")):
-        file = deployment.graph_of(npus)
+        file = deployment.graph_of(npus, npus[-1])
         assert file is not None
         assert file.file.startswith(f"graph-{name}-")
         for graph in hk.nccl.read_graph(folder / "deploy" / file.file):
             for _, gpus, _ in graph.channels:
                 assert sorted(dev for dev, _ in gpus) == list(npus)
-    assert deployment.graph_of((1, 0)) is None
+    assert deployment.graph_of((1, 0), 0) is None
     assert hocket("check", "deploy").code == 0
     for change, why in (
         ({"npus": [[0, 1]]}, "NPUs (0, 1) are no group"),
@@ -84,7 +85,9 @@ def test_a_folder_without_a_name_is_refused_by_the_option(hocket: Any, folder: P
     )
 
 
-def test_nodes_that_differ_have_graphs_of_their_own(hocket: Any, folder: Path) -> None:
+def test_nodes_that_differ_have_graphs_of_their_own(
+    hocket: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / "a.xml").write_text(DGX_H100.topology())
     (folder / "b.xml").write_text(replace(DGX_H100, down=frozenset({3})).topology())
     asked = (
@@ -99,7 +102,7 @@ def test_nodes_that_differ_have_graphs_of_their_own(hocket: Any, folder: Path) -
     assert made.code == 0, made.err
     deployment = load_deployment(folder / "deploy")
     world = tuple(range(16))
-    first, second = (deployment.graph_of(world, node) for node in (0, 1))
+    first, second = (deployment.graph_of(world, npu) for npu in (0, 8))
     assert first is not None
     assert second is not None
     assert [first.file, second.file] == ["graph-world-0.node0.xml", "graph-world-0.node1.xml"]
@@ -108,10 +111,26 @@ def test_nodes_that_differ_have_graphs_of_their_own(hocket: Any, folder: Path) -
         for each in (first, second)
     ]
     assert channels[0] == channels[1]
-    assert deployment.graph_of(world, 2) is None
-    inside = deployment.graph_of(world[8:])
+    assert deployment.graph_of(world, 16) is None
+    inside = deployment.graph_of(world[8:], 8)
     assert inside is not None
     assert inside.node is None
+    for ranks, rank, file in (
+        (None, 9, second.file),
+        (range(8, 16), 8, inside.file),
+        (range(8), 8, ""),
+        ([3, 4], 3, ""),
+    ):
+        with hk.nccl.graph_file("deploy", ranks, rank):
+            assert Path(os.environ.get("NCCL_GRAPH_FILE", "")).name == file
+    monkeypatch.setenv("RANK", "15")
+    with hk.nccl.graph_file("deploy"):
+        assert os.environ["NCCL_GRAPH_FILE"] == str(folder / "deploy" / second.file)
+    with pytest.raises(hk.SpecError, match="rank: 16 is"), hk.nccl.graph_file("deploy", rank=16):
+        pass
+    monkeypatch.delenv("RANK")
+    with pytest.raises(hk.SpecError, match="RANK is not set"), hk.nccl.graph_file("deploy"):
+        pass
     assert hocket("check", "deploy").code == 0
 
 

@@ -37,6 +37,7 @@ class Torch(SimpleNamespace):
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Group]] = []
+        self.float64 = "float64"
         world = SimpleNamespace(pg_map={})
 
         def all_reduce(element: SimpleNamespace, group: Group) -> None:
@@ -50,8 +51,8 @@ class Torch(SimpleNamespace):
             all_reduce=all_reduce,
         )
 
-    def zeros(self, count: int, device: str) -> SimpleNamespace:
-        assert count == 1
+    def zeros(self, count: int, dtype: str, device: str) -> SimpleNamespace:
+        assert (count, dtype) == (1, "float64")
         return SimpleNamespace(device=device, item=lambda: 0.0)
 
 
@@ -71,14 +72,15 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("backend", ["cuda:nccl", "cpu:gloo,cuda:hocket"])
 @pytest.mark.parametrize("device", [None, "cuda:3"])
 def test_one_group_reads_the_file_and_no_other_does(
-    torch: Torch, file: Path, device: str | None, monkeypatch: pytest.MonkeyPatch
+    torch: Torch, file: Path, device: str | None, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = Group(torch)
     monkeypatch.chdir(file.parent)
     with hk.nccl.graph_file("graph.xml"):
-        group = Group(torch, device)
+        group = Group(torch, device, backend)
         beside = Group(torch, backend="cpu:gloo")
     after = Group(torch)
     for each in (before, beside, after):

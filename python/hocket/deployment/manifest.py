@@ -355,9 +355,13 @@ class Deployment:
         """The names of all files that belong to it, in order."""
         return tuple(sorted({MANIFEST, *(each.file for each in self.files)}))
 
-    def graph_of(self, npus: tuple[int, ...], node: int = 0) -> Graph | None:
-        """Return the graphs that a group's communicator reads on a node of the group, or None if none."""
-        found = (each for each in self.manifest.fallback.graphs if list(npus) in each.npus)
+    def graph_of(self, npus: tuple[int, ...], npu: int) -> Graph | None:
+        """Return the graphs that a group's communicator reads at one of its NPUs, or None if none."""
+        manifest = self.manifest
+        if npu not in npus or max(npus) >= len(manifest.machine.npus):
+            return None
+        node = manifest.nodes_of(npus).index(manifest.machine.npus[npu].node)
+        found = (each for each in manifest.fallback.graphs if list(npus) in each.npus)
         return next((each for each in found if each.node in (None, node)), None)
 
     def npu_of(self, npu: int, bus: str) -> int | None:

@@ -9,16 +9,20 @@ src/init.cc (splits read it anew; read at commit 5067397).
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from hocket._checks import path_of
+from hocket._checks import is_decimal, list_of, path_of, whole
+from hocket.deployment.manifest import load_deployment
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.graphs import read_graph
+from hocket.units import shown
 
 _VARIABLE = "NCCL_GRAPH_FILE"
 _NONBLOCKING = "TORCH_NCCL_USE_COMM_NONBLOCKING"
@@ -27,7 +31,9 @@ _open = threading.Lock()
 
 
 @contextmanager
-def graph_file(path: str | PathLike[str]) -> Iterator[None]:
+def graph_file(
+    path: str | PathLike[str], ranks: Sequence[int] | None = None, rank: int | None = None
+) -> Iterator[None]:
     """Let the one communicator that is made inside read a file of graphs, and no other.
 
     At the end the communicator of a process group of PyTorch that was made inside exists: one element is
@@ -37,12 +43,17 @@ def graph_file(path: str | PathLike[str]) -> Iterator[None]:
     Parameters
     ----------
     path
-        A file such as ``hocket nccl graph`` writes, for all GPUs of the communicator on this node.
+        A file such as ``hocket nccl graph`` writes, for all GPUs of the communicator on this node. Or the
+        folder of ``hocket deploy``, which may have one for a group: if it has none, nothing is read.
+    ranks
+        The ranks of the group in the job, for a folder. Default: all.
+    rank
+        This process's, for a folder. Default: what the variable ``RANK`` says, as torchrun sets it.
 
     Raises
     ------
     SpecError
-        If there is no such file, it makes no sense, or ``NCCL_GRAPH_FILE`` is set already.
+        If there is no such file or rank, it makes no sense, or ``NCCL_GRAPH_FILE`` is set already.
     InfeasibleError
         If communicators are made without waiting (``TORCH_NCCL_USE_COMM_NONBLOCKING``), this function is in
         use already, by this thread or another, or several groups were made inside.
@@ -55,6 +66,12 @@ def graph_file(path: str | PathLike[str]) -> Iterator[None]:
     ...     dist.init_process_group("nccl", device_id=device)
     """
     file = path_of("path", path).absolute()
+    if file.is_dir():
+        found = _of_folder(file, ranks, rank)
+        if found is None:
+            yield
+            return
+        file = found
     read_graph(file)
     if os.environ.get(_NONBLOCKING, "").strip().lower() not in _OFF:
         why = f"with {_NONBLOCKING} a communicator reads its file some time after it is made"
@@ -82,20 +99,45 @@ def graph_file(path: str | PathLike[str]) -> Iterator[None]:
         _open.release()
 
 
+def _of_folder(folder: Path, ranks: Sequence[int] | None, rank: int | None) -> Path | None:
+    """Return the file of a deployed folder that a rank of a group reads, or None if there is none."""
+    deployment = load_deployment(folder)
+    count = len(deployment.manifest.machine.npus)
+    if rank is None:
+        text = os.environ.get("RANK", "")
+        if not is_decimal(text):
+            why = f"the variable RANK is {shown(text)}" if text else "the variable RANK is not set"
+            raise SpecError("rank", why, "give the rank in the job, such as 0")
+        rank = int(text)
+    whole("rank", rank, 0, count - 1)
+    npus = range(count) if ranks is None else list_of("ranks", ranks)
+    graph = deployment.graph_of(tuple(npus), rank)
+    if graph is None:
+        return None
+    deployment.read(graph)
+    return folder / graph.file
+
+
 def _groups() -> list[Any]:
-    """Return the process groups of PyTorch that this process is in and that have a backend of NCCL."""
+    """Return this process's groups of PyTorch that have NCCL, or hocket, which makes one of NCCL."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available():
         return []
     groups = list(distributed.distributed_c10d._world.pg_map)
     return [
-        group for group in groups if "nccl" in str(distributed.get_backend_config(group)).lower()
+        group
+        for group in groups
+        if re.search("nccl|hocket", str(distributed.get_backend_config(group)).lower())
     ]
 
 
 def _make(group: Any) -> None:
-    """Make the communicator of a group, if it is not made: reduce one element, and wait for it."""
+    """Make the communicator of a group, if it is not made: reduce one element, and wait for it.
+
+    No plan of hocket sums its type, so that the backend of hocket gives it to NCCL.
+    """
     torch = sys.modules["torch"]
-    element = torch.zeros(1, device=getattr(group, "bound_device_id", None) or "cuda")
+    device = getattr(group, "bound_device_id", None) or "cuda"
+    element = torch.zeros(1, dtype=torch.float64, device=device)
     torch.distributed.all_reduce(element, group=group)
     element.item()
