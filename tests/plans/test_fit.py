@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from hocket.cli import run
 from hocket.formats.checked import check_file
 from hocket.formats.exported import export_plan
 from hocket.formats.options import CheckOptions, ExportOptions
+from hocket.plans.choice import fastest
+from hocket.plans.planner import make
 from hocket.sweeps.yaml import from_text
 from hocket.topology.sources import names
 
@@ -200,3 +203,34 @@ def test_the_command_names_the_network_as_it_was_given(tmp_path: Path) -> None:
     command = shlex.split(str(refused.value).partition("hocket ")[2].replace("fits.parquet", fits))
     assert run(command) == 0
     assert hk.Plan.load(fits).topology == hk.Plan.load(plan).topology
+
+
+def test_each_number_of_chunks_is_planned_once() -> None:
+    tried: list[int | None] = []
+
+    def plan(
+        collective: hk.Collective, on: hk.Topology, name: Any, options: Any, *rest: Any
+    ) -> hk.Plan:
+        tried.append(options.chunks)
+        return make(collective, on, name, options, *rest)
+
+    on = hk.topology.load("hgx_h100_8gpu_validated")
+    collective = hk.collective_on("all-gather", on, size="1MB")
+    options = hk.PlanOptions(runtime="mscclpp")
+    found = fastest(plan, collective, on, "halving-doubling", options)
+    assert found.plan.fit is not None
+    assert found.plan.fit.fits
+    assert len(tried) == len(set(tried))
+
+
+def test_a_plan_with_many_blocks_says_how_to_name_a_larger_gpu() -> None:
+    on = "switch:50@25GB/s,1us"
+    with pytest.raises(hk.InfeasibleError) as refused:
+        hk.plan("all-gather", on, size="1MB", algorithm="direct", runtime="mscclpp")
+    assert refused.value.why == (
+        "no plan fits: a rank would have 98 blocks, and every GPU runs 78 at once; "
+        "if yours runs 98, give mscclpp:sms=98"
+    )
+    made = hk.plan("all-gather", on, size="1MB", algorithm="direct", runtime="mscclpp:sms=98")
+    assert made.fit is not None
+    assert made.fit.blocks == 98

@@ -168,14 +168,15 @@ def fastest(
     if timer is None and options.routing == "spray" and topology.may_have_equal_paths:
         counts = counts[:1] if len(counts) == 1 else [None]
     is_lone = len(counts) == 1 and (counts[0] is not None or runtime is None)
-    fewer = [] if runtime is None or is_lone else _FEWER
+    tries_fewer = runtime is not None and not is_lone
+    fewer = [each for each in _FEWER if tries_fewer and each not in counts]
     fits, above = 0, 0
     ends = None if options.seconds is None else time.monotonic() + options.seconds
     best: ChunkChoice | None = None
     misfit: Other | None = None
     refusal: Fit | None = None
     for slices in [*counts, *fewer]:
-        if slices not in counts and not fits < (slices or 0) < above:
+        if slices in fewer and not fits < (slices or 0) < above:
             continue
         left = None if ends is None else ends - time.monotonic()
         if best is not None and left is not None and left <= 0:
@@ -202,7 +203,8 @@ def fastest(
                 break
             continue
         if plan.fit is not None and plan.fit.misfit is not None:
-            refusal = plan.fit
+            if refusal is None or plan.fit.need < refusal.need:
+                refusal = plan.fit
             if plan.fit.operations is not None:
                 above = min(above or _FEWER[0] * 2, slices or plan.pieces or _FEWER[0] * 2)
             if time_ps is not None:

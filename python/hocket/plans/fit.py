@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from hocket import _core
@@ -57,6 +58,11 @@ class Fit(Result):
     def fits(self) -> bool:
         """Whether the runtime can execute the plan."""
         return self.misfit is None
+
+    @property
+    def need(self) -> tuple[float, float]:
+        """Operations and blocks, which are infinite if it cannot be expressed."""
+        return self.operations or inf, self.blocks or inf
 
     def beside(self, time_ps: int | None, other: Other | None) -> Fit:
         """Return it with its distance from the fastest plan that does not fit."""
@@ -123,5 +129,9 @@ def fit(plan: Plan, runtime: str) -> Fit:
     if need.operations > most:
         misfit = f"a block would have {need.operations:,} operations, and the most is {most}"
     elif need.blocks > blocks:
-        misfit = f"a rank would have {need.blocks} blocks, and the GPU runs {blocks} at once"
+        runs = f"the GPU runs {blocks} at once"
+        if ":" not in runtime:  # nobody has said how many
+            right = f"if yours runs {need.blocks}, give {runtime}:sms={need.blocks}"
+            runs = f"every GPU runs {blocks} at once; {right}"
+        misfit = f"a rank would have {need.blocks} blocks, and {runs}"
     return Fit(runtime, need.channels, need.operations, need.blocks, most, blocks, misfit)
