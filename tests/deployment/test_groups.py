@@ -28,6 +28,7 @@ def test_a_mesh_is_that_of_pytorch(sizes: list[int]) -> None:
 def test_words_stand_beside_each_other(tmp_path: Path) -> None:
     file = tmp_path / "groups.json"
     file.write_text(json.dumps({"pairs": [[3, 0], [1, 2]]}))
+    assert [each.name for each in process_groups("_=2,tp=2", 4)] == ["tp"]
     found = process_groups(f"world,dp=2,tp=2,any=3,{file}", 4)
     assert {each.name: each.npus for each in found} == {
         "world": ((0, 1, 2, 3),),

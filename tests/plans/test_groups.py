@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 
 import hocket as hk
 from hocket.collectives.collective import joined
+from hocket.plans.groups import groups_of
 
 MESH = hk.topology.mesh(4, 4, bandwidth="50 GB/s", latency="500 ns")
 
@@ -165,3 +166,24 @@ def test_what_steiner_does_not_do_is_refused() -> None:
         hk.plan("all-reduce", MESH, size="1 MB", algorithm="steiner")
     with pytest.raises(hk.SpecError, match=r"^relays: greedy does not use it; it is for steiner$"):
         hk.plan("all-reduce", MESH, size="1 MB", algorithm="greedy", relays="none")
+
+
+def test_groups_of_names_have_their_own_times_and_bounds() -> None:
+    named = [
+        ("tp", [hk.collective_on("all-gather", MESH, "1 MB", npus=[0, 1])]),
+        ("dp", [hk.collective_on("all-gather", MESH, "9 MB", npus=[at, 15 - at]) for at in (3, 4)]),
+    ]
+    several = [each for _, some in named for each in some]
+    plan = hk.plan_together(several, MESH, algorithm="greedy", chunks=1)
+    assert plan.collective.name == "3 x all-gather"
+    plan.known = None
+    assert [each.time_ps for each in groups_of(plan, named)] == [None, None]
+    run = hk.simulate(plan)
+    plan.known = run.core
+    tp, dp = groups_of(plan, named)
+    assert (tp.name, tp.groups, tp.npus, tp.size_bytes) == ("tp", 1, 2, 1_000_000)
+    assert tp.bound_ps == hk.bound(MESH, named[0][1][0]).time_ps
+    for each in (tp, dp):
+        assert each.time_ps is not None
+        assert each.bound_ps <= each.time_ps <= run.time_ps
+    assert max(tp.time_ps or 0, dp.time_ps or 0) == run.time_ps

@@ -12,7 +12,7 @@ from hocket.cli import options
 from hocket.cli.certificate import RATE_ONLY
 from hocket.cli.command import Option
 from hocket.cli.form import Form, Rows
-from hocket.cli.groups import Nodes, Planning, Simulation, Tasks
+from hocket.cli.groups import GroupTasks, Nodes, Planning, Simulation
 from hocket.cli.numbers import RATES, common, share_of
 from hocket.cli.table import NEVER, Table, cell_of, row_of, shown_of
 from hocket.comparison.compare import Comparison, Entry
@@ -55,7 +55,7 @@ def compare(
     kind: options.Kind = "all-reduce",
     *,
     network: Nodes,
-    task: Tasks,
+    task: GroupTasks,
     algorithms: options.Algorithms = None,
     search: Planning,
     simulation: Simulation,
@@ -70,7 +70,9 @@ def compare(
     planning, fidelity = simulation.planned(search)
     spec = network.spec()
     if search.chunk_size is None:
-        options.check_size(spec, kind, algorithms or None, search.chunks, npus=task.npus)
+        options.check_size(
+            spec, kind, algorithms or None, search.chunks, npus=task.npus or task.process_groups
+        )
     topology = build_topology(spec)
     collectives = task.collectives(kind, topology)
     comparisons = []

@@ -28,6 +28,7 @@ from hocket.plans.advice import Advice
 from hocket.plans.algorithms import Algorithm
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.fit import Fit
+from hocket.plans.groups import NamedGroups
 from hocket.plans.plan import Plan
 from hocket.plans.symmetric import SymmetricPlan
 from hocket.plans.synthesis.compact import CompactTimetable
@@ -77,6 +78,9 @@ _TIMED = {
     ),
     "bound_ps": _told(int, "Of ``hocket plan``: the lower bound on any plan's time."),
     "file": _told(str | None, "Of ``hocket plan``: where the plan was written."),
+    "groups": _told(
+        list[NamedGroups], "Of ``hocket plan --process-groups``: the groups of each name."
+    ),
     "fit": _told(Fit, "Of ``hocket plan --runtime``: what it takes of the runtime."),
 }
 _PREDICTED = _told(

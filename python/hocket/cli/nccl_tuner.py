@@ -52,15 +52,7 @@ def write(
         ),
     ] = None,
     gpu: Gpu = None,
-    process_groups: Annotated[
-        str | None,
-        Option(
-            "--process-groups",
-            metavar="GROUPS",
-            help="Groups of a job: world, the axes of a mesh as dp=2,tp=4, any=4, or a file.json. "
-            "Default: world.",
-        ),
-    ] = None,
+    process_groups: options.ProcessGroups = "world",
     json: options.Json = False,
 ) -> None:
     """Write the algorithm, protocol and channels of every size for an NCCL tuner plugin.

@@ -215,14 +215,19 @@ Chunks = Annotated[
 ]
 Npus = Annotated[
     str | None,
-    Option(
-        "--npus",
-        help="Participants in rank order, by name or number, such as 0-3,7. Default: all NPUs.",
-    ),
+    Option("--npus", help="Participants by rank, as 0-3,gpu7. Default: all."),
 ]
 Root = Annotated[
     str | None,
-    Option("--root", help="Root of a rooted collective. Default: the first participant."),
+    Option("--root", help="Root. Default: the first participant."),
+]
+ProcessGroups = Annotated[
+    str | None,
+    Option(
+        "--process-groups",
+        metavar="GROUPS",
+        help="Groups of a job: world, dp=2,tp=4, any=4, file.json.",
+    ),
 ]
 LinkFidelity = Annotated[
     str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from hocket.cli.form import Form
 from hocket.cli.groups import LinkPlanning, Nodes, Task
 from hocket.cli.numbers import share_of
 from hocket.cli.symmetric import plan_and_show
+from hocket.cli.table import table_of
 from hocket.cli.why import explain
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SimulationError, SpecError
@@ -23,6 +25,7 @@ from hocket.plans.algorithms import BUILTIN, heeded
 from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.plans.auto import TIME_LIMIT
 from hocket.plans.choice import SHORTEST, ChunkChoice
+from hocket.plans.groups import groups_of
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.symmetric import NAME as SYMMETRIC
@@ -54,9 +57,7 @@ class Making:
     panel: ClassVar[str] = "Planning"
 
     options: LinkPlanning
-    in_place: Annotated[
-        bool, Option(help="Let the result overwrite the input, or use a separate buffer.")
-    ] = True
+    in_place: Annotated[bool, Option(help="Let the result overwrite the input.")] = True
     timetable_only: Annotated[
         bool,
         Option(
@@ -138,6 +139,7 @@ def plan(
         plan_and_show(collective, topology, planning, output, json)
         return
     bound = options.Meanwhile(lambda: _core.bound(topology, collective))
+    named = [] if task.process_groups is None else task.named(kind, topology)
     limited = how == "solver" and planning.time_limit is None
     if limited:
         planning = replace(planning, time_limit=EXACT_LIMIT)
@@ -155,12 +157,17 @@ def plan(
         made.plan.network = network.words()
         made.plan.save(output)
     if json:
-        more = {"time_ps": made.time_ps, "bound_ps": bound_ps, "file": output}
+        times = {"time_ps": made.time_ps, "bound_ps": bound_ps}
+        more: dict[str, object] = {**times, "file": output}
+        if named:
+            more["groups"] = [each.to_dict() for each in groups_of(made.plan, named)]
         fit = {} if made.plan.fit is None else {"fit": made.plan.fit.to_dict()}
         options.print_result("plan", {**made.plan.to_dict(), **more, **fit})
         return
     options.say(f"{describe(made.plan)}, proved")
     options.say(time_line(made, bound_ps))
+    if named:
+        options.output().print(table_of(groups_of(made.plan, named)))
     if made.plan.fit is not None:
         options.say(str(made.plan.fit))
     if made.plan.selection is not None:
@@ -181,6 +188,8 @@ def plan(
         options.say(synthesis_line(made.plan, bound_ps))
     if output is not None:
         options.say(f"written to {Path(output)}")
+        if named:
+            options.note(f"to see it: hocket simulate {shlex.quote(output)} --page page.html")
     else:
         options.note("not kept: give -o plan.parquet to write it to a file")
 

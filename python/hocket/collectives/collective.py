@@ -197,7 +197,12 @@ def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
         raise SpecError("collectives", "there is none", "give one or more")
     for each in several:
         instance_of(_core.Collective, "collectives", each, "make one with hk.collective_on(...)")
-    return _core.Collective.joined(several)
+    made = _core.Collective.joined(several)
+    names = {each.name for each in several}
+    if len(several) == 1 or len(names) > 1:
+        return made
+    name = f"{len(several)} x {names.pop()}"
+    return _core.Collective.custom(made.npus, made.demands(), made.in_place, name)
 
 
 def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:

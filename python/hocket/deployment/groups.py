@@ -47,8 +47,9 @@ def process_groups(text: str, npu_count: int) -> tuple[ProcessGroups, ...]:
     ----------
     text
         Words separated by commas. ``world`` is the group of all NPUs. ``dp=2,tp=4`` are the axes of a mesh
-        of all NPUs; the last varies fastest, as in PyTorch's ``init_device_mesh``. ``any=4`` is every group
-        of 4 NPUs in ascending order. A name that ends in ``.json`` is a file, ``{"tp": [[0, 1], [2, 3]]}``.
+        of all NPUs; the last varies fastest, as in PyTorch's ``init_device_mesh``. An axis such as ``_=2``
+        makes no groups. ``any=4`` is every group of 4 NPUs in ascending order. A name that ends in
+        ``.json`` is a file, ``{"tp": [[0, 1], [2, 3]]}``.
     npu_count
         How many NPUs there are; the rank of each in the job is its number.
 
@@ -97,6 +98,8 @@ def _mesh(axes: Sequence[tuple[str, int]], npu_count: int) -> list[ProcessGroups
         raise SpecError(_FIELD, f"{product} make {math.prod(sizes)} of {npu_count} NPUs", right)
     found = []
     for place, (name, size) in enumerate(axes):
+        if name.startswith("_"):  # of which no groups are wanted
+            continue
         step = math.prod(sizes[place + 1 :])
         firsts = (npu for npu in range(npu_count) if npu // step % size == 0)
         npus = tuple(tuple(range(first, first + size * step, step)) for first in firsts)

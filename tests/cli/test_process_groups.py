@@ -1,0 +1,63 @@
+"""``--process-groups``: all groups of a job in one plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hocket as hk
+
+from .conftest import Hocket
+
+MESH = ("all-reduce", "-t", "mesh:2x4@25GB/s,1us", "-a", "greedy")
+
+
+def test_all_groups_are_planned_at_once(hocket: Hocket, folder: Path) -> None:
+    task = (*MESH, "-s", "1MB", "--process-groups", "dp=2,tp=4")
+    result = hocket("plan", *task, "-o", "plan.parquet")
+    assert (result.code, result.err) == (0, "")
+    assert "6 x all-reduce of 6 MB among 8 NPUs" in result.out
+    assert "hocket simulate plan.parquet --page page.html" in result.out
+    assert len(hk.Plan.load(folder / "plan.parquet").collective.demands()) == 6
+    found = hocket("plan", *task, "--json").json()
+    assert [(each["name"], each["groups"], each["npus"]) for each in found["groups"]] == [
+        ("dp", 4, 2),
+        ("tp", 2, 4),
+    ]
+    assert max(each["time_ps"] for each in found["groups"]) == found["time_ps"]
+    compared = hocket("compare", *task, "--json").json()
+    assert compared["algorithms"][0]["time_ps"] == found["time_ps"]
+
+
+def test_one_group_is_no_custom_collective(hocket: Hocket) -> None:
+    result = hocket("plan", *MESH, "-s", "1MB", "--process-groups", "_=1,tp=8", "--json")
+    assert result.json()["collective"] == "all-reduce"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["dp=3,tp=4"], "--process-groups: dp 3 x tp 4 make 12 of 8 NPUs; give axes"),
+        (["dp=2,tp=4", "--npus", "0-3"], "--npus: the process groups say who takes part"),
+        (["dp=2,tp=4", "--root", "0"], "--root: the process groups say who takes part"),
+        (["_=8,dp=1"], "each group of '_=8,dp=1' has one NPU; make them of two NPUs or more"),
+        (["bad.json"], "tp: its groups overlap in NPU 1"),
+    ],
+)
+def test_what_makes_no_groups_is_refused(
+    hocket: Hocket, folder: Path, words: list[str], why: str
+) -> None:
+    (folder / "bad.json").write_text(json.dumps({"tp": [[0, 1], [1, 2]]}))
+    for command in ("plan", "compare"):
+        result = hocket(command, *MESH, "-s", "1MB", "--process-groups", *words)
+        assert (result.code, result.out) == (2, "")
+        assert why in result.err
+        assert result.err.count("\n") == 1
+
+
+def test_a_file_of_a_collective_has_its_own_groups(hocket: Hocket, folder: Path) -> None:
+    (folder / "own.yml").write_text("demands: []\n")
+    task = ("own.yml", "-t", "ring:4@25GB/s,1us", "--process-groups", "world")
+    assert "--process-groups: 'own.yml' has its own; leave it out" in hocket("plan", *task).err
