@@ -47,6 +47,9 @@ def test_what_is_tried_depends_on_how_much_there_is_to_plan() -> None:
     small, large = NETWORKS["irregular"], hk.topology.load("mesh:8x8", **LINK)
     assert "trees" in candidates("all-reduce", small, WHOLE)
     assert "trees" not in candidates("all-reduce", small, PAIRS)
+    assert "steiner" in candidates("all-reduce", small, PAIRS)
+    assert "steiner" not in candidates("all-reduce", small, WHOLE)
+    assert "steiner" not in candidates("all-reduce", hk.topology.load("mesh:9x9", **LINK), PAIRS)
     everybody = Group(64, None, (tuple(range(64)),))
     assert "trees" not in candidates("all-reduce", large, everybody)
     assert "ring" in candidates("all-reduce", large, everybody)
@@ -54,6 +57,16 @@ def test_what_is_tried_depends_on_how_much_there_is_to_plan() -> None:
     assert candidates("all-reduce", huge, Group(400, None, (tuple(range(400)),))) == ["greedy"]
     for each in ("exact", "multirail-optimal", "auto"):
         assert each not in candidates("all-reduce", small, WHOLE)
+
+
+def test_groups_that_share_links_get_one_plan() -> None:
+    boxes = hk.topology.load("dgx_a100_2box")
+    across = Group(4, None, tuple(tuple(range(at, 16, 4)) for at in range(4)))
+    made = PlanNetwork(boxes, "auto", None, cache=False)
+    best = made.shapes[made.collective("all-reduce", across, 64_000_000)].lone_ps
+    ring = PlanNetwork(boxes, "ring", None)
+    assert list(made.makers.values()) == ["steiner"]
+    assert best < 0.7 * ring.shapes[ring.collective("all-reduce", across, 64_000_000)].lone_ps
 
 
 def test_it_is_the_default_and_says_what_it_chose() -> None:

@@ -15,14 +15,14 @@ from hocket.plans.registry import own_algorithms
 from hocket.plans.remembered import hashed
 from hocket.training.parallel import Group
 
-AUTO, GREEDY = "auto", "greedy"
+AUTO, GREEDY, STEINER = "auto", "greedy", "steiner"
 _SHELF = "training"
 MOST_PIECES = 1 << 15
 """Chunks x NPUs x NPUs up to which an algorithm's numbers of chunks are tried."""
 _LARGEST = 1 << 17
 """NPUs x NPUs above which greedy alone is tried."""
-_MOST_WORK = {"trees": 512, "steiner": 0, "flows": 512, "symmetric": 1 << 18}
-"""NPUs x links up to which those are tried that take longest, for all NPUs together."""
+_MOST_WORK = {"trees": 512, STEINER: 1 << 12, "flows": 512, "symmetric": 1 << 18}
+"""NPUs x links up to which those are tried that take longest, for all NPUs; steiner for groups."""
 
 
 def pieces_of(group: Group) -> int:
@@ -35,7 +35,8 @@ def candidates(kind: str, topology: _core.Topology, group: Group) -> list[str]:
 
     All of those that comparisons have and that do the kind, without one that searches for long, and
     without trees, flows and shifts where these take much longer than greedy: on large networks, and for
-    several groups or some of the NPUs. Greedy alone for groups of more than 362 NPUs.
+    several groups or some of the NPUs. Only these have steiner, on small networks. Greedy alone for groups
+    of more than 362 NPUs.
     """
     if pieces_of(group) > _LARGEST:
         return [GREEDY]
@@ -46,7 +47,8 @@ def candidates(kind: str, topology: _core.Topology, group: Group) -> list[str]:
         name
         for name in compared()
         if kind in (own[name] if name in own else BUILTIN[name].kinds)
-        and (name not in _MOST_WORK or (is_all and work <= _MOST_WORK[name]))
+        and work <= _MOST_WORK.get(name, work)
+        and (name not in _MOST_WORK or is_all == (name != STEINER))
     ]
     return [GREEDY, *(name for name in by_promise(names) if name != GREEDY and promise(name) > 0)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hocket import _core
 from hocket._core import multirail
 from hocket._core.iteration import Shape
-from hocket.collectives.collective import Progress, check_chunks, collective_on
+from hocket.collectives.collective import Progress, check_chunks, collective_on, joined
 from hocket.errors import Error, SpecError
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, algorithms, check_name
 from hocket.plans.choice import numbers_of_chunks
@@ -19,7 +19,15 @@ from hocket.plans.planner import plan, plan_together
 from hocket.plans.schedule import check_rails, schedule_collective
 from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.run import simulate
-from hocket.training.candidates import AUTO, GREEDY, MOST_PIECES, Remembered, candidates, pieces_of
+from hocket.training.candidates import (
+    AUTO,
+    GREEDY,
+    MOST_PIECES,
+    STEINER,
+    Remembered,
+    candidates,
+    pieces_of,
+)
 from hocket.training.contention import Use, at_once, servers, use_of
 from hocket.training.parallel import Group, Portion
 
@@ -42,8 +50,10 @@ _MAX_FOUND, _MAX_PIECES = 1 << 13, 1 << 17
 """Chunks x NPUs x NPUs up to which numbers of chunks are tried, by greedy and by others: about a second."""
 _LEADERS = 3
 """Algorithms, the fastest and those at most a quarter slower, with which ``auto`` tries more chunks."""
-_JOINT = (GREEDY, "blind")
-"""Synthesizers that plan all groups of an axis together."""
+_JOINT = (GREEDY, "blind", STEINER)
+"""What plans all groups of an axis together."""
+_NEAR = 1.02
+"""How close to the bound others' plans are where ``auto`` does not try steiner, which takes longer."""
 
 
 def check_uses(algorithm: str, chunks: int | None) -> None:
@@ -379,7 +389,12 @@ class PlanNetwork(Network):
                 except Error as error:
                     whys.append(error)
 
-        attempt(names, MOST_PIECES)
+        attempt([name for name in names if name != STEINER], MOST_PIECES)
+        if STEINER in names:
+            best = min((each.time() for each in found), default=_NEVER)
+            together = joined(self._collectives(kind, group, max(size, _LEAST * group.size)))
+            if best > _NEAR * _core.bound(self.topology, together).time_ps:
+                attempt([STEINER], MOST_PIECES)
         if not found:
             raise whys[0]
         found.sort(key=_Found.time)
@@ -405,11 +420,13 @@ class PlanNetwork(Network):
         least = max(size, _LEAST * group.size)
         return _Found(algorithm, chunks, self._use(kind, group, least, algorithm, chunks))
 
+    def _collectives(self, kind: str, group: Group, size: int) -> list[_core.Collective]:
+        """Return that of each group of the axis."""
+        return [collective_on(kind, self.topology, size, npus=npus) for npus in group.members]
+
     def _use(self, kind: str, group: Group, size: int, algorithm: str, chunks: int | None) -> Use:
         """Return what all groups of the axis take together."""
-        collectives = [
-            collective_on(kind, self.topology, size, npus=members) for members in group.members
-        ]
+        collectives = self._collectives(kind, group, size)
         if len(collectives) > 1 and algorithm in _JOINT:
             together = plan_together(
                 collectives,
