@@ -146,9 +146,7 @@ def _pairs(dimensions: list[DimensionAdvice]) -> list[str]:
             if abs(ratio - 1) <= _EQUAL:
                 what = "just enough: the fixed order fills both"
             elif ratio < 1:
-                what = (
-                    f"dimension {second.number} is over-provisioned: the fixed order leaves it idle"
-                )
+                what = f"dimension {second.number} is over-provisioned: the fixed order does not fill it"
             else:
                 what = f"dimension {second.number} is under-provisioned"
             lines.append(
@@ -167,7 +165,7 @@ def _verdict(fixed: float, best: float, limiting: list[int]) -> str:
             f"bandwidth; the split that suits the best orders would use all of it"
         )
     if fixed > 1 - _EQUAL:
-        return "just enough: the fixed order (hierarchical) uses all of the bandwidth"
+        return f"just enough: the fixed order (hierarchical) uses {fixed:.1%} of the bandwidth"
     return (
         f"over-provisioned: the fixed order uses {fixed:.1%} of the bandwidth at most, the best orders "
         f"all of it where the data is large; multirail-optimal finds the best for a size"
