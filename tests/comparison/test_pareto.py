@@ -115,7 +115,7 @@ def test_where_the_plan_changes_may_not_be_found_in_time(
     assert front.at(1 << 17) == front.ranges[0]
     _print(front)
     printed = capsys.readouterr().out
-    assert "\nnot measured: 1 KiB\n" in printed
+    assert "\nnot simulated: 1 KiB\n" in printed
     assert (
         "\nnot known where the plan changes: 64 B to 256 KiB; keep the row above there\n" in printed
     )
@@ -240,7 +240,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert [row["algorithm"] for row in rows] == TWO
     assert rows == [{key: str(each[key]) for key in each} for each in value["ranges"]]
     assert run([*COMMAND, "--within", "1us"]) == 0
-    assert "not all was measured in time (--within)" in capsys.readouterr().out
+    assert "not all was simulated in time (--within)" in capsys.readouterr().out
     assert run([*COMMAND, "--within", "60 s"]) == 0  # as the help and docs/pareto.md write it
     assert "--within" not in capsys.readouterr().out
 

@@ -91,13 +91,13 @@ def _print(found: Pareto) -> None:
     table.title = title + FIDELITY_NOTES.get(found.fidelity, "")
     console = options.output()
     console.print(table)
-    missing = "" if found.is_complete else "; not all was measured in time (--within)"
+    missing = "" if found.is_complete else "; not all was simulated in time (--within)"
     holes = [f"{format_size(low)} to {format_size(high)}" for low, high in found.holes]
     precision = f"switching sizes to {share_of(found.options.precision)}"
     sizes = "1 size" if len(found.points) == 1 else f"{len(found.points)} sizes"
-    console.print(f"{sizes} measured, {precision}; all plans proved{missing}")
+    console.print(f"{sizes} simulated, {precision}; all plans proved{missing}")
     if found.missing:
-        console.note(f"not measured: {', '.join(map(format_size, found.missing))}")
+        console.note(f"not simulated: {', '.join(map(format_size, found.missing))}")
     if holes:
         console.note(
             f"not known where the plan changes: {', '.join(holes)}; keep the row above there"

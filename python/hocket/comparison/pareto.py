@@ -53,15 +53,15 @@ class Pareto(ListResult[ParetoRange]):
     Attributes
     ----------
     topology, collective
-        Where, and what, at the least size that was measured.
+        Where, and what, at the least size that was simulated.
     fidelity
         Of the simulations.
     options
         How exactly it was found.
     points
-        Every size that was measured, the least first.
+        Every size that was simulated, the least first.
     missing
-        Sizes that were asked for and not measured in time.
+        Sizes that were asked for and not simulated in time.
     refused
         Why each other algorithm cannot run here, by name.
     """
@@ -117,7 +117,7 @@ class Pareto(ListResult[ParetoRange]):
     @property
     @figure()
     def is_complete(self) -> bool:
-        """Whether all sizes were measured, and all crossovers found to the precision."""
+        """Whether all sizes were simulated, and all crossovers found to the precision."""
         return not self.missing and not self.holes
 
     def at(self, size: Quantity) -> ParetoRange:
@@ -175,7 +175,7 @@ def pareto(
     kind, topology, algorithms, fidelity, options
         See :func:`hocket.compare`; the limit of time in `options` is that of one search.
     sizes
-        Sizes that are measured at least, see :func:`hocket.compare_sizes`; the first and the last are
+        Sizes that are simulated at least, see :func:`hocket.compare_sizes`; the first and the last are
         the ends of the table.
     front
         How exactly.

@@ -24,8 +24,8 @@ class ParetoOptions(Result):
     tolerance
         Share by which a plan may be slower than the fastest and still be kept.
     within
-        Time limit of all the work [s], such as ``"60 s"``; the result uses the sizes measured by then.
-        The first size is always measured.
+        Time limit of all the work [s], such as ``"60 s"``; the result uses the sizes simulated by then.
+        The first size is always simulated.
 
     Raises
     ------
