@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -49,10 +49,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture
-def accept(request: pytest.FixtureRequest) -> bool:
+@pytest.fixture(scope="session")
+def accept(pytestconfig: pytest.Config) -> bool:
     """Whether what a page or a file shows is written anew where it differs."""
-    return bool(request.config.getoption("--accept"))
+    return bool(pytestconfig.getoption("--accept"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add how to accept to the failures of what ``make accept`` writes."""
+    report = yield
+    if report.failed and "accept" in getattr(item, "fixturenames", ()):
+        how = "make accept writes it anew (PAGES=WORD: only tests with that word in their names)"
+        report.sections.append(("If the new output is meant", how))
+    return report
 
 
 @pytest.fixture

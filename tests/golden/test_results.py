@@ -14,9 +14,9 @@ runs = cache(runs_of)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _accepted(request: pytest.FixtureRequest) -> None:
+def _accepted(accept: bool) -> None:
     """Write both files anew where that is asked for."""
-    if request.config.getoption("--accept"):
+    if accept:
         found = {name: letters(runs(name)) for name in NETWORKS}
         names = sorted(found[NETWORKS[0]])
         rows = [(name, *(found[network][name] for network in NETWORKS)) for name in names]

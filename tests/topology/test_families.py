@@ -21,10 +21,10 @@ EACH = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
-def test_what_is_written_of_them_is_current(path: Path, request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--accept"):
+def test_what_is_written_of_them_is_current(path: Path, accept: bool) -> None:
+    if accept:
         path.write_text(files()[path], encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == files()[path], "run make accept"
+    assert path.read_text(encoding="utf-8") == files()[path]
 
 
 def sizes(family: Family) -> list[int]:
