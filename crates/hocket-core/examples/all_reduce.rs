@@ -1,5 +1,4 @@
-//! Plans an all-reduce by every algorithm that applies, proves and simulates each plan, and compares it with the
-//! lower bound.
+//! Plans an all-reduce by several algorithms, proves and simulates each plan, and compares it with the lower bound.
 //!
 //! Run it with `cargo run --release --example all_reduce`; it prints `all_reduce.txt`.
 
@@ -37,11 +36,16 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let reason = bound.witness.describe(&topology);
     writeln!(out, "no plan takes less than {}: {reason}", bound.time)?;
 
-    for algorithm in Algorithm::ALL {
-        let options = PlanOptions {
-            effort: 200_000, // of a search: a fraction of a second
-            ..PlanOptions::new(algorithm)
-        };
+    for algorithm in [
+        Algorithm::Ring,
+        Algorithm::HalvingDoubling,
+        Algorithm::Hdrm, // needs a BiGraph: it does not apply
+        Algorithm::Themis,
+        Algorithm::Trees,
+        Algorithm::Symmetric,
+        Algorithm::Greedy,
+    ] {
+        let options = PlanOptions::new(algorithm);
         let plan = match plan(&topology, &all_reduce, &options, &mut Silent) {
             Ok(plan) => plan,
             Err(PlanError::NotApplicable { .. }) => continue,
