@@ -99,7 +99,7 @@ pub fn steiner(
         topology,
         collective,
         options,
-        packer: Packer::new(&network, &commodities, options.relays),
+        packer: Packer::new(topology, &network, &commodities, options.relays),
     };
     let packings = on.packings(progress)?;
     let jobs: Vec<Jobs> = packings
@@ -222,10 +222,18 @@ impl On<'_> {
             Some(pieces) => vec![u32::try_from(pieces).unwrap_or(u32::MAX)],
             None => PIECES.to_vec(),
         };
-        let urgency = Urgency {
-            tail: TAILS[0],
-            queue: None,
+        // Trees of few NPUs get in each other's way at the same places if all begin at once.
+        let are_many = self.packer.commodities.len() > self.collective.npus().len();
+        let orders = match are_many {
+            true => [(TAILS[0], true), (TAILS[0], false)].to_vec(),
+            false => TAILS.map(|tail| (tail, false)).to_vec(),
         };
+        let order = |(tail, is_spread), queue| Urgency {
+            tail,
+            is_spread,
+            queue,
+        };
+        let urgency = order(orders[0], None);
         let mut found: Vec<Tried> = Vec::new();
         let total = packings.len() as u64;
         for (number, (packing, jobs)) in packings.iter().zip(jobs).enumerate() {
@@ -287,17 +295,17 @@ impl On<'_> {
                 true => &[None, Some(0), Some(2)],
                 false => &[None],
             };
-            let tails = if jobs.has_long_ways { 2 } else { TAILS.len() };
-            for &tail in &TAILS[..tails] {
+            let most = if jobs.has_long_ways { 2 } else { TAILS.len() };
+            for (number, &each_order) in orders.iter().take(most).enumerate() {
                 for &queue in queues {
-                    if (tail, queue) == (TAILS[0], None) {
+                    if (number, queue) == (0, None) {
                         continue;
                     }
                     if !progress.report("steiner: orders", total, total) {
                         found.extend(others);
                         return Ok(found);
                     }
-                    let listed = jobs.list(self.topology, each.pieces, Urgency { tail, queue });
+                    let listed = jobs.list(self.topology, each.pieces, order(each_order, queue));
                     others.push(Tried {
                         end: listed.end,
                         listed,

@@ -30,8 +30,11 @@ pub(super) struct Prices<'a> {
     pub fullest: f64,
     /// How steeply prices rise.
     pub power: i32,
-    /// By arc; that of one that leads back is apart.
+    /// By arc, computed when it is asked for; that of one that leads back is apart.
     price: Vec<f64>,
+    /// By arc, for which tree the price was computed; 0 if it has changed.
+    of_tree: Vec<u64>,
+    tree: u64,
     /// How often the tree uses each arc.
     used: Vec<f64>,
     touched: Vec<u32>,
@@ -47,31 +50,35 @@ impl<'a> Prices<'a> {
             fullest: 0.0,
             power: 1,
             price: vec![0.0; capacity.len()],
+            of_tree: vec![0; capacity.len()],
+            tree: 0,
             used: vec![0.0; capacity.len()],
             touched: Vec::new(),
         }
     }
 
-    /// Computes the prices for a tree that uses no arc yet.
+    /// Begins the prices for a tree that uses no arc yet.
     pub(super) fn begin(&mut self) {
-        for arc in 0..self.price.len() {
-            self.used[arc] = 0.0;
-            self.set(arc);
-        }
-        self.touched.clear();
+        self.tree += 1;
+        self.restart();
     }
 
-    fn set(&mut self, arc: usize) {
-        let bytes = self.loads[arc].max(0.0) + self.bytes * (1.0 + self.used[arc]);
-        let full = bytes / (self.capacity[arc] * self.fullest);
-        self.price[arc] = (full.powi(self.power) + 1e-9) / self.capacity[arc];
+    fn get(&mut self, arc: u32) -> f64 {
+        let arc = arc as usize;
+        if self.of_tree[arc] != self.tree {
+            let bytes = self.loads[arc].max(0.0) + self.bytes * (1.0 + self.used[arc]);
+            let full = bytes / (self.capacity[arc] * self.fullest);
+            self.price[arc] = (full.powi(self.power) + 1e-9) / self.capacity[arc];
+            self.of_tree[arc] = self.tree;
+        }
+        self.price[arc]
     }
 
     /// Forgets which arcs were used.
     fn restart(&mut self) {
         while let Some(arc) = self.touched.pop() {
             self.used[arc as usize] = 0.0;
-            self.set(arc as usize);
+            self.of_tree[arc as usize] = 0;
         }
     }
 
@@ -80,15 +87,15 @@ impl<'a> Prices<'a> {
         let back = (sense == Sense::Both).then(|| self.twins[arc as usize]);
         for arc in std::iter::once(arc).chain(back) {
             self.used[arc as usize] += 1.0;
-            self.set(arc as usize);
+            self.of_tree[arc as usize] = 0;
             self.touched.push(arc);
         }
     }
 
-    fn of(&self, arc: u32, sense: Sense) -> f64 {
-        let own = self.price[arc as usize];
+    fn of(&mut self, arc: u32, sense: Sense) -> f64 {
+        let own = self.get(arc);
         match sense {
-            Sense::Both => own + self.price[self.twins[arc as usize] as usize],
+            Sense::Both => own + self.get(self.twins[arc as usize]),
             Sense::Copies | Sense::Sums => own,
         }
     }
@@ -115,6 +122,10 @@ pub(super) struct Grower<'a> {
     is_fresh: bool,
     /// What a second of latency costs, beside the prices.
     latency: Vec<f64>,
+    /// By NPU, its node group if only NPUs of groups with an end may relay; empty if all may.
+    group: Vec<u32>,
+    /// By node group, whether it has an end.
+    has_end: Vec<bool>,
     label: Vec<f64>,
     via: Vec<u32>,
     in_tree: Vec<bool>,
@@ -126,14 +137,21 @@ pub(super) struct Grower<'a> {
 }
 
 impl<'a> Grower<'a> {
-    /// `latency` is what each arc costs beside its price.
-    pub(super) fn new(networks: &'a [ArcNetwork; 2], relays: Relays, latency: Vec<f64>) -> Self {
+    /// `latency` is what each arc costs beside its price, and `group` the node group of each NPU, if others may not relay.
+    pub(super) fn new(
+        networks: &'a [ArcNetwork; 2],
+        relays: Relays,
+        latency: Vec<f64>,
+        group: &[u32],
+    ) -> Self {
         let nodes = networks[0].node_count();
         Self {
             networks,
             relays,
             is_fresh: relays != Relays::Sum || networks[0].npus().count() < nodes,
             latency,
+            has_end: vec![false; nodes],
+            group: group.to_vec(),
             label: vec![f64::INFINITY; nodes],
             via: vec![NONE; nodes],
             in_tree: vec![false; nodes],
@@ -163,13 +181,26 @@ impl<'a> Grower<'a> {
         }
         self.is_end[root as usize] = true;
         self.is_needed[root as usize] = false;
+        self.has_end.fill(false);
+        for &end in ends.iter().chain([&root]) {
+            if let Some(&group) = self.group.get(end as usize) {
+                self.has_end[group as usize] = true;
+            }
+        }
         let mut left = self.is_needed.iter().filter(|needed| **needed).count();
         self.in_tree[root as usize] = true;
         self.arrival[root as usize] = 0.0;
         self.start(network);
         let mut hops = Vec::new();
         while left > 0 {
-            let Reverse((cost, node)) = self.queue.pop()?;
+            let Some(Reverse((cost, node))) = self.queue.pop() else {
+                if self.group.is_empty() {
+                    return None;
+                }
+                self.group.clear(); // others have to relay
+                prices.restart();
+                return self.grow(sense, root, ends, prices);
+            };
             let cost = f64::from_bits(cost);
             let v = node as usize;
             if cost > self.label[v] {
@@ -186,6 +217,7 @@ impl<'a> Grower<'a> {
                 let next = network.arcs()[arc as usize].dst;
                 let u = next as usize;
                 let is_barred = self.in_tree[u]
+                    || self.is_far(u)
                     || (sense == Sense::Both && prices.twins[arc as usize] == NONE)
                     || (self.relays == Relays::None && network.is_npu(next) && !self.is_end[u]);
                 if is_barred {
@@ -201,6 +233,12 @@ impl<'a> Grower<'a> {
         }
         prices.restart();
         Some(hops)
+    }
+
+    /// Returns whether an NPU may not relay because its node group has no end.
+    fn is_far(&self, npu: usize) -> bool {
+        let group = self.group.get(npu);
+        group.is_some_and(|&group| !self.has_end[group as usize])
     }
 
     /// Returns whether a tree may branch at an NPU; elsewhere data only pass.

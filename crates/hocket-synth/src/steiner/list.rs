@@ -8,14 +8,17 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::Jobs;
+use crate::id::fit;
 use crate::topology::Topology;
-use crate::units::whole;
+use crate::units::{Seed, whole};
 
 /// How urgent pieces are, and whether they are held back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Urgency {
     /// By how many times what follows a piece it is more urgent.
     pub tail: i64,
+    /// Whether every tree begins at a random time, within the time from one of its pieces to the next.
+    pub is_spread: bool,
     /// For how many pieces before it a piece may have to queue at later links of its way, if it is to set off.
     pub queue: Option<u64>,
 }
@@ -113,10 +116,17 @@ impl<'a> Run<'a> {
             tails[number] += next.unwrap_or(0);
         }
         let period = busy.into_iter().max().unwrap_or(0) as i64;
-        let keys = tails
-            .iter()
-            .map(|&tail| -(tail as i64) * urgency.tail)
+        let mut seed = Seed(count as u64);
+        let phases: Vec<i64> = (0..jobs.trees.len())
+            .map(|_| match urgency.is_spread {
+                true => seed.below(fit(period.max(1))) as i64,
+                false => 0,
+            })
             .collect();
+        let phase = |number: usize| phases[jobs.list[number].tree as usize];
+        let keys = tails.iter().enumerate();
+        let keys = keys.map(|(number, &tail)| phase(number) - (tail as i64) * urgency.tail);
+        let keys = keys.collect();
         let waits = (0..count).map(|job| crate::id::narrow(jobs.before.get(job).len()));
         let left = waits
             .flat_map(|wait| std::iter::repeat_n(wait, pieces as usize))

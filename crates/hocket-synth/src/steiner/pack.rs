@@ -7,6 +7,7 @@ use super::grow::{Grower, Prices, Sense};
 use super::{Commodity, NONE, Relays, Tree, twins};
 use crate::bound::network::ArcNetwork;
 use crate::progress::{Interrupted, Paced, Progress};
+use crate::topology::Topology;
 use crate::units::{Seed, whole};
 
 /// How steep prices are at first, in the second round, and at last.
@@ -48,13 +49,30 @@ pub(crate) struct Packer<'a> {
     pub twins: Vec<u32>,
     pub relays: Relays,
     pub(super) capacity: Vec<f64>,
+    /// By NPU, its node group if data stay out of groups that neither have nor want them.
+    group: Vec<u32>,
     /// By commodity, whether its trees sum and copy over the same links, there and back.
     pub is_both: Vec<bool>,
 }
 
 impl<'a> Packer<'a> {
-    pub(crate) fn new(network: &ArcNetwork, commodities: &'a [Commodity], relays: Relays) -> Self {
+    pub(crate) fn new(
+        topology: &Topology,
+        network: &ArcNetwork,
+        commodities: &'a [Commodity],
+        relays: Relays,
+    ) -> Self {
         let twins = twins(network);
+        // Few links are left to look at then, which counts if there are many trees.
+        let mut group = Vec::new();
+        if commodities.len() > topology.npu_count() && !topology.groups().is_empty() {
+            group = vec![0; topology.npu_count()];
+            for (number, npus) in (0..).zip(topology.groups()) {
+                for npu in npus {
+                    group[npu.index()] = number;
+                }
+            }
+        }
         let leads_back = !twins.contains(&NONE);
         let is_both =
             |each: &Commodity| leads_back && each.is_summed() && each.holders == each.wanted;
@@ -64,6 +82,7 @@ impl<'a> Packer<'a> {
             networks: [network.clone(), network.reversed()],
             twins,
             relays,
+            group,
             capacity: network
                 .arcs()
                 .iter()
@@ -93,7 +112,7 @@ impl<'a> Packer<'a> {
         let owners = self.owners(most);
         let (capacity, twins) = (&self.capacity, &self.twins);
         let latency = latencies(self.network(), low);
-        let mut grower = Grower::new(&self.networks, self.relays, latency);
+        let mut grower = Grower::new(&self.networks, self.relays, latency, &self.group);
         let mut prices = Prices::new(capacity, twins);
         let mut seed = Seed(owners.len() as u64);
         let mut trees: Vec<Option<Rc<Tree>>> = vec![None; owners.len()];
@@ -159,12 +178,15 @@ impl<'a> Packer<'a> {
     /// Returns how many links are looked at in a round, about.
     pub(crate) fn work(&self, most: u64) -> u64 {
         let links = self.capacity.len() as u64;
+        let groups = self.group.iter().max();
+        let groups = groups.map_or(1, |&last| u64::from(last) + 1);
         let is_fresh = self.relays != Relays::Sum
             || self.network().npus().count() < self.network().node_count();
         let of = |each: &Commodity| match is_fresh {
             true => links * each.ends() as u64,
             false => links,
         };
+        let of = |each: &Commodity| of(each) * (each.ends() as u64).min(groups) / groups;
         let all: u64 = self.commodities.iter().map(of).sum();
         all.saturating_mul(most)
     }

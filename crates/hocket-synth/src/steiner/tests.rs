@@ -192,6 +192,71 @@ fn four_corners_gain_from_relays_that_sum() {
     assert!(forwarded > Time::from_ns(960_000) && forwarded < Time::from_ns(990_000));
 }
 
+/// Tokens of every NPU, each for some others; or the sums of what comes back.
+fn tokens(npus: usize, each: usize, takers: usize, is_back: bool) -> Collective {
+    let mut seed = Seed(5);
+    let mut demands = Vec::new();
+    for npu in 0..npus {
+        for _ in 0..each {
+            let others = (0..takers).map(|_| (npu + 1 + seed.below(npus - 1)) % npus);
+            let them = NpuSet::of(others.map(|other| NpuId(narrow(other))));
+            let own = NpuSet::One(NpuId(narrow(npu)));
+            let (holders, wanted) = if is_back { (them, own) } else { (own, them) };
+            demands.push(Demand {
+                bytes: 200_000,
+                reduced: !matches!(holders, NpuSet::One(_)),
+                holders,
+                wanted,
+            });
+        }
+    }
+    let npus = (0..narrow(npus)).map(NpuId).collect();
+    Collective::custom(npus, demands).expect("a collective")
+}
+
+#[test]
+fn tokens_enter_a_node_once() {
+    let rail = build::Rail {
+        nodes: 3,
+        npus: 4,
+        spines: 0,
+        node_bandwidth: gb_per_s(450),
+        node_latency: Time::from_ns(500),
+        bandwidth: gb_per_s(50),
+        latency: Time::from_ns(2_000),
+    };
+    let rail = Arc::new(rail.build().expect("a rail"));
+    for is_back in [false, true] {
+        let collective = tokens(rail.npu_count(), 24, 5, is_back);
+        let plan = made(&rail, &collective, Relays::Sum).expect("a plan");
+        let least = least(&rail, &collective).as_ps() as f64;
+        let time = plan.run.time.as_ps() as f64;
+        assert!(time < 1.06 * least, "{is_back}: {}", time / least);
+    }
+}
+
+#[test]
+fn nodes_without_an_end_relay_if_no_other_way_leads_there() {
+    let mut builder = TopologyBuilder::new("three nodes in a row");
+    builder.npus(6);
+    for npu in 0..5u32 {
+        let (a, b) = (DeviceId(npu), DeviceId(npu + 1));
+        builder.both_ways(a, b, gb_per_s(50), Time::from_ns(500));
+    }
+    let nodes = [0, 2, 4].map(|npu| vec![NpuId(npu), NpuId(npu + 1)]);
+    let row = builder.finish().expect("a row").with_groups(nodes.to_vec());
+    let row = Arc::new(row.expect("three nodes"));
+    let demand = |bytes| Demand {
+        bytes,
+        reduced: false,
+        holders: NpuSet::One(NpuId(0)),
+        wanted: NpuSet::of([NpuId(4), NpuId(5)]),
+    };
+    let demands = (0..8).map(|number| demand(10_000 + number)).collect();
+    let collective = Collective::custom((0..6).map(NpuId).collect(), demands);
+    assert!(made(&row, &collective.expect("a collective"), Relays::Sum).is_ok());
+}
+
 #[test]
 fn what_it_does_not_do_is_refused() {
     let torus = build::torus(&[3, 3], gb_per_s(25), Time::ZERO).expect("a torus");
