@@ -45,7 +45,7 @@ def test_compare_prints_a_table(hocket: Any) -> None:
     for word in ("time", "algbw", "busbw", "gap", "busiest link", "max load"):
         assert word in lines[2]
     rows = [line for line in lines if line.startswith("│")]
-    assert len(rows) == 11
+    assert {"ring", "direct", "greedy"} < {row.split()[1] for row in rows}
     assert [row.split()[1] for row in rows[:2]] == ["nccl-ring", "trees"]
     assert rows[-1].split()[1] == "nccl"
     assert "nccl: NCCL 2.30.7 picks ring with Simple" in result.out
