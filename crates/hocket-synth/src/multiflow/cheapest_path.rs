@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::bound::network::ArcNetwork;
+use crate::units::whole;
 
 /// A search whose buffers are kept for the next one.
 ///
@@ -16,6 +17,7 @@ pub(super) struct CheapestPath {
     touched: Vec<u32>,
     /// By the cost of the whole way at least; of equals, the one that is farthest on.
     open: BinaryHeap<(Reverse<u64>, u64, Reverse<u32>)>,
+    straight: Vec<u32>,
 }
 
 const NOT_REACHED: (u64, u32) = (u64::MAX, u32::MAX);
@@ -27,10 +29,12 @@ impl CheapestPath {
             reached: vec![NOT_REACHED; nodes],
             touched: Vec::new(),
             open: BinaryHeap::new(),
+            straight: Vec::new(),
         }
     }
 
-    /// Puts the arcs of the cheapest way into `way`.
+    /// Puts the arcs of the cheapest way into `way`, or of one that costs no more than the share `slack` over it: the
+    /// way that is there, if that is so cheap.
     ///
     /// From each node at least `least` is left to pay, and no arc takes more off that than its price. There is a way.
     pub(crate) fn find(
@@ -38,12 +42,25 @@ impl CheapestPath {
         network: &ArcNetwork,
         prices: &[u64],
         least: &[u64],
+        slack: f64,
         (src, dst): (u32, u32),
         way: &mut Vec<u32>,
     ) {
         let arcs = network.arcs();
-        let mut bound = straight(network, prices, least, (src, dst), way);
-        if bound == least[src as usize] {
+        let enough = |cost: u64| whole((cost as f64 / (1.0 + slack)).ceil());
+        let known = match way.is_empty() {
+            true => u64::MAX,
+            false => way.iter().map(|&arc| prices[arc as usize]).sum(),
+        };
+        let mut bound = enough(known);
+        if way.is_empty() || bound > least[src as usize] {
+            let straight = straight(network, prices, least, (src, dst), &mut self.straight);
+            if straight < known {
+                way.clone_from(&self.straight);
+                bound = enough(straight);
+            }
+        }
+        if bound <= least[src as usize] {
             return;
         }
         let mut found = false;
@@ -58,8 +75,8 @@ impl CheapestPath {
             for &arc in network.arcs_out(node) {
                 let end = arcs[arc as usize].dst;
                 let cost = cost + prices[arc as usize];
-                let whole = cost.saturating_add(least[end as usize]);
-                if whole < bound && cost < self.reached[end as usize].0 {
+                let all = cost.saturating_add(least[end as usize]);
+                if all < bound && cost < self.reached[end as usize].0 {
                     self.reach(end, cost, arc, least);
                     if end == dst {
                         (bound, found) = (cost, true);

@@ -8,7 +8,7 @@ use super::price::Prices;
 use super::shares::Shares;
 use crate::bound::network::ArcNetwork;
 use crate::graph::{Lists, ShortestPaths};
-use crate::id::NpuId;
+use crate::id::{NpuId, narrow};
 use crate::progress::{Interrupted, Progress};
 
 /// Why some flows have no way.
@@ -46,10 +46,16 @@ const FIRST_DOUBLINGS: u32 = 1;
 const LAST_DOUBLINGS: u32 = 8;
 /// Passes with one power.
 const PASSES: u32 = 4;
+/// Parts that are routed in all passes together, and passes if that makes fewer.
+const MOST_PARTS: u32 = 1 << 21;
+const FEWEST_PASSES: u32 = 6;
 /// A pass is worth while that makes the busiest arc less busy by this.
 const BETTER: f64 = 0.999;
 /// Passes in a row that were not worth while, after which no more are tried.
 const PATIENCE: u32 = 12;
+/// Ways of the first pass need not be the cheapest; later ones cost over it no more than this times the power of prices,
+/// so that arcs on them are busier by about this share.
+const SLACK: f64 = 0.005;
 /// A routing is good enough that is this close to the best there can be.
 const CLOSE: f64 = 1.002;
 
@@ -81,6 +87,7 @@ impl Routing {
             prices: Prices::new(network, spare),
             search: ShortestPaths::new(u64::MAX, ()),
             walk: CheapestPath::new(network.node_count()),
+            slack: f64::INFINITY,
         };
         let mut least = router.least()?.at_least(most_at_an_npu(network, flows));
         router.prices.set(least.with_spare, FIRST_DOUBLINGS);
@@ -92,7 +99,8 @@ impl Routing {
         };
         let mut ways = best.ways.clone();
         let mut failed = 0;
-        let most = (LAST_DOUBLINGS - FIRST_DOUBLINGS + 1) * PASSES;
+        let most = MOST_PARTS / narrow(parts.len().max(1));
+        let most = most.clamp(FEWEST_PASSES, (LAST_DOUBLINGS - FIRST_DOUBLINGS + 1) * PASSES);
         for pass in 1..most {
             if best.busiest <= CLOSE * least.with_spare || failed == PATIENCE {
                 break;
@@ -103,6 +111,7 @@ impl Routing {
             let doublings = FIRST_DOUBLINGS + pass / PASSES;
             let busiest = router.prices.busiest();
             router.prices.set(busiest, doublings);
+            router.slack = SLACK * f64::from(1u32 << doublings);
             ways = router.pass(Some(&ways))?;
             let busiest = router.prices.busiest();
             failed = if busiest < BETTER * best.busiest {
@@ -153,6 +162,8 @@ struct Router<'a> {
     prices: Prices,
     search: ShortestPaths<u64>,
     walk: CheapestPath,
+    /// Ways cost no more than this share over the cheapest.
+    slack: f64,
 }
 
 impl Router<'_> {
@@ -184,10 +195,13 @@ impl Router<'_> {
                     }
                     let bytes = self.parts.bytes[part] as f64;
                     let way = &mut found[part - parts.start];
+                    way.clear();
+                    way.extend(before.map_or(&[][..], |before| before.get(part)));
                     self.walk.find(
                         self.network,
                         self.prices.all(),
                         costs,
+                        self.slack,
                         (flow.src.0, dst.0),
                         way,
                     );

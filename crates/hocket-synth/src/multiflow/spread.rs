@@ -149,7 +149,7 @@ impl<'a> Spread<'a> {
                     let ends = (self.flows[flow].src.0, dst.0);
                     let mut arcs = Vec::new();
                     let prices = self.prices.all();
-                    walk.find(self.network, prices, search.costs(), ends, &mut arcs);
+                    walk.find(self.network, prices, search.costs(), 0.0, ends, &mut arcs);
                     self.shift(flow, arcs, grain);
                 }
             }

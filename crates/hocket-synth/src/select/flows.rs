@@ -37,7 +37,7 @@ const SPARES: [f64; 2] = [0.08, 0.25];
 const NEARLY: f64 = 1.03;
 /// A plan is good enough that takes this much longer than the busiest link at least sends.
 const CLOSE: f64 = 1.01;
-/// The rule of most work is not tried, if the plan by virtual time takes this much longer than the busiest link sends.
+/// The other order of service is not tried, if the plan takes this much longer than the busiest link sends.
 const CLOSER: f64 = 1.005;
 /// More pieces in whole parts are not tried, if the plan with bytes in proportion takes this much longer than the busiest
 /// link sends.
@@ -142,7 +142,7 @@ impl Search<'_> {
                 return Ok(());
             }
             let is_last = transfers * STEP > MOST_TRANSFERS || i + 1 == ladder.len();
-            if !on.is_few() && is_last {
+            if !on.is_few() && is_last && self.time() > CLOSER * routing.busiest {
                 self.offer(on.made(&parts, &routing, Service::VirtualTime, progress)?);
             }
             if on.is_few() && !is_in_proportion && (is_last || pieces >= COARSE) {
