@@ -22,6 +22,7 @@
 //! | `cut` | what must cross a set of devices; also a node, and go on to one NPU in it | `cut`, `nodes` |
 //! | `partition` | what must pass between many parts | `partition` |
 //! | `traffic` | bytes times hops over bandwidth of all hops | `traffic` |
+//! | `prices` | bytes times prices over bandwidth times prices, for what each goes from one NPU to one other | `prices` |
 
 mod coarsen;
 pub mod cut;
@@ -38,6 +39,8 @@ mod quickest;
 pub mod demand_group;
 mod sweep_cuts;
 mod traffic;
+pub mod multiflow;
+mod prices;
 mod witness;
 
 #[cfg(test)]
@@ -191,6 +194,7 @@ pub fn bound(
                 quickest::bounds(&problem, degree.plain, progress)?,
             ),
             ("one-trip", one_trip::bound(&problem, topology, progress)?),
+            ("prices", prices::bounds(&problem, progress)?),
         ]
     };
     let applies = |(_, it): &&(&'static str, Candidate)| it.time > Time::ZERO;

@@ -48,52 +48,46 @@ pub(super) fn bounds(
         let length = u128::from(fastest) * 16 / u128::from(arc.capacity);
         u64::try_from(length).unwrap_or(u64::MAX).min(1 << 24)
     };
-    offer(
-        problem,
-        Lengths::Hops,
-        |arc| u64::from(!arc.internal),
-        &mut best,
-        &mut watch,
-    )?;
-    offer(problem, Lengths::Slowness, slowness, &mut best, &mut watch)?;
+    let mut offer = |lengths: Lengths, length: &dyn Fn(&Arc) -> u64| {
+        let work = one_to_one(problem, length, &mut watch)? + one_to_many(problem, length);
+        let each: Vec<u64> = problem.network.arcs().iter().map(length).collect();
+        offer(problem, || lengths, &each, work, &mut best);
+        Ok(())
+    };
+    offer(Lengths::Hops, &|arc| u64::from(!arc.internal))?;
+    offer(Lengths::Slowness, &slowness)?;
     if problem.network.arcs().iter().any(|arc| arc.internal) {
-        offer(
-            problem,
-            Lengths::LimitedSwitches,
-            |arc| u64::from(arc.internal),
-            &mut best,
-            &mut watch,
-        )?;
+        offer(Lengths::LimitedSwitches, &|arc| u64::from(arc.internal))?;
     }
     Ok(best)
 }
 
-fn offer(
+/// Offers what so much work takes, bytes times the lengths of their ways, if each arc has such a length.
+pub(super) fn offer(
     problem: &Problem,
-    lengths: Lengths,
-    length: impl Fn(&Arc) -> u64 + Copy,
+    lengths: impl FnOnce() -> Lengths,
+    length: &[u64],
+    work: u128,
     best: &mut Candidate,
-    watch: &mut Paced,
-) -> Result<(), Interrupted> {
-    let work = one_to_one(problem, length, watch)? + one_to_many(problem, length);
+) {
     let arcs = problem.network.arcs().iter().zip(&problem.delay);
-    let used = arcs.filter(|&(arc, &delay)| length(arc) > 0 && delay < FAR);
+    let used = arcs.zip(length);
+    let used = used.filter(|&((_, &delay), &length)| length > 0 && delay < FAR);
     let mut pipes: Vec<Pipe> = used
-        .map(|(arc, &delay)| Pipe {
+        .map(|((arc, &delay), &length)| Pipe {
             delay,
-            capacity: u128::from(arc.capacity) * u128::from(length(arc)),
+            capacity: u128::from(arc.capacity) * u128::from(length),
         })
         .collect();
     if work == 0 || pipes.is_empty() {
-        return Ok(());
+        return;
     }
     let time = fill(&mut pipes, work, problem.needs.parts());
     best.offer(time, || Witness::Traffic {
-        lengths,
+        lengths: lengths(),
         work: problem.needs.in_bytes(work),
         capacity: capacity(&pipes),
     });
-    Ok(())
 }
 
 /// Work of the copies that one NPU alone wants.

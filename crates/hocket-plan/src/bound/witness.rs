@@ -161,7 +161,7 @@ pub enum Witness {
 }
 
 /// Lengths of links under which traffic is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lengths {
     /// Every link 1.
     Hops,
@@ -169,6 +169,9 @@ pub enum Lengths {
     Slowness,
     /// Every switch with a limit of its own 1, links 0.
     LimitedSwitches,
+    /// Some links, from one device to another, these lengths, and all others 0. A switch with a limit of its own is a link
+    /// to itself.
+    Prices(Vec<([DeviceId; 2], u64)>),
 }
 
 impl Witness {
@@ -256,7 +259,7 @@ impl Witness {
                 lengths,
                 work,
                 capacity,
-            } => lengths.describe(*work, *capacity),
+            } => lengths.describe(topology, *work, *capacity),
             Witness::FanOut {
                 npu,
                 leaving,
@@ -377,7 +380,7 @@ impl Witness {
 }
 
 impl Lengths {
-    fn describe(self, work: u128, capacity: u128) -> String {
+    fn describe(&self, topology: &Topology, work: u128, capacity: u128) -> String {
         let rate = saturating_bandwidth(capacity);
         let work = show_bytes(work);
         match self {
@@ -387,6 +390,18 @@ impl Lengths {
             Lengths::Slowness => "traffic: links busy on the fastest ways, all together".to_owned(),
             Lengths::LimitedSwitches => {
                 format!("traffic: {work} x switches over {rate}, the limits of all switches")
+            }
+            Lengths::Prices(priced) => {
+                let name = |device: DeviceId| &topology.device(device).name;
+                let link = |&([src, dst], price): &([DeviceId; 2], u64)| match src == dst {
+                    true => format!("{price} x {}", name(src)),
+                    false => format!("{price} x {} -> {}", name(src), name(dst)),
+                };
+                let links: Vec<String> = priced.iter().map(link).collect();
+                format!(
+                    "prices: {work} x price over {rate} x price of {}",
+                    abbreviate(&links)
+                )
             }
         }
     }

@@ -1,39 +1,11 @@
-//! Data of one NPU for one other: over which links it goes, so that the busiest link has least to do, and when.
-//!
-//! An all-to-all has n (n - 1) blocks, each from one NPU to one other, and no block is copied or summed on its way.
-//! What it can come to is a multicommodity flow: how blocks are spread over ways decides how long the busiest link
-//! sends, and no plan is quicker than the best such flow. The steps, a file each:
-//!
-//! | file | what it does |
-//! | --- | --- |
-//! | `demand` | what goes from whom to whom |
-//! | `shares` | that, cut into parts that each take one path |
-//! | `price` | what a byte costs on each link: the busier the link, the more |
-//! | `cheapest_path` | the cheapest path of one part |
-//! | `route` | a way for each part, and again for those that could go cheaper, until the busiest link has least |
-//! | `spread` | the bytes of each way, in proportion |
-//! | `timetable` | when each part takes each link, so that the busiest links never wait |
-//! | `plan` | parts, ways and timetable as a plan |
+//! Plans of routed flows ([`crate::bound::multiflow`]): when each part takes each link, so that the busiest links never
+//! wait, and parts, ways and timetable as a plan.
 //!
 //! # Source
-//! Shahrokhi, Matula, The maximum concurrent flow problem, 1990 (prices, and the bound that they prove); Leighton,
-//! Maggs, Rao, Packet routing and job-shop scheduling in O(congestion + dilation) steps, 1994 (that a timetable
+//! Leighton, Maggs, Rao, Packet routing and job-shop scheduling in O(congestion + dilation) steps, 1994 (that a timetable
 //! need hardly be longer than the busiest link sends).
 
-#[cfg(test)]
-mod tests;
-
-mod demand;
-mod shares;
 mod plan;
-mod price;
-mod route;
-mod spread;
 mod timetable;
-mod cheapest_path;
 
-pub(crate) use demand::{Flow, flows};
 pub(crate) use plan::{Legs, Service, plan};
-pub(crate) use route::{Routing, Unroutable};
-pub(crate) use shares::Shares;
-pub(crate) use spread::{MOST_FLOWS, Spread};

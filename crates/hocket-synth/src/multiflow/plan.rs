@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::timetable::{self, Order, Step};
-use super::{Flow, Routing, Shares};
+use crate::bound::multiflow::{Flow, Routing, Shares};
 use crate::bound::network::ArcNetwork;
 use crate::collective::Collective;
 use crate::graph::Lists;
@@ -96,7 +96,7 @@ pub(crate) fn plan(
     for (f, flow) in flows.iter().enumerate() {
         flow_of[flow.demand as usize] = Some(parts.of(f)).filter(|parts| !parts.is_empty());
     }
-    let mut chunks = Chunks::with_capacity(demands.len() + parts.len());
+    let mut chunks = Chunks::with_capacity(demands.len() + parts.flow.len());
     let mut first = Vec::with_capacity(demands.len());
     for (d, (demand, own)) in (0..).zip(demands.iter().zip(flow_of)) {
         first.push(narrow(chunks.len()));
@@ -118,7 +118,7 @@ pub(crate) fn plan(
     plan.link_order(LinkOrder::Plan);
     plan.reserve(order.len());
     let paths: Vec<u32> = legs.links.iter().map(|links| plan.path(links)).collect();
-    let mut before = vec![Wait::NOTHING; parts.len()];
+    let mut before = vec![Wait::NOTHING; parts.flow.len()];
     for Step { part, leg } in order {
         let f = parts.flow[part as usize] as usize;
         let way = legs.of.get(part as usize)[leg as usize] as usize;
@@ -147,7 +147,7 @@ fn turns(topology: &Topology, flows: &[Flow], parts: &Shares) -> Vec<u32> {
         let apart = (flows[f].dst.0 + npus - flows[f].src.0) % npus;
         narrow(part - parts.of(f).start) * npus + apart
     };
-    (0..parts.len()).map(turn).collect()
+    (0..parts.flow.len()).map(turn).collect()
 }
 
 /// Returns when each part starts, as a share of the time, of 2^32: the parts of a way at equal distances, after a
@@ -157,7 +157,7 @@ fn turns(topology: &Topology, flows: &[Flow], parts: &Shares) -> Vec<u32> {
 /// Leighton, Maggs, Rao, Packet routing and job-shop scheduling in O(congestion + dilation) steps, 1994: random delays.
 fn starts(flows: usize, parts: &Shares, legs: &Legs) -> Vec<u32> {
     let mut seed = Seed(0);
-    let mut starts = vec![0; parts.len()];
+    let mut starts = vec![0; parts.flow.len()];
     let mut ways: HashMap<&[u32], Vec<usize>> = HashMap::new();
     for flow in 0..flows {
         for part in parts.of(flow) {

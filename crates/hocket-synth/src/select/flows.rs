@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::order::in_best_order;
 use crate::bound::Fidelity;
+use crate::bound::multiflow::{
+    Flow, MOST_FLOWS, Routing, Shares, Spread, Unroutable, flows as flows_of,
+};
 use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, NpuId};
-use crate::multiflow::{
-    Flow, Legs, MOST_FLOWS, Routing, Service, Shares, Spread, Unroutable, flows as flows_of, plan,
-};
+use crate::multiflow::{Legs, Service, plan};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
 use crate::simulate::Run;
@@ -180,7 +181,7 @@ impl Search<'_> {
             Some(pieces) => on.largest() as f64 / pieces as f64,
             None => spread.grain(MOST_STEPS, LOSS),
         };
-        spread.balance(grain, progress)?;
+        spread.balance(grain, 1.0, progress)?;
         let (parts, routing) = spread.cut(grain);
         self.least = self.least.max(routing.least);
         for service in [Service::VirtualTime, Service::MostAhead] {
@@ -256,7 +257,7 @@ impl On<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(Shares, Routing), PlanError> {
         let parts = Shares::new(&self.flows, pieces);
-        PlanBuilder::check_size(parts.len() as u128, self.memory_limit)?;
+        PlanBuilder::check_size(parts.flow.len() as u128, self.memory_limit)?;
         let routing = Routing::new(&self.network, &self.flows, &parts, spare, progress);
         Ok((parts, routing.map_err(|why| self.unroutable(&why))?))
     }

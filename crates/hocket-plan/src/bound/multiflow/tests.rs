@@ -3,8 +3,8 @@
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 
 use super::*;
-use crate::bound::Fidelity;
 use crate::bound::network::ArcNetwork;
+use crate::bound::{BoundOptions, Fidelity, bound};
 use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
 use crate::id::{NpuId, narrow};
 use crate::progress::{Progress, Silent};
@@ -17,7 +17,7 @@ fn gb_per_s(giga: u64) -> Bandwidth {
 }
 
 /// NPUs and switches joined by links that may lead one way only; NPUs may be cut off.
-fn random(seed: &mut Seed) -> Topology {
+fn random(seed: &mut Seed, latency: Time) -> Topology {
     let npus = 2 + seed.below(4);
     let devices = npus + seed.below(3);
     let mut builder = TopologyBuilder::new("random");
@@ -29,7 +29,6 @@ fn random(seed: &mut Seed) -> Topology {
     for _ in 0..devices + seed.below(3 * devices) {
         let (a, b) = (seed.below(devices), seed.below(devices));
         let bandwidth = gb_per_s([1, 2, 3, 5, 8][seed.below(5)]);
-        let latency = Time::from_ns(500);
         match (a == b, seed.below(2)) {
             (true, _) => {}
             (false, 0) => builder.link(a.into(), b.into(), bandwidth, latency),
@@ -114,7 +113,7 @@ fn routes_come_near_the_best_of_a_linear_program() {
     let mut seed = Seed(11);
     let (mut routable, mut refused, mut above) = (0, 0, 0.0);
     for case in 0..150 {
-        let topology = random(&mut seed);
+        let topology = random(&mut seed, Time::from_ns(500));
         let network = ArcNetwork::new(&topology, Fidelity::Link);
         let flows = some_flows(&mut seed, topology.npu_count());
         if flows.is_empty() {
@@ -157,7 +156,7 @@ fn ways_lead_from_source_to_destination_and_add_up() {
             .expect("a torus");
         let flows = some_flows(&mut seed, torus.npu_count());
         let (network, parts, routing) = routed(&torus, &flows, 3);
-        assert_eq!(routing.ways.len(), parts.len());
+        assert_eq!(routing.ways.len(), parts.flow.len());
         let mut load = vec![0; network.arcs().len()];
         for (part, way) in routing.ways.iter().enumerate() {
             let flow = flows[parts.flow[part] as usize];
@@ -269,7 +268,7 @@ fn stopped_routes_are_those_of_the_first_pass() {
     let flows = all_to_all(&mesh, 16_000);
     let (network, parts, best) = routed(&mesh, &flows, 1);
     let first = Routing::new(&network, &flows, &parts, 0.0, &mut Stop).expect("a routing");
-    assert_eq!(first.ways.len(), parts.len());
+    assert_eq!(first.ways.len(), parts.flow.len());
     assert!(first.busiest >= best.busiest);
 }
 
@@ -278,7 +277,7 @@ fn bytes_in_proportion_come_nearer_the_best_of_a_linear_program() {
     let mut seed = Seed(17);
     let (mut tried, mut above) = (0, 0.0);
     for case in 0..100 {
-        let topology = random(&mut seed);
+        let topology = random(&mut seed, Time::from_ns(500));
         let network = ArcNetwork::new(&topology, Fidelity::Link);
         let flows = some_flows(&mut seed, topology.npu_count());
         let parts = Shares::new(&flows, 4);
@@ -288,7 +287,9 @@ fn bytes_in_proportion_come_nearer_the_best_of_a_linear_program() {
         };
         let best = by_linear_program(&network, &flows).expect("it has a solution");
         let mut spread = Spread::new(&network, &flows, &parts, &routing);
-        spread.balance(1.0, &mut Silent).expect("nobody stops it");
+        spread
+            .balance(1.0, 1.0, &mut Silent)
+            .expect("nobody stops it");
         let (parts, routing) = spread.cut(10_000.0);
         let mut load = vec![0; network.arcs().len()];
         for (f, flow) in flows.iter().enumerate() {
@@ -315,4 +316,75 @@ fn bytes_in_proportion_come_nearer_the_best_of_a_linear_program() {
     assert!(tried > 20, "{tried}");
     let above = above / f64::from(tried);
     assert!(above < 0.005, "by {above} on average");
+}
+
+#[test]
+fn prices_prove_the_best_of_a_linear_program() {
+    let mut seed = Seed(29);
+    let (mut proved, mut by_prices) = (0, 0);
+    for case in 0..200 {
+        let topology = random(&mut seed, Time::ZERO);
+        let flows = some_flows(&mut seed, topology.npu_count());
+        let network = ArcNetwork::new(&topology, Fidelity::Link);
+        let reached = |flow: &Flow| network.breadth_first(flow.src.0).contains(&flow.dst.0);
+        if flows.is_empty() || !flows.iter().all(reached) {
+            continue;
+        }
+        let demand = |flow: &Flow| Demand {
+            bytes: flow.bytes,
+            reduced: false,
+            holders: NpuSet::One(flow.src),
+            wanted: NpuSet::One(flow.dst),
+        };
+        let demands = flows.iter().map(demand).collect();
+        let collective = Collective::custom(topology.npus().collect(), demands).expect("valid");
+        let bound = bound(
+            &topology,
+            &collective,
+            &BoundOptions::default(),
+            &mut Silent,
+        );
+        let bound = bound.expect("nobody stops it");
+        let best = by_linear_program(&network, &flows).expect("it has a solution");
+        let ratio = bound.time.as_seconds() / best;
+        assert!((0.99..=1.0 + 1e-6).contains(&ratio), "case {case}: {ratio}");
+        proved += 1;
+        by_prices += usize::from(bound.witness.describe(&topology).starts_with("prices: "));
+    }
+    assert!(proved > 40 && by_prices > 5, "{by_prices} of {proved}");
+}
+
+/// Okamura, Seymour, Multicommodity flows in planar graphs, 1981: cuts allow 1 ms, but the four pairs of each way need two
+/// of the six links each. Another NPU, whose links nobody needs, hides that from lengths that count all links alike.
+#[test]
+fn prices_prove_what_no_cut_does() {
+    let mut builder = TopologyBuilder::new("K2,3");
+    builder.npus(6);
+    for (a, b) in [(0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 5usize)] {
+        builder.both_ways(a.into(), b.into(), gb_per_s(1), Time::ZERO);
+    }
+    let topology = builder.finish().expect("a network");
+    let pairs = [(0, 1), (2, 3), (3, 4), (4, 2)];
+    let both = pairs.into_iter().flat_map(|(a, b)| [(a, b), (b, a)]);
+    let demand = |(src, dst): (u32, u32)| Demand {
+        bytes: 1_000_000,
+        reduced: false,
+        holders: NpuSet::One(NpuId(src)),
+        wanted: NpuSet::One(NpuId(dst)),
+    };
+    let collective = Collective::custom(topology.npus().collect(), both.map(demand).collect());
+    let options = BoundOptions::default();
+    let bound = bound(
+        &topology,
+        &collective.expect("valid"),
+        &options,
+        &mut Silent,
+    );
+    let bound = bound.expect("nobody stops it");
+    assert_eq!(bound.time, Time::from_ps(1_333_333_333));
+    assert_eq!(
+        bound.witness.describe(&topology),
+        "prices: 16 MB x price over 12 GB/s x price of 1 x npu0 -> npu2, 1 x npu2 -> npu0, 1 x npu0 -> npu3, \
+         1 x npu3 -> npu0, ... 1 x npu4 -> npu1 (12 in all)"
+    );
 }

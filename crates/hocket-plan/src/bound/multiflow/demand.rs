@@ -5,7 +5,7 @@ use crate::id::{NpuId, narrow};
 
 /// Bytes that one NPU has and one other wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flow {
+pub struct Flow {
     /// Position of the demand among those of the collective.
     pub demand: u32,
     /// The NPU that has them.
@@ -20,7 +20,7 @@ pub(crate) struct Flow {
 ///
 /// # Errors
 /// The position of a demand that is no flow: a sum, or one that several have or want.
-pub(crate) fn flows(collective: &Collective) -> Result<Vec<Flow>, usize> {
+pub fn flows(collective: &Collective) -> Result<Vec<Flow>, usize> {
     let npus = collective.npus();
     let mut flows = Vec::new();
     for (d, demand) in collective.demands().iter().enumerate() {

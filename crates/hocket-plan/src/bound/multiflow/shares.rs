@@ -8,7 +8,7 @@ use crate::id::{fit, narrow};
 
 /// Flows cut into parts of about the same size.
 #[derive(Clone, Debug)]
-pub(crate) struct Shares {
+pub struct Shares {
     /// Where the parts of each flow begin.
     first: Vec<u32>,
     /// The flow of each part.
@@ -19,7 +19,7 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// The largest flow has so many parts (one for each byte, where it has fewer), smaller ones fewer.
-    pub(crate) fn new(flows: &[Flow], most: u64) -> Self {
+    pub fn new(flows: &[Flow], most: u64) -> Self {
         let largest = flows.iter().map(|flow| flow.bytes).max().unwrap_or(1);
         let grain = largest.div_ceil(most.max(1));
         Self::of_each(flows.iter().map(|flow| {
@@ -30,7 +30,7 @@ impl Shares {
     }
 
     /// Flows cut into parts of the sizes given.
-    pub(crate) fn of_each<Sizes>(flows: impl IntoIterator<Item = Sizes>) -> Self
+    pub fn of_each<Sizes>(flows: impl IntoIterator<Item = Sizes>) -> Self
     where
         Sizes: IntoIterator<Item = u64>,
     {
@@ -47,13 +47,8 @@ impl Shares {
         parts
     }
 
-    /// Returns how many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.flow.len()
-    }
-
     /// Returns the parts of a flow.
-    pub(crate) fn of(&self, flow: usize) -> Range<usize> {
+    pub fn of(&self, flow: usize) -> Range<usize> {
         self.first[flow] as usize..self.first[flow + 1] as usize
     }
 }

@@ -13,7 +13,7 @@ use crate::progress::{Interrupted, Progress};
 
 /// Why some flows have no way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unroutable {
+pub enum Unroutable {
     /// No way leads from the first to the second.
     Unreachable(NpuId, NpuId),
     /// Planning was asked to stop.
@@ -28,7 +28,7 @@ impl From<Interrupted> for Unroutable {
 
 /// A way for each part.
 #[derive(Clone, Debug)]
-pub(crate) struct Routing {
+pub struct Routing {
     /// The arcs that each part takes, in order.
     pub ways: Lists<u32>,
     /// How long the busiest arc sends, with what it is left free, in seconds.
@@ -60,6 +60,14 @@ const SLACK: f64 = 0.005;
 const CLOSE: f64 = 1.002;
 
 impl Routing {
+    /// Routes each part over a way that was cheapest before others were routed.
+    ///
+    /// # Errors
+    /// [`Unroutable::Unreachable`].
+    pub fn first(network: &ArcNetwork, flows: &[Flow], parts: &Shares) -> Result<Self, Unroutable> {
+        Self::new(network, flows, parts, 0.0, &mut OnePass)
+    }
+
     /// Routes parts so that the busiest arc has little to do.
     ///
     /// In each pass all parts are routed anew, in groups of the same destination: each over the cheapest way at the
@@ -72,7 +80,7 @@ impl Routing {
     /// # Complexity
     /// For each of some tens of passes eight searches from each destination, and for each part the arcs about its
     /// way.
-    pub(crate) fn new(
+    pub fn new(
         network: &ArcNetwork,
         flows: &[Flow],
         parts: &Shares,
@@ -99,8 +107,11 @@ impl Routing {
         };
         let mut ways = best.ways.clone();
         let mut failed = 0;
-        let most = MOST_PARTS / narrow(parts.len().max(1));
-        let most = most.clamp(FEWEST_PASSES, (LAST_DOUBLINGS - FIRST_DOUBLINGS + 1) * PASSES);
+        let most = MOST_PARTS / narrow(parts.flow.len().max(1));
+        let most = most.clamp(
+            FEWEST_PASSES,
+            (LAST_DOUBLINGS - FIRST_DOUBLINGS + 1) * PASSES,
+        );
         for pass in 1..most {
             if best.busiest <= CLOSE * least.with_spare || failed == PATIENCE {
                 break;
@@ -131,6 +142,15 @@ impl Routing {
             least: least.of_links,
             ..best
         })
+    }
+}
+
+/// Stops after the first pass.
+struct OnePass;
+
+impl Progress for OnePass {
+    fn report(&mut self, _: &'static str, _: u64, _: u64) -> bool {
+        false
     }
 }
 
@@ -221,7 +241,7 @@ impl Router<'_> {
     /// arcs carry in a second at their prices.
     fn least(&mut self) -> Result<Least, Unroutable> {
         let prices = self.prices.all();
-        let work = work(&mut self.search, self.network, self.flows, prices)?;
+        let work = work(&mut self.search, self.network, self.flows, prices)? as f64;
         let paces = self.prices.pace().iter().zip(prices);
         let slowed: f64 = paces.map(|(pace, &price)| price as f64 / pace).sum();
         Ok(Least {
@@ -256,21 +276,21 @@ impl Least {
     }
 }
 
-/// Returns the sum of bytes times what each costs on the cheapest way.
-pub(super) fn work(
+/// Returns the sum of bytes times what each costs on the cheapest way, exactly.
+pub(in crate::bound) fn work(
     search: &mut ShortestPaths<u64>,
     network: &ArcNetwork,
     flows: &[Flow],
     prices: &[u64],
-) -> Result<f64, Unroutable> {
-    let mut work = 0.0;
+) -> Result<u128, Unroutable> {
+    let mut work = 0;
     for group in flows.chunk_by(|a, b| a.dst == b.dst) {
         distances(search, network, prices, group[0].dst);
         let costs = search.costs();
         for flow in group {
             match costs[flow.src.index()] {
                 u64::MAX => return Err(Unroutable::Unreachable(flow.src, flow.dst)),
-                cost => work += flow.bytes as f64 * cost as f64,
+                cost => work += u128::from(flow.bytes) * u128::from(cost),
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::progress::{Interrupted, Progress};
 use crate::units::whole;
 
 /// Flows up to which bytes are moved.
-pub(crate) const MOST_FLOWS: usize = 1_024;
+pub const MOST_FLOWS: usize = 1_024;
 /// The power of prices is two to these, one after the other.
 const DOUBLINGS: std::ops::RangeInclusive<u32> = 3..=11;
 /// Passes with one power.
@@ -43,20 +43,21 @@ struct Way {
 }
 
 /// Bytes of flows on ways.
-pub(crate) struct Spread<'a> {
+pub struct Spread<'a> {
     network: &'a ArcNetwork,
     flows: &'a [Flow],
     ways: Vec<Vec<Way>>,
     prices: Prices,
     /// Of a byte on each arc, with the bytes that were best.
     best: Vec<u64>,
-    /// How long the busiest arc sends at least [s].
+    /// How long the busiest arc sends at least [s], by the prices that prove most.
     least: f64,
+    proof: Vec<u64>,
 }
 
 impl<'a> Spread<'a> {
     /// Starts with the ways of a routing.
-    pub(crate) fn new(
+    pub fn new(
         network: &'a ArcNetwork,
         flows: &'a [Flow],
         parts: &Shares,
@@ -86,12 +87,18 @@ impl<'a> Spread<'a> {
             prices,
             best: routing.prices.clone(),
             least: routing.least,
+            proof: routing.prices.clone(),
         }
+    }
+
+    /// Returns the prices of all arcs that prove most of how long the busiest sends.
+    pub fn proof(&self) -> &[u64] {
+        &self.proof
     }
 
     /// Returns the size of pieces that makes no more than so many transfers, and no smaller than costs the share `loss`
     /// of the time: a piece is late by about two of its sending times per link.
-    pub(crate) fn grain(&self, most_transfers: f64, loss: f64) -> f64 {
+    pub fn grain(&self, most_transfers: f64, loss: f64) -> f64 {
         let arcs = self.network.arcs();
         let (mut transfers, mut longest, mut latency) = (0.0, 0.0_f64, 0.0_f64);
         for way in self.ways.iter().flatten() {
@@ -112,13 +119,15 @@ impl<'a> Spread<'a> {
         each.sum()
     }
 
-    /// Moves bytes until the busiest arc has least to do, if pieces have this size.
+    /// Moves bytes until the busiest arc has least to do, if pieces have this size, or no more than `close` times what is
+    /// proved.
     ///
     /// # Errors
     /// [`Interrupted`].
-    pub(crate) fn balance(
+    pub fn balance(
         &mut self,
         grain: f64,
+        close: f64,
         progress: &mut dyn Progress,
     ) -> Result<(), Interrupted> {
         let mut search = ShortestPaths::new(u64::MAX, ());
@@ -140,7 +149,14 @@ impl<'a> Spread<'a> {
             self.prices.set(busiest, doublings);
             let prices = self.prices.all();
             if let Ok(work) = work(&mut search, self.network, self.flows, prices) {
-                self.least = self.least.max(work / capacity(self.network, prices));
+                let least = work as f64 / capacity(self.network, prices);
+                if least > self.least {
+                    self.least = least;
+                    self.proof.copy_from_slice(prices);
+                }
+            }
+            if best.0 <= close * self.least {
+                break;
             }
             for group in &groups {
                 let dst = self.flows[group.start].dst;
@@ -230,7 +246,7 @@ impl<'a> Spread<'a> {
     }
 
     /// Cuts ways into pieces of about this size.
-    pub(crate) fn cut(&self, grain: f64) -> (Shares, Routing) {
+    pub fn cut(&self, grain: f64) -> (Shares, Routing) {
         let mut ways = Lists::default();
         let mut pieces = Vec::with_capacity(self.flows.len());
         for (flow, own) in self.flows.iter().zip(&self.ways) {

@@ -1,0 +1,133 @@
+"""Bounds of data that each go from one NPU to one other, beside a linear program and plans."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+import hocket as hk
+
+CASES = int(os.environ.get("HOCKET_BOUND_CASES", "60"))
+MEGABYTE = 10**6
+
+
+def small(draw: random.Random) -> nx.DiGraph:
+    """Give a strongly connected network of three to seven NPUs without latency, some links one way only."""
+    count = draw.randrange(3, 8)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(count))
+    order = draw.sample(range(count), count)
+    links = list(zip(order, order[1:] + order[:1], strict=True))
+    for _ in range(draw.randrange(2 * count)):
+        a, b = draw.sample(range(count), 2)
+        links += [(a, b), (b, a)] if draw.random() < 0.7 else [(a, b)]
+    for a, b in links:
+        graph.add_edge(a, b, bandwidth=draw.choice([10, 20, 50, 400]) * 10**9, latency=0.0)
+    return graph
+
+
+def least(graph: nx.DiGraph, demands: dict[tuple[int, int], int]) -> float:
+    """Return how long the busiest link sends at least [s], with a flow to each destination."""
+    links = list(graph.edges)
+    ends = sorted({dst for _, dst in demands})
+    width = len(links) * len(ends) + 1
+    rows: list[int] = []
+    columns: list[int] = []
+    values: list[float] = []
+    sent: list[float] = []
+    for number, end in enumerate(ends):
+        for node in graph:
+            if node == end:
+                continue
+            for link, (a, b) in enumerate(links):
+                if node in (a, b):
+                    rows.append(len(sent))
+                    columns.append(number * len(links) + link)
+                    values.append(1.0 if a == node else -1.0)
+            sent.append(demands.get((node, end), 0) / MEGABYTE)
+    kept = csr_array((values, (rows, columns)), shape=(len(sent), width))
+    rates = [graph.edges[link]["bandwidth"] / 1e9 for link in links]
+    every = np.arange(width - 1)
+    loads = csr_array(
+        (
+            np.concatenate([np.ones(width - 1), -np.array(rates)]),
+            (
+                np.concatenate([every % len(links), np.arange(len(links))]),
+                np.concatenate([every, np.full(len(links), width - 1)]),
+            ),
+        ),
+        shape=(len(links), width),
+    )
+    costs = np.zeros(width)
+    costs[-1] = 1
+    solved = linprog(costs, loads, np.zeros(len(links)), kept, np.array(sent))
+    assert solved.x is not None
+    return float(solved.x[-1]) * 1e-3
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_bounds_are_the_linear_programs_and_plans_above_them(case: int) -> None:
+    draw = random.Random(case)
+    graph = small(draw)
+    network = hk.topology.from_networkx(graph)
+    npus = draw.sample(range(len(graph)), draw.randrange(2, len(graph) + 1))
+    if case % 2:
+        collective = hk.collective_on("all-to-all", network, len(npus) * MEGABYTE, npus=npus)
+        demands = {(a, b): MEGABYTE for a in npus for b in npus if a != b}
+    else:
+        pairs = [(a, b) for a in npus for b in npus if a != b and draw.random() < 0.7]
+        demands = {pair: draw.randrange(1, 9) * MEGABYTE for pair in pairs or [(npus[0], npus[1])]}
+        listed = [(size, False, [a], [b]) for (a, b), size in demands.items()]
+        collective = hk.Collective.custom(npus, listed)
+    best = least(graph, demands)
+    bound = hk.bound(network, collective).time_ps * 1e-12
+    assert 0.99 * best <= bound <= best * (1 + 1e-6)
+    if case % 10 == 0:
+        plan = hk.plan(collective, network, algorithm="flows")
+        assert bound <= hk.simulate(plan).time
+
+
+def networks() -> list[tuple[str, nx.DiGraph]]:
+    """Give networks of up to 64 NPUs."""
+    plain = {
+        "mesh 6x5": nx.grid_graph((5, 6)),
+        "mesh 8x8": nx.grid_graph((8, 8)),
+        "torus 4x4x4": nx.grid_graph((4, 4, 4), periodic=True),
+        "hypercube 5": nx.hypercube_graph(5),
+        "Petersen": nx.petersen_graph(),
+        "tree of cliques": nx.connected_caveman_graph(6, 5),
+    }
+    graphs = [(name, nx.convert_node_labels_to_integers(graph)) for name, graph in plain.items()]
+    for seed in range(24):
+        count = 10 + 54 * seed // 23
+        degree = 3 + seed % 3
+        graphs.append(
+            (f"random {seed}", nx.random_regular_graph(degree, count + count % 2, seed=seed))
+        )
+    found = []
+    for number, (name, graph) in enumerate(graphs):
+        draw = random.Random(number)
+        both = nx.DiGraph()
+        both.add_nodes_from(sorted(graph))
+        for a, b in graph.edges:
+            rate = (50 if number % 2 else draw.choice([10, 20, 50])) * 10**9
+            both.add_edge(a, b, bandwidth=rate, latency=0.0)
+            both.add_edge(b, a, bandwidth=rate, latency=0.0)
+        found.append((name, both))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "graph"), networks())
+def test_bounds_of_larger_networks_are_the_linear_programs(name: str, graph: nx.DiGraph) -> None:
+    network = hk.topology.from_networkx(graph)
+    size = len(graph) * MEGABYTE
+    bound = hk.bound(network, hk.collective_on("all-to-all", network, size)).time_ps * 1e-12
+    best = least(graph, {(a, b): MEGABYTE for a in graph for b in graph if a != b})
+    assert 0.99 * best <= bound <= best * (1 + 1e-6), name
