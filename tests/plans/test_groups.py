@@ -147,6 +147,16 @@ def test_the_bound_of_several_groups_counts_them_together() -> None:
     assert hk.bound(rail, joined(across)).time_ps == pytest.approx(2_240_000_000, rel=3e-3)
 
 
+def test_the_bound_of_groups_on_a_large_torus_counts_slabs() -> None:
+    torus = hk.topology.torus(8, 8, 16, bandwidth="50 GB/s", latency="700 ns")
+    rows = [
+        hk.collective_on("all-reduce", torus, "64 MB", npus=range(8 * row, 8 * row + 8))
+        for row in range(128)
+    ]
+    # Each of the 8 planes that rows cross sends over 512 links: 2 x 7 x 128 x 64 MB over 8 of them.
+    assert hk.bound(torus, joined(rows)).time_ps == pytest.approx(1_120_000_000, rel=5e-3)
+
+
 def test_relays_do_no_more_than_they_may() -> None:
     def plan(relays: str) -> hk.Plan:
         corners = {"npus": [0, 3, 12, 15], "relays": relays}

@@ -65,7 +65,7 @@ fn places(network: &ArcNetwork, parts: &Parts) -> Vec<usize> {
 }
 
 /// Returns the parts with the switches that join them.
-fn with_switches(network: &ArcNetwork, parts: &Parts) -> Parts {
+pub(super) fn with_switches(network: &ArcNetwork, parts: &Parts) -> Parts {
     let mut place = places(network, parts);
     let switches: Vec<u32> = (0..narrow(network.node_count()))
         .filter(|&node| !network.is_station(node))

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::coarsen::coarsened;
+use super::coarsen::{coarsened, with_switches};
 use super::fill::{Pipe, capacity, fill};
 use super::maxflow::{fits, flow_network};
 use super::network::ArcNetwork;
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Problem, WORK_BETWEEN_REPORTS, Witness};
-use crate::graph::{FlowNetwork, UNLIMITED};
+use crate::graph::{FlowNetwork, Lists, UNLIMITED};
 use crate::id::narrow;
 use crate::progress::{Interrupted, Paced, Progress};
 
@@ -53,7 +53,7 @@ pub type Parts = Vec<Vec<u32>>;
 ///
 /// # Complexity
 /// Up to `exact_partition_limit` participants the best partition is found, see [`strongest`]; beyond,
-/// the parts are single NPUs and what stays connected without the slower links.
+/// the parts are single NPUs, what stays connected without the slower links, and the blocks of products.
 ///
 /// # Source
 /// The 2n - 2 messages of one-way gossip: Harary, Schwenk, The communication problem on graphs and
@@ -102,8 +102,8 @@ pub(super) fn bounds(
             Some(parts) => offer(&parts),
             None => {
                 found.exact = false;
-                for parts in without_slow_links(problem) {
-                    offer(&parts);
+                for parts in without_slow_links(problem).iter().chain(&blocks(problem)) {
+                    offer(parts);
                 }
             }
         }
@@ -121,6 +121,47 @@ pub(super) fn bounds(
 
 /// Places that sum or copy, up to which partitions of several groups are searched by joining parts.
 const MOST_COARSENED: usize = 160;
+
+/// Shapes of blocks up to which all are looked at.
+const MOST_BLOCKS: usize = 256;
+
+/// Returns the NPUs of a product in blocks of each shape whose sizes divide those of the dimensions, with the switches
+/// that join them: slabs, rows and planes among them.
+fn blocks(problem: &Problem) -> Vec<Parts> {
+    let sizes: Vec<u32> = problem.dimensions.iter().map(|it| it.size).collect();
+    let npus = problem.network.npus().count();
+    let all = sizes.iter().map(|&size| size as usize).product::<usize>();
+    if sizes.is_empty() || all != npus {
+        return Vec::new();
+    }
+    let mut shapes: Vec<Vec<u32>> = vec![Vec::new()];
+    for &size in &sizes {
+        let widths: Vec<u32> = (1..=size).filter(|width| size % width == 0).collect();
+        let longer = |shape: &Vec<u32>| {
+            let longer = widths.iter().map(|&width| [&shape[..], &[width]].concat());
+            longer.collect::<Vec<_>>()
+        };
+        shapes = shapes.iter().flat_map(longer).take(MOST_BLOCKS).collect();
+    }
+    let cut = |shape: Vec<u32>| {
+        let block = |npu: u32| {
+            let (mut rest, mut block) = (npu, 0);
+            let mut stride = 1;
+            for (size, width) in sizes.iter().zip(&shape) {
+                block += rest % size / width * stride;
+                stride *= size / width;
+                rest /= size;
+            }
+            block
+        };
+        let placed = (0..narrow(npus)).map(|npu| (block(npu) as usize, npu));
+        let blocks = sizes.iter().zip(&shape).map(|(size, width)| size / width);
+        let parts = Lists::grouped(blocks.product::<u32>() as usize, placed);
+        let parts: Parts = parts.iter().map(<[u32]>::to_vec).collect();
+        with_switches(&problem.network, &parts)
+    };
+    shapes.into_iter().map(cut).collect()
+}
 
 /// Bytes that some NPUs hold or want, so that parts of the network with k of these NPUs in them must pass on `bytes`
 /// for each of them but one.
