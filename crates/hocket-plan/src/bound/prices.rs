@@ -4,6 +4,7 @@ use super::multiflow::{Flow, Routing, Shares, Spread, work};
 use super::network::Arc;
 use super::witness::Lengths;
 use super::{Candidate, Problem, traffic};
+use crate::collective::Demand;
 use crate::graph::ShortestPaths;
 use crate::progress::{Interrupted, Progress};
 use crate::units::{gcd, whole};
@@ -31,7 +32,7 @@ pub(super) fn bounds(
     progress: &mut dyn Progress,
 ) -> Result<Candidate, Interrupted> {
     let mut best = Candidate::default();
-    let Some(flows) = flows(problem) else {
+    let Some(flows) = flows(problem).filter(|flows| !flows.is_empty()) else {
         return Ok(best);
     };
     // How long a link sends has nothing to do with its latency.
@@ -92,7 +93,7 @@ fn flows(problem: &Problem) -> Option<Vec<Flow>> {
     if needs.demands().len() > MOST_FLOWS {
         return None;
     }
-    let one = |demand: &crate::collective::Demand| {
+    let one = |demand: &Demand| {
         let ends = [&demand.holders, &demand.wanted].map(|set| set.members(npus));
         match (ends, demand.reduced) {
             ([&[src], &[dst]], false) => Some(flow(src, dst, demand.bytes)),
