@@ -197,3 +197,48 @@ def test_groups_of_names_have_their_own_times_and_bounds() -> None:
         assert each.time_ps is not None
         assert each.bound_ps <= each.time_ps <= run.time_ps
     assert max(tp.time_ps or 0, dp.time_ps or 0) == run.time_ps
+
+
+def test_bounds_say_what_relays_may_do() -> None:
+    corners = hk.collective_on("all-reduce", MESH, "1 MB", npus=[0, 3, 12, 15])
+    times = {each: hk.bound(MESH, corners, relays=each) for each in ("sum", "forward", "none")}
+    assert [each.relays for each in times.values()] == ["sum", "forward", "none"]
+    # Either 1 MB enters a corner over two links, or 2 x 3 MB all corners over eight.
+    assert times["sum"].time_ps == pytest.approx(10_000_000, rel=0.3)
+    assert times["forward"].time_ps == pytest.approx(15_000_000, rel=0.3)
+    assert "no" in times["none"].witness
+    everybody = hk.collective_on("all-reduce", MESH, "1 MB")
+    assert hk.bound(MESH, everybody).relays is None
+    rows = [hk.collective_on("all-reduce", MESH, 9, npus=[at, at + 1]) for at in range(0, 16, 2)]
+    assert hk.bound(MESH, joined(rows)).relays == "sum"
+    with pytest.raises(hk.SpecError, match=r"^relays: "):
+        hk.bound(MESH, corners, relays="add")
+
+
+@pytest.mark.parametrize("case", range(8))
+def test_plans_with_fewer_relays_are_no_faster_than_their_bounds(case: int) -> None:
+    draw = random.Random(case)
+    network = hk.topology.from_networkx(small(draw))
+    npus = draw.sample(range(network.npu_count), network.npu_count - 1)
+    for relays in ("none", "forward"):
+        group = hk.collective_on("all-reduce", network, 9_000_000, npus=npus)
+        bound = hk.bound(network, group, relays=relays)
+        assert bound.time_ps >= hk.bound(network, group).time_ps
+        try:
+            plan = hk.plan(group, network, algorithm="steiner", relays=relays)
+        except hk.InfeasibleError:
+            continue
+        assert hk.simulate(plan).time_ps >= bound.time_ps
+
+
+def test_a_runtime_runs_on_ranks_alone() -> None:
+    plan = hk.plan(
+        "all-reduce",
+        "dgx1_v100",
+        size="1 MB",
+        npus=[0, 1, 2, 3],
+        runtime="mscclpp",
+        algorithm="steiner",
+    )
+    used = {*plan.transfers.src.tolist(), *plan.transfers.dst.tolist()}
+    assert used == {0, 1, 2, 3}

@@ -1,13 +1,15 @@
 //! `bound`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hocket_core::bound::{self as core, BoundOptions, Fidelity, Witness};
+use hocket_core::collective::{CollectiveKind, Demand};
 use hocket_core::topology::Topology;
 use hocket_core::units::Time;
 use pyo3::prelude::*;
 
-use crate::choice::choose;
+use crate::choice::{RELAYS, choose};
 use crate::collective::PyCollective;
 use crate::error::{CoreError, Parts};
 use crate::pickle::{Reduced, attributes, reduced};
@@ -29,6 +31,10 @@ pub(crate) struct Bound {
     exact_partition: bool,
     /// Sets of devices whose borders the argument counts; none where it counts something else.
     sides: Vec<Vec<u32>>,
+    /// What it lets NPUs do with data that they neither hold nor want: none, forward or sum.
+    ///
+    /// None if nobody is left, or if each demand goes from one NPU to one other.
+    relays: Option<String>,
 }
 
 impl Bound {
@@ -48,6 +54,7 @@ impl Bound {
                 .iter()
                 .map(|side| side.iter().map(|device| device.0).collect())
                 .collect(),
+            relays: None,
         }
     }
 }
@@ -56,7 +63,7 @@ impl Bound {
 impl Bound {
     /// Make one that was found before; nothing of it is proved again.
     #[new]
-    #[pyo3(signature = (time_ps, witness, components, exact_cut, exact_partition, sides=Vec::new()))]
+    #[pyo3(signature = (time_ps, witness, components, exact_cut, exact_partition, sides=Vec::new(), relays=None))]
     fn new(
         time_ps: u64,
         witness: String,
@@ -64,6 +71,7 @@ impl Bound {
         exact_cut: bool,
         exact_partition: bool,
         sides: Vec<Vec<u32>>,
+        relays: Option<String>,
     ) -> Self {
         Self {
             time_ps,
@@ -72,6 +80,7 @@ impl Bound {
             exact_cut,
             exact_partition,
             sides,
+            relays,
         }
     }
 
@@ -83,6 +92,7 @@ impl Bound {
             "exact_cut",
             "exact_partition",
             "sides",
+            "relays",
         ];
         reduced(this.py(), "Bound", attributes(this, &names)?)
     }
@@ -101,15 +111,16 @@ impl Bound {
     }
 }
 
-/// Bound any plan's time at a fidelity; `flit_bytes` are those of packet fidelity.
+/// Bound any plan's time at a fidelity; `flit_bytes` are those of packet fidelity, `relays` as of a plan's options.
 #[pyfunction]
-#[pyo3(signature = (topology, collective, fidelity="link", flit_bytes=512))]
+#[pyo3(signature = (topology, collective, fidelity="link", flit_bytes=512, relays="sum"))]
 pub(crate) fn bound(
     py: Python<'_>,
     topology: &PyTopology,
     collective: &PyCollective,
     fidelity: &str,
     flit_bytes: u64,
+    relays: &str,
 ) -> Result<Bound, CoreError> {
     let (topology, collective) = (topology.core(), collective.core().clone());
     collective.check_on(topology)?;
@@ -121,6 +132,7 @@ pub(crate) fn bound(
     ];
     let options = BoundOptions {
         fidelity: choose("fidelity", fidelity, &names)?,
+        relays: choose("relays", relays, RELAYS)?,
         ..BoundOptions::default()
     };
     let (on, of) = (Arc::clone(topology), collective.clone());
@@ -132,5 +144,18 @@ pub(crate) fn bound(
         let remedy = "make sizes smaller or bandwidths larger";
         return Err(Parts::new(long).remedy(remedy).into());
     }
-    Ok(Bound::of(&bound, topology))
+    let everybody = topology.npu_count();
+    let may_gain = |demand: &Demand| {
+        let ends = [&demand.holders, &demand.wanted].map(|set| set.members(collective.npus()));
+        let is_tree = ends.iter().any(|set| set.len() > 1);
+        is_tree && ends.concat().into_iter().collect::<BTreeSet<_>>().len() < everybody
+    };
+    let has_relays = match collective.kind() {
+        CollectiveKind::Custom => collective.demands().iter().any(may_gain),
+        CollectiveKind::AllToAll | CollectiveKind::Gather | CollectiveKind::Scatter => false,
+        _ => collective.npus().len() < everybody,
+    };
+    let mut found = Bound::of(&bound, topology);
+    found.relays = has_relays.then(|| relays.to_owned());
+    Ok(found)
 }

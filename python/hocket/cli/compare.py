@@ -15,6 +15,7 @@ from hocket.cli.form import Form, Rows
 from hocket.cli.groups import GroupTasks, Nodes, Planning, Simulation
 from hocket.cli.numbers import RATES, common, share_of
 from hocket.cli.table import NEVER, Table, cell_of, row_of, shown_of
+from hocket.collectives.bounds import assumed
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.comparison.sizes import SizeComparison
@@ -151,7 +152,8 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
     proof = "all plans proved" if proved else "not all plans proved"
     if len(comparisons) == 1:
         bound = first.bound
-        console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}; {proof}")
+        reason = f"{bound.witness}{assumed(bound, collective, first.topology)}"
+        console.print(f"bound {format_time_ps(bound.time_ps)}: {reason}; {proof}")
         if first.auto is not None:
             above = share_of(_core.gap(first.best.run.time_ps, bound.time_ps))
             console.print(f"auto picks {first.auto}, {above} above the bound")

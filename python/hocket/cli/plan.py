@@ -18,6 +18,7 @@ from hocket.cli.numbers import share_of
 from hocket.cli.symmetric import plan_and_show
 from hocket.cli.table import table_of
 from hocket.cli.why import explain
+from hocket.collectives.bounds import assumed
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.files.atomic import check_target
@@ -138,7 +139,8 @@ def plan(
     if algorithm == SYMMETRIC:
         plan_and_show(collective, topology, planning, output, json)
         return
-    bound = options.Meanwhile(lambda: _core.bound(topology, collective))
+    relays = planning.relays
+    pending = options.Meanwhile(lambda: _core.bound(topology, collective, relays=relays))
     named = [] if task.process_groups is None else task.named(kind, topology)
     limited = how == "solver" and planning.time_limit is None
     if limited:
@@ -152,7 +154,8 @@ def plan(
         if how == "solver" and not json:
             spent = 0 if limited else time.monotonic() - began
             greedy = _by_greedy(collective, topology, planning, spent, watch)
-    bound_ps = bound.result().time_ps
+    bound = pending.result()
+    bound_ps = bound.time_ps
     if output is not None:
         made.plan.network = network.words()
         made.plan.save(output)
@@ -165,7 +168,7 @@ def plan(
         options.print_result("plan", {**made.plan.to_dict(), **more, **fit})
         return
     options.say(f"{describe(made.plan)}, proved")
-    options.say(time_line(made, bound_ps))
+    options.say(f"{time_line(made, bound_ps)}{assumed(bound, collective, topology)}")
     if named:
         options.output().print(table_of(groups_of(made.plan, named)))
     if made.plan.fit is not None:

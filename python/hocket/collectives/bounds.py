@@ -10,6 +10,12 @@ from hocket.topology.sources import TopologyLike, as_topology
 
 _Fidelity = Literal["link", "flow", "packet", "dimension"]
 _FIDELITIES = ("link", "flow", "packet", "dimension")
+RELAYS = {
+    "none": "no relays",
+    "forward": "relays may only forward",
+    "sum": "relays may sum and copy",
+}
+"""What NPUs may do with data that they neither hold nor want, in words."""
 
 
 def bound(
@@ -17,6 +23,7 @@ def bound(
     collective: _core.Collective,
     fidelity: str = "link",
     flit_bytes: int = 512,
+    relays: str = "sum",
 ) -> _core.Bound:
     """Bound the time of any plan from below, with a witness: why nothing is faster.
 
@@ -28,6 +35,13 @@ def bound(
         ``"link"``, ``"flow"``, ``"packet"`` or ``"dimension"``: of the simulations that it bounds.
     flit_bytes
         Size of a flit at packet fidelity.
+    relays
+        What NPUs do that take no part, in the plans that it bounds: ``"none"``, ``"forward"`` or ``"sum"``.
+
+    Returns
+    -------
+    Bound
+        Its `relays` is ``None`` if nobody is left who could sum or copy.
 
     Raises
     ------
@@ -37,4 +51,12 @@ def bound(
     one_of("fidelity", fidelity, _FIDELITIES)
     instance_of(_core.Collective, "collective", collective, "make one by hk.collective_on(...)")
     flits = whole("flit_bytes", flit_bytes, 1, 1 << 32)
-    return _core.bound(as_topology(topology), collective, cast(_Fidelity, fidelity), flits)
+    one_of("relays", relays, tuple(RELAYS))
+    on = as_topology(topology)
+    return _core.bound(on, collective, cast(_Fidelity, fidelity), flits, relays)
+
+
+def assumed(bound: _core.Bound, collective: _core.Collective, topology: _core.Topology) -> str:
+    """Return what follows the printed bound of a group or of several: what it lets relays do."""
+    is_some = len(collective.npus) < topology.npu_count or " x " in collective.name
+    return f"; {RELAYS[bound.relays]}" if bound.relays is not None and is_some else ""

@@ -68,12 +68,15 @@ class BoundParts(Result):
     components_ps: dict[str, int]
     exact_cut: bool
     exact_partition: bool
+    relays: str | None
+    """What NPUs may do with data that they neither hold nor want; None if nobody could sum or copy."""
 
 
 def bound_parts(bound: _core.Bound) -> BoundParts:
     """Return what results say of a bound."""
     parts = dict(bound.components)
-    return BoundParts(bound.time_ps, bound.witness, parts, bound.exact_cut, bound.exact_partition)
+    exact = (bound.exact_cut, bound.exact_partition)
+    return BoundParts(bound.time_ps, bound.witness, parts, *exact, bound.relays)
 
 
 def bound_ps(bound: _core.Bound) -> int:

@@ -14,7 +14,7 @@ from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.plans.algorithms import chunk_ladder
 from hocket.plans.fit import Fit, Other, faster, fit
 from hocket.plans.plan import Plan
-from hocket.plans.synthesis.options import PlanOptions
+from hocket.plans.synthesis.options import PlanOptions, Relays
 
 if TYPE_CHECKING:
     from hocket.plans.schedule import Schedule
@@ -28,6 +28,7 @@ Planner = Callable[
 Timer = Callable[[Plan, "int | None"], "int | None"]
 """Gives how long a proved plan of so many slices takes [ps]; ``None`` where nobody can tell."""
 
+STEINER = "steiner"
 SHORTEST = 0.05
 """Seconds that a search gets at the least."""
 _FEWER = (128, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
@@ -163,7 +164,9 @@ def fastest(
     counts = numbers_of_chunks(collective, topology, algorithm, options)
     runtime = options.runtime
     if runtime is not None:
-        options = replace(options, runtime=None)
+        # A runtime runs on ranks alone.
+        relays: Relays = "none" if algorithm == STEINER else options.relays
+        options = replace(options, runtime=None, relays=relays)
         is_timed = True
     if timer is None and options.routing == "spray" and topology.may_have_equal_paths:
         counts = counts[:1] if len(counts) == 1 else [None]

@@ -15,7 +15,7 @@ from hocket.collectives.collective import Progress, collective_of, joined
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.algorithms import BUILTIN, check_name, check_options, heeded, is_scheduled
 from hocket.plans.auto import best_plan
-from hocket.plans.choice import ChunkChoice, Timer, fastest
+from hocket.plans.choice import STEINER, ChunkChoice, Timer, fastest
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find
 from hocket.plans.schedule import Schedule, schedule_collective
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         """The keywords of :func:`plan`."""
 
 
-_JOINT = ("steiner", "greedy")
+_JOINT = (STEINER, "greedy")
 """What plans several collectives at once where nobody names an algorithm."""
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from hocket import _core
 from hocket.files.cache import keep, recall
 from hocket.plans.algorithms import BUILTIN, by_promise, compared, promise
+from hocket.plans.choice import STEINER
 from hocket.plans.registry import own_algorithms
 from hocket.plans.remembered import hashed
 from hocket.training.parallel import Group
 
-AUTO, GREEDY, STEINER = "auto", "greedy", "steiner"
+AUTO, GREEDY = "auto", "greedy"
 _SHELF = "training"
 MOST_PIECES = 1 << 15
 """Chunks x NPUs x NPUs up to which an algorithm's numbers of chunks are tried."""

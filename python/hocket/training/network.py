@@ -14,7 +14,7 @@ from hocket._core.iteration import Shape
 from hocket.collectives.collective import Progress, check_chunks, collective_on, joined
 from hocket.errors import Error, SpecError
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, algorithms, check_name
-from hocket.plans.choice import numbers_of_chunks
+from hocket.plans.choice import STEINER, numbers_of_chunks
 from hocket.plans.planner import plan, plan_together
 from hocket.plans.schedule import check_rails, schedule_collective
 from hocket.plans.synthesis import PlanOptions
@@ -23,7 +23,6 @@ from hocket.training.candidates import (
     AUTO,
     GREEDY,
     MOST_PIECES,
-    STEINER,
     Remembered,
     candidates,
     pieces_of,

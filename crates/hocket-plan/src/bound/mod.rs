@@ -4,7 +4,7 @@
 //! Every directed link sends one message at a time, n bytes in n / bandwidth, and delivers after its
 //! latency more; the latency overlaps with the next message. Switches only forward, but for those that can
 //! sum or multicast ([`crate::topology::Offload`]); a switch with a limit passes no more than that. NPUs store,
-//! copy, forward and sum at no cost, also those that take no part, and so do such switches. Data may be cut in
+//! copy, forward and sum at no cost, also those that take no part ([`Relays`]), and so do such switches. Data may be cut in
 //! any way, links are full duplex.
 //! What makes a plan slower (whole chunks, store and forward, links held during the latency) keeps
 //! every bound true. Simulations that are not of this model have bounds of their own, by the same arguments:
@@ -82,12 +82,26 @@ pub enum Fidelity {
     Dimension,
 }
 
+/// What NPUs may do with data that they neither hold nor want.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Relays {
+    /// Nothing: only who takes part, and switches, pass it on.
+    None,
+    /// They pass it on, as switches do.
+    Forward,
+    /// They pass it on, copy it, and sum what comes from several.
+    #[default]
+    Sum,
+}
+
 /// Whose times are bound, and how much work it may take: beyond a limit the bound stays true but may be
 /// lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundOptions {
     /// Fidelity whose runs are bounded; link by default.
     pub fidelity: Fidelity,
+    /// What NPUs do that take no part in the collective: the bound is for plans in which they do no more.
+    pub relays: Relays,
     /// Participants up to which the distances of all pairs are searched; default 4,096.
     pub pair_limit: usize,
     /// Participants up to which the worst cut is searched among all cuts; default 4,096.
@@ -100,6 +114,7 @@ impl Default for BoundOptions {
     fn default() -> Self {
         Self {
             fidelity: Fidelity::default(),
+            relays: Relays::default(),
             pair_limit: 4_096,
             exact_cut_limit: 4_096,
             exact_partition_limit: 512,
@@ -127,7 +142,7 @@ pub struct Bound {
 
 /// Returns the greatest lower bound that this module knows for a collective on a topology.
 ///
-/// Only participants hold data; other NPUs may help by forwarding, copying and summing. The time is
+/// Only participants hold data; other NPUs may help as [`BoundOptions::relays`] says. The time is
 /// [`Time::MAX`], with [`Witness::Unreachable`], where data cannot get where it is wanted.
 ///
 /// # Errors
@@ -252,6 +267,7 @@ struct Problem<'a> {
 impl<'a> Problem<'a> {
     fn new(topology: &'a Topology, collective: &'a Collective, options: BoundOptions) -> Self {
         let network = ArcNetwork::new(topology, options.fidelity);
+        let network = network.relaying(options.relays, collective.npus());
         let reversed = network.reversed();
         let before = latency_from_ends(&network, options.fidelity);
         let after = latency_from_ends(&reversed, options.fidelity);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Fidelity;
+use super::{Fidelity, Relays};
 use crate::graph::{Lists, ShortestPaths};
 use crate::id::{DeviceId, NpuId, narrow};
 use crate::topology::{DeviceKind, Topology};
@@ -145,6 +145,26 @@ impl ArcNetwork {
             self.stations.clone(),
             arcs,
         )
+    }
+
+    /// Returns the network in which NPUs that are not among some do no more than relays may.
+    pub(super) fn relaying(mut self, relays: Relays, among: &[NpuId]) -> Self {
+        let mut is_relay = vec![true; self.npu_count];
+        for npu in among {
+            is_relay[npu.index()] = false;
+        }
+        let is_relay = |node: u32| is_relay.get(node as usize) == Some(&true);
+        if relays != Relays::Sum {
+            for npu in self.npus().filter(|npu| is_relay(npu.0)) {
+                self.stations[npu.index()] = false;
+            }
+        }
+        if relays == Relays::None {
+            let is_kept = |arc: &Arc| !is_relay(arc.src) && !is_relay(arc.dst);
+            let arcs = self.arcs.iter().copied().filter(is_kept).collect();
+            return self.with_arcs(arcs);
+        }
+        self
     }
 
     /// Returns the first nodes alone, all of them NPUs, without arcs.

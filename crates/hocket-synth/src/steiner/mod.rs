@@ -32,20 +32,9 @@ pub(crate) use jobs::Jobs;
 pub(crate) use list::{Listed, Urgency};
 pub(crate) use pack::{Known, Packer, Packing};
 
+pub use crate::bound::Relays;
 use crate::collective::Collective;
 use crate::id::narrow;
-
-/// What NPUs may do with data that they neither hold nor want.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Relays {
-    /// Nothing: only who takes part, and switches, pass it on.
-    None,
-    /// They pass it on, as switches do.
-    Forward,
-    /// They pass it on, copy it, and sum what comes from several.
-    #[default]
-    Sum,
-}
 
 /// A demand that needs trees.
 #[derive(Clone, Debug, PartialEq, Eq)]

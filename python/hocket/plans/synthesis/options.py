@@ -81,7 +81,7 @@ class PlanOptions:
     slot
         For exact: length of a slot [s], such as ``"2.3 us"``. Default: chosen by hocket.
     relays
-        For steiner: NPUs outside a group do nothing, forward, or also sum and copy.
+        For steiner: NPUs outside a group do nothing (always with `runtime`), forward, or also sum and copy.
     memory_limit
         Bytes that the work may take. Default: most of the machine's memory.
     cache
