@@ -26,6 +26,8 @@ const MOST_STEPS: u64 = 20_000_000;
 const MOST_SHAKEN: u64 = 3_000_000;
 /// How many such exchanges are made at a time.
 const SHAKES: usize = 3;
+/// Rounds without gain after which they end as well, for each node of each tree: of few nodes there are few exchanges.
+const PATIENCE: usize = 64;
 /// How finely the time to a node is counted: in this many parts of the latest of all.
 const FINENESS: u64 = 1 << 12;
 
@@ -216,7 +218,9 @@ impl<'a> Hanging<'a> {
         let root = self.trees.first().map(|tree| &self.least[&tree.root]);
         let best = ends.iter().filter_map(|&end| Some(root?[end as usize]));
         let best = best.max().unwrap_or(0);
-        while self.steps < MOST_SHAKEN && self.height().0 > best {
+        let patience = PATIENCE * self.trees.len() * ends.len();
+        let mut idle = 0;
+        while self.steps < MOST_SHAKEN && idle < patience && self.height().0 > best {
             let (last, all) = self.height();
             let kept = (self.trees.clone(), self.left.clone(), self.passing.clone());
             let highest = (0..self.trees.len()).filter(|&tree| {
@@ -235,7 +239,9 @@ impl<'a> Hanging<'a> {
                 }
             }
             self.make_shallow();
-            if self.height() > (last, all) {
+            let now = self.height();
+            idle = if now < (last, all) { 0 } else { idle + 1 };
+            if now > (last, all) {
                 (self.trees, self.left, self.passing) = kept;
             }
         }
