@@ -264,6 +264,7 @@ impl Run<'_> {
         let (pass, d) = phases[i];
         let side = &self.grid.sides[d];
         let (stride, width) = (self.grid.stride[d], self.grid.width[d]);
+        let chunks = narrow(width);
         let op = match pass {
             Pass::ReduceScatter => Op::Reduce,
             Pass::AllGather => Op::Copy,
@@ -280,7 +281,7 @@ impl Run<'_> {
                     let src = base + a_move.src as usize * stride;
                     let dst = base + a_move.dst as usize * stride;
                     let first = block + a_move.first as usize * width;
-                    let range = (narrow(first), a_move.count * narrow(width));
+                    let range = (narrow(first), a_move.count * chunks);
                     let place = start + src;
                     let wait = self.wait_of(place, place - first_place, pass, step);
                     let (src, to) = (self.npus[src], self.npus[dst]);
