@@ -1,6 +1,5 @@
 //! A path for each flow, and what that loads.
 
-use super::error::check;
 use super::{Fabric, Flow, LoadBound, Paths, RoutingError, hops, load_bound};
 use crate::id::LinkId;
 
@@ -100,7 +99,7 @@ pub fn assignment_of(
     flows: &[Flow],
     choices: Vec<u32>,
 ) -> Result<Assignment, RoutingError> {
-    check(fabric, flows)?;
+    fabric.check(flows)?;
     check_choices(fabric, flows, &choices)?;
     if choices.len() < flows.len() {
         let why = format!("{} choices for {} flows", choices.len(), flows.len());
@@ -121,7 +120,7 @@ pub fn add_least_loaded(
     flows: &[Flow],
     fixed: &[u32],
 ) -> Result<Assignment, RoutingError> {
-    check(fabric, flows)?;
+    fabric.check(flows)?;
     check_choices(fabric, flows, fixed)?;
     let load_bound = load_bound::least_load(fabric, flows);
     let choices = hops::least_loaded(fabric, flows, fixed);

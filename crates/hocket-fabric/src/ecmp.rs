@@ -1,7 +1,7 @@
 //! Equal-cost multi-path: the way up is a hash of the packet's header.
 
 use super::steering::{Algorithm, Fields, Header, Policy, SwitchHash};
-use super::{Fabric, Flow, RoutingError, error, hops};
+use super::{Fabric, Flow, RoutingError, hops};
 use crate::id::narrow;
 use crate::units::Seed;
 
@@ -101,7 +101,7 @@ pub fn hashed(
     headers: &[Header],
     hashes: &[SwitchHash],
 ) -> Result<Vec<u32>, RoutingError> {
-    error::check(fabric, flows)?;
+    fabric.check(flows)?;
     let wrong = |why: String| Err(RoutingError::BadChoices { why });
     if fabric.levels() > 2 {
         return wrong(

@@ -1,8 +1,6 @@
-//! What is wrong with a fabric or with flows, and the check.
+//! What is wrong with a fabric or with flows.
 
-use super::{Fabric, Flow};
 use crate::explain::Explain;
-use crate::id::narrow;
 
 /// Why flows could not be assigned.
 #[derive(Clone, Debug, PartialEq, Eq, Explain)]
@@ -75,46 +73,4 @@ fn times(scale: u64) -> String {
         1 => String::new(),
         _ => format!(" / {scale}, the share of the narrowest link"),
     }
-}
-
-/// Checks that every flow joins two ToRs that are there, has a path, and that loads stay below 2^63.
-pub(super) fn check(fabric: &Fabric, flows: &[Flow]) -> Result<(), RoutingError> {
-    let count = narrow(fabric.tor_count());
-    let scale = fabric.scales.iter().copied().max().unwrap_or(1);
-    let mut total = 0u64;
-    for (flow, &Flow { src, dst, weight }) in flows.iter().enumerate() {
-        if let Some(tor) = [src, dst].into_iter().find(|&tor| tor >= count) {
-            let last = count - 1;
-            return Err(RoutingError::UnknownTor { flow, tor, last });
-        }
-        if src == dst {
-            return Err(RoutingError::SameTor { flow, tor: src });
-        }
-        total = total.saturating_add(weight);
-    }
-    if total.saturating_mul(scale) >= 1 << 63 {
-        return Err(RoutingError::TooHeavy { scale });
-    }
-    let cut: Vec<usize> = (0..flows.len())
-        .filter(|&i| !fabric.joins(flows[i].src, flows[i].dst))
-        .collect();
-    if cut.is_empty() {
-        return Ok(());
-    }
-    Err(RoutingError::Cut {
-        flows: listed(&cut, flows),
-    })
-}
-
-/// `flows 3 (0 -> 5), 7 (1 -> 5) and 4 more`.
-fn listed(which: &[usize], flows: &[Flow]) -> String {
-    const NAMED: usize = 8;
-    let name = |&i: &usize| format!("{i} ({} -> {})", flows[i].src, flows[i].dst);
-    let named: Vec<String> = which.iter().take(NAMED).map(name).collect();
-    let kind = if which.len() == 1 { "flow" } else { "flows" };
-    let more = match which.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{kind} {}{more}", named.join(", "))
 }

@@ -11,10 +11,8 @@
 //! A path is known by its highest switch. Its links stand in columns: links up from ToRs, links down
 //! to them, and on three levels links up from pods to cores, links down.
 
-use super::RoutingError;
-use super::read::{add_tops, read};
+use super::{Flow, RoutingError};
 use crate::id::{LinkId, NpuId, narrow};
-use crate::topology::Topology;
 use crate::units::Bandwidth;
 
 /// A two-level Clos or a three-level fat tree, failures included.
@@ -78,22 +76,6 @@ impl Slots {
 }
 
 impl Fabric {
-    /// Returns the fabric of a network that `topology::build::clos` or `topology::build::fat_tree` made, or of one with
-    /// switches so named and joined alike, less what failed.
-    ///
-    /// Links between switches may differ in bandwidth. On three levels aggregation switches that
-    /// reach the same cores make a plane, of which a pod has one switch.
-    ///
-    /// # Errors
-    /// [`RoutingError::NotClos`] for any other network, no link at all between switches, and bandwidths
-    /// whose least common multiple is above 2^24 times the least of them.
-    pub fn new(topology: &Topology) -> Result<Self, RoutingError> {
-        read(topology).map_err(|why| RoutingError::NotClos {
-            name: topology.name().to_owned(),
-            why,
-        })
-    }
-
     /// One more than the highest number of a ToR.
     pub fn tor_count(&self) -> usize {
         self.tors
@@ -118,16 +100,6 @@ impl Fabric {
     /// switches, which is that of each where they are alike.
     pub fn reference(&self) -> Bandwidth {
         self.reference.expect("a fabric has links between switches")
-    }
-
-    /// Returns the fabric less the links that are dead, by link; everything keeps its number.
-    pub fn without(&self, is_dead: &[bool]) -> Self {
-        let mut less = self.clone();
-        for slot in &mut less.links {
-            *slot = slot.filter(|link| !is_dead[link.index()]);
-        }
-        add_tops(&mut less);
-        less
     }
 
     /// Returns the number of the ToR above an NPU, the lowest link's where it has several; `None` where all its links
@@ -256,6 +228,35 @@ impl Fabric {
         &self.tops
     }
 
+    /// Checks that every flow joins two ToRs that are there, has a path, and that loads stay below 2^63.
+    pub(super) fn check(&self, flows: &[Flow]) -> Result<(), RoutingError> {
+        let count = narrow(self.tor_count());
+        let scale = self.scales.iter().copied().max().unwrap_or(1);
+        let mut total = 0u64;
+        for (flow, &Flow { src, dst, weight }) in flows.iter().enumerate() {
+            if let Some(tor) = [src, dst].into_iter().find(|&tor| tor >= count) {
+                let last = count - 1;
+                return Err(RoutingError::UnknownTor { flow, tor, last });
+            }
+            if src == dst {
+                return Err(RoutingError::SameTor { flow, tor: src });
+            }
+            total = total.saturating_add(weight);
+        }
+        if total.saturating_mul(scale) >= 1 << 63 {
+            return Err(RoutingError::TooHeavy { scale });
+        }
+        let cut: Vec<usize> = (0..flows.len())
+            .filter(|&i| !self.joins(flows[i].src, flows[i].dst))
+            .collect();
+        if cut.is_empty() {
+            return Ok(());
+        }
+        Err(RoutingError::Cut {
+            flows: listed(&cut, flows),
+        })
+    }
+
     /// Where each block of slots starts: links up from ToRs, down to them, up from pods, down; and
     /// the end.
     pub(super) fn blocks(&self) -> [usize; 5] {
@@ -273,4 +274,17 @@ impl Slots {
     pub(super) fn ends(self) -> [u32; 2] {
         [self.at[0], self.at[self.count as usize - 1]]
     }
+}
+
+/// `flows 3 (0 -> 5), 7 (1 -> 5) and 4 more`.
+fn listed(which: &[usize], flows: &[Flow]) -> String {
+    const NAMED: usize = 8;
+    let name = |&i: &usize| format!("{i} ({} -> {})", flows[i].src, flows[i].dst);
+    let named: Vec<String> = which.iter().take(NAMED).map(name).collect();
+    let kind = if which.len() == 1 { "flow" } else { "flows" };
+    let more = match which.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{kind} {}{more}", named.join(", "))
 }

@@ -16,25 +16,25 @@
 
 #![forbid(unsafe_code)]
 
-mod annealing;
-mod assignment;
-mod balance;
-mod load_bound;
-mod coloring;
-pub mod controller;
-mod ecmp;
 mod error;
-mod exchange;
+mod sets;
 mod fabric;
-mod greedy;
-mod hops;
-mod identify;
-mod parallel;
-mod paths;
 mod pods;
 mod read;
-mod sets;
+mod paths;
+mod load_bound;
+mod hops;
+mod assignment;
+mod ecmp;
+mod greedy;
+mod parallel;
+mod exchange;
+mod coloring;
+mod balance;
+mod annealing;
 mod spray;
+mod identify;
+pub mod controller;
 
 pub use annealing::Annealing;
 pub use assignment::{Assignment, add_least_loaded, assignment_of};
@@ -159,7 +159,7 @@ pub fn assign(
     scheme: Scheme,
     seed: Seed,
 ) -> Result<Assignment, RoutingError> {
-    error::check(fabric, flows)?;
+    fabric.check(flows)?;
     let load_bound = load_bound::least_load(fabric, flows);
     let bound = load_bound.load;
     let choices = match scheme {
@@ -184,7 +184,7 @@ pub fn assign(
 /// and for flows that [`assign`] would refuse. Switches that are used more than others take `turn`s.
 pub fn colored(fabric: &Fabric, flows: &[Flow], turn: usize) -> Option<Vec<u32>> {
     let whole = fabric.is_complete() && fabric.is_even();
-    (whole && error::check(fabric, flows).is_ok()).then(|| balance::color(fabric, flows, turn))
+    (whole && fabric.check(flows).is_ok()).then(|| balance::color(fabric, flows, turn))
 }
 
 #[cfg(test)]

@@ -7,10 +7,28 @@
 use std::collections::HashMap;
 
 use super::fabric::Upper;
-use super::read::{Level, Role};
 use super::sets::Sets;
 use crate::id::narrow;
 use crate::topology::Topology;
+
+/// What a device is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Role {
+    pub(super) level: Level,
+    /// In its name; 0 for NPUs.
+    pub(super) number: usize,
+}
+
+/// Lowest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    Host,
+    /// Named `tor` on two levels, `edge` on three.
+    Tor,
+    Spine,
+    Agg,
+    Core,
+}
 
 /// Returns the third level of a network of so many ToRs, aggs and cores.
 pub(super) fn upper(

@@ -1,29 +1,11 @@
 //! A fabric read from a network: switches by their names, links by what they join.
 
+use super::RoutingError;
 use super::fabric::{Fabric, Host};
-use super::pods;
+use super::pods::{self, Level, Role};
 use crate::id::{DeviceId, LinkId, narrow};
 use crate::topology::{Device, DeviceKind, Topology};
 use crate::units::{Bandwidth, gcd};
-
-/// What a device is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Role {
-    pub(super) level: Level,
-    /// In its name; 0 for NPUs.
-    pub(super) number: usize,
-}
-
-/// Lowest first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
-    Host,
-    /// Named `tor` on two levels, `edge` on three.
-    Tor,
-    Spine,
-    Agg,
-    Core,
-}
 
 const NAMES: [(&str, Level); 5] = [
     ("tor", Level::Tor),
@@ -39,7 +21,35 @@ const MAX_SCALE: u64 = 1 << 24;
 /// Most links that switches of these numbers might have.
 const MAX_SLOTS: u128 = 1 << 28;
 
-pub(super) fn read(topology: &Topology) -> Result<Fabric, String> {
+impl Fabric {
+    /// Returns the fabric of a network that `topology::build::clos` or `topology::build::fat_tree` made, or of one with
+    /// switches so named and joined alike, less what failed.
+    ///
+    /// Links between switches may differ in bandwidth. On three levels aggregation switches that
+    /// reach the same cores make a plane, of which a pod has one switch.
+    ///
+    /// # Errors
+    /// [`RoutingError::NotClos`] for any other network, no link at all between switches, and bandwidths
+    /// whose least common multiple is above 2^24 times the least of them.
+    pub fn new(topology: &Topology) -> Result<Self, RoutingError> {
+        read(topology).map_err(|why| RoutingError::NotClos {
+            name: topology.name().to_owned(),
+            why,
+        })
+    }
+
+    /// Returns the fabric less the links that are dead, by link; everything keeps its number.
+    pub fn without(&self, is_dead: &[bool]) -> Self {
+        let mut less = self.clone();
+        for slot in &mut less.links {
+            *slot = slot.filter(|link| !is_dead[link.index()]);
+        }
+        add_tops(&mut less);
+        less
+    }
+}
+
+fn read(topology: &Topology) -> Result<Fabric, String> {
     let roles = roles(topology)?;
     let numbers = |level: Level| {
         let of = roles.iter().filter(move |role| role.level == level);
@@ -203,7 +213,7 @@ fn add_scales(fabric: &mut Fabric, topology: &Topology) -> Result<(), String> {
 }
 
 /// Notes which of the highest switches have links, and whether no link is missing that could be there.
-pub(super) fn add_tops(fabric: &mut Fabric) {
+fn add_tops(fabric: &mut Fabric) {
     let live = &fabric.live;
     let there = |slot: usize| fabric.links[slot].is_some();
     // Links of a column with each of some rows, both ways.

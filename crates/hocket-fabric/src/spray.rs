@@ -1,6 +1,5 @@
 //! Packets of a flow sprayed over all its paths: no choice, and loads that are no whole numbers.
 
-use super::error::check;
 use super::{Fabric, Flow, LoadBound, RoutingError, load_bound};
 use crate::id::LinkId;
 
@@ -52,7 +51,7 @@ impl Sprayed {
 /// # Errors
 /// As [`super::assign`].
 pub fn spray(fabric: &Fabric, flows: &[Flow]) -> Result<Sprayed, RoutingError> {
-    check(fabric, flows)?;
+    fabric.check(flows)?;
     let mut loads = vec![0.0; fabric.blocks()[4]];
     for &Flow { src, dst, weight } in flows {
         let share = weight as f64 / fabric.choices_between(src, dst).count() as f64;

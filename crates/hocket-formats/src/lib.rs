@@ -10,6 +10,8 @@ pub mod chakra;
 mod error;
 mod elements;
 #[cfg(feature = "core")]
+mod finding;
+#[cfg(feature = "core")]
 pub mod msccl_xml;
 #[cfg(feature = "core")]
 pub mod mscclpp_json;
@@ -17,8 +19,6 @@ pub mod mscclpp_json;
 mod facts;
 #[cfg(all(test, feature = "core"))]
 mod files;
-#[cfg(feature = "core")]
-mod finding;
 pub mod nccl_graph;
 pub mod nccl_topology;
 pub mod nccl_tuner;

@@ -142,7 +142,7 @@ impl Outcome {
         keywords.set_item("seconds", me.seconds.to_vec())?;
         keywords.set_item("topology", &me.topology)?;
         keywords.set_item("jobs", me.jobs)?;
-        reduced(this.py(), "cluster.Outcome", keywords)
+        reduced(this.py(), "cluster.Outcome.of_rows", keywords)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {

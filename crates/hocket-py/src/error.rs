@@ -17,14 +17,11 @@ use hocket_core::simulate::SimulateError;
 use hocket_core::synthesis::BadUnwinding;
 use hocket_core::topology::TopologyError;
 use hocket_core::trace::TraceError;
-use hocket_core::verify::{VerifyError, VerifyReport};
 use hocket_formats::FormatError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-
-use crate::verify::Violation;
 
 /// Any error of the core, on its way to Python.
 pub(crate) enum CoreError {
@@ -32,8 +29,6 @@ pub(crate) enum CoreError {
     Spec(Parts),
     /// `hocket.InfeasibleError`: it makes sense, but cannot be done here.
     Infeasible(Parts),
-    /// `hocket.VerificationError`, with the violations.
-    Verification(VerifyReport),
     /// `hocket.SimulationError`.
     Simulation(Parts),
     /// `hocket.TransportError`: a call between processes failed.
@@ -41,7 +36,7 @@ pub(crate) enum CoreError {
     Transport(hocket_runtime::error::Failure),
     /// `KeyboardInterrupt`.
     Interrupted,
-    /// Raised by Python itself: a signal, or the callable that watches progress.
+    /// `hocket.VerificationError`, or raised by Python itself: a signal, or the callable that watches progress.
     Python(PyErr),
 }
 
@@ -153,16 +148,6 @@ impl From<ReplayError> for CoreError {
     }
 }
 
-impl From<VerifyError> for CoreError {
-    fn from(error: VerifyError) -> Self {
-        match error {
-            VerifyError::Wrong(report) => CoreError::Verification(report),
-            VerifyError::Interrupted(_) => CoreError::Interrupted,
-            _ => CoreError::Spec(error.parts()),
-        }
-    }
-}
-
 impl From<SimulateError> for CoreError {
     fn from(error: SimulateError) -> Self {
         match error {
@@ -191,7 +176,6 @@ impl CoreError {
     fn into_python(self, py: Python<'_>) -> PyResult<PyErr> {
         static SPEC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static INFEASIBLE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        static VERIFICATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static SIMULATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         #[cfg(unix)]
         static TRANSPORT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -203,13 +187,6 @@ impl CoreError {
             CoreError::Infeasible(parts) => INFEASIBLE
                 .import(py, MODULE, "InfeasibleError")?
                 .call1(arguments(parts))?,
-            CoreError::Verification(report) => {
-                let violations: Vec<Violation> =
-                    report.violations().iter().map(Violation::from).collect();
-                VERIFICATION
-                    .import(py, MODULE, "VerificationError")?
-                    .call1((report.to_string(), violations))?
-            }
             CoreError::Simulation(parts) => SIMULATION
                 .import(py, MODULE, "SimulationError")?
                 .call1(arguments(parts))?,

@@ -121,7 +121,7 @@ impl Shape {
             Made::Schedule(schedule, first) => {
                 keywords.set_item("schedule", schedule)?;
                 keywords.set_item("first", first)?;
-                "Shape.of_schedule"
+                "iteration.Shape.of_schedule"
             }
             Made::AllToAll(topology, bytes, chunks, switching, first) => {
                 keywords.set_item("topology", topology)?;
@@ -129,7 +129,7 @@ impl Shape {
                 keywords.set_item("chunks", chunks)?;
                 keywords.set_item("switching", switching)?;
                 keywords.set_item("first", first)?;
-                "Shape.all_to_all"
+                "iteration.Shape.all_to_all"
             }
             Made::Message(topology, ways, bytes, switching, first) => {
                 keywords.set_item("topology", topology)?;
@@ -137,12 +137,12 @@ impl Shape {
                 keywords.set_item("bytes", bytes)?;
                 keywords.set_item("switching", switching)?;
                 keywords.set_item("first", first)?;
-                "Shape.message"
+                "iteration.Shape.message"
             }
             Made::Timed(time_ps, server) => {
                 keywords.set_item("time_ps", time_ps)?;
                 keywords.set_item("server", server)?;
-                "Shape.timed"
+                "iteration.Shape.timed"
             }
         };
         reduced(this.py(), name, keywords)
@@ -213,7 +213,7 @@ impl PyOutcome {
         let state = PyDict::new(this.py());
         state.set_item("graph", graph)?;
         state.set_item("keywords", keywords)?;
-        reduced(this.py(), "Outcome", state)
+        reduced(this.py(), "iteration.Outcome.of", state)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -408,7 +408,7 @@ impl PyTrainingGraph {
 
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let keywords = this.get().made.bind(this.py()).copy()?;
-        reduced(this.py(), "TrainingGraph", keywords)
+        reduced(this.py(), "iteration.TrainingGraph", keywords)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {

@@ -7,9 +7,10 @@
 //! those that PyO3 and rust-numpy cannot tell.
 
 mod arrays;
-mod choice;
-mod error;
 mod hints;
+mod error;
+mod choice;
+mod pickle;
 mod progress;
 mod interrupt;
 mod topology;
@@ -22,25 +23,24 @@ mod plan;
 mod builder;
 mod bound;
 mod verify;
-mod algorithms;
+mod simulate;
+mod report;
 mod multirail;
-mod iteration;
-mod replay;
 mod synthesis;
 mod select;
-mod nccl;
 mod packing;
-mod simulate;
+mod algorithms;
+mod iteration;
+mod replay;
+mod nccl;
 mod symmetry;
 mod cluster;
 mod chakra;
 mod formats;
 mod perfetto;
-mod report;
 mod kernel;
 #[cfg(unix)]
 mod runtime;
-mod pickle;
 
 use pyo3::prelude::*;
 

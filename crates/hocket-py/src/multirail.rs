@@ -166,7 +166,7 @@ impl PySchedule {
             "switching",
             "lanes",
         ];
-        reduced(this.py(), "Schedule", attributes(this, &names)?)
+        reduced(this.py(), "Schedule.of_lanes", attributes(this, &names)?)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -271,7 +271,7 @@ impl DimensionRun {
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let keywords = attributes(this, &["switching", "latency"])?;
         keywords.set_item("schedule", &this.get().of)?;
-        reduced(this.py(), "DimensionRun", keywords)
+        reduced(this.py(), "DimensionRun.of_schedule", keywords)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {

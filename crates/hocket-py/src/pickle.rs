@@ -1,7 +1,7 @@
 //! `restore`: what pickles of the core's classes call to make an object again.
 //!
-//! `__reduce__` of a class gives `restore`, the name of a constructor and its keywords: plain values and
-//! columns. A pickle is input like a file: the constructor checks all of it, and no proof is in it.
+//! `__reduce__` of a class gives `restore`, the name of a constructor in `hocket._core` and its keywords: plain values
+//! and columns. A pickle is input like a file: the constructor checks all of it, and no proof is in it.
 
 use std::convert::Infallible;
 
@@ -9,21 +9,9 @@ use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyMemoryError};
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use pyo3::{PyTypeInfo, intern, type_hint_identifier, type_hint_subscript};
+use pyo3::{intern, type_hint_identifier, type_hint_subscript};
 
-use crate::bound::Bound as LowerBound;
-use crate::cluster;
-use crate::collective::PyCollective;
 use crate::error::{CoreError, Parts};
-use crate::iteration::{PyOutcome, PyTrainingGraph, Shape};
-use crate::multirail::{DimensionRun, PySchedule};
-use crate::plan::PyPlan;
-use crate::replay::PyReplay;
-use crate::routing::{Flows, PyFabric};
-use crate::simulate::PyRun;
-use crate::topology::PyTopology;
-use crate::trace::PyTrace;
-use crate::verify::Violation;
 
 /// What `__reduce__` gives.
 pub(crate) struct Reduced<'py>(Bound<'py, PyTuple>);
@@ -44,7 +32,7 @@ impl<'py> IntoPyObject<'py> for Reduced<'py> {
     }
 }
 
-/// `restore`, the name of what it is to make, and the keywords.
+/// `restore`, the name of the constructor, and the keywords.
 pub(crate) fn reduced<'py>(
     py: Python<'py>,
     name: &'static str,
@@ -73,33 +61,11 @@ pub(crate) fn restore<'py>(
     name: &str,
     state: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let constructor = match name {
-        "Topology" => PyTopology::type_object(py).getattr("from_arrays")?,
-        "Collective" => PyCollective::type_object(py).into_any(),
-        "Collective.custom" => PyCollective::type_object(py).getattr("custom")?,
-        "Plan" => PyPlan::type_object(py).getattr("from_columns")?,
-        "Schedule" => PySchedule::type_object(py).getattr("of_lanes")?,
-        "Run" => PyRun::type_object(py).getattr("from_columns")?,
-        "DimensionRun" => DimensionRun::type_object(py).getattr("of_schedule")?,
-        "Bound" => LowerBound::type_object(py).into_any(),
-        "Shape.of_schedule" => Shape::type_object(py).getattr("of_schedule")?,
-        "Shape.all_to_all" => Shape::type_object(py).getattr("all_to_all")?,
-        "Shape.message" => Shape::type_object(py).getattr("message")?,
-        "Shape.timed" => Shape::type_object(py).getattr("timed")?,
-        "TrainingGraph" => PyTrainingGraph::type_object(py).into_any(),
-        "Outcome" => PyOutcome::type_object(py).getattr("of")?,
-        "Fabric" => PyFabric::type_object(py).into_any(),
-        "Flows" => Flows::type_object(py).into_any(),
-        "Assignment" => py
-            .import("hocket._core.routing")?
-            .getattr("assignment_of")?,
-        "Sprayed" => py.import("hocket._core.routing")?.getattr("spray")?,
-        "cluster.Outcome" => cluster::Outcome::type_object(py).getattr("of_rows")?,
-        "Trace" => PyTrace::type_object(py).getattr("of_columns")?,
-        "Replay" => PyReplay::type_object(py).into_any(),
-        "Violation" => Violation::type_object(py).into_any(),
-        _ => return Err(unfit(name, "there is no such class")),
-    };
+    let core = py.import("hocket._core")?.into_any();
+    let found = name
+        .split('.')
+        .try_fold(core, |outer, part| outer.getattr(part));
+    let constructor = found.map_err(|_| unfit(name, "there is no such class"))?;
     let Ok(keywords) = state.cast::<PyDict>() else {
         return Err(unfit(name, "its state is not a dictionary"));
     };
@@ -113,7 +79,9 @@ pub(crate) fn restore<'py>(
 }
 
 fn unfit(name: &str, why: &str) -> PyErr {
-    let wrong = Parts::new(why).origin(format!("pickle of {name}"));
+    let is_class = |part: &&str| part.starts_with(char::is_uppercase);
+    let class = name.split('.').find(is_class).unwrap_or(name);
+    let wrong = Parts::new(why).origin(format!("pickle of {class}"));
     CoreError::from(wrong.remedy("pickle the object again, by this version")).into()
 }
 

@@ -227,7 +227,7 @@ impl PyPlan {
             "routing",
             "own_paths",
         ];
-        reduced(this.py(), "Plan", attributes(this, &names)?)
+        reduced(this.py(), "Plan.from_columns", attributes(this, &names)?)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {

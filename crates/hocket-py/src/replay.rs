@@ -53,7 +53,7 @@ impl PyReplay {
         keywords.set_item("trace", &me.trace)?;
         keywords.set_item("operations", me.rates.operations)?;
         keywords.set_item("bytes", me.rates.bytes)?;
-        reduced(this.py(), "Replay", keywords)
+        reduced(this.py(), "replay.Replay", keywords)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {

@@ -79,7 +79,7 @@ impl Flows {
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let keywords = PyDict::new(this.py());
         keywords.set_item("rows", this.get().rows())?;
-        reduced(this.py(), "Flows", keywords)
+        reduced(this.py(), "routing.Flows", keywords)
     }
 }
 
@@ -180,7 +180,7 @@ impl PyFabric {
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let keywords = PyDict::new(this.py());
         keywords.set_item("topology", &this.get().topology)?;
-        reduced(this.py(), "Fabric", keywords)
+        reduced(this.py(), "routing.Fabric", keywords)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -260,7 +260,7 @@ impl Assignment {
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let keywords = this.get().asked.keywords(this.py())?;
         keywords.set_item("choices", this.get().core.choices())?;
-        reduced(this.py(), "Assignment", keywords)
+        reduced(this.py(), "routing.assignment_of", keywords)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -336,7 +336,7 @@ pub(crate) struct Sprayed {
 impl Sprayed {
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let keywords = this.get().asked.keywords(this.py())?;
-        reduced(this.py(), "Sprayed", keywords)
+        reduced(this.py(), "routing.spray", keywords)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {

@@ -277,7 +277,7 @@ impl PyRun {
         ];
         let keywords = attributes(this, &names)?;
         keywords.set_item("plan", &this.get().plan)?;
-        reduced(this.py(), "Run", keywords)
+        reduced(this.py(), "Run.from_columns", keywords)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {

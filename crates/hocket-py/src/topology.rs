@@ -248,7 +248,7 @@ impl PyTopology {
             "groups",
             "switch_offloads",
         ];
-        reduced(this.py(), "Topology", attributes(this, &names)?)
+        reduced(this.py(), "Topology.from_arrays", attributes(this, &names)?)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {

@@ -178,7 +178,7 @@ impl PyTrace {
         let ranks = (0u32..).map(|row| groups.ranks_of(row).to_vec());
         let groups: Vec<_> = groups.id.iter().copied().zip(ranks).collect();
         keywords.set_item("groups", groups)?;
-        reduced(this.py(), "Trace", keywords)
+        reduced(this.py(), "trace.Trace.of_columns", keywords)
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {

@@ -1,5 +1,6 @@
 //! `verify` and `Violation`.
 
+use hocket_core::explain::Explain;
 use hocket_core::verify as core;
 use pyo3::prelude::*;
 
@@ -7,6 +8,22 @@ use crate::error::CoreError;
 use crate::hints::Listener;
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
+
+pyo3::import_exception!(hocket.errors, VerificationError);
+
+impl From<core::VerifyError> for CoreError {
+    fn from(error: core::VerifyError) -> Self {
+        match error {
+            core::VerifyError::Wrong(report) => {
+                let violations = report.violations().iter().map(Violation::from);
+                let violations: Vec<Violation> = violations.collect();
+                VerificationError::new_err((report.to_string(), violations)).into()
+            }
+            core::VerifyError::Interrupted(_) => CoreError::Interrupted,
+            _ => CoreError::Spec(error.parts()),
+        }
+    }
+}
 
 /// One thing that is wrong with a plan; ``str`` gives all of it in a line.
 #[pyclass(module = "hocket._core", frozen, eq, get_all)]

@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+mod crossing;
+mod offload;
 mod builder;
 pub mod build;
 pub mod shortest;
@@ -10,9 +12,7 @@ pub mod equal;
 mod groups;
 pub mod failures;
 pub mod inspect;
-mod crossing;
 mod link_dimensions;
-mod offload;
 
 pub use builder::TopologyBuilder;
 pub use builder::name_fault;
