@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -293,7 +294,9 @@ class Job:
             return sum(len(each.device_plans) for each in self._double.executors)
         self.synchronize()
         torch.cuda.empty_cache()
+        torch.distributed.barrier()  # the GPU is that of all ranks
         free, total = torch.cuda.mem_get_info()
+        torch.distributed.barrier()
         return total - free
 
     def capture(self, work: Callable[[], Any]) -> Callable[[], None]:
@@ -332,6 +335,7 @@ def worker(names: list[str], double: bool) -> None:
         try:
             said, right = known[name](job), True
         except Exception as error:
+            traceback.print_exc()
             said, right = f"{type(error).__name__}: {error}".splitlines()[0], False
         print(json.dumps({"part": name, "said": said, "right": right}), flush=True)
         dist.barrier()
@@ -352,6 +356,7 @@ def started(names: list[str], folder: Path, double: bool) -> list[subprocess.Pop
         "HOCKET_DEPLOY": str(folder),
         "HOCKET_STAGE": "1MiB" if double else "64MiB",
         "HOCKET_TEST_ONE_GPU": "1",
+        "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES": "1",
         "HOCKET_LIMIT": str(LIMIT * (4 if double else 1) if names == ["left_out"] else 120),
         "NCCL_MULTI_RANK_GPU_ENABLE": "1",
         "NCCL_MAX_CTAS": "2",
@@ -401,6 +406,8 @@ def run(names: list[str], seconds: float, folder: Path, double: bool) -> list[di
             why = f"ended with {codes}; {last}"
             found.append({"part": name, "right": False, "said": why})
         if not found[-1]["right"]:
+            for rank, error in enumerate(errors):
+                print(f"what rank {rank} wrote:\n{error}", file=sys.stderr)
             break
     return found
 

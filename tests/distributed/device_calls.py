@@ -135,9 +135,18 @@ def captured() -> Any:
     return [getattr(found, "reason", None), work is not None]
 
 
+def asked() -> Any:
+    """What PyTorch asks a backend: whether it supports this and that."""
+    backend: Any = dist.group.WORLD._get_backend(torch.device("cpu"))  # type: ignore[union-attr]
+    names = [name for name in dir(backend) if name.lstrip("_").startswith("supports_")]
+    return [
+        name for name in names if not callable(getattr(backend, name)) and getattr(backend, name)
+    ]
+
+
 def together() -> Any:
     """All of these, one after the other."""
-    return {each.__name__: each() for each in (steps, growth, captured, forms, meshes)}
+    return {each.__name__: each() for each in (steps, growth, captured, forms, meshes, asked)}
 
 
 def interpreted() -> Any:

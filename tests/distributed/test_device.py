@@ -56,6 +56,7 @@ def test_calls_of_all_forms_and_sizes(folder: Path) -> None:
         assert plans <= 30
         assert buffers == 2
         assert found["captured"] == ["1 of its launches were never made before capture", True]
+        assert found["asked"] == []
         assert found["meshes"] == [[False, 10], [False, 10]]  # no packets, ten calls each
 
 

@@ -11,18 +11,27 @@ from hocket.deployment.route import PlannedGroup
 from hocket.distributed.backend import NAME, HocketProcessGroup
 from hocket.errors import InfeasibleError, SpecError
 
+_bound: list[int] = []
+"""The GPUs that the job has given as ``device_id``."""
+
 
 def device(opts: Any) -> Any:
     """Return this process's GPU; None if there is none, or PyTorch has no backends in Python yet.
 
-    It is the one that the job gave as ``device_id``, and else the current one.
+    It is the one that the job gave last as ``device_id``, and else the current one.
     """
     if not torch.cuda.is_available() or not hasattr(dist.Backend, "_ensure_backend_registered"):
         return None
     from hocket.distributed import cuda
 
-    bound = getattr(opts.process_group, "bound_device_id", None)
-    return cuda.device(torch.cuda.current_device() if bound is None else bound.index)
+    group = opts.process_group
+    bound = getattr(group, "bound_device_id", None)
+    if bound is not None:
+        _bound.append(bound.index)
+        group.bound_device_id = (
+            None  # PyTorch splits groups with one, which takes NCCL's own backend
+        )
+    return cuda.device(_bound[-1] if _bound else torch.cuda.current_device())
 
 
 def create(opts: Any, options: Any) -> Any:

@@ -488,6 +488,10 @@ class HocketBackend(Backend):  # type: ignore[misc,unused-ignore]
         """Return the name of the backend."""
         return "hocket"
 
+    # PyTorch asks a backend in Python for them, and asks without an end where it has none.
+    supports_splitting = supports_shrinking = supports_reconfigure = supports_window = False
+    _supports_time_estimate = False
+
     @property
     def supports_coalescing(self) -> bool:
         """Whether several calls may become one."""
