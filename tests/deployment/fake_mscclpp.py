@@ -71,6 +71,7 @@ class FakePlan:
         self.chunks = (gpu["input_chunks"], gpu["output_chunks"])
         self.blocks = len(gpu["threadblocks"])
         self.most = values["max_message_size"]
+        self.is_filled = False  # whether a context was made for this object
         self.ports = any(each["channel_type"] == "port" for each in gpu["channels"])
         self.pipelines = []
         self.tails = False  # whether what 16 bytes do not divide would be summed, or exchanged
@@ -110,6 +111,8 @@ class FakeExecutor:
         What was connected: addresses and lengths of both allocations, and the plan's name.
     device_plans
         What was parsed and copied to the GPU, and is never freed: with the sizes and offsets of a call.
+    sizes
+        What each context was last launched with: for other sizes, its plan is read again.
     flag
         Number of the process's launches, which packets carry.
     graph
@@ -125,6 +128,7 @@ class FakeExecutor:
         self._machine, self._rank = machine, rank
         self._room = processors - ctas
         self.contexts: dict[Any, None] = {}
+        self.sizes: dict[Any, tuple[int, int]] = {}
         self.device_plans: set[Any] = set()
         self.flag = 0
         self.graph: list[Callable[[], None]] | None = None
@@ -161,6 +165,11 @@ class FakeExecutor:
         if key not in self.contexts:
             self._machine.meet(rank, ("context", plan.name))
             self.contexts[key] = None
+            self.sizes[key] = (send_bytes, recv_bytes)
+            plan.is_filled = True
+        if (send_bytes, recv_bytes) != self.sizes[key] and not plan.is_filled:
+            raise RuntimeError("the process dies: this plan has operations and no channels")
+        self.sizes[key] = (send_bytes, recv_bytes)
         self.device_plans.add((key, send_bytes, recv_bytes, offset, offset_out))
         self.flag += 1
         flag = self.flag if plan.packets else None

@@ -247,3 +247,27 @@ def test_the_double_keeps_the_rules_of_pipelines_and_ports(deployment: Deploymen
     for rank in range(RANKS):
         plans[rank].ports = True
     assert right(16) == [False] * RANKS
+
+
+def test_entries_with_one_program(deployment: Deployment) -> None:
+    """The executor knows a context by its program's name, and fills only the plan that made it."""
+    first = next(each for each in deployment.manifest.entries if each.collective == "all-reduce")
+    other = first.model_copy(update={"id": "other", "from_bytes": first.to_bytes})
+    machine = Machine(RANKS)
+    ranks = [Rank(machine, each, deployment, 1 << 16) for each in range(RANKS)]
+    unit = first.unit_bytes
+
+    def calls(rank: int) -> list[int]:
+        own = ranks[rank]
+        own.engine.prepare(other)
+        found = []
+        for entry, units in ((first, 1), (other, 1), (other, 2), (first, 3), (other, 4)):
+            source = np.full(unit * units // 4, rank + units, np.int32)
+            result = np.zeros_like(source)
+            given = source.view(np.uint8), result.view(np.uint8)
+            own.stage.run(entry, *given, "sum", "int32")
+            found.append(int(result[-1]))
+        return found
+
+    wanted = [sum(rank + units for rank in range(RANKS)) for units in (1, 1, 2, 3, 4)]
+    assert on_all(calls) == [wanted] * RANKS

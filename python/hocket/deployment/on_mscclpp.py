@@ -1,6 +1,6 @@
 """Deployed plans by MSCCL++'s executor, driven directly.
 
-No GPU has run this module yet. Its tests have a double of the executor.
+It has run on one GPU (docs/gpu.md). Its tests have a double of the executor.
 
 References
 ----------
@@ -57,9 +57,14 @@ class MscclppEngine:
         self._plans: dict[str, Any] = {}
 
     def prepare(self, entry: Entry) -> None:
-        """Read a plan; its first launch makes its context, for which all ranks have to come."""
-        path = str(self._folder / entry.program.file)
-        self._plans[entry.id] = self._bindings.CppExecutionPlan(path, self._rank)
+        """Read a plan; its first launch makes its context, for which all ranks have to come.
+
+        Entries with one program share it: the executor fills it only when it makes the context, which it
+        finds by the program's name.
+        """
+        if entry.name not in self._plans:
+            path = str(self._folder / entry.program.file)
+            self._plans[entry.name] = self._bindings.CppExecutionPlan(path, self._rank)
 
     def launch(self, entry: Entry, send: Any, recv: Any, op: str, dtype: str) -> None:
         """Run a plan that was prepared, as of :meth:`hocket.deployment.staged.Engine.launch`."""
@@ -71,7 +76,7 @@ class MscclppEngine:
             len(send),
             len(recv),
             getattr(self._bindings.CppDataType, name),
-            self._plans[entry.id],
+            self._plans[entry.name],
             self._stream,
             self._bindings.CppPacketType.LL16,
         )

@@ -1,4 +1,4 @@
-"""What a GPU of CUDA does for :mod:`hocket.distributed.device`. None of it was run on a GPU yet.
+"""What a GPU of CUDA does for :mod:`hocket.distributed.device`.
 
 Plans are run by MSCCL++'s executor where it is installed, and else by hocket's own interpreter.
 
@@ -25,14 +25,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch._C._autograd import DeviceType
-from torch._C._distributed_c10d import _SymmetricMemory
+from torch._C._distributed_c10d import _register_process_group, _SymmetricMemory
 
 from hocket import _core
 from hocket.deployment.manifest import MARGIN, RUNTIME, Deployment
 from hocket.deployment.on_mscclpp import MscclppEngine
 from hocket.deployment.own import OwnEngine, programs_of
 from hocket.deployment.route import PlannedGroup
-from hocket.distributed.deployed import ENGINE
+from hocket.distributed.deployed import ENGINE, shares_gpu
 from hocket.distributed.device import GpuEngine, made_by_pytorch
 from hocket.distributed.own_gpu import OwnGpu
 from hocket.errors import InfeasibleError, SpecError
@@ -127,7 +127,9 @@ class Cuda:
         bootstrap = core.CppTcpBootstrap.create(rank, group.ranks)
         if rank == 0:
             store.set(key, bootstrap.create_unique_id().__getstate__())
-        unique = core.CppUniqueId()
+        unique = core.CppUniqueId.__new__(
+            core.CppUniqueId
+        )  # the binding sets only what is not made yet
         unique.__setstate__(store.get(key))
         bootstrap.initialize(unique, int(timeout.total_seconds()))
         executor = core.CppExecutor(core.CppCommunicator(bootstrap))
@@ -153,9 +155,13 @@ class Cuda:
     ) -> tuple[GpuEngine, torch.Tensor, torch.Tensor]:
         name = f"hocket {next(self._numbers)}"  # PyTorch has no name yet for a group that is made
         meeting = dist.PrefixStore("hocket: memory", store)
-        _SymmetricMemory.set_group_info(name, rank, group.ranks, meeting)
+        own = dist.ProcessGroup(meeting, rank, group.ranks)
+        own._set_group_name(name)
+        _register_process_group(name, own)
         processors: int = torch.cuda.get_device_properties(self.kind).multi_processor_count
         blocks = processors - deployment.manifest.fallback.max_ctas - MARGIN
+        if shares_gpu():  # the blocks of all ranks run at once
+            blocks //= group.ranks
         engine = OwnEngine(
             OwnGpu(name, self._stream),
             programs_of(group, deployment.folder, blocks),

@@ -20,6 +20,11 @@ _KEY = "hocket: facts of rank"
 _log = logging.getLogger("hocket.deployed")
 
 
+def shares_gpu() -> bool:
+    """Return whether the ranks share a GPU, for tests."""
+    return os.environ.get("HOCKET_TEST_ONE_GPU") == "1"
+
+
 def agree(
     store: Any, facts: Facts, deployment: Deployment | None, rank: int, size: int
 ) -> PlannedGroup:
@@ -31,7 +36,7 @@ def agree(
     if not os.environ.get(FOLDER):
         return PlannedGroup("", size, reason="no folder is deployed")
     every = [Facts.of_text(store.get(f"{_KEY} {each}")) for each in range(size)]
-    group = verdict(every, deployment, one_gpu=os.environ.get("HOCKET_TEST_ONE_GPU") == "1")
+    group = verdict(every, deployment, one_gpu=shares_gpu())
     if rank == 0 and group.reason:
         _log.warning("a group of %d ranks runs no deployed plans: %s", size, group.reason)
     elif rank == 0:

@@ -1,4 +1,4 @@
-"""What CUDA does for :class:`hocket.deployment.own.OwnEngine`. None of it was run on a GPU yet.
+"""What CUDA does for :class:`hocket.deployment.own.OwnEngine`. On a GPU only its start has run.
 
 References
 ----------
@@ -34,14 +34,13 @@ class OwnGpu:
         self.report: Any = torch.zeros(4, dtype=torch.int64, pin_memory=True)
 
     def symmetric(self, size: int) -> Symmetric:
-        """Allocate so many bytes at all ranks, which come here together."""
+        """Allocate so many bytes at all ranks, which come here together. None launches before all have."""
         import torch.distributed._symmetric_memory as symmetric
 
         memory: Any = symmetric.empty(size, dtype=torch.uint8, device=self._device)
         memory.zero_()
         handle: Any = symmetric.rendezvous(memory, self._group)
         torch.cuda.synchronize(self._device)
-        handle.barrier()
         begin = memory.data_ptr() - handle.buffer_ptrs[handle.rank]
         multicast = int(handle.multicast_ptr or 0)
         addresses = [each + begin for each in handle.buffer_ptrs]
