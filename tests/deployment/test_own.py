@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,8 @@ import hocket as hk
 from hocket._core import formats as core
 from hocket._core.formats import DeviceProgram, device_program
 from hocket.deployment.manifest import Entry
-from hocket.deployment.own import source
+from hocket.deployment.own import programs_of, source
+from hocket.deployment.route import PlannedGroup
 from hocket.errors import InfeasibleError, SpecError, TransportError
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all")
@@ -365,3 +367,21 @@ def test_the_source_compiles_for_gpus(capability: int) -> None:
     assert {each for each in by_switches if each in ptx} == (
         by_switches if capability >= 90 else set()
     )
+
+
+def test_small_calls_are_not_cut_in_slices_of_bytes() -> None:
+    """Short slices are merged: a chunk has what a thread block moves at once, if slices allow it."""
+    for size, chunks in ((1 << 10, 4), (1 << 16, 8), (1 << 20, 128)):
+        made = hk.plan("all-reduce", "fc:4@25GB/s,1us", size=size, algorithm="trees", chunks=256)
+        assert device_program(made.core, 32).sizes[:2] == [chunks, chunks], size
+
+
+def test_a_program_that_cuts_more_finely_than_its_row(tmp_path: Path) -> None:
+    made = hk.plan("all-reduce", "fc:4@25GB/s,1us", size=1 << 20, algorithm="ring", chunks=64)
+    row = entry("all-reduce", 4, 1, 2, unit_bytes=48, max_bytes=480)
+    made.save(tmp_path / row.plan.file)
+    group = PlannedGroup("world", 4, (row,))
+    unit = 16 * programs_of(group, tmp_path, 32)[row.id].sizes[0]
+    assert [each.unit_bytes % unit for each in group.entries] == [0]
+    assert [each.unit_bytes % 48 for each in group.entries] == [0]
+    assert group.entries[0].max_bytes >= group.entries[0].unit_bytes

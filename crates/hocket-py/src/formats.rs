@@ -629,7 +629,8 @@ impl DeviceProgram {
 
 /// Return a plan as hocket's own interpreter on a GPU reads it, in as many thread blocks as `blocks` at most.
 ///
-/// All ranks reach each other's memory. Input and output are separate buffers.
+/// All ranks reach each other's memory. Input and output are separate buffers. A plan of many short equal slices gets
+/// fewer: a chunk has at least the 8 KiB that a thread block moves at once, as far as the slices allow.
 ///
 /// Raises
 /// ------
@@ -643,17 +644,20 @@ pub(crate) fn device_program(
     blocks: u32,
     progress: Option<Listener>,
 ) -> Result<DeviceProgram, CoreError> {
-    let verified = plan.verified(py, None)?;
+    const AT_ONCE: u64 = 512 * 16;
+    let whole = plan.verified(py, None)?;
     progress::watched(py, progress, |watch| {
         let mut text = String::new();
-        if mscclpp_json::uses_switches(&verified) {
+        let fewer = mscclpp_json::with_chunks_of(&whole, AT_ONCE);
+        let verified = fewer.as_ref().unwrap_or(&whole);
+        if mscclpp_json::uses_switches(verified) {
             let usual = mscclpp_json::SwitchOptions::default();
             let options = mscclpp_json::SwitchOptions {
                 blocks: usual.blocks.min(blocks),
                 in_place: false,
                 ..usual
             };
-            mscclpp_json::export_switches(&verified, WITH_SIGNALS, &options, &mut text)?;
+            mscclpp_json::export_switches(verified, WITH_SIGNALS, &options, &mut text)?;
         } else {
             let (mut least, mut fits) = (0, false);
             for &channels in CHANNELS.iter().rev() {
@@ -663,7 +667,7 @@ pub(crate) fn device_program(
                     max_count: 1 << 12,
                     ..compiled(Some(false), 1, (0, None))
                 };
-                let plan = CompiledPlan::of(&verified, &options)?;
+                let plan = CompiledPlan::of(verified, &options)?;
                 let how = How {
                     protocol: WITH_SIGNALS,
                     is_near: &|_, _| true,

@@ -1,13 +1,14 @@
 """Deployed plans by hocket's own interpreter on GPUs, ``interpreter.cu``, which needs no other runtime.
 
 It has no limit of operations, its waits end, and it sums and multicasts by NVSwitches where memory has a
-multicast address. The tests run it on CPUs, and NVRTC compiles it; no GPU has run it yet.
+multicast address. The tests run it on CPUs, and NVRTC compiles it; no GPU has run it to its end yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import lcm
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from hocket._core.formats import DeviceProgram, device_program
 from hocket.deployment.manifest import Entry
 from hocket.deployment.route import MOVES, PlannedGroup
-from hocket.errors import InfeasibleError, SpecError, TransportError
+from hocket.errors import SpecError, TransportError
 from hocket.plans.plan import Plan
 
 Words = npt.NDArray[np.uint64]
@@ -95,6 +96,9 @@ class Gpu(Protocol):
 def programs_of(group: PlannedGroup, folder: Path, blocks: int) -> dict[str, DeviceProgram]:
     """Return the programs of a group's plans, by the ids of their entries.
 
+    A program may cut its data more finely than MSCCL++'s, which has pipelines. The group's calls are then
+    padded for it.
+
     Parameters
     ----------
     group, folder
@@ -105,16 +109,16 @@ def programs_of(group: PlannedGroup, folder: Path, blocks: int) -> dict[str, Dev
     Raises
     ------
     InfeasibleError
-        If a plan needs more blocks, or does not cut its data as its row of the manifest says.
+        If a plan needs more blocks.
     """
-    made = {}
+    made, entries = {}, []
     for entry in group.entries:
         program = device_program(Plan.load(folder / entry.plan.file).core, blocks)
-        unit = _VECTOR * max(program.sizes[:2])
-        if entry.unit_bytes % unit:
-            why = f"pads to {entry.unit_bytes} bytes, and its program needs multiples of {unit}"
-            raise InfeasibleError(entry.id, why)
+        unit = lcm(entry.unit_bytes, _VECTOR * max(program.sizes[:2]))
+        most = max(entry.max_bytes, unit)
+        entries.append(entry.model_copy(update={"unit_bytes": unit, "max_bytes": most}))
         made[entry.id] = program
+    group.entries = tuple(entries)
     return made
 
 

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use hocket_base::explain::Explain;
 use hocket_base::progress::Silent;
 use hocket_plan::collective::CollectiveKind;
+use hocket_plan::plan::Plan;
 use hocket_plan::verify::{Verified, verify};
 use hocket_program::program::{Buffer as Memory, Mode, Program, Ranks, SizeLimits, Task};
 use strum::{EnumString, IntoStaticStr, VariantArray};
@@ -134,9 +135,18 @@ pub struct Room {
 /// Returns the plan of the first of a plan's equal slices, proved, and how many slices there are.
 pub fn first_slice(verified: &Verified) -> Option<(Verified, u32)> {
     let (first, slices) = verified.plan().first_of_equal_slices()?;
-    let topology = Arc::clone(verified.topology());
-    let first = verify(Arc::new(first), topology, &mut Silent).ok()?;
-    Some((first, slices))
+    Some((proved(first, verified)?, slices))
+}
+
+/// Returns the plan with fewer equal slices, so that its chunks have at least so many bytes on average, proved; `None` if they
+/// have, or no slices are equal.
+pub fn with_chunks_of(verified: &Verified, least: u64) -> Option<Verified> {
+    proved(verified.plan().with_chunks_of(least)?, verified)
+}
+
+fn proved(plan: Plan, like: &Verified) -> Option<Verified> {
+    let topology = Arc::clone(like.topology());
+    verify(Arc::new(plan), topology, &mut Silent).ok()
 }
 
 /// Returns the bytes of a round, for the program of the first of so many equal slices.

@@ -17,7 +17,9 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use export::{Protocol, Refused, Room, Written, export, first_slice, need, unit_of};
+pub use export::{
+    Protocol, Refused, Room, Written, export, first_slice, need, unit_of, with_chunks_of,
+};
 pub use inbox::How;
 pub use keys::Ignored;
 pub use limits::{MAX_BLOCKS, MAX_OPS};

@@ -17,6 +17,32 @@ impl Plan {
     /// # Complexity
     /// O(transfers x divisors of the number of chunks), and less where transfers of a pair are few.
     pub fn first_of_equal_slices(&self) -> Option<(Plan, u32)> {
+        let slices = self.equal_slices()?;
+        let chunks = narrow(self.chunks().len());
+        Some((self.first_slice(chunks / slices), slices))
+    }
+
+    /// Returns the plan with as few of its equal slices left out as make its chunks at least so many bytes long, on average, with
+    /// all data in the others; `None` if they are that long already, or no slices are equal.
+    ///
+    /// The plan leaves out paths and waits for other slices, so it is to be proved.
+    ///
+    /// # Complexity
+    /// That of [`first_of_equal_slices`](Self::first_of_equal_slices).
+    pub fn with_chunks_of(&self, least: u64) -> Option<Plan> {
+        let chunks = narrow(self.chunks().len());
+        let own = self.chunks().bytes_of(0, chunks) / u64::from(chunks);
+        if own >= least {
+            return None;
+        }
+        let slices = self.equal_slices()?;
+        let is_long =
+            |left: &u32| slices.is_multiple_of(*left) && own * u64::from(slices / left) >= least;
+        let left = (1..slices).rev().find(is_long).unwrap_or(1);
+        Some(self.first_slice(chunks / slices * left))
+    }
+
+    fn equal_slices(&self) -> Option<u32> {
         let chunks = narrow(self.chunks().len());
         let mut counts: HashMap<(u32, u32, u8), u64> = HashMap::new();
         for i in 0..self.len() {
@@ -27,8 +53,7 @@ impl Plan {
         let mut divisors = (2..=most)
             .rev()
             .filter(|slices| most.is_multiple_of(*slices));
-        let slices = divisors.find(|&slices| self.has_equal(slices, chunks / slices))?;
-        Some((self.first_slice(chunks / slices), slices))
+        divisors.find(|&slices| self.has_equal(slices, chunks / slices))
     }
 
     /// Returns whether slices of so many chunks are equal.
@@ -161,7 +186,31 @@ mod tests {
     }
 
     #[test]
+    fn few_slices_have_all_data_in_long_chunks() {
+        // Of 12 chunks of 8 or 9 bytes in 6 slices, chunks of 16 bytes are left by 3 slices, of 25 by 2 and of 50 by 1.
+        for (least, slices) in [
+            (1, None),
+            (8, None),
+            (9, Some(3)),
+            (16, Some(3)),
+            (17, Some(2)),
+            (33, Some(1)),
+        ] {
+            let plan = line(6, false).with_chunks_of(least);
+            assert_eq!(
+                plan.as_ref().map(|plan| plan.chunks().len()),
+                slices.map(|each: usize| 2 * each)
+            );
+            let Some(plan) = plan else { continue };
+            assert_eq!(plan.chunks().offsets().last(), Some(&100));
+            assert_eq!(plan.len(), 2 * slices.unwrap());
+        }
+        assert!(line(6, true).with_chunks_of(50).is_none());
+    }
+
+    #[test]
     fn one_slice_and_unequal_slices_are_none() {
+        assert!(line(1, false).with_chunks_of(1000).is_none());
         assert!(line(1, false).first_of_equal_slices().is_none());
         assert!(line(6, true).first_of_equal_slices().is_none());
     }
