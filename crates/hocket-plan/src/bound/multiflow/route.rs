@@ -53,8 +53,8 @@ const FEWEST_PASSES: u32 = 6;
 const BETTER: f64 = 0.999;
 /// Passes in a row that were not worth while, after which no more are tried.
 const PATIENCE: u32 = 12;
-/// Ways of the first pass need not be the cheapest; later ones cost over it no more than this times the power of prices,
-/// so that arcs on them are busier by about this share.
+/// If passes are fewer, ways of the first need not be the cheapest; later ones cost over it no more than this times the
+/// power of prices, so that arcs on them are busier by about this share.
 const SLACK: f64 = 0.005;
 /// A routing is good enough that is this close to the best there can be.
 const CLOSE: f64 = 1.002;
@@ -87,6 +87,9 @@ impl Routing {
         spare: f64,
         progress: &mut dyn Progress,
     ) -> Result<Self, Unroutable> {
+        let all = (LAST_DOUBLINGS - FIRST_DOUBLINGS + 1) * PASSES;
+        let most = (MOST_PARTS / narrow(parts.flow.len().max(1))).clamp(FEWEST_PASSES, all);
+        let is_large = most < all;
         let mut router = Router {
             network,
             flows,
@@ -95,7 +98,7 @@ impl Routing {
             prices: Prices::new(network, spare),
             search: ShortestPaths::new(u64::MAX, ()),
             walk: CheapestPath::new(network.node_count()),
-            slack: f64::INFINITY,
+            slack: if is_large { f64::INFINITY } else { 0.0 },
         };
         let mut least = router.least()?.at_least(most_at_an_npu(network, flows));
         router.prices.set(least.with_spare, FIRST_DOUBLINGS);
@@ -107,11 +110,6 @@ impl Routing {
         };
         let mut ways = best.ways.clone();
         let mut failed = 0;
-        let most = MOST_PARTS / narrow(parts.flow.len().max(1));
-        let most = most.clamp(
-            FEWEST_PASSES,
-            (LAST_DOUBLINGS - FIRST_DOUBLINGS + 1) * PASSES,
-        );
         for pass in 1..most {
             if best.busiest <= CLOSE * least.with_spare || failed == PATIENCE {
                 break;
@@ -122,7 +120,9 @@ impl Routing {
             let doublings = FIRST_DOUBLINGS + pass / PASSES;
             let busiest = router.prices.busiest();
             router.prices.set(busiest, doublings);
-            router.slack = SLACK * f64::from(1u32 << doublings);
+            if is_large {
+                router.slack = SLACK * f64::from(1u32 << doublings);
+            }
             ways = router.pass(Some(&ways))?;
             let busiest = router.prices.busiest();
             failed = if busiest < BETTER * best.busiest {
@@ -216,7 +216,9 @@ impl Router<'_> {
                     let bytes = self.parts.bytes[part] as f64;
                     let way = &mut found[part - parts.start];
                     way.clear();
-                    way.extend(before.map_or(&[][..], |before| before.get(part)));
+                    if let Some(before) = before.filter(|_| self.slack > 0.0) {
+                        way.extend(before.get(part));
+                    }
                     self.walk.find(
                         self.network,
                         self.prices.all(),
