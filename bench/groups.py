@@ -3,8 +3,8 @@
 Each case draws a network, 1 to 16 disjoint groups and a kind. A linear program over trees gives the best
 packing: it adds the cheapest tree of each group by the prices of links until no tree is cheap enough. The
 cheapest tree is exact: Dreyfus and Wagner, The Steiner problem in graphs, 1971. So prices prove a least
-time, mostly within 0.1 % of the best packing. The program shares no code with hocket. Prints a line per case,
-and percentiles of time / least time.
+time, mostly within 0.1 % of the best packing. The program shares no code with hocket. Prints a line per
+case, and percentiles of time / least time.
 """
 
 from __future__ import annotations
