@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -51,10 +52,10 @@ def least(graph: nx.DiGraph, demands: dict[tuple[int, int], int]) -> float:
                     columns.append(number * len(links) + link)
                     values.append(1.0 if a == node else -1.0)
             sent.append(demands.get((node, end), 0) / MEGABYTE)
-    kept = csr_array((values, (rows, columns)), shape=(len(sent), width))
+    kept: Any = csr_array((values, (rows, columns)), shape=(len(sent), width))
     rates = [graph.edges[link]["bandwidth"] / 1e9 for link in links]
     every = np.arange(width - 1)
-    loads = csr_array(
+    loads: Any = csr_array(
         (
             np.concatenate([np.ones(width - 1), -np.array(rates)]),
             (
