@@ -49,6 +49,8 @@ const PASSES: u32 = 4;
 /// Parts that are routed in all passes together, and passes if that makes fewer.
 const MOST_PARTS: u32 = 1 << 21;
 const FEWEST_PASSES: u32 = 6;
+/// Flows above which the work of all passes is limited.
+const LARGE: usize = 1 << 16;
 /// A pass is worth while that makes the busiest arc less busy by this.
 const BETTER: f64 = 0.999;
 /// Passes in a row that were not worth while, after which no more are tried.
@@ -88,8 +90,9 @@ impl Routing {
         progress: &mut dyn Progress,
     ) -> Result<Self, Unroutable> {
         let all = (LAST_DOUBLINGS - FIRST_DOUBLINGS + 1) * PASSES;
-        let most = (MOST_PARTS / narrow(parts.flow.len().max(1))).clamp(FEWEST_PASSES, all);
-        let is_large = most < all;
+        let is_large = flows.len() > LARGE;
+        let within = (MOST_PARTS / narrow(parts.flow.len().max(1))).clamp(FEWEST_PASSES, all);
+        let most = if is_large { within } else { all };
         let mut router = Router {
             network,
             flows,
