@@ -282,7 +282,14 @@ impl On<'_> {
             service,
             progress,
         )?;
-        let (proof, run) = in_best_order(plan, topology, LatencyModel::default(), progress)?;
+        let is_long = legs.steps() as u64 > MOST_TRANSFERS; // and simulated for as long as it is planned
+        let enough = if is_long {
+            CLOSE * routing.busiest
+        } else {
+            0.0
+        };
+        let latency = LatencyModel::default();
+        let (proof, run) = in_best_order(plan, topology, latency, enough, progress)?;
         Ok(Found {
             run,
             pieces: (proof.plan().chunks().len() / self.flows.len().max(1)).max(1),

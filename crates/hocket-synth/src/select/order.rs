@@ -8,7 +8,8 @@ use crate::simulate::{Run, SimulateOptions, simulate};
 use crate::topology::{LatencyModel, Topology};
 use crate::verify::{Verified, verify};
 
-/// Proves a plan once and simulates it in both orders; with the better one, and its run.
+/// Proves a plan once and simulates it in both orders; with the better one, and its run. A plan that ends within so many
+/// seconds in its own order is not tried in the other.
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].
@@ -16,11 +17,15 @@ pub(super) fn in_best_order(
     plan: Plan,
     topology: &Arc<Topology>,
     latency: LatencyModel,
+    enough: f64,
     progress: &mut dyn Progress,
 ) -> Result<(Verified, Run), PlanError> {
     let proof = verify(Arc::new(plan), Arc::clone(topology), progress)?;
     let planned = run(&proof, LinkOrder::Plan, latency, progress)?;
     let proof = proof.with_link_order(LinkOrder::Plan);
+    if planned.time.as_seconds() <= enough {
+        return Ok((proof, planned));
+    }
     or_when_ready((proof, planned), latency, progress)
 }
 

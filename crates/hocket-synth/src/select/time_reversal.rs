@@ -72,5 +72,5 @@ pub(super) fn reversed_proof(
             *slot = plan.all_of(&[*slot, sum]);
         }
     }
-    in_best_order(plan.finish(), topology, latency, progress)
+    in_best_order(plan.finish(), topology, latency, 0.0, progress)
 }
