@@ -12,7 +12,7 @@ from hocket.distributed.backend import NAME, HocketProcessGroup
 from hocket.errors import InfeasibleError, SpecError
 
 _bound: list[int] = []
-"""The GPUs that the job has given as ``device_id``."""
+"""The GPU that the job gave last as ``device_id``, if it gave one."""
 
 
 def device(opts: Any) -> Any:
@@ -27,11 +27,10 @@ def device(opts: Any) -> Any:
     group = opts.process_group
     bound = getattr(group, "bound_device_id", None)
     if bound is not None:
-        _bound.append(bound.index)
-        group.bound_device_id = (
-            None  # PyTorch splits groups with one, which takes NCCL's own backend
-        )
-    return cuda.device(_bound[-1] if _bound else torch.cuda.current_device())
+        _bound[:] = [bound.index]
+        # PyTorch splits groups that have one, which only backends of its own can.
+        group.bound_device_id = None
+    return cuda.device(_bound[0] if _bound else torch.cuda.current_device())
 
 
 def create(opts: Any, options: Any) -> Any:

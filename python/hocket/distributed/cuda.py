@@ -127,9 +127,8 @@ class Cuda:
         bootstrap = core.CppTcpBootstrap.create(rank, group.ranks)
         if rank == 0:
             store.set(key, bootstrap.create_unique_id().__getstate__())
-        unique = core.CppUniqueId.__new__(
-            core.CppUniqueId
-        )  # the binding sets only what is not made yet
+        # The binding sets only what is not made yet.
+        unique = core.CppUniqueId.__new__(core.CppUniqueId)
         unique.__setstate__(store.get(key))
         bootstrap.initialize(unique, int(timeout.total_seconds()))
         executor = core.CppExecutor(core.CppCommunicator(bootstrap))

@@ -462,7 +462,11 @@ class HocketBackend(Backend):  # type: ignore[misc,unused-ignore]
         if self._watchdog is not None:
             self._device.record().wait()
         cpu = self._cpu is not None and getattr(opts, "device", self._device.kind).type == "cpu"
-        return self._cpu.barrier(opts) if cpu else self._by_fallback("barrier", opts)
+        if cpu:
+            return self._cpu.barrier(opts)
+        if opts is not None and opts.device is not None and opts.device.index is None:
+            opts.device = self._device.kind  # else NCCL guesses one
+        return self._by_fallback("barrier", opts)
 
     def monitored_barrier(self, opts: Any, wait_all_ranks: bool) -> None:
         """Wait for all ranks, by the fallback if it can, and name one that does not come."""
