@@ -131,6 +131,11 @@ def test_plans_do_what_is_asked(kind: str, algorithm: str) -> None:
         ("dispatch:placement=anywhere", "use in-order or balanced"),
         ("dispatch:tokens=100000000", "dispatch.tokens: 100000000 tokens on 8 NPUs"),
         ("dispatch:size=0", "dispatch.size"),
+        ("dispatch:nodes=0", "dispatch.nodes: 0 is too small; give at least 1"),
+        ("dispatch:skew=0.5", "dispatch.skew: 0.5 is too small; give at least 1"),
+        ("dispatch:top=8,top=4", "dispatch: top is given twice; give it once"),
+        ("dispatch:experts=4000000000", "dispatch.experts: 4000000000 is too large"),
+        ("dispatch:size=4000000000000000000", "dispatch.size: all tokens have more than 2^62"),
         ("dispatch:experts=1,top=1,tokens=0", "give at least 1"),
     ],
 )
@@ -145,6 +150,8 @@ def test_what_makes_no_sense_is_refused(words: str, why: str) -> None:
     [
         ("routes: [{npu: 8, experts: [0]}]", "line 2: dispatch.routes: row 0: there is no rank 8"),
         ("routes: [{npu: 0, experts: [256]}]", "row 0: there is no expert 256"),
+        ("routes: [{npu: 0, experts: [7, 7]}]", "row 0: an expert is there twice; name each once"),
+        ("routes: [{npu: 0, experts: []}]", "dispatch.routes[0].experts: has too few entries"),
         ("routes: [{npu: 0, experts: [0]}]", "no token leaves its NPU"),
         ("placement: [0]", "placement has 1 entries for 256 experts"),
         ("{experts: 2, top: 1, placement: [0, 8]}", "expert 1 is on [8], and ranks are 0 to 7"),

@@ -23,6 +23,9 @@ Tokens: TypeAlias = Counter[tuple[int, tuple[int, ...]]]
 _SIZE = {"type": ["integer", "string"], "examples": ["7 KiB", 7168]}
 _MOST = 1 << 28
 """Scores that are drawn at most: tokens times experts, over all NPUs."""
+_MOST_EXPERTS = 1 << 16
+_MOST_BYTES = 1 << 62
+"""Of all tokens of a demand; the core counts no more of all of them."""
 
 
 Ranks: TypeAlias = Annotated[
@@ -55,7 +58,9 @@ class Experts(Strict):
         WithJsonSchema(_SIZE),
     ] = Field(default=7168, description="Bytes of a token.")
     tokens: Count = Field(default=64, description="Tokens per NPU.")
-    experts: Count = Field(default=256, description="How many experts there are.")
+    experts: Annotated[int, Field(ge=1, le=_MOST_EXPERTS)] = Field(
+        default=256, description="How many experts there are."
+    )
     top: Count = Field(default=8, description="Experts per token.")
     skew: Annotated[float, Field(ge=1, le=1e6, allow_inf_nan=False, strict=False)] = Field(
         default=1.0,
@@ -64,7 +69,7 @@ class Experts(Strict):
     nodes: Count | None = Field(
         default=None, description="Nodes per token: its experts are in so many at most."
     )
-    replicas: Annotated[int, Field(ge=0, lt=1 << 20)] = Field(
+    replicas: Annotated[int, Field(ge=0, le=_MOST_EXPERTS)] = Field(
         default=0, description="Further copies, of the experts that are most popular per copy."
     )
     placement: Placement = Field(
@@ -137,12 +142,17 @@ def demands_of(
     SpecError
         As :func:`routed`; and if no token leaves its NPU.
     """
-    rows = []
+    rows, total = [], 0
     for (source, takers), count in sorted(routed(experts, topology, npus).items()):
         if takers:
+            total += count * experts.size
             ends = [npus[source]], [npus[taker] for taker in takers]
             holders, wanted = ends if kind == "dispatch" else ends[::-1]
             rows.append((count * experts.size, len(holders) > 1, holders, wanted))
+    if total > _MOST_BYTES:
+        raise SpecError(
+            "size", "all tokens have more than 2^62 bytes", "give less, or fewer tokens"
+        )
     if not rows:
         raise SpecError(kind, "no token leaves its NPU", "place the experts on other NPUs")
     return rows
@@ -228,6 +238,9 @@ def _chosen(
             if max(row.experts) >= experts.experts:
                 why = f"row {number}: there is no expert {max(row.experts)}"
                 raise SpecError("routes", why, f"experts are 0 to {experts.experts - 1}")
+            if len(set(row.experts)) < len(row.experts):
+                why = f"row {number}: an expert is there twice"
+                raise SpecError("routes", why, "name each once")
             yield row.npu, np.array([row.experts]), row.tokens
         return
     if experts.tokens * experts.experts * len(nodes) > _MOST:

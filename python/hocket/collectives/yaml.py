@@ -132,13 +132,20 @@ def collective_from_text(text: str, name: str, topology: _core.Topology) -> _cor
 def collective_from_words(words: str, topology: _core.Topology) -> _core.Collective:
     """Read ``dispatch:experts=256,top=8`` as the same in a file."""
     form, _, rest = words.partition(":")
+    return _read({form: _pairs(form, rest)}, {}, shown(words), topology)
+
+
+def _pairs(field: str, words: str) -> dict[str, Any]:
+    """Read ``key=value`` pairs, separated by commas."""
     given: dict[str, Any] = {}
-    for pair in filter(None, rest.split(",")):
+    for pair in filter(None, words.split(",")):
         key, is_pair, value = pair.partition("=")
         if not is_pair:
-            raise SpecError(form, f"{shown(pair)} has no value", "write it as top=8")
+            raise SpecError(field, f"{shown(pair)} has no value", "write it as top=8")
+        if key.strip() in given:
+            raise SpecError(field, f"{key.strip()} is given twice", "give it once")
         given[key.strip()] = _word(value.strip())
-    return _read({form: given}, {}, shown(words), topology)
+    return given
 
 
 def _word(text: str) -> int | float | str:
