@@ -12,6 +12,12 @@ from tests.nccl.dumps import DGX_A100, DGX_H100
 
 import hocket as hk
 from hocket.cli import run
+from hocket.nccl.gpus import check_gpu
+from hocket.topology.build import build_topology
+from hocket.topology.sources import names
+from hocket.topology.spec import TopologySpec
+from hocket.topology.text import from_file, from_text
+from hocket.topology.yaml_write import spec_by_links, yaml_of_links
 
 
 @pytest.fixture
@@ -134,6 +140,47 @@ def test_a_shipped_machine_is_written_with_its_sources(one: Path, tmp_path: Path
     two = ["topology", "export", str(one), "--nodes", "2", "--to", "yaml", "-o", str(less)]
     assert run(two) == 0
     assert same(hk.topology.load(less), hk.topology.load(one, nodes=2))
+
+
+def read_again(spec: TopologySpec, folder: Path) -> TopologySpec:
+    file = folder / "mine.yml"
+    file.write_text(yaml_of_links(spec_by_links(spec)))
+    return from_file(file)
+
+
+@pytest.mark.parametrize(
+    "shipped",
+    [["dgx_a100_1box", "mi300x_8gpu"], pytest.param(names(), marks=pytest.mark.slow)],
+    ids=["two", "all"],
+)
+def test_a_written_machine_keeps_its_gpus(
+    shipped: list[str], one: Path, other: Path, tmp_path: Path
+) -> None:
+    """Shipped machines and dumps: devices, links, GPUs, profile and notes are those of before."""
+    for text in [*shipped, f"{one}", f"dump:{one},nodes=2", f"dump:{one},{other}"]:
+        spec = from_text(text, bandwidth=None, latency=None)
+        again = read_again(spec, tmp_path)
+        assert same(build_topology(again), build_topology(spec)), text
+        for each in ("gpu", "profile", "notes"):
+            assert getattr(again, each) == getattr(spec, each), (text, each)
+        assert check_gpu(again, None) == check_gpu(spec, None), text
+    spec = from_text("dgx_a100_1box", bandwidth=None, latency=None)
+    less = read_again(spec.with_failures(["b0g0"], []), tmp_path)
+    assert (less.profile, less.notes) == (spec.profile, spec.notes)
+
+
+def test_gpus_that_a_file_states(one: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yml"
+    assert run(["topology", "export", str(one), "--to", "yaml", "-o", str(file)]) == 0
+    assert "gpu: sm90" in file.read_text()
+    spec = from_text(str(file), bandwidth=None, latency=None)
+    with pytest.raises(hk.SpecError, match=r"by its file \(sm90\), not ampere"):
+        check_gpu(spec, "ampere")
+    file.write_text(file.read_text().replace("sm90", "h100"))
+    with pytest.raises(
+        hk.SpecError, match=r"line 5: gpu: 'h100' names no GPUs; write sm90 or gfx942"
+    ):
+        hk.topology.load(file)
 
 
 SLOW = [

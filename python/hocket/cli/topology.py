@@ -213,11 +213,14 @@ def export(
     """
     from hocket.files.atomic import write_text
     from hocket.topology.export import export_topology
+    from hocket.topology.yaml_write import spec_by_links, yaml_of_links
 
     spec = network.read()
-    is_shipped = to == "yaml" and machines.known(network.topology)
-    if is_shipped and not (spec.failed_nodes or spec.failed_links or spec.slow):
+    is_whole = not (spec.failed_nodes or spec.failed_links or spec.slow)
+    if to == "yaml" and machines.known(network.topology) and is_whole:
         write_text(Path(output), machines.path(network.topology).read_text())
+    elif to == "yaml":
+        write_text(Path(output), yaml_of_links(spec_by_links(spec)))
     else:
         export_topology(build_topology(spec), output, to=to)
     options.output().print(f"written to {output}")

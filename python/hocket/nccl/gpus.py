@@ -92,7 +92,8 @@ def check_gpu(spec: TopologySpec, gpu: str | None) -> str | None:
     asked, where = gpu_named(gpu), f"profile {profile!r}"
     if own is None and spec.gpu is not None:
         try:
-            own, where = gpu_named(spec.gpu).name, f"dump ({spec.gpu})"
+            where = f"{'dump' if spec.dumps else 'file'} ({spec.gpu})"
+            own = gpu_named(spec.gpu).name
         except InfeasibleError:
             own = None
     if own is None and is_amd and isinstance(asked, Generation):

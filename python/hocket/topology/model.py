@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import (
@@ -30,7 +31,7 @@ from hocket.topology.cost_model import Costs
 from hocket.topology.declared import FAMILIES, described, is_left_out
 from hocket.topology.defaults import Default, default
 from hocket.topology.offload import Operation
-from hocket.units import parse_bandwidth, parse_time, parse_written
+from hocket.units import parse_bandwidth, parse_time, parse_written, shown
 
 
 def rate_or_default(value: object, *, field: str | None = None) -> int | Default:
@@ -139,6 +140,15 @@ Profiled: TypeAlias = Annotated[
 ]
 
 
+def _gpu(value: object) -> object:
+    if isinstance(value, str) and not re.fullmatch("sm[1-9][0-9]{1,2}|gfx[0-9a-f]{3,4}", value):
+        raise ValueError(f"{shown(value)} names no GPUs; write sm90 or gfx942")
+    return value
+
+
+Gpu: TypeAlias = Annotated[str, BeforeValidator(_gpu)]
+
+
 class Common(Strict):
     """Keys of every form."""
 
@@ -163,6 +173,9 @@ class Common(Strict):
     )
     costs: Costs | None = Field(
         default=None, description="What NPUs, links and switches cost, in any unit."
+    )
+    gpu: Gpu | None = Field(
+        default=None, description="What the NPUs are, as dumps state it: sm90 or gfx942."
     )
     switching: Literal["store-and-forward", "cut-through"] | None = Field(
         default=None,

@@ -179,7 +179,7 @@ class TopologySpec:
     dumps
         The dump of each node, where it was made of such.
     gpu
-        What its NPUs are, as a dump of NCCL or RCCL states it: ``"sm80"``, ``"gfx942"``.
+        What its NPUs are, as a dump of NCCL or RCCL or a file states it: ``"sm80"``, ``"gfx942"``.
     assumed
         Those of the notes without which bandwidths mean little: what the file leaves open.
     lines

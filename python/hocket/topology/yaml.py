@@ -144,6 +144,7 @@ def _common(file: Common, spec: TopologySpec, reader: _Reader) -> TopologySpec:
         ),
         profile=_profile(file.profile),
         costs=None if file.costs is None else costs_spec(file.costs),
+        gpu=file.gpu,
         notes=(*file.notes, *spec.notes),
         source=_sources(file.source),
         lines=reader.kept_lines(),

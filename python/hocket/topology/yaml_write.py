@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 
 from hocket._core import Topology
+from hocket.topology.build import build_topology
 from hocket.topology.spec import LinkSpec, OffloadSpec, TopologySpec
 
 
@@ -44,6 +46,14 @@ def spec_of(topology: Topology) -> TopologySpec:
     )
 
 
+def spec_by_links(spec: TopologySpec) -> TopologySpec:
+    """Return what describes the network of a specification by devices and links, less what has failed."""
+    found = spec_of(build_topology(spec))
+    is_whole = not (spec.failed_nodes or spec.failed_links or spec.slow)
+    links = spec.links if spec.links and is_whole else found.links  # with their kinds
+    return replace(found, links=links, notes=spec.notes, gpu=spec.gpu, profile=spec.profile)
+
+
 def yaml_of_links(spec: TopologySpec) -> str:
     """Return the text of a file that describes a network of devices and links, with all its notes."""
     # A name in a file has neither spaces nor commas.
@@ -52,6 +62,10 @@ def yaml_of_links(spec: TopologySpec) -> str:
         lines += ["notes:", *(f"  - {json.dumps(note)}" for note in spec.notes)]
     if spec.switching is not None:
         lines.append(f"switching: {spec.switching}")
+    if spec.gpu is not None:
+        lines.append(f"gpu: {spec.gpu}")
+    if spec.profile is not None and spec.profile.name is not None:
+        lines.append(f"profile: {spec.profile.name}")
     lines.append(f"npus: {json.dumps(spec.npus)}")
     if spec.switches:
         lines.append("switches:")
