@@ -460,6 +460,8 @@ class Call:
                 raise UsageError(_missing(each))
             if values is None:
                 continue
+            if "" in values:  # of a shell's variable that is not set
+                raise SpecError(each.name, "'' is empty", "give a value")
             if each.is_many:
                 found[each.field] = values
             elif len(values) > 1 and not each.is_flag:
