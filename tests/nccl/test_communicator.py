@@ -21,11 +21,17 @@ class Group:
     """A process group, whose communicator is made at its first call, or with it where it has a device."""
 
     def __init__(self, torch: Torch, device: str | None = None, backend: str = "cuda:nccl") -> None:
-        self.bound_device_id, self.backend, self.read = device, backend, None
+        # hocket keeps the device of a group itself, or else takes the current one.
+        self.bound_device_id = None if "hocket" in backend else device
+        self.own, self.backend, self.read = device or "cuda:0", backend, None
         self.is_made = False
         torch.distributed.distributed_c10d._world.pg_map[self] = None
         if device is not None:
             self.call()
+
+    def _get_backend(self, device: str) -> SimpleNamespace:
+        assert device == "cuda"
+        return SimpleNamespace(bound_device=self.own)
 
     def call(self) -> None:
         if not self.is_made:
@@ -37,7 +43,7 @@ class Torch(SimpleNamespace):
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Group]] = []
-        self.float64 = "float64"
+        self.float64, self.device = "float64", str
         world = SimpleNamespace(pg_map={})
 
         def all_reduce(element: SimpleNamespace, group: Group) -> None:
@@ -86,7 +92,7 @@ def test_one_group_reads_the_file_and_no_other_does(
     for each in (before, beside, after):
         each.call()
     assert [each.read for each in (before, group, beside, after)] == [None, str(file), None, None]
-    assert torch.calls == [(device or "cuda", group)]
+    assert torch.calls == [(device or ("cuda:0" if "hocket" in backend else "cuda"), group)]
     assert VARIABLE not in os.environ
 
 

@@ -233,6 +233,11 @@ class HocketBackend(Backend):  # type: ignore[misc,unused-ignore]
         """The plans of the group and the calls that took them; or why it has none."""
         return self.group
 
+    @property
+    def bound_device(self) -> torch.device:
+        """The device of the group's tensors."""
+        return self._device.kind
+
     def _start(self, deployment: Deployment) -> None:
         """Join the engine, prepare each plan and test it; or fall back, at all ranks alike."""
         rank, size, group = self._rank, self._size, self.group

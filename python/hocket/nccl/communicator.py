@@ -137,7 +137,11 @@ def _make(group: Any) -> None:
     No plan of hocket sums its type, so that the backend of hocket gives it to NCCL.
     """
     torch = sys.modules["torch"]
-    device = getattr(group, "bound_device_id", None) or "cuda"
+    device = getattr(group, "bound_device_id", None)
+    if device is None and "hocket" in str(torch.distributed.get_backend_config(group)):
+        backend = group._get_backend(torch.device("cuda"))
+        device = getattr(backend, "bound_device", None)  # hocket took it over
+    device = device or "cuda"
     element = torch.zeros(1, dtype=torch.float64, device=device)
     torch.distributed.all_reduce(element, group=group)
     element.item()
