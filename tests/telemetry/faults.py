@@ -962,3 +962,105 @@ NEWEST = (
     ),
 )
 """Cases that were collected when the rules knew those of `FRESH`."""
+
+UNSEEN = (
+    # Virtual machines: 180 GB/s with four NICs, 320 without virtualization. Lines are assumed.
+    Fault(
+        "NVIDIA/nccl-tests#380",
+        f"box:2x8x4{H100}{NDR}",
+        2,
+        8,
+        180,
+        nics("IB", *mlx(0, 1, 2, 3)),
+        "PCIe",
+        size=8 * GIB,
+    ),
+    # One GPU a node, far from its NIC: 1.1 GB/s, and 9 with NCCL_NET_GDR_LEVEL and the right NUMA domains.
+    Fault(
+        "NVIDIA/nccl-tests#293",
+        "box:2x1x1@25GB/s,350ns@12.5GB/s,1.3us",
+        2,
+        1,
+        1.1,
+        [
+            said(host, f"Channel 00/0 : {way} [send] via NET/IBext_v8/0")
+            for host, way in (("test1", "0[0] -> 1[0]"), ("test2", "1[0] -> 0[0]"))
+        ],
+        "no GPUDirect RDMA",
+    ),
+    # Both NICs seem to share a lane of PCIe, so there is one ring: 24 GB/s, not 48.
+    Fault(
+        "NVIDIA/nccl#439",
+        f"box:2x2x2@300GB/s,350ns@{HDR}",
+        2,
+        2,
+        24,
+        [
+            line
+            for host in ("node0", "node1")
+            for line in (
+                said(host, "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB ; OOB eth0:10.0.0.1<0>"),
+                said(host, "Channel 00/02 : 0[0] -> 2[0] [send] via NET/IB/0/GDRDMA"),
+                said(host, "2 coll channels, 0 nvls channels, 2 p2p channels", 0),
+                said(host, "2 coll channels, 0 nvls channels, 2 p2p channels", 1),
+            )
+        ],
+        "NIC list",
+    ),
+    # Pods of one GPU each on a node whose GPUs NVLinks join. The rate is assumed.
+    Fault(
+        "NVIDIA/nccl#1781",
+        "fully_connected:2@450GB/s,350ns",
+        1,
+        2,
+        20,
+        [said("pod0", "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA")],
+        "no NVLink",
+    ),
+    # The same over TCP. The rate is assumed.
+    Fault(
+        "NVIDIA/k8s-device-plugin#347",
+        "dgx_a100_1box",
+        1,
+        8,
+        2,
+        [said("pod0", "Channel 00 : 0[0] -> 1[0] [send] via NET/Socket/0")],
+        "no NVLink",
+    ),
+    # Four of eight NICs are used, and none reads the memory of GPUs. The rate is assumed.
+    Fault(
+        "NVIDIA/nccl#1392",
+        "dgx_a100_2box",
+        2,
+        8,
+        20,
+        [
+            *(
+                said("pnode4", f"NET/IB : GPU Direct RDMA Disabled for HCA {n} 'mlx5_{m}'")
+                for n, m in enumerate((0, 1, 2, 3, 6, 7, 8, 9))
+            ),
+            *(
+                said("pnode4", f"Channel {n:02d}/0 : 8[{n}] -> 0[{n}] [receive] via NET/IB/{m}", n)
+                for n, m in enumerate((0, 2, 4, 6))
+            ),
+        ],
+        "no GPUDirect RDMA",
+    ),
+    # Processors lie between GPUs and NICs, and two NICs reach less than one. Lines and rate are assumed.
+    Fault(
+        "NVIDIA/nccl#1084",
+        "box:2x8x2@32GB/s,350ns@12.5GB/s,1.3us",
+        2,
+        8,
+        8,
+        [
+            *nics("RoCE", *mlx(0, 1)),
+            said(
+                "node0",
+                "Pattern 4, crossNic 0, nChannels 2, bw 9.000000/9.000000, type SYS/PHB, sameChannels 0",
+            ),
+        ],
+        "far NIC",
+    ),
+)
+"""Cases that were collected when the rules knew those of `NEWEST`."""

@@ -150,6 +150,12 @@ class _Case:
         return self.log.number(name) == 0
 
     @property
+    def flows(self) -> float:
+        """NICs of all nodes, which send to one node each; infinite if that is not known."""
+        hardware = self.expectation.hardware
+        return math.inf if hardware is None else hardware.nics * self.expectation.nodes or math.inf
+
+    @property
     def ranks(self) -> int:
         """Ranks of a node."""
         return self.expectation.network.npu_count // max(self.expectation.nodes, 1)
@@ -715,21 +721,26 @@ def _packet_loss(case: _Case) -> Iterator[Cause]:
     }
     last = max(rates, default=0)
     best = max(rates, key=rates.__getitem__, default=0)
-    if (
-        case.is_between
-        and "RoCE" in case.log.networks
-        and rates
-        and rates[best] > _FALL * rates[last]
-    ):
+    if not case.is_between or "RoCE" not in case.log.networks or not rates:
+        return
+    evidence = ""
+    if rates[best] > _FALL * rates[last]:
         evidence = (
             f"busbw falls from {rates[best] * 1e-9:.4g} GB/s at {format_size(best)} to "
-            f"{rates[last] * 1e-9:.4g} at {format_size(last)} over RoCE: packets may be lost and sent again"
+            f"{rates[last] * 1e-9:.4g} at {format_size(last)} over RoCE"
         )
+    elif (case.ratio or 0) > max(case.flows, _TWICE[1]) and "GDRDMA" in case.log.all_ways:
+        evidence = (
+            f"large sizes take {case.ratio:.0f} times what is predicted{_busbw(case)} over RoCE, more "
+            f"than if all {case.flows} NICs sent over one link"
+        )
+    if evidence:
         action = (
             "compare counters of NICs before and after a run (ethtool -S: rx_discards_phy, rx_prio*_pause; "
             "rdma statistic: out_of_sequence, packet_seq_err) and drops of switches; then set up PFC and "
             "ECN for the priority of NCCL_IB_TC on NICs and switches"
         )
+        evidence += ": packets may be lost and sent again"
         yield Cause("packet loss", (), evidence, action, is_sure=False)
 
 
@@ -754,6 +765,8 @@ def _shared_paths(case: _Case) -> Iterator[Cause]:
     """Find more than two nodes whose flows may share links while others are idle."""
     ratio = case.ratio
     if ratio is None or case.expectation.nodes < 3 or "GDRDMA" not in case.log.all_ways:
+        return
+    if ratio > case.flows:  # no sharing of links explains that
         return
     is_hashed = "RoCE" in case.log.networks
     evidence = (
