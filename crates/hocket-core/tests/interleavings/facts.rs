@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use hocket_core::id::narrow;
+use hocket_core::collective::{CollectiveKind, Demand};
+use hocket_core::id::{NpuId, narrow};
 use hocket_core::plan::{Op, Plan, Wait, WaitOn};
 use hocket_core::verify::{Code, VerifyReport};
 
@@ -11,6 +12,7 @@ use crate::judges::{DISAGREEMENTS, Judged};
 use crate::oracle::Fault;
 use crate::pairwise::waits;
 use crate::random::Case;
+use crate::rows::Job;
 
 /// What is true of a small plan and of what the judges say.
 pub(crate) fn facts(case: &Case, judged: &Judged) -> Vec<(&'static str, bool)> {
@@ -52,6 +54,7 @@ pub(crate) fn facts(case: &Case, judged: &Judged) -> Vec<(&'static str, bool)> {
             judged.reproducible.is_some_and(|(same, _)| !same),
         ),
     ];
+    facts.extend(jobs(case, right));
     facts.extend(corners(case, right));
     facts.extend(only_codes(
         judged
@@ -94,6 +97,50 @@ const ONLY_CODES: [(&str, Code); 8] = [
     ("refused for delivered_twice alone", Code::DeliveredTwice),
     ("refused for missing alone", Code::Missing),
 ];
+
+/// What a plan is for, and what NPUs do in it that neither have nor want the data.
+fn jobs(case: &Case, right: bool) -> Vec<(&'static str, bool)> {
+    let plan = &case.plan;
+    let demands = plan.collective().demands();
+    let npus = plan.collective().npus();
+    let is_relay = |npu: u32, t: usize| {
+        let its = plan.chunk()[t]..plan.chunk()[t] + plan.chunk_count()[t];
+        its.into_iter().any(|chunk| {
+            let demand: &Demand = &demands[plan.chunks().demand()[chunk as usize] as usize];
+            let ends = [&demand.holders, &demand.wanted];
+            ends.iter()
+                .all(|set| !set.members(npus).contains(&NpuId(npu)))
+        })
+    };
+    let any = |holds: &dyn Fn(usize) -> bool| (0..plan.len()).any(holds);
+    let passes_on = any(&|t| is_relay(plan.src()[t], t));
+    let sums = any(&|t| plan.op()[t] == Op::Reduce as u8 && is_relay(plan.dst()[t], t));
+    let is_groups = matches!(case.job, Job::Groups(_));
+    vec![
+        ("several groups at once", is_groups),
+        (
+            "several groups at once, of different kinds",
+            case.job == Job::Groups(None),
+        ),
+        (
+            "all-reduces of several groups",
+            case.job == Job::Groups(Some(CollectiveKind::AllReduce)),
+        ),
+        (
+            "reduce-scatters of several groups",
+            case.job == Job::Groups(Some(CollectiveKind::ReduceScatter)),
+        ),
+        ("dispatch", case.job == Job::Dispatch),
+        ("combine", case.job == Job::Combine),
+        ("a relay passes data on", passes_on),
+        ("a relay sums", sums),
+        ("right, a relay sums", right && sums),
+        (
+            "right, a relay sums for one of several groups",
+            right && sums && is_groups,
+        ),
+    ]
+}
 
 /// Which corners a plan reaches.
 fn corners(case: &Case, right: bool) -> Vec<(&'static str, bool)> {

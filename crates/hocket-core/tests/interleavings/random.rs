@@ -11,7 +11,7 @@ use crate::board::{Board, Row};
 use crate::changes::{Change, add_some, change_row, drop_some, move_one, orders, take_one_order};
 use crate::oracle::{MAX_NPUS, MAX_TRANSFERS};
 use crate::order::{Order, Style, members, write};
-use crate::rows::{Size, collective, cut, rows};
+use crate::rows::{Job, Size, collective, cut, rows};
 
 /// What the oracle of interleavings takes.
 pub(crate) const SMALL: Size = Size {
@@ -32,6 +32,7 @@ pub(crate) const MEDIUM: Size = Size {
 pub(crate) struct Case {
     pub plan: Arc<Plan>,
     pub npus: usize,
+    pub job: Job,
     pub change: Change,
     /// The two transfers whose order is missing, after [`Change::OneOrder`].
     pub missing: Option<(usize, usize)>,
@@ -49,7 +50,7 @@ pub(crate) fn case(size: Size, seed: u64) -> Case {
 
 fn attempt(size: Size, draw: &mut Seed) -> Option<Case> {
     let npus = 2 + draw.below(size.npus - 1).max(draw.below(size.npus - 1));
-    let collective = collective(npus, draw);
+    let (collective, job) = collective(npus, draw);
     let chunks = cut(&collective, size, draw)?;
     let board = Board::new(npus, &collective, &chunks);
     let mut rows = rows(&board, size, draw)?;
@@ -75,6 +76,7 @@ fn attempt(size: Size, draw: &mut Seed) -> Option<Case> {
     Some(Case {
         plan: Arc::new(assemble(collective, chunks, &rows, &order, &place, draw)),
         npus,
+        job,
         change,
         missing: missing.map(|(t, u)| (place[t], place[u])),
     })
