@@ -27,10 +27,13 @@ struct Due {
     /// Transfers that pass each server, in plan order.
     offsets: Vec<usize>,
     transfers: Vec<u32>,
-    /// Where each waits, once it has come: [`Message::at`] after the server, plus one.
-    came: Vec<u32>,
     next: Vec<usize>,
+    /// By transfer, the server at which it waits, if any, and [`Message::at`] after that. It is at one place at a time.
+    waits: Vec<(u32, u32)>,
 }
+
+/// In place of a server: a message waits nowhere.
+const NOWHERE: u32 = u32::MAX;
 
 impl Due {
     fn new(way: &Way<'_>, servers: usize) -> Self {
@@ -50,34 +53,35 @@ impl Due {
         each(&mut |server, transfer| transfers[slots.take(server as usize)] = transfer);
         let offsets = slots.into_offsets();
         let next = offsets[..servers].to_vec();
-        let came = vec![0; transfers.len()];
         Self {
             offsets,
             transfers,
-            came,
             next,
+            waits: vec![(NOWHERE, 0); way.plan.len()],
         }
     }
 
     /// Notes that a message has come to a server.
+    #[inline]
     fn arrive(&mut self, server: u32, transfer: u32, at: u32) {
-        let start = self.offsets[server as usize];
-        let end = self.offsets[server as usize + 1];
-        let slot = start + self.transfers[start..end].partition_point(|&other| other < transfer);
-        self.came[slot] = at + 1;
+        self.waits[transfer as usize] = (server, at);
     }
 
     /// Takes the message that a server serves next, if it has come.
+    #[inline]
     fn take(&mut self, server: u32) -> Option<Message> {
         let slot = self.next[server as usize];
-        if slot == self.offsets[server as usize + 1] || self.came[slot] == 0 {
+        if slot == self.offsets[server as usize + 1] {
             return None;
         }
+        let transfer = self.transfers[slot];
+        let (waits_at, at) = self.waits[transfer as usize];
+        if waits_at != server {
+            return None;
+        }
+        self.waits[transfer as usize].0 = NOWHERE;
         self.next[server as usize] += 1;
-        Some(Message {
-            transfer: self.transfers[slot],
-            at: self.came[slot] - 1,
-        })
+        Some(Message { transfer, at })
     }
 }
 
