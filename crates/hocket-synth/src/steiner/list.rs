@@ -8,12 +8,13 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::Jobs;
+use crate::graph::Lists;
 use crate::id::fit;
 use crate::topology::Topology;
 use crate::units::{Seed, whole};
 
 /// How urgent pieces are, and whether they are held back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Urgency {
     /// By how many times what follows a piece it is more urgent.
     pub tail: i64,
@@ -64,22 +65,21 @@ impl Jobs {
 }
 
 struct Run<'a> {
-    jobs: &'a Jobs,
     topology: &'a Topology,
     pieces: u32,
     urgency: Urgency,
-    /// By job and link of its way, how long a piece is sent; and where those of a job begin.
-    sending: Vec<u64>,
+    /// By job and link of its way, the link and how long it sends a piece; and where those of a job begin and end.
+    stages: Vec<(u32, u64)>,
     first: Vec<u32>,
     /// How urgent the first piece of each job is, and by how much less each later one.
     keys: Vec<i64>,
     period: i64,
     /// By job, those that wait for it.
-    after: Vec<Vec<u32>>,
+    after: Lists<u32>,
     /// By job and piece, for how many it waits.
     left: Vec<u32>,
-    /// By job and piece, at which link of its way it waits; it set off before.
-    stage: Vec<u32>,
+    /// By job and piece, at which link it waits after it set off, and which of its way that is.
+    place: Vec<(u32, u32)>,
     starts: Vec<u64>,
     links: Links,
     events: BinaryHeap<Reverse<(u64, u32, u32)>>,
@@ -91,25 +91,28 @@ impl<'a> Run<'a> {
     fn new(jobs: &'a Jobs, topology: &'a Topology, pieces: u32, urgency: Urgency) -> Self {
         let count = jobs.list.len();
         let links = topology.links().len();
-        let mut sending = Vec::new();
-        let mut first = Vec::with_capacity(count);
+        let mut stages = Vec::new();
+        let mut first = Vec::with_capacity(count + 1);
         let mut busy = vec![0u64; links];
-        let mut after = vec![Vec::new(); count];
         let mut tails = vec![0u64; count];
         for (number, job) in jobs.list.iter().enumerate() {
-            first.push(crate::id::narrow(sending.len()));
+            first.push(crate::id::narrow(stages.len()));
             for (at, link) in jobs.ways[job.way as usize].iter().enumerate() {
                 let takes = jobs.sending(topology, number, at, pieces);
                 busy[link.index()] += takes;
                 tails[number] += takes + topology.link(*link).latency.as_ps();
-                sending.push(takes);
-            }
-            for &other in jobs.before.get(number) {
-                after[other as usize].push(crate::id::narrow(number));
+                stages.push((link.0, takes));
             }
         }
+        first.push(crate::id::narrow(stages.len()));
+        let pairs = (0..count).flat_map(|number| {
+            let before = jobs.before.get(number).iter();
+            before.map(move |&other| (other as usize, crate::id::narrow(number)))
+        });
+        let after = Lists::grouped(count, pairs);
         for number in (0..count).rev() {
-            let next = after[number]
+            let next = after
+                .get(number)
                 .iter()
                 .map(|&other| tails[other as usize])
                 .max();
@@ -133,17 +136,16 @@ impl<'a> Run<'a> {
             .collect();
         let all = count * pieces as usize;
         Self {
-            jobs,
             topology,
             pieces,
             urgency,
-            sending,
+            stages,
             first,
             keys,
             period,
             after,
             left,
-            stage: vec![0; all],
+            place: vec![(FREE, 0); all],
             starts: vec![0; all],
             links: Links {
                 is_free: vec![true; links],
@@ -199,18 +201,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn way(&self, row: u32) -> &'a [crate::id::LinkId] {
-        let jobs = self.jobs;
-        &jobs.ways[jobs.list[(row / self.pieces) as usize].way as usize]
-    }
-
-    fn takes(&self, row: u32, stage: usize) -> u64 {
-        self.sending[self.first[(row / self.pieces) as usize] as usize + stage]
+    /// Returns the links of a piece's way, and how long each sends it.
+    fn way(&self, row: u32) -> &[(u32, u64)] {
+        let job = (row / self.pieces) as usize;
+        &self.stages[self.first[job] as usize..self.first[job + 1] as usize]
     }
 
     /// A piece may set off.
     fn wait(&mut self, row: u32) {
-        let link = self.way(row)[0].0;
+        let (link, _) = self.way(row)[0];
         let piece = i64::from(row % self.pieces);
         let key = self.keys[(row / self.pieces) as usize].saturating_add(piece * self.period);
         self.links.waiting[link as usize].push(Reverse((key, row)));
@@ -219,14 +218,14 @@ impl<'a> Run<'a> {
 
     /// A piece has passed all links of its way before one.
     fn arrive(&mut self, row: u32, stage: u32) {
-        if let Some(link) = self.way(row).get(stage as usize) {
-            self.stage[row as usize] = stage;
-            self.touched.push(link.0);
+        if let Some(&(link, _)) = self.way(row).get(stage as usize) {
+            self.place[row as usize] = (link, stage);
+            self.touched.push(link);
             return;
         }
         let (job, piece) = (row / self.pieces, row % self.pieces);
-        for at in 0..self.after[job as usize].len() {
-            let next = self.after[job as usize][at] * self.pieces + piece;
+        for at in 0..self.after.get(job as usize).len() {
+            let next = self.after.get(job as usize)[at] * self.pieces + piece;
             self.left[next as usize] -= 1;
             if self.left[next as usize] == 0 {
                 self.wait(next);
@@ -237,11 +236,12 @@ impl<'a> Run<'a> {
     /// A free link serves what it may.
     fn serve(&mut self, link: u32) {
         if let Some(&row) = self.links.coming[link as usize].front() {
-            let stage = self.stage[row as usize] as usize;
-            let is_there = stage > 0 && self.way(row).get(stage).is_some_and(|at| at.0 == link);
-            if is_there {
+            let (waits_at, stage) = self.place[row as usize];
+            if waits_at == link {
+                self.place[row as usize].0 = FREE;
                 self.links.coming[link as usize].pop_front();
-                self.send(row, stage, link);
+                let (_, takes) = self.way(row)[stage as usize];
+                self.send(row, stage, (link, takes));
             }
             return;
         }
@@ -275,39 +275,40 @@ impl<'a> Run<'a> {
     fn crowded(&self, row: u32, link: u32) -> Option<u32> {
         let queue = self.urgency.queue?;
         let way = self.way(row);
-        let mut time = self.now + self.takes(row, 0) + self.latency(link);
-        for (stage, link) in way.iter().enumerate().skip(1) {
-            let takes = self.takes(row, stage);
-            let is_idle =
-                self.links.is_free[link.index()] && self.links.coming[link.index()].is_empty();
-            if !is_idle && self.links.until[link.index()] > time + queue * takes {
-                return Some(link.0);
+        let mut time = self.now + way[0].1 + self.latency(link);
+        for &(link, takes) in &way[1..] {
+            let at = link as usize;
+            let is_idle = self.links.is_free[at] && self.links.coming[at].is_empty();
+            if !is_idle && self.links.until[at] > time + queue * takes {
+                return Some(link);
             }
-            time += takes + self.latency(link.0);
+            time += takes + self.latency(link);
         }
         None
     }
 
     fn set_off(&mut self, row: u32, link: u32) {
         self.starts[row as usize] = self.now;
-        let mut time = self.now + self.takes(row, 0) + self.latency(link);
-        for (stage, link) in self.way(row).iter().enumerate().skip(1) {
-            let takes = self.takes(row, stage);
-            self.links.coming[link.index()].push_back(row);
-            let until = &mut self.links.until[link.index()];
+        let job = (row / self.pieces) as usize;
+        let stages = self.first[job] as usize..self.first[job + 1] as usize;
+        let (_, takes) = self.stages[stages.start];
+        let mut time = self.now + takes + self.latency(link);
+        for at in stages.skip(1) {
+            let (link, takes) = self.stages[at];
+            self.links.coming[link as usize].push_back(row);
+            let until = &mut self.links.until[link as usize];
             *until = time.max(*until) + takes;
-            time = *until + self.latency(link.0);
+            time = *until + self.latency(link);
         }
-        self.send(row, 0, link);
+        self.send(row, 0, (link, takes));
     }
 
-    fn send(&mut self, row: u32, stage: usize, link: u32) {
+    fn send(&mut self, row: u32, stage: u32, (link, takes): (u32, u64)) {
         self.links.is_free[link as usize] = false;
-        let sent = self.now + self.takes(row, stage);
+        let sent = self.now + takes;
         let arrives = sent + self.latency(link);
         self.events.push(Reverse((sent, link, FREE)));
-        self.events
-            .push(Reverse((arrives, row, crate::id::narrow(stage + 1))));
+        self.events.push(Reverse((arrives, row, stage + 1)));
     }
 
     fn latency(&self, link: u32) -> u64 {
