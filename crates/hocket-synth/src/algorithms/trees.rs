@@ -50,10 +50,14 @@ impl Recipe for Trees {
         };
         let topology = job.on().shared();
         let made = trees(&topology, job.collective, &given, progress)?;
-        let construction = Construction::Trees {
-            passes: Box::new(made.passes),
-            pieces: made.pieces,
-            time: made.run.time,
+        let pieces = made.pieces;
+        let construction = match made.passes {
+            Some(passes) => Construction::Trees {
+                passes: Box::new(passes),
+                pieces,
+                time: made.run.time,
+            },
+            None => Construction::Flows { pieces },
         };
         Ok(Made::proved(job, made.proof, Some(made.run), construction))
     }

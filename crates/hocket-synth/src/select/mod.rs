@@ -13,6 +13,7 @@ mod order;
 mod packings;
 mod pieces;
 mod steiner;
+mod wide;
 mod trees;
 mod time_reversal;
 

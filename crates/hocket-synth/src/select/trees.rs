@@ -6,6 +6,7 @@ use super::packings::{faulty, passes, rerouted};
 use super::pieces::{Found, MOST_TRANSFERS, Search};
 use super::reverse_links;
 use super::time_reversal::reversed_proof;
+use super::wide::wide;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{LinkId, NpuId, fit};
 use crate::packing::Passes;
@@ -57,8 +58,8 @@ pub struct TreePlan {
     pub run: Run,
     /// Pieces that every tree carries.
     pub pieces: usize,
-    /// The trees, checked against the network.
-    pub passes: Passes,
+    /// The trees, checked against the network; `None` of those that were grown by prices.
+    pub passes: Option<Passes>,
 }
 
 /// Packs trees for a collective and makes the quickest plan of them, over numbers of pieces and orders of links.
@@ -85,7 +86,7 @@ pub struct TreePlan {
 /// let all_gather = Collective::among_all(CollectiveKind::AllGather, &mesh, 900_000_000)?;
 /// let made = trees(&mesh, &all_gather, &TreeOptions::default(), &mut Silent)?;
 /// // Eight blocks of 100 MB enter a corner over two links.
-/// let Passes::Apart { copies: Some(copies), .. } = &made.passes else { unreachable!() };
+/// let Some(Passes::Apart { copies: Some(copies), .. }) = &made.passes else { unreachable!() };
 /// assert_eq!((copies.rate.bandwidth, copies.rate.weight), (2_000_000_000, 8));
 /// assert!(made.run.time < Time::from_ns(410_000_000));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -97,6 +98,9 @@ pub fn trees(
     progress: &mut dyn Progress,
 ) -> Result<TreePlan, PlanError> {
     collective.check_on(topology)?;
+    if let Some(plan) = wide(topology, collective, options, progress)? {
+        return Ok(plan);
+    }
     let turned = match twins_of(topology, collective) {
         Some(twins) => Some(as_turned(topology, collective, &twins, options, progress)?),
         None => None,
@@ -164,7 +168,7 @@ fn searched(
         proof: Arc::new(found.proof),
         run: found.run,
         pieces: fit(found.pieces),
-        passes: searches.swap_remove(number).passes,
+        passes: Some(searches.swap_remove(number).passes),
     })
 }
 
@@ -251,10 +255,10 @@ fn as_turned(
     let made = searched(topology, &copies, options, progress)?;
     let copied = (made.proof.as_ref(), &made.run);
     let (proof, run) = reversed_proof(copied, collective, options.latency, progress)?;
-    let Passes::Apart {
+    let Some(Passes::Apart {
         copies: Some(packing),
         ..
-    } = &made.passes
+    }) = &made.passes
     else {
         unreachable!("a broadcast only copies");
     };
@@ -271,10 +275,10 @@ fn as_turned(
         proof: Arc::new(proof),
         run,
         pieces: made.pieces,
-        passes: Passes::Apart {
+        passes: Some(Passes::Apart {
             sums: Some(sums),
             copies: None,
-        },
+        }),
     };
     Ok((plan, is_near))
 }
@@ -335,10 +339,10 @@ mod tests {
         assert_eq!(sums.pieces, copies.pieces);
         let (copied, summed) = (copies.run.time.as_ps() as f64, sums.run.time.as_ps() as f64);
         assert!(summed < 1.05 * copied, "{summed} and {copied}");
-        let Passes::Apart {
+        let Some(Passes::Apart {
             sums: Some(packing),
             copies: None,
-        } = &sums.passes
+        }) = &sums.passes
         else {
             panic!("a reduce only sums");
         };
@@ -350,14 +354,15 @@ mod tests {
     fn more_roots_than_bytes_are_refused_before_trees_are_packed() {
         use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
         let ways = build::RingWays::Both;
-        let ring = build::ring(1_100, gb_per_s(25), Time::from_ns(700), ways).expect("a ring");
-        let ring = Arc::new(ring);
-        for (kind, size, parts) in [
-            (AllGather, 0, 1),
-            (ReduceScatter, 0, 1),
-            (AllReduce, 1_000, 1_100),
+        for (kind, npus, bytes, size) in [
+            (AllGather, 1_100, 1_000, 0),
+            (ReduceScatter, 1_100, 1_000, 0),
+            (AllReduce, 500, 400, 400),
         ] {
-            let collective = Collective::among_all(kind, &ring, 1_000).expect("a collective");
+            let parts = if kind == AllReduce { 500 } else { 1 };
+            let ring = build::ring(npus, gb_per_s(25), Time::from_ns(700), ways).expect("a ring");
+            let ring = Arc::new(ring);
+            let collective = Collective::among_all(kind, &ring, bytes).expect("a collective");
             let why = trees(&ring, &collective, &TreeOptions::default(), &mut Silent);
             match why.expect_err("refused") {
                 PlanError::TooManyChunks { bytes, chunks, .. } => {

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::{Hop, Packer, Packing, Relays, Tree};
+use super::{Hop, Packer, Packing, Relays, Tree, WideTree};
+use crate::bound::network::ArcNetwork;
 use crate::collective::Collective;
 use crate::graph::Lists;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId, narrow};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 
 /// What is done with each piece of each tree.
+#[derive(Default)]
 pub(crate) struct Jobs {
     /// Each after those that it waits for.
     pub list: Vec<Job>,
@@ -35,26 +37,46 @@ pub(crate) struct Job {
 /// Jobs while they are made.
 struct Maker<'a> {
     packer: &'a Packer<'a>,
+    numbers: Numbers,
+    jobs: Jobs,
+}
+
+/// Numbers for ways.
+struct Numbers {
+    /// Arcs that are the inside of switches: these come first.
     internal: u32,
     known: HashMap<Vec<u32>, u32>,
-    jobs: Jobs,
+}
+
+impl Numbers {
+    fn new(network: &ArcNetwork) -> Self {
+        let arcs = network.arcs();
+        Self {
+            internal: narrow(arcs.iter().filter(|arc| arc.internal).count()),
+            known: HashMap::new(),
+        }
+    }
+
+    /// Returns the number of a way, which is among the ways from then on.
+    fn of(&mut self, way: &[u32], ways: &mut Vec<Vec<LinkId>>) -> u32 {
+        if let Some(&number) = self.known.get(way) {
+            return number;
+        }
+        let number = narrow(ways.len());
+        let links = way.iter().filter(|&&arc| arc >= self.internal);
+        ways.push(links.map(|&arc| LinkId(arc - self.internal)).collect());
+        self.known.insert(way.to_vec(), number);
+        number
+    }
 }
 
 impl Jobs {
     /// Returns the jobs of a packing.
     pub(crate) fn new(packer: &Packer<'_>, packing: &Packing) -> Self {
-        let arcs = packer.network().arcs();
         let mut maker = Maker {
             packer,
-            internal: narrow(arcs.iter().filter(|arc| arc.internal).count()),
-            known: HashMap::new(),
-            jobs: Jobs {
-                list: Vec::new(),
-                before: Lists::default(),
-                ways: Vec::new(),
-                trees: Vec::new(),
-                has_long_ways: false,
-            },
+            numbers: Numbers::new(packer.network()),
+            jobs: Jobs::default(),
         };
         for (tree, bytes) in &packing.trees {
             let demand = packer.commodities[tree.commodity as usize].demand;
@@ -148,6 +170,97 @@ impl Jobs {
     }
 }
 
+/// What is done along spanning trees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Along {
+    /// Copies from the root.
+    Copies,
+    /// Sums, over arcs of the network turned round.
+    Sums,
+    /// First sums over the arcs that lead back, then copies.
+    Both,
+}
+
+impl Jobs {
+    /// Returns the jobs of spanning trees, each with its demand and its bytes.
+    pub(crate) fn spanning(
+        network: &ArcNetwork,
+        twins: &[u32],
+        trees: &[WideTree],
+        of: impl Fn(usize) -> (u32, f64),
+        along: Along,
+    ) -> Self {
+        let mut spanning = Spanning {
+            numbers: Numbers::new(network),
+            twins,
+            along,
+            arrived: vec![Vec::new(); network.npus().count()],
+            jobs: Self::default(),
+        };
+        for (number, tree) in trees.iter().enumerate() {
+            spanning.jobs.trees.push(of(number));
+            spanning.arrived.iter_mut().for_each(Vec::clear);
+            if along != Along::Copies {
+                spanning.sum(narrow(number), tree);
+            }
+            if along != Along::Sums {
+                spanning.copy(narrow(number), tree);
+            }
+        }
+        let mut jobs = spanning.jobs;
+        jobs.has_long_ways = jobs.ways.iter().any(|way| way.len() > 1);
+        jobs
+    }
+}
+
+/// Jobs of spanning trees while they are made.
+struct Spanning<'a> {
+    numbers: Numbers,
+    twins: &'a [u32],
+    along: Along,
+    /// By NPU, the jobs of the tree that bring it something.
+    arrived: Vec<Vec<u32>>,
+    jobs: Jobs,
+}
+
+impl Spanning<'_> {
+    fn sum(&mut self, tree: u32, of: &WideTree) {
+        let mut way = Vec::new();
+        for (number, hop) in of.hops.iter().enumerate().rev() {
+            let back = of.way(number).iter().rev();
+            way.clear();
+            way.extend(back.map(|&arc| match self.along {
+                Along::Both => self.twins[arc as usize],
+                _ => arc,
+            }));
+            self.push(tree, (hop.far, hop.near), Op::Reduce, &way);
+        }
+    }
+
+    fn copy(&mut self, tree: u32, of: &WideTree) {
+        for (number, hop) in of.hops.iter().enumerate() {
+            // Its own sums were sent before; what it passes on is the copy.
+            self.arrived[hop.far as usize].clear();
+            self.push(tree, (hop.near, hop.far), Op::Copy, of.way(number));
+        }
+    }
+
+    /// Adds a job that waits for all that its source has got.
+    fn push(&mut self, tree: u32, (src, dst): (u32, u32), op: Op, way: &[u32]) {
+        let way = self.numbers.of(way, &mut self.jobs.ways);
+        self.jobs.before.push(&self.arrived[src as usize]);
+        self.arrived[dst as usize].push(narrow(self.jobs.list.len()));
+        let job = Job {
+            tree,
+            src,
+            dst,
+            op,
+            way,
+        };
+        self.jobs.list.push(job);
+    }
+}
+
 impl Maker<'_> {
     /// Adds the jobs of a tree: first those that sum, from the ends towards the root, then those that copy.
     fn add(&mut self, number: u32, tree: &Tree) {
@@ -203,12 +316,7 @@ impl Maker<'_> {
         way: Vec<u32>,
         before: &[u32],
     ) -> u32 {
-        let (ways, internal) = (&mut self.jobs.ways, self.internal);
-        let way = *self.known.entry(way).or_insert_with_key(|way| {
-            let links = way.iter().filter(|&&arc| arc >= internal);
-            ways.push(links.map(|&arc| LinkId(arc - internal)).collect());
-            narrow(ways.len()) - 1
-        });
+        let way = self.numbers.of(&way, &mut self.jobs.ways);
         self.jobs.before.push(before);
         self.jobs.list.push(Job {
             tree,

@@ -11,8 +11,10 @@
 //! | `shares` | how many bytes each of all trees that were found carries |
 //! | `jobs` | trees cut into pieces: who sends what to whom, after what |
 //! | `list` | when each piece is sent: every link serves the most urgent piece that waits |
+//! | `layers` | switches by how many are passed on the way to them |
+//! | `wide` | spanning trees of large networks in which every NPU takes part |
 //!
-//! [`crate::select::steiner`] chooses among packings and numbers of pieces.
+//! [`crate::select::steiner`] chooses among packings and numbers of pieces, and [`crate::select::trees`] among those of `wide`.
 //!
 //! # Source
 //! Takahashi, Matsuyama, An approximate solution for the Steiner problem in graphs, 1980 (`grow`). Garg, Koenemann, Faster and
@@ -20,6 +22,8 @@
 //! multiprocessing timing anomalies, 1969 (`list`).
 
 mod grow;
+mod layers;
+mod wide;
 mod jobs;
 mod list;
 mod pack;
@@ -28,9 +32,11 @@ mod shares;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use jobs::Jobs;
+pub(crate) use jobs::{Along, Jobs};
+pub(crate) use layers::Layers;
 pub(crate) use list::{Listed, Urgency};
 pub(crate) use pack::{Known, Packer, Packing};
+pub(crate) use wide::{WideTree, WideWish, pack as pack_wide};
 
 pub use crate::bound::Relays;
 use crate::collective::Collective;
@@ -138,11 +144,11 @@ pub(crate) struct Hop {
 }
 
 /// Where an arc has none that leads back.
-const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// For each arc one that leads back, of the same bandwidth if there is one; [`NONE`] where there is none. The inside of a switch
 /// leads both ways.
-fn twins(network: &crate::bound::network::ArcNetwork) -> Vec<u32> {
+pub(crate) fn twins(network: &crate::bound::network::ArcNetwork) -> Vec<u32> {
     let arcs = network.arcs();
     let mut left: std::collections::HashMap<(u32, u32), Vec<u32>> =
         std::collections::HashMap::new();

@@ -1,0 +1,373 @@
+//! Plans of spanning trees by the prices of links, for large networks in which every NPU takes part.
+//!
+//! An all-gather and a reduce-scatter have a tree for each NPU. An all-reduce has few trees with many pieces, or one for each
+//! NPU with few: lists of few pieces tell which of them ends first with as many as a plan may have.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use super::order::as_planned;
+use super::trees::{TREES, TreeOptions, TreePlan};
+use crate::bound::Fidelity;
+use crate::bound::network::ArcNetwork;
+use crate::collective::{Collective, CollectiveKind};
+use crate::id::{fit, narrow};
+use crate::plan::{PlanBuilder, PlanError};
+use crate::progress::{Interrupted, Progress};
+use crate::simulate::Run;
+use crate::steiner::{Along, Jobs, Layers, NONE, Urgency, WideWish, pack_wide, twins};
+use crate::topology::Topology;
+use crate::verify::Verified;
+
+/// NPUs from which on trees are grown by prices: fewer are packed until the worst cut is full.
+const FROM: usize = 512;
+/// Pieces that trees which share an all-reduce have at the most, about, and the numbers of such trees.
+const PIECES: u64 = 16;
+const SHARED: RangeInclusive<u64> = 16..=256;
+/// How low trees of an NPU each are to be, and those that are shared.
+const LOW: f64 = 0.1;
+const LOW_SHARED: f64 = 1.0;
+/// Rounds over trees of an NPU each, and over those that are shared.
+const ROUNDS: usize = 4;
+const ROUNDS_SHARED: usize = 10;
+/// Labels that are looked at: a few seconds.
+const MOST_WORK: u64 = 60_000_000;
+/// Transfers of a plan, and of the lists that choose among plans.
+const MOST_TRANSFERS: u64 = 4_300_000;
+const FEW_TRANSFERS: u64 = 500_000;
+/// One over the share of the time of the fullest link that is not worth more pieces.
+const NEAR: f64 = 100.0;
+/// Transfers up to which both orders are listed.
+const MOST_IN_BOTH_ORDERS: u64 = 1_100_000;
+/// Orders: the longest way first, with each tree from a random time on or all at once.
+const ORDERS: [Urgency; 2] = [
+    Urgency {
+        is_spread: true,
+        ..PLAIN
+    },
+    PLAIN,
+];
+const PLAIN: Urgency = Urgency {
+    tail: 1,
+    is_spread: false,
+    queue: None,
+};
+
+/// Trees as jobs, in the better order.
+struct Shape {
+    jobs: Jobs,
+    /// How long the fullest link sends [ps].
+    rate: f64,
+    urgency: Urgency,
+    /// Pieces of each tree, and when their list ends [ps].
+    listed: (u32, u64),
+    most: u64,
+    promised: f64,
+}
+
+/// Returns the plan of trees by prices; `None` for small networks, and where some NPU cannot be reached.
+///
+/// # Errors
+/// [`PlanError::TooLarge`], [`PlanError::Interrupted`], and as [`super::Candidate::ending`].
+pub(super) fn wide(
+    topology: &Arc<Topology>,
+    collective: &Collective,
+    options: &TreeOptions,
+    progress: &mut dyn Progress,
+) -> Result<Option<TreePlan>, PlanError> {
+    use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
+    let npus = collective.npus().len();
+    if !matches!(collective.kind(), AllGather | AllReduce | ReduceScatter)
+        || npus < FROM
+        || npus != topology.npu_count()
+    {
+        return Ok(None);
+    }
+    let on = On {
+        topology,
+        collective,
+        options,
+        network: ArcNetwork::new(topology, Fidelity::Link),
+    };
+    let mut shapes = on.shapes(progress)?;
+    shapes.sort_by(|a, b| a.promised.total_cmp(&b.promised));
+    let Some(shape) = shapes.into_iter().next() else {
+        return Ok(None);
+    };
+    let (few, _) = shape.listed;
+    let most = match options.pieces {
+        Some(_) => few,
+        None => on.worthwhile(&shape),
+    };
+    let mut best: Option<(Verified, Run, u32)> = None;
+    // One that takes little to make first, in case that the other is stopped.
+    let first = if most >= 4 * few { few } else { most };
+    for pieces in [first, most] {
+        if best.as_ref().is_some_and(|best| pieces == best.2) {
+            break;
+        }
+        match on.planned(&shape, pieces, progress) {
+            Err(PlanError::Interrupted(_)) if best.is_some() => break,
+            made => {
+                let (proof, run) = made?;
+                if best.as_ref().is_none_or(|best| run.time < best.1.time) {
+                    best = Some((proof, run, pieces));
+                }
+            }
+        }
+    }
+    Ok(best.map(|(proof, run, pieces)| TreePlan {
+        proof: Arc::new(proof),
+        run,
+        pieces: fit(pieces),
+        passes: None,
+    }))
+}
+
+/// What is to be planned.
+struct On<'a> {
+    topology: &'a Arc<Topology>,
+    collective: &'a Collective,
+    options: &'a TreeOptions,
+    network: ArcNetwork,
+}
+
+impl On<'_> {
+    /// Returns the trees that are worth a plan.
+    fn shapes(&self, progress: &mut dyn Progress) -> Result<Vec<Shape>, PlanError> {
+        let npus = self.network.npus().count() as u64;
+        let back = twins(&self.network);
+        let mut found = Vec::new();
+        let along = match self.collective.kind() {
+            CollectiveKind::AllReduce => Along::Both,
+            CollectiveKind::ReduceScatter => Along::Sums,
+            _ => Along::Copies,
+        };
+        if along == Along::Both && back.contains(&NONE) {
+            return Ok(found);
+        }
+        let mut rank = vec![0; fit(npus)];
+        for (number, npu) in (0..).zip(self.collective.npus()) {
+            rank[npu.index()] = number;
+        }
+        let turned = (along == Along::Sums).then(|| self.network.reversed());
+        let network = turned.as_ref().unwrap_or(&self.network);
+        let layers = Layers::new(network, fit(npus));
+        let (each, all) = enters(network);
+        let passes = if along == Along::Both { 2 } else { 1 };
+        let shared = MOST_TRANSFERS / (passes * (npus - 1) * PIECES);
+        let shared = shared
+            .next_power_of_two()
+            .clamp(*SHARED.start(), *SHARED.end());
+        let each_one = (npus, LOW, ROUNDS);
+        let counts = match along {
+            Along::Both => vec![(shared, LOW_SHARED, ROUNDS_SHARED), each_one],
+            _ => vec![each_one],
+        };
+        for (trees, low, rounds) in counts {
+            let transfers = trees * (npus - 1) * passes;
+            let is_first = found.is_empty();
+            if transfers > MOST_TRANSFERS && !is_first || trees > self.collective.size() {
+                continue;
+            }
+            PlanBuilder::check_size(transfers.into(), self.options.memory_limit)?;
+            let others = (npus - 1) as f64;
+            let (roots, least) = match along {
+                Along::Both => {
+                    let roots = (0..trees)
+                        .map(|tree| narrow(fit::<usize, _>(spread(tree) % npus)))
+                        .collect();
+                    let rate = (2.0 * others / all).max(1.0 / each);
+                    (roots, trees as f64 * rate)
+                }
+                _ => (
+                    (0..narrow(fit::<usize, _>(npus))).collect::<Vec<u32>>(),
+                    others / each,
+                ),
+            };
+            let wish = WideWish {
+                least,
+                low,
+                rounds,
+                most_work: MOST_WORK,
+            };
+            let leads_back = (along == Along::Both).then_some(&back[..]);
+            let packed = pack_wide(network, &layers, &roots, leads_back, wish, progress)?;
+            let Some(packing) = packed else {
+                return Ok(found);
+            };
+            let bytes = self.collective.size() as f64 / trees as f64;
+            let of = |tree: usize| match along {
+                Along::Both => (0, bytes),
+                _ => (rank[roots[tree] as usize], bytes),
+            };
+            let jobs = Jobs::spanning(network, &back, &packing.trees, of, along);
+            let rate = packing.seconds * bytes * 1e12;
+            found.extend(self.shape(jobs, rate, progress)?);
+        }
+        Ok(found)
+    }
+
+    /// Lists trees with few pieces, and tells when they end with many; `None` where pieces would have no byte.
+    fn shape(
+        &self,
+        jobs: Jobs,
+        rate: f64,
+        progress: &mut dyn Progress,
+    ) -> Result<Option<Shape>, PlanError> {
+        let rows = jobs.list.len() as u64;
+        let most = (MOST_TRANSFERS / rows).max(1);
+        let few = match self.options.pieces {
+            Some(pieces) => u32::try_from(pieces).unwrap_or(u32::MAX),
+            None => fit((FEW_TRANSFERS / rows).max(1)),
+        };
+        PlanBuilder::check_size(
+            u128::from(rows) * u128::from(few),
+            self.options.memory_limit,
+        )?;
+        if jobs.chunks(self.collective, few).is_none() {
+            return Ok(None);
+        }
+        // Copies along links from NPU to NPU meet least if all trees begin at once.
+        let mut orders = ORDERS;
+        if !jobs.has_long_ways && self.collective.kind() != CollectiveKind::AllReduce {
+            orders.reverse();
+        }
+        if rows * u64::from(few) > MOST_IN_BOTH_ORDERS {
+            orders[1] = orders[0];
+        }
+        let mut best: Option<(Urgency, u64)> = None;
+        for (number, &urgency) in (0..).zip(&orders) {
+            let near = rate * (1.0 + 1.0 / NEAR);
+            if best.is_some_and(|best| best.1 as f64 <= near || urgency == best.0) {
+                break;
+            }
+            if !progress.report("trees: orders", number, 2) {
+                return Err(Interrupted.into());
+            }
+            let end = jobs.list(self.topology, few, urgency).end;
+            if best.is_none_or(|best| end < best.1) {
+                best = Some((urgency, end));
+            }
+        }
+        Ok(best.map(|(urgency, end)| {
+            // What is above the fullest link's time falls with the number of pieces.
+            let fill = (end as f64 - rate).max(0.0) * f64::from(few);
+            let most = most.max(few.into());
+            Shape {
+                promised: rate + fill / most as f64,
+                listed: (few, end),
+                jobs,
+                rate,
+                urgency,
+                most,
+            }
+        }))
+    }
+
+    /// Returns the number of pieces with which all ends about as early as with the most.
+    fn worthwhile(&self, shape: &Shape) -> u32 {
+        let (few, end) = shape.listed;
+        let fill = (end as f64 - shape.rate).max(0.0) * f64::from(few);
+        let spare = (shape.promised - shape.rate) + shape.rate / NEAR;
+        let bytes = self.collective.size() / shape.jobs.trees.len() as u64;
+        let pieces = crate::units::whole((fill / spare).ceil());
+        fit(pieces.min(bytes).clamp(few.into(), shape.most))
+    }
+
+    fn planned(
+        &self,
+        shape: &Shape,
+        pieces: u32,
+        progress: &mut dyn Progress,
+    ) -> Result<(Verified, Run), PlanError> {
+        let transfers = shape.jobs.list.len() as u128 * u128::from(pieces);
+        PlanBuilder::check_size(transfers, self.options.memory_limit)?;
+        let chunks = shape
+            .jobs
+            .chunks(self.collective, pieces)
+            .ok_or(Interrupted)?;
+        let listed = shape.jobs.list(self.topology, pieces, shape.urgency);
+        let plan = shape
+            .jobs
+            .plan(TREES, self.collective, chunks, pieces, &listed.starts);
+        as_planned(plan, self.topology, self.options.latency, progress)
+    }
+}
+
+/// Returns the least bandwidth into an NPU, and that into all [B/s].
+fn enters(network: &ArcNetwork) -> (f64, f64) {
+    let mut into = vec![0.0; network.npus().count()];
+    for arc in network.arcs().iter().filter(|arc| network.is_npu(arc.dst)) {
+        into[arc.dst as usize] += arc.capacity as f64;
+    }
+    let least = into.iter().copied().fold(f64::INFINITY, f64::min);
+    (least, into.iter().sum())
+}
+
+/// Returns numbers far apart for numbers that follow each other: Knuth, The Art of Computer Programming 3, 6.4.
+fn spread(number: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bound::{BoundOptions, bound};
+    use crate::id::DeviceId;
+    use crate::progress::Silent;
+    use crate::topology::build;
+    use crate::units::{Bandwidth, Time};
+
+    fn without(topology: &Topology, names: [&str; 2]) -> Arc<Topology> {
+        let ids = names.map(|name| {
+            let all = (0..topology.device_count()).map(DeviceId::from);
+            let mut named = all.filter(|&id| topology.device(id).name == name);
+            named.next().expect("a device")
+        });
+        let [there, back] = [(ids[0], ids[1]), (ids[1], ids[0])]
+            .map(|(src, dst)| topology.links_between(src, dst).expect("a link"));
+        let links = [there, back].concat();
+        Arc::new(topology.without(&[], &links).expect("what is left"))
+    }
+
+    #[test]
+    fn large_networks_with_a_dead_link_come_near_the_bound() {
+        use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
+        let bandwidth = Bandwidth::from_bytes_per_second(50_000_000_000).expect("positive");
+        let latency = Time::from_ns(700);
+        let torus = build::torus(&[23, 23], bandwidth, latency).expect("a torus");
+        let rail = build::Rail {
+            nodes: 64,
+            npus: 8,
+            spines: 0,
+            node_bandwidth: bandwidth,
+            node_latency: latency,
+            bandwidth,
+            latency,
+        };
+        let rail = rail.build().expect("rails");
+        let torus = without(&torus, ["npu0", "npu1"]);
+        let rail = without(&rail, ["npu0", "rail0"]);
+        for (network, kind, pieces, most) in [
+            (&torus, AllGather, None, 1.03),
+            (&torus, AllReduce, Some(1), 1.3),
+            (&rail, ReduceScatter, None, 1.03),
+        ] {
+            let options = TreeOptions {
+                pieces,
+                ..TreeOptions::default()
+            };
+            let collective = Collective::among_all(kind, network, 1 << 30).expect("a collective");
+            let made = wide(network, &collective, &options, &mut Silent);
+            let made = made.expect("no error").expect("a plan");
+            let least = bound(network, &collective, &BoundOptions::default(), &mut Silent);
+            let gap = made.run.time.as_seconds() / least.expect("a bound").time.as_seconds();
+            assert!(
+                (1.0..most).contains(&gap),
+                "{kind} on {}: {gap}",
+                network.name()
+            );
+        }
+    }
+}
