@@ -15,6 +15,7 @@ from hocket.plans.algorithms import (
     compared,
     heeded,
     is_scheduled,
+    promise,
     reasons,
 )
 from hocket.plans.choice import (
@@ -37,6 +38,11 @@ TIME_LIMIT = 10.0
 
 _CLOSE = 1000
 """Further trials end where the time exceeds the bound by no more than one part in so many."""
+_CLOSE_AT_SIZE = 33
+"""The same from :data:`_MANY_NPUS` on, where each trial takes seconds."""
+_MANY_NPUS = 512
+_FIRST = 90
+"""From what promise on an algorithm then has all of the time that it needs, if no limit is given."""
 _PATIENCE = 4
 """Rounds of other random choices that may find nothing, where no limit of time is given."""
 _FINER = (2, 8, 12, 24, 32, 48, 64, 128)
@@ -168,6 +174,8 @@ class _Search:
         self.limit = self.options.seconds or TIME_LIMIT
         self.ends = time.monotonic() + self.limit
         self.bound = _core.bound(self.topology, self.collective).time_ps
+        self.is_large = len(self.collective.npus) >= _MANY_NPUS
+        self.close: Ended = "near" if self.is_large else "close"
 
     def run(self) -> ChunkChoice:
         """Try all there is time for, and give the best with how it was chosen.
@@ -223,8 +231,10 @@ class _Search:
         for place, name in enumerate(names):
             if self._is_optimal():
                 return "bound"
+            if self.is_large and self._is_close():
+                return self.close
             left = self._left()
-            share = left if name == names[-1] else left / 2
+            share = left if name == names[-1] or self._has_all_time(name) else left / 2
             began = time.monotonic()
             self._attempt(name, heeded(name, self.options), share)
             is_done = time.monotonic() - began < share
@@ -258,7 +268,7 @@ class _Search:
         if npus * topology.npu_count * len(topology.link_src) <= _EXACT_WORK:
             self.late.append("exact")
             if self._is_close():
-                return "close"
+                return self.close
             self._attempt("exact", heeded("exact", self.options), self._left() / 2)
             self.late.remove("exact")
         stale = 0
@@ -272,7 +282,7 @@ class _Search:
                 return "all"
             for count in counts:
                 if self._is_close():
-                    return "bound" if self._is_optimal() else "close"
+                    return "bound" if self._is_optimal() else self.close
                 given = replace(self.options, chunks=count, chunk_size=None, seed=seed)
                 self._attempt("greedy", heeded("greedy", given), self._left())
             stale = 0 if self.best is not before or again == 0 else stale + 1
@@ -301,7 +311,7 @@ class _Search:
             return took
 
         # A schedule is searched for by work done, of which a limit gives more: only where it was asked for.
-        has_limit = self.is_patient or not is_scheduled(name)
+        has_limit = self.is_patient or not (is_scheduled(name) or self._has_all_time(name))
         given = replace(options, time_limit=max(seconds, SHORTEST) if has_limit else None)
         where = (self.collective, self.topology, name, given)
         try:
@@ -345,12 +355,17 @@ class _Search:
     def _left(self) -> float:
         return max(0.0, self.ends - time.monotonic())
 
+    def _has_all_time(self, name: str) -> bool:
+        """Return whether no other algorithm has a share of the time of this one."""
+        return self.is_large and promise(name) >= _FIRST
+
     def _is_optimal(self) -> bool:
         return self.best is not None and self.best.time_ps == self.bound
 
     def _is_close(self) -> bool:
         took = None if self.best is None else self.best.time_ps
-        return took is not None and (took - self.bound) * _CLOSE <= self.bound
+        close = _CLOSE_AT_SIZE if self.is_large else _CLOSE
+        return took is not None and (took - self.bound) * close <= self.bound
 
     def _may_win(self, chunks: int | None) -> bool:
         took = None if self.best is None else self.best.time_ps

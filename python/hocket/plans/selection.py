@@ -8,10 +8,11 @@ from typing import Literal
 from hocket import _core
 from hocket._results import Result, figure
 
-Ended = Literal["bound", "close", "all", "stale", "time"]
+Ended = Literal["bound", "close", "near", "all", "stale", "time"]
 ENDS: dict[Ended, str] = {
     "bound": "it reaches the bound",
     "close": "it is within 0.1% of the bound",
+    "near": "it is within 3% of the bound, which is enough from 512 NPUs on",
     "all": "nothing is left to try",
     "stale": "more trials found nothing faster",
     "time": "the time limit passed",
@@ -40,8 +41,9 @@ class Selection(Result):
     left_out
         Algorithms for this kind of collective that made no plan, by name, and why.
     ended
-        Why the search ended: ``bound`` (the plan reaches it), ``close`` (it is within 0.1 % of it), ``all``
-        (nothing was left to try), ``stale`` (more trials found nothing faster), ``time`` (the limit).
+        Why the search ended: ``bound`` (the plan reaches it), ``close`` (it is within 0.1 % of it),
+        ``near`` (within 3 %, from 512 NPUs on), ``all`` (nothing was left to try), ``stale`` (more trials
+        found nothing faster), ``time`` (the limit).
     cached
         Whether the choice was remembered from an earlier search; the plan was made and proved again.
     """
