@@ -13,4 +13,5 @@ def test_a_large_damaged_network_is_planned_near_its_bound() -> None:
     run = hk.simulate(plan)
     assert plan.selection is not None
     assert (plan.selection.algorithm, plan.selection.ended) == ("trees", "near")
-    assert run.gap is not None and run.gap < 0.03
+    assert run.gap is not None
+    assert run.gap < 0.03
