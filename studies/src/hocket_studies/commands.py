@@ -9,6 +9,15 @@ REPRODUCE = Command(
     example="For example: hocket reproduce themis --output themis",
     commands={
         name: Command(f"hocket_studies.{name}_tables:study")
-        for name in ("themis", "tacos", "mesh", "routing", "optimal", "machines", "training")
+        for name in (
+            "themis",
+            "tacos",
+            "groups",
+            "mesh",
+            "routing",
+            "optimal",
+            "machines",
+            "training",
+        )
     },
 )
