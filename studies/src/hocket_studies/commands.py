@@ -18,6 +18,7 @@ REPRODUCE = Command(
             "optimal",
             "machines",
             "training",
+            "moe",
         )
     },
 )
