@@ -361,11 +361,13 @@ def _graphed(machine: Machine, channels: Sequence[Sequence[Leg]], speed: float) 
     """Return the machine with such channels as rings and as trees."""
     # NCCL rates plain trees lower, though in a lone node nothing tells one pattern from another.
     tree = "balanced-tree" if len(machine.nodes) == 1 else "tree"
+    paths = _Paths(machine)
     nodes = []
     for number, node in enumerate(machine.nodes):
         legs = [channel[number] for channel in channels]
+        types = _types(machine, number, legs, paths)
         graphs = tuple(
-            _graph(machine, number, (ID[name], _PATTERN[joint]), legs, speed)
+            _graph(machine, number, (ID[name], _PATTERN[joint]), legs, speed, types)
             for name, joint in (("ring", "ring"), ("tree", tree))
         )
         nodes.append(replace(node, graphs=graphs, graph_file="graph"))
@@ -373,7 +375,12 @@ def _graphed(machine: Machine, channels: Sequence[Sequence[Leg]], speed: float) 
 
 
 def _graph(
-    machine: Machine, number: int, kind: tuple[int, int], legs: Sequence[Leg], speed: float
+    machine: Machine,
+    number: int,
+    kind: tuple[int, int],
+    legs: Sequence[Leg],
+    speed: float,
+    types: tuple[str, str],
 ) -> Graph:
     node, members = machine.nodes[number], machine.network.nodes[number]
     dev = dict(zip(members, (gpu[0] for gpu in node.system.gpus), strict=True))
@@ -384,7 +391,7 @@ def _graph(
         nics = (into, into if kind[0] == ID["tree"] else out)
         ports = [net[nic] for nic in nics if nic is not None]
         channels.append((ports, [(dev[npu], None) for npu in order]))
-    intra, inter = _types(machine, number, legs)
+    intra, inter = types
     orders = {tuple(order) for order, *_ in legs}
     is_crossing = any(len(set(ports)) > 1 for ports, _ in channels)
     return Graph(
@@ -400,9 +407,8 @@ def _graph(
     )
 
 
-def _types(machine: Machine, number: int, legs: Sequence[Leg]) -> tuple[str, str]:
+def _types(machine: Machine, number: int, legs: Sequence[Leg], paths: _Paths) -> tuple[str, str]:
     """Return how far apart GPUs that follow one another are, and ends of channels and their NICs."""
-    paths = _Paths(machine)
     order = ("LOC", "NVL", "NVB", "PIX", "PXB", "PXN", "PHB", "SYS")
     pairs = {
         pair
