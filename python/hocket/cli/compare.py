@@ -34,6 +34,8 @@ MAX_BOUNDS = 4
 """Sizes of which the bound's reason is printed for each; of more, for the smallest and the largest."""
 FIDELITY_NOTES = {"flow": ", as flows that share links", "packet": ", packet by packet"}
 """What a title says of a fidelity other than link."""
+ALONE = ", links alone (hocket predict: with launch and kernels)"
+"""What it says of link fidelity, if there is a profile."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def compare(
         _draw(comparisons, Path(output.plot))
     if output.prints(*_data(comparisons)):
         return
-    _print(comparisons, planning.routing, why=output.why or algorithms is not None)
+    links = ALONE if spec.profile is not None else ""
+    _print(comparisons, planning.routing, links, why=output.why or algorithms is not None)
     options.note_limit(algorithms or [], planning)
     for option, names in unheeded(algorithms or [], planning).items():
         options.note(f"--{option.replace('_', '-')} is not for {', '.join(names)}")
@@ -138,14 +141,14 @@ def _span(comparisons: Sequence[Comparison]) -> str:
     return f"{len(comparisons)} sizes from {ends}"
 
 
-def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> None:
+def _print(comparisons: Sequence[Comparison], routing: str, links: str, *, why: bool) -> None:
     first = comparisons[0]
     collective = first.collective
     title = options.title(collective, first.topology)
     if len(comparisons) > 1:
         title = options.title(collective, first.topology, size=_span(comparisons))
     table = _table(comparisons)
-    table.title = title + FIDELITY_NOTES.get(first.best.run.fidelity, "")
+    table.title = title + FIDELITY_NOTES.get(first.best.run.fidelity, links)
     console = options.output()
     console.print(table)
     proved = all(entry.plan.is_verified for each in comparisons for entry in each)

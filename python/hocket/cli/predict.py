@@ -68,6 +68,9 @@ def _print(found: Prediction, name: str) -> None:
     table.add_rows(found.times, rates=BUSBW)
     console.print(table)
     console.print(f"profile {found.profile.name}, launched in {found.launch:.3g} us")
+    console.note(
+        "launch and kernels are in each time; hocket compare simulates plans on links alone"
+    )
     below: dict[str, list[str]] = {}
     for each in found.times:
         if each.below_bound is not None:
