@@ -45,6 +45,11 @@ pub(super) enum Side {
     Egress,
 }
 
+/// Arcs that are looked at for [`Nodes`] in all searches together, about: it looks at evenly spread participants.
+const MOST_NODES_WORK: usize = 1 << 21;
+/// Searches of [`Nodes`] for both sides of a participant.
+const NODES_SEARCHES: usize = 10;
+
 /// Ingress, egress and latency of every participant, and what [`fan_out`] and [`Nodes`] say of it.
 ///
 /// Bytes that must enter v from a latency distance of x or more ([`super::needs`] counts them)
@@ -87,6 +92,9 @@ pub(super) fn bounds(
     let is_two_way = problem.network.is_two_way();
     let nearest = Nearest::new(problem);
     let mut nodes = Nodes::new(problem, groups);
+    let nodes_work = n * NODES_SEARCHES * problem.network.arcs().len();
+    // Odd, so that with nodes of eight NPUs it comes to all places in a node.
+    let nodes_stride = (nodes_work / MOST_NODES_WORK) | 1;
     for rank in 0..n {
         let search_distances = rank % stride == 0 || !problem.connected;
         for side in [Side::Ingress, Side::Egress] {
@@ -109,7 +117,10 @@ pub(super) fn bounds(
             if search_distances && fan_out::applies(problem, side) {
                 fan_out::offer(problem, rank, side, &search, &nearest, &mut found.fan_out);
             }
-            if let Some(nodes) = nodes.as_mut().filter(|_| search_distances) {
+            if let Some(nodes) = nodes
+                .as_mut()
+                .filter(|_| search_distances && rank % nodes_stride == 0)
+            {
                 nodes.offer(problem, rank, side, &search, &mut found.nodes);
             }
         }

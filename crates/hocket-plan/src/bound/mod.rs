@@ -195,7 +195,7 @@ pub fn bound(
         }
         let partitions = partition::bounds(&problem, progress)?;
         exact = [cuts.exact, partitions.exact];
-        vec![
+        let mut found = vec![
             ("ingress", degree.ingress),
             ("egress", degree.egress),
             ("cut", cuts.best),
@@ -209,8 +209,11 @@ pub fn bound(
                 quickest::bounds(&problem, degree.plain, progress)?,
             ),
             ("one-trip", one_trip::bound(&problem, topology, progress)?),
-            ("prices", prices::bounds(&problem, progress)?),
-        ]
+        ];
+        let known = found.iter().map(|(_, it)| it.time).max();
+        let known = known.unwrap_or(Time::ZERO);
+        found.push(("prices", prices::bounds(&problem, known, progress)?));
+        found
     };
     let applies = |(_, it): &&(&'static str, Candidate)| it.time > Time::ZERO;
     let components = candidates.iter().filter(applies);

@@ -10,8 +10,9 @@ use crate::id::NpuId;
 use crate::progress::{Interrupted, Paced, Progress};
 use crate::units::Time;
 
-/// Arcs that are looked at for single NPUs, about, in one search each.
+/// Arcs that are looked at for single NPUs, about, in one search each, and in those for their ways.
 const MOST_WORK: usize = 1 << 19;
+const MOST_WAYS_WORK: usize = 1 << 22;
 
 /// NPUs that are looked at on any network, with the largest bounds of their own links.
 const LEAST_NPUS: usize = 8;
@@ -41,7 +42,8 @@ struct Far {
 /// `ingress` and `egress` are this with the links of v alone; `cut` with all of them, but without latencies.
 ///
 /// # Complexity
-/// A shortest path for each way that helps, for each set and NPU; as many NPUs as [`MOST_WORK`] allows.
+/// A shortest path for each way that helps, for each set and NPU; as many NPUs as [`MOST_WORK`] and
+/// [`MOST_WAYS_WORK`] allow.
 ///
 /// # Source
 /// Ford, Fulkerson, Constructing maximal dynamic flows from static flows, 1958; Burkard, Dlaska, Klinz, The quickest flow
@@ -65,12 +67,17 @@ pub(super) fn bounds(
     let mut search = Search::default();
     let mut watch = Paced::new(progress, "bound: fastest flows", WORK_BETWEEN_REPORTS);
     let count = plain.len() as u64;
+    let mut looked_at = 0;
     for (done, it) in (0u64..).zip(&plain) {
+        if looked_at > MOST_WAYS_WORK && done >= LEAST_NPUS as u64 {
+            break;
+        }
         let which = usize::from(it.side == Side::Egress);
         let from = problem.needs.npus()[it.rank];
         search.run(networks[which], [from.0], |arc| arc.latency);
         let far = farthest_first(problem, it.rank, it.side, &search);
-        one(problem, from, it.side, &far, &mut ways[which], &mut best);
+        let ways = &mut ways[which];
+        looked_at += arcs * one(problem, from, it.side, &far, ways, &mut best);
         watch.count(arcs as u64 * 8, done + 1, count)?;
     }
     Ok(best)
@@ -98,6 +105,7 @@ fn ways_of(network: &ArcNetwork, latencies: &[u64]) -> CheapestWays {
     CheapestWays::new(network.node_count(), arc)
 }
 
+/// Offers what the quickest flow says of an NPU, and returns how many ways were sought.
 fn one(
     problem: &Problem,
     npu: NpuId,
@@ -105,7 +113,8 @@ fn one(
     far: &[Far],
     ways: &mut CheapestWays,
     best: &mut Candidate,
-) {
+) -> usize {
+    let mut sought = 0;
     let mut is_end = vec![false; problem.network.node_count()];
     let (mut bytes, mut others, mut sets) = (0, 0, 0);
     for (i, entry) in far.iter().enumerate() {
@@ -129,6 +138,7 @@ fn one(
         while let Some((more, cost)) =
             ways.grow(npu.0, |node| is_end[node as usize], time.saturating_add(1))
         {
+            sought += 1;
             let more = u128::from(more).saturating_mul(parts);
             rate = rate.saturating_add(more);
             work = work.saturating_add(more.saturating_mul(cost.into()));
@@ -147,6 +157,7 @@ fn one(
             latencies: [shortest, longest].map(Time::from_ps),
         });
     }
+    sought
 }
 
 /// Returns what must enter or leave an NPU, farthest first. A sum needs the contribution of the farthest, and what

@@ -55,7 +55,11 @@ pub(super) fn bounds(
         Ok(())
     };
     offer(Lengths::Hops, &|arc| u64::from(!arc.internal))?;
-    offer(Lengths::Slowness, &slowness)?;
+    let arcs = problem.network.arcs();
+    let is_alike = |arc: &Arc| !arc.internal && arc.capacity == fastest;
+    if !arcs.iter().all(is_alike) {
+        offer(Lengths::Slowness, &slowness)?;
+    }
     if problem.network.arcs().iter().any(|arc| arc.internal) {
         offer(Lengths::LimitedSwitches, &|arc| u64::from(arc.internal))?;
     }

@@ -12,6 +12,7 @@
 //! | `cheapest_path` | the cheapest path of one part |
 //! | `route` | a way for each part, and again for those that could go cheaper, until the busiest link has least |
 //! | `spread` | the bytes of each way, in proportion |
+//! | `fluid` | bytes for each destination by arc, for the prices alone |
 //!
 //! # Source
 //! Shahrokhi, Matula, The maximum concurrent flow problem, 1990 (prices, and the bound that they prove).
@@ -25,8 +26,10 @@ mod price;
 mod cheapest_path;
 mod route;
 mod spread;
+mod fluid;
 
 pub use demand::{Flow, flows};
+pub(super) use fluid::Fluid;
 pub(super) use route::work;
 pub use route::{Routing, Unroutable};
 pub use shares::Shares;

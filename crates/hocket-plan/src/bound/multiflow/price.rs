@@ -94,12 +94,22 @@ impl Prices {
         &self.price
     }
 
+    /// Returns what a byte would cost on an arc with so many bytes more.
+    pub(crate) fn after(&self, arc: u32, bytes: f64) -> f64 {
+        self.of_load(arc as usize, self.load[arc as usize] + bytes)
+    }
+
     #[inline]
     fn at_load(&self, arc: usize) -> u64 {
-        let mut power = self.load[arc] * self.pace[arc] / self.scale;
+        whole(self.of_load(arc, self.load[arc])) + 1
+    }
+
+    #[inline]
+    fn of_load(&self, arc: usize, load: f64) -> f64 {
+        let mut power = load * self.pace[arc] / self.scale;
         for _ in 0..self.doublings {
             power *= power;
         }
-        whole(self.full[arc] * (power.min(DEAREST) + IDLE)) + 1
+        self.full[arc] * (power.min(DEAREST) + IDLE)
     }
 }

@@ -319,6 +319,59 @@ fn bytes_in_proportion_come_nearer_the_best_of_a_linear_program() {
 }
 
 #[test]
+fn fluids_prove_the_best_of_a_linear_program() {
+    let mut seed = Seed(31);
+    let (mut tried, mut below, mut above) = (0, 0.0, 0.0);
+    for case in 0..100 {
+        let topology = random(&mut seed, Time::ZERO);
+        let flows = some_flows(&mut seed, topology.npu_count());
+        let network = ArcNetwork::new(&topology, Fidelity::Link);
+        let Some(mut fluid) = Fluid::new(&network, &flows)
+            .ok()
+            .filter(|_| !flows.is_empty())
+        else {
+            continue;
+        };
+        let balanced = fluid.balance(1.0005, |_| false, &mut Silent);
+        balanced.expect("nobody stops it");
+        let best = by_linear_program(&network, &flows).expect("it has a solution");
+        let (least, busiest) = (fluid.least / best, fluid.busiest / best);
+        assert!((0.9..=1.0 + 1e-6).contains(&least), "case {case}: {least}");
+        assert!(
+            (1.0 - 1e-6..1.1).contains(&busiest),
+            "case {case}: {busiest}"
+        );
+        below += 1.0 - least;
+        above += busiest - 1.0;
+        tried += 1;
+    }
+    assert!(tried > 20, "{tried}");
+    let [below, above] = [below, above].map(|sum| sum / f64::from(tried));
+    assert!(below < 0.02 && above < 0.005, "{below}, {above}");
+}
+
+#[test]
+fn a_fluid_of_64_npus_crosses_the_middle_of_a_mesh() {
+    let mesh = build::mesh(&[8, 8], gb_per_s(1), Time::ZERO).expect("a mesh");
+    let flows = all_to_all(&mesh, 64_000_000);
+    let network = ArcNetwork::new(&mesh, Fidelity::Link);
+    let mut fluid = Fluid::new(&network, &flows).expect("all are reached");
+    let balanced = fluid.balance(1.005, |_| false, &mut Silent);
+    balanced.expect("nobody stops it");
+    // 32 x 32 blocks over eight links.
+    assert!(
+        (0.127..=0.128_000_1).contains(&fluid.least),
+        "{}",
+        fluid.least
+    );
+    assert!(
+        (0.127_999..0.129).contains(&fluid.busiest),
+        "{}",
+        fluid.busiest
+    );
+}
+
+#[test]
 fn prices_prove_the_best_of_a_linear_program() {
     let mut seed = Seed(29);
     let (mut proved, mut by_prices) = (0, 0);
