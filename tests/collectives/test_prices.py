@@ -1,4 +1,4 @@
-"""Bounds of data that each go from one NPU to one other, beside a linear program and plans."""
+"""Bounds of all-to-all, all-gather and data of one NPU for one other, beside linear programs."""
 
 from __future__ import annotations
 
@@ -96,23 +96,29 @@ def test_bounds_are_the_linear_programs_and_plans_above_them(case: int) -> None:
         assert bound <= hk.simulate(plan).time
 
 
-def networks() -> list[tuple[str, nx.DiGraph]]:
-    """Give networks of up to 32 NPUs."""
-    plain = {
-        "mesh 6x5": nx.grid_graph((5, 6)),
-        "mesh 8x4": nx.grid_graph((4, 8)),
-        "torus 4x4": nx.grid_graph((4, 4), periodic=True),
-        "hypercube 5": nx.hypercube_graph(5),
-        "Petersen": nx.petersen_graph(),
-        "tree of cliques": nx.connected_caveman_graph(4, 5),
-    }
+def networks(largest: int) -> list[tuple[str, nx.DiGraph]]:
+    """Give 30 networks of up to 32 NPUs, or six of 48 to 64."""
+    if largest == 32:
+        plain = {
+            "mesh 6x5": nx.grid_graph((5, 6)),
+            "mesh 8x4": nx.grid_graph((4, 8)),
+            "torus 4x4": nx.grid_graph((4, 4), periodic=True),
+            "hypercube 5": nx.hypercube_graph(5),
+            "Petersen": nx.petersen_graph(),
+            "tree of cliques": nx.connected_caveman_graph(4, 5),
+        }
+        sizes = [10 + 14 * seed // 23 for seed in range(24)]
+    else:
+        plain = {
+            "mesh 8x8": nx.grid_graph((8, 8)),
+            "torus 4x4x4": nx.grid_graph((4, 4, 4), periodic=True),
+            "hypercube 6": nx.hypercube_graph(6),
+        }
+        sizes = [48, 56, 64]
     graphs = [(name, nx.convert_node_labels_to_integers(graph)) for name, graph in plain.items()]
-    for seed in range(24):
-        count = 10 + 14 * seed // 23
-        degree = 3 + seed % 3
-        graphs.append(
-            (f"random {seed}", nx.random_regular_graph(degree, count + count % 2, seed=seed))
-        )
+    for seed, count in enumerate(sizes):
+        graph = nx.random_regular_graph(3 + seed % 3, count + count % 2, seed=seed)
+        graphs.append((f"random {seed} of {len(graph)}", graph))
     found = []
     for number, (name, graph) in enumerate(graphs):
         draw = random.Random(number)
@@ -126,11 +132,60 @@ def networks() -> list[tuple[str, nx.DiGraph]]:
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "graph"), networks())
+@pytest.mark.parametrize(
+    ("name", "graph"),
+    [pytest.param(*each, marks=pytest.mark.slow) for each in networks(32)]
+    + [pytest.param(*each, marks=pytest.mark.long) for each in networks(64)],
+)
 def test_bounds_of_larger_networks_are_the_linear_programs(name: str, graph: nx.DiGraph) -> None:
     network = hk.topology.from_networkx(graph)
     size = len(graph) * MEGABYTE
     bound = hk.bound(network, hk.collective_on("all-to-all", network, size)).time_ps * 1e-12
     best = least(graph, {(a, b): MEGABYTE for a in graph for b in graph if a != b})
     assert 0.99 * best <= bound <= best * (1 + 1e-6), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [32, 64])
+def test_bounds_of_all_gathers_are_the_linear_programs(size: int) -> None:
+    # Trees from all roots can be packed at the rate of the least flow to one NPU: Edmonds, 1973.
+    # If links lead both ways, that holds among some NPUs too: Bang-Jensen, Frank, Jackson, 1995.
+    for number, (name, graph) in enumerate(networks(size)):
+        network = hk.topology.from_networkx(graph)
+        some = random.Random(number).sample(sorted(graph), len(graph) // 2)
+        for npus in (sorted(graph), some):
+            collective = hk.collective_on("all-gather", network, len(npus) * MEGABYTE, npus=npus)
+            bound = hk.bound(network, collective).time_ps * 1e-12
+            flows = ({(a, b): MEGABYTE for a in npus if a != b} for b in npus)
+            best = max(least(graph, flow) for flow in flows)
+            assert 0.99 * best <= bound <= best * (1 + 1e-6), (name, len(npus))
+
+
+def test_the_hottest_box_of_experts_bounds_an_all_to_all() -> None:
+    # Experts of 256 NPUs, the most popular up to 20 times as popular as the least.
+    draw = random.Random(3)
+    popular = [1 + 19 * draw.random() ** 3 for _ in range(256)]
+    mean = sum(popular) / 256
+    sent = {
+        (a, b): int(4e6 * popular[b] / mean * (0.5 + draw.random()))
+        for a in range(256)
+        for b in range(256)
+        if a != b
+    }
+    network = hk.topology.rail(
+        32,
+        8,
+        0,
+        bandwidth="50 GB/s",
+        latency="2 us",
+        node_bandwidth="450 GB/s",
+        node_latency="0.5 us",
+    )
+    demands = [(size, False, [a], [b]) for (a, b), size in sent.items()]
+    bound = hk.bound(network, hk.Collective.custom(range(256), demands)).time_ps * 1e-12
+    into = [0] * 32
+    for (a, b), size in sent.items():
+        into[b // 8] += size if a // 8 != b // 8 else 0
+    # The last byte crosses two links of 2 us.
+    assert bound == pytest.approx(max(into) / 400e9 + 4e-6, rel=1e-9)
+    assert max(into) / 400e9 == pytest.approx(36_870e-6, rel=1e-4)
