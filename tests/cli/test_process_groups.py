@@ -43,6 +43,7 @@ def test_one_group_is_no_custom_collective(hocket: Hocket) -> None:
         (["dp=2,tp=4", "--npus", "0-3"], "--npus: the process groups say who takes part"),
         (["dp=2,tp=4", "--root", "0"], "--root: the process groups say who takes part"),
         (["_=8,dp=1"], "each group of '_=8,dp=1' has one NPU; make them of two NPUs or more"),
+        (["_=2,_a=4"], "--process-groups: each axis of '_=2,_a=4' begins with _; name one without"),
         (["bad.json"], "tp: its groups overlap in NPU 1"),
     ],
 )
@@ -54,6 +55,20 @@ def test_what_makes_no_groups_is_refused(
         result = hocket(command, *MESH, "-s", "1MB", "--process-groups", *words)
         assert (result.code, result.out) == (2, "")
         assert why in result.err
+        assert result.err.count("\n") == 1
+
+
+def test_a_group_that_is_cut_off_is_told(hocket: Hocket, folder: Path) -> None:
+    (folder / "cut.yml").write_text(
+        "name: cut\nnpus: [a, b, c, d]\nlinks: [[a, b, 1 GB/s, 1 us], [c, d, 1 GB/s, 1 us]]\n"
+    )
+    (folder / "groups.json").write_text(json.dumps({"tp": [[0, 2], [1, 3]]}))
+    for command in ("plan", "compare"):
+        result = hocket(
+            command, "all-reduce", "-t", "cut.yml", "-s", "1MB", "--process-groups", "groups.json"
+        )
+        assert (result.code, result.out) == (2, "")
+        assert result.err.startswith('hocket: greedy: no path of links leads from "a" to "c"')
         assert result.err.count("\n") == 1
 
 

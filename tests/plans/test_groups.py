@@ -112,6 +112,18 @@ def test_several_groups_get_the_faster_of_two_plans() -> None:
     assert hk.simulate(both).time_ps == min(times.values())
 
 
+def test_groups_that_exchange_blocks_get_flows() -> None:
+    rows = [
+        hk.collective_on("all-to-all", MESH, "64 MB", npus=npus)
+        for npus in ([0, 1, 2, 3], [8, 9, 10, 11])
+    ]
+    times = [
+        hk.simulate(hk.plan_together(rows, MESH, algorithm=name)).time_ps
+        for name in (None, "flows", "greedy")
+    ]
+    assert times[0] == times[1] < times[2]
+
+
 def test_groups_of_different_kinds_and_sizes_share_the_links() -> None:
     kinds: list[tuple[str, str | int, list[int]]] = [
         ("all-reduce", "1 MB", [0, 3]),

@@ -338,6 +338,10 @@ def named(algorithms: Sequence[str] | None) -> list[str]:
 
 def _first(kind: str, refused: Mapping[str, Error]) -> InfeasibleError:
     """Return why none runs: what stops the first that does this kind, where there is one."""
-    able = {each.name for each in algorithms() if kind in each.kinds}
+    able = (
+        {"greedy"}
+        if kind == "custom"
+        else {each.name for each in algorithms() if kind in each.kinds}
+    )
     error = next((refused[name] for name in refused if name in able), next(iter(refused.values())))
     return InfeasibleError(error.field, error.why, error.remedy, error.origin)

@@ -83,6 +83,8 @@ def process_groups(text: str, npu_count: int) -> tuple[ProcessGroups, ...]:
     for name in names:
         if names.count(name) > 1:
             raise SpecError(_FIELD, f"{shown(name)} is there twice", "name each group once")
+    if not found:
+        raise SpecError(_FIELD, f"each axis of {shown(text)} begins with _", "name one without")
     count = sum(len(each.npus) for each in found)
     if count > _MOST:
         raise SpecError(_FIELD, f"these are {count:,} groups", f"take at most {_MOST:,}")

@@ -197,7 +197,10 @@ class _Search:
             told = [
                 error
                 for name, error in self.refused.items()
-                if name in BUILTIN and BUILTIN[name].is_general
+                if name in BUILTIN
+                and BUILTIN[name].is_general
+                # Of several collectives at once, only greedy does all kinds.
+                and (self.collective.kind != "custom" or name == "greedy")
             ]
             nothing = InfeasibleError(None, "no method applies", origin="auto")
             raise next(iter([*told, *self.refused.values()]), nothing)

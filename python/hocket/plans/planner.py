@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         """The keywords of :func:`plan`."""
 
 
-_JOINT = (STEINER, "greedy")
+_JOINT = (STEINER, "flows", "greedy")
 """What plans several collectives at once where nobody names an algorithm."""
 
 
@@ -108,8 +108,8 @@ def plan_together(
     topology
         Where.
     algorithm
-        ``steiner``, ``greedy``, ``exact``, ``blind`` or ``auto``. Default: the faster plan of ``steiner``
-        and ``greedy``.
+        ``steiner``, ``flows``, ``greedy``, ``exact``, ``blind`` or ``auto``. Default: the fastest plan of
+        ``steiner``, ``flows`` and ``greedy``.
     options, progress, keywords
         See :func:`plan`.
 
