@@ -200,7 +200,7 @@ LinkPlanning = Annotated[PlanOptions, Panel("Planning", rare=SYNTHESIS, but=("me
 """How plans are made that are not simulated."""
 TimedPlanning = Annotated[PlanOptions, Panel("Planning", only=["time_limit"])]
 """How plans are made that other options say nothing of."""
-RARE_IN_TRAINING = ("bucket", "overlap_tensor", "update", "order", "cache")
+RARE_IN_TRAINING = ("bucket", "overlap_tensor", "update", "order", "cache", "dispatch")
 Given: TypeAlias = dict[str, Any]
 """Options by name, those that are given."""
 

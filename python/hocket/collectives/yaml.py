@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -146,6 +147,21 @@ def _pairs(field: str, words: str) -> dict[str, Any]:
             raise SpecError(field, f"{key.strip()} is given twice", "give it once")
         given[key.strip()] = _word(value.strip())
     return given
+
+
+def experts_from_words(words: str, field: str, *, said: Container[str]) -> Experts:
+    """Read ``skew=20,nodes=4`` as a layer of experts of which the keys in `said` are known elsewhere.
+
+    Raises
+    ------
+    SpecError
+        Naming the key that is wrong.
+    """
+    given = _pairs(field, words)
+    for key in given:
+        if key in said:
+            raise SpecError(field, f"{key} follows from the model", "leave it out")
+    return _Reader({}, field).checked(Experts, given)
 
 
 def _word(text: str) -> int | float | str:

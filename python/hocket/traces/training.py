@@ -16,6 +16,7 @@ from hocket.topology.astra import astra_network
 from hocket.traces.files import CALLS
 from hocket.traces.folder import MEMORY, is_trace_file, json_text
 from hocket.training import TrainingRun
+from hocket.training.network import TOKENS
 from hocket.training.parallel import CAUSES, Group
 from hocket.training.timeline import labels
 
@@ -162,7 +163,8 @@ class _Graph:
             if exchange.kind == "all-gather":
                 size = -(-size // exchange.npus)
             number = self.numbers.get(tuple(sorted(group)))
-            writer.call(node, name, after, _CALL[exchange.kind], size, number)
+            kind = "all-to-all" if exchange.kind == TOKENS else exchange.kind
+            writer.call(node, name, after, _CALL[kind], size, number)
         return writer.take(), len(mine)
 
     def _message(self, npu: int, node: int, name: str, after: list[int], size: int) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hocket._core.iteration import TrainingGraph
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
-from hocket.training.network import Network
+from hocket.training.network import Network, Routing
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Group, Parallel
 from hocket.training.stages import units
@@ -31,6 +31,7 @@ class _Layer(NamedTuple):
     inputs_summed: int | None
     """None: the gradient of inputs is not summed."""
     tokens: int
+    """A token once for each of its experts."""
     weights: int
     is_expert: bool
     table: tuple[int, int] | None
@@ -44,10 +45,13 @@ class _Sizes:
         self,
         parallel: Parallel,
         groups: dict[str, Group],
+        network: Network,
         accelerator: Accelerator,
         options: TrainingOptions,
     ) -> None:
-        self.parallel, self.groups = parallel, groups
+        self.parallel, self.groups, self.network = parallel, groups, network
+        self.routings: dict[int, set[Routing | None]] = {}
+        """By bytes of an all-to-all, how tokens are routed that are so many; None: not at all."""
         self.accelerator, self.options = accelerator, options
         self.samples = Fraction(options.samples, parallel.parts)
 
@@ -79,6 +83,7 @@ class _Sizes:
         if block.is_table:
             outputs = block.outputs * self.samples if self.groups["dp"].size > 1 else Fraction(0)
             table = (_needed_by(blocks, i), self._bytes(outputs) if outputs else 0)
+            self.routings.setdefault(table[1], set()).add(None)
         sent = block.routed * self.samples / self._parts(block)
         is_sent = block.experts and block.routed and self.groups["ep"].size > 1
         is_summed = block.split == "columns" and tp > 1 and is_work(block.input_gradient)
@@ -90,11 +95,22 @@ class _Sizes:
             (self._time(block, block.forward, weights), of_input, of_weights),
             self._summed(block.outputs) if block.split == "rows" and tp > 1 else 0,
             self._summed(block.inputs) if is_summed else None,
-            self._bytes(sent) if is_sent else 0,
+            self._routed(block, self._bytes(sent)) if is_sent else 0,
             weights if self.groups["replicas" if is_expert else "dp"].size > 1 else 0,
             is_expert,
             table,
         )
+
+    def _routed(self, block: Block, size: int) -> int:
+        """Remember how tokens of so many bytes go to experts; return the bytes."""
+        routing = self.network.routing(block.experts, block.top)
+        self.routings.setdefault(size, set()).add(routing)
+        return size
+
+    def routing(self, kind: str, size: int) -> Routing | None:
+        """Return how what an all-to-all exchanges is routed; None if not, or if others exchange as much."""
+        found = self.routings.get(size, set()) if kind == "all-to-all" else set()
+        return next(iter(found)) if len(found) == 1 else None
 
     def _time(self, block: Block, work: Work, weights: int) -> int:
         samples = self.samples / self._parts(block)
@@ -203,7 +219,7 @@ def build(
     progress
         Is told of each stage of each iteration.
     """
-    sizes = _Sizes(parallel, groups, accelerator, options)
+    sizes = _Sizes(parallel, groups, network, accelerator, options)
     graph = TrainingGraph(
         [sizes.stage(pieces, number) for number, pieces in enumerate(stages)],
         micro_batches=parallel.parts,
@@ -218,6 +234,8 @@ def build(
     for kind, axis, ends, size in graph.exchanges:
         if ends is not None:
             network.message(groups["pp"], *ends, size)
+        elif axis is not None and (routing := sizes.routing(kind, size)) is not None:
+            network.tokens(groups[axis], size, routing)
         elif axis is not None:
             network.collective(kind, groups[axis], size)
     return graph

@@ -12,6 +12,7 @@ from hocket import _core
 from hocket._core import multirail
 from hocket._core.iteration import Shape
 from hocket.collectives.collective import Progress, check_chunks, collective_on, joined
+from hocket.collectives.custom import ROUTED
 from hocket.errors import Error, SpecError
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, algorithms, check_name
 from hocket.plans.choice import STEINER, numbers_of_chunks
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hocket.collectives.experts import Experts
+
 IDEAL, NOTHING = "ideal", "none"
 """In place of an algorithm: all bandwidth of the group's dimensions used all the time; no time at all."""
 ON_DIMENSIONS = "themis"
@@ -51,6 +54,11 @@ _LEADERS = 3
 """Algorithms, the fastest and those at most a quarter slower, with which ``auto`` tries more chunks."""
 _JOINT = (GREEDY, "blind", STEINER)
 """What plans all groups of an axis together."""
+FLOWS = "flows"
+TOKENS = "dispatch or combine"
+"""What experts get, or return, as a kind of exchange."""
+_MOST_TOKENS, _LEAST_TOKENS, _MOST_PER_NPU = 1 << 13, 8, 128
+"""Copies of tokens that are planned, about, and tokens per NPU; each stands for several of the model."""
 _NEAR = 1.02
 """How close to the bound others' plans are where ``auto`` does not try steiner, which takes longer."""
 
@@ -117,10 +125,12 @@ def network_of(
     progress: Progress | None = None,
     *,
     cache: bool = True,
+    experts: Experts | None = None,
 ) -> Network:
     """Return what tells how collectives go on a topology by an algorithm.
 
-    With `cache`, what ``auto`` chooses is kept from one run to the next.
+    With `cache`, what ``auto`` chooses is kept from one run to the next. `experts` says which tokens go to
+    which experts, without what a model says; ``None``: all-to-all.
 
     Raises
     ------
@@ -130,11 +140,21 @@ def network_of(
     check_chunks(chunks)
     if is_on_dimensions(topology, algorithm):
         return DimensionNetwork(topology, algorithm, CHUNKS if chunks is None else chunks, progress)
-    return PlanNetwork(topology, algorithm, chunks, progress, cache=cache)
+    return PlanNetwork(topology, algorithm, chunks, progress, cache=cache, experts=experts)
+
+
+class Routing(NamedTuple):
+    """How tokens go to experts: to how many of how many each."""
+
+    experts: int
+    top: int
 
 
 class Exchange(NamedTuple):
-    """The subject of a shape: the kind of a collective or ``message``, its NPUs, and its bytes."""
+    """The subject of a shape: the kind of a collective or ``message``, its NPUs, and its bytes.
+
+    Of a dispatch and a combine a token counts once for each of its experts.
+    """
 
     kind: str
     npus: int
@@ -171,6 +191,20 @@ class Network(ABC):
             (kind, group, size), exchange, lambda: self._collective(kind, group, size)
         )
 
+    def routing(self, experts: int, top: int) -> Routing | None:
+        """Return how tokens go to experts; ``None`` if all-to-all."""
+        del experts, top
+        return None
+
+    def tokens(self, group: Group, size: int, routing: Routing) -> int:
+        """Return the place among `shapes` of a dispatch or a combine; `size` as of :class:`Exchange`.
+
+        Each dispatch has its combine: both take the mean of their times.
+        """
+        exchange = Exchange(TOKENS, group.size, size)
+        key = (TOKENS, group, size, routing)
+        return self._shape(key, exchange, lambda: self._tokens(group, size, routing))
+
     def message(self, group: Group, rank: int, to: int, size: int) -> int:
         """Return the place among `shapes` of a message between two ranks of a group."""
         exchange = Exchange("message", 2, size)
@@ -195,6 +229,9 @@ class Network(ABC):
 
     @abstractmethod
     def _message(self, group: Group, rank: int, to: int, size: int) -> Shape: ...
+
+    def _tokens(self, group: Group, size: int, routing: Routing) -> Shape:
+        raise NotImplementedError
 
 
 @dataclass
@@ -329,6 +366,7 @@ class PlanNetwork(Network):
     """
 
     cache: bool = True
+    experts: Experts | None = None
     _uses: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     """What shapes use, by their places."""
 
@@ -446,6 +484,63 @@ class PlanNetwork(Network):
             for collective in collectives
         ]
         return at_once(plans, self.progress)
+
+    def routing(self, experts: int, top: int) -> Routing | None:
+        """Return how tokens go to experts; ``None``: all-to-all, which some algorithms plan alone."""
+        if self.experts is None or self.algorithm not in (AUTO, *_JOINT):
+            return None
+        is_plain = top == 1 and not self.experts.model_fields_set
+        return None if is_plain else Routing(experts, top)
+
+    def _tokens(self, group: Group, size: int, routing: Routing) -> Shape:
+        """Return the shape of a dispatch and of its combine."""
+        there, back = (self._planned(self._routed(kind, group, size, routing)) for kind in ROUTED)
+        mean = -(-(there.time_ps + back.time_ps) // 2)
+        return self._timed(Use(mean, there.servers | back.servers))
+
+    def _planned(self, collectives: list[_core.Collective]) -> Use:
+        """Return what dispatches or combines of all groups of the axis take together."""
+        # Steiner trees need somebody to share a token; without, flows are faster than greedy.
+        names = (STEINER, FLOWS, GREEDY) if self.algorithm == AUTO else (self.algorithm,)
+        whys: list[Error] = []
+        for name in names:
+            try:
+                together = plan_together(
+                    collectives,
+                    self.topology,
+                    algorithm=name,
+                    chunks=None if name == FLOWS else self.chunks or 1,
+                    progress=self.progress,
+                )
+            except Error as error:
+                whys.append(error)
+                continue
+            if self.algorithm == AUTO:
+                self.makers[len(self.shapes)] = name
+            return use_of(simulate(together, progress=self.progress))
+        raise whys[0]
+
+    def _routed(
+        self, kind: str, group: Group, size: int, routing: Routing
+    ) -> list[_core.Collective]:
+        """Return the dispatch or combine of each group; a planned token stands for several."""
+        from hocket.collectives.experts import demands_of  # its library is loaded where it is used
+
+        assert self.experts is not None, "there is a routing"
+        given = {name: getattr(self.experts, name) for name in self.experts.model_fields_set}
+        npus = group.size * len(group.members)
+        tokens = _MOST_TOKENS // (npus * min(routing.top, group.size))
+        given.setdefault("tokens", min(max(tokens, _LEAST_TOKENS), _MOST_PER_NPU))
+        each = max(1, -(-size // (routing.top * given["tokens"])))
+        layer = type(self.experts)(**given, **routing._asdict(), size=each)
+        made = []
+        for members in group.members:
+            try:
+                rows = demands_of(kind, layer, self.topology, members)
+            except SpecError as error:
+                raise SpecError("dispatch", f"{error.field}: {error.why}", error.remedy) from None
+            made.append(_core.Collective.custom(list(members), rows, True, kind))
+        return made
 
     def _message(self, group: Group, rank: int, to: int, size: int) -> Shape:
         if self.algorithm == NOTHING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hocket._checks import one_of, truth, whole
+from hocket._checks import instance_of, one_of, truth, whole
 from hocket._options import Size
 from hocket.collectives.collective import check_chunks
 from hocket.errors import SpecError
@@ -15,6 +15,8 @@ from hocket.workload.systolic import Chiplet
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
+
+    from hocket.collectives.experts import Experts
 
     class TrainingKeywords(TypedDict, total=False):
         """The fields of :class:`TrainingOptions` as keywords of a call."""
@@ -32,11 +34,17 @@ if TYPE_CHECKING:
         chunks: int | None
         memory_check: bool
         cache: bool
+        dispatch: str | None
 
 
 _MAX_ITERATIONS = 10_000
 CHIPLET = "chiplet"
 """The name of a chiplet with its own defaults."""
+ALL_TO_ALL = "all-to-all"
+"""Tokens as if every pair of NPUs exchanged as many."""
+_WORDS = "write it as skew=20,nodes=4"
+_OF_MODEL = ("experts", "top", "size", "routes")
+"""Keys of a dispatch that a model says."""
 ALL = "all"
 """A bucket of the gradients of all layers."""
 
@@ -74,6 +82,9 @@ class TrainingOptions:
         chosen by the algorithm.
     cache
         For auto: reuse its earlier choice for each collective, and remember the new one.
+    dispatch
+        Tokens to experts: words of docs/moe.md, such as skew=20,nodes=4, or all-to-all. Default: an even
+        dispatch, if the algorithm plans it.
 
     An NPU may also be a :class:`hocket.Accelerator`, or a :class:`hocket.Chiplet`, whose cycles count.
     `bucket` may be None for all. With `recompute`, the backward pass computes of each group of layers
@@ -102,6 +113,7 @@ class TrainingOptions:
     memory_check: bool = True
     chunks: int | None = None
     cache: bool = True
+    dispatch: str | None = None
 
     def __post_init__(self) -> None:
         limits = {"samples": 1 << 24, "iterations": _MAX_ITERATIONS, "precision_bits": 1024}
@@ -113,12 +125,25 @@ class TrainingOptions:
         one_of("order", self.order, ("fifo", "lifo"))
         check_chunks(self.chunks)
         truth("cache", self.cache)
+        if self.dispatch is not None:
+            self.experts()
         self.accelerator()
 
     @property
     def bucket_bytes(self) -> int | None:
         """Bytes of gradients that are reduced together; ``None``: those of all layers."""
         return None if self.bucket is None else int(self.bucket)
+
+    def experts(self) -> Experts | None:
+        """Return how tokens go to experts, without what a model says; ``None``: all-to-all."""
+        if self.dispatch == ALL_TO_ALL:
+            return None
+        from hocket.collectives.yaml import (
+            experts_from_words,
+        )  # its library is loaded where it is used
+
+        words = "" if self.dispatch is None else instance_of(str, "dispatch", self.dispatch, _WORDS)
+        return experts_from_words(words, "dispatch", said=_OF_MODEL)
 
     def accelerator(self) -> Accelerator:
         """Return what computes; of a chiplet, whose layers have times of their own, a stand-in."""

@@ -16,8 +16,14 @@ from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.build import build, held, is_work
 from hocket.training.memory import check_memory, lighter, memory_of
-from hocket.training.network import check_uses, default_algorithm, is_on_dimensions, network_of
-from hocket.training.options import TrainingOptions
+from hocket.training.network import (
+    Network,
+    check_uses,
+    default_algorithm,
+    is_on_dimensions,
+    network_of,
+)
+from hocket.training.options import ALL_TO_ALL, TrainingOptions
 from hocket.training.parallel import Parallel, groups
 from hocket.training.result import TrainingRun
 from hocket.training.stages import dealt, partition
@@ -102,7 +108,15 @@ def train(
     memory = memory_of(stages, spread, options)
     if options.memory_check:
         check_memory(memory, computes, lambda limit: lighter(stages, spread, options, limit))
-    network = network_of(topology, algorithm, options.chunks, progress, cache=options.cache)
+    network = network_of(
+        topology,
+        algorithm,
+        options.chunks,
+        progress,
+        cache=options.cache,
+        experts=options.experts(),
+    )
+    _check_dispatch(options, blocks, network)
     columns = build(pieces, spread, found, network, computes, options, progress)
     shapes = network.placed()
     outcome = columns.run(shapes, order=options.order, progress=progress)
@@ -158,6 +172,20 @@ def _check_samples(samples: int, spread: Parallel) -> None:
         ways: list[dict[str, object]] = [{"samples": -(-samples // parts) * parts}]
         ways.append({"parallel": str(fewer)})
         raise SpecError("samples", why, instead=ways)
+
+
+def _check_dispatch(options: TrainingOptions, blocks: list[Block], network: Network) -> None:
+    """Refuse words of a dispatch where nothing is dispatched."""
+    if options.dispatch is None:
+        return
+    if not any(block.experts for block in blocks):
+        raise SpecError("dispatch", "the model has no experts", "leave it out")
+    if options.dispatch != ALL_TO_ALL and network.routing(2, 2) is None:
+        raise SpecError(
+            "dispatch",
+            f"{network.algorithm} sends tokens {ALL_TO_ALL}",
+            "use algorithm auto, steiner or greedy, or leave it out",
+        )
 
 
 def _check_experts(blocks: list[Block], parallel: Parallel) -> None:

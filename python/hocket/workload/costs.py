@@ -70,6 +70,8 @@ class Block:
     routed
         Numbers that are sent to experts, and as many that come back, for one sample; 0 for a layer with
         experts that follows one with as many: it finds its numbers there.
+    top
+        To how many experts each token goes; ``routed`` counts it once for each of them.
     is_table
         Whether it is embedding tables that are dealt out over all NPUs; their ``outputs`` are
         exchanged all-to-all.
@@ -89,6 +91,7 @@ class Block:
     split: Literal["copied", "columns", "rows", "inside"] = "copied"
     experts: int = 0
     routed: int = 0
+    top: int = 1
     is_table: bool = False
     joins: str | None = None
 
@@ -120,6 +123,7 @@ class Block:
             raise SpecError(
                 None, f"layer {self.name}: routed: there are no experts to send to", "give experts"
             )
+        whole(f"layer {self.name}: top", self.top, 1, max(1, self.experts))
         if self.experts and (not self.parameters or self.parameters % self.experts):
             raise SpecError(
                 None,

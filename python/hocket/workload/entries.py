@@ -155,6 +155,9 @@ class CostEntry(Strict):
     routed: Amount = Field(
         default=0, description="Numbers that are sent to experts, and as many that come back."
     )
+    top: Size = Field(
+        default=1, description="Experts that each token goes to; routed counts it for each of them."
+    )
     table: bool = Field(
         default=False, description="Whether it is embedding tables, dealt out over all NPUs."
     )
@@ -203,6 +206,7 @@ class CostEntry(Strict):
             split=self.split,
             experts=self.experts,
             routed=self.routed,
+            top=self.top,
             is_table=self.table,
             joins=self.joins,
         )

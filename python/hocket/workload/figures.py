@@ -67,6 +67,7 @@ class LayerCosts(Result):
     split: str
     experts: int
     routed: int
+    top: int
     is_table: bool = field(metadata=said("table"))
     joins: str | None
 

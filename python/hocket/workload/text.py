@@ -84,6 +84,8 @@ def _of_costs(block: Block) -> dict[str, Any]:
         entry["split"] = block.split
     if block.experts:
         entry |= {"experts": block.experts, "routed": block.routed}
+    if block.top > 1:
+        entry["top"] = block.top
     if block.is_table:
         entry["table"] = True
     if block.joins is not None:

@@ -290,6 +290,7 @@ class Transformer:
             split="columns",
             experts=self.experts,
             routed=read if self.experts else 0,
+            top=times,
         )
         yield Block(
             "down",
