@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::order::{as_planned, or_when_ready};
-use crate::bound::Fidelity;
 use crate::bound::network::ArcNetwork;
+use crate::bound::{BoundOptions, Fidelity, bound};
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::fit;
 use crate::plan::{PlanBuilder, PlanError};
@@ -24,6 +24,10 @@ const MOST_ENDS: u64 = 6_000;
 /// Rounds over all trees: as many as help, and those without which trees are poor.
 const ROUNDS: u64 = 25;
 const FEWEST_ROUNDS: u64 = 5;
+/// How close to the bound a plan is beside which no others are tried.
+const NEAR: f64 = 1.002;
+/// Ends of all stars up to which groups behind a switch get some.
+const MOST_STARS: u64 = 200_000;
 /// Links that are looked at in all rounds of all packings, about: a few seconds.
 const MOST_WORK: u64 = 200_000_000;
 /// How low trees are to be, one after the other.
@@ -95,10 +99,16 @@ pub fn steiner(
         (why, _) => return Err(refused(&why.unwrap_or_default())),
     };
     let network = ArcNetwork::new(topology, Fidelity::Link);
+    let bounding = BoundOptions {
+        relays: options.relays,
+        ..BoundOptions::default()
+    };
+    let least = bound(topology, collective, &bounding, progress)?;
     let on = On {
         topology,
         collective,
         options,
+        least: least.time.as_seconds(),
         packer: Packer::new(topology, &network, &commodities, options.relays),
     };
     let packings = on.packings(progress)?;
@@ -150,6 +160,8 @@ struct On<'a> {
     collective: &'a Collective,
     options: &'a SteinerOptions,
     packer: Packer<'a>,
+    /// What no plan is faster than [s].
+    least: f64,
 }
 
 impl On<'_> {
@@ -175,6 +187,15 @@ impl On<'_> {
         let mut left = MOST_WORK;
         let mut known = Known::default();
         let mut found: Vec<Packing> = Vec::new();
+        if let Some(stars) = self.packer.stars(MOST_STARS) {
+            if stars.seconds <= NEAR * self.least {
+                return Ok(vec![stars]);
+            }
+            for tree in &stars.trees {
+                known.add(&tree.0, self.packer.arcs(&tree.0).collect());
+            }
+            found.push(stars);
+        }
         for trees in TREES {
             if trees > 1 && (ends(trees) > MOST_ENDS || trees > largest) {
                 break;
@@ -238,7 +259,7 @@ impl On<'_> {
         let total = packings.len() as u64;
         for (number, (packing, jobs)) in packings.iter().zip(jobs).enumerate() {
             let best = found.iter().map(|each| each.end).min().unwrap_or(u64::MAX);
-            if packing.seconds * 1e12 >= best as f64 {
+            if packing.seconds * 1e12 >= best as f64 || best as f64 <= NEAR * 1e12 * self.least {
                 break;
             }
             if !progress.report("steiner: orders", number as u64, total) && !found.is_empty() {
@@ -265,6 +286,9 @@ impl On<'_> {
                 });
                 found.sort_by_key(|each| each.end);
                 found.truncate(MOST_LISTED);
+                if found[0].end as f64 <= NEAR * 1e12 * self.least {
+                    break;
+                }
                 if let Some(last) = last
                     && promised(last, (pieces, end), most) >= found[0].end as f64
                 {

@@ -32,9 +32,11 @@ pub(super) struct Prices<'a> {
     pub power: i32,
     /// By arc, computed when it is asked for; that of one that leads back is apart.
     price: Vec<f64>,
-    /// By arc, for which tree the price was computed; 0 if it has changed.
-    of_tree: Vec<u64>,
-    tree: u64,
+    /// By arc, for what the price was computed; 0 if it has changed.
+    known_for: Vec<u64>,
+    basis: u64,
+    /// Bytes, fullest and power of that.
+    of: (f64, f64, i32),
     /// How often the tree uses each arc.
     used: Vec<f64>,
     touched: Vec<u32>,
@@ -50,8 +52,9 @@ impl<'a> Prices<'a> {
             fullest: 0.0,
             power: 1,
             price: vec![0.0; capacity.len()],
-            of_tree: vec![0; capacity.len()],
-            tree: 0,
+            known_for: vec![0; capacity.len()],
+            basis: 0,
+            of: (0.0, 0.0, 0),
             used: vec![0.0; capacity.len()],
             touched: Vec::new(),
         }
@@ -59,17 +62,27 @@ impl<'a> Prices<'a> {
 
     /// Begins the prices for a tree that uses no arc yet.
     pub(super) fn begin(&mut self) {
-        self.tree += 1;
+        let of = (self.bytes, self.fullest, self.power);
+        if self.of != of {
+            self.basis += 1;
+            self.of = of;
+        }
         self.restart();
+    }
+
+    /// Adds the bytes of a tree to an arc.
+    pub(super) fn add(&mut self, arc: u32, bytes: f64) {
+        self.loads[arc as usize] += bytes;
+        self.known_for[arc as usize] = 0;
     }
 
     fn get(&mut self, arc: u32) -> f64 {
         let arc = arc as usize;
-        if self.of_tree[arc] != self.tree {
+        if self.known_for[arc] != self.basis {
             let bytes = self.loads[arc].max(0.0) + self.bytes * (1.0 + self.used[arc]);
             let full = bytes / (self.capacity[arc] * self.fullest);
             self.price[arc] = (full.powi(self.power) + 1e-9) / self.capacity[arc];
-            self.of_tree[arc] = self.tree;
+            self.known_for[arc] = self.basis;
         }
         self.price[arc]
     }
@@ -78,7 +91,7 @@ impl<'a> Prices<'a> {
     fn restart(&mut self) {
         while let Some(arc) = self.touched.pop() {
             self.used[arc as usize] = 0.0;
-            self.of_tree[arc as usize] = 0;
+            self.known_for[arc as usize] = 0;
         }
     }
 
@@ -87,12 +100,12 @@ impl<'a> Prices<'a> {
         let back = (sense == Sense::Both).then(|| self.twins[arc as usize]);
         for arc in std::iter::once(arc).chain(back) {
             self.used[arc as usize] += 1.0;
-            self.of_tree[arc as usize] = 0;
+            self.known_for[arc as usize] = 0;
             self.touched.push(arc);
         }
     }
 
-    fn of(&mut self, arc: u32, sense: Sense) -> f64 {
+    fn both(&mut self, arc: u32, sense: Sense) -> f64 {
         let own = self.get(arc);
         match sense {
             Sense::Both => own + self.get(self.twins[arc as usize]),
@@ -104,7 +117,7 @@ impl<'a> Prices<'a> {
     pub(super) fn cost(&mut self, hops: &[Hop], sense: Sense) -> f64 {
         let mut cost = 0.0;
         for &arc in hops.iter().flat_map(|hop| &hop.arcs) {
-            cost += self.of(arc, sense);
+            cost += self.both(arc, sense);
             self.use_once(arc, sense);
         }
         self.restart();
@@ -223,7 +236,7 @@ impl<'a> Grower<'a> {
                 if is_barred {
                     continue;
                 }
-                let there = cost + prices.of(arc, sense) + self.latency[arc as usize];
+                let there = cost + prices.both(arc, sense) + self.latency[arc as usize];
                 if there < self.label[u] {
                     self.label[u] = there;
                     self.via[u] = arc;

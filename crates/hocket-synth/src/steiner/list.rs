@@ -128,7 +128,15 @@ impl<'a> Run<'a> {
             .collect();
         let phase = |number: usize| phases[jobs.list[number].tree as usize];
         let keys = tails.iter().enumerate();
-        let keys = keys.map(|(number, &tail)| phase(number) - (tail as i64) * urgency.tail);
+        // Of equally urgent pieces, one that comes earlier in its tree: stars then serve different ends at once.
+        let mut jobs_of = vec![0; jobs.trees.len()];
+        let mut place = |number: usize| {
+            let of_tree = &mut jobs_of[jobs.list[number].tree as usize];
+            *of_tree += 1;
+            *of_tree
+        };
+        let keys = keys
+            .map(|(number, &tail)| place(number) + phase(number) - (tail as i64) * urgency.tail);
         let keys = keys.collect();
         let waits = (0..count).map(|job| crate::id::narrow(jobs.before.get(job).len()));
         let left = waits

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `grow` | one tree, by the prices of links |
 //! | `pack` | the trees of all demands, taken out and grown anew while prices rise |
+//! | `stars` | trees of groups behind a switch |
 //! | `shares` | how many bytes each of all trees that were found carries |
 //! | `jobs` | trees cut into pieces: who sends what to whom, after what |
 //! | `list` | when each piece is sent: every link serves the most urgent piece that waits |
@@ -28,6 +29,7 @@ mod jobs;
 mod list;
 mod pack;
 mod shares;
+mod stars;
 
 #[cfg(test)]
 mod tests;
@@ -110,6 +112,14 @@ impl Commodity {
     /// Returns whether one NPU holds it and one other wants it.
     pub(crate) fn is_of_one_for_one(&self) -> bool {
         self.holders.len() == 1 && self.wanted.len() == 1
+    }
+
+    /// Returns the NPUs that hold or want it, ascending.
+    fn all_ends(&self) -> Vec<u32> {
+        let mut ends = [&self.holders[..], &self.wanted].concat();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
     }
 
     /// Returns the number of NPUs that hold or want it.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::grow::{Grower, Prices, Sense};
 use super::{Commodity, NONE, Relays, Tree, twins};
 use crate::bound::network::ArcNetwork;
+use crate::id::narrow;
 use crate::progress::{Interrupted, Paced, Progress};
 use crate::topology::Topology;
 use crate::units::{Seed, whole};
@@ -33,7 +34,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    fn add(&mut self, tree: &Rc<Tree>, mut arcs: Vec<u32>) {
+    pub(crate) fn add(&mut self, tree: &Rc<Tree>, mut arcs: Vec<u32>) {
         arcs.sort_unstable();
         if self.trees.len() < MOST_KNOWN && self.seen.insert((tree.commodity, arcs)) {
             self.trees.push(Rc::clone(tree));
@@ -133,7 +134,7 @@ impl<'a> Packer<'a> {
                 watch.count(1, done, total)?;
                 let (number, bytes) = owners[i];
                 if let Some(old) = &trees[i] {
-                    self.load(&mut prices.loads, old, -bytes);
+                    self.add(&mut prices, old, -bytes);
                 }
                 prices.bytes = bytes;
                 if round == 0 {
@@ -154,7 +155,7 @@ impl<'a> Packer<'a> {
                     }
                     _ => Rc::new(new),
                 };
-                self.load(&mut prices.loads, &kept, bytes);
+                self.add(&mut prices, &kept, bytes);
                 trees[i] = Some(kept);
             }
             prices.fullest = self.seconds(&prices.loads);
@@ -221,6 +222,12 @@ impl<'a> Packer<'a> {
         }
     }
 
+    fn add(&self, prices: &mut Prices<'_>, tree: &Tree, bytes: f64) {
+        for arc in self.arcs(tree) {
+            prices.add(arc, bytes);
+        }
+    }
+
     /// Returns how long the fullest arc sends [s].
     pub(super) fn seconds(&self, loads: &[f64]) -> f64 {
         let times = loads.iter().zip(&self.capacity);
@@ -228,7 +235,7 @@ impl<'a> Packer<'a> {
             .map(|(load, capacity)| load / capacity)
             .fold(0.0, f64::max)
     }
-    /// Grows one tree of a commodity.
+    /// Grows one tree of a commodity. Of one that others may sum, the cheaper of two: the root of the second is any NPU.
     fn grown(
         &self,
         number: u32,
@@ -237,10 +244,33 @@ impl<'a> Packer<'a> {
         seed: &mut Seed,
     ) -> Option<Tree> {
         let each = &self.commodities[number as usize];
-        let is_both = self.is_both[number as usize];
         // A holder, so that nobody before the root has the whole sum, which is then copied to everybody else.
         let any = each.holders[seed.below(each.holders.len())];
         let root = each.root().unwrap_or(any);
+        let tree = self.grown_from(root, number, grower, prices)?;
+        if !self.is_both[number as usize] || self.relays != Relays::Sum {
+            return Some(tree);
+        }
+        let relay = narrow(seed.below(self.network().npus().count()));
+        if each.has(relay) {
+            return Some(tree);
+        }
+        let other = self.grown_from(relay, number, grower, prices)?;
+        let other = without_tip(other, each);
+        let is_cheaper = self.cost(&other, prices) < self.cost(&tree, prices);
+        Some(if is_cheaper { other } else { tree })
+    }
+
+    /// Grows one tree of a commodity from a root.
+    fn grown_from(
+        &self,
+        root: u32,
+        number: u32,
+        grower: &mut Grower<'_>,
+        prices: &mut Prices<'_>,
+    ) -> Option<Tree> {
+        let each = &self.commodities[number as usize];
+        let is_both = self.is_both[number as usize];
         let mut tree = Tree {
             commodity: number,
             root,
@@ -264,6 +294,18 @@ impl<'a> Packer<'a> {
         };
         prices.cost(&tree.copies, sense) + prices.cost(&tree.sums, Sense::Sums)
     }
+}
+
+/// Returns a tree without the hops from a root that no end needs: it is a relay, and one hop leaves it.
+fn without_tip(mut tree: Tree, commodity: &Commodity) -> Tree {
+    while !commodity.has(tree.root) {
+        let mut leaving = (0..tree.copies.len()).filter(|&at| tree.copies[at].near == tree.root);
+        let (Some(only), None) = (leaving.next(), leaving.next()) else {
+            break;
+        };
+        tree.root = tree.copies.remove(only).far;
+    }
+    tree
 }
 
 /// What latency costs beside prices: an arc of mean latency costs `low` times what a full arc of mean bandwidth does.

@@ -203,6 +203,52 @@ fn four_corners_gain_from_relays_that_sum() {
     assert!(forwarded > Time::from_ns(960_000) && forwarded < Time::from_ns(990_000));
 }
 
+#[test]
+fn others_behind_a_switch_sum() {
+    let switch = build::switch(8, gb_per_s(50), Time::from_ns(500), None).expect("a switch");
+    let switch = Arc::new(switch);
+    let npus = [1, 4, 6].map(NpuId).to_vec();
+    let kind = CollectiveKind::AllReduce;
+    let collective = Collective::new(kind, npus, 64_000_000, None).expect("a collective");
+    let time = |relays| made(&switch, &collective, relays).expect("a plan").run.time;
+    // Five others have the middle of a tree each, which every member sends to and hears from once.
+    assert!(time(Relays::Sum) < Time::from_ns(1_310_000));
+    // Among themselves, two of three are at the end of a tree, and one is in the middle: 4 / 3.
+    let alone = time(Relays::Forward);
+    assert!(
+        alone > Time::from_ns(1_706_000) && alone < Time::from_ns(1_730_000),
+        "{alone}"
+    );
+}
+
+#[test]
+fn large_groups_behind_a_switch_do_not_wait_as_chains() {
+    let rail = build::Rail {
+        nodes: 48,
+        npus: 2,
+        spines: 0,
+        node_bandwidth: gb_per_s(450),
+        node_latency: Time::from_ns(500),
+        bandwidth: gb_per_s(50),
+        latency: Time::from_ns(2_000),
+    };
+    let rail = Arc::new(rail.build().expect("a rail"));
+    let groups = [0, 1].map(|first| (first..96).step_by(2).collect());
+    for kind in [CollectiveKind::AllReduce, CollectiveKind::AllGather] {
+        for bytes in [1_000_000, 64_000_000] {
+            let collective = together(kind, &groups, bytes);
+            let plan = made(&rail, &collective, Relays::Sum).expect("a plan");
+            let least = least(&rail, &collective, Relays::Sum).as_ps() as f64;
+            let time = plan.run.time.as_ps() as f64;
+            assert!(
+                time < 1.03 * least + 2e7,
+                "{kind}, {bytes}: {}",
+                time / least
+            );
+        }
+    }
+}
+
 /// Tokens of every NPU, each for some others; or the sums of what comes back.
 fn tokens(npus: usize, each: usize, takers: usize, is_back: bool) -> Collective {
     let mut seed = Seed(5);
