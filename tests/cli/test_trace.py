@@ -75,7 +75,7 @@ def test_what_is_refused(hocket: Hocket, folder: Path) -> None:
         (["all_reduce"], "no file of rank 1; there are all_reduce.0.et, all_reduce.2.et"),
         (["notes"], "notes.0.et: "),
         (["nothing"], "nothing: there is no nothing.0.et"),
-        ([""], "is not a path"),
+        ([""], "PREFIX: '' is empty; give a value"),
         ([str(REAL / "all_reduce"), "--groups", "none.json"], "none.json: cannot be read"),
         (
             [str(REAL / "all_reduce"), "--dependencies", "some"],

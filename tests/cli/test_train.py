@@ -206,7 +206,7 @@ BAD = {
     "train ncf -t themis-2d -p dp=x": ["parallel: dp", "'x'", "dp=64,tp=16"],
     "train ncf -t themis-2d -p dp=1024,dp=1": ["dp is given twice"],
     "train ncf -t themis-2d -p xp=4": ["'xp=4'", "micro-batches"],
-    'train ncf -t themis-2d -p ""': ["parallel", "dp=64,tp=16"],
+    'train ncf -t themis-2d -p ""': ["--parallel: '' is empty; give a value"],
     "train ncf -t themis-2d -p dp=0": ["parallel: dp: 0 "],
     "train ncf -t themis-2d -p dp=1024,zero=4": ["parallel: zero: 4 "],
     "train ncf -t themis-2d -p dp=1024,ep=3": ["ep=3 does not divide dp=1024"],

@@ -169,7 +169,7 @@ def test_a_group_of_gpus_has_a_file_of_its_own(
         ("7-8", "topo.xml: there is no GPU 8; its GPUs are 0, 1, 2, 3, 4, 5, 6, 7"),
         ("3-1", "--gpus: '3-1' are no GPUs; give numbers, such as 0-3,6"),
         ("a", "--gpus: 'a' are no GPUs"),
-        ("", "--gpus: '' are no GPUs"),
+        ("", "--gpus: '' is empty; give a value"),
         ("5", "it has one GPU"),
         ("1,0-2", "--gpus: GPU 1 is given twice; give each once"),
     ):

@@ -126,6 +126,7 @@ class TrainingOptions:
         check_chunks(self.chunks)
         truth("cache", self.cache)
         if self.dispatch is not None:
+            instance_of(str, "dispatch", self.dispatch, _WORDS)
             self.experts()
         self.accelerator()
 
@@ -142,8 +143,7 @@ class TrainingOptions:
             experts_from_words,
         )  # its library is loaded where it is used
 
-        words = "" if self.dispatch is None else instance_of(str, "dispatch", self.dispatch, _WORDS)
-        return experts_from_words(words, "dispatch", said=_OF_MODEL)
+        return experts_from_words(self.dispatch or "", "dispatch", said=_OF_MODEL)
 
     def accelerator(self) -> Accelerator:
         """Return what computes; of a chiplet, whose layers have times of their own, a stand-in."""
