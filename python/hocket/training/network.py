@@ -231,6 +231,7 @@ class Network(ABC):
     def _message(self, group: Group, rank: int, to: int, size: int) -> Shape: ...
 
     def _tokens(self, group: Group, size: int, routing: Routing) -> Shape:
+        """Return the shape of a dispatch and of its combine, if :meth:`routing` is not ``None``."""
         raise NotImplementedError
 
 
