@@ -1,11 +1,9 @@
 //! Ways through switches, layered by how many switches are passed.
 
+use super::NONE;
 use crate::bound::network::ArcNetwork;
 use crate::graph::Lists;
 use crate::id::narrow;
-
-/// Where there is no node or arc.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// Switches by how many switches are passed on the way to them, as nodes without circles.
 pub(crate) struct Layers {

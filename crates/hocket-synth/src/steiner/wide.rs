@@ -15,7 +15,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::layers::{Layers, NONE};
+use super::NONE;
+use super::layers::Layers;
 use crate::bound::network::ArcNetwork;
 use crate::id::narrow;
 use crate::progress::{Interrupted, Paced, Progress};
