@@ -8,4 +8,4 @@
 mod plan;
 mod timetable;
 
-pub(crate) use plan::{Legs, Service, plan};
+pub(crate) use plan::{Legs, Service, plan, windowed};

@@ -11,7 +11,7 @@ use crate::id::{ChunkId, LinkId, NpuId, TransferId, fit, narrow};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 use crate::progress::Progress;
 use crate::topology::Topology;
-use crate::units::Seed;
+use crate::units::{Seed, Time};
 
 /// The ways of parts, cut where they meet an NPU.
 #[derive(Clone, Debug)]
@@ -136,6 +136,59 @@ pub(crate) fn plan(
         before[part as usize] = Wait::on(id);
     }
     Ok(plan.finish())
+}
+
+/// How many times as many transfers may have begun on a link as are under way at its mean rate, and how many more: links send in
+/// bursts.
+const MARGIN: usize = 4;
+const AHEAD: usize = 8;
+
+/// Returns the plan, which takes so long, so that no transfer that waits for nothing begins long before its turn; `None` if no
+/// transfer waits.
+///
+/// Links that share their bandwidth among all that is ready else send what has far to go too late. As many may have begun on a
+/// link and not ended as it begins while one is under way (Little's law: L = lambda W), with a margin.
+pub(crate) fn windowed(plan: &Plan, topology: &Topology, time: Time) -> Option<Plan> {
+    let all =
+        || (0..plan.len()).map(|id| (TransferId::from(id), plan.transfer(TransferId::from(id))));
+    let links = |transfer: &Transfer| Some(plan.paths().get(transfer.path? as usize));
+    let mut begins = vec![0u64; topology.links().len()];
+    for (_, transfer) in all().filter(|(_, transfer)| transfer.wait == Wait::NOTHING) {
+        begins[links(&transfer)?[0].index()] += 1;
+    }
+    if begins.iter().sum::<u64>() == plan.len() as u64 {
+        return None;
+    }
+    let mut made = PlanBuilder::new(plan.algorithm(), plan.collective(), plan.chunks().clone());
+    made.link_order(plan.link_order());
+    made.reserve(plan.len());
+    let paths: Vec<u32> = plan.paths().iter().map(|path| made.path(path)).collect();
+    let mut begun = vec![Vec::new(); topology.links().len()];
+    for (id, mut transfer) in all() {
+        if transfer.wait == Wait::NOTHING {
+            let way = links(&transfer)?;
+            let first = way[0].index();
+            let length = length(topology, way, plan.bytes(id));
+            let under_way = u128::from(begins[first]) * u128::from(length.as_ps());
+            let under_way: usize = fit(under_way.div_ceil(time.as_ps().max(1).into()));
+            let begun: &mut Vec<TransferId> = &mut begun[first];
+            if let Some(at) = begun.len().checked_sub(AHEAD + MARGIN * under_way) {
+                transfer.wait = Wait::on(begun[at]);
+            }
+            begun.push(id);
+        }
+        transfer.path = transfer.path.map(|path| paths[path as usize]);
+        made.push(transfer);
+    }
+    Some(made.finish())
+}
+
+/// Returns how long a transfer of so many bytes is on its way where no other is.
+fn length(topology: &Topology, way: &[LinkId], bytes: u64) -> Time {
+    let links = way.iter().map(|&link| topology.link(link));
+    links
+        .map(|link| link.bandwidth.transmission(bytes) + link.latency)
+        .sum()
 }
 
 /// Returns the turn of each part: sources start with different destinations, and the first part of every flow goes

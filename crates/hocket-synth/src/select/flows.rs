@@ -11,7 +11,7 @@ use crate::bound::multiflow::{
 use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, NpuId};
-use crate::multiflow::{Legs, Service, plan};
+use crate::multiflow::{Legs, Service, plan, windowed};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
 use crate::simulate::Run;
@@ -43,6 +43,9 @@ const CLOSER: f64 = 1.005;
 /// More pieces in whole parts are not tried, if the plan with bytes in proportion takes this much longer than the busiest
 /// link sends.
 const NEAR_BUSIEST: f64 = 1.02;
+
+/// One over the share of its time by which a plan may take longer, if nothing begins long before it can be sent.
+const FREE: u64 = 300;
 
 /// A plan of routed flows.
 #[derive(Clone, Debug)]
@@ -110,6 +113,10 @@ pub fn flows(
         ended => ended?,
     }
     let best = search.best.ok_or(Interrupted)?;
+    let best = match on.with_windows(&best, progress) {
+        Err(PlanError::Interrupted(_)) => best,
+        windowed => windowed?.unwrap_or(best),
+    };
     Ok(FlowPlan {
         proof: best.proof,
         run: best.run,
@@ -295,6 +302,29 @@ impl On<'_> {
             pieces: (proof.plan().chunks().len() / self.flows.len().max(1)).max(1),
             proof: Arc::new(proof),
         })
+    }
+
+    /// Returns the same plan with windows, if it takes about as long; `None` if not, and for long plans.
+    fn with_windows(
+        &self,
+        best: &Found,
+        progress: &mut dyn Progress,
+    ) -> Result<Option<Found>, PlanError> {
+        let plan = best.proof.plan();
+        if plan.len() as u64 > MOST_TRANSFERS {
+            return Ok(None);
+        }
+        let Some(plan) = windowed(plan, self.topology, best.run.time) else {
+            return Ok(None);
+        };
+        let latency = LatencyModel::default();
+        let (proof, run) = in_best_order(plan, self.topology, latency, 0.0, progress)?;
+        let most = best.run.time.as_ps() + best.run.time.as_ps() / FREE;
+        Ok((run.time.as_ps() <= most).then(|| Found {
+            run,
+            proof: Arc::new(proof),
+            pieces: best.pieces,
+        }))
     }
 
     fn unroutable(&self, why: &Unroutable) -> PlanError {
