@@ -12,6 +12,7 @@ use crate::progress::{Interrupted, Progress};
 use crate::simulate::Run;
 use crate::steiner::{Commodity, Jobs, Known, Listed, Packer, Packing, Relays, Urgency};
 use crate::topology::{LatencyModel, Topology};
+use crate::units::Time;
 use crate::verify::Verified;
 
 /// The name of the algorithm.
@@ -24,8 +25,10 @@ const MOST_ENDS: u64 = 6_000;
 /// Rounds over all trees: as many as help, and those without which trees are poor.
 const ROUNDS: u64 = 25;
 const FEWEST_ROUNDS: u64 = 5;
-/// How close to the bound a plan is beside which no others are tried.
+/// How close to the bound a plan is beside which no others are tried: of few transfers, and of many, which take long.
 const NEAR: f64 = 1.002;
+const NEAR_OF_MANY: f64 = 1.01;
+const MANY: usize = 100_000;
 /// Ends of all stars up to which groups behind a switch get some.
 const MOST_STARS: u64 = 200_000;
 /// Links that are looked at in all rounds of all packings, about: a few seconds.
@@ -120,6 +123,13 @@ pub fn steiner(
     tried.sort_by_key(|each| each.end);
     let mut best: Option<(Verified, Run, u32)> = None;
     for each in tried.into_iter().take(MOST_SIMULATED) {
+        let is_near = |(proof, run): (&Verified, &Run)| on.is_near(run.time, proof.plan().len());
+        if best
+            .as_ref()
+            .is_some_and(|best| is_near((&best.0, &best.1)))
+        {
+            break;
+        }
         let jobs = &jobs[each.packing];
         let Some(chunks) = jobs.chunks(collective, each.pieces) else {
             continue;
@@ -132,10 +142,12 @@ pub fn steiner(
             &each.listed.starts,
         );
         let made = as_planned(plan, topology, options.latency, progress);
-        let made = made.and_then(|made| match jobs.has_long_ways {
-            true => or_when_ready(made, options.latency, progress),
-            false => Ok(made),
-        });
+        let made = made.and_then(
+            |made| match jobs.has_long_ways && !is_near((&made.0, &made.1)) {
+                true => or_when_ready(made, options.latency, progress),
+                false => Ok(made),
+            },
+        );
         match made {
             Err(PlanError::Interrupted(_)) if best.is_some() => break,
             made => {
@@ -232,6 +244,18 @@ impl On<'_> {
         Ok(found)
     }
 
+    /// Returns whether a plan of so many transfers is near enough to the bound to try no others.
+    fn is_near(&self, time: Time, transfers: usize) -> bool {
+        let near = if transfers > MANY { NEAR_OF_MANY } else { NEAR };
+        time.as_seconds() <= near * self.least
+    }
+
+    /// Returns whether the first of some lists, the best, is near enough.
+    fn has_near(&self, found: &[Tried]) -> bool {
+        let first = found.first();
+        first.is_some_and(|each| self.is_near(Time::from_ps(each.end), each.listed.starts.len()))
+    }
+
     /// Lists the plans of all packings with several numbers of pieces, and the best of them in every order.
     fn tried(
         &self,
@@ -259,7 +283,7 @@ impl On<'_> {
         let total = packings.len() as u64;
         for (number, (packing, jobs)) in packings.iter().zip(jobs).enumerate() {
             let best = found.iter().map(|each| each.end).min().unwrap_or(u64::MAX);
-            if packing.seconds * 1e12 >= best as f64 || best as f64 <= NEAR * 1e12 * self.least {
+            if packing.seconds * 1e12 >= best as f64 || self.has_near(&found) {
                 break;
             }
             if !progress.report("steiner: orders", number as u64, total) && !found.is_empty() {
@@ -286,7 +310,7 @@ impl On<'_> {
                 });
                 found.sort_by_key(|each| each.end);
                 found.truncate(MOST_LISTED);
-                if found[0].end as f64 <= NEAR * 1e12 * self.least {
+                if self.has_near(&found) {
                     break;
                 }
                 if let Some(last) = last
@@ -304,6 +328,9 @@ impl On<'_> {
                 bytes: bytes.unwrap_or(0),
                 chunks: self.options.pieces.unwrap_or(1),
             });
+        }
+        if self.has_near(&found) {
+            return Ok(found);
         }
         let mut others = Vec::new();
         for (rank, each) in found.iter().enumerate() {
