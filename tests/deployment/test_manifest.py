@@ -74,7 +74,10 @@ def _set(*path: Any, to: Any) -> Callable[[Any], None]:
         (_set("groups", 0, "entries", to=["all"]), "there is no entry 'all'"),
         (_set("entries", 0, "to_bytes", to=0), "to_bytes is not above from_bytes"),
         (_set("entries", 0, "unit_bytes", to=24), "unit_bytes"),
-        (_set("entries", 0, "plan", "file", to="../a"), "entries.0..plan.file"),
+        (
+            _set("entries", 0, "plan", "file", to="../a"),
+            "'../a' is not valid; write it as .A-Za-z0-9",
+        ),
         (
             _set("machine", "npus", 1, "node", to=1),
             "tp: plans are for one node, and it is on several",

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from hocket import SpecError
 from hocket._checks import did_you_mean
-from hocket.files.complaint import complaint
+from hocket.files.complaint import NAME, complaint
 from hocket.files.yaml_tree import FileKind, dump_yaml, parse_yaml, read_yaml
 
 KIND = FileKind("shopping", "buy:", "buy less")
@@ -79,7 +79,8 @@ class Model(BaseModel, strict=True):
     flag: bool = False
     listed: list[int] = []
     pair: Annotated[list[int], Field(min_length=2, max_length=2)] = [1, 2]
-    named: Annotated[str, Field(min_length=1, max_length=3, pattern="^[^ ]*$")] = "a"
+    named: Annotated[str, Field(min_length=1, max_length=3, pattern=NAME)] = "a"
+    hashed: Annotated[str, Field(pattern="^[0-9a-f]{4}$")] = "0000"
     keyed: dict[str, int] = {}
 
 
@@ -99,6 +100,7 @@ VALUES: list[tuple[str, object, str]] = [
     ("named", "", "is empty; give it a text"),
     ("named", "abcd", "is longer than 3 characters; shorten it"),
     ("named", "a b", "'a b': a name has no spaces or commas; leave them out"),
+    ("hashed", "00=0", "'00=0' is not valid; write it as [0-9a-f]{4}"),
     ("keyed", 3, "3 is not a mapping; write it as key: value"),
 ]
 

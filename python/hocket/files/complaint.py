@@ -10,6 +10,9 @@ from hocket._checks import hint_of
 from hocket.errors import SpecError
 from hocket.units import shown
 
+NAME = r"^[^\s,]+$"
+"""What a name is: text without spaces and commas."""
+
 
 class Located:
     """Positions of errors in a file.
@@ -84,8 +87,12 @@ def complaint(kind: str, given: object, context: Mapping[str, Any], words: tuple
         "less_than": f"{shown(given)} is too large; give less than {limit['lt']}",
         "string_too_short": "is empty; give it a text",
         "string_too_long": f"is longer than {limit['max_length']} characters; shorten it",
-        "string_pattern_mismatch": f"{shown(given)}: a name has no spaces or commas; leave them out",
     }
+    if kind == "string_pattern_mismatch":
+        pattern = str(context.get("pattern"))
+        if pattern == NAME:
+            return f"{shown(given)}: a name has no spaces or commas; leave them out"
+        return f"{shown(given)} is not valid; write it as {pattern.strip('^$')}"
     if kind in ("too_short", "too_long"):
         return f"{shown(given)} has {context.get('actual_length')} entries; write it as {form}"
     if kind == "literal_error":

@@ -18,7 +18,7 @@ from pydantic import (
 
 from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import Located, complaint
+from hocket.files.complaint import NAME, Located, complaint
 from hocket.units import parse_bandwidth, parse_time, parse_written, shown
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ TIME_TEXT = {"type": "string", "examples": ["700 ns", "1.7 us"]}
 Rate: TypeAlias = Annotated[int, BeforeValidator(_rate), WithJsonSchema(RATE_TEXT)]
 Delay: TypeAlias = Annotated[int, BeforeValidator(_delay), WithJsonSchema(TIME_TEXT)]
 Count: TypeAlias = Annotated[int, Field(ge=1, lt=1 << 32)]
-Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s,]+$")]
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=200, pattern=NAME)]
 Words: TypeAlias = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
