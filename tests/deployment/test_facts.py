@@ -98,7 +98,9 @@ def test_what_all_ranks_lack(deployment: Deployment) -> None:
     assert verdict(facts(0, 1, engine="hocket 0.1.0"), deployment).reason == ""
     on_cpu = verdict(facts(0, 1, engine="cpu", processors=0, capability=""), deployment)
     assert on_cpu.reason == ""
-    assert verdict(facts(1, 0), deployment).reason == "the folder has no group of NPUs 1, 0"
+    assert verdict(facts(1, 0), deployment).reason == (
+        "the folder has no group of NPUs 1, 0; it has them as 0, 1: start ranks in this order"
+    )
     shared = [replace(each, device="GPU-0") for each in facts(0, 1)]
     assert verdict(shared, deployment, one_gpu=True).reason == ""
 
@@ -134,7 +136,7 @@ def test_gpus_in_another_order_are_found_by_their_bus_ids(nodes: Deployment) -> 
     assert verdict(at_bus((2, 0), (3, 1)), nodes).name == "tp"
     assert verdict(at_bus((10, 0), (15, 1)), nodes).name == "tp"
     swapped = verdict(at_bus((0, 1), (1, 0)), nodes)
-    assert swapped.reason == "the folder has no group of NPUs 1, 0"
+    assert swapped.reason.startswith("the folder has no group of NPUs 1, 0; it has them as 0, 1")
     other = verdict(at_bus((0, 0), (1, 99)), nodes)
     assert other.reason.startswith("rank 1 has the GPU 00000000:63:00.0, and the machine")
     on_one = [replace(each, device="GPU-0") for each in at_bus((0, 7), (1, 7))]

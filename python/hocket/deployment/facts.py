@@ -93,8 +93,11 @@ def verdict(
         return PlannedGroup("", count, reason=error.why)
     group = deployment.group_of(npus)
     if group is None:
-        listed = ", ".join(map(str, npus[:8])) + ("..." if count > 8 else "")
-        return PlannedGroup("", count, reason=f"the folder has no group of NPUs {listed}")
+        reason = f"the folder has no group of NPUs {_listed(npus)}"
+        other = deployment.in_another_order(npus)
+        if other is not None:
+            reason += f"; it has them as {_listed(other)}: start ranks in this order"
+        return PlannedGroup("", count, reason=reason)
     entries = tuple(deployment.entries[each] for each in group.entries)
     if not facts[0].engine.startswith(deployment.manifest.made_for.runtime):
         # Other engines run the plans: there are no packets.
@@ -104,6 +107,10 @@ def verdict(
     switches = all(each.multicast or each.engine == "cpu" for each in facts)
     stage = facts[0].stage
     return PlannedGroup(group.name, count, entries, reason, packets, stage, switches=switches)
+
+
+def _listed(npus: Sequence[int]) -> str:
+    return ", ".join(map(str, npus[:8])) + ("..." if len(npus) > 8 else "")
 
 
 def _npus(facts: Sequence[Facts], deployment: Deployment, *, one_gpu: bool) -> tuple[int, ...]:

@@ -343,6 +343,10 @@ class Deployment:
         """Return the groups to which NPUs in this order belong, or None if there are none."""
         return self._groups.get(npus)
 
+    def in_another_order(self, npus: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the NPUs of a group in its order, or None if no group has just these NPUs."""
+        return next((each for each in self._groups if sorted(each) == sorted(npus)), None)
+
     @property
     def files(self) -> list[HashedFile]:
         """The files that belong to it, apart from the manifest."""
