@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import hocket as hk
@@ -31,6 +32,29 @@ def test_all_groups_are_planned_at_once(hocket: Hocket, folder: Path) -> None:
     assert compared["algorithms"][0]["time_ps"] == found["time_ps"]
 
 
+def test_a_front_and_a_sweep_have_the_times_of_a_comparison(hocket: Hocket, folder: Path) -> None:
+    groups = ("--process-groups", "dp=2,tp=4")
+    sizes = [1 << 16, 1 << 20]
+    wanted = [
+        hocket("compare", *MESH, "-s", f"{size} B", *groups, "--json").json()["algorithms"][0]
+        for size in sizes
+    ]
+    found = hocket("compare", "--front", *MESH, "--sizes", "64K:1M:x16", *groups, "--json").json()
+    points = {each["size_bytes"]: each["time_ps"] for each in found["points"]}
+    assert [points[size] for size in sizes] == [each["time_ps"] for each in wanted]
+    words = "process_groups: 'dp=2,tp=4'"
+    (folder / "s.yml").write_text(
+        "command: compare\ngrid: {size: 64K:1M:x16}\n"
+        f"set: {{topology: 'mesh:2x4@25GB/s,1us', algorithm: greedy, {words}}}\n"
+    )
+    hocket("sweep", "s.yml", "-o", "swept")
+    rows = pq.read_table(folder / "swept" / "rows").to_pylist()
+    assert [each["time_ps"] for each in rows] == [each["time_ps"] for each in wanted]
+    (folder / "s.yml").write_text("command: bound\nset: {process_groups: a.json, size: 1 MB}\n")
+    told = hocket("sweep", "s.yml", "-o", "other")
+    assert "process_groups: 'a.json' is a file, and points are run elsewhere" in told.err
+
+
 def test_one_group_is_no_custom_collective(hocket: Hocket) -> None:
     result = hocket("plan", *MESH, "-s", "1MB", "--process-groups", "_=1,tp=8", "--json")
     assert result.json()["collective"] == "all-reduce"
@@ -51,8 +75,8 @@ def test_what_makes_no_groups_is_refused(
     hocket: Hocket, folder: Path, words: list[str], why: str
 ) -> None:
     (folder / "bad.json").write_text(json.dumps({"tp": [[0, 1], [1, 2]]}))
-    for command in ("plan", "compare"):
-        result = hocket(command, *MESH, "-s", "1MB", "--process-groups", *words)
+    for command in (["plan"], ["compare"], ["compare", "--front"]):
+        result = hocket(*command, *MESH, "-s", "1MB", "--process-groups", *words)
         assert (result.code, result.out) == (2, "")
         assert why in result.err
         assert result.err.count("\n") == 1

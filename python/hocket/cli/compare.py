@@ -12,7 +12,7 @@ from hocket.cli import options
 from hocket.cli.certificate import RATE_ONLY
 from hocket.cli.command import Option
 from hocket.cli.form import Form, Rows
-from hocket.cli.groups import GroupTasks, Nodes, Planning, Simulation
+from hocket.cli.groups import Nodes, Planning, Simulation, Tasks
 from hocket.cli.numbers import RATES, common, share_of
 from hocket.cli.table import NEVER, Table, cell_of, row_of, shown_of
 from hocket.collectives.bounds import assumed
@@ -58,7 +58,7 @@ def compare(
     kind: options.Kind = "all-reduce",
     *,
     network: Nodes,
-    task: GroupTasks,
+    task: Tasks,
     algorithms: options.Algorithms = None,
     search: Planning,
     simulation: Simulation,

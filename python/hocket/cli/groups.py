@@ -12,10 +12,10 @@ from hocket import _core
 from hocket.cli import options
 from hocket.cli.command import Option, Panel
 from hocket.cli.wording import typed
-from hocket.collectives.collective import collective_on, joined
+from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_own, load_collective
 from hocket.collectives.sizes import sizes_of
-from hocket.deployment.groups import process_groups
+from hocket.deployment.groups import at_once, collectives_of
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.options import (
@@ -105,9 +105,7 @@ class Task:
         if self.size is None:
             raise SpecError("--size", "there is none", 'give bytes, as in --size "256 MB"')
         if self.process_groups is not None:
-            named = self.named(kind, network, in_place=in_place)
-            several = [each for _, some in named for each in some]
-            return several[0] if len(several) == 1 else joined(several)
+            return at_once(self.named(kind, network, in_place=in_place))
         return collective_on(
             kind, network, self.size, npus=self.npus, root=self.root, in_place=in_place
         )
@@ -116,24 +114,10 @@ class Task:
         self, kind: str, network: _core.Topology, *, in_place: bool = True
     ) -> list[tuple[str, list[_core.Collective]]]:
         """Make the collectives of the process groups of each name, in the order of :meth:`collective`."""
-        for name in ("npus", "root"):
-            if getattr(self, name) is not None:
-                why = "the process groups say who takes part"
-                raise SpecError(f"--{name}", why, "leave it out")
         assert self.process_groups is not None
         assert self.size is not None
-        found = []
-        for each in process_groups(self.process_groups, network.npu_count):
-            several = [npus for npus in each.npus if len(npus) > 1]
-            made = [
-                collective_on(kind, network, self.size, npus=npus, in_place=in_place)
-                for npus in several
-            ]
-            found += [(each.name, made)] if made else []
-        if not found:
-            why = f"each group of {shown(self.process_groups)} has one NPU"
-            raise SpecError("--process-groups", why, "make them of two NPUs or more")
-        return found
+        given = {"npus": self.npus, "root": self.root, "in_place": in_place}
+        return collectives_of(self.process_groups, kind, network, self.size, given)
 
 
 @dataclass(frozen=True)
@@ -162,16 +146,10 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Tasks(Sizes):
-    """The collective at one size or several, apart from its kind."""
+    """The collective at one size or several, among the NPUs of one group or of several at once."""
 
     npus: options.Npus = None
     root: options.Root = None
-
-
-@dataclass(frozen=True)
-class GroupTasks(Tasks):
-    """The same, among the NPUs of one group or of several at once."""
-
     process_groups: options.ProcessGroups = None
 
     def collectives(self, kind: str, network: _core.Topology) -> list[_core.Collective]:

@@ -59,7 +59,8 @@ def pareto(
         raise SpecError("COLLECTIVE", f"{shown(kind)} has a size of its own", "use hocket compare")
     spec = network.spec()
     if search.chunk_size is None:
-        options.check_size(spec, kind, algorithms or None, search.chunks, npus=task.npus)
+        npus = task.npus or task.process_groups
+        options.check_size(spec, kind, algorithms or None, search.chunks, npus=npus)
     with options.watching() as watch:
         found = find_front(
             kind,
@@ -72,6 +73,7 @@ def pareto(
             progress=watch,
             npus=task.npus,
             root=task.root,
+            process_groups=task.process_groups,
         )
     if output.plot is not None:
         found.plot(output.plot)
@@ -86,6 +88,8 @@ def pareto(
 def _print(found: Pareto) -> None:
     first, last = found.points[0], found.points[-1]
     ends = f"{format_size(first.size)} to {format_size(last.size)}"
+    if found.collective.kind == "custom":  # several groups, each of this size
+        ends += " each"
     title = options.title(found.collective, found.topology, size=ends)
     table = _table(found)
     table.title = title + FIDELITY_NOTES.get(found.fidelity, "")

@@ -21,6 +21,7 @@ from hocket.comparison.compare import compare, named
 from hocket.comparison.crossovers import Crossover
 from hocket.comparison.halving import SizeMeasurement, SizeSearch, Way
 from hocket.comparison.size_table import ParetoOptions, ParetoPoint, ParetoRange, is_open
+from hocket.deployment.groups import at_once, collectives_of
 from hocket.plans.algorithms import check_any_uses, heeded_by_any
 from hocket.plans.choice import SHORTEST
 from hocket.plans.synthesis import PlanOptions
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         precision: float
         tolerance: float
         within: float | str | None
+        process_groups: str | None
 
 
 SIZES = "1K:1G:x4"
@@ -183,6 +185,7 @@ def pareto(
         Called as ``progress(stage, done, total)`` during the work.
     keywords
         As of :func:`hocket.compare`; and any option of :class:`hocket.ParetoOptions` by its name.
+        `process_groups` names groups that do this at once, as ``"dp=2,tp=4"``; each has the size.
 
     Raises
     ------
@@ -198,7 +201,8 @@ def pareto(
     'direct'
     """
     own = names_of(ParetoOptions)
-    known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions), *KEYWORDS, *own)
+    groups = keywords.pop("process_groups", None)
+    known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions), *KEYWORDS, *own, "process_groups")
     check_keywords(keywords, known, ("sizes", "algorithms", "fidelity", "options", "front"))
     check_function("progress", progress)
     instance_of(str, "kind", kind, "give the name of a kind, such as all-reduce")
@@ -210,7 +214,15 @@ def pareto(
         planning["latency_model"] = rest.get("latency_model", fidelity.latency_model)
     plans = options_of(PlanOptions, options, planning)
     check_any_uses(named(algorithms), plans, is_named=algorithms is not None)
-    rest = {name: value for name, value in rest.items() if name in KEYWORDS or name not in planning}
+    about: dict[str, Any] = {k: v for k, v in rest.items() if k in COLLECTIVE_KEYWORDS}
+    rest = {
+        k: v for k, v in rest.items() if k not in about and (k in KEYWORDS or k not in planning)
+    }
+
+    def made(size: int) -> _core.Collective:
+        if groups is None:
+            return collective_on(kind, network, size, **about)
+        return at_once(collectives_of(groups, kind, network, size, about))
 
     def measure(
         size: int, names: Sequence[str] | None, chunks: int | None, left: float
@@ -222,15 +234,15 @@ def pareto(
         wanted = names or algorithms
         if wanted is not None:
             given = heeded_by_any(wanted, given)
-        return _measured((kind, network), size, wanted, fidelity, given, progress, rest)
+        what = made(size), network
+        return _measured(what, size, wanted, fidelity, given, progress, rest)
 
     search = SizeSearch(sorted(sizes_of(sizes)), measure, exactly, progress)
     search.run()
     least = search.found[min(search.found)]
-    about: dict[str, Any] = {k: v for k, v in rest.items() if k in COLLECTIVE_KEYWORDS}
     return Pareto(
         network,
-        collective_on(kind, network, least.size, **about),
+        made(least.size),
         least.fidelity,
         exactly,
         tuple(search.points()),
@@ -240,7 +252,7 @@ def pareto(
 
 
 def _measured(
-    what: tuple[str, _core.Topology],
+    what: tuple[_core.Collective, _core.Topology],
     size: int,
     names: Sequence[str] | None,
     fidelity: str | TransferOptions,
@@ -257,9 +269,7 @@ def _measured(
             times[name, chunks] = (run.time_ps, run.algbw, run.busbw)
 
     found = compare(
-        what[0],
-        what[1],
-        size=size,
+        *what,
         algorithms=names,
         fidelity=fidelity,
         options=options,

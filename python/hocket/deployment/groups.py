@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from hocket import _core
 from hocket._checks import instance_of, is_decimal
+from hocket.collectives.collective import collective_on, joined
 from hocket.errors import SpecError
 from hocket.files.raw import parse_json, read_bytes
-from hocket.units import shown
+from hocket.units import Quantity, shown
 
 _MOST = 4096
 """Groups of a job."""
@@ -89,6 +92,50 @@ def process_groups(text: str, npu_count: int) -> tuple[ProcessGroups, ...]:
     if count > _MOST:
         raise SpecError(_FIELD, f"these are {count:,} groups", f"take at most {_MOST:,}")
     return tuple(found)
+
+
+def collectives_of(
+    text: str,
+    kind: str,
+    network: _core.Topology,
+    size: Quantity,
+    given: Mapping[str, Any] | None = None,
+) -> list[tuple[str, list[_core.Collective]]]:
+    """Make the collective of each process group that has two NPUs or more, by the groups' names.
+
+    Parameters
+    ----------
+    text
+        See :func:`process_groups`.
+    kind, network, size
+        As of :func:`hocket.collective_on`; each group has this size.
+    given
+        What else is said of the collective: only `in_place` may be.
+
+    Raises
+    ------
+    SpecError
+        As :func:`process_groups`; if no group has two NPUs, or something says who takes part besides.
+    """
+    said = {name: value for name, value in (given or {}).items() if value is not None}
+    for name in said:
+        if name != "in_place":
+            raise SpecError(name, "the process groups say who takes part", "leave it out")
+    found = []
+    for each in process_groups(text, network.npu_count):
+        several = [npus for npus in each.npus if len(npus) > 1]
+        made = [collective_on(kind, network, size, npus=npus, **said) for npus in several]
+        found += [(each.name, made)] if made else []
+    if not found:
+        why = f"each group of {shown(text)} has one NPU"
+        raise SpecError(_FIELD, why, "make them of two NPUs or more")
+    return found
+
+
+def at_once(named: Sequence[tuple[str, Sequence[_core.Collective]]]) -> _core.Collective:
+    """Return one collective that has the demands of all of :func:`collectives_of`."""
+    several = [each for _, some in named for each in some]
+    return several[0] if len(several) == 1 else joined(several)
 
 
 def _mesh(axes: Sequence[tuple[str, int]], npu_count: int) -> list[ProcessGroups]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from hocket import _core
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_own
+from hocket.deployment.groups import at_once, collectives_of
 from hocket.errors import SpecError
 from hocket.sweeps.keys import Value
 from hocket.topology.build import build_topology
@@ -118,7 +119,7 @@ class SweepInputs:
         if is_own(kind):
             from hocket.collectives.yaml import collective_from_text, collective_from_words
 
-            for name in ("size", "npus", "root"):
+            for name in ("size", "npus", "root", "process_groups"):
                 if name in point:
                     raise SpecError(name, f"{kind} has its own", "leave it out")
             if kind not in self.loaded.collectives:
@@ -127,7 +128,10 @@ class SweepInputs:
         if "size" not in point:
             raise SpecError("size", "there is none", "give bytes, as 256 MB")
         given = {name: point[name] for name in ("npus", "root") if name in point}
-        return collective_on(kind, topology, point["size"], **given)  # type: ignore[arg-type]
+        size: Any = point["size"]
+        if "process_groups" not in point:
+            return collective_on(kind, topology, size, **given)  # type: ignore[arg-type]
+        return at_once(collectives_of(str(point["process_groups"]), kind, topology, size, given))
 
 
 def _kept(

@@ -213,6 +213,12 @@ def _collective(given: str) -> None:
         kind_of(given)
 
 
+def _groups(given: str) -> None:
+    if ".json" in given:
+        why = f"{shown(given)} is a file, and points are run elsewhere"
+        raise SpecError(None, why, "write words, as dp=2,tp=4")
+
+
 def _algorithm(name: str) -> None:
     if name.endswith(".py") or ".py:" in name:
         why = f"{shown(name)} is a file"
@@ -298,6 +304,7 @@ TASK: Mapping[str, Key] = {
     "size": SIZE,
     "npus": TEXT,
     "root": TEXT,
+    "process_groups": words(_groups),
 }
 """What is to be done."""
 
