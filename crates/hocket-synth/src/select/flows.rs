@@ -28,8 +28,9 @@ const STEP: u64 = 4;
 const MOST_PIECES: u64 = 1024;
 /// Pieces of the largest block in which ways are found whose bytes are then moved in proportion.
 const COARSE: u64 = 16;
-/// Transfers of such a plan at most.
+/// Transfers of such a plan at most: before bytes are moved, and once the ways are known.
 const MOST_STEPS: f64 = 116_000.0;
+const MOST_STEPS_BALANCED: f64 = 119_000.0;
 /// What its pieces may cost by their size, as a share of the time.
 const LOSS: f64 = 0.003;
 /// Shares of their time that links between switches are left free, if no plan that uses them fully is nearly as quick
@@ -189,6 +190,10 @@ impl Search<'_> {
             None => spread.grain(MOST_STEPS, LOSS),
         };
         spread.balance(grain, 1.0, progress)?;
+        let grain = match self.pieces {
+            Some(_) => grain,
+            None => spread.grain(MOST_STEPS_BALANCED, LOSS),
+        };
         let (parts, routing) = spread.cut(grain);
         self.least = self.least.max(routing.least);
         for service in [Service::VirtualTime, Service::MostAhead] {

@@ -28,7 +28,7 @@ const FEWEST_ROUNDS: u64 = 5;
 /// How close to the bound a plan is beside which no others are tried: of few transfers, and of many, which take long.
 const NEAR: f64 = 1.002;
 const NEAR_OF_MANY: f64 = 1.01;
-const MANY: usize = 100_000;
+const MANY: usize = 250_000;
 /// Ends of all stars up to which groups behind a switch get some.
 const MOST_STARS: u64 = 200_000;
 /// Links that are looked at in all rounds of all packings, about: a few seconds.
