@@ -22,6 +22,10 @@ pub const STEINER: &str = "steiner";
 const TREES: [u64; 6] = [1, 2, 3, 8, 24, 48];
 /// Ends of all trees up to which more trees are tried.
 const MOST_ENDS: u64 = 6_000;
+/// The same of the packing that comes first where there is no time for all.
+const MOST_ENDS_AT_ONCE: u64 = 16_000;
+/// One over its share of the work.
+const AT_ONCE: u64 = 4;
 /// Rounds over all trees: as many as help, and those without which trees are poor.
 const ROUNDS: u64 = 25;
 const FEWEST_ROUNDS: u64 = 5;
@@ -40,6 +44,9 @@ const LOW_SHARES: f64 = 0.02;
 const PARTS: [u64; 4] = [1, 12, 48, 96];
 /// Transfers up to which more pieces are tried.
 const MOST_TRANSFERS: u64 = 300_000;
+/// The same for the best plan alone, if it takes so many times as long as its links send.
+const MOST_TRANSFERS_FINER: u64 = 1_200_000;
+const FAR: f64 = 1.1;
 /// Numbers of pieces of a tree that are tried.
 const PIECES: [u32; 12] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 96, 192, 384];
 /// Plans that are listed in every order, and those that are simulated.
@@ -124,9 +131,8 @@ pub fn steiner(
     let mut best: Option<(Verified, Run, u32)> = None;
     for each in tried.into_iter().take(MOST_SIMULATED) {
         let is_near = |(proof, run): (&Verified, &Run)| on.is_near(run.time, proof.plan().len());
-        if best
-            .as_ref()
-            .is_some_and(|best| is_near((&best.0, &best.1)))
+        if let Some((proof, run, _)) = &best
+            && (is_near((proof, run)) || proof.plan().len() > MANY)
         {
             break;
         }
@@ -208,22 +214,35 @@ impl On<'_> {
             }
             found.push(stars);
         }
-        for trees in TREES {
-            if trees > 1 && (ends(trees) > MOST_ENDS || trees > largest) {
-                break;
+        let can_have = |most: u64| {
+            let fits = move |&trees: &u64| trees == 1 || (ends(trees) <= most && trees <= largest);
+            TREES.into_iter().take_while(fits)
+        };
+        let mut shapes: Vec<(u64, f64)> = can_have(MOST_ENDS)
+            .flat_map(|trees| LOW.map(|low| (trees, low)))
+            .collect();
+        let mut at_once = None;
+        let all = |&(trees, _): &(u64, f64)| ROUNDS * self.packer.work(trees);
+        if shapes.iter().map(all).sum::<u64>() > MOST_WORK {
+            let most =
+                |&trees: &u64| AT_ONCE * FEWEST_ROUNDS * self.packer.work(trees) <= MOST_WORK;
+            at_once = can_have(MOST_ENDS_AT_ONCE).take_while(most).last();
+            // The lowest trees for little data, beside as many as there is time for.
+            let lowest = (1, LOW[LOW.len() - 1]);
+            shapes = at_once.map_or(shapes, |trees| vec![(trees, LOW[0]), lowest]);
+        }
+        for (trees, low) in shapes {
+            let share = at_once.take().map_or(left, |_| left / AT_ONCE);
+            let rounds = (share / self.packer.work(trees).max(1)).min(ROUNDS);
+            if rounds < FEWEST_ROUNDS && !found.is_empty() {
+                continue;
             }
-            for low in LOW {
-                let rounds = (left / self.packer.work(trees).max(1)).min(ROUNDS);
-                if rounds < FEWEST_ROUNDS && !found.is_empty() {
-                    continue;
-                }
-                let rounds = rounds.max(FEWEST_ROUNDS);
-                left = left.saturating_sub(rounds * self.packer.work(trees));
-                let shape = (trees, fit(rounds));
-                match self.packer.pack(shape, low, &mut known, progress) {
-                    Err(_) if !found.is_empty() => return Ok(found),
-                    made => found.extend(made?),
-                }
+            let rounds = rounds.max(FEWEST_ROUNDS);
+            left = left.saturating_sub(rounds * self.packer.work(trees));
+            let shape = (trees, fit(rounds));
+            match self.packer.pack(shape, low, &mut known, progress) {
+                Err(_) if !found.is_empty() => return Ok(found),
+                made => found.extend(made?),
             }
         }
         let seconds = found
@@ -254,6 +273,48 @@ impl On<'_> {
     fn has_near(&self, found: &[Tried]) -> bool {
         let first = found.first();
         first.is_some_and(|each| self.is_near(Time::from_ps(each.end), each.listed.starts.len()))
+    }
+
+    /// Puts plans of twice as many pieces first as long as they are quicker, where only the number of transfers has kept the best
+    /// far from what its links send.
+    fn finer(
+        &self,
+        found: &mut Vec<Tried>,
+        packings: &[Packing],
+        jobs: &[Jobs],
+        urgency: Urgency,
+        progress: &mut dyn Progress,
+    ) {
+        while self.options.pieces.is_none()
+            && progress.report("steiner: pieces", 0, 1)
+            && let Some(best) = found.first()
+        {
+            let (packing, pieces) = (best.packing, 2 * best.pieces);
+            let jobs = &jobs[packing];
+            let transfers = jobs.list.len() as u64 * u64::from(pieces);
+            if best.end as f64 <= FAR * 1e12 * packings[packing].seconds
+                || !(MOST_TRANSFERS..=MOST_TRANSFERS_FINER).contains(&transfers)
+                || PlanBuilder::check_size(transfers.into(), self.options.memory_limit).is_err()
+                || jobs.chunks(self.collective, pieces).is_none()
+            {
+                break;
+            }
+            let listed = jobs.list(self.topology, pieces, urgency);
+            let end = listed.end;
+            if end >= best.end {
+                break;
+            }
+            found.insert(
+                0,
+                Tried {
+                    end,
+                    packing,
+                    pieces,
+                    listed,
+                },
+            );
+            found.truncate(MOST_LISTED);
+        }
     }
 
     /// Lists the plans of all packings with several numbers of pieces, and the best of them in every order.
@@ -329,6 +390,7 @@ impl On<'_> {
                 chunks: self.options.pieces.unwrap_or(1),
             });
         }
+        self.finer(&mut found, packings, jobs, urgency, progress);
         if self.has_near(&found) {
             return Ok(found);
         }
