@@ -1,7 +1,8 @@
-"""Ctrl-C stops a long command cleanly: exit code 130, one line, no half file."""
+"""Ctrl-C and SIGTERM stop a long command cleanly: what is there, one line, its exit code, no half file."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -70,7 +71,12 @@ def test_an_interrupted_plan_leaves_no_half_file(tmp_path: Path, after: float, o
     if older:
         (tmp_path / "big.parquet").write_text("the file that was there")
     run = interrupted(tmp_path, LONG, after)
-    assert (run.returncode, run.stdout, run.stderr) == (130, "", "hocket: stopped\n")
+    assert (run.returncode, run.stdout) == (130, "")
+    expected = "hocket: about 16,814,200 transfers: 4.204 GB of memory and 67 s"
+    assert [each.split(";")[0] for each in run.stderr.splitlines()][-2:] in (
+        [expected, "hocket: stopped"],
+        ["hocket: stopped"],
+    )
     assert [path.name for path in tmp_path.iterdir()] == (["big.parquet"] if older else [])
     if older:
         assert (tmp_path / "big.parquet").read_text() == "the file that was there"
@@ -203,3 +209,68 @@ def test_the_module_is_the_command() -> None:
         [sys.executable, "-m", "hocket", "--version"], capture_output=True, text=True, check=True
     )
     assert run.stdout == f"hocket {hk.__version__}\n"
+
+
+# Stops itself as soon as it has noted something to print.
+NOTED = """
+import os, signal, sys
+from hocket import _core
+from hocket.cli import main
+keep, noted, number = _core.interrupt.so_far, [], getattr(signal, sys.argv.pop(1))
+def so_far(text):
+    keep(text)
+    noted.append(text)
+    if len(noted) == 1:
+        os.kill(os.getpid(), number)
+_core.interrupt.so_far = so_far
+main()
+"""
+RING = ["-t", "ring:4@25GB/s,1us"]
+SWEEP = """
+command: compare
+grid:
+  collective: [all-reduce]
+  topology: ["ring:4"]
+  bandwidth: [25 GB/s]
+  latency: [1 us]
+  size: [1 MB, 2 MB]
+"""
+PRICES = """
+costs:
+  link: {bandwidth: "2 per GB/s"}
+  switch: {bandwidth: "1 per GB/s"}
+"""
+BOUGHT = ["--npus", "4", "-s", "1MB", "--costs", "prices.yml", "--budget", "2000", "--workers", "1"]
+STOPPED = {
+    "plan": (["plan", "all-reduce", *RING, "-s", "1MB", "--no-cache"], "best "),
+    "plan, as JSON": (["plan", "all-reduce", *RING, "-s", "1MB", "--json"], ""),
+    "compare": (["compare", "all-reduce", *RING, "-s", "1MB"], "algorithm"),
+    "compare, as JSON": (["compare", "all-reduce", *RING, "-s", "1MB", "--json"], '"algorithm"'),
+    "compare, as CSV": (["compare", "all-reduce", *RING, "-s", "1MB", "--csv"], "algorithm,"),
+    "compare --front": (["compare", "--front", "all-reduce", *RING], "algorithm"),
+    "compare --table": (["compare", "--table", *RING, "-o", "table.json"], "1 KiB"),
+    "train": (["train", "alexnet", *RING], ""),
+    "train --compare": (["train", "--compare", "alexnet", *RING], "ring"),
+    "sweep": (["sweep", "sweep.yml", "-o", "made", "-w", "1"], " points are in made/rows"),
+    "sweep design": (["sweep", "design", *BOUGHT], "network"),
+}
+
+
+SIGNALS = [*((name, "SIGTERM", 143) for name in STOPPED), ("plan", "SIGINT", 130)]
+
+
+@pytest.mark.parametrize(("name", "number", "code"), SIGNALS)
+def test_what_is_there_is_printed(name: str, number: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "sweep.yml").write_text(SWEEP)
+    (tmp_path / "prices.yml").write_text(PRICES)
+    argv, begins = STOPPED[name]
+    with started(["-c", NOTED, number, *argv], tmp_path) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert err.endswith("hocket: stopped\n")
+    assert "Traceback" not in err
+    assert (begins in out) if begins else not out
+    if "--json" in argv and begins:
+        assert json.loads(out)["format"] == "hocket.stopped"
+    if name == "compare --table":
+        assert not (tmp_path / "table.json").exists()

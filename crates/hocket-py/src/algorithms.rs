@@ -1,4 +1,5 @@
-//! `plan` and `Made`, and `hocket._core.registry`: `algorithms`, `chunk_ladder`, `default_chunks`, `check_size`.
+//! `plan` and `Made`, and `hocket._core.registry`: `algorithms`, `chunk_ladder`, `default_chunks`, `check_size`,
+//! `transfers`.
 
 use std::sync::Arc;
 
@@ -226,6 +227,33 @@ pub(crate) fn check_size(
         None => outline.check_timetable(chunks, memory_limit)?,
     }
     Ok(())
+}
+
+/// Return how many transfers a plan of so many slices has on any such network; 0 where nobody can tell before
+/// it is made, as of ``auto``.
+///
+/// Saturates. Trees may have several times as many, as may searches in which NPUs pass on what they do not want.
+#[pyfunction]
+#[pyo3(signature = (kind, npus, dimensions, algorithm, chunks))]
+pub(crate) fn transfers(
+    kind: &str,
+    npus: u32,
+    dimensions: Vec<GivenDimension>,
+    algorithm: &str,
+    chunks: usize,
+) -> Result<u64, CoreError> {
+    let outline = Outline {
+        kind: kind.parse()?,
+        npus,
+        dimensions: &to_dimensions(&dimensions)?,
+    };
+    let count = match counted_as(algorithm)? {
+        Some(counted) if npus > 1 && counted.supports(outline.kind) => {
+            outline.transfers(counted, chunks)
+        }
+        _ => 0,
+    };
+    Ok(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
 /// Return how many slices an algorithm cuts the data into by default; 1 for ``auto``, which chooses.

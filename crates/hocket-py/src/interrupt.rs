@@ -1,4 +1,4 @@
-//! Ctrl-C ends a command in time, whatever the command is doing.
+//! Ctrl-C and SIGTERM end a command in time, whatever the command is doing, and what it has so far is printed.
 //!
 //! Python hears a signal between two of its own instructions, the core where it reports progress. A solver,
 //! a drawing or the sort of a long list gives neither a chance. So a thread that needs no interpreter waits
@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
-/// As shells count it: 128 + SIGINT.
-const INTERRUPTED: c_int = 130;
+/// Added to the number of the signal, as shells count exit codes.
+const BY_SIGNAL: c_int = 128;
 
 /// Clears the line of a progress bar and shows the cursor that it hid.
 const RESTORE: &[u8] = b"\r\x1b[2K\x1b[?25h";
@@ -22,6 +22,7 @@ const RESTORE: &[u8] = b"\r\x1b[2K\x1b[?25h";
 const TRIES: u32 = 100;
 
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static SO_FAR: Mutex<String> = Mutex::new(String::new());
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
@@ -33,7 +34,7 @@ unsafe extern "C" {
     safe fn _exit(status: c_int) -> !;
 }
 
-/// End the process so many seconds after SIGINT.
+/// End the process so many seconds after one of the signals.
 ///
 /// Returns
 /// -------
@@ -41,22 +42,21 @@ unsafe extern "C" {
 ///     The descriptor for :func:`signal.set_wakeup_fd`; ``None`` where there are none.
 #[pyfunction]
 #[cfg(unix)]
-pub(crate) fn guard(seconds: f64) -> PyResult<Option<c_int>> {
+pub(crate) fn guard(seconds: f64, signals: Vec<u8>) -> PyResult<Option<c_int>> {
     use std::io::{BufReader, Read};
     use std::os::fd::IntoRawFd;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
-    const SIGINT: u8 = 2;
     let patience = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let (told, hears) = UnixStream::pair()?;
     told.set_nonblocking(true)?;
     let wait = move || {
         // Python writes the number of every signal that it handles.
         let mut numbers = BufReader::new(hears).bytes().map_while(Result::ok);
-        if numbers.any(|number| number == SIGINT) {
+        if let Some(number) = numbers.find(|number| signals.contains(number)) {
             std::thread::sleep(patience);
-            end();
+            end(number);
         }
     };
     std::thread::Builder::new()
@@ -65,7 +65,7 @@ pub(crate) fn guard(seconds: f64) -> PyResult<Option<c_int>> {
     Ok(Some(told.into_raw_fd()))
 }
 
-/// End the process so many seconds after SIGINT.
+/// End the process so many seconds after one of the signals.
 ///
 /// Returns
 /// -------
@@ -73,13 +73,20 @@ pub(crate) fn guard(seconds: f64) -> PyResult<Option<c_int>> {
 ///     The descriptor for :func:`signal.set_wakeup_fd`; ``None`` where there are none.
 #[pyfunction]
 #[cfg(not(unix))]
-pub(crate) fn guard(_seconds: f64) -> PyResult<Option<c_int>> {
+pub(crate) fn guard(_seconds: f64, _signals: Vec<u8>) -> PyResult<Option<c_int>> {
     Ok(None)
 }
 
-/// Remove unfinished files and folders, say on standard error that the command was stopped, end with code 130.
+/// Note what the command has so far, which is printed if a signal ends the process; an empty text is nothing.
 #[pyfunction]
-pub(crate) fn end() {
+pub(crate) fn so_far(text: String) {
+    *SO_FAR.lock().unwrap_or_else(PoisonError::into_inner) = text;
+}
+
+/// Remove unfinished files and folders, print what there is so far, say on standard error that the command was
+/// stopped, and end with code 128 + the number of the signal.
+#[pyfunction]
+pub(crate) fn end(signal: u8) {
     if ENDING.swap(true, Ordering::SeqCst) {
         loop {
             std::thread::park(); // another thread is at it
@@ -95,13 +102,18 @@ pub(crate) fn end() {
         }
     }
     let mut errors = std::io::stderr();
-    let mut line = Vec::new();
     if errors.is_terminal() {
-        line.extend_from_slice(RESTORE);
+        drop(errors.write_all(RESTORE));
     }
-    line.extend_from_slice(b"hocket: stopped\n");
-    drop(errors.write_all(&line));
-    _exit(INTERRUPTED)
+    let text = SO_FAR.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut output = std::io::stdout();
+    drop(
+        output
+            .write_all(text.as_bytes())
+            .and_then(|()| output.flush()),
+    );
+    drop(errors.write_all(b"hocket: stopped\n"));
+    _exit(BY_SIGNAL + c_int::from(signal))
 }
 
 /// Note a file or folder that is to be removed if the process is ended before it is finished.

@@ -99,7 +99,7 @@ mod _core {
     #[pymodule]
     mod interrupt {
         #[pymodule_export]
-        use crate::interrupt::{end, finished, guard, unfinished};
+        use crate::interrupt::{end, finished, guard, so_far, unfinished};
         #[pymodule_export]
         use crate::progress::unattended;
     }
@@ -159,7 +159,9 @@ mod _core {
     #[pymodule]
     mod registry {
         #[pymodule_export]
-        use crate::algorithms::{PyEntry, check_size, chunk_ladder, default_chunks, entries};
+        use crate::algorithms::{
+            PyEntry, check_size, chunk_ladder, default_chunks, entries, transfers,
+        };
     }
 
     /// Execution traces made ready for a network, as the Rust core runs them.

@@ -1,6 +1,6 @@
 """The command line: a table of commands, the words of a call as options, help, and what is printed.
 
-A command takes some tenths of a second to import; a Ctrl-C in that time ends in one line as any other.
+A command takes some tenths of a second to import; a signal in that time ends in one line as any other.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells count it: 128 + SIGINT."""
+_BY_SIGNAL = 128
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 a plan is wrong, 2 bad input, 130 interrupted."""
+    """Run the command line and exit: 0 done, 1 a plan is wrong, 2 bad input, 130 and 143 interrupted."""
     _listen()
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115  (nobody reads it)
@@ -50,15 +51,17 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _listen() -> None:
-    """End at Ctrl-C from here on; where the signal is ignored (``nohup``), it stays so."""
+    """End at Ctrl-C and SIGTERM from here on; where a signal is ignored (``nohup``), it stays so."""
     # signal itself imports enough to be interrupted in the midst
     import _signal  # type: ignore[import-not-found]
 
-    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-        try:
-            _signal.signal(_signal.SIGINT, _end)
-        except ValueError:
-            return  # not the main thread, which alone hears signals
+    own = ((_signal.SIGINT, _signal.default_int_handler), (_signal.SIGTERM, _signal.SIG_DFL))
+    for number, handler in own:
+        if _signal.getsignal(number) == handler:
+            try:
+                _signal.signal(number, _end)
+            except ValueError:
+                return  # not the main thread, which alone hears signals
 
 
 def _deafen() -> None:
@@ -74,4 +77,4 @@ def _deafen() -> None:
 def _end(number: int, frame: object) -> None:
     """End the process while nothing is there that could be half done."""
     os.write(2, b"hocket: stopped\n")
-    os._exit(INTERRUPTED)
+    os._exit(_BY_SIGNAL + number)

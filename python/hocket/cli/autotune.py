@@ -20,7 +20,7 @@ from hocket.tuning.tune import autotune
 from hocket.units import shown
 
 if TYPE_CHECKING:
-    from hocket.tuning.tune import Tuning
+    from hocket.tuning.tune import TunedSize, Tuning
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,14 @@ def _tuned(
         raise SpecError("COLLECTIVE", f"{shown(kind)} is a file", "name a kind, as all-reduce")
     if output is not None and Path(output).exists():
         PlanTable.load(output)
+    picked: list[TunedSize] = []
+
+    def note(size: TunedSize) -> None:
+        picked.append(size)
+        if not json:
+            table = table_of(picked, title="so far", by_row=True)
+            watch.so_far("\n".join(table.lines()))
+
     with options.watching() as watch:
         sizes_of(where.sizes)
         found = autotune(
@@ -111,6 +119,7 @@ def _tuned(
             sizes=where.sizes,
             algorithms=algorithms or None,
             options=chosen,
+            on_size=note,
             progress=watch,
         )
     file = found.save(output)

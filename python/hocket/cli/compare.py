@@ -16,6 +16,7 @@ from hocket.cli.groups import Nodes, Planning, Simulation, Tasks
 from hocket.cli.numbers import RATES, common, share_of
 from hocket.cli.table import NEVER, Table, cell_of, row_of, shown_of
 from hocket.collectives.bounds import assumed
+from hocket.collectives.collective import StepsOf
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.comparison.sizes import SizeComparison
@@ -79,12 +80,21 @@ def compare(
     topology = build_topology(spec)
     collectives = task.collectives(kind, topology)
     comparisons = []
+    options.announce_plans(collectives[0], topology, algorithms or None, search.chunks)
+    found: dict[tuple[int, str], Entry] = {}
     with options.watching() as watch:
-        for collective in collectives:
+        for place, collective in enumerate(collectives):
             about = f"{format_size(collective.size)}, " if len(collectives) > 1 else ""
 
-            def note(name: str, count: int, _: Run, about: str = about) -> None:
-                watch.note(f"{about}{name}, {counted(count, 'chunk')}")
+            def note(name: str, count: int, run: Run, size: int = collective.size) -> None:
+                before = found.get((size, name))
+                if before is None or run.time_ps < before.run.time_ps:
+                    found[size, name] = Entry(name, count, run)
+                rows = sorted(found.items(), key=lambda row: (row[0][0], row[1].run.time_ps))
+                best = next(entry for (of, _), entry in rows if of == size)
+                what = f"best {best.algorithm} {format_time_ps(best.run.time_ps)}"
+                watch.best(what, 0, 0)
+                watch.so_far(_so_far(rows, output))
 
             comparisons.append(
                 run_comparison(
@@ -94,7 +104,7 @@ def compare(
                     fidelity=fidelity,
                     options=planning,
                     on_result=note,
-                    progress=watch,
+                    progress=StepsOf(watch, place, len(collectives), about),
                     gpu=check_gpu(spec, None),
                 )
             )
@@ -107,6 +117,31 @@ def compare(
     options.note_limit(algorithms or [], planning)
     for option, names in unheeded(algorithms or [], planning).items():
         options.note(f"--{option.replace('_', '-')} is not for {', '.join(names)}")
+
+
+def _so_far(rows: Sequence[tuple[tuple[int, str], Entry]], output: Shown) -> str:
+    """Return what each algorithm that is done has come to, without bounds, which take longer."""
+    figures = ("chunks", "transfers", "time_ps", "algbw_bytes_per_s")
+    values = [
+        {"size_bytes": size, "algorithm": name}
+        | dict(
+            zip(
+                figures,
+                (each.chunks, each.transfers, each.run.time_ps, each.run.algbw),
+                strict=True,
+            )
+        )
+        for (size, name), each in rows
+    ]
+
+    def shown() -> Table:
+        table = Table(title="so far")
+        if len({size for (size, _), _ in rows}) > 1:
+            table.add("size", [format_size(size) for (size, _), _ in rows], justify="right")
+        table.add_rows([each for _, each in rows], "bound_ps", "gap")
+        return table
+
+    return output.so_far(lambda: values, shown)
 
 
 def _data(

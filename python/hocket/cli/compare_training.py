@@ -12,8 +12,9 @@ from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.form import Form
 from hocket.cli.groups import RARE_IN_TRAINING, Given
-from hocket.cli.table import NEVER, Table
+from hocket.cli.table import NEVER, Table, table_of
 from hocket.cli.wording import pasted
+from hocket.collectives.collective import tell_step, within_step
 from hocket.errors import SpecError
 from hocket.topology.text import label_of
 from hocket.training.options import TrainingOptions
@@ -157,7 +158,7 @@ def compare_training(
         hint = did_you_mean(baseline, built, f"networks are {', '.join(built)}")
         raise SpecError("--baseline", f"{shown(baseline)} is not compared", hint)
     plot = output.plot
-    compared, searches = _run(model, built, combinations, TrainingOptions(**given))
+    compared, searches = _run(model, built, combinations, TrainingOptions(**given), output)
     if plot is not None:
         from hocket.plot.compare_training import draw_training_comparison
 
@@ -177,6 +178,7 @@ def _run(
     networks: dict[str, Topology],
     combinations: Combinations,
     given: TrainingOptions,
+    output: Ranking,
 ) -> tuple[TrainingComparison, list[ParallelSearch]]:
     """Compare; with a search, on each network the splits that were found best there."""
     from hocket.training.comparison import (
@@ -187,11 +189,17 @@ def _run(
     from hocket.training.search import SEARCHED, search_parallels
 
     algorithms, search = combinations.algorithms or None, combinations.search
+    rows: list[TrainingRow] = []
+
+    def note(row: TrainingRow) -> None:
+        rows.append(row)
+        rows.sort(key=lambda each: -each.samples_per_second)
+        best = rows[0]
+        watch.best(f"best {best.network}, {best.parallel}, {best.algorithm}", 0, 0)
+        values = [each.to_dict() for each in rows]
+        watch.so_far(output.so_far(lambda: values, lambda: table_of(rows, title="so far")))
+
     with options.watching() as watch:
-
-        def note(row: TrainingRow) -> None:
-            watch.note(f"{row.network}, {row.parallel}, {row.algorithm}")
-
         if search is None:
             compared = compare_training(
                 model,
@@ -208,14 +216,16 @@ def _run(
         check_algorithms(algorithms)
         whole("--search", search, *SEARCHED)
         options.starting(f"--search tries every split of {', '.join(networks)}")
-        for name, network in networks.items():
+        for place, (name, network) in enumerate(networks.items()):
+            tell_step(watch, name, place, len(networks))
             best = search_parallels(
                 model,
                 network.with_name(name),
                 batch=combinations.batch,
                 most=search,
                 options=given,
-                progress=watch,
+                on_row=note,
+                progress=within_step(watch),
             )
             searches.append(best)
             found.append(
@@ -227,7 +237,7 @@ def _run(
                     batch=best.rows[0].batch,
                     options=given,
                     on_row=note,
-                    progress=watch,
+                    progress=within_step(watch),
                 )
             )
         return merged(found), searches

@@ -12,6 +12,7 @@ from hocket.cli.form import Form
 from hocket.cli.groups import Given
 from hocket.cli.table import Table, table_of
 from hocket.sweeps.design_options import TRAINED, DesignOptions
+from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,6 +95,15 @@ def design(
     from hocket.topology.costs import costs_from_file
 
     asked = DesignOptions(**trained.given, **given)
+    so_far: dict[str, Designed] = {}
+
+    def note(one: Designed) -> None:
+        so_far[one.network] = one
+        rows = sorted(so_far.values(), key=lambda each: each.time_ps)
+        watch.best(f"best {rows[0].network} {format_time_ps(int(rows[0].time_ps))}", 0, 0)
+        values = [each.to_dict() for each in rows]
+        watch.so_far(output.so_far(lambda: values, lambda: _table("so far", rows[:_MOST_ROWS])))
+
     with options.watching() as watch:
         found = design_network(
             kind,
@@ -103,6 +113,7 @@ def design(
             size=size,
             workload=trained.workload,
             options=asked,
+            on_design=note,
             progress=watch,
         )
     if output.output is not None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from hocket._results import Result, TableResult
 from hocket.cli import options
-from hocket.cli.table import table_of
+from hocket.cli.table import Table, table_of
 from hocket.errors import SpecError
 
 Rows: TypeAlias = TableResult | Iterable[Mapping[str, Any]]
@@ -48,11 +50,29 @@ class Form:
             print_csv(rows())
         return self.json or self.csv
 
+    def so_far(self, rows: Callable[[], Rows], shown: Callable[[], str | Table]) -> str:
+        """Return results so far in this form: rows as data, or a table or a line of them."""
+        if self.json or self.csv:
+            found = rows()
+            values = found.to_frame().to_pylist() if isinstance(found, TableResult) else [*found]
+            document = {"format": "hocket.stopped", "version": 1, "rows": values}
+            return csv_text(values) if self.csv else json.dumps(document, indent=2)
+        with redirect_stdout(_Kept()) as kept:
+            options.output().print(shown())
+        return kept.getvalue()
+
     def print_list(self, what: str, results: Sequence[Result]) -> None:
         """Print results: as data under the name of what they are, or as a table."""
         values = [each.to_dict() for each in results]
         if not self.prints(what, lambda: {what: values}, lambda: values):
             options.output().print(table_of(results))
+
+
+class _Kept(io.StringIO):
+    """Keeps what is printed, and is as wide as what it is meant for."""
+
+    def isatty(self) -> bool:
+        return sys.__stdout__ is not None and sys.__stdout__.isatty()
 
 
 def print_csv(rows: Rows) -> None:

@@ -23,8 +23,9 @@ from hocket.collectives.custom import is_own
 from hocket.comparison.limits import check_any
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import check_target
+from hocket.plans.algorithms import by_promise, quick
 from hocket.plans.registry import find
-from hocket.plans.sizes import check_timetable
+from hocket.plans.sizes import LARGE, check_timetable, expected, taken
 from hocket.topology.build import build_topology, counts_of
 from hocket.topology.slow import read_slow
 from hocket.topology.spec import TopologySpec
@@ -412,6 +413,32 @@ def starting(line: str) -> None:
         print(f"hocket: {line}", file=sys.stderr)
 
 
+def announce_plans(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    names: Sequence[str] | None,
+    chunks: int | None,
+) -> None:
+    """Print what plans take before they are made, and what has fewer transfers, if these are many.
+
+    `names` are those of algorithms; None: of all that are compared.
+    """
+    kind = collective.kind
+    found = expected(collective, topology, quick(kind) if names is None else names, chunks)
+    largest = max((max(each) for each in found.values()), default=0)
+    few = expected(collective, topology, by_promise(quick(kind)), 1) if largest > LARGE else {}
+    cheaper = [f"-a {name}" for name, (count, *_) in few.items() if count * 2 <= largest][:2]
+    fewer = ["-c 1"] if any(max(each) > min(each) for each in found.values()) else []
+    announce(sum(map(sum, found.values())), largest, [*cheaper, *fewer])
+
+
+def announce(transfers: int, largest: int, cheaper: Sequence[str]) -> None:
+    """Print what so many transfers take, if they are many; one plan has `largest` at the most."""
+    if transfers > LARGE:
+        offer = f"; cheaper: {' or '.join(cheaper)}" if cheaper else ""
+        aside(f"{taken(transfers, largest)}{offer}")
+
+
 class Meanwhile(Generic[T]):
     """Does something on a thread of its own, which nobody waits for unless the result is asked for."""
 
@@ -437,39 +464,89 @@ class Meanwhile(Generic[T]):
         return self._done[0]
 
 
+_EVERY_S = 10.0
+"""Between two lines on how far work is, where no terminal shows it [s]."""
+
+
 class Watch:
-    """Shows on standard error how far long work is, once it has taken a second, if that is a terminal."""
+    """Says on standard error how far long work is, and keeps what a signal is to print.
+
+    A terminal has a line that changes, once a second has passed; whatever else reads it gets a line every
+    ten seconds. Steps never go back; a stage of the work has its share only where no steps are known.
+    """
+
+    keeps_best = False
+    """Whether a signal prints what is the best so far."""
 
     def __init__(self) -> None:
-        self._is_shown = not QUIET.get() and sys.stderr.isatty()
-        self._text, self._share = "working", ""
+        self._text, self._share, self._part = "working", -1, 0
+        self._done, self._steps, self._what, self._best = 0, 0, "", ""
         self._start = monotonic()
-        self._next = self._start + 1.0
+        self._over = threading.Event()
+        self._is_bar = sys.stderr.isatty()
+        self._thread: threading.Thread | None = None
+        if not QUIET.get():
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Note that ``done`` of ``total`` transfers are through ``stage``."""
-        self._share = f"{100 * done // max(total, 1):>3}%"
-        self.note(stage)
+        share = 100 * done // max(total, 1)
+        self._part += stage != self._text or share < self._share
+        self._text, self._share = stage, share
 
     def note(self, text: str) -> None:
         """Report what is being worked on."""
-        self._text = text
-        now = monotonic()
-        if self._is_shown and now >= self._next:
-            self._next = now + 0.1
-            minutes, seconds = divmod(int(now - self._start), 60)
-            line = printable(f"{self._text} {self._share} {minutes}:{seconds:02}")
-            print(
-                f"\r{line[: get_terminal_size().columns - 1]}\x1b[K",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+        self._text, self._share = text, -1
+
+    def step(self, what: str, done: int, total: int) -> None:
+        """Note what is done after ``done`` of ``total`` steps of all the work."""
+        self._what, self._text, self._share = f"{what}, ", "", -1
+        self._done, self._steps = max(done, self._done), max(total, self._steps)
+
+    def best(self, text: str, done: int, total: int) -> None:
+        """Note the best result so far; of what searches on, nobody knows when it ends."""
+        del done, total
+        self._best = text
+        if self.keeps_best:
+            self.so_far(text)
+
+    def so_far(self, text: str) -> None:
+        """Note the text to print if a signal ends the work."""
+        _core.interrupt.so_far(text if text.endswith("\n") else f"{text}\n")
 
     def end(self) -> None:
-        """Take away what is shown."""
-        if self._is_shown and monotonic() > self._start + 1.0:
+        """Take away what is shown, and what a signal would print."""
+        _core.interrupt.so_far("")
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        wait, shown = (1.0, "") if self._is_bar else (_EVERY_S, "")
+        while not self._over.wait(wait):
+            shown = self._line()
+            if self._is_bar:
+                wait = 0.1
+                line = f"\r{shown[: get_terminal_size().columns - 1]}\x1b[K"
+            else:
+                line = f"hocket: {shown}\n"
+            print(line, end="", file=sys.stderr, flush=True)
+        if self._is_bar and shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def _line(self) -> str:
+        minutes, seconds = divmod(int(monotonic() - self._start), 60)
+        text = self._text
+        if self._steps:
+            stage = f"{text}, " if text else ""
+            text = (
+                f"{self._what}{stage}step {min(self._done + 1, self._steps):,} of {self._steps:,}"
+            )
+        elif self._share >= 0 and not self._best:
+            text = f"part {self._part:,}, {text}, {self._share}%"
+        best = f"{self._best}, " if self._best else ""
+        return printable(f"{text}, {best}{minutes}:{seconds:02}")
 
 
 @contextmanager

@@ -12,11 +12,11 @@ from hocket.cli.compare import FIDELITY_NOTES, print_refused
 from hocket.cli.form import Form, csv_text
 from hocket.cli.groups import Nodes, Planning, Simulation, Tasks
 from hocket.cli.numbers import RATES, UNIT, common, share_of
-from hocket.cli.table import Table
+from hocket.cli.table import Table, table_of
 from hocket.collectives.custom import is_own
 from hocket.comparison.pareto import SIZES, Pareto
 from hocket.comparison.pareto import pareto as find_front
-from hocket.comparison.size_table import ParetoOptions
+from hocket.comparison.size_table import ParetoOptions, ParetoPoint, ParetoRange
 from hocket.errors import SpecError
 from hocket.files.atomic import write_text
 from hocket.topology.build import build_topology
@@ -61,6 +61,15 @@ def pareto(
     if search.chunk_size is None:
         npus = task.npus or task.process_groups
         options.check_size(spec, kind, algorithms or None, search.chunks, npus=npus)
+    points: list[ParetoPoint] = []
+
+    def note(point: ParetoPoint) -> None:
+        points.append(point)
+        rows = sorted(points, key=lambda each: each.size)
+        values = [each.to_dict() for each in rows]
+        ranges = [ParetoRange(each, each) for each in rows]
+        watch.so_far(output.so_far(lambda: values, lambda: table_of(ranges, title="so far")))
+
     with options.watching() as watch:
         found = find_front(
             kind,
@@ -70,6 +79,7 @@ def pareto(
             fidelity=fidelity,
             options=planning,
             front=front,
+            on_point=note,
             progress=watch,
             npus=task.npus,
             root=task.root,

@@ -139,6 +139,9 @@ def plan(
     if algorithm == SYMMETRIC:
         plan_and_show(collective, topology, planning, output, json)
         return
+    options.announce_plans(
+        collective, topology, [GREEDY if how == "choice" else algorithm], planning.chunks
+    )
     relays = planning.relays
     pending = options.Meanwhile(lambda: _core.bound(topology, collective, relays=relays))
     named = [] if task.process_groups is None else task.named(kind, topology)
@@ -146,6 +149,7 @@ def plan(
     if limited:
         planning = replace(planning, time_limit=EXACT_LIMIT)
     with options.watching() as watch:
+        watch.keeps_best = not json
         if how == "choice":
             watch.note(f"searches for up to {planning.seconds or TIME_LIMIT:g} s")
         began = time.monotonic()

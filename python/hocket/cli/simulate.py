@@ -19,7 +19,7 @@ from hocket.files.atomic import check_apart
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
 from hocket.profiles.plans import PlanPrediction, predict_plan
-from hocket.simulation.options import DimensionOptions, PacketOptions
+from hocket.simulation.options import DimensionOptions, LinkOptions, PacketOptions
 from hocket.simulation.run import Run
 from hocket.simulation.run import simulate as run_plan
 from hocket.units import format_bandwidth, format_size, format_time_ps
@@ -111,6 +111,8 @@ def simulate(
         outcome = run_plan(made, fidelity=fidelity)
         show_dimension_run(outcome, describe(made), plot, output.json)
         return
+    offer = [] if isinstance(fidelity, LinkOptions) else ["--fidelity link"]
+    options.announce(len(made), len(made), offer)
     with options.watching() as watch:
         run = run_plan(
             made,

@@ -83,7 +83,7 @@ def run(
             right = "name a folder for the results: -o results"
             raise SpecError("--output", "there is none", right)
         with options.watching() as watch:
-            started = _Started(made.shape(), watch)
+            started = _Started(made.shape(), watch, where)
             found = run_sweep(made, Path(where.output), workers=workers, ray=ray, progress=started)
     if where.prints("sweep", found.to_dict, lambda: [found.to_dict()]):
         return
@@ -101,16 +101,19 @@ def run(
 class _Started:
     """Says what is run once it is: what is refused before has its one line."""
 
-    def __init__(self, shape: str, watch: options.Watch) -> None:
+    def __init__(self, shape: str, watch: options.Watch, where: Where) -> None:
         self._shape: str | None = shape
-        self._watch = watch
+        self._watch, self._where = watch, where
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         if self._shape is not None:
             options.starting(self._shape)
-            self._watch.note(self._shape)
             self._shape = None
-        self._watch(stage, done, total)
+        self._watch.step(stage, done, total)
+        folder = f"{self._where.output}/rows"
+        there = f"{done:,} of {total:,} points are in {folder}; the same command runs the others"
+        rows = [{"points": total, "done": done, "rows": folder}]
+        self._watch.so_far(self._where.so_far(lambda: rows, lambda: there))
 
 
 def _counted(count: int) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,7 @@ from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.form import Form
 from hocket.cli.groups import RARE_IN_TRAINING, Nodes
 from hocket.cli.train_report import print_run
-from hocket.errors import SpecError
+from hocket.errors import Error, SpecError
 from hocket.training.options import TrainingOptions
 from hocket.units import shown
 
@@ -102,6 +103,8 @@ def train(
 
     topology = network.build()
     spread = _parallel(parallel, places, topology)
+    with suppress(Error):  # which the training tells of
+        _announce(spread, topology, algorithm, given)
     with options.watching() as watch:
         run = training.train(
             model,
@@ -139,6 +142,25 @@ def _write_traces(run: TrainingRun, folder: str, watch: options.Watch) -> tuple[
     from hocket.traces.training import write_training
 
     return write_training(run, folder, progress=watch).notes
+
+
+def _announce(
+    spread: Parallel, topology: _core.Topology, algorithm: str | None, given: TrainingOptions
+) -> None:
+    """Print what the plans of one all-reduce along each axis take, if these are many."""
+    from hocket.training.candidates import AUTO, GREEDY, transfers_of
+    from hocket.training.network import IDEAL, NOTHING, default_algorithm, is_on_dimensions
+    from hocket.training.parallel import groups
+
+    name = algorithm or default_algorithm(topology)
+    if name in (IDEAL, NOTHING) or is_on_dimensions(topology, name):
+        return
+    found = groups(spread, topology, on_dimensions=False)
+    counted, chunks = GREEDY if name == AUTO else name, given.chunks
+    each = [
+        transfers_of("all-reduce", topology, found[axis], counted, chunks) for axis in ("tp", "dp")
+    ]
+    options.announce(sum(each), max(each), ["-a double-binary-tree", "smaller groups, as tp=8"])
 
 
 def _parallel(text: str | None, places: str | None, topology: _core.Topology) -> Parallel:

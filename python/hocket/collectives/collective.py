@@ -26,7 +26,11 @@ _MAX_CHUNKS = 1 << 32
 _MAX_DIGITS = 20
 
 Progress = Callable[[str, int, int], None]
-"""Called as ``progress(stage, done, total)`` a few times a second during long work."""
+"""Called as ``progress(stage, done, total)`` a few times a second during long work.
+
+If it has methods `step` and `best` with these arguments, they hear of the steps of all the work, and of the
+best result so far.
+"""
 
 KINDS = (
     "all-reduce",
@@ -43,6 +47,41 @@ ROOTED = ("broadcast", "reduce", "gather", "scatter")
 """Those in which one rank has, or gets, what the others do not."""
 _SPELLINGS = {kind.replace("-", ""): kind for kind in KINDS}
 """Kinds by their names without hyphens: allreduce and all_reduce are all-reduce."""
+
+
+def tell_step(progress: Progress | None, what: str, done: int, total: int) -> None:
+    """Tell that `done` of `total` steps of all the work are done, and what comes now."""
+    if progress is not None:
+        getattr(progress, "step", progress)(what, done, total)
+
+
+def tell_best(progress: Progress | None, text: str, done: int, total: int) -> None:
+    """Tell what is the best so far, after `done` of `total` steps of all the work."""
+    if progress is not None:
+        getattr(progress, "best", progress)(text, done, total)
+
+
+class StepsOf:
+    """Hears of the steps of one of several equal parts of all the work, as steps of all."""
+
+    def __init__(self, progress: Progress, place: int, count: int, about: str = "") -> None:
+        self._progress, self._place, self._count, self._about = progress, place, count, about
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Pass on a stage."""
+        self._progress(stage, done, total)
+
+    def step(self, what: str, done: int, total: int) -> None:
+        """Pass on a step."""
+        done, total = self._place * total + done, self._count * total
+        tell_step(self._progress, self._about + what, done, total)
+
+
+def within_step(progress: Progress | None) -> Progress | None:
+    """Return what hears of the stages of a step, and takes steps in it for such stages."""
+    if progress is None or not hasattr(progress, "step"):
+        return progress
+    return lambda stage, done, total: progress(stage, done, total)
 
 
 def collective_on(

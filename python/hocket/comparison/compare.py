@@ -11,9 +11,9 @@ from hocket._checks import check_function, list_of
 from hocket._options import check_keywords, names_of, options_of
 from hocket._results import HIDDEN, Column, ListResult, Result, figure, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
-from hocket.collectives.collective import Progress, collective_of
+from hocket.collectives.collective import Progress, collective_of, tell_step, within_step
 from hocket.collectives.outcome import OnCollective, bound_parts
-from hocket.comparison.limits import check_large
+from hocket.comparison.limits import Turns, check_large
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
 from hocket.nccl.model import KINDS
 from hocket.nccl.prediction import NcclPrediction, library_on, network_and_gpu, prediction_on
@@ -222,14 +222,24 @@ def compare(
     entries: list[Entry] = []
     refused: dict[str, Error] = {}
     misfits: list[Other] = []
-    for name in names:
+    turns = Turns(collective, topology, names if algorithms is None else [], options)
+    quickest: Run | None = None
+    for place, name in enumerate(turns.names or names):
+        tell_step(progress, name, place, len(names))
         best: Entry | None = None
         error: Error | None = None
         is_named = algorithms is not None
         try:
             check_large(collective, topology, name, options, is_named=is_named)
+            turns.check(name, quickest)
             best = _fastest(
-                name, collective, topology, (options, simulated), on_result, progress, misfits
+                name,
+                collective,
+                topology,
+                (options, simulated),
+                on_result,
+                within_step(progress),
+                misfits,
             )
         except _OptionsError as wrong:
             raise wrong.error from None
@@ -243,6 +253,7 @@ def compare(
             raise error
         if best is not None:
             entries.append(best)
+            quickest = min([quickest or best.run, best.run], key=lambda run: run.time_ps)
         elif error is not None:
             refused[name] = error
     if not entries:

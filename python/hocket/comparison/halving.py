@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from hocket import _core
-from hocket.collectives.collective import Progress
+from hocket.collectives.collective import Progress, tell_step
 from hocket.comparison.size_table import ParetoOptions, ParetoPoint, is_open
 from hocket.errors import InfeasibleError, SpecError
 from hocket.units import format_size
@@ -59,7 +59,9 @@ class SizeSearch:
         measure: Callable[[int, Sequence[str] | None, int | None, float], SizeMeasurement],
         options: ParetoOptions,
         progress: Progress | None,
+        on_point: Callable[[ParetoPoint], None] | None = None,
     ) -> None:
+        self._on_point = on_point
         self.sizes, self.found = sizes, dict[int, SizeMeasurement]()
         self._measure, self._options, self._progress = measure, options, progress
         self._ends = options.ends
@@ -88,19 +90,24 @@ class SizeSearch:
         for _, each in sorted(self.found.items()):
             if way is not None and way not in each.times:
                 self._try_again(each, way)
-            way = each.pick(way, self._options.tolerance)
-            time_ps, algbw, busbw = each.times[way]
-            bound, witness = each.bound.time_ps, str(each.bound.witness)
-            found.append(ParetoPoint(each.size, *way, time_ps, algbw, busbw, bound, witness))
+            found.append(self._point(each, way))
+            way = (found[-1].algorithm, found[-1].chunks)
         return found
+
+    def _point(self, found: SizeMeasurement, before: Way | None) -> ParetoPoint:
+        way = found.pick(before, self._options.tolerance)
+        bound, witness = found.bound.time_ps, str(found.bound.witness)
+        time_ps, algbw, busbw = found.times[way]
+        return ParetoPoint(found.size, *way, time_ps, algbw, busbw, bound, witness)
 
     def _try(self, size: int, names: Sequence[str] | None, total: int) -> bool:
         left = self._ends - time.monotonic()
         if self.found and left <= 0:
             return False
-        if self._progress is not None:
-            self._progress(format_size(size), len(self.found), total)
+        tell_step(self._progress, format_size(size), len(self.found), total)
         self.found[size] = self._measure(size, names, None, left)
+        if self._on_point is not None:
+            self._on_point(self._point(self.found[size], None))
         return True
 
     def _try_again(self, found: SizeMeasurement, way: Way) -> None:

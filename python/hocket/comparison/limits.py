@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hocket import _core
 from hocket._memory import memory_limit
 from hocket.errors import InfeasibleError, SpecError
-from hocket.plans.algorithms import quick
-from hocket.plans.sizes import Sides, check_plan
+from hocket.plans.algorithms import BUILTIN, by_promise, quick
+from hocket.plans.sizes import Sides, check_plan, expected, taken
+from hocket.plans.symmetric import NAME as SYMMETRIC
 from hocket.plans.synthesis import PlanOptions
+from hocket.simulation.run import Run
 
 _MAX_COMPARED = 32_000_000
 """Transfers of what is worth comparing where nobody asked for it by name: more take minutes."""
 _BYTES = 100
 """That a transfer takes."""
+_AT_SIZE = 512
+"""NPUs from which algorithms that nobody named are tried in turn, as long as they can win."""
+_MOST_IN_TURN = 12_000_000
+"""Transfers of all plans that are compared in turn: a minute."""
+_CLOSE = 1.03
+"""Of the bound: who searches, or has a larger plan than the best, cannot win by much any more."""
 
 
 def check_any(
@@ -74,3 +82,56 @@ def _check(plan: tuple[str, int, Sides, str, int | None], is_named: bool, limit:
             f"its plan has more than {_MAX_COMPARED:,} transfers, which takes minutes",
             "name it with --algorithm to have it",
         ) from None
+
+
+class Turns:
+    """Which algorithms are compared that nobody named: at size those that can win, likely winners first.
+
+    Attributes
+    ----------
+    names
+        The algorithms in the order in which they are tried.
+    """
+
+    def __init__(
+        self,
+        collective: _core.Collective,
+        topology: _core.Topology,
+        names: Sequence[str],
+        options: PlanOptions,
+    ) -> None:
+        self.names = list(names)
+        self._sizes: dict[str, list[int]] = {}
+        self._spent = 0
+        if len(collective.npus) < _AT_SIZE:
+            return
+        self._sizes = expected(collective, topology, names, options.slices(collective.size))
+        self.names.sort(key=lambda name: sum(self._sizes.get(name, [])))
+        self.names = by_promise(self.names)
+        self.names.sort(key=lambda name: self._searches(name))
+
+    def check(self, name: str, best: Run | None) -> None:
+        """Refuse an algorithm that cannot win any more, or for which nothing is left.
+
+        Raises
+        ------
+        SpecError
+            With what it would take.
+        """
+        if name not in self._sizes or best is None:
+            return
+        sizes = self._sizes[name]
+        is_close = best.time_ps <= _CLOSE * best.lower_bound.time_ps
+        if is_close and (self._searches(name) or max(sizes) > len(best.plan)):
+            why = f"another is within {round(100 * (_CLOSE - 1))} % of the bound"
+        elif self._spent + sum(sizes) > _MOST_IN_TURN and not self._searches(name):
+            why = f"others have {self._spent:,}"
+        else:
+            self._spent += sum(sizes)
+            return
+        right = f"name it to have it: -a {name}"
+        raise SpecError(None, f"takes {taken(sum(sizes), max(sizes))}, and {why}", right)
+
+    def _searches(self, name: str) -> bool:
+        """Return whether an algorithm may take minutes, whatever its transfers."""
+        return name in BUILTIN and BUILTIN[name].making != "rule" and name != SYMMETRIC

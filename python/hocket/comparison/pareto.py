@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from os import PathLike
@@ -14,7 +14,7 @@ from hocket._checks import check_function, instance_of, path_of
 from hocket._options import check_keywords, names_of, options_of
 from hocket._results import HIDDEN, ListResult, figure, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
-from hocket.collectives.collective import Progress, collective_on
+from hocket.collectives.collective import Progress, collective_on, within_step
 from hocket.collectives.outcome import Task, task_of
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare, named
@@ -162,6 +162,7 @@ def pareto(
     fidelity: str | TransferOptions = "link",
     options: PlanOptions | None = None,
     front: ParetoOptions | None = None,
+    on_point: Callable[[ParetoPoint], None] | None = None,
     progress: Progress | None = None,
     **keywords: Unpack[Keywords],
 ) -> Pareto:
@@ -181,6 +182,8 @@ def pareto(
         the ends of the table.
     front
         How exactly.
+    on_point
+        Called after each size, with the fastest plan there.
     progress
         Called as ``progress(stage, done, total)`` during the work.
     keywords
@@ -204,6 +207,7 @@ def pareto(
     groups = keywords.pop("process_groups", None)
     known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions), *KEYWORDS, *own, "process_groups")
     check_keywords(keywords, known, ("sizes", "algorithms", "fidelity", "options", "front"))
+    check_function("on_point", on_point)
     check_function("progress", progress)
     instance_of(str, "kind", kind, "give the name of a kind, such as all-reduce")
     exactly = options_of(ParetoOptions, front, {k: v for k, v in keywords.items() if k in own})
@@ -235,9 +239,9 @@ def pareto(
         if wanted is not None:
             given = heeded_by_any(wanted, given)
         what = made(size), network
-        return _measured(what, size, wanted, fidelity, given, progress, rest)
+        return _measured(what, size, wanted, fidelity, given, within_step(progress), rest)
 
-    search = SizeSearch(sorted(sizes_of(sizes)), measure, exactly, progress)
+    search = SizeSearch(sorted(sizes_of(sizes)), measure, exactly, progress, on_point)
     search.run()
     least = search.found[min(search.found)]
     return Pareto(

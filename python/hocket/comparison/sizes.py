@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hocket import _core
 from hocket._checks import path_of
 from hocket._results import ListResult
-from hocket.collectives.collective import Progress
+from hocket.collectives.collective import Progress, StepsOf
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import Comparison, compare
 from hocket.comparison.crossovers import Crossover, SizeRow, crossovers
@@ -126,6 +126,7 @@ def compare_sizes(
     []
     """
     network, keywords["gpu"] = network_and_gpu(topology, keywords.get("gpu"))
+    wanted = sizes_of(sizes)
     made = [
         compare(
             kind,
@@ -135,9 +136,9 @@ def compare_sizes(
             fidelity=fidelity,
             options=options,
             on_result=on_result,
-            progress=progress,
+            progress=progress and StepsOf(progress, place, len(wanted), f"{format_size(size)}, "),
             **keywords,
         )
-        for size in sizes_of(sizes)
+        for place, size in enumerate(wanted)
     ]
     return SizeComparison(tuple(made))

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from hocket import _core
-from hocket.collectives.collective import Progress
+from hocket.collectives.collective import Progress, tell_best
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
 from hocket.plans import remembered
 from hocket.plans.algorithms import (
@@ -343,10 +343,10 @@ class _Search:
         if found.is_faster_than(self.best):
             self.best, self.winner, self.seed = found, name, seed
         best = self.best
-        if self.progress is not None and best is not None and best.time_ps is not None:
+        if best is not None and best.time_ps is not None:
             text = f"best {self.winner} {format_time_ps(best.time_ps)}, bound {format_time_ps(self.bound)}"
             spent = self.limit - self._left()
-            self.progress(text, round(1000 * spent), round(1000 * self.limit))
+            tell_best(self.progress, text, round(1000 * spent), round(1000 * self.limit))
 
     def _watch(self, stage: str, done: int, total: int) -> None:
         """Stop what goes on where the limit has passed and there is a plan."""

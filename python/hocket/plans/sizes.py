@@ -1,14 +1,21 @@
-"""Refuses plans that no memory holds, as soon as the number of NPUs is known."""
+"""The sizes of plans before they are made: transfers, what these take, and what no memory holds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hocket import _core
-from hocket.plans.algorithms import BUILTIN
+from hocket.errors import Error
+from hocket.plans.algorithms import BUILTIN, chunk_ladder
+from hocket.units import format_estimate
 
 _MAX_NPUS = 1 << 28
 """More are never built: whoever builds refuses them at once."""
+
+LARGE = 1_000_000
+"""Transfers above which a command says first what they take."""
+_BYTES, _SECONDS = 250, 4e-6
+"""Of memory, and of time [s], that a transfer takes until it is planned, proved and simulated."""
 
 Sides = Sequence[tuple[str, int, int, int] | tuple[str, int, int, int, bool]]
 
@@ -36,6 +43,37 @@ def check_plan(
     """
     if algorithm in BUILTIN and kind in BUILTIN[algorithm].kinds and npus < _MAX_NPUS:
         _core.registry.check_size(kind, npus, list(sides), algorithm, chunks, limit)
+
+
+def expected(
+    collective: _core.Collective, topology: _core.Topology, names: Iterable[str], chunks: int | None
+) -> dict[str, list[int]]:
+    """Return how many transfers the plans of each algorithm have, one for each number of chunks.
+
+    What cannot run here is left out, and so is what nobody can tell of before: ``auto``, schedules, and
+    algorithms of one's own. Trees, and searches in which NPUs pass on what they do not want, may have half
+    to eight times as many.
+    """
+    sides = topology.dimensions if len(collective.npus) == topology.npu_count else []
+    found = {}
+    for name in names:
+        what = (collective.kind, len(collective.npus), sides, name)
+        try:
+            counts = chunk_ladder(topology, collective, name)  # which says whether it can run
+            counts = counts if chunks is None else [chunks]
+            sizes = [_core.registry.transfers(*what, count or 1) for count in counts]
+        except (Error, ValueError):
+            continue
+        if any(sizes):
+            found[name] = sizes
+    return found
+
+
+def taken(transfers: int, largest: int) -> str:
+    """Describe what so many transfers take, of which one plan has that many at the most."""
+    seconds = max(1, round(transfers * _SECONDS))
+    memory = format_estimate(largest * _BYTES)
+    return f"about {transfers:,} transfers: {memory} of memory and {seconds:,} s"
 
 
 def check_timetable(kind: str, npus: int, chunks: int | None, limit: int) -> None:

@@ -7,7 +7,7 @@ of their bounds, until no bound is below the best time found: no other candidate
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from math import ceil
@@ -18,7 +18,7 @@ from hocket._checks import check_function, path_of, whole
 from hocket._moved import formerly
 from hocket._options import options_of
 from hocket._results import HIDDEN, Column, Result, TableResult, figure, said
-from hocket.collectives.collective import Progress, kind_of
+from hocket.collectives.collective import Progress, kind_of, tell_step
 from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.files.atomic import write_text
 from hocket.plans.algorithms import BUILTIN, check_name
@@ -192,6 +192,7 @@ def design_network(
     size: int | str | None = None,
     workload: str | None = None,
     options: DesignOptions | None = None,
+    on_design: Callable[[Designed], None] | None = None,
     progress: Progress | None = None,
     **keywords: Unpack[DesignKeywords],
 ) -> Design:
@@ -216,6 +217,8 @@ def design_network(
         A model instead: the time is then that of a training iteration.
     options, keywords
         How candidates are made and judged: :class:`hocket.DesignOptions`, or its fields by name.
+    on_design
+        Called after each network that was planned for.
     progress
         Called as ``progress(stage, done, total)``.
 
@@ -227,6 +230,7 @@ def design_network(
         If the budget buys no network; if no plan can be made for any, the error of most of them.
     """
     asked = options_of(DesignOptions, options, keywords)
+    check_function("on_design", on_design)
     check_function("progress", progress)
     npus = whole("npus", npus, 2, 1 << 20)
     given: object = budget
@@ -243,7 +247,7 @@ def design_network(
     if prices.link.per_byte_per_s <= 0 and asked.max_bandwidth is None:
         right = 'price it, as in link: {bandwidth: "2 per GB/s"}, or give max_bandwidth'
         raise SpecError("costs", "the bandwidth of links costs nothing", right)
-    judge = _Judge(kind, npus, size, workload, prices, asked, progress)
+    judge = _Judge(kind, npus, size, workload, prices, asked, (on_design, progress))
     try:
         return judge.design(float(budget))
     finally:
@@ -261,12 +265,14 @@ class _Judge:
         workload: str | None,
         costs: CostsSpec,
         options: DesignOptions,
-        progress: Progress | None,
+        told: tuple[Callable[[Designed], None] | None, Progress | None],
     ) -> None:
+        on_design, progress = told
+        self._on_design = on_design or (lambda _: None)
         self._options = options
         self._costs = costs
         self._npus = npus
-        self._progress = progress or (lambda stage, done, total: None)
+        self._progress = progress
         self._workers = options.workers or cores()
         self._workload = workload
         self._evaluated = 0
@@ -465,13 +471,14 @@ class _Judge:
             for k in wave:
                 each = self._designed(made[order[k]], rows[k], bounds[order[k]])
                 if each is not None:
+                    self._on_design(each)
                     found.append(each)
                     best = min(best, each.time_ps)
                 else:
                     self._refuse("design", (made[order[k]], ""), rows[k])
             done = wave[-1] + 1
             self._evaluated += len(wave)
-            self._progress("candidates", done, len(order))
+            tell_step(self._progress, "candidates", done, len(order))
         return found, done >= len(order) or bounds[order[done]] > best
 
     def _trained(self, made: Sequence[Candidate]) -> tuple[list[Designed], bool]:
@@ -493,8 +500,9 @@ class _Judge:
                     network = named[k][0].text(self._options.latency)
                     failed.setdefault(network, (named[k], rows[k]))
                 elif one.network not in found or one.time_ps < found[one.network].time_ps:
+                    self._on_design(one)
                     found[one.network] = one
-            self._progress("candidates", wave[-1] + 1, len(named))
+            tell_step(self._progress, "candidates", wave[-1] + 1, len(named))
         for network, (which, row) in failed.items():
             if network not in found:
                 self._refuse("train", which, row)
@@ -511,7 +519,8 @@ class _Judge:
             rows = _parts(executor, parts)
             for part in parts:
                 found += [_bound_of(row) for row in rows[part]]
-            self._progress("bounds", len(found), len(made))
+            if self._progress is not None:
+                self._progress("bounds", len(found), len(made))
         return found
 
     def _refuse(

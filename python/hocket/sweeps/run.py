@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hocket._checks import check_function, instance_of, path_of, whole
 from hocket._core import __version__
 from hocket._results import HIDDEN, Result, TableResult, figure, said, str_of
-from hocket.collectives.collective import Progress
+from hocket.collectives.collective import Progress, tell_step
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing, write_text
 from hocket.files.complaint import shown_path
@@ -177,8 +177,7 @@ def _run(
     judged = _Judge(sweep)
     missing = {task.number for task in waiting}
     done = sweep.count - sum(len(sweep.numbers(part)) for part in missing)
-    if progress is not None:
-        progress("points", done, sweep.count)
+    tell_step(progress, "points", done, sweep.count)
     while missing:
         while waiting and executor.room > 0:
             executor.submit(waiting.popleft())
@@ -192,8 +191,7 @@ def _run(
                 failed += outcome.answer[1]
                 missing.discard(task.number)
                 done += len(sweep.numbers(task.number))
-                if progress is not None:
-                    progress("points", done, sweep.count)
+                tell_step(progress, "points", done, sweep.count)
     return failed
 
 

@@ -11,7 +11,7 @@ from hocket import _core
 from hocket._checks import check_function, instance_of, list_of, whole
 from hocket._options import options_of
 from hocket._results import HIDDEN, Column, ListResult, Result, figure, name_of, said
-from hocket.collectives.collective import Progress
+from hocket.collectives.collective import Progress, tell_step, within_step
 from hocket.errors import Error, SpecError, VerificationError
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
 from hocket.topology.sources import TopologyLike, as_topology
@@ -233,10 +233,14 @@ def compare_training(
     rows: list[TrainingRow] = []
     refused: list[Refused] = []
     errors: list[Error] = []
+    steps = sum(len(asked or algorithms_on(each)) for _, each in networks) * max(len(spreads), 1)
+    done = 0
     for name, network in networks:
         for spread in spreads or [Parallel(dp=network.npu_count)]:
             ran: list[TrainingRow] = []
             for algorithm in asked or algorithms_on(network):
+                tell_step(progress, f"{name}, {spread}, {algorithm}", done, steps)
+                done += 1
                 try:
                     run = train(
                         model,
@@ -244,7 +248,7 @@ def compare_training(
                         parallel=spread,
                         algorithm=algorithm,
                         options=_heeded(batch, spread, algorithm, made),
-                        progress=progress,
+                        progress=within_step(progress),
                     )
                 except VerificationError:
                     raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,7 @@ def search_parallels(
     zero: int = 0,
     most: int = MAX_SPLITS,
     algorithm: str | None = None,
+    on_row: Callable[[TrainingRow], None] | None = None,
     progress: Progress | None = None,
     options: TrainingOptions | None = None,
     **keywords: Unpack[TrainingKeywords],
@@ -115,6 +117,8 @@ def search_parallels(
         How many are kept.
     algorithm
         By which they are ranked; by default ``ideal`` on whole dimensions, else ``greedy``.
+    on_row
+        Called after each split that ran.
     options, keywords
         As of :func:`hocket.train`.
 
@@ -146,6 +150,7 @@ def search_parallels(
         [algorithm],
         short or found[:1],
         batch=batch,
+        on_row=on_row,
         progress=progress,
         options=given,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hocket._checks import path_of
 from hocket._options import options_of
 from hocket._results import HIDDEN, Column, ListResult, Result, figure, said
-from hocket.collectives.collective import ROOTED, Progress
+from hocket.collectives.collective import ROOTED, Progress, tell_step
 from hocket.collectives.sizes import sizes_of
 from hocket.comparison.compare import compare
 from hocket.errors import InfeasibleError, SpecError
@@ -26,7 +26,7 @@ from hocket.runtime.table import WINDOW, PlanRow, PlanTable, merged, tuned_path
 from hocket.simulation.run import simulate
 from hocket.topology.sources import as_topology
 from hocket.tuning.options import TuneOptions
-from hocket.units import Quantity
+from hocket.units import Quantity, format_size
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -230,6 +230,7 @@ def autotune(
     sizes: Quantity | Iterable[Quantity] = SIZES,
     algorithms: Sequence[str] | None = None,
     options: TuneOptions | None = None,
+    on_size: Callable[[TunedSize], None] | None = None,
     progress: Progress | None = None,
     **keywords: Unpack[TuneKeywords],
 ) -> Tuning:
@@ -249,6 +250,8 @@ def autotune(
         Names to try, beside what runs without a table; by default all that plan in a few seconds.
     options
         How they are picked.
+    on_size
+        Called after each size for which a plan is picked.
     progress
         Called as ``progress(stage, done, total)``.
     keywords
@@ -274,16 +277,23 @@ def autotune(
     load = os.getloadavg()[0]
     refused: dict[str, str] = {}
     ways = []
-    for number, size in enumerate(wanted):
-        if progress is not None:
-            progress("predict", number, len(wanted))
-        ways.append(_predicted(kind, text, ranks, size, algorithms, chosen, refused))
-    if chosen.measure:
-        ways = _measured(kind, ranks, wanted, ways, chosen, progress)
     picked: list[TunedSize] = []
-    for size, found in zip(wanted, ways, strict=True):
+
+    def pick(size: int, found: Ways) -> None:
         before = picked[-1].picked.key if picked else None
         picked.append(_pick(size, [way for way, _ in found], before, chosen, (kind, ranks)))
+        if on_size is not None:
+            on_size(picked[-1])
+
+    for number, size in enumerate(wanted):
+        tell_step(progress, f"predict {format_size(size)}", number, len(wanted))
+        ways.append(_predicted(kind, text, ranks, size, algorithms, chosen, refused))
+        if not chosen.measure:
+            pick(size, ways[-1])
+    if chosen.measure:
+        ways = _measured(kind, ranks, wanted, ways, chosen, progress)
+        for size, found in zip(wanted, ways, strict=True):
+            pick(size, found)
     return Tuning(kind, ranks, text, tuple(picked), chosen, refused, load)
 
 
