@@ -14,15 +14,16 @@ from hocket.plans.algorithms import BUILTIN, by_promise, compared, promise
 from hocket.plans.choice import STEINER
 from hocket.plans.registry import own_algorithms
 from hocket.plans.remembered import hashed
+from hocket.plans.symmetric import NAME as SYMMETRIC
 from hocket.training.parallel import Group
 
 AUTO, GREEDY = "auto", "greedy"
 _SHELF = "training"
 MOST_PIECES = 1 << 15
 """Chunks x NPUs x NPUs up to which an algorithm's numbers of chunks are tried."""
-_LARGEST = 1 << 17
-"""NPUs x NPUs above which greedy alone is tried."""
-_MOST_WORK = {"trees": 512, STEINER: 1 << 12, "flows": 512, "symmetric": 1 << 18}
+_AT_SIZE = 1 << 25
+"""NPUs x NPUs x links above which others are tried in turn, and greedy takes minutes."""
+_MOST_WORK = {"trees": 512, STEINER: 1 << 12, "flows": 512, SYMMETRIC: 1 << 18}
 """NPUs x links up to which those are tried that take longest, for all NPUs; steiner for groups."""
 
 
@@ -31,16 +32,31 @@ def pieces_of(group: Group) -> int:
     return sum(len(members) ** 2 for members in group.members)
 
 
+def is_at_size(topology: _core.Topology, group: Group) -> bool:
+    """Return whether to plan all that is worth trying would take minutes."""
+    return pieces_of(group) * len(topology.link_src) > _AT_SIZE
+
+
+def transfers_of(
+    kind: str, topology: _core.Topology, group: Group, algorithm: str, chunks: int | None
+) -> int:
+    """Return how many transfers the plans of all groups have, about; 0 of an algorithm of one's own."""
+    if algorithm not in BUILTIN:
+        return 0
+    dimensions = topology.dimensions if group.size == topology.npu_count else []
+    each = _core.registry.transfers(kind, group.size, dimensions, algorithm, chunks or 1)
+    return len(group.members) * each
+
+
 def candidates(kind: str, topology: _core.Topology, group: Group) -> list[str]:
     """Return names of the algorithms to try: greedy first, then the others, likely winners first.
 
     All of those that comparisons have and that do the kind, without one that searches for long, and
     without trees, flows and shifts where these take much longer than greedy: on large networks, and for
-    several groups or some of the NPUs. Only these have steiner, on small networks. Greedy alone for groups
-    of more than 362 NPUs.
+    several groups or some of the NPUs. Only these have steiner, on small networks. At size, shifts are
+    tried too, of equally likely winners those first that have the fewest transfers, and greedy last.
     """
-    if pieces_of(group) > _LARGEST:
-        return [GREEDY]
+    at_size = is_at_size(topology, group)
     own = {each.name: each.kinds for each in own_algorithms()}
     is_all = len(group.members[0]) == topology.npu_count
     work = topology.npu_count * len(topology.link_src)
@@ -48,10 +64,13 @@ def candidates(kind: str, topology: _core.Topology, group: Group) -> list[str]:
         name
         for name in compared()
         if kind in (own[name] if name in own else BUILTIN[name].kinds)
-        and work <= _MOST_WORK.get(name, work)
+        and (work <= _MOST_WORK.get(name, work) or (at_size and name == SYMMETRIC))
         and (name not in _MOST_WORK or is_all == (name != STEINER))
     ]
-    return [GREEDY, *(name for name in by_promise(names) if name != GREEDY and promise(name) > 0)]
+    if at_size:
+        names.sort(key=lambda name: transfers_of(kind, topology, group, name, 1))
+    others = [name for name in by_promise(names) if name != GREEDY and promise(name) > 0]
+    return [*others, GREEDY] if at_size else [GREEDY, *others]
 
 
 @dataclass(frozen=True)

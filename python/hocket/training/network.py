@@ -26,7 +26,9 @@ from hocket.training.candidates import (
     MOST_PIECES,
     Remembered,
     candidates,
+    is_at_size,
     pieces_of,
+    transfers_of,
 )
 from hocket.training.contention import Use, at_once, servers, use_of
 from hocket.training.parallel import Group, Portion
@@ -59,6 +61,10 @@ TOKENS = "dispatch or combine"
 """What experts get, or return, as a kind of exchange."""
 _MOST_TOKENS, _LEAST_TOKENS, _MOST_PER_NPU = 1 << 13, 8, 128
 """Copies of tokens that are planned, about, and tokens per NPU; each stands for several of the model."""
+_CLOSE = 1.03
+"""At size nothing else is tried where the best takes no more than so many times the bound."""
+_MOST_MADE = 1 << 23
+"""Transfers that are planned at size for one collective, about, unless there is no plan yet."""
 _NEAR = 1.02
 """How close to the bound others' plans are where ``auto`` does not try steiner, which takes longer."""
 
@@ -414,6 +420,17 @@ class PlanNetwork(Network):
         """Return the fastest that these find, the first of equals; the leaders may try more chunks."""
         found: list[_Found] = []
         whys: list[Error] = []
+        together = joined(self._collectives(kind, group, max(size, _LEAST * group.size)))
+        enough = 0
+        if is_at_size(self.topology, group):
+            enough = round(_CLOSE * _core.bound(self.topology, together).time_ps)
+
+        def is_enough(name: str) -> bool:
+            if not found or not enough:
+                return False
+            made = [transfers_of(kind, self.topology, group, *each[:2]) for each in found]
+            is_spent = sum(made) >= _MOST_MADE or name == GREEDY
+            return is_spent or min(map(_Found.time, found)) <= enough
 
         def attempt(names: Sequence[str], most: int) -> None:
             for name in names:
@@ -422,6 +439,8 @@ class PlanNetwork(Network):
                 try:
                     counts = self._counts(kind, group, size, name, self.chunks, largest)
                     for count in counts:
+                        if is_enough(name):
+                            return
                         if count not in done:
                             found.append(self._found(kind, group, size, name, count))
                 except Error as error:
@@ -430,11 +449,10 @@ class PlanNetwork(Network):
         attempt([name for name in names if name != STEINER], MOST_PIECES)
         if STEINER in names:
             best = min((each.time() for each in found), default=_NEVER)
-            together = joined(self._collectives(kind, group, max(size, _LEAST * group.size)))
             if best > _NEAR * _core.bound(self.topology, together).time_ps:
                 attempt([STEINER], MOST_PIECES)
         if not found:
-            raise whys[0]
+            raise whys[-1 if enough else 0]
         found.sort(key=_Found.time)
         near = [each for each in found if each.time() * 4 <= found[0].time() * 5]
         attempt(list(dict.fromkeys(each.algorithm for each in near))[:_LEADERS], _MAX_PIECES)
