@@ -1,6 +1,7 @@
 """Trains by the plans of a deployed folder on CPUs and prints what ran: ``train_deployed.py BACKEND WAY``.
 
-The ranks form a mesh of 2 x 2. WAY is ``ddp`` or ``fsdp2``.
+The ranks form a mesh of 2 x 2. WAY is ``ddp``, ``fsdp2``, or ``tp``: tensor parallel along one axis, FSDP2
+along the other.
 """
 
 from __future__ import annotations
@@ -21,6 +22,21 @@ def taken(group: Any) -> dict[str, int]:
     return dict(sys.modules["hocket.distributed"].deployed(group).taken)
 
 
+def spread(net: Any, way: str, mesh: Any) -> Any:
+    """Make a net one that trains on all ranks."""
+    if way == "ddp":
+        return torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0.01)
+    from torch.distributed.fsdp import fully_shard
+
+    if way == "fsdp2":
+        return fully_shard(net, mesh=init_device_mesh("cpu", (4,)))
+    from torch.distributed.tensor import parallel
+
+    plan = {"0": parallel.ColwiseParallel(), "2": parallel.RowwiseParallel()}
+    parallel.parallelize_module(net, mesh["tp"], plan)
+    return fully_shard(net, mesh=mesh["dp"])
+
+
 def main(backend: str, way: str) -> None:
     if backend == "hocket":
         import hocket.distributed  # noqa: F401
@@ -34,15 +50,11 @@ def main(backend: str, way: str) -> None:
     dist.init_process_group(backend)
     rank = dist.get_rank()
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
-    net: Any = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
-    if way == "ddp":
-        net = torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0.01)
-    else:
-        from torch.distributed.fsdp import fully_shard
-
-        net = fully_shard(net, mesh=init_device_mesh("cpu", (4,)))
+    net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64))
+    net = spread(net, way, mesh)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
-    data = torch.Generator().manual_seed(rank)
+    # Ranks of a tensor-parallel group share a batch.
+    data = torch.Generator().manual_seed(rank if way != "tp" else mesh["dp"].get_local_rank())
     losses = []
     for _ in range(5):
         loss = net(torch.randn(16, 64, generator=data)).square().mean()
@@ -58,6 +70,7 @@ def main(backend: str, way: str) -> None:
         "losses": losses,
         "sums": [shared[7].item(), counted[7].item()],
         "world": taken(dist.group.WORLD),
+        "dp": taken(mesh["dp"].get_group()),
         "tp": taken(mesh["tp"].get_group()),
     }
     print(json.dumps(told))
