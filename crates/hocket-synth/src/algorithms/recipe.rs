@@ -413,11 +413,15 @@ impl Algorithm {
             .map(|about| about.name)
             .collect();
         let own: Vec<&str> = self.kinds().iter().map(|kind| kind.name()).collect();
-        let remedy = match others[..] {
-            [] => format!("no baseline algorithm does {kind}"),
-            _ => format!("for {kind} use {}", others.join(", ")),
+        let (what, those) = match kind {
+            CollectiveKind::Custom => ("several groups at once or other demands", "these"),
+            _ => (kind.name(), kind.name()),
         };
-        format!("it does {}, not {kind}; {remedy}", own.join(", "))
+        let remedy = match others[..] {
+            [] => format!("no baseline algorithm does {those}"),
+            _ => format!("for {those} use {}", others.join(", ")),
+        };
+        format!("it does {}, not {what}; {remedy}", own.join(", "))
     }
 
     /// Returns its refusal.

@@ -94,7 +94,7 @@ pub enum CompileError {
     /// A collective that has no input and output buffers.
     #[explain(
         why("a custom collective has no input and output buffers that a runtime knows"),
-        remedy("use a collective that has a name")
+        remedy("use a collective that has a name, and one plan for each group")
     )]
     Custom,
     /// A device that is no rank sends or receives.

@@ -47,6 +47,11 @@ fn a_kind_that_is_not_supported_names_those_who_do_it() {
     for kind in CollectiveKind::NAMED {
         assert!(Algorithm::Direct.supports(kind), "{kind}");
     }
+    assert_eq!(
+        Algorithm::Ring.unsupported(CollectiveKind::Custom),
+        "it does all-reduce, reduce-scatter, all-gather, not several groups at once or other demands; \
+         for these use steiner, flows, greedy"
+    );
 }
 
 #[test]
