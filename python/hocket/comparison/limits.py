@@ -22,7 +22,9 @@ _AT_SIZE = 512
 _MOST_IN_TURN = 12_000_000
 """Transfers of all plans that are compared in turn: a minute."""
 _CLOSE = 1.03
-"""Of the bound: who searches, or has a larger plan than the best, cannot win by much any more."""
+"""Of the bound: who searches, or has a plan that takes seconds, cannot win by much any more."""
+_SECONDS = 250_000
+"""Transfers of such a plan: of several numbers of chunks, each is made, proved and simulated."""
 
 
 def check_any(
@@ -122,7 +124,7 @@ class Turns:
             return
         sizes = self._sizes[name]
         is_close = best.time_ps <= _CLOSE * best.lower_bound.time_ps
-        if is_close and (self._searches(name) or max(sizes) > len(best.plan)):
+        if is_close and (self._searches(name) or sum(sizes) > _SECONDS):
             why = f"another is within {round(100 * (_CLOSE - 1))} % of the bound"
         elif self._spent + sum(sizes) > _MOST_IN_TURN and not self._searches(name):
             why = f"others have {self._spent:,}"
