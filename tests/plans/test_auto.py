@@ -50,8 +50,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Try what comparisons have, however slow the machine, and nothing further."""
-    monkeypatch.setattr(auto, "TIME_LIMIT", 600.0)
+    """Try what comparisons have, however much work it is, and nothing further."""
+    monkeypatch.setattr(auto, "WORK", 1 << 40)
     monkeypatch.setattr(auto._Search, "_further", lambda _: "all")
 
 
@@ -314,6 +314,13 @@ def test_what_was_not_used_for_longest_goes(kept: Path, monkeypatch: pytest.Monk
     assert {file.stem for file in kept.glob("*")} == {"0", *map(str, range(3, 11))}
 
 
+def test_what_a_time_limit_cut_is_not_remembered(kept: Path) -> None:
+    made = hk.plan("all-reduce", NETWORKS["irregular"], size="1 MB", time_limit="1 ms").selection
+    assert made is not None
+    assert made.ended == "time"
+    assert not kept.exists()
+
+
 def test_own_algorithms_are_never_remembered(kept: Path, searches: list[str]) -> None:
     @hk.algorithm("fresh", kinds="all-gather")
     def fresh(topology: Any, collective: Any, options: Any) -> Any:
@@ -328,12 +335,15 @@ def test_own_algorithms_are_never_remembered(kept: Path, searches: list[str]) ->
         del _OWN["fresh"]
 
 
-def test_a_choice_that_others_beat_is_searched_anew(kept: Path, searches: list[str]) -> None:
-    hk.plan("all-reduce", NETWORKS["irregular"], size="1 MB", time_limit="300 ms")
+def test_a_choice_that_others_beat_is_searched_anew(
+    kept: Path, searches: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto, "WORK", 5_000_000)
+    hk.plan("all-reduce", NETWORKS["irregular"], size="1 MB")
     (file,) = kept.glob("*.json")
     found = json.loads(file.read_text())
     file.write_text(json.dumps({**found, "algorithm": "double-binary-tree", "chunks": 1}))
-    plan = hk.plan("all-reduce", NETWORKS["irregular"], size="1 MB", time_limit="300 ms")
+    plan = hk.plan("all-reduce", NETWORKS["irregular"], size="1 MB")
     assert len(searches) == 2
     assert plan.algorithm == found["algorithm"]
 

@@ -34,6 +34,48 @@ pub trait Progress {
     /// Takes note that a search has ended, and what it found is proved and simulated, which takes a moment: an
     /// observer whose limit is for searches no longer stops the work.
     fn searched(&mut self) {}
+
+    /// Takes note of work that was done: about one for each arc, word or entry that was looked at, and [`MESSAGE`] for
+    /// each message that was simulated. The same work counts the same on every machine, however busy.
+    fn spend(&mut self, _work: u64) {}
+}
+
+/// What a message that is listed, simulated or proved counts as, in looks at an arc.
+pub const MESSAGE: u64 = 16;
+
+/// Counts work, and stops it at a limit until a search has ended.
+pub struct Limited<'a> {
+    watch: &'a mut dyn Progress,
+    most: u64,
+    /// The work so far.
+    pub spent: u64,
+}
+
+impl<'a> Limited<'a> {
+    /// Stops after `most` units of work; `watch` hears all the same.
+    pub fn new(watch: &'a mut dyn Progress, most: u64) -> Self {
+        Self {
+            watch,
+            most,
+            spent: 0,
+        }
+    }
+}
+
+impl Progress for Limited<'_> {
+    fn report(&mut self, stage: &'static str, done: u64, total: u64) -> bool {
+        self.spent < self.most && self.watch.report(stage, done, total)
+    }
+
+    fn searched(&mut self) {
+        self.most = u64::MAX;
+        self.watch.searched();
+    }
+
+    fn spend(&mut self, work: u64) {
+        self.spent = self.spent.saturating_add(work);
+        self.watch.spend(work);
+    }
 }
 
 /// An observer that ignores every report and never stops the work.
@@ -76,11 +118,40 @@ impl<'a> Paced<'a> {
         if self.since < self.every {
             return Ok(());
         }
-        self.since = 0;
+        self.progress.spend(std::mem::take(&mut self.since));
         if self.progress.report(self.stage, done, total) {
             Ok(())
         } else {
             Err(Interrupted)
         }
+    }
+}
+
+impl Drop for Paced<'_> {
+    fn drop(&mut self) {
+        self.progress.spend(self.since);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_counted_in_full_and_ends_at_its_limit() {
+        let mut silent = Silent;
+        let mut limited = Limited::new(&mut silent, 100);
+        let counts = |limited: &mut Limited<'_>, works: &[u64]| -> Vec<bool> {
+            let mut paced = Paced::new(limited, "work", 40);
+            let each = works.iter().map(|&work| paced.count(work, 0, 1).is_ok());
+            each.collect()
+        };
+        assert_eq!(counts(&mut limited, &[30, 20, 39]), [true; 3]);
+        assert_eq!(limited.spent, 89);
+        // What is below the pace is not looked at, but counted.
+        assert_eq!(counts(&mut limited, &[39, 1, 5]), [true, false, true]);
+        assert_eq!(limited.spent, 134);
+        limited.searched();
+        assert_eq!(counts(&mut limited, &[1_000]), [true]);
     }
 }

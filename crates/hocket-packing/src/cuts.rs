@@ -46,6 +46,7 @@ impl Backward {
     ) -> Result<Option<Vec<bool>>, Interrupted> {
         self.reset();
         for i in 0..self.order.len() {
+            progress.spend(self.flows.node_count() as u64);
             if i % 16 == 0 && !progress.report("trees: cuts", i as u64, self.order.len() as u64) {
                 return Err(Interrupted);
             }

@@ -209,12 +209,13 @@ impl Router {
         for round in 0..rounds {
             self.steep = STEEP[round / ROUNDS];
             for (tree, &(sense, root)) in trees.iter_mut().zip(wanted) {
-                watch.count(self.nodes as u64, round as u64, rounds as u64)?;
+                let before = self.steps;
                 self.unload(tree);
                 let Some(grown) = self.grow(sense, root) else {
                     return Ok(None);
                 };
                 *tree = grown;
+                watch.count(8 * (self.steps - before), round as u64, rounds as u64)?;
             }
             let fullest = self.fullest();
             if best.as_ref().is_none_or(|best| fullest <= best.fullest) {

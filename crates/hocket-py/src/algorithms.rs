@@ -1,5 +1,5 @@
 //! `plan` and `Made`, and `hocket._core.registry`: `algorithms`, `chunk_ladder`, `default_chunks`, `check_size`,
-//! `transfers`.
+//! `transfers`, `least_transfers`.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::choice::{LATENCIES, RELAYS, choose};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::hints::Listener;
-use crate::multirail::{PySchedule, effort_in};
+use crate::multirail::{PySchedule, steps_of};
 use crate::packing::PyPacking;
 use crate::plan::PyPlan;
-use crate::progress;
+use crate::progress::{self, Limits, PyWork};
 use crate::select::{PyCandidate, to_unwindings};
 use crate::simulate::PyRun;
 use crate::topology::{GivenDimension, PyTopology, to_dimensions};
@@ -89,7 +89,8 @@ pub(crate) struct PyMade {
 
 /// Make a plan by one algorithm, with ``chunks`` slices that are pipelined or its default.
 ///
-/// After ``time_limit`` seconds a search gives its best so far; what has none by then is refused.
+/// After ``time_limit`` seconds, or all of ``work``, a search gives its best so far; what has none by then is
+/// refused. ``effort`` is a share of what searches that count their own steps take.
 /// ``unwinding`` has an entry for all switches, or one for each dimension; empty tries several.
 ///
 /// ``memory_limit`` is for planning, verifying and simulating [bytes]. InfeasibleError where the
@@ -97,7 +98,8 @@ pub(crate) struct PyMade {
 #[pyfunction]
 #[pyo3(signature = (
     topology, collective, algorithm, chunks, memory_limit, routing="balanced", *, latency="overlapped",
-    seed=None, trials=None, unwinding=Vec::new(), relays="sum", time_limit=None, progress=None
+    seed=None, trials=None, unwinding=Vec::new(), relays="sum", effort=1.0, time_limit=None, work=None,
+    progress=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
 pub(crate) fn plan(
@@ -113,7 +115,9 @@ pub(crate) fn plan(
     trials: Option<u64>,
     unwinding: Vec<String>,
     relays: &str,
+    effort: f64,
     time_limit: Option<f64>,
+    work: Option<&PyWork>,
     progress: Option<Listener>,
 ) -> Result<PyMade, CoreError> {
     let algorithm: Algorithm = algorithm.parse()?;
@@ -127,15 +131,18 @@ pub(crate) fn plan(
         trials: trials.unwrap_or(usual.trials),
         unwinding: to_unwindings(&unwinding)?,
         relays: choose("relays", relays, RELAYS)?,
-        effort: effort_in(time_limit),
+        effort: steps_of(effort),
         ..usual
     };
-    // A rule has nothing to leave out when time is short.
-    let time_limit = time_limit.filter(|_| algorithm.about().making != Origin::Rule);
+    let limits = match algorithm.about().making {
+        // A rule has nothing to leave out when time is short.
+        Origin::Rule => Limits::none(work),
+        _ => Limits::new(time_limit, work),
+    };
     let latency = options.latency;
     let (topology, collective) = (topology.core().clone(), collective.core().clone());
     let (on, what) = (Arc::clone(&topology), collective.clone());
-    let core = progress::attended_until(py, progress, time_limit, move |watch| {
+    let core = progress::attended_until(py, progress, limits, move |watch| {
         core::make(&on, &what, &options, watch)
     })??;
     Ok(PyMade {
@@ -254,6 +261,23 @@ pub(crate) fn transfers(
         _ => 0,
     };
     Ok(u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+/// Return how many transfers a plan of so many slices has at the least; InfeasibleError as ``plan``.
+///
+/// 0 for an algorithm that tries others.
+#[pyfunction]
+pub(crate) fn least_transfers(
+    topology: &PyTopology,
+    collective: &PyCollective,
+    algorithm: &str,
+    chunks: usize,
+) -> Result<u128, CoreError> {
+    let (topology, collective) = (topology.core(), collective.core());
+    counted_as(algorithm)?.map_or(Ok(0), |counted| {
+        core::check_applicable(topology, collective, counted)?;
+        Ok(core::transfer_count(topology, collective, counted, chunks))
+    })
 }
 
 /// Return how many slices an algorithm cuts the data into by default; 1 for ``auto``, which chooses.

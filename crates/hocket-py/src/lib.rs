@@ -70,6 +70,8 @@ mod _core {
     use crate::families::build_product;
     #[pymodule_export]
     use crate::multirail::{DimensionRun, PySchedule, carries_out, plan_of, schedule};
+    #[pymodule_export]
+    use crate::progress::PyWork;
     /// Execution traces as ASTRA-sim runs them.
     #[pymodule]
     mod chakra {
@@ -160,7 +162,7 @@ mod _core {
     mod registry {
         #[pymodule_export]
         use crate::algorithms::{
-            PyEntry, check_size, chunk_ladder, default_chunks, entries, transfers,
+            PyEntry, check_size, chunk_ladder, default_chunks, entries, least_transfers, transfers,
         };
     }
 

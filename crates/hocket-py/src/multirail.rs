@@ -20,7 +20,7 @@ use crate::error::CoreError;
 use crate::hints::Listener;
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
-use crate::progress;
+use crate::progress::{self, Limits};
 use crate::report::DimensionReport;
 use crate::topology::PyTopology;
 
@@ -39,11 +39,11 @@ pub(crate) struct PySchedule {
 
 /// Schedule a collective, with errors as of :func:`plan`.
 ///
-/// ``effort`` is in simulated steps, ``time_limit`` in seconds.
+/// ``effort`` is a share of the simulated steps of a search, ``time_limit`` in seconds.
 #[pyfunction]
 #[pyo3(signature = (
     topology, collective, algorithm, chunks, memory_limit, *,
-    effort=None, time_limit=None, progress=None
+    effort=1.0, time_limit=None, progress=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
 pub(crate) fn schedule(
@@ -53,7 +53,7 @@ pub(crate) fn schedule(
     algorithm: &str,
     chunks: Option<usize>,
     memory_limit: u64,
-    effort: Option<u64>,
+    effort: f64,
     time_limit: Option<f64>,
     progress: Option<Listener>,
 ) -> Result<PySchedule, CoreError> {
@@ -61,11 +61,11 @@ pub(crate) fn schedule(
     let options = PlanOptions {
         chunks,
         memory_limit,
-        effort: effort.unwrap_or(effort_in(time_limit)),
+        effort: steps_of(effort),
         ..PlanOptions::new(algorithm)
     };
     let (network, collective) = (topology.core(), collective.core());
-    let schedule = progress::watched_until(py, progress, time_limit, |watch| {
+    let schedule = progress::watched_until(py, progress, Limits::new(time_limit, None), |watch| {
         algorithms::schedule(network, collective, &options, watch)
     })?;
     Ok(PySchedule {
@@ -75,9 +75,9 @@ pub(crate) fn schedule(
     })
 }
 
-/// The effort of a search for so many seconds: a second is about the default, and more time is for more of it.
-pub(crate) fn effort_in(seconds: Option<f64>) -> u64 {
-    whole(core::EFFORT as f64 * seconds.unwrap_or(1.0).max(1.0))
+/// The simulated steps of a search of so much effort.
+pub(crate) fn steps_of(effort: f64) -> u64 {
+    whole(core::EFFORT as f64 * effort).max(1)
 }
 
 /// Make the plan that carries a schedule out, not yet verified.

@@ -1,11 +1,11 @@
 //! Long calls: the interpreter released, progress told to a callable, Ctrl-C heeded.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use hocket_core::progress::Progress;
+use hocket_core::progress::{Limited, Progress};
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
@@ -20,25 +20,95 @@ pub(crate) fn unattended() {
     UNATTENDED.store(true, Ordering::Relaxed);
 }
 
-/// Runs `work`, which keeps the best so far, for a number of seconds or to its end; else as [`watched`].
+/// Work that searches may do and have done, counted: the same on every machine.
+#[pyclass(name = "Work", module = "hocket._core", frozen)]
+pub(crate) struct PyWork {
+    most: u64,
+    spent: Arc<AtomicU64>,
+}
+
+#[pymethods]
+impl PyWork {
+    /// Allow so much work.
+    #[new]
+    #[pyo3(signature = (most=u64::MAX))]
+    fn new(most: u64) -> Self {
+        let spent = Arc::new(AtomicU64::new(0));
+        Self { most, spent }
+    }
+
+    /// How much was done so far.
+    #[getter]
+    fn spent(&self) -> u64 {
+        self.spent.load(Ordering::Relaxed)
+    }
+
+    /// How much is left.
+    #[getter]
+    fn left(&self) -> u64 {
+        self.most.saturating_sub(self.spent())
+    }
+
+    /// Count work that was done elsewhere.
+    fn spend(&self, work: u64) {
+        self.spent.fetch_add(work, Ordering::Relaxed);
+    }
+}
+
+/// What ends a search: seconds, and counted work.
+pub(crate) struct Limits {
+    end: Option<Instant>,
+    most: u64,
+    spent: Option<Arc<AtomicU64>>,
+}
+
+impl Limits {
+    /// So many seconds from now, and what is left of the work.
+    pub(crate) fn new(seconds: Option<f64>, work: Option<&PyWork>) -> Self {
+        Self {
+            end: end_after(seconds),
+            most: work.map_or(u64::MAX, PyWork::left),
+            spent: work.map(|work| Arc::clone(&work.spent)),
+        }
+    }
+
+    /// Counts work, and ends none.
+    pub(crate) fn none(work: Option<&PyWork>) -> Self {
+        Self {
+            end: None,
+            most: u64::MAX,
+            ..Self::new(None, work)
+        }
+    }
+
+    /// Runs `work` within the limits.
+    fn run<T>(self, watch: &mut dyn Progress, work: impl FnOnce(&mut dyn Progress) -> T) -> T {
+        let mut timed = Timed {
+            watch,
+            end: self.end,
+            told: Instant::now(),
+        };
+        let mut limited = Limited::new(&mut timed, self.most);
+        let done = work(&mut limited);
+        if let Some(spent) = self.spent {
+            spent.fetch_add(limited.spent, Ordering::Relaxed);
+        }
+        done
+    }
+}
+
+/// Runs `work`, which keeps the best so far, within limits or to its end; else as [`watched`].
 pub(crate) fn watched_until<T, E>(
     py: Python<'_>,
     progress: Option<Listener>,
-    seconds: Option<f64>,
+    limits: Limits,
     work: impl FnOnce(&mut dyn Progress) -> Result<T, E> + Send,
 ) -> Result<T, CoreError>
 where
     T: Send,
     E: Into<CoreError> + Send,
 {
-    let end = end_after(seconds);
-    watched(py, progress, |watch| {
-        work(&mut Timed {
-            watch,
-            end,
-            told: Instant::now(),
-        })
-    })
+    watched(py, progress, |watch| limits.run(watch, work))
 }
 
 /// When so many seconds are over. Longer than a duration can be is no limit.
@@ -137,25 +207,22 @@ fn attended_with<T: Send + 'static>(
     }
 }
 
-/// As [`attended`], for a number of seconds or to its end; `progress(stage, done, total)` is called meanwhile.
+/// As [`attended`], within limits or to its end; `progress(stage, done, total)` is called meanwhile.
 pub(crate) fn attended_until<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<Listener>,
-    seconds: Option<f64>,
+    limits: Limits,
     work: impl FnOnce(&mut dyn Progress) -> T + Send + 'static,
 ) -> PyResult<T> {
     let latest = Arc::new(Mutex::new(None));
     let reported = Arc::clone(&latest);
-    let end = end_after(seconds);
     let tell = move || match (&progress, take(&latest)) {
         (Some(callable), Some(report)) => callable.call(py, report),
         _ => Ok(()),
     };
     let work = move |watch: &mut dyn Progress| {
         let mut noted = Noted { watch, reported };
-        let told = Instant::now();
-        let watch = &mut noted;
-        work(&mut Timed { watch, end, told })
+        limits.run(&mut noted, work)
     };
     attended_with(py, tell, work)
 }

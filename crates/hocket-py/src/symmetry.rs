@@ -14,7 +14,7 @@ use crate::error::CoreError;
 use crate::hints::Listener;
 use crate::packing::PyPacking;
 use crate::plan::PyPlan;
-use crate::progress;
+use crate::progress::{self, Limits};
 use crate::topology::PyTopology;
 
 /// A plan of one block, proved and simulated, and the group that shifts it.
@@ -51,7 +51,7 @@ pub(crate) fn plan_symmetric(
     };
     let (on, collective) = (Arc::clone(topology.core()), collective.core().clone());
     let find = move |watch: &mut dyn Progress| core::plan(&on, &collective, &options, watch);
-    let core = progress::attended_until(py, progress, time_limit, find)??;
+    let core = progress::attended_until(py, progress, Limits::new(time_limit, None), find)??;
     Ok(PySymmetricPlan {
         core: Arc::new(core),
     })

@@ -12,7 +12,7 @@ use crate::choice::{LATENCIES, choose};
 use crate::collective::PyCollective;
 use crate::error::{CoreError, Parts};
 use crate::hints::Listener;
-use crate::progress;
+use crate::progress::{self, Limits, PyWork};
 use crate::topology::PyTopology;
 
 /// A collective on a network whose switches are unwound into edges between NPUs.
@@ -151,17 +151,19 @@ impl PyProblem {
         self.core.least()
     }
 
-    /// Match greedily; the best of the trials so far when the time limit [s] ends.
-    #[pyo3(signature = (seed, trials, *, time_limit=None, progress=None))]
+    /// Match greedily; the best of the trials so far when the time limit [s] or the work ends.
+    #[pyo3(signature = (seed, trials, *, time_limit=None, work=None, progress=None))]
     fn greedy(
         &self,
         py: Python<'_>,
         seed: u64,
         trials: u64,
         time_limit: Option<f64>,
+        work: Option<&PyWork>,
         progress: Option<Listener>,
     ) -> Result<PyTimetables, CoreError> {
-        let core = progress::watched_until(py, progress, time_limit, |watch| {
+        let limits = Limits::new(time_limit, work);
+        let core = progress::watched_until(py, progress, limits, |watch| {
             self.core.greedy(seed, trials, watch)
         })?;
         Ok(PyTimetables { core })

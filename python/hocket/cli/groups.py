@@ -171,12 +171,15 @@ def _of_file(file: str, network: _core.Topology, task: Task | Tasks) -> _core.Co
 
 SYNTHESIS = ("chunk_size", "seed", "unwind", "trials", "window", "slot", "relays", "cache")
 Planning = Annotated[
-    PlanOptions, Panel("Planning", rare=SYNTHESIS, but=("memory_limit", "latency_model"))
+    PlanOptions,
+    Panel("Planning", rare=(*SYNTHESIS, "effort"), but=("memory_limit", "latency_model")),
 ]
 """How plans are made; the model of latency is that of the simulation."""
-LinkPlanning = Annotated[PlanOptions, Panel("Planning", rare=SYNTHESIS, but=("memory_limit",))]
+LinkPlanning = Annotated[
+    PlanOptions, Panel("Planning", rare=(*SYNTHESIS, "latency_model"), but=("memory_limit",))
+]
 """How plans are made that are not simulated."""
-TimedPlanning = Annotated[PlanOptions, Panel("Planning", only=["time_limit"])]
+TimedPlanning = Annotated[PlanOptions, Panel("Planning", only=["effort", "time_limit"])]
 """How plans are made that other options say nothing of."""
 RARE_IN_TRAINING = ("bucket", "overlap_tensor", "update", "order", "cache", "dispatch")
 Given: TypeAlias = dict[str, Any]

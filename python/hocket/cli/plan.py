@@ -15,7 +15,7 @@ from hocket.cli.command import Option
 from hocket.cli.form import Form
 from hocket.cli.groups import LinkPlanning, Nodes, Task
 from hocket.cli.numbers import share_of
-from hocket.cli.symmetric import plan_and_show
+from hocket.cli.symmetric import chosen, plan_and_show, show
 from hocket.cli.table import table_of
 from hocket.cli.why import explain
 from hocket.collectives.bounds import assumed
@@ -24,7 +24,6 @@ from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import BUILTIN, heeded
 from hocket.plans.algorithms import algorithms as known_algorithms
-from hocket.plans.auto import TIME_LIMIT
 from hocket.plans.choice import SHORTEST, ChunkChoice
 from hocket.plans.groups import groups_of
 from hocket.plans.plan import Plan
@@ -36,8 +35,11 @@ from hocket.plans.synthesis.options import ROUNDING
 from hocket.topology.build import build_topology
 from hocket.units import counted, format_time_ps
 
-EXACT_LIMIT = 60.0
-"""Seconds that exact searches where no limit is given."""
+CUTS = {
+    "time": "the time limit ended the search: another run may find another plan",
+    "work": "the search ended with the work of its effort: --effort high gives more",
+}
+"""What is said of a search that was cut short."""
 
 PLAIN = (".csv", ".html", ".json", ".pdf", ".png", ".svg", ".txt", ".xml", ".yaml", ".yml")
 """Endings of files that a plan is not."""
@@ -139,24 +141,24 @@ def plan(
     if algorithm == SYMMETRIC:
         plan_and_show(collective, topology, planning, output, json)
         return
+    if how == "choice" and task.process_groups is None:
+        symmetric = chosen(collective, topology, planning, output)
+        if symmetric is not None:
+            show(symmetric, output, json)
+            return
     options.announce_plans(
         collective, topology, [GREEDY if how == "choice" else algorithm], planning.chunks
     )
     relays = planning.relays
     pending = options.Meanwhile(lambda: _core.bound(topology, collective, relays=relays))
     named = [] if task.process_groups is None else task.named(kind, topology)
-    limited = how == "solver" and planning.time_limit is None
-    if limited:
-        planning = replace(planning, time_limit=EXACT_LIMIT)
     with options.watching() as watch:
         watch.keeps_best = not json
-        if how == "choice":
-            watch.note(f"searches for up to {planning.seconds or TIME_LIMIT:g} s")
         began = time.monotonic()
         made = choose(collective, topology, algorithm, planning, progress=watch)
         greedy = None
         if how == "solver" and not json:
-            spent = 0 if limited else time.monotonic() - began
+            spent = time.monotonic() - began
             greedy = _by_greedy(collective, topology, planning, spent, watch)
     bound = pending.result()
     bound_ps = bound.time_ps
@@ -165,7 +167,7 @@ def plan(
         made.plan.save(output)
     if json:
         times = {"time_ps": made.time_ps, "bound_ps": bound_ps}
-        more: dict[str, object] = {**times, "file": output}
+        more: dict[str, object] = {**times, "cut": made.cut, "file": output}
         if named:
             more["groups"] = [each.to_dict() for each in groups_of(made.plan, named)]
         fit = {} if made.plan.fit is None else {"fit": made.plan.fit.to_dict()}
@@ -187,8 +189,9 @@ def plan(
             f"greedy is faster: {format_time_ps(greedy.time_ps)} with --chunks {greedy.slices}"
         )
     synthesis = made.plan.synthesis
-    if limited and synthesis is not None and synthesis.status != "optimal":
-        options.note(f"the search stops after {EXACT_LIMIT:g} s: --time-limit 600s gives it longer")
+    is_least = synthesis is not None and synthesis.status == "optimal"
+    if made.cut is not None and made.plan.selection is None and not is_least:
+        options.note(CUTS[made.cut])
     if made.plan.trees is not None:
         print_certificates(made.plan.trees.packings)
     if shown.verbose and synthesis is not None:

@@ -42,7 +42,9 @@ class Scheduling:
         str,
         options.algorithm_option(f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved schedule)."),
     ] = "multirail-optimal"
-    planning: Annotated[Given, Panel("Schedule", of=PlanOptions, only=["chunks", "time_limit"])]
+    planning: Annotated[
+        Given, Panel("Schedule", of=PlanOptions, only=["chunks", "effort", "time_limit"])
+    ]
     model: Annotated[DimensionOptions, Panel("Schedule")]
 
     def network(self) -> _core.Topology:

@@ -11,16 +11,16 @@ from hocket.plans.selection import Selection
 
 
 def explain(selection: Selection, *, why: bool) -> None:
-    """Print why auto chose a plan, and what it had no time for; with `why` also each time and refusal."""
+    """Print why auto chose a plan, and what it left out; with `why` also each time and refusal."""
     options.say(f"auto: {selection}{'' if why else ' (--why)'}")
     if why:
         options.output().print(table_of(selection))
         for reason, names in _by_reason(selection).items():
             options.say(f"left out: {', '.join(names)}: {reason}")
-    if selection.ended == "time":
-        late = _by_reason(selection).get(SPARED)
-        if late:
-            options.note(f"not tried in time: {', '.join(late)}; --time-limit 60s gives more")
+    late = _by_reason(selection).get(SPARED)
+    if late and selection.ended in ("work", "time"):
+        more = "--effort high" if selection.ended == "work" else "a longer --time-limit"
+        options.note(f"not tried to the end: {', '.join(late)}; {more} gives more")
 
 
 def table_of(selection: Selection) -> Table:

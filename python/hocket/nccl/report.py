@@ -371,6 +371,7 @@ def plan_graph(
         _algorithm: object,
         options: PlanOptions,
         _progress: Progress | None,
+        _work: object,
     ) -> Plan:
         chunks, limit = options.chunks or 1, options.limit_bytes
         if algorithm == "nvls":

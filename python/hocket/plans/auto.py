@@ -1,7 +1,8 @@
-"""The best plan that any method finds within a time limit."""
+"""The best plan that any method finds within some work."""
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field, replace
 
@@ -12,9 +13,9 @@ from hocket.plans import remembered
 from hocket.plans.algorithms import (
     BUILTIN,
     by_promise,
+    chunk_ladder,
     compared,
     heeded,
-    is_scheduled,
     promise,
     reasons,
 )
@@ -33,8 +34,10 @@ from hocket.plans.selection import Ended, Selection
 from hocket.plans.synthesis.options import PlanOptions
 from hocket.units import format_time_ps
 
-TIME_LIMIT = 10.0
-"""Seconds where none are given."""
+WORK = 400_000_000
+"""Work of a search at normal effort, up to :data:`_MANY_NPUS`: about ten seconds on one core."""
+MOST_TRANSFERS = 8_000_000
+"""Transfers of a plan that is made unasked; of more, nobody keeps them one by one."""
 
 _CLOSE = 1000
 """Further trials end where the time exceeds the bound by no more than one part in so many."""
@@ -42,9 +45,9 @@ _CLOSE_AT_SIZE = 33
 """The same from :data:`_MANY_NPUS` on, where each trial takes seconds."""
 _MANY_NPUS = 512
 _FIRST = 90
-"""From what promise on an algorithm then has all of the time that it needs, if no limit is given."""
+"""From what promise on an algorithm then has all of the work that is left."""
 _PATIENCE = 4
-"""Rounds of other random choices that may find nothing, where no limit of time is given."""
+"""Rounds of other random choices that may find nothing, at normal effort."""
 _FINER = (2, 8, 12, 24, 32, 48, 64, 128)
 _TRANSFERS = 100_000
 _EXACT_WORK = 1_000_000
@@ -62,16 +65,17 @@ def best_plan(
 ) -> ChunkChoice:
     """Try every method, likely winners first, and keep the plan that is simulated to be the fastest.
 
-    First each algorithm that comparisons have, with the numbers of chunks that they try: where the limit
-    does not pass before, the plan is no slower than any of theirs. Then what searches for longer: ``exact``
+    First each algorithm that comparisons have, with the numbers of chunks that they try: where the work
+    is enough for all, the plan is no slower than any of theirs. Then what searches for longer: ``exact``
     on small problems, ``greedy`` with other numbers of chunks and other random choices. Each plan is proved
     and simulated at link fidelity. Methods that cannot run here are passed over; so are algorithms of one's
     own that fail or are wrong, which by name say why.
 
-    A search has half of the time that is left, and in the end all of it. Once there is a plan, proofs and
-    simulations stop when the limit passes. Everything stops at the lower bound, further trials near it. A
-    choice is remembered (:mod:`hocket.plans.remembered`): the same question is answered by the
-    same algorithm, whose plan is made and proved again.
+    Work is counted, so that the choice is the same on every machine. A search has half of the work that is
+    left, and in the end all of it. From 512 NPUs on, plans of more than 8 million transfers are not made.
+    Everything stops at the lower bound, further trials near it. A limit of time is a guard: once there is a
+    plan, all stops when it passes. A choice is remembered (:mod:`hocket.plans.remembered`): the same
+    question is answered by the same algorithm, whose plan is made and proved again.
 
     Parameters
     ----------
@@ -89,19 +93,16 @@ def best_plan(
         If no method applies, with the reason of one that any network will do for.
     """
     options.unwindings(topology)  # refuses what makes no sense here
-    asked = replace(options, time_limit=options.seconds or TIME_LIMIT)
     question = None
     is_kept = options.cache and options.runtime is None
     if is_kept and not any(collective.kind in own.kinds for own in own_algorithms()):
-        question = remembered.question(collective, topology, asked)
+        question = remembered.question(collective, topology, options)
         known = remembered.answer(question)
-        again = None if known is None else _repeated(planner, collective, topology, asked, known)
+        again = None if known is None else _repeated(planner, collective, topology, options, known)
         if again is not None:
             return again
-    is_patient = options.seconds is not None
-    search = _Search(planner, collective, topology, asked, progress, is_patient=is_patient)
-    made = search.run()
-    if question is not None and made.plan.selection is not None:
+    made = _Search(planner, collective, topology, options, progress).run()
+    if question is not None and made.plan.selection is not None and made.cut != "time":
         remembered.keep_answer(question, made.plan.selection)
     return made
 
@@ -117,7 +118,7 @@ def _repeated(
     given = replace(options, chunks=known.chunks, chunk_size=None, seed=known.seed)
     try:
         plan = planner(
-            collective, topology, known.algorithm, heeded(known.algorithm, given), None
+            collective, topology, known.algorithm, heeded(known.algorithm, given), None, None
         ).verify()
         time_ps = link_time(plan, options)
     except (InfeasibleError, SpecError, VerificationError):
@@ -140,10 +141,8 @@ class _Search:
 
     Attributes
     ----------
-    options
-        With a limit of time.
-    is_patient
-        Whether further trials use all of that.
+    work
+        All that may be done.
     best, winner, seed
         The best plan, who made it, with which random choices.
     times, refused, late
@@ -159,7 +158,6 @@ class _Search:
     topology: _core.Topology
     options: PlanOptions
     progress: Progress | None
-    is_patient: bool
     best: ChunkChoice | None = None
     winner: str = ""
     seed: int = 0
@@ -171,14 +169,16 @@ class _Search:
     plans: int = 0
 
     def __post_init__(self) -> None:
-        self.limit = self.options.seconds or TIME_LIMIT
-        self.ends = time.monotonic() + self.limit
+        limit = self.options.seconds
+        self.ends = math.inf if limit is None else time.monotonic() + limit
+        wide = max(1.0, len(self.collective.npus) / _MANY_NPUS)
+        self.work = _core.Work(round(WORK * wide * self.options.share))
         self.bound = _core.bound(self.topology, self.collective).time_ps
         self.is_large = len(self.collective.npus) >= _MANY_NPUS
         self.close: Ended = "near" if self.is_large else "close"
 
     def run(self) -> ChunkChoice:
-        """Try all there is time for, and give the best with how it was chosen.
+        """Try all there is work for, and give the best with how it was chosen.
 
         Raises
         ------
@@ -190,8 +190,10 @@ class _Search:
             ended = self._compared() or self._further()
         except _LimitPassedError:
             ended = "time"
-        if ended in ("all", "stale") and self.late and self._left() == 0:
+        if time.monotonic() >= self.ends and ended not in ("bound", self.close):
             ended = "time"
+        elif ended in ("all", "stale") and self.late:
+            ended = "work"
         best = self.best
         if best is None:
             told = [
@@ -224,7 +226,8 @@ class _Search:
             ended=ended,
             cached=False,
         )
-        return replace(best, plan=best.plan.selected(selection))
+        cut = ended if ended == "work" or ended == "time" else None
+        return replace(best, plan=best.plan.selected(selection), cut=cut)
 
     def _compared(self) -> Ended | None:
         """Try all algorithms that comparisons have; say why all ends here, if it does."""
@@ -236,22 +239,39 @@ class _Search:
                 return "bound"
             if self.is_large and self._is_close():
                 return self.close
-            left = self._left()
-            share = left if name == names[-1] or self._has_all_time(name) else left / 2
-            began = time.monotonic()
-            self._attempt(name, heeded(name, self.options), share)
-            is_done = time.monotonic() - began < share
-            if is_done:
+            if self.best is not None and self._is_spent():
+                return "work"
+            if self._is_too_large(name):
+                self.late.remove(name)
+                continue
+            has_all = name == names[-1] or (self.is_large and promise(name) >= _FIRST)
+            share = self.work.left if has_all else self.work.left // 2
+            if self._attempt(name, heeded(name, self.options), share):
                 self.late.remove(name)
             elif place < len(names) - 1:
                 again.append(name)
         for name in again:
             if self._is_optimal():
                 return "bound"
-            self._attempt(name, heeded(name, self.options), self._left())
-            if self._left() > 0:
+            if self.best is not None and self._is_spent():
+                return "work"
+            if self._attempt(name, heeded(name, self.options), self.work.left):
                 self.late.remove(name)
         return "bound" if self._is_optimal() else None
+
+    def _is_too_large(self, name: str) -> bool:
+        """Return whether an algorithm's smallest plan has too many transfers, which is noted."""
+        if not self.is_large or name not in BUILTIN:
+            return False
+        try:
+            chunks = chunk_ladder(self.topology, self.collective, name)[0] or 1
+            count = _core.registry.least_transfers(self.topology, self.collective, name, chunks)
+        except InfeasibleError:
+            return False  # the attempt says why
+        if count > MOST_TRANSFERS:
+            why = f"its plan has {count:,} transfers, of which auto keeps no more than 8,000,000"
+            self.refused.setdefault(name, InfeasibleError(None, why, f"name {name} to have it"))
+        return count > MOST_TRANSFERS
 
     def _names(self) -> list[str]:
         """Names of the algorithms that do this kind, likely winners first."""
@@ -272,8 +292,10 @@ class _Search:
             self.late.append("exact")
             if self._is_close():
                 return self.close
-            self._attempt("exact", heeded("exact", self.options), self._left() / 2)
-            self.late.remove("exact")
+            if self._attempt("exact", heeded("exact", self.options), self.work.left // 2):
+                self.late.remove("exact")
+        if self._is_too_large("greedy"):
+            return "all"
         stale = 0
         for again in range(_SEEDS):
             seed = (self.options.seed + again) % (1 << 64)
@@ -286,10 +308,12 @@ class _Search:
             for count in counts:
                 if self._is_close():
                     return "bound" if self._is_optimal() else self.close
+                if self.best is not None and self._is_spent():
+                    return "work"
                 given = replace(self.options, chunks=count, chunk_size=None, seed=seed)
-                self._attempt("greedy", heeded("greedy", given), self._left())
+                self._attempt("greedy", heeded("greedy", given), self.work.left)
             stale = 0 if self.best is not before or again == 0 else stale + 1
-            if stale >= _PATIENCE and (self.best is None or not self.is_patient):
+            if stale >= _PATIENCE * self.options.share:
                 return "stale"
         return "all"
 
@@ -304,27 +328,33 @@ class _Search:
         except InfeasibleError:
             return [None]
 
-    def _attempt(self, name: str, options: PlanOptions, seconds: float) -> None:
-        """Plan by an algorithm, which may search for so long; what fails is noted."""
+    def _attempt(self, name: str, options: PlanOptions, most: int) -> bool:
+        """Plan by an algorithm, which may do so much work, and return whether it did all that it would.
+
+        What fails is noted.
+        """
         self._watch("", 0, 1)
+        work = _core.Work(most)
 
         def timed(plan: Plan, slices: int | None) -> int | None:
             took = link_time(plan, self.options, self._watch)
             self._found(name, options.seed, ChunkChoice(plan, took, slices, (None,)))
             return took
 
-        # A schedule is searched for by work done, of which a limit gives more: only where it was asked for.
-        has_limit = self.is_patient or not (is_scheduled(name) or self._has_all_time(name))
-        given = replace(options, time_limit=max(seconds, SHORTEST) if has_limit else None)
-        where = (self.collective, self.topology, name, given)
+        if options.time_limit is not None:
+            options = replace(options, time_limit=max(self.ends - time.monotonic(), SHORTEST))
+        where = (self.collective, self.topology, name, options)
         try:
-            fastest(self.planner, *where, progress=self._watch, timer=timed)
+            fastest(self.planner, *where, work=work, progress=self._watch, timer=timed)
         except VerificationError as error:
             if find(name) is None:
                 raise
             self.refused.setdefault(name, error)
         except (InfeasibleError, SimulationError, SpecError) as error:
             self.refused.setdefault(name, error)
+        finally:
+            self.work.spend(work.spent)
+        return work.left > 0
 
     def _found(self, name: str, seed: int, found: ChunkChoice) -> None:
         """Take a plan into account."""
@@ -345,8 +375,7 @@ class _Search:
         best = self.best
         if best is not None and best.time_ps is not None:
             text = f"best {self.winner} {format_time_ps(best.time_ps)}, bound {format_time_ps(self.bound)}"
-            spent = self.limit - self._left()
-            tell_best(self.progress, text, round(1000 * spent), round(1000 * self.limit))
+            tell_best(self.progress, text, self.work.spent, self.work.spent + self.work.left)
 
     def _watch(self, stage: str, done: int, total: int) -> None:
         """Stop what goes on where the limit has passed and there is a plan."""
@@ -355,12 +384,8 @@ class _Search:
         if self.progress is not None and stage:
             self.progress(stage, done, total)
 
-    def _left(self) -> float:
-        return max(0.0, self.ends - time.monotonic())
-
-    def _has_all_time(self, name: str) -> bool:
-        """Return whether no other algorithm has a share of the time of this one."""
-        return self.is_large and promise(name) >= _FIRST
+    def _is_spent(self) -> bool:
+        return self.work.left == 0
 
     def _is_optimal(self) -> bool:
         return self.best is not None and self.best.time_ps == self.bound

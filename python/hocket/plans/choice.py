@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hocket import _core
 from hocket.collectives.collective import Progress
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from hocket.plans.schedule import Schedule
 
 Planner = Callable[
-    ["_core.Collective", "_core.Topology", "str | Schedule", PlanOptions, "Progress | None"],
+    [
+        "_core.Collective",
+        "_core.Topology",
+        "str | Schedule",
+        PlanOptions,
+        "Progress | None",
+        "_core.Work | None",
+    ],
     Plan,
 ]
 """Plans a collective by the algorithm that is named, with the chunks that are given or else its default."""
@@ -33,6 +40,8 @@ SHORTEST = 0.05
 """Seconds that a search gets at the least."""
 _FEWER = (128, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 """Numbers of slices for a runtime, below one with too many operations: these grow with the number."""
+_TIMING = 64
+"""Work of the proof and the simulation of a transfer."""
 _SIMULATED = 300_000
 """Transfers of a lone plan that is simulated on the way: more take longer than planning them."""
 
@@ -50,12 +59,15 @@ class ChunkChoice:
     slices, tried
         Into how many slices the data is cut, and all the numbers that were asked for; ``None`` where the
         algorithm chooses.
+    cut
+        What cut the search short: the work of its effort, or the time limit; ``None`` for neither.
     """
 
     plan: Plan
     time_ps: int | None
     slices: int | None
     tried: tuple[int | None, ...]
+    cut: Literal["work", "time"] | None = None
 
     def is_faster_than(self, other: ChunkChoice | None) -> bool:
         """Return whether it is to be preferred: it takes less time, or is the first to have any."""
@@ -134,6 +146,7 @@ def fastest(
     algorithm: str | Schedule,
     options: PlanOptions,
     *,
+    work: _core.Work | None = None,
     progress: Progress | None = None,
     timer: Timer | None = None,
     is_timed: bool = True,
@@ -141,8 +154,8 @@ def fastest(
     """Plan with each number of chunks worth trying, and keep the fastest plan, the first of equals.
 
     Where a number is asked for, that one alone is planned. Each plan is proved and timed. Numbers grow:
-    where one makes too large a plan, or none, those before it stand. A limit of time holds for all of them
-    together. Where a runtime must execute the plan and cannot, fewer chunks are tried.
+    where one makes too large a plan, or none, those before it stand. A limit of time or work holds for
+    all of them together. Where a runtime must execute the plan and cannot, fewer chunks are tried.
 
     Parameters
     ----------
@@ -182,14 +195,19 @@ def fastest(
         if slices in fewer and not fits < (slices or 0) < above:
             continue
         left = None if ends is None else ends - time.monotonic()
-        if best is not None and left is not None and left <= 0:
+        if best is not None and (
+            (left is not None and left <= 0) or (work is not None and not work.left)
+        ):
             break
         limit = options.time_limit if best is None or left is None else max(left, SHORTEST)
         given = replace(options, chunks=slices, chunk_size=None, time_limit=limit)
         try:
-            plan = planner(collective, topology, algorithm, given, progress)
+            plan = planner(collective, topology, algorithm, given, progress, work)
             if is_lone and timer is None and not is_timed:
-                return ChunkChoice(plan, None, slices, (slices,))
+                best = ChunkChoice(plan, None, slices, (slices,))
+                break
+            if work is not None and plan.known is None:
+                work.spend(_TIMING * len(plan))
             plan = plan.verify(progress=progress)
             if runtime is not None:
                 plan.fit = fit(plan, runtime)
@@ -223,4 +241,6 @@ def fastest(
     assert best is not None, "there is a number to try"
     if best.plan.fit is not None:
         best.plan.fit = best.plan.fit.beside(best.time_ps, misfit)
-    return best
+    if ends is not None and time.monotonic() >= ends:
+        return replace(best, cut="time")
+    return replace(best, cut="work" if work is not None and not work.left else None)

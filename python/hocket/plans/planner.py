@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         """The keywords of :func:`plan`."""
 
 
+WORK = 4_800_000_000
+"""Work of a search by name at normal effort: minutes, after which it has the best so far, or nothing."""
 _JOINT = (STEINER, "flows", "greedy")
 """What plans several collectives at once where nobody names an algorithm."""
 
@@ -169,6 +171,7 @@ def choose(
             topology,
             algorithm,
             options,
+            work=_core.Work(round(WORK * options.share)),
             progress=progress,
             timer=timer,
             is_timed=is_timed,
@@ -183,8 +186,12 @@ def make(
     algorithm: str | Schedule,
     options: PlanOptions,
     progress: Progress | None = None,
+    work: _core.Work | None = None,
 ) -> Plan:
-    """Plan as :func:`plan`, with the chunks that are given or else the algorithm's default."""
+    """Plan as :func:`plan`, with the chunks that are given or else the algorithm's default.
+
+    A search ends with `work`, which counts it.
+    """
     _check(collective, topology, algorithm, options)
     chunks = options.slices(collective.size)
     own = find(algorithm)
@@ -198,13 +205,13 @@ def make(
     if making == "solver":
         pieces = chunks or _core.registry.default_chunks(topology, collective, algorithm)
         solved, synthesis = solve(
-            collective, topology, pieces=pieces, options=options, progress=progress
+            collective, topology, pieces=pieces, options=options, progress=progress, work=work
         )
         core, run = solved.plan_and_run
         return Plan(core, synthesis=synthesis, known=run)
     began = time.perf_counter()
-    with limited(algorithm, options):
-        made = searched(collective, topology, algorithm, chunks, options, progress)
+    with limited(algorithm, options, work):
+        made = searched(collective, topology, algorithm, chunks, options, progress, work)
     seconds = time.perf_counter() - began
     if made.candidates is not None:
         found, spread = made.candidates
@@ -236,6 +243,7 @@ def _carried_out(
         topology,
         algorithm=schedule,
         chunks=chunks,
+        effort=options.effort,
         time_limit=options.time_limit,
     )
     core = _core.plan_of(made.core, options.limit_bytes)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from hocket import _core
-from hocket._checks import check_function, instance_of
+from hocket._checks import check_function, instance_of, one_of
 from hocket._core import multirail
 from hocket._memory import memory_limit
 from hocket._options import seconds
@@ -18,6 +18,7 @@ from hocket.collectives.outcome import OnCollective
 from hocket.collectives.timing import Latency, Switching
 from hocket.errors import SpecError
 from hocket.plans.algorithms import PREFIX
+from hocket.plans.synthesis.options import SHARES, Effort
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, parse_size, shown
 
@@ -217,6 +218,7 @@ def schedule(
     size: int | str,
     algorithm: str | Schedule = "multirail-optimal",
     chunks: int | None = None,
+    effort: Effort = "normal",
     time_limit: float | str | None = None,
     progress: Progress | None = None,
 ) -> Schedule:
@@ -236,10 +238,11 @@ def schedule(
     chunks
         How many; 64 by default, as many for each algorithm, so that times can be compared. A schedule that
         is made has its own.
+    effort
+        How many trials multirail-optimal makes: ``low``, ``normal`` (about a second's worth) or ``high``.
+        The result is always the same.
     time_limit
-        Longest time for the search of multirail-optimal, such as ``"200 ms"``: the best so far is
-        the result. By default it ends after a fixed number of trials, about a second's worth, and the
-        result is always the same.
+        Longest time for them, such as ``"200 ms"``: the best so far is the result.
 
     Raises
     ------
@@ -264,6 +267,7 @@ def schedule(
         topology,
         algorithm=algorithm,
         chunks=chunks,
+        effort=effort,
         time_limit=time_limit,
         progress=progress,
     )
@@ -275,11 +279,13 @@ def schedule_collective(
     *,
     algorithm: str | Schedule,
     chunks: int | None = None,
+    effort: Effort = "normal",
     time_limit: float | str | None = None,
     progress: Progress | None = None,
 ) -> Schedule:
     """Schedule a collective that is already made; see :func:`hocket.schedule`."""
     limit = None if time_limit is None else seconds(time_limit, "time_limit")
+    one_of("effort", effort, get_args(Effort))
     check_chunks(chunks)
     is_made = isinstance(algorithm, Schedule) or algorithm.startswith(PREFIX)
     if is_made and chunks is not None:
@@ -306,6 +312,7 @@ def schedule_collective(
         algorithm,
         chunks,
         memory_limit(),
+        effort=SHARES[effort],
         time_limit=limit,
         progress=progress,
     )

@@ -8,13 +8,14 @@ from typing import Literal
 from hocket import _core
 from hocket._results import Result, figure
 
-Ended = Literal["bound", "close", "near", "all", "stale", "time"]
+Ended = Literal["bound", "close", "near", "all", "stale", "work", "time"]
 ENDS: dict[Ended, str] = {
     "bound": "it reaches the bound",
     "close": "it is within 0.1% of the bound",
     "near": "it is within 3% of the bound, which is enough from 512 NPUs on",
     "all": "nothing is left to try",
     "stale": "more trials found nothing faster",
+    "work": "the work of this effort is done",
     "time": "the time limit passed",
 }
 """Why a search ended, in words."""
@@ -43,7 +44,8 @@ class Selection(Result):
     ended
         Why the search ended: ``bound`` (the plan reaches it), ``close`` (it is within 0.1 % of it),
         ``near`` (within 3 %, from 512 NPUs on), ``all`` (nothing was left to try), ``stale`` (more trials
-        found nothing faster), ``time`` (the limit).
+        found nothing faster), ``work`` (of the effort), ``time`` (the limit, so that another run may choose
+        another plan).
     cached
         Whether the choice was remembered from an earlier search; the plan was made and proved again.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CHOICES = (
     *("algorithm", "chunks", "chunk_size", "routing", "seed", "unwind", "trials", "window", "slot"),
-    *("time_limit", "parallel", "scheme", "micro_batch", "recompute", "bucket"),
+    *("effort", "time_limit", "parallel", "scheme", "micro_batch", "recompute", "bucket"),
 )
 """Keys whose best value a user is free to choose: a table has the best, unless it is asked for them.
 

@@ -8,7 +8,7 @@ use super::{LatencyModel, LinkOrder, SimulateError, SimulateOptions, Switching};
 use crate::graph::Counts;
 use crate::id::{TransferId, narrow};
 use crate::plan::Plan;
-use crate::progress::{Interrupted, Progress};
+use crate::progress::{Interrupted, MESSAGE, Progress};
 use crate::units::{Beta, Time};
 use crate::verify::Verified;
 
@@ -127,6 +127,7 @@ pub(super) fn simulate(
             simulation.come(message, now);
         }
         if hops - reported > BETWEEN_REPORTS {
+            progress.spend(MESSAGE * (hops - reported) as u64);
             reported = hops;
             if !progress.report("simulate", ended as u64, plan.len() as u64) {
                 return Err(Interrupted.into());
@@ -148,6 +149,7 @@ pub(super) fn simulate(
             });
         }
     }
+    progress.spend(MESSAGE * (hops - reported) as u64);
     if now == Time::MAX {
         return Err(SimulateError::TooLong);
     }

@@ -34,7 +34,7 @@ use crate::collective::CollectiveError;
 use crate::explain::Explain;
 use crate::id::{ChunkId, NpuId, TransferId};
 use crate::plan::{LinkOrder, Plan, PlanError, Routes, Routing};
-use crate::progress::{Interrupted, Progress};
+use crate::progress::{Interrupted, MESSAGE, Progress};
 use crate::topology::Topology;
 
 /// A plan that [`verify`] proved right on a topology, with the route of every transfer. Nothing else
@@ -198,6 +198,7 @@ fn proved(
     for component in 0..starts.len() - 1 {
         let range = offsets[component] as usize..offsets[component + 1] as usize;
         if range.end - reported >= BETWEEN_REPORTS {
+            progress.spend(MESSAGE * (range.end - reported) as u64);
             reported = range.end;
             if !progress.report(STAGE, range.end as u64, plan.len() as u64) {
                 return Err(Interrupted.into());
@@ -208,6 +209,7 @@ fn proved(
             break;
         }
     }
+    progress.spend(MESSAGE * (plan.len() - reported) as u64);
     if !replay.report.is_empty() {
         return Err(VerifyError::Wrong(replay.report));
     }

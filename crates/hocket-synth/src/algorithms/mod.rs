@@ -31,7 +31,7 @@ use std::sync::Arc;
 use crate::collective::Collective;
 use crate::multirail;
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Routing};
-use crate::progress::{Interrupted, Progress};
+use crate::progress::{Interrupted, MESSAGE, Progress};
 use crate::steiner::Relays;
 use crate::synthesis::{self, Unwinding};
 use crate::topology::{LatencyModel, Topology};
@@ -184,6 +184,7 @@ pub fn make(
     };
     let mut made = recipe.plan(&job, progress)?;
     if is_rule {
+        progress.spend(MESSAGE.saturating_mul(total));
         debug_assert_eq!(made.plan.len() as u128, transfers);
         go_on(progress, total, total)?;
         let plan = Arc::unwrap_or_clone(made.plan);

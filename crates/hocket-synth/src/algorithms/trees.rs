@@ -3,7 +3,7 @@
 use super::ladder::Ladder;
 use super::recipe::{About, Construction, Made, Need, On, Origin, Recipe, TREE_KINDS};
 use super::{Job, Outline};
-use crate::collective::Collective;
+use crate::collective::{Collective, CollectiveKind};
 use crate::plan::PlanError;
 use crate::progress::Progress;
 use crate::select::{TREES, TreeOptions, trees};
@@ -37,9 +37,12 @@ impl Recipe for Trees {
         Ladder::short(on.blocks())
     }
 
-    // At the least: a root may have several trees.
+    // At the least: a root may have several trees, and all may share one.
     fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
-        outline.least(chunks)
+        match outline.kind {
+            CollectiveKind::AllReduce => outline.others(chunks.saturating_mul(2)),
+            _ => outline.least(chunks),
+        }
     }
 
     fn plan(&self, job: &Job<'_>, progress: &mut dyn Progress) -> Result<Made, PlanError> {

@@ -17,7 +17,7 @@ use std::collections::{BinaryHeap, HashMap};
 use super::plan::Legs;
 use crate::id::{LinkId, fit, narrow};
 use crate::plan::PlanError;
-use crate::progress::{Paced, Progress};
+use crate::progress::{MESSAGE, Paced, Progress};
 use crate::topology::{Switching, Topology};
 use crate::units::Beta;
 
@@ -126,14 +126,14 @@ pub(super) fn order(
     order: Order<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Vec<Step>, PlanError> {
-    const BETWEEN_REPORTS: u64 = 1 << 14;
+    const BETWEEN_REPORTS: u64 = MESSAGE << 14;
     let mut timetable = Timetable::new(topology, legs, bytes, order)?;
     let all = legs.steps() as u64;
     let mut watch = Paced::new(progress, "timetable", BETWEEN_REPORTS);
     timetable.begin();
     while let Some(Reverse(event)) = timetable.events.pop() {
         timetable.happen(event);
-        watch.count(1, timetable.served.len() as u64, all)?;
+        watch.count(MESSAGE, timetable.served.len() as u64, all)?;
     }
     let mut served = timetable.served;
     served.sort_unstable_by_key(|&(time, step)| (time, step.leg, step.part));

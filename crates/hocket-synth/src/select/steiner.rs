@@ -8,7 +8,7 @@ use crate::bound::{BoundOptions, Fidelity, bound};
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::fit;
 use crate::plan::{PlanBuilder, PlanError};
-use crate::progress::{Interrupted, Progress};
+use crate::progress::{Interrupted, MESSAGE, Progress};
 use crate::simulate::Run;
 use crate::steiner::{Commodity, Jobs, Known, Listed, Packer, Packing, Relays, Urgency};
 use crate::topology::{LatencyModel, Topology};
@@ -361,6 +361,7 @@ impl On<'_> {
                 {
                     break;
                 }
+                progress.spend(MESSAGE * transfers);
                 let listed = jobs.list(self.topology, pieces, urgency);
                 let end = listed.end;
                 found.push(Tried {
@@ -418,6 +419,7 @@ impl On<'_> {
                         found.extend(others);
                         return Ok(found);
                     }
+                    progress.spend(MESSAGE * each.listed.starts.len() as u64);
                     let listed = jobs.list(self.topology, each.pieces, order(each_order, queue));
                     others.push(Tried {
                         end: listed.end,

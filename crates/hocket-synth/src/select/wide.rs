@@ -13,7 +13,7 @@ use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{fit, narrow};
 use crate::plan::{PlanBuilder, PlanError};
-use crate::progress::{Interrupted, Progress};
+use crate::progress::{Interrupted, MESSAGE, Progress};
 use crate::simulate::Run;
 use crate::steiner::{Along, Jobs, Layers, NONE, Urgency, WideWish, pack_wide, twins};
 use crate::topology::Topology;
@@ -245,6 +245,7 @@ impl On<'_> {
             if !progress.report("trees: orders", number, 2) {
                 return Err(Interrupted.into());
             }
+            progress.spend(MESSAGE * rows * u64::from(few));
             let end = jobs.list(self.topology, few, urgency).end;
             if best.is_none_or(|best| end < best.1) {
                 best = Some((urgency, end));

@@ -147,6 +147,8 @@ pub(super) struct Grower<'a> {
     is_needed: Vec<bool>,
     /// Costs by their bits, which have the order of numbers of at least 0.
     queue: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Arcs that were looked at since somebody asked.
+    pub(super) work: u64,
 }
 
 impl<'a> Grower<'a> {
@@ -172,6 +174,7 @@ impl<'a> Grower<'a> {
             is_end: vec![false; nodes],
             is_needed: vec![false; nodes],
             queue: BinaryHeap::new(),
+            work: 0,
         }
     }
 
@@ -226,6 +229,7 @@ impl<'a> Grower<'a> {
                 }
                 continue;
             }
+            self.work += network.arcs_out(node).len() as u64;
             for &arc in network.arcs_out(node) {
                 let next = network.arcs()[arc as usize].dst;
                 let u = next as usize;

@@ -109,7 +109,7 @@ impl<'a> Packer<'a> {
         known: &mut Known,
         progress: &mut dyn Progress,
     ) -> Result<Option<Packing>, Interrupted> {
-        let mut watch = Paced::new(progress, "steiner: trees", 1 << 8);
+        let mut watch = Paced::new(progress, "steiner: trees", 1 << 16);
         let owners = self.owners(most);
         let (capacity, twins) = (&self.capacity, &self.twins);
         let latency = latencies(self.network(), low);
@@ -131,7 +131,7 @@ impl<'a> Packer<'a> {
             }
             for &i in &order {
                 done += 1;
-                watch.count(1, done, total)?;
+                watch.count(std::mem::take(&mut grower.work), done, total)?;
                 let (number, bytes) = owners[i];
                 if let Some(old) = &trees[i] {
                     self.add(&mut prices, old, -bytes);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::NoSymmetry;
 use super::balance::Balance;
 use super::group::Symmetry;
-use super::ranks::{entries, ranks};
+use super::ranks::{Shifts, entries, ranks};
 use super::steps::{Growth, Steps};
 use crate::id::{LinkId, fit, narrow};
 use crate::packing::{Tree, TreeArc, TreeSet};
@@ -51,8 +51,8 @@ pub(super) fn trees(
     least: f64,
 ) -> Result<Trees, NoSymmetry> {
     let steps = Steps::new(Growth { topology, turned }, symmetry);
-    let work = steps.steps.len() as u64 * symmetry.len() as u64;
-    if work > MOST_WORK {
+    let shifts = Shifts::new(symmetry, &steps);
+    if shifts.work(symmetry) > MOST_WORK {
         return Err(NoSymmetry::TooMany {
             npus: symmetry.len(),
             ways: steps.steps.len(),
@@ -66,7 +66,7 @@ pub(super) fn trees(
     let mut prices = costs.clone();
     let mut best: Option<Choice> = None;
     for _ in 0..MOST_ROUNDS {
-        let (choice, uses) = choose(symmetry, &steps, &costs, &prices, (count, room))?;
+        let (choice, uses) = choose(symmetry, (&steps, &shifts), &costs, &prices, (count, room))?;
         let is_better = best
             .as_ref()
             .is_none_or(|best| choice.busiest * GAIN < best.busiest);
@@ -89,7 +89,7 @@ pub(super) fn trees(
 /// Returns the best number of trees for some prices; also how busy each orbit is.
 fn choose(
     symmetry: &Symmetry,
-    steps: &Steps,
+    (steps, shifts): (&Steps, &Shifts),
     costs: &[f64],
     prices: &[f64],
     (count, room): (Option<u64>, u64),
@@ -98,7 +98,7 @@ fn choose(
     if rank.contains(&u32::MAX) {
         return Err(steps.left_out.clone().unwrap_or(NoSymmetry::Regular));
     }
-    let entries = entries(symmetry, steps, &rank);
+    let entries = entries(symmetry, shifts, &rank);
     let mut patterns: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
     for entry in &entries[1..] {
         let pattern = entry.iter().map(|&(profile, _)| profile).collect();

@@ -94,6 +94,8 @@ struct State<'a> {
     turn: Vec<u32>,
     random: Seed,
     now: u64,
+    /// Edges, words and candidates that were looked at since the last report.
+    looked: u64,
 }
 
 /// Bit of an event's code: the edge falls free, or (without it) the send of that number arrives, at which
@@ -158,6 +160,7 @@ impl<'a> State<'a> {
             turn,
             random,
             now: 0,
+            looked: 0,
         };
         for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {
             state.count_in_node(npu as usize, chunk, 1);
@@ -218,6 +221,7 @@ impl<'a> State<'a> {
             if self.now > self.with.limit {
                 return Ok(None);
             }
+            progress.spend(std::mem::take(&mut self.looked));
             if !progress.report("matching", total - self.left, total) {
                 return Err(Interrupted);
             }
@@ -270,6 +274,7 @@ impl<'a> State<'a> {
     fn choose(&mut self) {
         let mut awake = std::mem::take(&mut self.awake);
         awake.sort_unstable_by_key(|&edge| self.turn[edge as usize]);
+        self.looked += 4 * awake.len() as u64;
         for &edge in &awake {
             self.is_awake[edge as usize] = false;
             // What would come too late leaves the chunk to faster edges.
@@ -317,6 +322,13 @@ impl<'a> State<'a> {
     ///
     /// With `direct`, none that would come sooner another way.
     fn pick(&mut self, edge: u32, since: Option<u64>, direct: bool) -> u32 {
+        let (found, looked) = self.look(edge, since, direct);
+        self.looked += looked;
+        found
+    }
+
+    /// As [`Self::pick`], with how many words and chunks were looked at.
+    fn look(&mut self, edge: u32, since: Option<u64>, direct: bool) -> (u32, u64) {
         let ends = self.with.network.edges()[edge as usize];
         let (src, dst) = (ends.src.index(), ends.dst.index());
         let (have, missing) = (self.have.row(src), self.missing.row(dst));
@@ -329,7 +341,9 @@ impl<'a> State<'a> {
             false => &[],
         };
         let arrival = self.now + self.timing(edge, 0).delay;
+        let mut looked = 0;
         for i in 0..width {
+            looked += 1;
             let w = if start + i < width {
                 start + i
             } else {
@@ -342,6 +356,7 @@ impl<'a> State<'a> {
             let turn = (self.random.0 & 63) as u32;
             word = word.rotate_right(turn);
             while word != 0 {
+                looked += 1;
                 let chunk = narrow(w * 64) + ((word.trailing_zeros() + turn) & 63);
                 word &= word - 1;
                 let held = src * chunks + chunk as usize;
@@ -356,7 +371,7 @@ impl<'a> State<'a> {
                     continue;
                 }
                 let value = match self.with.choice {
-                    Choice::Any => return chunk,
+                    Choice::Any => return (chunk, looked),
                     Choice::Rarest | Choice::RarestNode => self.rarity([src, dst], chunk as usize),
                     Choice::Farthest => u64::from(!self.with.ahead[held]),
                 };
@@ -365,7 +380,7 @@ impl<'a> State<'a> {
                 }
             }
         }
-        best
+        (best, looked)
     }
 
     fn send(&mut self, edge: u32, chunk: u32) {

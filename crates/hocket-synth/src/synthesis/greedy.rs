@@ -13,7 +13,7 @@ use super::symmetric::Symmetry;
 use super::timetable::{Send, Timetable};
 use crate::id::fit;
 use crate::plan::Lists;
-use crate::progress::{Interrupted, Progress, Silent};
+use crate::progress::{Interrupted, Limited, Progress, Silent};
 
 /// Trials run side by side, and compared before the next few begin; fixed, so that the result does
 /// not depend on the number of threads.
@@ -166,11 +166,15 @@ pub(super) fn greedy(
             _ => std::thread::scope(|scope| {
                 let trial = &trial;
                 let workers: Vec<_> = (done..done + batch)
-                    .map(|index| scope.spawn(move || trial(index, limit, &mut Silent)))
+                    .map(|index| scope.spawn(move || counted(|watch| trial(index, limit, watch))))
                     .collect();
                 let joined = workers.into_iter().map(|worker| worker.join());
                 joined
-                    .map(|result| result.expect("no trial panics").unwrap_or(None))
+                    .map(|result| {
+                        let (found, work) = result.expect("no trial panics");
+                        progress.spend(work);
+                        found.unwrap_or(None)
+                    })
                     .collect()
             }),
         };
@@ -195,6 +199,13 @@ pub(super) fn greedy(
         best = pruned(best, network, spread, timings, wanted);
     }
     Ok(best)
+}
+
+/// Does work that nobody watches; gives the result and how much work it was.
+fn counted<T>(work: impl FnOnce(&mut dyn Progress) -> T) -> (T, u64) {
+    let mut silent = Silent;
+    let mut limited = Limited::new(&mut silent, u64::MAX);
+    (work(&mut limited), limited.spent)
 }
 
 /// One matching slot by slot, where edges are all alike and there are enough sends for it to be quicker

@@ -46,6 +46,7 @@ pub(super) fn relayed(
     let mut ahead = vec![0u64; spread.npus * chunks];
     let mut joined: Vec<Vec<u32>> = vec![Vec::new(); chunks];
     for (done, chunk) in router.order.clone().into_iter().enumerate() {
+        progress.spend(4 * network.edges().len() as u64);
         if !progress.report("finding ways", done as u64, chunks as u64) {
             return Err(Failure::Interrupted);
         }

@@ -87,6 +87,7 @@ pub(super) fn slot_table(
         let start = clock.below(blocks);
         let taken = side_by_side(&mut shops, |shop| shop.choose(&held, start));
         left -= taken;
+        progress.spend(network.edges().len() as u64 + 4 * taken);
         if taken > 0 {
             numbers.push(slot);
             slot += 1;

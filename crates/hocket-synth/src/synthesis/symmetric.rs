@@ -154,6 +154,7 @@ impl Symmetry {
                 true => Detour::Ignore,
                 false => Detour::VARIANTS[fit::<usize, _>(trial) % Detour::VARIANTS.len()],
             };
+            progress.spend(8 * work);
             let search = Search::new(self, npus, detour, seed.wrapping_add(trial));
             if let Some(found) = search.run(limit) {
                 let done = found.0 <= floor;

@@ -29,7 +29,9 @@ class SlotPlan:
     status : str
         ``"optimal"`` where slots and least are the same, else ``"feasible"``.
     how : str
-        What ended the search: ``"bound"``, ``"solver"``, ``"time limit"``, ``"windows"``.
+        What ended the search: ``"bound"``, ``"solver"``, ``"time limit"``, ``"work"``, ``"windows"``.
+    work : float
+        What the solver did, in its own measure.
     """
 
     chunk: NDArray[np.uint32]
@@ -39,6 +41,7 @@ class SlotPlan:
     least: int
     status: str
     how: str
+    work: float = 0.0
 
     def sends(self) -> list[Send]:
         """List the sends as tuples of chunk, edge, start."""

@@ -19,25 +19,32 @@ _SEEDS = 1 << 31
 
 @dataclass(frozen=True)
 class Answer:
-    """The solver's answer: ``FOUND`` with sends, ``NONE`` (proved), or ``UNKNOWN``."""
+    """The solver's answer: ``FOUND`` with sends, ``NONE`` (proved), or ``UNKNOWN``; and its work."""
 
     verdict: str
     sends: tuple[Send, ...] = ()
+    work: float = 0.0
 
 
 class Clock:
-    """Time that is left of a limit."""
+    """Time that is left of a limit, and work of the solver, in its own measure."""
 
-    def __init__(self, limit: float | None) -> None:
+    def __init__(self, limit: float | None, work: float | None = None) -> None:
         self._end = None if limit is None else time.monotonic() + limit
+        self._most = work
+        self.spent = 0.0
 
     def left(self) -> float | None:
         """Seconds left, or None where there is no limit."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
+    def work(self) -> float | None:
+        """Work that is left, or None where there is no limit."""
+        return None if self._most is None else max(0.0, self._most - self.spent)
+
     def over(self) -> bool:
         """Return whether nothing is left."""
-        return self.left() == 0.0
+        return self.left() == 0.0 or self.work() == 0.0
 
 
 def ask(
@@ -82,8 +89,8 @@ def ask(
             for (chunk, edge), sent in model.sent.items()
             if solver.boolean_value(sent)
         ]
-        return Answer(FOUND, tuple(useful(model.problem, sends)))
-    return Answer(NONE if status == module.INFEASIBLE else UNKNOWN)
+        return Answer(FOUND, tuple(useful(model.problem, sends)), solver.deterministic_time)
+    return Answer(NONE if status == module.INFEASIBLE else UNKNOWN, (), solver.deterministic_time)
 
 
 def run_solver(solver: Any, model: Any) -> Any:

@@ -35,6 +35,7 @@ class Effort:
 
     clock: Clock
     time_limit: float | None
+    work: float | None
     workers: int
     seed: int
     memory_limit: int | None
@@ -52,12 +53,13 @@ def solve(
     warm: SlotPlan | None = None,
     least: int = 0,
     time_limit: float | None = None,
+    work: float | None = None,
     workers: int = 2,
     seed: int = 0,
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> SlotPlan:
-    """Find a shortest plan, or the best that time allows, with a proved bound.
+    """Find a shortest plan, or the best that time and work allow, with a proved bound.
 
     Parameters
     ----------
@@ -69,6 +71,8 @@ def solve(
         Slots that every plan is known to need.
     time_limit : float, optional
         Seconds.
+    work : float, optional
+        Work of the solver, in its own measure: about seconds, but the same on every machine.
     workers : int
         Threads of the solver. With one, the same seed gives the same plan; with more, the same slots.
     seed : int
@@ -90,7 +94,7 @@ def solve(
         When a chunk cannot reach an NPU, the model is too large, the limit is not positive, or OR-Tools
         is needed and not there.
     """
-    effort = effort_of(time_limit, workers, seed, memory_limit, progress)
+    effort = effort_of(time_limit, workers, seed, memory_limit, progress, work)
     known = distances(problem)
     least = max(least, least_of(problem, known))
     best = start_from(problem, known, warm, least, effort)
@@ -99,7 +103,7 @@ def solve(
         cp_model()
         best = _climb(problem, known, best, effort)
     effort.tell("end", best.least, best.slots)
-    return best
+    return replace(best, work=effort.clock.spent)
 
 
 def effort_of(
@@ -108,13 +112,15 @@ def effort_of(
     seed: int,
     memory_limit: int | None,
     progress: Progress | None,
+    work: float | None = None,
 ) -> Effort:
     """Options, checked."""
     if time_limit is not None and not time_limit > 0:
         raise SpecError(None, f"the time limit must be more than 0 seconds, not {time_limit}")
     if workers < 1:
         raise SpecError(None, f"the solver needs at least 1 worker, not {workers}")
-    return Effort(Clock(time_limit), time_limit, workers, seed, memory_limit, progress)
+    clock = Clock(time_limit, work)
+    return Effort(clock, time_limit, work, workers, seed, memory_limit, progress)
 
 
 def start_from(
@@ -147,36 +153,41 @@ def _climb(problem: SlotProblem, known: Distances, best: SlotPlan, effort: Effor
         effort.tell("horizon", least, best.slots)
         model = Model(problem, known, least, memory_limit=effort.memory_limit)
         model.hint(turned(problem, best.sends(), best.slots))
-        answer = ask(model, _share(effort), effort.workers, effort.seed)
+        seconds, work = _share(effort)
+        answer = ask(model, seconds, effort.workers, effort.seed, work)
+        effort.clock.spent += answer.work
         if answer.verdict == FOUND:
             sends = turned(problem, answer.sends, least)
             return plan_of(problem, sends, least, "solver")
         if answer.verdict != NONE:
             effort.tell("recover", least, best.slots)
             best = _recovered(problem, known, best, least, effort)
-            return settled(best, least, "time limit")
+            return settled(best, least, "time limit" if effort.work is None else "work")
         least += 1
         effort.tell("raised", least, best.slots)
     return settled(best, least, "solver")
 
 
-def _share(effort: Effort) -> float | None:
-    left = effort.clock.left()
-    if left is None or effort.time_limit is None:
-        return None
-    return max(0.01, left - _RECOVERY * effort.time_limit)
+def _share(effort: Effort, kept: float = _RECOVERY) -> tuple[float | None, float | None]:
+    """Return the seconds and the work that the solver may take, without a share of all that is kept."""
+
+    def of(left: float | None, all_: float | None) -> float | None:
+        return None if left is None or all_ is None else max(0.01, left - kept * all_)
+
+    return of(effort.clock.left(), effort.time_limit), of(effort.clock.work(), effort.work)
 
 
 def _recovered(
     problem: SlotProblem, known: Distances, best: SlotPlan, horizon: int, effort: Effort
 ) -> SlotPlan:
     """Bring as much as can arrive within a horizon, and the rest along shortest paths."""
-    left = effort.clock.left()
-    if left is None or left <= 0:
+    if effort.clock.over() or (effort.time_limit, effort.work) == (None, None):
         return best
     model = Model(problem, known, horizon, partial=True, memory_limit=effort.memory_limit)
     model.hint(turned(problem, best.sends(), best.slots))
-    answer = ask(model, max(0.01, effort.clock.left() or 0), effort.workers, effort.seed)
+    seconds, work = _share(effort, 0.0)
+    answer = ask(model, seconds, effort.workers, effort.seed, work)
+    effort.clock.spent += answer.work
     return better(problem, known, best, answer.sends, effort.seed)
 
 

@@ -22,9 +22,6 @@ from hocket.plans.slots.solve import Effort, Progress, better, effort_of, settle
 WINDOW = 4
 """Slots of a window unless told."""
 
-_SECONDS = 5.0
-"""Seconds for each window, for where the solver's own measure of work does not end it."""
-
 _WORK = 1.0
 """Work of the solver for each window: most of what can arrive, without a proof that it is most."""
 
@@ -35,6 +32,7 @@ def solve_windows(
     window: int = WINDOW,
     warm: SlotPlan | None = None,
     time_limit: float | None = None,
+    work: float | None = None,
     workers: int = 2,
     seed: int = 0,
     memory_limit: int | None = None,
@@ -48,8 +46,8 @@ def solve_windows(
         What is to be planned.
     window : int
         Slots of each horizon; at least those of the slowest edge are taken.
-    warm, time_limit, workers, seed, memory_limit, progress
-        As for :func:`hocket.plans.slots.solve.solve`; the time limit is that of all windows together.
+    warm, time_limit, work, workers, seed, memory_limit, progress
+        As for :func:`hocket.plans.slots.solve.solve`; the limits are those of all windows together.
 
     Returns
     -------
@@ -57,7 +55,7 @@ def solve_windows(
         Never longer than `warm`. Chunks that go backwards, where there are others as well, are fitted
         between those that go forward.
     """
-    effort = effort_of(time_limit, workers, seed, memory_limit, progress)
+    effort = effort_of(time_limit, workers, seed, memory_limit, progress, work)
     known = distances(problem)
     least = least_of(problem, known)
     best = start_from(problem, known, warm, least, effort)
@@ -67,7 +65,7 @@ def solve_windows(
         sends = _windows(problem, window, effort, best)
         best = settled(better(problem, known, best, sends, seed), least, "windows")
     effort.tell("end", best.least, best.slots)
-    return best
+    return replace(best, work=effort.clock.spent)
 
 
 def _windows(problem: SlotProblem, window: int, effort: Effort, best: SlotPlan) -> list[Send]:
@@ -89,8 +87,10 @@ def _windows(problem: SlotProblem, window: int, effort: Effort, best: SlotPlan) 
         limit = effort.memory_limit
         model = Model(left, _open(distances(left)), width, partial=True, memory_limit=limit)
         _reward_nearness(model)
-        seconds = min(effort.clock.left() or _SECONDS, _SECONDS)
-        answer = ask(model, seconds, effort.workers, effort.seed, _WORK)
+        seconds, most = effort.clock.left(), effort.clock.work()
+        work = _WORK if most is None else min(most, _WORK)
+        answer = ask(model, seconds, effort.workers, effort.seed, work)
+        effort.clock.spent += answer.work
         if answer.verdict != FOUND or not answer.sends:
             break
         sends += [(chunk, edge, begin + start) for chunk, edge, start in answer.sends]

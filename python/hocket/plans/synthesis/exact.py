@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
+from hocket import _core
 from hocket._core import synthesis as core
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
@@ -14,6 +16,8 @@ from hocket.plans.synthesis.slot_problem import Sends, Slots, slot_length, slots
 from hocket.units import format_time_ps
 
 _NO_TIME = 0.001
+_WORK_OF_SOLVER = 40_000_000
+"""What a unit of the solver's own measure of work, about a second, counts as."""
 _WORKERS = 1
 """Threads of the solver: with more, the same seed may give another plan of the same length."""
 
@@ -34,6 +38,7 @@ def solve_exactly(
     options: PlanOptions,
     memory_limit: int,
     progress: Progress | None,
+    work: _core.Work | None = None,
 ) -> Solved:
     """Solve a problem in slots.
 
@@ -52,7 +57,9 @@ def solve_exactly(
         ) from None
     limit = options.seconds
     ends = time.monotonic() + (limit or float("inf"))
-    greedy = rounded.greedy(options.seed, options.trials, time_limit=limit, progress=progress)
+    greedy = rounded.greedy(
+        options.seed, options.trials, time_limit=limit, work=work, progress=progress
+    )
     summed, copied = rounded.sends(greedy)
     summed_chunks = {chunk[0] for chunk in rounded.sum_chunks}
     shared = any(chunk[0] in summed_chunks for chunk in rounded.copy_chunks)
@@ -60,26 +67,22 @@ def solve_exactly(
 
     def run(slots: Slots, warm: SlotPlan) -> SlotPlan:
         left = None if limit is None else max(_NO_TIME, ends - time.monotonic())
+        by = solve
         if options.window is not None:
-            return solve_windows(
-                slots.problem,
-                window=options.window,
-                warm=warm,
-                time_limit=left,
-                workers=_WORKERS,
-                seed=options.seed,
-                memory_limit=memory_limit,
-                progress=progress,
-            )
-        return solve(
+            by = partial(solve_windows, window=options.window)
+        plan = by(
             slots.problem,
             warm=warm,
             time_limit=left,
+            work=None if work is None else work.left / _WORK_OF_SOLVER,
             workers=_WORKERS,
             seed=options.seed,
             memory_limit=memory_limit,
             progress=progress,
         )
+        if work is not None:
+            work.spend(round(plan.work * _WORK_OF_SOLVER))
+        return plan
 
     if not shared:
         both = slots_of(rounded, length, sums=True, copies=True)

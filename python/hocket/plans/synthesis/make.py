@@ -104,6 +104,7 @@ def solve(
     pieces: int,
     options: PlanOptions,
     progress: Progress | None = None,
+    work: _core.Work | None = None,
 ) -> tuple[core.Candidate, Synthesis]:
     """Plan by ``exact``: a solver, which begins with what ``greedy`` finds.
 
@@ -113,6 +114,8 @@ def solve(
         What and where.
     pieces
         Into how many chunks each NPU's share is cut.
+    work
+        What may be done, and is counted.
 
     Raises
     ------
@@ -125,13 +128,13 @@ def solve(
 
     started = time.perf_counter()
     deadline = Deadline(options.seconds)
-    with limited("exact", options):
+    with limited("exact", options, work):
         lone = replace(options, routing="single")
-        made = searched(collective, topology, "greedy", pieces, lone, progress)
+        made = searched(collective, topology, "greedy", pieces, lone, progress, work)
     assert made.candidates is not None, "greedy has found one"
     best = made.candidates[0]
     rest = replace(options, time_limit=deadline.left())
-    solved = solve_exactly(best.problem, rest, options.limit_bytes, progress)
+    solved = solve_exactly(best.problem, rest, options.limit_bytes, progress, work)
     own = core.Candidate(
         solved.problem, solved.timetables, best.unwinding, options.latency_model, "exact"
     )
@@ -154,6 +157,7 @@ def searched(
     chunks: int | None,
     options: PlanOptions,
     progress: Progress | None = None,
+    work: _core.Work | None = None,
 ) -> _core.Made:
     """Plan by an algorithm of the core, with the options that it uses."""
     unwinding = options.unwindings(topology)[0] if options.names_unwinding else []
@@ -169,7 +173,9 @@ def searched(
         trials=options.trials,
         unwinding=unwinding,
         relays=options.relays,
+        effort=options.share,
         time_limit=options.seconds,
+        work=work,
         progress=progress,
     )
 
@@ -211,13 +217,16 @@ def _keeps_time(found: core.Candidate, spread: core.Candidate) -> bool:
 
 
 @contextmanager
-def limited(algorithm: str, options: PlanOptions) -> Iterator[None]:
-    """Name the time limit where it has ended a search; refusals, which name an algorithm, are left."""
+def limited(algorithm: str, options: PlanOptions, work: _core.Work | None) -> Iterator[None]:
+    """Name the limit that has ended a search; refusals, which name an algorithm, are left."""
     deadline = Deadline(options.seconds)
     try:
         yield
     except InfeasibleError as error:
-        if error.origin is not None or not deadline.is_over():
-            raise
-        why = f"{algorithm} found no plan within {options.seconds:g} s"
-        raise InfeasibleError(None, why, "give more time") from error
+        if error.origin is None and deadline.is_over():
+            why = f"{algorithm} found no plan within {options.seconds:g} s"
+            raise InfeasibleError(None, why, "give more time") from error
+        if error.origin is None and work is not None and not work.left:
+            why = f"{algorithm} found no plan within the work of {options.effort} effort"
+            raise InfeasibleError(None, why, "give more effort, or another algorithm") from error
+        raise

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
         chunks: int | None
         chunk_size: int | str | None
+        effort: Effort
         time_limit: float | str | None
         seed: int
         unwind: str | None
@@ -45,6 +46,11 @@ ROUNDING = 1e-5
 Relays = Literal["none", "forward", "sum"]
 """What NPUs may do with data that they neither hold nor want."""
 
+Effort = Literal["low", "normal", "high"]
+"""How much a search may try, by work that is counted."""
+SHARES: dict[Effort, float] = {"low": 0.3, "normal": 1.0, "high": 4.0}
+"""What each effort is of the normal one."""
+
 TRIALS = 64
 """Random trials of a synthesizer by default."""
 
@@ -53,8 +59,8 @@ TRIALS = 64
 class PlanOptions:
     """The options of planning.
 
-    Numbers are in seconds and bytes, texts have a unit; both are kept as numbers. ``auto`` searches for ten
-    seconds at most, fewer where more trials find nothing faster.
+    Numbers are in seconds and bytes, texts have a unit; both are kept as numbers. A search ends after work
+    that is counted: the same call makes the same plan on every machine, unless a time limit ends it.
 
     Attributes
     ----------
@@ -65,6 +71,8 @@ class PlanOptions:
     routing
         Choice among equal paths: balanced, ecmp, ecmp:SEED (by hashes), spray (at flow and packet
         fidelity) or single.
+    effort
+        Work of a search: low, normal or high; the same on every machine.
     time_limit
         Time limit of a search [s], such as ``"200 ms"``; the result is the best plan so far.
     seed
@@ -98,6 +106,7 @@ class PlanOptions:
     chunks: int | None = None
     chunk_size: Size | None = None
     routing: str = "balanced"
+    effort: Effort = "normal"
     time_limit: Time | None = None
     seed: int = 0
     unwind: str | None = None
@@ -129,6 +138,7 @@ class PlanOptions:
         if self.runtime is not None:
             blocks_of(self.runtime)
         one_of("latency_model", self.latency_model, get_args(Latency))
+        one_of("effort", self.effort, get_args(Effort))
         one_of("relays", self.relays, get_args(Relays))
         for name, most in (("trials", 32), ("window", 63)):
             value = getattr(self, name)
@@ -149,6 +159,11 @@ class PlanOptions:
     def seconds(self) -> float | None:
         """The time limit of a search [s]."""
         return None if self.time_limit is None else float(self.time_limit)
+
+    @property
+    def share(self) -> float:
+        """The work of a search, as a share of that of normal effort."""
+        return SHARES[self.effort]
 
     @property
     def slot_ps(self) -> int | None:

@@ -88,6 +88,7 @@ impl<'a> Fluid<'a> {
             if self.busiest <= close * self.least || is_enough(self.busiest) {
                 break;
             }
+            progress.spend(2 * (self.network.arcs().len() * self.loads.len()) as u64);
             if !progress.report("prices", done as u64, all as u64) {
                 return Err(Interrupted);
             }

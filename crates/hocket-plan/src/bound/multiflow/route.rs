@@ -117,6 +117,7 @@ impl Routing {
             if best.busiest <= CLOSE * least.with_spare || failed == PATIENCE {
                 break;
             }
+            progress.spend(2 * (network.arcs().len() * router.groups.len() * (1 << TURNS)) as u64);
             if !progress.report("routes", pass.into(), most.into()) {
                 break;
             }

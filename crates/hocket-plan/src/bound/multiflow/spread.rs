@@ -136,6 +136,7 @@ impl<'a> Spread<'a> {
         let groups = groups(self.flows);
         let all = PASSES * DOUBLINGS.count() as u64;
         for pass in 0..all {
+            progress.spend((self.network.arcs().len() * groups.len()) as u64);
             if !progress.report("bytes of ways", pass, all) {
                 return Err(Interrupted);
             }
