@@ -167,7 +167,9 @@ def plan(
         made.plan.save(output)
     if json:
         times = {"time_ps": made.time_ps, "bound_ps": bound_ps}
-        more: dict[str, object] = {**times, "cut": made.cut, "file": output}
+        more: dict[str, object] = {**times, "file": output}
+        if made.cut is not None:
+            more["cut"] = made.cut
         if named:
             more["groups"] = [each.to_dict() for each in groups_of(made.plan, named)]
         fit = {} if made.plan.fit is None else {"fit": made.plan.fit.to_dict()}

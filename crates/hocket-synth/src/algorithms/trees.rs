@@ -6,7 +6,7 @@ use super::{Job, Outline};
 use crate::collective::{Collective, CollectiveKind};
 use crate::plan::PlanError;
 use crate::progress::Progress;
-use crate::select::{TREES, TreeOptions, trees};
+use crate::select::{TREES, TreeOptions, least_shared, trees};
 
 /// Trees that use the worst cut of a network fully.
 pub(super) struct Trees;
@@ -37,12 +37,15 @@ impl Recipe for Trees {
         Ladder::short(on.blocks())
     }
 
-    // At the least: a root may have several trees, and all may share one.
+    // At the least: a root may have several trees, and all may share some.
     fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
-        match outline.kind {
-            CollectiveKind::AllReduce => outline.others(chunks.saturating_mul(2)),
-            _ => outline.least(chunks),
-        }
+        let shared = match outline.kind {
+            CollectiveKind::AllReduce => least_shared(outline.npus as usize),
+            _ => None,
+        };
+        shared.map_or(outline.least(chunks), |trees| {
+            outline.others(chunks.saturating_mul(2 * u128::from(trees)))
+        })
     }
 
     fn plan(&self, job: &Job<'_>, progress: &mut dyn Progress) -> Result<Made, PlanError> {

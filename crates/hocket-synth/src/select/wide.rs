@@ -24,6 +24,11 @@ const FROM: usize = 512;
 /// Pieces that trees which share an all-reduce have at the most, about, and the numbers of such trees.
 const PIECES: u64 = 16;
 const SHARED: RangeInclusive<u64> = 16..=256;
+/// Returns how many trees at the least share an all-reduce among so many NPUs, where not each NPU has its own.
+pub(crate) fn least_shared(npus: usize) -> Option<u64> {
+    (npus >= FROM).then_some(*SHARED.start())
+}
+
 /// How low trees of an NPU each are to be, and those that are shared.
 const LOW: f64 = 0.1;
 const LOW_SHARED: f64 = 1.0;
