@@ -269,7 +269,7 @@ class _Search:
         except InfeasibleError:
             return False  # the attempt says why
         if count > MOST_TRANSFERS:
-            why = f"its plan has {count:,} transfers, of which auto keeps no more than 8,000,000"
+            why = f"its plan has {count:,} transfers, of which auto keeps no more than {MOST_TRANSFERS:,}"
             self.refused.setdefault(name, InfeasibleError(None, why, f"name {name} to have it"))
         return count > MOST_TRANSFERS
 
