@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import hocket
+from hocket.cli import options
 
 settings.register_profile(
     "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -22,6 +23,9 @@ settings.load_profile("steady")
 
 # What users keep is no business of tests; those of the cache have a folder of their own.
 os.environ["HOCKET_CACHE"] = "off"
+
+# Lines of progress come by the clock: on a busy machine they would stand among what a test asks for.
+options._EVERY_S = 1e6
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # In the background of a script: programs that tests start would ignore the signal as well.
