@@ -8,8 +8,11 @@ use crate::error::{CoreError, Parts};
 
 pub(crate) type Names<T> = [(&'static str, T)];
 
-pub(crate) const ORDERS: &Names<LinkOrder> =
-    &[("ready", LinkOrder::Ready), ("plan", LinkOrder::Plan)];
+pub(crate) const ORDERS: &Names<LinkOrder> = &[
+    ("ready", LinkOrder::Ready),
+    ("plan", LinkOrder::Plan),
+    ("priority", LinkOrder::Priority),
+];
 pub(crate) const SWITCHINGS: &Names<Switching> = &[
     ("store-and-forward", Switching::StoreAndForward),
     ("cut-through", Switching::CutThrough),

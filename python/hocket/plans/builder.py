@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from hocket import _core
 from hocket._checks import check_name, one_of, whole
+from hocket.collectives.timing import LinkOrder
 from hocket.errors import SpecError
 from hocket.plans.synthesis.options import checked_routing
 from hocket.units import shown
@@ -48,7 +49,7 @@ class PlanBuilder(_core.PlanBuilder):
         collective of your own its demands.
     link_order
         ``"ready"`` where links serve what comes first, ``"plan"`` where they keep to the order of the
-        transfers.
+        transfers, ``"priority"`` where they serve by that order what waits.
 
     Raises
     ------
@@ -79,7 +80,7 @@ class PlanBuilder(_core.PlanBuilder):
         check_ends(topology, collective)
         if name is not None:
             check_name(name)
-        one_of("link_order", link_order, ("ready", "plan"))
+        one_of("link_order", link_order, get_args(LinkOrder))
         pieces = whole("chunks", chunks, 1, 1 << 31)
         return super().__new__(  # type: ignore[return-value]  # of the class that is asked for
             cls, topology, collective, name=name, chunks=pieces, link_order=link_order

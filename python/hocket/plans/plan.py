@@ -161,7 +161,7 @@ class Plan(OnCollective):
     @property
     @figure()
     def link_order(self) -> str:
-        """In what order links are meant to serve its transfers: ready or plan."""
+        """In what order links are meant to serve its transfers: ready, plan or priority."""
         return self.core.link_order
 
     @property
@@ -321,8 +321,8 @@ class Plan(OnCollective):
             Where there is no column ``chunk_sizes``, the even pieces of each demand; by default as few as
             the rows name.
         link_order
-            ``"ready"`` or ``"plan"``; by default as the plan that gave the frame, or ``"ready"``. Frames of
-            polars and pandas do not keep either.
+            ``"ready"``, ``"plan"`` or ``"priority"``; by default as the plan that gave the frame, or
+            ``"ready"``. Frames of polars and pandas keep none.
 
         Returns
         -------

@@ -1,6 +1,6 @@
 //! Several plans as one, which does all that each does.
 
-use super::{Chunks, LinkOrder, Plan, PlanBuilder, PlanError, Routing, Transfer, Wait, WaitOn};
+use super::{Chunks, Plan, PlanBuilder, PlanError, Routing, Transfer, Wait, WaitOn};
 use crate::collective::Collective;
 use crate::id::{ChunkId, TransferId, narrow};
 use crate::topology::Topology;
@@ -71,11 +71,10 @@ impl Plan {
                 ..transfer
             });
         }
-        if plans
-            .iter()
-            .all(|plan| plan.link_order() == LinkOrder::Plan)
-        {
-            merged.link_order(LinkOrder::Plan);
+        let mut orders = plans.iter().map(|plan| plan.link_order());
+        let first = orders.next().unwrap_or_default();
+        if orders.all(|order| order == first) {
+            merged.link_order(first);
         }
         Ok(merged.finish())
     }
@@ -134,6 +133,7 @@ mod tests {
     use super::*;
     use crate::collective::CollectiveKind;
     use crate::id::NpuId;
+    use crate::plan::LinkOrder;
     use crate::plan::Op;
 
     /// Returns a chain from the first NPU through the others, the second hop waiting for a group of both.

@@ -53,6 +53,8 @@ pub enum LinkOrder {
     Ready,
     /// By the plan's order, waiting for a message that comes late.
     Plan,
+    /// By the plan's order among those that have come.
+    Priority,
 }
 
 /// What a transfer waits for before it starts. Four bytes.

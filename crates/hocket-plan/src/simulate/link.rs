@@ -1,5 +1,8 @@
 //! Link fidelity: whole messages, one at a time on each link.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::queue::EventQueue;
 use super::ready::Ready;
 use super::run::{LinkUse, Run, Service};
@@ -34,6 +37,8 @@ struct Due {
 
 /// In place of a server: a message waits nowhere.
 const NOWHERE: u32 = u32::MAX;
+/// In place of a transfer: a server is free, whose number stands in [`Message::at`].
+const NOBODY: u32 = u32::MAX;
 
 impl Due {
     fn new(way: &Way<'_>, servers: usize) -> Self {
@@ -85,6 +90,26 @@ impl Due {
     }
 }
 
+/// For service by priority: who waits at each server that is busy.
+struct Waiting {
+    /// By server, transfers by the plan's order, each with [`Message::at`] after that server.
+    by_server: Vec<BinaryHeap<Reverse<(u32, u32)>>>,
+    /// Servers for which somebody has come, or that are free again: looked at when all has come that comes now.
+    touched: Vec<u32>,
+    /// By server, whether an event tells when it is free.
+    is_awaited: Vec<bool>,
+}
+
+impl Waiting {
+    fn new(servers: usize) -> Self {
+        Self {
+            by_server: vec![BinaryHeap::new(); servers],
+            touched: Vec::new(),
+            is_awaited: vec![false; servers],
+        }
+    }
+}
+
 struct Simulation<'a> {
     options: &'a SimulateOptions,
     switching: Switching,
@@ -96,6 +121,7 @@ struct Simulation<'a> {
     /// Cut-through only: when the tail of each transfer arrives where its head is now.
     tail: Vec<Time>,
     due: Option<Due>,
+    waiting: Option<Waiting>,
     start: Vec<Time>,
     end: Vec<Time>,
     services: Vec<Service>,
@@ -126,6 +152,7 @@ pub(super) fn simulate(
         for message in ready.drain(..) {
             simulation.come(message, now);
         }
+        simulation.serve_waiting(now);
         if hops - reported > BETWEEN_REPORTS {
             progress.spend(MESSAGE * (hops - reported) as u64);
             reported = hops;
@@ -138,6 +165,10 @@ pub(super) fn simulate(
         };
         now = Time::from_ps(time);
         for &message in &batch {
+            if message.transfer == NOBODY {
+                simulation.is_free(message.at);
+                continue;
+            }
             if !simulation.has_arrived(message) {
                 ready.push(message);
                 continue;
@@ -191,6 +222,7 @@ impl<'a> Simulation<'a> {
             options,
             switching,
             due: (order == LinkOrder::Plan).then(|| Due::new(&way, servers.len())),
+            waiting: (order == LinkOrder::Priority).then(|| Waiting::new(servers.len())),
             way,
             servers,
             bytes,
@@ -220,6 +252,11 @@ impl<'a> Simulation<'a> {
             .next(message)
             .expect("only messages under way come here");
         let message = Message { at, ..message };
+        if let Some(waiting) = &mut self.waiting {
+            waiting.by_server[server as usize].push(Reverse((message.transfer, at)));
+            waiting.touched.push(server);
+            return;
+        }
         let Some(due) = &mut self.due else {
             self.serve(server, message, now);
             return;
@@ -227,6 +264,39 @@ impl<'a> Simulation<'a> {
         due.arrive(server, message.transfer, at);
         while let Some(message) = self.due.as_mut().and_then(|due| due.take(server)) {
             self.serve(server, message, now);
+        }
+    }
+
+    /// A server is free again.
+    fn is_free(&mut self, server: u32) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.is_awaited[server as usize] = false;
+            waiting.touched.push(server);
+        }
+    }
+
+    /// Where somebody has come or left, whoever comes first in the plan is served.
+    fn serve_waiting(&mut self, now: Time) {
+        while let Some(server) = self.waiting.as_mut().and_then(|all| all.touched.pop()) {
+            let at = server as usize;
+            while self.servers[at].free <= now {
+                let first = self
+                    .waiting
+                    .as_mut()
+                    .and_then(|all| all.by_server[at].pop());
+                let Some(Reverse((transfer, at))) = first else {
+                    break;
+                };
+                self.serve(server, Message { transfer, at }, now);
+            }
+            let free = self.servers[at].free.as_ps();
+            if let Some(waiting) = &mut self.waiting
+                && !waiting.by_server[at].is_empty()
+                && !std::mem::replace(&mut waiting.is_awaited[at], true)
+            {
+                let (transfer, at) = (NOBODY, server);
+                self.queue.push(free, Message { transfer, at });
+            }
         }
     }
 

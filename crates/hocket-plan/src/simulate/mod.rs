@@ -117,7 +117,7 @@ impl From<SimulateError> for PlanError {
 /// switch with a bandwidth limit serves what crosses it one message at a time too. Deterministic.
 ///
 /// # Errors
-/// [`SimulateError::Deadlock`] (plan order only), [`SimulateError::Sprayed`],
+/// [`SimulateError::Deadlock`] ([`LinkOrder::Plan`] only), [`SimulateError::Sprayed`],
 /// [`SimulateError::TooLong`], [`SimulateError::Interrupted`].
 ///
 /// # Complexity

@@ -6,7 +6,7 @@ use crate::id::{DeviceId, LinkId, NpuId, narrow};
 use crate::plan::{Chunks, Op, PlanBuilder, Transfer, Wait};
 use crate::progress::Silent;
 use crate::topology::{Topology, TopologyBuilder};
-use crate::units::{Bandwidth, Time};
+use crate::units::{Bandwidth, Seed, Time};
 use crate::verify::verify;
 
 /// 1 GB/s: a byte takes 1,000 ps.
@@ -293,4 +293,116 @@ fn explicit_paths_are_taken() {
     });
     let run = run(b, &topology, SimulateOptions::default());
     assert_eq!(run.time.as_ps(), 2_000_000);
+}
+
+/// When each transfer ends if links serve whoever has come by rank, found by looking at everything at every moment.
+///
+/// Of each transfer: its rank, the links of its way with how long each sends it, and the one that it waits for.
+fn ends_by_rank(transfers: &[(usize, Vec<(usize, u64)>, Option<usize>)], latency: u64) -> Vec<u64> {
+    let mut free = [0u64; 64];
+    // How many links of its way it has left, and since when it is at the next.
+    let mut at: Vec<(usize, Option<u64>)> = vec![(0, None); transfers.len()];
+    let mut now = 0;
+    loop {
+        for t in 0..transfers.len() {
+            let is_let_go = transfers[t].2.is_none_or(|other| {
+                at[other].0 == transfers[other].1.len() && at[other].1.is_some_and(|end| end <= now)
+            });
+            if at[t] == (0, None) && is_let_go {
+                at[t].1 = Some(now);
+            }
+        }
+        for (link, free) in free.iter_mut().enumerate() {
+            let waits = (0..transfers.len()).filter(|&t| {
+                let (done, since) = at[t];
+                let next = transfers[t].1.get(done);
+                next.is_some_and(|next| next.0 == link) && since.is_some_and(|since| since <= now)
+            });
+            if *free <= now
+                && let Some(t) = waits.min_by_key(|&t| transfers[t].0)
+            {
+                *free = now + transfers[t].1[at[t].0].1;
+                at[t] = (at[t].0 + 1, Some(*free + latency));
+            }
+        }
+        let moments = free.iter().copied();
+        let moments = moments.chain(at.iter().filter_map(|&(_, since)| since));
+        match moments.filter(|&moment| moment > now).min() {
+            Some(next) => now = next,
+            None => return at.iter().map(|&(_, end)| end.expect("it ended")).collect(),
+        }
+    }
+}
+
+#[test]
+fn by_priority_a_link_serves_who_comes_first_in_the_plan() {
+    let mut seed = Seed(3);
+    let (mut other_than_ready, options) = (0, |order| SimulateOptions {
+        order: Some(order),
+        ..SimulateOptions::default()
+    });
+    for _ in 0..200 {
+        let n = 2 + seed.below(6);
+        let latency = 1 + seed.below(500_000) as u64;
+        let topology = line(n, latency);
+        let npus = (0..n).map(NpuId::from).collect();
+        let size = (n * (1 + seed.below(3000))) as u64;
+        let collective = Collective::new(CollectiveKind::AllGather, npus, size, None).unwrap();
+        // Each block goes to everybody in turn, from somebody who has it.
+        let mut all: Vec<(u32, usize, usize, Option<usize>)> = Vec::new();
+        for block in 0..n {
+            let mut have = vec![(block, None)];
+            for dst in (0..n).filter(|&dst| dst != block) {
+                let (src, wait) = have[seed.below(have.len())];
+                have.push((dst, Some(all.len())));
+                all.push((narrow(block), src, dst, wait));
+            }
+        }
+        let mut place: Vec<usize> = (0..all.len()).collect();
+        for i in (1..place.len()).rev() {
+            place.swap(i, seed.below(i + 1));
+        }
+        let mut rows = vec![0; all.len()];
+        place.iter().enumerate().for_each(|(t, &row)| rows[row] = t);
+        let chunks = Chunks::split(&collective.demands(), 1).unwrap();
+        let plan = || {
+            let mut b = PlanBuilder::new("by hand", &collective, chunks.clone());
+            for &t in &rows {
+                let (block, src, dst, wait) = all[t];
+                let wait = wait.map_or(Wait::NOTHING, |other| {
+                    Wait::on(TransferId::from(place[other]))
+                });
+                b.send(
+                    (block, 1),
+                    NpuId::from(src),
+                    NpuId::from(dst),
+                    Op::Copy,
+                    wait,
+                );
+            }
+            b
+        };
+        let way = |src: usize, dst: usize| -> Vec<usize> {
+            let step = |i: usize| if dst > src { i + 1 } else { i - 1 };
+            let hops = std::iter::successors(Some(src), |&i| (i != dst).then(|| step(i)));
+            let stops: Vec<usize> = hops.take_while(|&i| i != dst).collect();
+            let link = |i: usize| topology.links_between(i.into(), step(i).into()).unwrap()[0];
+            stops.into_iter().map(|i| link(i).index()).collect()
+        };
+        let takes = size / n as u64 * 1000;
+        let expected: Vec<_> = (0..all.len())
+            .map(|t| {
+                let (_, src, dst, wait) = all[t];
+                let links = way(src, dst).into_iter().map(|link| (link, takes));
+                (place[t], links.collect(), wait)
+            })
+            .collect();
+        let by_priority = run(plan(), &topology, options(LinkOrder::Priority));
+        let of_rows = ends_by_rank(&expected, latency);
+        let of_rows: Vec<u64> = rows.iter().map(|&t| of_rows[t]).collect();
+        assert_eq!(ends(&by_priority), of_rows);
+        other_than_ready +=
+            usize::from(by_priority.end != run(plan(), &topology, options(LinkOrder::Ready)).end);
+    }
+    assert!(other_than_ready > 50, "{other_than_ready}");
 }

@@ -142,13 +142,7 @@ pub fn steiner(
         let Some(chunks) = jobs.chunks(collective, each.pieces) else {
             continue;
         };
-        let plan = jobs.plan(
-            STEINER,
-            collective,
-            chunks,
-            each.pieces,
-            &each.listed.starts,
-        );
+        let plan = jobs.plan(STEINER, collective, chunks, each.pieces, &each.listed);
         let made = as_planned(plan, topology, options.latency, progress);
         let made = made.and_then(
             |made| match jobs.has_long_ways && !is_near((&made.0, &made.1)) {
@@ -274,7 +268,7 @@ impl On<'_> {
     /// Returns whether the first of some lists, the best, is near enough.
     fn has_near(&self, found: &[Tried]) -> bool {
         let first = found.first();
-        first.is_some_and(|each| self.is_near(Time::from_ps(each.end), each.listed.starts.len()))
+        first.is_some_and(|each| self.is_near(Time::from_ps(each.end), each.listed.turns.len()))
     }
 
     /// Puts plans of twice as many pieces first as long as they are quicker, where only the number of transfers has kept the best
@@ -339,6 +333,7 @@ impl On<'_> {
         let order = |(tail, is_spread), queue| Urgency {
             tail,
             is_spread,
+            at_every_link: false,
             queue,
         };
         let urgency = order(orders[0], None);
@@ -404,7 +399,7 @@ impl On<'_> {
             if jobs.has_long_ways && rank > 0 {
                 continue;
             }
-            if each.listed.starts.len() as u64 > MOST_TRANSFERS {
+            if each.listed.turns.len() as u64 > MOST_TRANSFERS {
                 continue;
             }
             let queues: &[Option<u64>] = match jobs.has_long_ways {
@@ -421,7 +416,7 @@ impl On<'_> {
                         found.extend(others);
                         return Ok(found);
                     }
-                    progress.spend(MESSAGE * each.listed.starts.len() as u64);
+                    progress.spend(MESSAGE * each.listed.turns.len() as u64);
                     let listed = jobs.list(self.topology, each.pieces, order(each_order, queue));
                     others.push(Tried {
                         end: listed.end,

@@ -55,6 +55,7 @@ const ORDERS: [Urgency; 2] = [
 const PLAIN: Urgency = Urgency {
     tail: 1,
     is_spread: false,
+    at_every_link: false,
     queue: None,
 };
 
@@ -234,7 +235,10 @@ impl On<'_> {
             return Ok(None);
         }
         // Copies along links from NPU to NPU meet least if all trees begin at once.
-        let mut orders = ORDERS;
+        let mut orders = ORDERS.map(|order| Urgency {
+            at_every_link: jobs.has_long_ways,
+            ..order
+        });
         if !jobs.has_long_ways && self.collective.kind() != CollectiveKind::AllReduce {
             orders.reverse();
         }
@@ -296,7 +300,7 @@ impl On<'_> {
         let listed = shape.jobs.list(self.topology, pieces, shape.urgency);
         let plan = shape
             .jobs
-            .plan(TREES, self.collective, chunks, pieces, &listed.starts);
+            .plan(TREES, self.collective, chunks, pieces, &listed);
         as_planned(plan, self.topology, self.options.latency, progress)
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{Hop, Packer, Packing, Relays, Tree, WideTree};
+use super::{Hop, Listed, Packer, Packing, Relays, Tree, WideTree};
 use crate::bound::network::ArcNetwork;
 use crate::collective::Collective;
 use crate::graph::Lists;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId, narrow};
-use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
+use crate::plan::{Chunks, Op, Plan, PlanBuilder, Transfer, Wait};
 
 /// What is done with each piece of each tree.
 #[derive(Default)]
@@ -133,19 +133,20 @@ impl Jobs {
         Some((chunks, first))
     }
 
-    /// Returns the plan in which jobs start in the order of `starts`, by job and piece.
+    /// Returns the plan whose links serve in the order of a list.
     pub(crate) fn plan(
         &self,
         name: &str,
         collective: &Collective,
         (chunks, first): (Chunks, Vec<u32>),
         pieces: u32,
-        starts: &[u64],
+        listed: &Listed,
     ) -> Plan {
-        let mut rows: Vec<u32> = (0..narrow(starts.len())).collect();
-        rows.sort_by_key(|&row| (starts[row as usize], row));
+        let turns = &listed.turns;
+        let mut rows: Vec<u32> = (0..narrow(turns.len())).collect();
+        rows.sort_by_key(|&row| (turns[row as usize], row));
         let mut plan = PlanBuilder::new(name, collective, chunks);
-        plan.link_order(LinkOrder::Plan);
+        plan.link_order(listed.order);
         plan.reserve(rows.len());
         let paths: Vec<u32> = self.ways.iter().map(|links| plan.path(links)).collect();
         let mut made = vec![TransferId(0); rows.len()];

@@ -1,8 +1,8 @@
 //! When each piece is sent: list scheduling, in which every link serves the most urgent piece that waits.
 //!
 //! A piece is the more urgent the earlier it comes in its tree, and the longer what follows it takes. On a way of several
-//! links the first chooses; the others serve pieces in the order in which they set off, as links do that keep to the order
-//! of a plan.
+//! links the first chooses, and the others serve pieces in the order in which they set off, as links do that keep to the
+//! order of a plan; or all choose, as links do that serve by priority.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -10,6 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::Jobs;
 use crate::graph::Lists;
 use crate::id::fit;
+use crate::plan::LinkOrder;
 use crate::topology::Topology;
 use crate::units::{Seed, whole};
 
@@ -20,6 +21,8 @@ pub(crate) struct Urgency {
     pub tail: i64,
     /// Whether every tree begins at a random time, within the time from one of its pieces to the next.
     pub is_spread: bool,
+    /// Whether all links of a way serve the most urgent piece that has come to them, not only the first.
+    pub at_every_link: bool,
     /// For how many pieces before it a piece may have to queue at later links of its way, if it is to set off.
     pub queue: Option<u64>,
 }
@@ -28,8 +31,9 @@ pub(crate) struct Urgency {
 pub(crate) struct Listed {
     /// When all is done [ps].
     pub end: u64,
-    /// By job and piece [ps].
-    pub starts: Vec<u64>,
+    /// By job and piece, what comes first in the plan: what starts first, or is more urgent at every link.
+    pub turns: Vec<u64>,
+    pub order: LinkOrder,
 }
 
 /// Pieces that are looked at before a link stays idle.
@@ -203,9 +207,19 @@ impl<'a> Run<'a> {
                 }
             }
         }
+        if !self.urgency.at_every_link {
+            return Listed {
+                end,
+                turns: self.starts,
+                order: LinkOrder::Plan,
+            };
+        }
+        let rows = 0..crate::id::narrow(self.left.len());
         Listed {
             end,
-            starts: self.starts,
+            // In the order of signed numbers.
+            turns: rows.map(|row| self.key(row).cast_unsigned() ^ (1 << 63)).collect(),
+            order: LinkOrder::Priority,
         }
     }
 
@@ -215,11 +229,22 @@ impl<'a> Run<'a> {
         &self.stages[self.first[job] as usize..self.first[job + 1] as usize]
     }
 
+    /// Returns how urgent a piece is: the less, the more.
+    fn key(&self, row: u32) -> i64 {
+        let piece = i64::from(row % self.pieces);
+        self.keys[(row / self.pieces) as usize].saturating_add(piece * self.period)
+    }
+
     /// A piece may set off.
     fn wait(&mut self, row: u32) {
         let (link, _) = self.way(row)[0];
-        let piece = i64::from(row % self.pieces);
-        let key = self.keys[(row / self.pieces) as usize].saturating_add(piece * self.period);
+        self.wait_at(row, link, 0);
+    }
+
+    /// A piece waits at a link of its way until it is the most urgent there.
+    fn wait_at(&mut self, row: u32, link: u32, stage: u32) {
+        let key = self.key(row);
+        self.place[row as usize] = (link, stage);
         self.links.waiting[link as usize].push(Reverse((key, row)));
         self.touched.push(link);
     }
@@ -227,6 +252,10 @@ impl<'a> Run<'a> {
     /// A piece has passed all links of its way before one.
     fn arrive(&mut self, row: u32, stage: u32) {
         if let Some(&(link, _)) = self.way(row).get(stage as usize) {
+            if self.urgency.at_every_link {
+                self.wait_at(row, link, stage);
+                return;
+            }
             self.place[row as usize] = (link, stage);
             self.touched.push(link);
             return;
@@ -243,6 +272,14 @@ impl<'a> Run<'a> {
 
     /// A free link serves what it may.
     fn serve(&mut self, link: u32) {
+        if self.urgency.at_every_link {
+            if let Some(Reverse((_, row))) = self.links.waiting[link as usize].pop() {
+                let (_, stage) = self.place[row as usize];
+                let (_, takes) = self.way(row)[stage as usize];
+                self.send(row, stage, (link, takes));
+            }
+            return;
+        }
         if let Some(&row) = self.links.coming[link as usize].front() {
             let (waits_at, stage) = self.place[row as usize];
             if waits_at == link {

@@ -50,6 +50,7 @@ pub(super) struct Engine<'a> {
     pub(super) allocate: Vec<u32>,
     pub(super) serve: Vec<u32>,
     due: Option<Due>,
+    has_priority: bool,
     /// Bytes of each transfer that have not arrived, and the latest arrival of its packets so far.
     left: Vec<u64>,
     arrived: Vec<u64>,
@@ -160,6 +161,7 @@ impl<'a> Engine<'a> {
             allocate: Vec::new(),
             serve: Vec::new(),
             due,
+            has_priority: order == LinkOrder::Priority,
             left: vec![u64::MAX; plan.len()],
             arrived: vec![0; plan.len()],
             start: vec![Time::MAX; plan.len()],
@@ -220,7 +222,15 @@ impl<'a> Engine<'a> {
 
     fn enqueue(&mut self, transfer: u32, link: u32) {
         let queue = &mut self.ports.queues[link as usize];
-        queue.messages.push_back(transfer);
+        let behind = match self.has_priority && !queue.messages.is_empty() {
+            // The first is under way.
+            true => {
+                let waiting = &queue.messages.make_contiguous()[1..];
+                1 + waiting.partition_point(|&other| other < transfer)
+            }
+            false => queue.messages.len(),
+        };
+        queue.messages.insert(behind, transfer);
         if queue.messages.len() == 1 {
             self.next_message(link);
             let requester = self.ports.queue_of(link);
