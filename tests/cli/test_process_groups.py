@@ -12,6 +12,10 @@ import hocket as hk
 
 from .conftest import Hocket
 
+APART = "name: apart\nnpus: [a0, a1, a2, a3, b0, b1, b2, b3]\nlinks:\n" + "".join(
+    f"- [{box}{at}, {box}{(at + 1) % 4}, 25 GB/s, 1 us]\n" for box in "ab" for at in range(4)
+)
+"""Two rings of four without a link between."""
 MESH = ("all-reduce", "-t", "mesh:2x4@25GB/s,1us", "-a", "greedy")
 
 
@@ -82,17 +86,36 @@ def test_what_makes_no_groups_is_refused(
         assert result.err.count("\n") == 1
 
 
+def test_groups_in_two_parts_of_a_network_are_planned(hocket: Hocket, folder: Path) -> None:
+    (folder / "apart.yml").write_text(APART)
+    (folder / "groups.json").write_text(json.dumps({"tp": [[0, 1, 2], [4, 6]]}))
+    task = ("-t", "apart.yml", "-s", "1MB", "--process-groups", "groups.json")
+    for kind, names in (
+        ("all-reduce", {"steiner", "greedy"}),
+        ("all-gather", {"steiner", "greedy"}),
+        ("all-to-all", {"flows", "greedy"}),
+    ):
+        found = hocket("compare", kind, *task, "--json").json()
+        assert {each["algorithm"] for each in found["algorithms"]} == names
+        assert found["algorithms"][0]["gap"] < 0.1
+    for name in ("steiner", "greedy", "exact", "blind"):
+        assert hocket("plan", "all-reduce", *task, "-a", name, "--time-limit", "1s").code == 0
+    # A lone group as well: what it does not reach is no relay.
+    alone = ("-t", "apart.yml", "-s", "1MB", "--npus", "0-2", "-a", "steiner", "--json")
+    found = hocket("plan", "all-reduce", *alone).json()
+    assert found["time_ps"] < 1.1 * found["bound_ps"]
+
+
 def test_a_group_that_is_cut_off_is_told(hocket: Hocket, folder: Path) -> None:
-    (folder / "cut.yml").write_text(
-        "name: cut\nnpus: [a, b, c, d]\nlinks: [[a, b, 1 GB/s, 1 us], [c, d, 1 GB/s, 1 us]]\n"
-    )
-    (folder / "groups.json").write_text(json.dumps({"tp": [[0, 2], [1, 3]]}))
-    for command in ("plan", "compare"):
-        result = hocket(
-            command, "all-reduce", "-t", "cut.yml", "-s", "1MB", "--process-groups", "groups.json"
-        )
+    (folder / "apart.yml").write_text(APART)
+    (folder / "groups.json").write_text(json.dumps({"tp": [[0, 1], [2, 5]]}))
+    for words in (["plan"], ["compare"], ["plan", "-a", "steiner"], ["plan", "-a", "exact"]):
+        command, *of = words
+        task = ("-t", "apart.yml", "-s", "1MB", "--process-groups", "groups.json")
+        result = hocket(command, "all-reduce", *task, *of)
         assert (result.code, result.out) == (2, "")
-        assert result.err.startswith('hocket: greedy: no path of links leads from "a" to "c"')
+        name = of[1] if of else "greedy"
+        assert result.err.startswith(f'hocket: {name}: no path of links leads from "b1" to "a2"')
         assert result.err.count("\n") == 1
 
 

@@ -236,7 +236,7 @@ pub fn check_applicable(
         true => recipe.refusal(&on),
         false => Some(algorithm.unsupported(collective.kind())),
     };
-    let gap = || reach::gap(topology, collective.npus(), recipe.need(collective));
+    let gap = || reach::gap(topology, collective, recipe.need(collective));
     match refusal.or_else(gap) {
         None => Ok(()),
         Some(why) => Err(algorithm.refused(why)),

@@ -1,34 +1,67 @@
 //! Whether the participants can reach one another.
 
+use std::collections::HashMap;
+
 use super::recipe::Need;
+use crate::collective::Collective;
 use crate::id::{DeviceId, NpuId};
 use crate::topology::Topology;
 
 /// Returns why the need is not met, if it is not.
 ///
 /// # Complexity
-/// O(devices + links): one search each way from one participant.
-pub(super) fn gap(topology: &Topology, npus: &[NpuId], need: Need) -> Option<String> {
-    let (hub, from, to) = match need {
-        Need::Mutual => (npus[0], true, true),
-        Need::From(hub) => (hub, true, false),
-        Need::To(hub) => (hub, false, true),
-    };
-    let ways = [(from, false), (to, true)];
-    let (src, dst) = ways
-        .into_iter()
-        .filter(|&(wanted, _)| wanted)
-        .find_map(|(_, backward)| {
-            let reached = search(topology, hub, backward);
-            let lost = *npus.iter().find(|npu| !reached[npu.index()])?;
-            Some(if backward { (lost, hub) } else { (hub, lost) })
-        })?;
+/// O(devices + links): one search each way from one participant. If participants are apart and only demands
+/// count, one search for each NPU that wants something, and O(holders x takers) for each demand.
+pub(super) fn gap(topology: &Topology, collective: &Collective, need: Need) -> Option<String> {
+    let npus = collective.npus();
+    let among = |hub, from, to| between_hub(topology, npus, hub, [from, to]);
+    let (src, dst) = match need {
+        Need::Mutual => among(npus[0], true, true),
+        Need::From(hub) => among(hub, true, false),
+        Need::To(hub) => among(hub, false, true),
+        Need::Demanded => among(npus[0], true, true).and_then(|_| demanded(topology, collective)),
+    }?;
     let name = |npu: NpuId| &topology.device(npu.device()).name;
     Some(format!(
         "no path of links leads from {:?} to {:?}; join them or leave one of them out",
         name(src),
         name(dst)
     ))
+}
+
+/// Returns two participants, one of them the hub, of which the first does not reach the second: from the hub, or to it.
+fn between_hub(
+    topology: &Topology,
+    npus: &[NpuId],
+    hub: NpuId,
+    [from, to]: [bool; 2],
+) -> Option<(NpuId, NpuId)> {
+    let ways = [(from, false), (to, true)];
+    let mut ways = ways.into_iter().filter(|&(wanted, _)| wanted);
+    ways.find_map(|(_, backward)| {
+        let reached = search(topology, hub, backward);
+        let lost = *npus.iter().find(|npu| !reached[npu.index()])?;
+        Some(if backward { (lost, hub) } else { (hub, lost) })
+    })
+}
+
+/// Returns a holder and a taker of one demand that lack a way: a taker needs all holders of a sum, and one of a copy.
+fn demanded(topology: &Topology, collective: &Collective) -> Option<(NpuId, NpuId)> {
+    let among = collective.npus();
+    let mut reaching: HashMap<NpuId, Vec<bool>> = HashMap::new();
+    for demand in collective.demands() {
+        let holders = demand.holders.members(among);
+        for &taker in demand.wanted.members(among) {
+            let before = reaching.entry(taker);
+            let before = before.or_insert_with(|| search(topology, taker, true));
+            let lost = holders.iter().copied().find(|npu| !before[npu.index()]);
+            let is_cut_off = demand.reduced || holders.iter().all(|npu| !before[npu.index()]);
+            if let Some(lost) = lost.filter(|_| is_cut_off) {
+                return Some((lost, taker));
+            }
+        }
+    }
+    None
 }
 
 /// Devices that can be reached from `start`, or (backward) that can reach it.

@@ -190,13 +190,18 @@ pub(crate) enum Need {
     From(NpuId),
     /// Every one to one.
     To(NpuId),
+    /// Those who hold data to those who want them, demand by demand: groups need not reach one another.
+    Demanded,
 }
 
 impl Need {
-    /// Returns what the data themselves need: the ways from the root, or to it.
+    /// Returns what the data themselves need: the ways from the root, or to it, or those of each demand.
     pub(super) fn of_data(collective: &Collective) -> Self {
         let Some(root) = collective.root() else {
-            return Need::Mutual;
+            return match collective.kind() {
+                CollectiveKind::Custom => Need::Demanded,
+                _ => Need::Mutual,
+            };
         };
         let root = collective.npus()[root.index()];
         match collective.kind() {

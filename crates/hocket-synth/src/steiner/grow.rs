@@ -210,12 +210,16 @@ impl<'a> Grower<'a> {
         let mut hops = Vec::new();
         while left > 0 {
             let Some(Reverse((cost, node))) = self.queue.pop() else {
+                prices.restart();
                 if self.group.is_empty() {
                     return None;
                 }
-                self.group.clear(); // others have to relay
-                prices.restart();
-                return self.grow(sense, root, ends, prices);
+                let group = std::mem::take(&mut self.group); // others have to relay
+                let made = self.grow(sense, root, ends, prices);
+                if made.is_none() {
+                    self.group = group;
+                }
+                return made;
             };
             let cost = f64::from_bits(cost);
             let v = node as usize;

@@ -255,7 +255,9 @@ impl<'a> Packer<'a> {
         if each.has(relay) {
             return Some(tree);
         }
-        let other = self.grown_from(relay, number, grower, prices)?;
+        let Some(other) = self.grown_from(relay, number, grower, prices) else {
+            return Some(tree); // it lies where no links lead to the group
+        };
         let other = without_tip(other, each);
         let is_cheaper = self.cost(&other, prices) < self.cost(&tree, prices);
         Some(if is_cheaper { other } else { tree })

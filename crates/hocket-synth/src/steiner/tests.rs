@@ -315,6 +315,40 @@ fn nodes_without_an_end_relay_if_no_other_way_leads_there() {
 }
 
 #[test]
+fn groups_in_two_parts_of_a_network_are_planned() {
+    let mut builder = TopologyBuilder::new("two rings");
+    builder.npus(8);
+    for npu in 0..8u32 {
+        let next = npu / 4 * 4 + (npu + 1) % 4;
+        let (a, b) = (DeviceId(npu), DeviceId(next));
+        builder.both_ways(a, b, gb_per_s(50), Time::from_ns(500));
+    }
+    let rings = Arc::new(builder.finish().expect("two rings"));
+    let kinds = [CollectiveKind::AllReduce, CollectiveKind::AllGather];
+    for (kind, groups) in kinds.into_iter().flat_map(|kind| {
+        let [some, all] = [
+            [vec![0, 1, 2], vec![4, 6]],
+            [vec![0, 1, 2, 3], vec![4, 5, 6, 7]],
+        ];
+        [(kind, some), (kind, all)]
+    }) {
+        let collective = together(kind, &groups, 64_000_000);
+        let plan = made(&rings, &collective, Relays::Sum).expect("a plan");
+        let least = least(&rings, &collective, Relays::Sum).as_ps();
+        assert!(
+            (least..least + least / 50).contains(&plan.run.time.as_ps()),
+            "{kind} {groups:?}"
+        );
+    }
+    let cut = together(
+        CollectiveKind::AllReduce,
+        &[vec![0, 1], vec![2, 5]],
+        64_000_000,
+    );
+    assert!(made(&rings, &cut, Relays::Sum).is_err());
+}
+
+#[test]
 fn what_it_does_not_do_is_refused() {
     let torus = build::torus(&[3, 3], gb_per_s(25), Time::ZERO).expect("a torus");
     let torus = Arc::new(torus);

@@ -1,7 +1,7 @@
 //! What cannot run is refused with the reason and the remedy.
 
 use super::*;
-use crate::collective::CollectiveError;
+use crate::collective::{CollectiveError, Demand, NpuSet};
 
 fn why(topology: &Topology, collective: &Collective, algorithm: Algorithm) -> String {
     match plan(
@@ -118,6 +118,49 @@ fn those_who_cannot_be_reached_are_named() {
     judged(&topology, &broadcast, Algorithm::Direct, 1);
     let reason = why(&topology, &among(Reduce, &[0, 1, 2]), Algorithm::Direct);
     assert!(reason.contains("from \"npu2\" to \"npu0\""), "{reason}");
+}
+
+#[test]
+fn demands_need_only_their_own_ways() {
+    // a <-> b -> c, and d by itself: c gets what a holds, and no sum of c's.
+    let mut builder = TopologyBuilder::new("apart");
+    builder.npus(5);
+    let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(NpuId);
+    for (from, to) in [(a, b), (b, a), (b, c), (d, e), (e, d)] {
+        builder.link(from.device(), to.device(), gigabyte(), latency());
+    }
+    let apart = builder.finish().unwrap();
+    let refused = |reduced, holders: &[NpuId], wanted: &[NpuId]| {
+        let set = |npus: &[NpuId]| NpuSet::of(npus.iter().copied());
+        let pair = |holder, taker| Demand {
+            bytes: 64,
+            reduced: false,
+            holders: NpuSet::One(holder),
+            wanted: NpuSet::One(taker),
+        };
+        let own = Demand {
+            bytes: 64,
+            reduced,
+            holders: set(holders),
+            wanted: set(wanted),
+        };
+        let demands = vec![pair(d, e), own];
+        let collective = Collective::custom([a, b, c, d, e].to_vec(), demands).unwrap();
+        let refused = check_applicable(&apart, &collective, Algorithm::Greedy).err();
+        refused.map(|why| why.to_string())
+    };
+    let gap = |from: usize, to: usize| {
+        Some(format!(
+            "greedy: no path of links leads from \"npu{from}\" to \"npu{to}\"; join them or leave one of \
+             them out"
+        ))
+    };
+    assert_eq!(refused(false, &[a], &[b, c]), None);
+    assert_eq!(refused(true, &[a, b], &[a, c]), None);
+    assert_eq!(refused(false, &[c, b], &[a]), None); // one who holds a copy is enough
+    assert_eq!(refused(true, &[b, c], &[a]), gap(2, 0)); // a sum needs all
+    assert_eq!(refused(false, &[a], &[c, e]), gap(0, 4));
+    assert_eq!(refused(false, &[c, d], &[a]), gap(2, 0));
 }
 
 #[test]
