@@ -16,11 +16,13 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
+from scipy.sparse import csr_array
 
 os.environ["HOCKET_CACHE"] = "off"
 import hocket as hk
@@ -87,7 +89,7 @@ class Trees:
         self.step = np.tile(np.arange(self.nodes), (self.nodes, 1))
         for middle in range(self.nodes):
             through = near[:, middle, None] + near[None, middle, :]
-            is_better = through < near - 1e-15
+            is_better = through < near
             near = np.where(is_better, through, near)
             self.step = np.where(is_better, self.step[:, middle, None], self.step)
         self.near = near
@@ -134,15 +136,18 @@ def optimum(network: Topology, kind: str, groups: Sequence[Sequence[int]], size:
     """Return a time that no packing of trees for all groups beats [s]: to 0.1 %, or after 200 rounds."""
     is_both = kind == "all-reduce"
     demands = [
-        (root, [each for each in group if each != root], size if is_both else size / len(group))
+        (
+            root,
+            [each for each in group if each != root],
+            size * 1e-6 / (1 if is_both else len(group)),
+        )
         for group in groups
         for root in (group[:1] if is_both else group)
     ]
     trees = Trees(network)
-    rates = network.link_bandwidth.astype(float)
-    count = len(rates)
+    rates = network.link_bandwidth * 1e-12
     price = center = 1.0 / rates
-    columns: list[tuple[int, NDArray[np.intp]]] = []
+    columns: dict[tuple[int, tuple[int, ...]], None] = {}
     least, best = 0.0, np.inf
     for _ in range(ROUNDS):
         trees.ways(price + price[trees.back] if is_both else price)
@@ -150,28 +155,34 @@ def optimum(network: Topology, kind: str, groups: Sequence[Sequence[int]], size:
         for number, (root, ends, wanted) in enumerate(demands):
             cost, links = trees.cheapest(root, ends)
             proved += wanted * cost
-            used = np.array(links)
-            columns.append((number, np.concatenate([used, trees.back[used]]) if is_both else used))
+            both = [*links, *trees.back[links].tolist()]
+            columns[number, tuple(sorted(both if is_both else links))] = None
         if proved / float(price @ rates) > least:
             least, center = proved / float(price @ rates), price / float(price @ rates)
         if best <= CLOSE * least:
             break
-        loads = np.zeros((count, len(columns) + 1))
-        shares = np.zeros((len(demands), len(columns) + 1))
-        for place, (number, used) in enumerate(columns):
-            np.add.at(loads[:, place], used, 1.0)
-            shares[number, place] = 1.0
-        loads[:, -1] = -rates / 1e9
-        costs = np.zeros(len(columns) + 1)
-        costs[-1] = 1.0
-        wanted_mb = np.array([wanted / 1e6 for _, _, wanted in demands])
-        solved = linprog(costs, loads, np.zeros(count), shares, wanted_mb)
-        assert solved.x is not None, solved.message
-        best = float(solved.x[-1]) * 1e-3
-        price = np.maximum(0.0, -solved.ineqlin.marginals)
+        best, price = packed(list(columns), rates, [wanted for _, _, wanted in demands])
         price = (price / float(price @ rates) + center) / 2.0
         price += 1e-9 * price.max()
-    return least
+    return least * 1e-6
+
+
+def packed(
+    columns: Sequence[tuple[int, tuple[int, ...]]], rates: NDArray[np.float64], wanted: list[float]
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the least time of the trees for all demands [us, MB], and prices of links [us/MB]."""
+    links = [(link, place) for place, (_, used) in enumerate(columns) for link in used]
+    links += [(link, len(columns)) for link in range(len(rates))]
+    ones = np.ones(len(links) - len(rates))
+    loads: Any = csr_array((np.concatenate([ones, -rates]), np.array(links).T))
+    owners = [number for number, _ in columns]
+    shape = (len(wanted), len(columns) + 1)
+    shares: Any = csr_array((np.ones(len(columns)), (owners, range(len(columns)))), shape=shape)
+    costs = np.zeros(len(columns) + 1)
+    costs[-1] = 1.0
+    solved = linprog(costs, loads, np.zeros(len(rates)), shares, wanted)
+    assert solved.x is not None, solved.message
+    return float(solved.x[-1]), np.maximum(0.0, -solved.ineqlin.marginals)
 
 
 def main() -> None:
