@@ -13,13 +13,17 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 import hocket as hk
+from hocket.collectives.collective import joined
 
 CASES = int(os.environ.get("HOCKET_BOUND_CASES", "60"))
 MEGABYTE = 10**6
 
 
 def small(draw: random.Random) -> nx.DiGraph:
-    """Give a strongly connected network of three to seven NPUs without latency, some links one way only."""
+    """Give a strongly connected network of three to seven NPUs without latency, some links one way only.
+
+    Some have one or two leaf switches as well, and a switch above both.
+    """
     count = draw.randrange(3, 8)
     graph = nx.DiGraph()
     graph.add_nodes_from(range(count))
@@ -28,6 +32,11 @@ def small(draw: random.Random) -> nx.DiGraph:
     for _ in range(draw.randrange(2 * count)):
         a, b = draw.sample(range(count), 2)
         links += [(a, b), (b, a)] if draw.random() < 0.7 else [(a, b)]
+    for leaf in range(count, count + draw.randrange(3)):
+        graph.add_node(leaf, kind="switch")
+        graph.add_node("spine", kind="switch")
+        for other in [*draw.sample(range(count), draw.randrange(1, count + 1)), "spine"]:
+            links += [(other, leaf), (leaf, other)]
     for a, b in links:
         graph.add_edge(a, b, bandwidth=draw.choice([10, 20, 50, 400]) * 10**9, latency=0.0)
     return graph
@@ -77,10 +86,16 @@ def test_bounds_are_the_linear_programs_and_plans_above_them(case: int) -> None:
     draw = random.Random(case)
     graph = small(draw)
     network = hk.topology.from_networkx(graph)
-    npus = draw.sample(range(len(graph)), draw.randrange(2, len(graph) + 1))
+    count = network.npu_count
+    npus = draw.sample(range(count), draw.randrange(2, count + 1))
     if case % 2:
-        collective = hk.collective_on("all-to-all", network, len(npus) * MEGABYTE, npus=npus)
-        demands = {(a, b): MEGABYTE for a in npus for b in npus if a != b}
+        groups = [npus[:2], npus[2:]] if len(npus) > 3 and case % 4 == 1 else [npus]
+        each = [
+            hk.collective_on("all-to-all", network, len(group) * MEGABYTE, npus=group)
+            for group in groups
+        ]
+        collective = joined(each) if len(each) > 1 else each[0]
+        demands = {(a, b): MEGABYTE for group in groups for a in group for b in group if a != b}
     else:
         pairs = [(a, b) for a in npus for b in npus if a != b and draw.random() < 0.7]
         demands = {pair: draw.randrange(1, 9) * MEGABYTE for pair in pairs or [(npus[0], npus[1])]}
