@@ -81,7 +81,7 @@ class Trees:
         self.link = {pair: number for number, pair in enumerate(ends)}
         self.back = np.array([self.link[b, a] for a, b in ends])
 
-    def ways(self, price: NDArray[np.float64]) -> None:
+    def ways(self, price: NDArray[np.floating[Any]]) -> None:
         """Find the cheapest ways between all devices."""
         near = np.full((self.nodes, self.nodes), np.inf)
         near[self.src, self.dst] = price
@@ -168,7 +168,9 @@ def optimum(network: Topology, kind: str, groups: Sequence[Sequence[int]], size:
 
 
 def packed(
-    columns: Sequence[tuple[int, tuple[int, ...]]], rates: NDArray[np.float64], wanted: list[float]
+    columns: Sequence[tuple[int, tuple[int, ...]]],
+    rates: NDArray[np.floating[Any]],
+    wanted: list[float],
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the least time of the trees for all demands [us, MB], and prices of links [us/MB]."""
     links = [(link, place) for place, (_, used) in enumerate(columns) for link in used]

@@ -104,7 +104,7 @@ def test_bounds_are_the_linear_programs_and_plans_above_them(case: int) -> None:
     best = least(graph, demands)
     bound = hk.bound(network, collective).time_ps * 1e-12
     assert bound <= best * (1 + 1e-6)
-    # Of 2,000 cases, prices that would prove more are not found in 6.
+    # Of 2,000 cases, prices that would prove more are not found in 5.
     assert case >= 60 or bound >= 0.99 * best
     if case % 10 == 0:
         plan = hk.plan(collective, network, algorithm="flows")
