@@ -24,7 +24,7 @@ impl Recipe for Flows {
             )
         }
         .made_by(Origin::Routes)
-        .promises(85)
+        .promises(89)
     }
 
     fn refusal(&self, on: &On<'_>) -> Option<String> {

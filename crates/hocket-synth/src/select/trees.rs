@@ -6,12 +6,13 @@ use super::packings::{faulty, passes, rerouted};
 use super::pieces::{Found, MOST_TRANSFERS, Search};
 use super::reverse_links;
 use super::time_reversal::reversed_proof;
-use super::wide::wide;
+use super::wide::{grown, is_wide, wide};
+use crate::bound::{BoundOptions, bound};
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{LinkId, NpuId, fit};
 use crate::packing::Passes;
 use crate::plan::PlanError;
-use crate::progress::{Interrupted, Progress};
+use crate::progress::{Interrupted, Limited, Progress};
 use crate::simulate::Run;
 use crate::topology::{LatencyModel, Topology};
 use crate::verify::Verified;
@@ -23,6 +24,12 @@ pub const TREES: &str = "trees";
 const FROM_TURNED: usize = 256;
 /// One over the share by which it may take longer than the broadcast before a reduce of its own is looked for.
 const NEAR: u64 = 32;
+/// Work of packing trees, and of their plans, before others are grown by prices.
+const PACKED_WORK: u64 = 60_000_000;
+/// One over the share by which a plan may take longer than the bound before trees are grown by prices.
+const NEAR_BOUND: u64 = 100;
+/// The same before packings have all the work that they want.
+const FAIR: u64 = 20;
 /// How many more plans are tried of several packings.
 const MOST_FINER: usize = 2;
 /// One over the share of a timetable by which plans end before it at most.
@@ -98,9 +105,69 @@ pub fn trees(
     progress: &mut dyn Progress,
 ) -> Result<TreePlan, PlanError> {
     collective.check_on(topology)?;
-    if let Some(plan) = wide(topology, collective, options, progress)? {
-        return Ok(plan);
+    let (is_wide, is_alone) = is_wide(topology, collective);
+    if is_alone {
+        let grown = grown(topology, collective, options, progress)?;
+        if let Some(plan) = wide(grown, None, progress)? {
+            return Ok(plan);
+        }
     }
+    match is_wide && !is_alone {
+        true => packed_or_wide(topology, collective, options, progress),
+        false => packed(topology, collective, options, progress),
+    }
+}
+
+/// Packs trees, and takes those that are grown by prices where no plan is near the bound: the quicker. Packings have only so
+/// much work where prices reach the rate, and all that they want where the plan is not fair.
+fn packed_or_wide(
+    topology: &Arc<Topology>,
+    collective: &Collective,
+    options: &TreeOptions,
+    progress: &mut dyn Progress,
+) -> Result<TreePlan, PlanError> {
+    let least = match bound(topology, collective, &BoundOptions::default(), progress) {
+        Ok(least) => least.time.as_ps(),
+        Err(_) => return packed(topology, collective, options, progress),
+    };
+    let grown = match grown(topology, collective, options, progress) {
+        Err(PlanError::TooLarge { .. }) => return packed(topology, collective, options, progress),
+        grown => grown?,
+    };
+    let reaches = grown.least() <= (least + least / NEAR) as f64;
+    let most = if reaches { PACKED_WORK } else { u64::MAX };
+    let mut limited = Limited::new(progress, most);
+    let first = match packed(topology, collective, options, &mut limited) {
+        Err(why @ (PlanError::Interrupted(_) | PlanError::NotApplicable { .. })) => Err(why),
+        first => Ok(first?),
+    };
+    let is_cut = limited.spent >= most;
+    let time = first.as_ref().ok().map(|plan| plan.run.time);
+    if time.is_some_and(|time| time.as_ps() <= least + least / NEAR_BOUND) {
+        return first;
+    }
+    let best = match wide(grown, time, progress) {
+        Ok(Some(plan)) if time.is_none_or(|time| plan.run.time < time) => Ok(plan),
+        _ => first,
+    };
+    let is_fair = |plan: &TreePlan| plan.run.time.as_ps() <= least + least / FAIR;
+    if !is_cut || best.as_ref().is_ok_and(is_fair) {
+        return best;
+    }
+    match (packed(topology, collective, options, progress), best) {
+        (Ok(other), Ok(best)) if other.run.time < best.run.time => Ok(other),
+        (_, Ok(best)) => Ok(best),
+        (made, _) => made,
+    }
+}
+
+/// Packs trees for a collective, or for a broadcast that is a reduce when it is turned round.
+fn packed(
+    topology: &Arc<Topology>,
+    collective: &Collective,
+    options: &TreeOptions,
+    progress: &mut dyn Progress,
+) -> Result<TreePlan, PlanError> {
     let turned = match twins_of(topology, collective) {
         Some(twins) => Some(as_turned(topology, collective, &twins, options, progress)?),
         None => None,
@@ -286,7 +353,7 @@ fn as_turned(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bound::{BoundOptions, bound};
+    use crate::id::DeviceId;
     use crate::progress::Silent;
     use crate::simulate::{SimulateOptions, simulate};
     use crate::topology::build;
@@ -322,6 +389,26 @@ mod tests {
                 assert!(share > 0.94, "{name}, {kind}: {share}");
             }
         }
+    }
+
+    #[test]
+    fn what_packings_do_not_reach_is_grown_by_prices() {
+        let latency = Time::from_ns(700);
+        let torus = build::torus(&[16, 16], gb_per_s(25), latency).expect("a torus");
+        let torus = torus.without(&[DeviceId::from(5)], &[]);
+        let torus = Arc::new(torus.expect("what is left"));
+        let kind = CollectiveKind::AllGather;
+        let collective = Collective::among_all(kind, &torus, 1 << 30).expect("a collective");
+        let options = TreeOptions::default();
+        let made = trees(&torus, &collective, &options, &mut Silent).expect("a plan");
+        assert!(made.passes.is_none());
+        let least = bound(&torus, &collective, &BoundOptions::default(), &mut Silent);
+        let least = least.expect("a bound").time.as_ps();
+        assert!(made.run.time.as_ps() < least + least / 50);
+        // Latency decides: packings stand.
+        let small = Collective::among_all(kind, &torus, 1 << 14).expect("a collective");
+        let made = trees(&torus, &small, &options, &mut Silent).expect("a plan");
+        assert!(made.passes.is_some());
     }
 
     #[test]

@@ -17,16 +17,27 @@ use crate::progress::{Interrupted, MESSAGE, Progress};
 use crate::simulate::Run;
 use crate::steiner::{Along, Jobs, Layers, NONE, Urgency, WideWish, pack_wide, twins};
 use crate::topology::Topology;
+use crate::units::Time;
 use crate::verify::Verified;
 
-/// NPUs from which on trees are grown by prices: fewer are packed until the worst cut is full.
-const FROM: usize = 512;
+/// NPUs from which on trees are grown by prices, and from which on none are packed until the worst cut is full.
+const FROM: usize = 64;
+const FROM_ALONE: usize = 512;
 /// Pieces that trees which share an all-reduce have at the most, about, and the numbers of such trees.
 const PIECES: u64 = 16;
 const SHARED: RangeInclusive<u64> = 16..=256;
 /// Returns how many trees at the least share an all-reduce among so many NPUs, where not each NPU has its own.
 pub(crate) fn least_shared(npus: usize) -> Option<u64> {
-    (npus >= FROM).then_some(*SHARED.start())
+    (npus >= FROM_ALONE).then_some(*SHARED.start())
+}
+
+/// Returns whether trees are grown by prices, and whether only so.
+pub(super) fn is_wide(topology: &Topology, collective: &Collective) -> (bool, bool) {
+    use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
+    let npus = collective.npus().len();
+    let is_kind = matches!(collective.kind(), AllGather | AllReduce | ReduceScatter);
+    let is_wide = is_kind && npus >= FROM && npus == topology.npu_count();
+    (is_wide, is_wide && npus >= FROM_ALONE)
 }
 
 /// How low trees of an NPU each are to be, and those that are shared.
@@ -40,8 +51,16 @@ const MOST_WORK: u64 = 60_000_000;
 /// Transfers of a plan, and of the lists that choose among plans.
 const MOST_TRANSFERS: u64 = 4_300_000;
 const FEW_TRANSFERS: u64 = 500_000;
+/// The same where trees are packed, too, in links that they cross.
+const MOST_CROSSINGS: u64 = 3_200_000;
+const FEW_CROSSINGS: u64 = 300_000;
+/// Latency decides where a list of few pieces takes so many times as long as the fullest link.
+const LATE: f64 = 4.0;
+/// How many times as many pieces tell what falls with their number.
+const FINER: u32 = 3;
 /// One over the share of the time of the fullest link that is not worth more pieces.
 const NEAR: f64 = 100.0;
+const NEAR_OF_FEW: f64 = 200.0;
 /// Transfers up to which both orders are listed.
 const MOST_IN_BOTH_ORDERS: u64 = 1_100_000;
 /// Orders: the longest way first, with each tree from a random time on or all at once.
@@ -67,39 +86,75 @@ struct Shape {
     urgency: Urgency,
     /// Pieces of each tree, and when their list ends [ps].
     listed: (u32, u64),
+    /// What is above the fullest link's time of it, falling with the number of pieces [ps].
+    fill: f64,
     most: u64,
     promised: f64,
 }
 
-/// Returns the plan of trees by prices; `None` for small networks, and where some NPU cannot be reached.
+/// Trees that were grown by prices, which may be worth a plan.
+pub(super) struct Grown<'a> {
+    on: On<'a>,
+    /// As jobs, and how long the fullest link sends [ps].
+    trees: Vec<(Jobs, f64)>,
+}
+
+/// Grows trees by prices; none where some NPU cannot be reached.
 ///
 /// # Errors
-/// [`PlanError::TooLarge`], [`PlanError::Interrupted`], and as [`super::Candidate::ending`].
-pub(super) fn wide(
-    topology: &Arc<Topology>,
-    collective: &Collective,
-    options: &TreeOptions,
+/// [`PlanError::TooLarge`], [`PlanError::Interrupted`].
+pub(super) fn grown<'a>(
+    topology: &'a Arc<Topology>,
+    collective: &'a Collective,
+    options: &'a TreeOptions,
     progress: &mut dyn Progress,
-) -> Result<Option<TreePlan>, PlanError> {
-    use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
-    let npus = collective.npus().len();
-    if !matches!(collective.kind(), AllGather | AllReduce | ReduceScatter)
-        || npus < FROM
-        || npus != topology.npu_count()
-    {
-        return Ok(None);
-    }
+) -> Result<Grown<'a>, PlanError> {
+    let (_, is_alone) = is_wide(topology, collective);
     let on = On {
         topology,
         collective,
         options,
         network: ArcNetwork::new(topology, Fidelity::Link),
+        is_alone,
     };
-    let mut shapes = on.shapes(progress)?;
+    let trees = on.grown(progress)?;
+    Ok(Grown { on, trees })
+}
+
+impl Grown<'_> {
+    /// Returns how long the fullest link sends, of the trees with which that is the least [ps].
+    pub(super) fn least(&self) -> f64 {
+        let rates = self.trees.iter().map(|(_, rate)| *rate);
+        rates.fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// Returns the plan of trees by prices; `None` where there are none, and where they promise to take no less than another.
+///
+/// # Errors
+/// [`PlanError::TooLarge`], [`PlanError::Interrupted`], and as [`super::Candidate::ending`].
+pub(super) fn wide(
+    Grown { on, trees }: Grown<'_>,
+    other: Option<Time>,
+    progress: &mut dyn Progress,
+) -> Result<Option<TreePlan>, PlanError> {
+    let options = on.options;
+    let mut shapes = Vec::new();
+    for (jobs, rate) in trees {
+        shapes.extend(on.shape(jobs, rate, progress)?);
+    }
+    if !on.is_alone && options.pieces.is_none() {
+        for shape in &mut shapes {
+            on.fit(shape, progress)?;
+        }
+    }
     shapes.sort_by(|a, b| a.promised.total_cmp(&b.promised));
     let Some(shape) = shapes.into_iter().next() else {
         return Ok(None);
     };
+    if other.is_some_and(|other| shape.promised >= other.as_ps() as f64) {
+        return Ok(None);
+    }
     let (few, _) = shape.listed;
     let most = match options.pieces {
         Some(_) => few,
@@ -136,11 +191,12 @@ struct On<'a> {
     collective: &'a Collective,
     options: &'a TreeOptions,
     network: ArcNetwork,
+    /// Whether no trees are packed.
+    is_alone: bool,
 }
 
 impl On<'_> {
-    /// Returns the trees that are worth a plan.
-    fn shapes(&self, progress: &mut dyn Progress) -> Result<Vec<Shape>, PlanError> {
+    fn grown(&self, progress: &mut dyn Progress) -> Result<Vec<(Jobs, f64)>, PlanError> {
         let npus = self.network.npus().count() as u64;
         let back = twins(&self.network);
         let mut found = Vec::new();
@@ -209,7 +265,7 @@ impl On<'_> {
             };
             let jobs = Jobs::spanning(network, &back, &packing.trees, of, along);
             let rate = packing.seconds * bytes * 1e12;
-            found.extend(self.shape(jobs, rate, progress)?);
+            found.push((jobs, rate));
         }
         Ok(found)
     }
@@ -222,10 +278,15 @@ impl On<'_> {
         progress: &mut dyn Progress,
     ) -> Result<Option<Shape>, PlanError> {
         let rows = jobs.list.len() as u64;
-        let most = (MOST_TRANSFERS / rows).max(1);
+        let crossed = jobs.crossed();
+        let [most, few] = match self.is_alone {
+            true => [MOST_TRANSFERS / rows, FEW_TRANSFERS / rows],
+            false => [MOST_CROSSINGS / crossed, FEW_CROSSINGS / crossed],
+        }
+        .map(|pieces| pieces.max(1));
         let few = match self.options.pieces {
             Some(pieces) => u32::try_from(pieces).unwrap_or(u32::MAX),
-            None => fit((FEW_TRANSFERS / rows).max(1)),
+            None => fit(few),
         };
         PlanBuilder::check_size(
             u128::from(rows) * u128::from(few),
@@ -254,19 +315,21 @@ impl On<'_> {
             if !progress.report("trees: orders", number, 2) {
                 return Err(Interrupted.into());
             }
-            progress.spend(MESSAGE * rows * u64::from(few));
+            progress.spend(MESSAGE * crossed * u64::from(few));
             let end = jobs.list(self.topology, few, urgency).end;
             if best.is_none_or(|best| end < best.1) {
                 best = Some((urgency, end));
             }
         }
-        Ok(best.map(|(urgency, end)| {
+        let is_late = |end: u64| !self.is_alone && end as f64 > LATE * rate;
+        Ok(best.filter(|best| !is_late(best.1)).map(|(urgency, end)| {
             // What is above the fullest link's time falls with the number of pieces.
             let fill = (end as f64 - rate).max(0.0) * f64::from(few);
             let most = most.max(few.into());
             Shape {
                 promised: rate + fill / most as f64,
                 listed: (few, end),
+                fill,
                 jobs,
                 rate,
                 urgency,
@@ -275,13 +338,35 @@ impl On<'_> {
         }))
     }
 
+    /// Lists more pieces, and tells what of the time above the fullest link's falls with their number.
+    fn fit(&self, shape: &mut Shape, progress: &mut dyn Progress) -> Result<(), PlanError> {
+        let (few, end) = shape.listed;
+        let more = few.saturating_mul(FINER);
+        if u64::from(more) > shape.most || shape.jobs.chunks(self.collective, more).is_none() {
+            return Ok(());
+        }
+        if !progress.report("trees: orders", 1, 2) {
+            return Err(Interrupted.into());
+        }
+        progress.spend(MESSAGE * shape.jobs.crossed() * u64::from(more));
+        let finer = shape.jobs.list(self.topology, more, shape.urgency).end as f64;
+        let part = |pieces: f64| 1.0 / pieces;
+        let fill = (end as f64 - finer) / (part(few.into()) - part(more.into()));
+        shape.fill = fill.max(0.0);
+        let most = shape.most as f64;
+        shape.promised = finer - shape.fill * (part(more.into()) - part(most));
+        Ok(())
+    }
+
     /// Returns the number of pieces with which all ends about as early as with the most.
     fn worthwhile(&self, shape: &Shape) -> u32 {
-        let (few, end) = shape.listed;
-        let fill = (end as f64 - shape.rate).max(0.0) * f64::from(few);
-        let spare = (shape.promised - shape.rate) + shape.rate / NEAR;
+        let (few, _) = shape.listed;
+        let spare = match self.is_alone {
+            true => shape.rate / NEAR,
+            false => shape.promised / NEAR_OF_FEW,
+        } + shape.fill / shape.most as f64;
         let bytes = self.collective.size() / shape.jobs.trees.len() as u64;
-        let pieces = crate::units::whole((fill / spare).ceil());
+        let pieces = crate::units::whole((shape.fill / spare).ceil());
         fit(pieces.min(bytes).clamp(few.into(), shape.most))
     }
 
@@ -297,6 +382,7 @@ impl On<'_> {
             .jobs
             .chunks(self.collective, pieces)
             .ok_or(Interrupted)?;
+        progress.spend(MESSAGE * shape.jobs.crossed() * u64::from(pieces));
         let listed = shape.jobs.list(self.topology, pieces, shape.urgency);
         let plan = shape
             .jobs
@@ -327,7 +413,7 @@ mod tests {
     use crate::id::DeviceId;
     use crate::progress::Silent;
     use crate::topology::build;
-    use crate::units::{Bandwidth, Time};
+    use crate::units::Bandwidth;
 
     fn without(topology: &Topology, names: [&str; 2]) -> Arc<Topology> {
         let ids = names.map(|name| {
@@ -369,7 +455,8 @@ mod tests {
                 ..TreeOptions::default()
             };
             let collective = Collective::among_all(kind, network, 1 << 30).expect("a collective");
-            let made = wide(network, &collective, &options, &mut Silent);
+            let grown = grown(network, &collective, &options, &mut Silent).expect("trees");
+            let made = wide(grown, None, &mut Silent);
             let made = made.expect("no error").expect("a plan");
             let least = bound(network, &collective, &BoundOptions::default(), &mut Silent);
             let gap = made.run.time.as_seconds() / least.expect("a bound").time.as_seconds();

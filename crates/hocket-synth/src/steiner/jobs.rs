@@ -89,6 +89,12 @@ impl Jobs {
         jobs
     }
 
+    /// Returns the links that a piece of each tree crosses, all together.
+    pub(crate) fn crossed(&self) -> u64 {
+        let links = self.list.iter().map(|job| self.ways[job.way as usize].len());
+        links.sum::<usize>() as u64
+    }
+
     /// Returns the chunks if every tree carries so many pieces, and the first chunk of each tree; `None` if a piece
     /// would have no byte. Bytes of trees are rounded within each demand.
     pub(crate) fn chunks(
