@@ -1,9 +1,9 @@
 """How near plans come to the bound on networks of 64 to 256 NPUs with one failure.
 
 ``python bench/damaged.py [CASES [SIZE ...]]``: each case draws a network of a family, a dead cable or NPU,
-and a kind; ``--first`` is the first seed. ``auto`` plans, and so does each method by name, with as much work
-as ``--work`` says. Prints a line per case with the gap of ``auto`` above the bound, its processor time, and
-each method that is faster by more than 1 %.
+and a kind; ``--first`` is the first seed. ``auto`` plans, and so does each method by name, with as much
+work as ``--work`` says. Prints a line per case with the gap of ``auto`` above the bound, its processor
+time, and each method that is faster by more than 1 %.
 """
 
 from __future__ import annotations
