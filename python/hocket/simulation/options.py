@@ -64,7 +64,7 @@ class LinkOptions:
     ----------
     order
         Order in which links serve messages: ready (as they come), plan (in plan order, waiting for late
-        ones) or priority (in plan order among those that wait). Default: the plan's link order.
+        ones), priority (the first in the plan that waits). Default: the plan's.
     switching
         Switching of devices: store-and-forward or cut-through. Default: the topology's.
     latency_model

@@ -295,10 +295,11 @@ fn explicit_paths_are_taken() {
     assert_eq!(run.time.as_ps(), 2_000_000);
 }
 
+/// A transfer's rank, the links of its way with how long each sends it, and the one that it waits for.
+type Ranked = (usize, Vec<(usize, u64)>, Option<usize>);
+
 /// When each transfer ends if links serve whoever has come by rank, found by looking at everything at every moment.
-///
-/// Of each transfer: its rank, the links of its way with how long each sends it, and the one that it waits for.
-fn ends_by_rank(transfers: &[(usize, Vec<(usize, u64)>, Option<usize>)], latency: u64) -> Vec<u64> {
+fn ends_by_rank(transfers: &[Ranked], latency: u64) -> Vec<u64> {
     let mut free = [0u64; 64];
     // How many links of its way it has left, and since when it is at the next.
     let mut at: Vec<(usize, Option<u64>)> = vec![(0, None); transfers.len()];

@@ -142,7 +142,13 @@ pub fn steiner(
         let Some(chunks) = jobs.chunks(collective, each.pieces) else {
             continue;
         };
-        let plan = jobs.plan(STEINER, collective, chunks, each.pieces, &each.listed);
+        let plan = jobs.plan(
+            STEINER,
+            collective,
+            chunks,
+            each.pieces,
+            (&each.listed.turns, each.listed.order),
+        );
         let made = as_planned(plan, topology, options.latency, progress);
         let made = made.and_then(
             |made| match jobs.has_long_ways && !is_near((&made.0, &made.1)) {

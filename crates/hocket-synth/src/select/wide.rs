@@ -12,10 +12,12 @@ use crate::bound::Fidelity;
 use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{fit, narrow};
-use crate::plan::{PlanBuilder, PlanError};
+use crate::plan::{LinkOrder, PlanBuilder, PlanError};
 use crate::progress::{Interrupted, MESSAGE, Progress};
 use crate::simulate::Run;
-use crate::steiner::{Along, Jobs, Layers, NONE, Urgency, WideWish, pack_wide, twins};
+use crate::steiner::{
+    Along, Bundle, Jobs, Layers, NONE, Urgency, WideWish, bundles, pack_wide, twins,
+};
 use crate::topology::Topology;
 use crate::units::Time;
 use crate::verify::Verified;
@@ -74,7 +76,7 @@ const ORDERS: [Urgency; 2] = [
 const PLAIN: Urgency = Urgency {
     tail: 1,
     is_spread: false,
-    at_every_link: false,
+    at_every_link: true,
     queue: None,
 };
 
@@ -221,7 +223,14 @@ impl On<'_> {
         let shared = shared
             .next_power_of_two()
             .clamp(*SHARED.start(), *SHARED.end());
-        let each_one = (npus, LOW, ROUNDS);
+        let together = match along {
+            Along::Both => Vec::new(),
+            _ => self.together(network),
+        };
+        let each_one = match together.len() {
+            0 => (npus, LOW, ROUNDS),
+            some => (some as u64, LOW, ROUNDS),
+        };
         let counts = match along {
             Along::Both => vec![(shared, LOW_SHARED, ROUNDS_SHARED), each_one],
             _ => vec![each_one],
@@ -242,10 +251,14 @@ impl On<'_> {
                     let rate = (2.0 * others / all).max(1.0 / each);
                     (roots, trees as f64 * rate)
                 }
-                _ => (
-                    (0..narrow(fit::<usize, _>(npus))).collect::<Vec<u32>>(),
-                    others / each,
-                ),
+                _ if together.is_empty() => {
+                    ((0..narrow(fit::<usize, _>(npus))).collect(), others / each)
+                }
+                _ => {
+                    let last = |bundle: &Bundle| bundle.members[bundle.members.len() - 1];
+                    let roots: Vec<u32> = together.iter().map(last).collect();
+                    (roots, others * (trees as f64 / npus as f64) / each)
+                }
             };
             let wish = WideWish {
                 least,
@@ -258,16 +271,29 @@ impl On<'_> {
             let Some(packing) = packed else {
                 return Ok(found);
             };
-            let bytes = self.collective.size() as f64 / trees as f64;
-            let of = |tree: usize| match along {
-                Along::Both => (0, bytes),
-                _ => (rank[roots[tree] as usize], bytes),
+            let parts = if along == Along::Both { trees } else { npus };
+            let bytes = self.collective.size() as f64 / parts as f64;
+            let most = together.iter().map(|bundle| bundle.members.len()).max();
+            let of = |tree: usize| match (along, together.get(tree)) {
+                (Along::Both, _) => (0, bytes),
+                (_, Some(bundle)) => (rank[bundle.members[0] as usize], bytes),
+                (_, None) => (rank[roots[tree] as usize], bytes),
             };
-            let jobs = Jobs::spanning(network, &back, &packing.trees, of, along);
-            let rate = packing.seconds * bytes * 1e12;
+            let jobs = Jobs::spanning(network, &back, &packing.trees, of, along, &together);
+            let rate = packing.seconds * bytes * most.unwrap_or(1) as f64 * 1e12;
             found.push((jobs, rate));
         }
         Ok(found)
+    }
+
+    /// Returns NPUs whose shards travel together, as few as there must be; none where a tree for each NPU is not too much.
+    fn together(&self, network: &ArcNetwork) -> Vec<Bundle> {
+        let npus: Vec<u32> = self.collective.npus().iter().map(|npu| npu.0).collect();
+        let all = npus.len() as u64 * (npus.len() as u64 - 1);
+        match (all.div_ceil(MOST_TRANSFERS), self.options.pieces) {
+            (most @ 2.., None | Some(1)) => bundles(network, &npus, fit(most)),
+            _ => Vec::new(),
+        }
     }
 
     /// Lists trees with few pieces, and tells when they end with many; `None` where pieces would have no byte.
@@ -296,15 +322,24 @@ impl On<'_> {
             return Ok(None);
         }
         // Copies along links from NPU to NPU meet least if all trees begin at once.
-        let mut orders = ORDERS.map(|order| Urgency {
-            at_every_link: jobs.has_long_ways,
-            ..order
-        });
+        let mut orders = ORDERS;
         if !jobs.has_long_ways && self.collective.kind() != CollectiveKind::AllReduce {
             orders.reverse();
         }
         if rows * u64::from(few) > MOST_IN_BOTH_ORDERS {
             orders[1] = orders[0];
+            if u64::from(few) >= most {
+                // There is nothing to choose.
+                return Ok(Some(Shape {
+                    jobs,
+                    rate,
+                    urgency: orders[0],
+                    listed: (few, crate::units::whole(rate)),
+                    fill: 0.0,
+                    most,
+                    promised: rate,
+                }));
+            }
         }
         let mut best: Option<(Urgency, u64)> = None;
         for (number, &urgency) in (0..).zip(&orders) {
@@ -382,11 +417,10 @@ impl On<'_> {
             .jobs
             .chunks(self.collective, pieces)
             .ok_or(Interrupted)?;
-        progress.spend(MESSAGE * shape.jobs.crossed() * u64::from(pieces));
-        let listed = shape.jobs.list(self.topology, pieces, shape.urgency);
-        let plan = shape
-            .jobs
-            .plan(TREES, self.collective, chunks, pieces, &listed);
+        let jobs = &shape.jobs;
+        let turns = jobs.by_priority(self.topology, pieces, shape.urgency);
+        let turns = (&turns[..], LinkOrder::Priority);
+        let plan = jobs.plan(TREES, self.collective, chunks, pieces, turns);
         as_planned(plan, self.topology, self.options.latency, progress)
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{Hop, Listed, Packer, Packing, Relays, Tree, WideTree};
+use super::{Bundle, Hop, Packer, Packing, Relays, Tree, WideTree};
 use crate::bound::network::ArcNetwork;
 use crate::collective::Collective;
 use crate::graph::Lists;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId, narrow};
-use crate::plan::{Chunks, Op, Plan, PlanBuilder, Transfer, Wait};
+use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 
 /// What is done with each piece of each tree.
 #[derive(Default)]
@@ -18,7 +18,8 @@ pub(crate) struct Jobs {
     pub before: Lists<u32>,
     /// The links of each way.
     pub ways: Vec<Vec<LinkId>>,
-    /// By tree, its commodity's demand and its bytes.
+    /// By tree, its commodity's demand and its bytes; of one that carries the shards of a [`Bundle`], the first demand and the
+    /// bytes of one.
     pub trees: Vec<(u32, f64)>,
     /// Whether some way has several links.
     pub has_long_ways: bool,
@@ -27,6 +28,9 @@ pub(crate) struct Jobs {
 /// A send of a piece of a tree.
 pub(crate) struct Job {
     pub tree: u32,
+    /// How many chunks of the tree it leaves out, and how many that follow those it takes at once: more than one only where
+    /// each has a single piece.
+    pub part: (u32, u32),
     src: u32,
     dst: u32,
     op: Op,
@@ -91,7 +95,10 @@ impl Jobs {
 
     /// Returns the links that a piece of each tree crosses, all together.
     pub(crate) fn crossed(&self) -> u64 {
-        let links = self.list.iter().map(|job| self.ways[job.way as usize].len());
+        let links = self
+            .list
+            .iter()
+            .map(|job| self.ways[job.way as usize].len());
         links.sum::<usize>() as u64
     }
 
@@ -139,20 +146,19 @@ impl Jobs {
         Some((chunks, first))
     }
 
-    /// Returns the plan whose links serve in the order of a list.
+    /// Returns the plan whose links serve in some order of `turns`, by job and piece.
     pub(crate) fn plan(
         &self,
         name: &str,
         collective: &Collective,
         (chunks, first): (Chunks, Vec<u32>),
         pieces: u32,
-        listed: &Listed,
+        (turns, order): (&[u64], LinkOrder),
     ) -> Plan {
-        let turns = &listed.turns;
         let mut rows: Vec<u32> = (0..narrow(turns.len())).collect();
         rows.sort_by_key(|&row| (turns[row as usize], row));
         let mut plan = PlanBuilder::new(name, collective, chunks);
-        plan.link_order(listed.order);
+        plan.link_order(order);
         plan.reserve(rows.len());
         let paths: Vec<u32> = self.ways.iter().map(|links| plan.path(links)).collect();
         let mut made = vec![TransferId(0); rows.len()];
@@ -164,8 +170,8 @@ impl Jobs {
             let waits: Vec<Wait> = waits.collect();
             let wait = plan.all_of(&waits);
             made[row as usize] = plan.push(Transfer {
-                chunk: ChunkId(first[job.tree as usize] + piece),
-                count: 1,
+                chunk: ChunkId(first[job.tree as usize] + job.part.0 + piece),
+                count: job.part.1,
                 src: NpuId(job.src),
                 dst: NpuId(job.dst),
                 op: job.op,
@@ -189,14 +195,17 @@ pub(crate) enum Along {
 }
 
 impl Jobs {
-    /// Returns the jobs of spanning trees, each with its demand and its bytes.
+    /// Returns the jobs of spanning trees, each with its demand and its bytes; or with those of a shard of its bundle, where
+    /// there are bundles.
     pub(crate) fn spanning(
         network: &ArcNetwork,
         twins: &[u32],
         trees: &[WideTree],
         of: impl Fn(usize) -> (u32, f64),
         along: Along,
+        bundles: &[Bundle],
     ) -> Self {
+        let alone = Bundle::default();
         let mut spanning = Spanning {
             numbers: Numbers::new(network),
             twins,
@@ -207,11 +216,18 @@ impl Jobs {
         for (number, tree) in trees.iter().enumerate() {
             spanning.jobs.trees.push(of(number));
             spanning.arrived.iter_mut().for_each(Vec::clear);
+            let bundle = bundles.get(number).unwrap_or(&alone);
+            if along == Along::Copies {
+                spanning.gather(narrow(number), bundle);
+            }
             if along != Along::Copies {
-                spanning.sum(narrow(number), tree);
+                spanning.sum(narrow(number), tree, bundle);
             }
             if along != Along::Sums {
-                spanning.copy(narrow(number), tree);
+                spanning.copy(narrow(number), tree, bundle);
+            }
+            if along == Along::Sums {
+                spanning.scatter(narrow(number), bundle);
             }
         }
         let mut jobs = spanning.jobs;
@@ -231,7 +247,7 @@ struct Spanning<'a> {
 }
 
 impl Spanning<'_> {
-    fn sum(&mut self, tree: u32, of: &WideTree) {
+    fn sum(&mut self, tree: u32, of: &WideTree, bundle: &Bundle) {
         let mut way = Vec::new();
         for (number, hop) in of.hops.iter().enumerate().rev() {
             let back = of.way(number).iter().rev();
@@ -240,25 +256,55 @@ impl Spanning<'_> {
                 Along::Both => self.twins[arc as usize],
                 _ => arc,
             }));
-            self.push(tree, (hop.far, hop.near), Op::Reduce, &way);
+            let ends = (hop.far, hop.near);
+            self.push((tree, bundle.part(hop.far)), ends, Op::Reduce, &way);
         }
     }
 
-    fn copy(&mut self, tree: u32, of: &WideTree) {
+    fn copy(&mut self, tree: u32, of: &WideTree, bundle: &Bundle) {
         for (number, hop) in of.hops.iter().enumerate() {
             // Its own sums were sent before; what it passes on is the copy.
             self.arrived[hop.far as usize].clear();
-            self.push(tree, (hop.near, hop.far), Op::Copy, of.way(number));
+            let (ends, way) = ((hop.near, hop.far), of.way(number));
+            self.push((tree, bundle.part(hop.far)), ends, Op::Copy, way);
+        }
+    }
+
+    /// Brings the shards of a bundle to its last member.
+    fn gather(&mut self, tree: u32, bundle: &Bundle) {
+        for shard in 0..bundle.ways.len() {
+            for (number, way) in bundle.ways.iter().enumerate().skip(shard) {
+                let ends = (bundle.members[number], bundle.members[number + 1]);
+                self.push((tree, (narrow(shard), 1)), ends, Op::Copy, way);
+            }
+        }
+    }
+
+    /// Brings what the last member of a bundle has summed to whom it is for, with what those between add.
+    fn scatter(&mut self, tree: u32, bundle: &Bundle) {
+        for shard in 0..bundle.ways.len() {
+            for (number, way) in bundle.ways.iter().enumerate().skip(shard).rev() {
+                let ends = (bundle.members[number + 1], bundle.members[number]);
+                let way: Vec<u32> = way.iter().rev().copied().collect();
+                self.push((tree, (narrow(shard), 1)), ends, Op::Reduce, &way);
+            }
         }
     }
 
     /// Adds a job that waits for all that its source has got.
-    fn push(&mut self, tree: u32, (src, dst): (u32, u32), op: Op, way: &[u32]) {
+    fn push(
+        &mut self,
+        (tree, (first, count)): (u32, (u32, u32)),
+        (src, dst): (u32, u32),
+        op: Op,
+        way: &[u32],
+    ) {
         let way = self.numbers.of(way, &mut self.jobs.ways);
         self.jobs.before.push(&self.arrived[src as usize]);
         self.arrived[dst as usize].push(narrow(self.jobs.list.len()));
         let job = Job {
             tree,
+            part: (first, count.max(1)),
             src,
             dst,
             op,
@@ -327,6 +373,7 @@ impl Maker<'_> {
         self.jobs.before.push(before);
         self.jobs.list.push(Job {
             tree,
+            part: (0, 1),
             src,
             dst,
             op,

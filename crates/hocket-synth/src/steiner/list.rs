@@ -59,10 +59,20 @@ impl Jobs {
         Run::new(self, topology, pieces, urgency).run()
     }
 
+    /// Returns all jobs with so many pieces of every tree in the order in which links serve them by priority.
+    pub(crate) fn by_priority(
+        &self,
+        topology: &Topology,
+        pieces: u32,
+        urgency: Urgency,
+    ) -> Vec<u64> {
+        Run::new(self, topology, pieces, urgency).turns()
+    }
+
     /// Returns how long each job's first piece is sent, by link of its way [ps].
     fn sending(&self, topology: &Topology, job: usize, link: usize, pieces: u32) -> u64 {
         let job = &self.list[job];
-        let bytes = self.trees[job.tree as usize].1 / f64::from(pieces);
+        let bytes = self.trees[job.tree as usize].1 * f64::from(job.part.1) / f64::from(pieces);
         let link = topology.link(self.ways[job.way as usize][link]);
         link.bandwidth.transmission(whole(bytes.ceil())).as_ps()
     }
@@ -207,20 +217,18 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        if !self.urgency.at_every_link {
-            return Listed {
-                end,
-                turns: self.starts,
-                order: LinkOrder::Plan,
-            };
-        }
+        let (turns, order) = match self.urgency.at_every_link {
+            true => (self.turns(), LinkOrder::Priority),
+            false => (self.starts, LinkOrder::Plan),
+        };
+        Listed { end, turns, order }
+    }
+
+    /// Returns how urgent each piece of each job is, as numbers without sign.
+    fn turns(&self) -> Vec<u64> {
         let rows = 0..crate::id::narrow(self.left.len());
-        Listed {
-            end,
-            // In the order of signed numbers.
-            turns: rows.map(|row| self.key(row).cast_unsigned() ^ (1 << 63)).collect(),
-            order: LinkOrder::Priority,
-        }
+        rows.map(|row| self.key(row).cast_unsigned() ^ (1 << 63))
+            .collect()
     }
 
     /// Returns the links of a piece's way, and how long each sends it.

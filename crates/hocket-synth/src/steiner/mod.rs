@@ -12,6 +12,7 @@
 //! | `shares` | how many bytes each of all trees that were found carries |
 //! | `jobs` | trees cut into pieces: who sends what to whom, after what |
 //! | `list` | when each piece is sent: every link serves the most urgent piece that waits |
+//! | `bundles` | shards of neighbours that travel together |
 //! | `layers` | switches by how many are passed on the way to them |
 //! | `wide` | spanning trees of large networks in which every NPU takes part |
 //!
@@ -22,6 +23,7 @@
 //! simpler algorithms for multicommodity flow and other fractional packing problems, 1998 (prices). Graham, Bounds on
 //! multiprocessing timing anomalies, 1969 (`list`).
 
+mod bundles;
 mod grow;
 mod layers;
 mod wide;
@@ -34,6 +36,7 @@ mod stars;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bundles::{Bundle, bundles};
 pub(crate) use jobs::{Along, Jobs};
 pub(crate) use layers::Layers;
 pub(crate) use list::{Listed, Urgency};

@@ -516,7 +516,7 @@ pub(crate) fn pack(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::bound::Fidelity;
     use crate::id::DeviceId;
@@ -528,7 +528,7 @@ mod tests {
     }
 
     /// A network of NPUs and switches in which everybody reaches everybody: a ring of devices, and links at random.
-    fn random(seed: &mut Seed) -> Topology {
+    pub(in crate::steiner) fn random(seed: &mut Seed) -> Topology {
         let mut builder = TopologyBuilder::new("random");
         let npus = 2 + seed.below(9);
         let switches = seed.below(6);
