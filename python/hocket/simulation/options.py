@@ -63,8 +63,8 @@ class LinkOptions:
     Attributes
     ----------
     order
-        Order in which links serve messages: ready (as they come), plan (in plan order, waiting for late
-        ones), priority (the first in the plan that waits). Default: the plan's.
+        How links serve messages: ready (as they come), plan (in plan order, waiting for late ones) or
+        priority (in plan order, never waiting). Default: the plan's link order.
     switching
         Switching of devices: store-and-forward or cut-through. Default: the topology's.
     latency_model
