@@ -63,8 +63,8 @@ class LinkOptions:
     Attributes
     ----------
     order
-        How links serve messages: ready (as they come), plan (in plan order, waiting for late ones) or
-        priority (in plan order, never waiting). Default: the plan's link order.
+        How links serve messages: ready (as they come), plan (in plan order, waiting for late ones),
+        priority (in plan order, never waiting). Default: the plan's.
     switching
         Switching of devices: store-and-forward or cut-through. Default: the topology's.
     latency_model
