@@ -53,6 +53,9 @@ const MOST_WORK: u64 = 60_000_000;
 /// Transfers of a plan, and of the lists that choose among plans.
 const MOST_TRANSFERS: u64 = 4_300_000;
 const FEW_TRANSFERS: u64 = 500_000;
+/// NPUs from which on plans may have more: they have few pieces otherwise.
+const MANY_NPUS: usize = 2048;
+const MOST_OF_MANY: u64 = 8_000_000;
 /// The same where trees are packed, too, in links that they cross.
 const MOST_CROSSINGS: u64 = 3_200_000;
 const FEW_CROSSINGS: u64 = 300_000;
@@ -219,7 +222,7 @@ impl On<'_> {
         let layers = Layers::new(network, fit(npus));
         let (each, all) = enters(network);
         let passes = if along == Along::Both { 2 } else { 1 };
-        let shared = MOST_TRANSFERS / (passes * (npus - 1) * PIECES);
+        let shared = self.most() / (passes * (npus - 1) * PIECES);
         let shared = shared
             .next_power_of_two()
             .clamp(*SHARED.start(), *SHARED.end());
@@ -238,7 +241,7 @@ impl On<'_> {
         for (trees, low, rounds) in counts {
             let transfers = trees * (npus - 1) * passes;
             let is_first = found.is_empty();
-            if transfers > MOST_TRANSFERS && !is_first || trees > self.collective.size() {
+            if transfers > self.most() && !is_first || trees > self.collective.size() {
                 continue;
             }
             PlanBuilder::check_size(transfers.into(), self.options.memory_limit)?;
@@ -286,11 +289,22 @@ impl On<'_> {
         Ok(found)
     }
 
+    /// Returns how many transfers a plan may have; fewer where each takes long to list, for it crosses switches.
+    fn most(&self) -> u64 {
+        let npus = self.network.npus().count();
+        let is_direct = self.network.node_count() == npus;
+        let is_all_reduce = self.collective.kind() == CollectiveKind::AllReduce;
+        match npus >= MANY_NPUS && (is_direct || is_all_reduce) {
+            true => MOST_OF_MANY,
+            false => MOST_TRANSFERS,
+        }
+    }
+
     /// Returns NPUs whose shards travel together, as few as there must be; none where a tree for each NPU is not too much.
     fn together(&self, network: &ArcNetwork) -> Vec<Bundle> {
         let npus: Vec<u32> = self.collective.npus().iter().map(|npu| npu.0).collect();
         let all = npus.len() as u64 * (npus.len() as u64 - 1);
-        match (all.div_ceil(MOST_TRANSFERS), self.options.pieces) {
+        match (all.div_ceil(self.most()), self.options.pieces) {
             (most @ 2.., None | Some(1)) => bundles(network, &npus, fit(most)),
             _ => Vec::new(),
         }
@@ -306,7 +320,7 @@ impl On<'_> {
         let rows = jobs.list.len() as u64;
         let crossed = jobs.crossed();
         let [most, few] = match self.is_alone {
-            true => [MOST_TRANSFERS / rows, FEW_TRANSFERS / rows],
+            true => [self.most() / rows, FEW_TRANSFERS / rows],
             false => [MOST_CROSSINGS / crossed, FEW_CROSSINGS / crossed],
         }
         .map(|pieces| pieces.max(1));
