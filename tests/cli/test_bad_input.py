@@ -170,7 +170,7 @@ CASES = {
     f"plan all-reduce -t bigraph:1000000x1000 {FAR}": ["B of memory"],
     f"plan all-reduce -t dragonfly:1000000x1000 {FAR}": ["B of memory"],
     # options of the simulation
-    "simulate good.parquet --order fifo": ["--order", "'fifo'", "ready or plan"],
+    "simulate good.parquet --order fifo": ["--order", "'fifo'", "ready, plan or priority"],
     "simulate good.parquet --switching x": ["--switching", "'x'", "cut-through"],
     "simulate good.parquet --latency-model x": ["--latency-model", "'x'", "occupying"],
     "simulate good.parquet --fidelity cell": ["fidelity", "'cell'", "link"],
