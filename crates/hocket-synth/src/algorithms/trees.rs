@@ -6,7 +6,7 @@ use super::{Job, Outline};
 use crate::collective::{Collective, CollectiveKind};
 use crate::plan::PlanError;
 use crate::progress::Progress;
-use crate::select::{TREES, TreeOptions, least_shared, trees};
+use crate::select::{TREES, TreeOptions, least_trees, trees};
 
 /// Trees that use the worst cut of a network fully.
 pub(super) struct Trees;
@@ -37,15 +37,13 @@ impl Recipe for Trees {
         Ladder::short(on.blocks())
     }
 
-    // At the least: a root may have several trees, and all may share some.
+    // At the least: a root may have several trees, and all may share some, or neighbours one.
     fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
-        let shared = match outline.kind {
-            CollectiveKind::AllReduce => least_shared(outline.npus as usize),
-            _ => None,
-        };
-        shared.map_or(outline.least(chunks), |trees| {
-            outline.others(chunks.saturating_mul(2 * u128::from(trees)))
-        })
+        let passes = if outline.kind == CollectiveKind::AllReduce { 2 } else { 1 };
+        match least_trees(outline.kind, outline.npus.into()) {
+            Some(trees) => outline.others(chunks.saturating_mul(passes * u128::from(trees))),
+            None => outline.least(chunks),
+        }
     }
 
     fn plan(&self, job: &Job<'_>, progress: &mut dyn Progress) -> Result<Made, PlanError> {

@@ -24,7 +24,7 @@ pub(crate) use steiner::steiner_refusal;
 pub use steiner::{STEINER, SteinerOptions, SteinerPlan, steiner};
 pub(crate) use time_reversal::reversed_in_time;
 pub use trees::{TREES, TreeOptions, TreePlan, trees};
-pub(crate) use wide::least_shared;
+pub(crate) use wide::least_trees;
 
 use std::sync::Arc;
 

@@ -28,9 +28,17 @@ const FROM_ALONE: usize = 512;
 /// Pieces that trees which share an all-reduce have at the most, about, and the numbers of such trees.
 const PIECES: u64 = 16;
 const SHARED: RangeInclusive<u64> = 16..=256;
-/// Returns how many trees at the least share an all-reduce among so many NPUs, where not each NPU has its own.
-pub(crate) fn least_shared(npus: usize) -> Option<u64> {
-    (npus >= FROM_ALONE).then_some(*SHARED.start())
+/// Returns how many trees there are at the least among so many NPUs, where not each NPU has its own.
+pub(crate) fn least_trees(kind: CollectiveKind, npus: u64) -> Option<u64> {
+    use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
+    let together = (npus * npus.saturating_sub(1)).div_ceil(MOST_TRANSFERS);
+    let together = together.min(MOST_TOGETHER);
+    match kind {
+        _ if npus < FROM_ALONE as u64 => None,
+        AllReduce => Some(*SHARED.start()),
+        AllGather | ReduceScatter if together > 1 => Some(npus.div_ceil(together)),
+        _ => None,
+    }
 }
 
 /// Returns whether trees are grown by prices, and whether only so.
@@ -56,6 +64,8 @@ const FEW_TRANSFERS: u64 = 500_000;
 /// NPUs from which on plans may have more: they have few pieces otherwise.
 const MANY_NPUS: usize = 2048;
 const MOST_OF_MANY: u64 = 8_000_000;
+/// NPUs whose shards travel together, at the most.
+const MOST_TOGETHER: u64 = 8;
 /// The same where trees are packed, too, in links that they cross.
 const MOST_CROSSINGS: u64 = 3_200_000;
 const FEW_CROSSINGS: u64 = 300_000;
@@ -305,7 +315,7 @@ impl On<'_> {
         let npus: Vec<u32> = self.collective.npus().iter().map(|npu| npu.0).collect();
         let all = npus.len() as u64 * (npus.len() as u64 - 1);
         match (all.div_ceil(self.most()), self.options.pieces) {
-            (most @ 2.., None | Some(1)) => bundles(network, &npus, fit(most)),
+            (most @ 2.., None | Some(1)) => bundles(network, &npus, fit(most.min(MOST_TOGETHER))),
             _ => Vec::new(),
         }
     }
@@ -473,6 +483,24 @@ mod tests {
             .map(|(src, dst)| topology.links_between(src, dst).expect("a link"));
         let links = [there, back].concat();
         Arc::new(topology.without(&[], &links).expect("what is left"))
+    }
+
+    #[test]
+    fn what_is_expected_fits_as_long_as_eight_shards_travel_together() {
+        use CollectiveKind::{AllGather, AllReduce, Broadcast, ReduceScatter};
+        let trees = |kind, npus| least_trees(kind, npus);
+        for kind in [AllGather, ReduceScatter] {
+            assert_eq!(trees(kind, 1024), None, "each has its own");
+            assert_eq!(trees(kind, 4096), Some(1024), "four share one");
+            assert_eq!(
+                trees(kind, 16_384),
+                Some(2048),
+                "too many, by others' count"
+            );
+        }
+        assert_eq!(trees(AllReduce, 511), None);
+        assert_eq!(trees(AllReduce, 4096), Some(*SHARED.start()));
+        assert_eq!(trees(Broadcast, 4096), None);
     }
 
     #[test]
