@@ -21,17 +21,20 @@ from hocket.plans.choice import fastest
 from hocket.plans.planner import make
 
 FAMILIES = (
-    *(
-        "rail:16x8",
-        "rail:32x4",
-        "torus:16x16",
-        "torus:8x8",
-        "torus:4x8x8",
-        "mesh:12x12",
-        "mesh:10x8",
-    ),
-    *("clos:8x16x8", "fat-tree:8", "dragonfly:9x8", "dragonfly:17x15", "hypercube:7"),
-    *("box:16x8x8", "dgx"),
+    "rail:16x8",
+    "rail:32x4",
+    "torus:16x16",
+    "torus:8x8",
+    "torus:4x8x8",
+    "mesh:12x12",
+    "mesh:10x8",
+    "clos:8x16x8",
+    "fat-tree:8",
+    "dragonfly:9x8",
+    "dragonfly:17x15",
+    "hypercube:7",
+    "box:16x8x8",
+    "dgx",
 )
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all")
 LINKS = ("25GB/s,700ns", "50GB/s,1us", "100GB/s,500ns")

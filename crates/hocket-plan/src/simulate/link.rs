@@ -166,7 +166,7 @@ pub(super) fn simulate(
         now = Time::from_ps(time);
         for &message in &batch {
             if message.transfer == NOBODY {
-                simulation.is_free(message.at);
+                simulation.set_free(message.at);
                 continue;
             }
             if !simulation.has_arrived(message) {
@@ -268,7 +268,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// A server is free again.
-    fn is_free(&mut self, server: u32) {
+    fn set_free(&mut self, server: u32) {
         if let Some(waiting) = &mut self.waiting {
             waiting.is_awaited[server as usize] = false;
             waiting.touched.push(server);
