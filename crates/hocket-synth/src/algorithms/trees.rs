@@ -39,7 +39,11 @@ impl Recipe for Trees {
 
     // At the least: a root may have several trees, and all may share some, or neighbours one.
     fn outlined(&self, outline: &Outline<'_>, chunks: u128) -> u128 {
-        let passes = if outline.kind == CollectiveKind::AllReduce { 2 } else { 1 };
+        let passes = if outline.kind == CollectiveKind::AllReduce {
+            2
+        } else {
+            1
+        };
         match least_trees(outline.kind, outline.npus.into()) {
             Some(trees) => outline.others(chunks.saturating_mul(passes * u128::from(trees))),
             None => outline.least(chunks),
