@@ -246,7 +246,10 @@ costs:
 BOUGHT = ["--npus", "4", "-s", "1MB", "--costs", "prices.yml", "--budget", "2000", "--workers", "1"]
 STOPPED = {
     "plan": (["plan", "all-reduce", *RING, "-s", "1MB", "--no-cache"], "best "),
-    "plan, as JSON": (["plan", "all-reduce", *RING, "-s", "1MB", "--json"], ""),
+    "plan, as JSON": (
+        ["plan", "all-reduce", *RING, "-s", "1MB", "--no-cache", "-o", "plan.parquet", "--json"],
+        '"cut": "signal"',
+    ),
     "compare": (["compare", "all-reduce", *RING, "-s", "1MB"], "algorithm"),
     "compare, as JSON": (["compare", "all-reduce", *RING, "-s", "1MB", "--json"], '"algorithm"'),
     "compare, as CSV": (["compare", "all-reduce", *RING, "-s", "1MB", "--csv"], "algorithm,"),
@@ -273,7 +276,11 @@ def test_what_is_there_is_printed(name: str, number: str, code: int, tmp_path: P
     assert err.endswith("hocket: stopped\n")
     assert "Traceback" not in err
     assert (begins in out) if begins else not out
-    if "--json" in argv and begins:
+    if argv[0] == "plan" and "--json" in argv:
+        told, written = json.loads(out), hk.Plan.load(tmp_path / "plan.parquet").verify()
+        assert (told["format"], told["file"]) == ("hocket.plan", "plan.parquet")
+        assert (told["transfers"], told["time_ps"]) == (len(written), hk.simulate(written).time_ps)
+    elif "--json" in argv and begins:
         assert json.loads(out)["format"] == "hocket.stopped"
     if name == "compare --table":
         assert not (tmp_path / "table.json").exists()

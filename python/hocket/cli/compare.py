@@ -80,7 +80,7 @@ def compare(
     topology = build_topology(spec)
     collectives = task.collectives(kind, topology)
     comparisons = []
-    options.announce_plans(collectives[0], topology, algorithms or None, search.chunks)
+    options.announce_plans(collectives[0], topology, algorithms or None, planning, len(collectives))
     found: dict[tuple[int, str], Entry] = {}
     with options.watching() as watch:
         for place, collective in enumerate(collectives):

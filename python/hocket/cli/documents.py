@@ -79,8 +79,8 @@ _TIMED = {
     "bound_ps": _told(int, "Of ``hocket plan``: the lower bound on any plan's time."),
     "file": _told(str | None, "Of ``hocket plan``: where the plan was written."),
     "cut": _told(
-        Literal["work", "time"],
-        "Of ``hocket plan``: what ended its search early, the work of its effort or the time limit.",
+        Literal["work", "time", "signal"],
+        "Of ``hocket plan``: what ended its search early: its effort's work, the time limit or a signal.",
     ),
     "groups": _told(
         list[NamedGroups], "Of ``hocket plan --process-groups``: the groups of each name."

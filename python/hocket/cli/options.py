@@ -20,10 +20,11 @@ from hocket.cli.command import Argument, Check, Option
 from hocket.cli.console import QUIET, Printer
 from hocket.collectives.collective import check_chunks, kind_of
 from hocket.collectives.custom import is_own
-from hocket.comparison.limits import check_any
+from hocket.comparison.limits import Turns, check_any
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import by_promise, quick
+from hocket.plans.auto import likely
 from hocket.plans.registry import find
 from hocket.plans.sizes import LARGE, check_timetable, expected, taken
 from hocket.topology.build import build_topology, counts_of
@@ -371,7 +372,12 @@ def idle_links(run: Run) -> str:
 
 def print_result(what: str, value: Mapping[str, Any]) -> None:
     """Print a result as JSON, with what it is and the version of its format."""
-    print_json({"format": f"hocket.{what}", "version": 1, **value})
+    print(result_text(what, value))
+
+
+def result_text(what: str, value: Mapping[str, Any]) -> str:
+    """Return a result as JSON, with what it is and the version of its format."""
+    return json.dumps({"format": f"hocket.{what}", "version": 1, **value}, indent=2)
 
 
 def print_json(value: Any) -> None:
@@ -417,26 +423,37 @@ def announce_plans(
     collective: _core.Collective,
     topology: _core.Topology,
     names: Sequence[str] | None,
-    chunks: int | None,
+    planning: PlanOptions,
+    sizes: int = 1,
 ) -> None:
     """Print what plans take before they are made, and what has fewer transfers, if these are many.
 
-    `names` are those of algorithms; None: of all that are compared.
+    `names` are those of algorithms; None: of all that are compared. So many sizes are planned.
     """
-    kind = collective.kind
-    found = expected(collective, topology, quick(kind) if names is None else names, chunks)
+    kind, chunks = collective.kind, planning.slices(collective.size)
+    if names is not None and [*names] == ["auto"]:
+        names = [likely(collective, topology)]
+    if names is None:
+        found = Turns(collective, topology, quick(kind), planning).planned()
+    else:
+        found = expected(collective, topology, names, chunks)
     largest = max((max(each) for each in found.values()), default=0)
     few = expected(collective, topology, by_promise(quick(kind)), 1) if largest > LARGE else {}
-    cheaper = [f"-a {name}" for name, (count, *_) in few.items() if count * 2 <= largest][:2]
+    cheaper = [
+        f"-a {name}"
+        for name, (count, *_) in few.items()
+        if count * 2 <= largest and name not in (names or ())
+    ][:2]
     fewer = ["-c 1"] if any(max(each) > min(each) for each in found.values()) else []
-    announce(sum(map(sum, found.values())), largest, [*cheaper, *fewer])
+    most = "at most " if names is None else ""  # what cannot win any more is left out
+    announce(sizes * sum(map(sum, found.values())), largest, [*cheaper, *fewer], most)
 
 
-def announce(transfers: int, largest: int, cheaper: Sequence[str]) -> None:
+def announce(transfers: int, largest: int, cheaper: Sequence[str], most: str = "") -> None:
     """Print what so many transfers take, if they are many; one plan has `largest` at the most."""
     if transfers > LARGE:
         offer = f"; cheaper: {' or '.join(cheaper)}" if cheaper else ""
-        aside(f"{taken(transfers, largest)}{offer}")
+        aside(f"{most}{taken(transfers, largest)}{offer}")
 
 
 class Meanwhile(Generic[T]):
@@ -477,6 +494,10 @@ class Watch:
 
     keeps_best = False
     """Whether a signal prints what is the best so far."""
+    kept = ""
+    """What it prints after that: where the best plan so far was written."""
+    found: Callable[[Any, int], None] | None = None
+    """Hears of each plan that is the best so far, with the bound [ps]."""
 
     def __init__(self) -> None:
         self._text, self._share, self._part = "working", -1, 0
@@ -509,7 +530,7 @@ class Watch:
         del done, total
         self._best = text
         if self.keeps_best:
-            self.so_far(text)
+            self.so_far(text + self.kept)
 
     def so_far(self, text: str) -> None:
         """Note the text to print if a signal ends the work."""

@@ -13,7 +13,9 @@ from hocket.cli.form import Form, csv_text
 from hocket.cli.groups import Nodes, Planning, Simulation, Tasks
 from hocket.cli.numbers import RATES, UNIT, common, share_of
 from hocket.cli.table import Table, table_of
+from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_own
+from hocket.collectives.sizes import sizes_of
 from hocket.comparison.pareto import SIZES, Pareto
 from hocket.comparison.pareto import pareto as find_front
 from hocket.comparison.size_table import ParetoOptions, ParetoPoint, ParetoRange
@@ -61,6 +63,11 @@ def pareto(
     if search.chunk_size is None:
         npus = task.npus or task.process_groups
         options.check_size(spec, kind, algorithms or None, search.chunks, npus=npus)
+    topology = build_topology(spec)
+    sizes = task.read() if task.size or task.sizes is not None else sizes_of(SIZES)
+    if task.process_groups is None:
+        first = collective_on(kind, topology, size=sizes[0], npus=task.npus, root=task.root)
+        options.announce_plans(first, topology, algorithms or None, planning, len(sizes))
     points: list[ParetoPoint] = []
 
     def note(point: ParetoPoint) -> None:
@@ -73,8 +80,8 @@ def pareto(
     with options.watching() as watch:
         found = find_front(
             kind,
-            build_topology(spec),
-            sizes=task.read() if task.size or task.sizes is not None else SIZES,
+            topology,
+            sizes=sizes,
             algorithms=algorithms or None,
             fidelity=fidelity,
             options=planning,

@@ -146,14 +146,23 @@ def plan(
         if symmetric is not None:
             show(symmetric, output, json)
             return
-    options.announce_plans(
-        collective, topology, [GREEDY if how == "choice" else algorithm], planning.chunks
-    )
+    options.announce_plans(collective, topology, [algorithm], planning)
     relays = planning.relays
     pending = options.Meanwhile(lambda: _core.bound(topology, collective, relays=relays))
     named = [] if task.process_groups is None else task.named(kind, topology)
     with options.watching() as watch:
         watch.keeps_best = not json
+
+        def keep(best: ChunkChoice, bound_ps: int) -> None:
+            if output is not None:
+                best.plan.network = network.words()
+                best.plan.save(output)
+                watch.kept = f", written to {Path(output)}"
+            if json:
+                there = {**_document(best, bound_ps, output), "cut": "signal"}
+                watch.so_far(options.result_text("plan", there))
+
+        watch.found = keep
         began = time.monotonic()
         made = choose(collective, topology, algorithm, planning, progress=watch)
         greedy = None
@@ -166,14 +175,10 @@ def plan(
         made.plan.network = network.words()
         made.plan.save(output)
     if json:
-        times = {"time_ps": made.time_ps, "bound_ps": bound_ps}
-        more: dict[str, object] = {**times, "file": output}
-        if made.cut is not None:
-            more["cut"] = made.cut
+        document = _document(made, bound_ps, output)
         if named:
-            more["groups"] = [each.to_dict() for each in groups_of(made.plan, named)]
-        fit = {} if made.plan.fit is None else {"fit": made.plan.fit.to_dict()}
-        options.print_result("plan", {**made.plan.to_dict(), **more, **fit})
+            document["groups"] = [each.to_dict() for each in groups_of(made.plan, named)]
+        options.print_result("plan", document)
         return
     options.say(f"{describe(made.plan)}, proved")
     options.say(f"{time_line(made, bound_ps)}{assumed(bound, collective, topology)}")
@@ -204,6 +209,14 @@ def plan(
             options.note(f"to see it: hocket simulate {shlex.quote(output)} --page page.html")
     else:
         options.note("not kept: give -o plan.parquet to write it to a file")
+
+
+def _document(made: ChunkChoice, bound_ps: int, output: str | None) -> dict[str, object]:
+    """Return a plan as the values of JSON."""
+    times = {"time_ps": made.time_ps, "bound_ps": bound_ps, "file": output}
+    cut = {} if made.cut is None else {"cut": made.cut}
+    fit = {} if made.plan.fit is None else {"fit": made.plan.fit.to_dict()}
+    return {**made.plan.to_dict(), **times, **cut, **fit}
 
 
 def _by_greedy(

@@ -105,6 +105,7 @@ class Turns:
         self.names = list(names)
         self._sizes: dict[str, list[int]] = {}
         self._spent = 0
+        self._all = collective, topology, options.slices(collective.size)
         if len(collective.npus) < _AT_SIZE:
             return
         self._sizes = expected(collective, topology, names, options.slices(collective.size))
@@ -133,6 +134,20 @@ class Turns:
             return
         right = f"name it to have it: -a {name}"
         raise SpecError(None, f"takes {taken(sum(sizes), max(sizes))}, and {why}", right)
+
+    def planned(self) -> dict[str, list[int]]:
+        """Return the transfers of the plans that are made, at the most, for each number of chunks."""
+        if not self._sizes:
+            collective, topology, chunks = self._all
+            return expected(collective, topology, self.names, chunks)
+        found: dict[str, list[int]] = {}
+        spent = 0
+        for name in self.names:
+            sizes = [each for each in self._sizes.get(name, []) if each <= _MAX_COMPARED]
+            if sizes and (not found or self._searches(name) or spent + sum(sizes) <= _MOST_IN_TURN):
+                found[name] = sizes
+                spent += sum(sizes)
+        return found
 
     def _searches(self, name: str) -> bool:
         """Return whether an algorithm may take minutes, whatever its transfers."""

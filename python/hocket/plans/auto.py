@@ -110,6 +110,24 @@ def best_plan(
     return made
 
 
+def likely(collective: _core.Collective, topology: _core.Topology) -> str:
+    """Return the algorithm whose transfers tell best what auto takes.
+
+    From 512 NPUs on that is the first that applies and is not too large: others follow only if its plan is
+    not close to the bound. Below, it is greedy, of which many plans are made.
+    """
+    if len(collective.npus) >= _MANY_NPUS:
+        for name in by_promise([each for each in compared() if each in BUILTIN]):
+            what = (topology, collective, name)
+            try:
+                chunks = chunk_ladder(*what)[0] or 1
+                if 0 < _core.registry.least_transfers(*what, chunks) <= MOST_TRANSFERS:
+                    return name
+            except (InfeasibleError, SpecError):
+                continue
+    return "greedy"
+
+
 def _repeated(
     planner: Planner,
     collective: _core.Collective,
@@ -376,6 +394,9 @@ class _Search:
             self.least[found.slices] = made.least_ps
         if found.is_faster_than(self.best):
             self.best, self.winner, self.seed = found, name, seed
+            hears = getattr(self.progress, "found", None)
+            if hears is not None and found.time_ps is not None:
+                hears(found, self.bound)
         best = self.best
         if best is not None and best.time_ps is not None:
             text = f"best {self.winner} {format_time_ps(best.time_ps)}, bound {format_time_ps(self.bound)}"
