@@ -15,6 +15,7 @@ import hocket as hk
 from hocket.cli import run
 from hocket.files import cache
 from hocket.plans import auto, remembered
+from hocket.plans.algorithms import BUILTIN
 from hocket.plans.registry import _OWN
 from hocket.plans.selection import ENDS
 
@@ -312,6 +313,15 @@ def test_what_was_not_used_for_longest_goes(kept: Path, monkeypatch: pytest.Monk
     time.sleep(0.002)
     cache.keep("auto", "10", {})
     assert {file.stem for file in kept.glob("*")} == {"0", *map(str, range(3, 11))}
+
+
+def test_a_first_plan_is_made_within_the_limit() -> None:
+    """What promises most takes over ten seconds here."""
+    network = hk.topology.rail(64, 8, bandwidth="50 GB/s", latency="1 us").without(nodes=["npu5"])
+    made = hk.plan("all-to-all", network, size="64 MB", time_limit="400 ms").selection
+    assert made is not None
+    assert (made.ended, made.plans) == ("time", 1)
+    assert BUILTIN[made.algorithm].making == "rule"
 
 
 def test_what_a_time_limit_cut_is_not_remembered(kept: Path) -> None:

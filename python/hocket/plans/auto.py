@@ -31,6 +31,7 @@ from hocket.plans.fit import Other, faster
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find, own_algorithms
 from hocket.plans.selection import Ended, Selection
+from hocket.plans.sizes import LARGE, expected
 from hocket.plans.synthesis.options import PlanOptions
 from hocket.units import format_time_ps
 
@@ -54,6 +55,8 @@ _FINER = (2, 8, 12, 24, 32, 48, 64, 128)
 _TRANSFERS = 100_000
 _EXACT_WORK = 1_000_000
 _SEEDS = 1_000
+_FOR_FIRST = 1.25
+"""Times the limit that a first plan may take, whose search ends with it: proof and simulation follow."""
 SPARED = "the search ended before it had a plan"
 """Why an algorithm that may be able to run was left out."""
 
@@ -76,9 +79,10 @@ def best_plan(
     Work is counted, so that the choice is the same on every machine. A search has half of the work that is
     left, what promises most three quarters, and in the end all of it. From 512 NPUs on, plans of more than
     8 million transfers are not made.
-    Everything stops at the lower bound, further trials near it. A limit of time is a guard: once there is a
-    plan, all stops when it passes. A choice is remembered (:mod:`hocket.plans.remembered`): the same
-    question is answered by the same algorithm, whose plan is made and proved again.
+    Everything stops at the lower bound, further trials near it. A limit of time is a guard: all stops when
+    it passes. If a quarter more has brought no plan, one is made that needs no search. A choice is
+    remembered (:mod:`hocket.plans.remembered`): the same question is answered by the same algorithm, whose
+    plan is made and proved again.
 
     Parameters
     ----------
@@ -153,7 +157,7 @@ def _repeated(
 
 
 class _LimitPassedError(Exception):
-    """The limit has passed, and there is a plan."""
+    """The limit has passed."""
 
 
 @dataclass
@@ -191,7 +195,10 @@ class _Search:
 
     def __post_init__(self) -> None:
         limit = self.options.seconds
-        self.ends = math.inf if limit is None else time.monotonic() + limit
+        now = time.monotonic()
+        self.ends, self.first_ends = (
+            (math.inf, math.inf) if limit is None else (now + limit, now + _FOR_FIRST * limit)
+        )
         wide = max(1.0, len(self.collective.npus) / _MANY_NPUS)
         self.work = _core.Work(round(WORK * wide * self.options.share))
         self.bound = _core.bound(self.topology, self.collective).time_ps
@@ -211,6 +218,8 @@ class _Search:
             ended = self._compared() or self._further()
         except _LimitPassedError:
             ended = "time"
+            if self.best is None:
+                self._by_rule()
         if time.monotonic() >= self.ends and ended not in ("bound", self.close):
             ended = "time"
         elif ended in ("all", "stale") and self.late:
@@ -280,6 +289,22 @@ class _Search:
             if self._attempt(name, heeded(name, self.options), self.work.left):
                 self.late.remove(name)
         return "bound" if self._is_optimal() else None
+
+    def _by_rule(self) -> None:
+        """Make one plan that needs no search, or else greedy's, whatever it takes."""
+        self.ends = self.first_ends = math.inf
+        names = [each for each in self._names() if each in BUILTIN]
+        names = [each for each in names if BUILTIN[each].making == "rule"]
+        sizes = expected(self.collective, self.topology, names, 1)
+        for name in [
+            *sorted(sizes, key=lambda each: sizes[each] > [LARGE]),
+            "greedy",
+        ]:  # by promise
+            chunks = self.options.slices(self.collective.size) or 1
+            given = replace(self.options, chunks=chunks, chunk_size=None, time_limit=None)
+            self._attempt(name, heeded(name, given), self.work.left)
+            if self.best is not None:
+                return
 
     def _is_too_large(self, name: str) -> bool:
         """Return whether an algorithm's smallest plan has too many transfers, which is noted."""
@@ -403,8 +428,8 @@ class _Search:
             tell_best(self.progress, text, self.work.spent, self.work.spent + self.work.left)
 
     def _watch(self, stage: str, done: int, total: int) -> None:
-        """Stop what goes on where the limit has passed and there is a plan."""
-        if self.best is not None and time.monotonic() >= self.ends:
+        """Stop what goes on where the limit has passed."""
+        if time.monotonic() >= (self.first_ends if self.best is None else self.ends):
             raise _LimitPassedError
         if self.progress is not None and stage:
             self.progress(stage, done, total)
