@@ -197,12 +197,21 @@ impl SetTable {
 
     /// Returns the handle of a bit set: a run where it is one.
     fn intern(&mut self, bits: &[u64]) -> Set {
-        let has = |rank: u32| bits[rank as usize / 64] >> (rank % 64) & 1 == 1;
         let length: u32 = bits.iter().map(|word| word.count_ones()).sum();
         if length == 0 {
             return Set::EMPTY;
         }
-        let mut starts = (0..self.n).filter(|&r| has(r) && !has((r + self.n - 1) % self.n));
+        let last = self.n as usize - 1;
+        let mut before = bits[last / 64] >> (last % 64) & 1; // of the rank before a word
+        let mut starts = (0..).zip(bits).flat_map(|(at, &word)| {
+            let mut left = word & !(word << 1 | before);
+            before = word >> 63;
+            std::iter::from_fn(move || {
+                let bit = left.trailing_zeros();
+                left &= left.wrapping_sub(1);
+                (bit < 64).then_some(64 * at + bit)
+            })
+        });
         match (starts.next(), starts.next()) {
             (None, _) => return self.all(),
             (Some(start), None) => return self.canonical_run(start, length),
