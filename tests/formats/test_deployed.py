@@ -248,6 +248,14 @@ def test_groups_of_one_rank_are_left_to_nccl(tmp_path: Path) -> None:
     assert hk.check_file(tmp_path / "d").is_right
 
 
+def test_a_group_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    ring = hk.topology.ring(4, bandwidth="25 GB/s", latency="1 us")
+    cut = ring.without(links=[("npu0", "npu1"), ("npu2", "npu3")])
+    why = "process_groups: a group of 'tp' is cut off: no path of links leads from .*; join them"
+    with pytest.raises(hk.SpecError, match=why):
+        hk.deploy(cut, tmp_path / "d", process_groups="tp=2,dp=2", sizes="1K:1K")
+
+
 @pytest.mark.parametrize(
     ("place", "value", "why"),
     [

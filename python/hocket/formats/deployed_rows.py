@@ -29,6 +29,7 @@ from hocket.formats.deployed_figures import (
 )
 from hocket.nccl.prediction import Library
 from hocket.plans.plan import Plan
+from hocket.plans.planner import plan
 from hocket.plans.synthesis.runtimes import FEWEST
 from hocket.runtime.programs import lower
 from hocket.topology.symmetry import Symmetry
@@ -211,6 +212,7 @@ def group_classes(
             alike.setdefault(key, []).append(list(npus))
         for (is_apart, _), groups in alike.items():
             first = groups[0]
+            _check_reach(on, named.name, first)
             if len(first) < 2 or is_apart:
                 why = "the group has one rank" if len(first) < 2 else APART
                 rows = [_left(kind, given, why) for kind in given.kinds]
@@ -222,6 +224,23 @@ def group_classes(
                         progress(f"{named.name}, {kind}", done, len(given.kinds))
                     rows += _rows(kind, on, first, library, given)
             yield GroupClass(named.name, groups, rows)
+
+
+def _check_reach(network: _core.Topology, name: str, npus: list[int]) -> None:
+    """Refuse a group whose NPUs do not reach one another.
+
+    Raises
+    ------
+    SpecError
+        Naming the group and two of its NPUs.
+    """
+    if len(npus) < 2:
+        return
+    try:
+        plan("all-to-all", network, size=len(npus), npus=npus, algorithm="direct")
+    except InfeasibleError as error:
+        why = f"a group of {name!r} is cut off: {error.why}"
+        raise SpecError("process_groups", why, error.remedy) from None
 
 
 def _left(kind: str, given: DeployOptions, why: str) -> Row:
