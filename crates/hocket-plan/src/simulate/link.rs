@@ -35,10 +35,32 @@ struct Due {
     waits: Vec<(u32, u32)>,
 }
 
-/// In place of a server: a message waits nowhere.
+/// In place of a server: a message waits nowhere, or goes to none as it has arrived.
 const NOWHERE: u32 = u32::MAX;
-/// In place of a transfer: a server is free, whose number stands in [`Message::at`].
+/// In place of a transfer: a server is free.
 const NOBODY: u32 = u32::MAX;
+
+/// A message, whole or its head, is where its next server begins.
+#[derive(Clone, Copy)]
+struct Coming {
+    server: u32,
+    /// With [`Message::at`] after that server.
+    message: Message,
+}
+
+impl Coming {
+    #[inline]
+    fn new(way: &Way<'_>, message: Message) -> Self {
+        let (server, at) = way.next(message).unwrap_or((NOWHERE, 0));
+        let message = Message { at, ..message };
+        Self { server, message }
+    }
+
+    /// At the start of a transfer.
+    fn first(way: &Way<'_>, transfer: u32) -> Self {
+        Self::new(way, way.start(transfer))
+    }
+}
 
 impl Due {
     fn new(way: &Way<'_>, servers: usize) -> Self {
@@ -117,7 +139,7 @@ struct Simulation<'a> {
     servers: Vec<Server>,
     /// Bytes of each transfer, at hand: the plan has them as differences.
     bytes: Vec<u64>,
-    queue: EventQueue<Message>,
+    queue: EventQueue<Coming>,
     /// Cut-through only: when the tail of each transfer arrives where its head is now.
     tail: Vec<Time>,
     due: Option<Due>,
@@ -139,18 +161,18 @@ pub(super) fn simulate(
     let mut open = Ready::new(plan);
     let mut simulation = Simulation::new(way, verified, options);
     let mut ready = Vec::new();
-    open.at_first(plan, |transfer| ready.push(simulation.way.start(transfer)));
+    open.at_first(plan, |transfer| ready.push(Coming::first(&simulation.way, transfer)));
     let mut batch = Vec::new();
     let (mut ended, mut now) = (0, Time::ZERO);
     let (mut hops, mut reported) = (0, 0);
     loop {
         // Ties in readiness go by plan order. A transfer is at one place at a time.
-        if !ready.is_sorted_by_key(|message: &Message| message.transfer) {
-            ready.sort_unstable_by_key(|message| message.transfer);
+        if !ready.is_sorted_by_key(|coming: &Coming| coming.message.transfer) {
+            ready.sort_unstable_by_key(|coming| coming.message.transfer);
         }
         hops += ready.len();
-        for message in ready.drain(..) {
-            simulation.come(message, now);
+        for coming in ready.drain(..) {
+            simulation.come(coming, now);
         }
         simulation.serve_waiting(now);
         if hops - reported > BETWEEN_REPORTS {
@@ -164,19 +186,21 @@ pub(super) fn simulate(
             break;
         };
         now = Time::from_ps(time);
-        for &message in &batch {
-            if message.transfer == NOBODY {
-                simulation.set_free(message.at);
+        for &coming in &batch {
+            let transfer = coming.message.transfer;
+            if transfer == NOBODY {
+                simulation.set_free(coming.server);
                 continue;
             }
-            if !simulation.has_arrived(message) {
-                ready.push(message);
+            // At its destination a message is whole: [`Simulation::serve`] times it so.
+            if coming.server != NOWHERE {
+                ready.push(coming);
                 continue;
             }
-            simulation.end[message.transfer as usize] = now;
+            simulation.end[transfer as usize] = now;
             ended += 1;
-            open.end(message.transfer, |transfer| {
-                ready.push(simulation.way.start(transfer));
+            open.end(transfer, |transfer| {
+                ready.push(Coming::first(&simulation.way, transfer));
             });
         }
     }
@@ -238,22 +262,11 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Returns whether a message is at its destination, whole: [`Self::serve`] times it so.
-    #[inline]
-    fn has_arrived(&self, message: Message) -> bool {
-        self.way.next(message).is_none()
-    }
-
     /// A message has come to its next server.
     #[inline]
-    fn come(&mut self, message: Message, now: Time) {
-        let (server, at) = self
-            .way
-            .next(message)
-            .expect("only messages under way come here");
-        let message = Message { at, ..message };
+    fn come(&mut self, Coming { server, message }: Coming, now: Time) {
         if let Some(waiting) = &mut self.waiting {
-            waiting.by_server[server as usize].push(Reverse((message.transfer, at)));
+            waiting.by_server[server as usize].push(Reverse((message.transfer, message.at)));
             waiting.touched.push(server);
             return;
         }
@@ -261,7 +274,7 @@ impl<'a> Simulation<'a> {
             self.serve(server, message, now);
             return;
         };
-        due.arrive(server, message.transfer, at);
+        due.arrive(server, message.transfer, message.at);
         while let Some(message) = self.due.as_mut().and_then(|due| due.take(server)) {
             self.serve(server, message, now);
         }
@@ -294,8 +307,11 @@ impl<'a> Simulation<'a> {
                 && !waiting.by_server[at].is_empty()
                 && !std::mem::replace(&mut waiting.is_awaited[at], true)
             {
-                let (transfer, at) = (NOBODY, server);
-                self.queue.push(free, Message { transfer, at });
+                let message = Message {
+                    transfer: NOBODY,
+                    at: 0,
+                };
+                self.queue.push(free, Coming { server, message });
             }
         }
     }
@@ -305,7 +321,7 @@ impl<'a> Simulation<'a> {
     fn serve(&mut self, server: u32, message: Message, now: Time) {
         let i = message.transfer as usize;
         let bytes = self.bytes[i];
-        let is_last = self.way.next(message).is_none();
+        let next = Coming::new(&self.way, message);
         let this = &mut self.servers[server as usize];
         let start = this.free.max(now);
         let mut sent = start + this.beta.transmission(bytes);
@@ -329,7 +345,7 @@ impl<'a> Simulation<'a> {
             Switching::StoreAndForward => arrival,
             Switching::CutThrough => {
                 self.tail[i] = arrival;
-                if is_last {
+                if next.server == NOWHERE {
                     arrival
                 } else {
                     start + this.latency
@@ -344,7 +360,7 @@ impl<'a> Simulation<'a> {
                 end: free,
             });
         }
-        self.queue.push(head.as_ps(), message);
+        self.queue.push(head.as_ps(), next);
     }
 
     fn finish(mut self, time: Time) -> Run {

@@ -8,4 +8,4 @@
 mod plan;
 mod timetable;
 
-pub(crate) use plan::{Legs, Service, plan, windowed};
+pub(crate) use plan::{Legs, Service, plan, whole, windowed};

@@ -1,5 +1,6 @@
 //! Parts, ways and timetable as a plan.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::timetable::{self, Order, Step};
@@ -91,20 +92,7 @@ pub(crate) fn plan(
     service: Service,
     progress: &mut dyn Progress,
 ) -> Result<Plan, PlanError> {
-    let demands = collective.demands();
-    let mut flow_of = vec![None; demands.len()];
-    for (f, flow) in flows.iter().enumerate() {
-        flow_of[flow.demand as usize] = Some(parts.of(f)).filter(|parts| !parts.is_empty());
-    }
-    let mut chunks = Chunks::with_capacity(demands.len() + parts.flow.len());
-    let mut first = Vec::with_capacity(demands.len());
-    for (d, (demand, own)) in (0..).zip(demands.iter().zip(flow_of)) {
-        first.push(narrow(chunks.len()));
-        match own {
-            Some(own) => own.for_each(|part| chunks.push(d, parts.bytes[part])),
-            None => chunks.split_one(d, demand.bytes, 1)?,
-        }
-    }
+    let (chunks, first) = chunks(collective, flows, parts)?;
     let given = match service {
         Service::MostAhead => turns(topology, flows, parts),
         Service::VirtualTime => starts(flows.len(), parts, legs),
@@ -136,6 +124,78 @@ pub(crate) fn plan(
         before[part as usize] = Wait::on(id);
     }
     Ok(plan.finish())
+}
+
+/// Returns the plan in which each part takes its whole way in one transfer, which NPUs on it pass on as switches do. Of the
+/// parts that wait for a link, the one with the dearest way goes first.
+///
+/// # Errors
+/// [`PlanError::TooManyChunks`] for a demand without bytes.
+pub(crate) fn whole(
+    name: &str,
+    topology: &Topology,
+    collective: &Collective,
+    flows: &[Flow],
+    network: &ArcNetwork,
+    (parts, routing): (&Shares, &Routing),
+) -> Result<Plan, PlanError> {
+    let (chunks, first) = chunks(collective, flows, parts)?;
+    let arcs = network.arcs();
+    let inside = narrow(arcs.iter().filter(|arc| arc.internal).count());
+    let price = |part: usize| -> u64 {
+        let way = routing.ways.get(part).iter();
+        way.map(|&arc| routing.prices[arc as usize]).sum()
+    };
+    let turns = turns(topology, flows, parts);
+    let mut order: Vec<u32> = (0..narrow(parts.flow.len())).collect();
+    order.sort_by_cached_key(|&part| (Reverse(price(part as usize)), turns[part as usize]));
+    let mut plan = PlanBuilder::new(name, collective, chunks);
+    plan.link_order(LinkOrder::Priority);
+    plan.reserve(order.len());
+    let mut links: Vec<LinkId> = Vec::new();
+    for part in order {
+        let way = routing.ways.get(part as usize).iter();
+        links.clear();
+        links.extend(way.filter(|&&arc| arc >= inside).map(|arc| LinkId(arc - inside)));
+        let f = parts.flow[part as usize] as usize;
+        let path = Some(plan.path(&links));
+        plan.push(Transfer {
+            chunk: ChunkId(first[flows[f].demand as usize] + part - narrow(parts.of(f).start)),
+            count: 1,
+            src: flows[f].src,
+            dst: flows[f].dst,
+            op: Op::Copy,
+            wait: Wait::NOTHING,
+            path,
+        });
+    }
+    Ok(plan.finish())
+}
+
+/// Returns the chunks of all demands, one for each part, and the first of each demand.
+///
+/// # Errors
+/// [`PlanError::TooManyChunks`] for a demand without bytes.
+fn chunks(
+    collective: &Collective,
+    flows: &[Flow],
+    parts: &Shares,
+) -> Result<(Chunks, Vec<u32>), PlanError> {
+    let demands = collective.demands();
+    let mut flow_of = vec![None; demands.len()];
+    for (f, flow) in flows.iter().enumerate() {
+        flow_of[flow.demand as usize] = Some(parts.of(f)).filter(|parts| !parts.is_empty());
+    }
+    let mut chunks = Chunks::with_capacity(demands.len() + parts.flow.len());
+    let mut first = Vec::with_capacity(demands.len());
+    for (d, (demand, own)) in (0..).zip(demands.iter().zip(flow_of)) {
+        first.push(narrow(chunks.len()));
+        match own {
+            Some(own) => own.for_each(|part| chunks.push(d, parts.bytes[part])),
+            None => chunks.split_one(d, demand.bytes, 1)?,
+        }
+    }
+    Ok((chunks, first))
 }
 
 /// How many times as many transfers may have begun on a link as are under way at its mean rate, and how many more: links send in

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::order::in_best_order;
+use super::order::{as_planned, in_best_order};
 use crate::bound::Fidelity;
 use crate::bound::multiflow::{
     Flow, MOST_FLOWS, Routing, Shares, Spread, Unroutable, flows as flows_of,
@@ -11,7 +11,7 @@ use crate::bound::multiflow::{
 use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, NpuId};
-use crate::multiflow::{Legs, Service, plan, windowed};
+use crate::multiflow::{Legs, Service, plan, whole, windowed};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
 use crate::simulate::Run;
@@ -44,6 +44,9 @@ const CLOSER: f64 = 1.005;
 /// More pieces in whole parts are not tried, if the plan with bytes in proportion takes this much longer than the busiest
 /// link sends.
 const NEAR_BUSIEST: f64 = 1.02;
+
+/// Blocks above which a transfer takes its whole way, passed on by NPUs, if links join NPUs alone and the plan comes near.
+const MANY: usize = 1 << 16;
 
 /// One over the share of its time by which a plan may take longer, if nothing begins long before it can be sent.
 const FREE: u64 = 300;
@@ -145,6 +148,12 @@ impl Search<'_> {
             most = pieces;
             let (parts, routing) = on.routed(pieces, 0.0, progress)?;
             self.least = self.least.max(routing.least);
+            if on.is_passed_on() {
+                let whole = on.whole(&parts, &routing, progress)?;
+                if self.offer(whole) <= CLOSE * routing.busiest {
+                    return Ok(());
+                }
+            }
             let found = on.made(&parts, &routing, Service::MostAhead, progress)?;
             let transfers = found.proof.plan().len() as u64;
             if self.offer(found) <= CLOSE * self.least {
@@ -272,6 +281,29 @@ impl On<'_> {
         PlanBuilder::check_size(parts.flow.len() as u128, self.memory_limit)?;
         let routing = Routing::new(&self.network, &self.flows, &parts, spare, progress);
         Ok((parts, routing.map_err(|why| self.unroutable(&why))?))
+    }
+
+    /// Returns whether there are so many blocks, all over links between NPUs, that a transfer for each link would take long.
+    fn is_passed_on(&self) -> bool {
+        self.flows.len() > MANY && self.network.node_count() == self.topology.npu_count()
+    }
+
+    /// Returns a plan in which each part takes its whole way in one transfer.
+    fn whole(
+        &self,
+        parts: &Shares,
+        routing: &Routing,
+        progress: &mut dyn Progress,
+    ) -> Result<Found, PlanError> {
+        let (topology, collective) = (self.topology, self.collective);
+        let cut = (parts, routing);
+        let plan = whole(FLOWS, topology, collective, &self.flows, &self.network, cut)?;
+        let (proof, run) = as_planned(plan, topology, LatencyModel::default(), progress)?;
+        Ok(Found {
+            run,
+            pieces: 1,
+            proof: Arc::new(proof),
+        })
     }
 
     fn made(
@@ -421,6 +453,32 @@ mod tests {
                 let enough = if name == "tree" { 0.9 } else { 0.97 };
                 assert!(share > enough && share <= 1.0, "{name}, {kind}: {share}");
             }
+        }
+    }
+
+    #[test]
+    fn whole_ways_take_hardly_longer_than_the_busiest_link() {
+        let latency = Time::from_ns(700);
+        let torus = build::torus(&[4, 8], gb_per_s(25), latency).expect("a torus");
+        let mesh = build::mesh(&[6, 3], gb_per_s(25), latency).expect("a mesh");
+        for network in [torus, mesh] {
+            let topology = &Arc::new(network);
+            let kind = CollectiveKind::AllToAll;
+            let collective = &Collective::among_all(kind, topology, 1 << 30).expect("a collective");
+            let on = On {
+                topology,
+                collective,
+                network: ArcNetwork::new(topology, Fidelity::Link),
+                flows: flows_of(collective).expect("of one for one"),
+                memory_limit: MEMORY,
+            };
+            assert!(!on.is_passed_on(), "few blocks");
+            let (parts, routing) = on.routed(4, 0.0, &mut Silent).expect("ways");
+            let found = on.whole(&parts, &routing, &mut Silent).expect("a plan");
+            assert_eq!(found.proof.plan().len(), parts.flow.len());
+            let time = found.run.time.as_seconds();
+            assert!(time >= routing.busiest, "{time} s");
+            assert!(time <= 1.03 * routing.busiest, "{time} s of {}", routing.busiest);
         }
     }
 
