@@ -56,6 +56,8 @@ from hocket.plans.algorithms import Algorithm as Algorithm
 from hocket.plans.algorithms import algorithms as algorithms
 from hocket.plans.builder import PlanBuilder as PlanBuilder
 from hocket.plans.dimension_run import DimensionRun as DimensionRun
+from hocket.plans.pipelined import PipelinedPlan as PipelinedPlan
+from hocket.plans.pipelined import plan_pipelined as plan_pipelined
 from hocket.plans.plan import Plan as Plan
 from hocket.plans.plan import merge_plans as merge_plans
 from hocket.plans.planner import plan as plan

@@ -34,6 +34,7 @@ mod iteration;
 mod replay;
 mod nccl;
 mod symmetry;
+mod pipelined;
 mod cluster;
 mod chakra;
 mod formats;
@@ -208,6 +209,13 @@ mod _core {
 
     #[pymodule_export]
     use crate::simulate::{PyRun, simulate, simulate_flows, simulate_packets};
+    /// Plans of one piece of each tree, that many follow.
+    #[pymodule]
+    mod pipelined {
+        #[pymodule_export]
+        use crate::pipelined::{PyPipelinedPlan, plan_pipelined};
+    }
+
     /// Plans of one NPU's block, that a group shifts to the blocks of all others.
     #[pymodule]
     mod symmetry {

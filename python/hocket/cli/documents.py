@@ -29,6 +29,7 @@ from hocket.plans.algorithms import Algorithm
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.fit import Fit
 from hocket.plans.groups import NamedGroups
+from hocket.plans.pipelined import PipelinedPlan
 from hocket.plans.plan import Plan
 from hocket.plans.symmetric import SymmetricPlan
 from hocket.plans.synthesis.compact import CompactTimetable
@@ -94,6 +95,7 @@ _SEARCHES = _told(dict[str, ParallelSearch], "By network, the splits that a sear
 
 DOCUMENTS: dict[str, Any] = {
     "plan": _with(Plan, "A plan.", **{name: NotRequired[key] for name, key in _TIMED.items()}),
+    "pipelined-plan": _with(PipelinedPlan, "A plan of one piece of each tree.", file=_FILE),
     "symmetric-plan": _with(SymmetricPlan, "A plan by symmetry.", file=_FILE),
     "run": _with(Run, "A plan in simulated time.", measured=NotRequired[_PREDICTED]),
     "dimension-run": DimensionRun,

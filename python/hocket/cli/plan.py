@@ -14,8 +14,8 @@ from hocket.cli.certificate import print_certificates
 from hocket.cli.command import Option
 from hocket.cli.form import Form
 from hocket.cli.groups import LinkPlanning, Nodes, Task
+from hocket.cli.kept import chosen, plan_and_show, show
 from hocket.cli.numbers import share_of
-from hocket.cli.symmetric import chosen, plan_and_show, show
 from hocket.cli.table import table_of
 from hocket.cli.why import explain
 from hocket.collectives.bounds import assumed

@@ -11,11 +11,11 @@ from hocket._core.symmetry import SymmetricPlan as CorePlan
 from hocket._core.symmetry import plan_symmetric as core_plan
 from hocket._memory import checked_limit
 from hocket._options import check_keywords, names_of, options_of
-from hocket._results import HIDDEN, figure, said
+from hocket._results import HIDDEN, said
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of
-from hocket.collectives.outcome import OnCollective
 from hocket.plans.algorithms import check_options
+from hocket.plans.kept import KeptInPart, kept_transfers
 from hocket.plans.plan import Plan
 from hocket.plans.synthesis import PlanOptions
 from hocket.plans.trees import Packing, Trees, packing_of
@@ -40,12 +40,8 @@ _BOUND_IN_FULL = 2048
 """NPUs up to which a bound looks at all cuts and pairs."""
 
 
-def _transfers(plan: Plan) -> int:
-    return len(plan)
-
-
 @dataclass(frozen=True)
-class SymmetricPlan(OnCollective):
+class SymmetricPlan(KeptInPart):
     """A plan of one NPU's block, proved, and the group that shifts it to the blocks of all others.
 
     All shifts together are the plan of the collective. The proof of one block and the check of the group
@@ -82,42 +78,10 @@ class SymmetricPlan(OnCollective):
     witness: str = field(metadata=said("bound_witness"))
     pieces: int
     packings: tuple[Packing, ...]
-    block: Plan = field(metadata=said("kept_transfers", of=_transfers))
+    block: Plan = field(metadata=said("kept_transfers", of=kept_transfers))
     transfers: int
     collective: _core.Collective = field(metadata=HIDDEN)
     _core_plan: CorePlan = field(repr=False)
-
-    @property
-    def time(self) -> float:
-        """When the whole plan ends at link fidelity [s]."""
-        return self.time_ps * 1e-12
-
-    @property
-    def bound(self) -> float:
-        """The lower bound on the time of every plan [s]."""
-        return self.bound_ps * 1e-12
-
-    @property
-    def gap(self) -> float:
-        """The gap to the bound, as a share of the bound."""
-        return _core.gap(self.time_ps, self.bound_ps)
-
-    @property
-    @figure()
-    def algorithm(self) -> str:
-        """The algorithm that made it."""
-        return self.block.algorithm
-
-    @property
-    @figure()
-    def verified(self) -> bool:
-        """Whether it is proved right."""
-        return True
-
-    @property
-    def topology(self) -> _core.Topology:
-        """The network it was made for."""
-        return self.block.topology
 
     def expand(self, memory_limit: int | None = None) -> Plan:
         """Return the whole plan; :meth:`hocket.Plan.verify` proves it without the group.

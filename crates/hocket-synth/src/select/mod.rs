@@ -12,6 +12,7 @@ mod reverse_links;
 mod order;
 mod packings;
 mod pieces;
+mod pipelined;
 mod steiner;
 mod wide;
 mod trees;
@@ -19,6 +20,7 @@ mod time_reversal;
 
 pub use candidate::{Candidate, Ending};
 pub(crate) use flows::refusal as flows_refusal;
+pub use pipelined::{Pipelined, pipelined};
 pub use flows::{FLOWS, FlowPlan, flows};
 pub(crate) use steiner::steiner_refusal;
 pub use steiner::{STEINER, SteinerOptions, SteinerPlan, steiner};

@@ -94,15 +94,15 @@ const PLAIN: Urgency = Urgency {
 };
 
 /// Trees as jobs, in the better order.
-struct Shape {
-    jobs: Jobs,
+pub(super) struct Shape {
+    pub jobs: Jobs,
     /// How long the fullest link sends [ps].
-    rate: f64,
-    urgency: Urgency,
+    pub rate: f64,
+    pub urgency: Urgency,
     /// Pieces of each tree, and when their list ends [ps].
     listed: (u32, u64),
     /// What is above the fullest link's time of it, falling with the number of pieces [ps].
-    fill: f64,
+    pub fill: f64,
     most: u64,
     promised: f64,
 }
@@ -124,14 +124,7 @@ pub(super) fn grown<'a>(
     options: &'a TreeOptions,
     progress: &mut dyn Progress,
 ) -> Result<Grown<'a>, PlanError> {
-    let (_, is_alone) = is_wide(topology, collective);
-    let on = On {
-        topology,
-        collective,
-        options,
-        network: ArcNetwork::new(topology, Fidelity::Link),
-        is_alone,
-    };
+    let on = On::new(topology, collective, options);
     let trees = on.grown(progress)?;
     Ok(Grown { on, trees })
 }
@@ -201,17 +194,35 @@ pub(super) fn wide(
 }
 
 /// What is to be planned.
-struct On<'a> {
+pub(super) struct On<'a> {
     topology: &'a Arc<Topology>,
     collective: &'a Collective,
     options: &'a TreeOptions,
-    network: ArcNetwork,
+    pub network: ArcNetwork,
     /// Whether no trees are packed.
-    is_alone: bool,
+    pub is_alone: bool,
+    /// How many trees share an all-reduce, unless that is left to the number of transfers.
+    pub shared: Option<u64>,
 }
 
-impl On<'_> {
-    fn grown(&self, progress: &mut dyn Progress) -> Result<Vec<(Jobs, f64)>, PlanError> {
+impl<'a> On<'a> {
+    pub(super) fn new(
+        topology: &'a Arc<Topology>,
+        collective: &'a Collective,
+        options: &'a TreeOptions,
+    ) -> Self {
+        Self {
+            topology,
+            collective,
+            options,
+            network: ArcNetwork::new(topology, Fidelity::Link),
+            is_alone: is_wide(topology, collective).1,
+            shared: None,
+        }
+    }
+
+    /// Returns trees as jobs, and how long the fullest link sends [ps].
+    pub(super) fn grown(&self, progress: &mut dyn Progress) -> Result<Vec<(Jobs, f64)>, PlanError> {
         let npus = self.network.npus().count() as u64;
         let back = twins(&self.network);
         let mut found = Vec::new();
@@ -232,10 +243,12 @@ impl On<'_> {
         let layers = Layers::new(network, fit(npus));
         let (each, all) = enters(network);
         let passes = if along == Along::Both { 2 } else { 1 };
-        let shared = self.most() / (passes * (npus - 1) * PIECES);
-        let shared = shared
-            .next_power_of_two()
-            .clamp(*SHARED.start(), *SHARED.end());
+        let shared = self.shared.unwrap_or_else(|| {
+            let trees = self.most() / (passes * (npus - 1) * PIECES);
+            trees
+                .next_power_of_two()
+                .clamp(*SHARED.start(), *SHARED.end())
+        });
         let together = match along {
             Along::Both => Vec::new(),
             _ => self.together(network),
@@ -251,7 +264,8 @@ impl On<'_> {
         for (trees, low, rounds) in counts {
             let transfers = trees * (npus - 1) * passes;
             let is_first = found.is_empty();
-            if transfers > self.most() && !is_first || trees > self.collective.size() {
+            let is_left = !is_first && (transfers > self.most() || self.shared.is_some());
+            if is_left || trees > self.collective.size() {
                 continue;
             }
             PlanBuilder::check_size(transfers.into(), self.options.memory_limit)?;
@@ -321,7 +335,7 @@ impl On<'_> {
     }
 
     /// Lists trees with few pieces, and tells when they end with many; `None` where pieces would have no byte.
-    fn shape(
+    pub(super) fn shape(
         &self,
         jobs: Jobs,
         rate: f64,
@@ -442,7 +456,7 @@ impl On<'_> {
             .chunks(self.collective, pieces)
             .ok_or(Interrupted)?;
         let jobs = &shape.jobs;
-        let turns = jobs.by_priority(self.topology, pieces, shape.urgency);
+        let turns = jobs.by_priority(self.topology, (pieces, pieces), shape.urgency);
         let turns = (&turns[..], LinkOrder::Priority);
         let plan = jobs.plan(TREES, self.collective, chunks, pieces, turns);
         as_planned(plan, self.topology, self.options.latency, progress)

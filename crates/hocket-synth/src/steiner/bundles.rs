@@ -178,7 +178,7 @@ mod tests {
             let jobs = Jobs::spanning(&network, &twins(&forward), &packing.trees, of, along, &all);
             let chunks = jobs.chunks(&collective, 1).expect("bytes for all");
             let listed = jobs.list(&topology, 1, URGENCY);
-            assert_eq!(listed.turns, jobs.by_priority(&topology, 1, URGENCY));
+            assert_eq!(listed.turns, jobs.by_priority(&topology, (1, 1), URGENCY));
             let turns = (&listed.turns[..], LinkOrder::Priority);
             let plan = jobs.plan("together", &collective, chunks, 1, turns);
             let proof = verify(Arc::new(plan), Arc::clone(&topology), &mut Silent).expect("right");

@@ -59,14 +59,14 @@ impl Jobs {
         Run::new(self, topology, pieces, urgency).run()
     }
 
-    /// Returns all jobs with so many pieces of every tree in the order in which links serve them by priority.
+    /// Returns all jobs with the first of so many pieces of every tree in the order in which links serve them by priority.
     pub(crate) fn by_priority(
         &self,
         topology: &Topology,
-        pieces: u32,
+        (first, pieces): (u32, u32),
         urgency: Urgency,
     ) -> Vec<u64> {
-        Run::new(self, topology, pieces, urgency).turns()
+        Timing::new(self, topology, pieces, urgency).turns(first)
     }
 
     /// Returns how long each job's first piece is sent, by link of its way [ps].
@@ -78,36 +78,24 @@ impl Jobs {
     }
 }
 
-struct Run<'a> {
-    topology: &'a Topology,
-    pieces: u32,
-    urgency: Urgency,
-    /// By job and link of its way, the link and how long it sends a piece; and where those of a job begin and end.
-    stages: Vec<(u32, u64)>,
-    first: Vec<u32>,
+/// Over which links the pieces of jobs go, and how urgent they are.
+pub(super) struct Timing {
+    /// By job and link of its way, the link and how long it sends a piece [ps]; and where those of a job begin and end.
+    pub stages: Vec<(u32, u64)>,
+    pub first: Vec<u32>,
     /// How urgent the first piece of each job is, and by how much less each later one.
     keys: Vec<i64>,
-    period: i64,
+    pub period: i64,
     /// By job, those that wait for it.
-    after: Lists<u32>,
-    /// By job and piece, for how many it waits.
-    left: Vec<u32>,
-    /// By job and piece, at which link it waits after it set off, and which of its way that is.
-    place: Vec<(u32, u32)>,
-    starts: Vec<u64>,
-    links: Links,
-    events: BinaryHeap<Reverse<(u64, u32, u32)>>,
-    touched: Vec<u32>,
-    now: u64,
+    pub after: Lists<u32>,
 }
 
-impl<'a> Run<'a> {
-    fn new(jobs: &'a Jobs, topology: &'a Topology, pieces: u32, urgency: Urgency) -> Self {
+impl Timing {
+    pub(super) fn new(jobs: &Jobs, topology: &Topology, pieces: u32, urgency: Urgency) -> Self {
         let count = jobs.list.len();
-        let links = topology.links().len();
         let mut stages = Vec::new();
         let mut first = Vec::with_capacity(count + 1);
-        let mut busy = vec![0u64; links];
+        let mut busy = vec![0u64; topology.links().len()];
         let mut tails = vec![0u64; count];
         for (number, job) in jobs.list.iter().enumerate() {
             first.push(crate::id::narrow(stages.len()));
@@ -151,7 +139,48 @@ impl<'a> Run<'a> {
         };
         let keys = keys
             .map(|(number, &tail)| place(number) + phase(number) - (tail as i64) * urgency.tail);
-        let keys = keys.collect();
+        Self {
+            keys: keys.collect(),
+            stages,
+            first,
+            period,
+            after,
+        }
+    }
+
+    /// Returns how urgent a piece of a job is: the less, the more.
+    pub(super) fn key(&self, job: u32, piece: u32) -> i64 {
+        self.keys[job as usize].saturating_add(i64::from(piece) * self.period)
+    }
+
+    /// Returns how urgent so many pieces of each job are, as numbers without sign.
+    fn turns(&self, pieces: u32) -> Vec<u64> {
+        let jobs = 0..crate::id::narrow(self.keys.len());
+        let keys = jobs.flat_map(|job| (0..pieces).map(move |piece| self.key(job, piece)));
+        keys.map(|key| key.cast_unsigned() ^ (1 << 63)).collect()
+    }
+}
+
+struct Run<'a> {
+    topology: &'a Topology,
+    pieces: u32,
+    urgency: Urgency,
+    timing: Timing,
+    /// By job and piece, for how many it waits.
+    left: Vec<u32>,
+    /// By job and piece, at which link it waits after it set off, and which of its way that is.
+    place: Vec<(u32, u32)>,
+    starts: Vec<u64>,
+    links: Links,
+    events: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    touched: Vec<u32>,
+    now: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(jobs: &'a Jobs, topology: &'a Topology, pieces: u32, urgency: Urgency) -> Self {
+        let count = jobs.list.len();
+        let links = topology.links().len();
         let waits = (0..count).map(|job| crate::id::narrow(jobs.before.get(job).len()));
         let left = waits
             .flat_map(|wait| std::iter::repeat_n(wait, pieces as usize))
@@ -161,11 +190,7 @@ impl<'a> Run<'a> {
             topology,
             pieces,
             urgency,
-            stages,
-            first,
-            keys,
-            period,
-            after,
+            timing: Timing::new(jobs, topology, pieces, urgency),
             left,
             place: vec![(FREE, 0); all],
             starts: vec![0; all],
@@ -218,29 +243,17 @@ impl<'a> Run<'a> {
             }
         }
         let (turns, order) = match self.urgency.at_every_link {
-            true => (self.turns(), LinkOrder::Priority),
+            true => (self.timing.turns(self.pieces), LinkOrder::Priority),
             false => (self.starts, LinkOrder::Plan),
         };
         Listed { end, turns, order }
     }
 
-    /// Returns how urgent each piece of each job is, as numbers without sign.
-    fn turns(&self) -> Vec<u64> {
-        let rows = 0..crate::id::narrow(self.left.len());
-        rows.map(|row| self.key(row).cast_unsigned() ^ (1 << 63))
-            .collect()
-    }
-
     /// Returns the links of a piece's way, and how long each sends it.
     fn way(&self, row: u32) -> &[(u32, u64)] {
         let job = (row / self.pieces) as usize;
-        &self.stages[self.first[job] as usize..self.first[job + 1] as usize]
-    }
-
-    /// Returns how urgent a piece is: the less, the more.
-    fn key(&self, row: u32) -> i64 {
-        let piece = i64::from(row % self.pieces);
-        self.keys[(row / self.pieces) as usize].saturating_add(piece * self.period)
+        let timing = &self.timing;
+        &timing.stages[timing.first[job] as usize..timing.first[job + 1] as usize]
     }
 
     /// A piece may set off.
@@ -251,7 +264,7 @@ impl<'a> Run<'a> {
 
     /// A piece waits at a link of its way until it is the most urgent there.
     fn wait_at(&mut self, row: u32, link: u32, stage: u32) {
-        let key = self.key(row);
+        let key = self.timing.key(row / self.pieces, row % self.pieces);
         self.place[row as usize] = (link, stage);
         self.links.waiting[link as usize].push(Reverse((key, row)));
         self.touched.push(link);
@@ -269,8 +282,8 @@ impl<'a> Run<'a> {
             return;
         }
         let (job, piece) = (row / self.pieces, row % self.pieces);
-        for at in 0..self.after.get(job as usize).len() {
-            let next = self.after.get(job as usize)[at] * self.pieces + piece;
+        for at in 0..self.timing.after.get(job as usize).len() {
+            let next = self.timing.after.get(job as usize)[at] * self.pieces + piece;
             self.left[next as usize] -= 1;
             if self.left[next as usize] == 0 {
                 self.wait(next);
@@ -343,11 +356,11 @@ impl<'a> Run<'a> {
     fn set_off(&mut self, row: u32, link: u32) {
         self.starts[row as usize] = self.now;
         let job = (row / self.pieces) as usize;
-        let stages = self.first[job] as usize..self.first[job + 1] as usize;
-        let (_, takes) = self.stages[stages.start];
+        let stages = self.timing.first[job] as usize..self.timing.first[job + 1] as usize;
+        let (_, takes) = self.timing.stages[stages.start];
         let mut time = self.now + takes + self.latency(link);
         for at in stages.skip(1) {
-            let (link, takes) = self.stages[at];
+            let (link, takes) = self.timing.stages[at];
             self.links.coming[link as usize].push_back(row);
             let until = &mut self.links.until[link as usize];
             *until = time.max(*until) + takes;

@@ -32,6 +32,7 @@ mod list;
 mod pack;
 mod shares;
 mod stars;
+mod stream;
 
 #[cfg(test)]
 mod tests;

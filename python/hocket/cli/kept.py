@@ -1,4 +1,4 @@
-"""The command ``hocket plan --algorithm symmetric``."""
+"""Plans of ``hocket plan`` of which a part is kept: by symmetry, and along trees with many pieces."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from hocket.cli.numbers import share_of
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.algorithms import heeded
 from hocket.plans.auto import MOST_TRANSFERS as MOST_KEPT
+from hocket.plans.pipelined import NAME as TREES
+from hocket.plans.pipelined import PipelinedPlan, pipeline
 from hocket.plans.symmetric import MOST_TRANSFERS, NAME, SymmetricPlan, shift
 from hocket.plans.synthesis import PlanOptions
 from hocket.units import format_time_ps
+
+MANY_NPUS = 2048
+"""NPUs from which on a whole plan of trees has too few pieces to fill the network."""
+FAIR = 20
+"""How far above the bound such trees may end [%]: at that size other methods take longer."""
 
 
 def plan_and_show(
@@ -35,14 +42,26 @@ def chosen(
     topology: _core.Topology,
     planning: PlanOptions,
     output: str | None,
-) -> SymmetricPlan | None:
-    """Plan by symmetry for auto, where whole plans have too many transfers to keep them one by one.
+) -> SymmetricPlan | PipelinedPlan | None:
+    """Plan for auto where whole plans have too many transfers to keep them one by one.
 
-    Return None if they have not, or if that is not within 3 % of the bound.
+    Return None if they have not, or if no such plan comes near the bound.
     """
-    given = heeded(NAME, planning)
     if planning.runtime is not None:
         return None
+    made = _by_symmetry(collective, topology, planning, output)
+    if made is None and output is None:
+        made = _along_trees(collective, topology, planning)
+    return made
+
+
+def _by_symmetry(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    planning: PlanOptions,
+    output: str | None,
+) -> SymmetricPlan | None:
+    given = heeded(NAME, planning)
     try:
         if _core.registry.least_transfers(topology, collective, NAME, 1) <= MOST_KEPT:
             return None
@@ -55,24 +74,43 @@ def chosen(
     return made if made.time_ps * 100 <= made.bound_ps * 103 else None
 
 
-def show(made: SymmetricPlan, output: str | None, json: bool) -> None:
+def _along_trees(
+    collective: _core.Collective, topology: _core.Topology, planning: PlanOptions
+) -> PipelinedPlan | None:
+    if topology.npu_count < MANY_NPUS:
+        return None
+    try:
+        with options.watching() as watch:
+            made = pipeline(collective, topology, heeded(TREES, planning), progress=watch)
+    except (InfeasibleError, SpecError):
+        return None
+    return made if made.time_ps * 100 <= made.bound_ps * (100 + FAIR) else None
+
+
+def show(made: SymmetricPlan | PipelinedPlan, output: str | None, json: bool) -> None:
     """Write the whole plan if a file is named, and print what it comes to."""
     if output is not None:
         made.expand().save(output)
     if json:
-        options.print_result("symmetric-plan", {**made.to_dict(), "file": output})
+        name = "symmetric-plan" if isinstance(made, SymmetricPlan) else "pipelined-plan"
+        options.print_result(name, {**made.to_dict(), "file": output})
         return
     options.say(describe(made))
     above = share_of(made.gap)
     bound = format_time_ps(made.bound_ps)
     took = format_time_ps(made.time_ps)
     options.say(f"time {took}: {above} above the bound, {bound}")
-    options.say(group_line(made))
-    print_certificates(made.packings)
+    if isinstance(made, SymmetricPlan):
+        options.say(group_line(made))
+        print_certificates(made.packings)
+    else:
+        options.say(pieces_line(made))
     if output is not None:
         options.say(f"written to {Path(output)}")
-    else:
+    elif isinstance(made, SymmetricPlan):
         options.note("not kept: give -o plan.parquet to write the whole plan to a file")
+    else:
+        options.note("not kept: -o plan.parquet writes a plan of fewer pieces, which ends later")
 
 
 def _most(topology: _core.Topology, output: str | None) -> int:
@@ -80,11 +118,24 @@ def _most(topology: _core.Topology, output: str | None) -> int:
     return MOST_TRANSFERS if output is None else MOST_KEPT // topology.npu_count
 
 
-def describe(made: SymmetricPlan) -> str:
+def describe(made: SymmetricPlan | PipelinedPlan) -> str:
     """Describe what is planned, and how much of it is kept."""
     what = options.title(made.collective, made.topology)
-    whole = f"{made.transfers:,} transfers, {len(made.block):,} of one block and their shifts"
-    return f"symmetric {what}: {whole}, proved"
+    others = "one block and their shifts"
+    if not isinstance(made, SymmetricPlan):
+        others = "the first piece of each tree"
+    whole = f"{made.transfers:,} transfers, {len(made.block):,} of {others}, proved"
+    return f"{made.algorithm} {what}: {whole}"
+
+
+def pieces_line(made: PipelinedPlan) -> str:
+    """Return how many trees and pieces there are, and which were simulated."""
+    numbers = [count for count, _ in made.simulated]
+    trees = f"{made.trees} trees, each with {made.pieces} pieces one after another"
+    if numbers == [made.pieces]:
+        return f"{trees}: all simulated"
+    few, more = numbers
+    return f"{trees}: the time is extrapolated from {few} and {more} pieces of that size"
 
 
 def group_line(made: SymmetricPlan) -> str:
