@@ -142,10 +142,14 @@ def plan(
         plan_and_show(collective, topology, planning, output, json)
         return
     if how == "choice" and task.process_groups is None:
-        symmetric = chosen(collective, topology, planning, output)
-        if symmetric is not None:
-            show(symmetric, output, json)
+        began = time.monotonic()
+        kept = chosen(collective, topology, planning, output)
+        if kept is not None:
+            show(kept, output, json)
             return
+        if planning.seconds is not None:
+            left = planning.seconds - (time.monotonic() - began)
+            planning = replace(planning, time_limit=max(left, SHORTEST))
     options.announce_plans(collective, topology, [algorithm], planning)
     relays = planning.relays
     pending = options.Meanwhile(lambda: _core.bound(topology, collective, relays=relays))

@@ -161,7 +161,9 @@ pub(super) fn simulate(
     let mut open = Ready::new(plan);
     let mut simulation = Simulation::new(way, verified, options);
     let mut ready = Vec::new();
-    open.at_first(plan, |transfer| ready.push(Coming::first(&simulation.way, transfer)));
+    open.at_first(plan, |transfer| {
+        ready.push(Coming::first(&simulation.way, transfer))
+    });
     let mut batch = Vec::new();
     let (mut ended, mut now) = (0, Time::ZERO);
     let (mut hops, mut reported) = (0, 0);

@@ -156,7 +156,10 @@ pub(crate) fn whole(
     for part in order {
         let way = routing.ways.get(part as usize).iter();
         links.clear();
-        links.extend(way.filter(|&&arc| arc >= inside).map(|arc| LinkId(arc - inside)));
+        links.extend(
+            way.filter(|&&arc| arc >= inside)
+                .map(|arc| LinkId(arc - inside)),
+        );
         let f = parts.flow[part as usize] as usize;
         let path = Some(plan.path(&links));
         plan.push(Transfer {

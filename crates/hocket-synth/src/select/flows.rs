@@ -478,7 +478,11 @@ mod tests {
             assert_eq!(found.proof.plan().len(), parts.flow.len());
             let time = found.run.time.as_seconds();
             assert!(time >= routing.busiest, "{time} s");
-            assert!(time <= 1.03 * routing.busiest, "{time} s of {}", routing.busiest);
+            assert!(
+                time <= 1.03 * routing.busiest,
+                "{time} s of {}",
+                routing.busiest
+            );
         }
     }
 

@@ -20,8 +20,8 @@ mod time_reversal;
 
 pub use candidate::{Candidate, Ending};
 pub(crate) use flows::refusal as flows_refusal;
-pub use pipelined::{Pipelined, pipelined};
 pub use flows::{FLOWS, FlowPlan, flows};
+pub use pipelined::{Pipelined, pipelined};
 pub(crate) use steiner::steiner_refusal;
 pub use steiner::{STEINER, SteinerOptions, SteinerPlan, steiner};
 pub(crate) use time_reversal::reversed_in_time;
