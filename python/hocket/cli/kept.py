@@ -51,7 +51,7 @@ def chosen(
         return None
     made = _by_symmetry(collective, topology, planning, output)
     if made is None and output is None:
-        made = _along_trees(collective, topology, planning)
+        return _along_trees(collective, topology, planning)
     return made
 
 
