@@ -8,7 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from hocket.cli import schema
+import hocket as hk
+from hocket.cli import kept, schema
 from hocket.cli.kept import pieces_line
 
 
@@ -23,6 +24,35 @@ def test_auto_keeps_one_piece_of_each_tree_of_a_broken_network(hocket: Any) -> N
     assert data["bound_ps"] <= data["time_ps"] < 1.1 * data["bound_ps"]
     assert data["transfers"] == data["pieces"] * data["kept_transfers"]
     assert len(data["simulated"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("network", "more"),
+    [
+        ("torus:23x23@50GB/s,700ns", {}),  # symmetric
+        ("line:600@50GB/s,700ns", {"size": 600 << 13}),  # little data
+        ("line:600@50GB/s,700ns", {"kind": "all-gather"}),
+        ("line:600@50GB/s,700ns", {"npus": "0-520"}),
+        ("line:600@50GB/s,700ns", {"output": "plan.parquet"}),
+        ("line:500@50GB/s,700ns", {}),
+    ],
+)
+def test_others_are_planned_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch, network: str, more: dict[str, Any]
+) -> None:
+    def tried(*_: Any, **__: Any) -> Any:
+        raise AssertionError("it was tried")
+
+    monkeypatch.setattr(kept, "pipeline", tried)
+    given: dict[str, Any] = {"kind": "all-reduce", "size": "1 GB", "npus": None, **more}
+    output = given.pop("output", None)
+    topology = hk.topology.as_topology(network)
+    collective = hk.collective_on(given["kind"], topology, given["size"], npus=given["npus"])
+    assert kept.chosen(collective, topology, hk.PlanOptions(), output) is None
+    line = hk.topology.as_topology("line:600@50GB/s,700ns")
+    large = hk.collective_on("all-reduce", line, "1 GB")
+    with pytest.raises(AssertionError, match="it was tried"):
+        kept.chosen(large, line, hk.PlanOptions(), None)
 
 
 def test_what_was_simulated_is_said() -> None:

@@ -17,10 +17,16 @@ from hocket.plans.symmetric import MOST_TRANSFERS, NAME, SymmetricPlan, shift
 from hocket.plans.synthesis import PlanOptions
 from hocket.units import format_time_ps
 
+SOME_NPUS = 512
+"""NPUs from which on a whole plan of trees has few pieces, and others come no nearer to the bound."""
 MANY_NPUS = 2048
-"""NPUs from which on a whole plan of trees has too few pieces to fill the network."""
-FAIR = 20
-"""How far above the bound such trees may end [%]: at that size other methods take longer."""
+"""NPUs from which on such a plan has too few pieces to fill the network."""
+FAIR = 5
+"""How far above the bound trees with many pieces may end [%]: above that, whole plans may be better."""
+FAIR_OF_MANY = 20
+"""The same from :data:`MANY_NPUS` on."""
+FEW_BYTES = 1 << 14
+"""Bytes for each NPU below which latency decides, not the number of pieces."""
 
 
 def plan_and_show(
@@ -49,10 +55,17 @@ def chosen(
     """
     if planning.runtime is not None:
         return None
-    made = _by_symmetry(collective, topology, planning, output)
-    if made is None and output is None:
+    try:
+        is_large = _core.registry.least_transfers(topology, collective, NAME, 1) > MOST_KEPT
+    except (InfeasibleError, SpecError):
+        is_large = False
+    if is_large or _may_be_along_trees(collective, topology, output):
+        made = _by_symmetry(collective, topology, planning, output)
+        if made is not None:
+            return made if is_large else None
+    if _may_be_along_trees(collective, topology, output):
         return _along_trees(collective, topology, planning)
-    return made
+    return None
 
 
 def _by_symmetry(
@@ -63,8 +76,6 @@ def _by_symmetry(
 ) -> SymmetricPlan | None:
     given = heeded(NAME, planning)
     try:
-        if _core.registry.least_transfers(topology, collective, NAME, 1) <= MOST_KEPT:
-            return None
         with options.watching() as watch:
             made = shift(
                 collective, topology, given, most_transfers=_most(topology, output), progress=watch
@@ -74,17 +85,25 @@ def _by_symmetry(
     return made if made.time_ps * 100 <= made.bound_ps * 103 else None
 
 
+def _may_be_along_trees(
+    collective: _core.Collective, topology: _core.Topology, output: str | None
+) -> bool:
+    """Return whether trees of an all-reduce of much data may have too few pieces in a whole plan."""
+    npus = topology.npu_count
+    is_all = collective.kind == "all-reduce" and len(collective.npus) == npus >= SOME_NPUS
+    return output is None and is_all and collective.size >= FEW_BYTES * npus
+
+
 def _along_trees(
     collective: _core.Collective, topology: _core.Topology, planning: PlanOptions
 ) -> PipelinedPlan | None:
-    if topology.npu_count < MANY_NPUS:
-        return None
     try:
         with options.watching() as watch:
             made = pipeline(collective, topology, heeded(TREES, planning), progress=watch)
     except (InfeasibleError, SpecError):
         return None
-    return made if made.time_ps * 100 <= made.bound_ps * (100 + FAIR) else None
+    fair = FAIR_OF_MANY if topology.npu_count >= MANY_NPUS else FAIR
+    return made if made.time_ps * 100 <= made.bound_ps * (100 + fair) else None
 
 
 def show(made: SymmetricPlan | PipelinedPlan, output: str | None, json: bool) -> None:
