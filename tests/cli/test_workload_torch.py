@@ -130,7 +130,7 @@ BAD = {
     "make -i 1-2=3": ["'1-2' is not a name"],
     "make -i a=3 -i a=4": ["'a=4'", "two of that name"],
     "make -i 3x8x8 --batch 0": ["batch", "0 "],
-    "make -i 3x8x8 --batch x": ["--batch", "--help"],
+    "make -i 3x8x8 --batch x": ["--batch", "'x' is not a whole number"],
     "make -i 3x8x8 -o mine.txt": ["--output", "'mine.txt'", ".yml"],
     "make -i 3x8x8 -o no/mine.yml": ["no/mine.yml", "there is no folder 'no'"],
     "with_inputs --batch 2": ["batch", "have 3 samples, not 2"],
