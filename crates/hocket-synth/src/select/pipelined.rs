@@ -23,6 +23,8 @@ const MOST_KEPT: u64 = 2_200_000;
 const ENOUGH: u64 = 64;
 /// The fewest pieces of each tree that are simulated where not all are.
 const FEWEST: u64 = 3;
+const NO_TREE: &str =
+    "no tree reaches all NPUs over links that lead back, with a byte for each piece";
 
 /// Trees that carry pieces one after another.
 ///
@@ -78,7 +80,11 @@ pub fn pipelined(
     options: &TreeOptions,
     progress: &mut dyn Progress,
 ) -> Result<Pipelined, PlanError> {
-    let mut on = On::new(topology, collective, options);
+    let few = TreeOptions {
+        pieces: None,
+        ..options.clone()
+    };
+    let mut on = On::new(topology, collective, &few);
     if !on.is_alone || collective.kind() != CollectiveKind::AllReduce {
         return Err(refused(
             "trees keep one piece each of all-reduces among all of 512 NPUs or more",
@@ -93,15 +99,17 @@ pub fn pipelined(
         Some((jobs, rate)) => on.shape(jobs, rate, progress)?,
         None => None,
     };
-    let shape = shape.ok_or_else(|| {
-        refused("no tree reaches all NPUs over links that lead back, with a byte for each piece")
-    })?;
+    let shape = shape.ok_or_else(|| refused(NO_TREE))?;
     let trees = shape.jobs.trees.len() as u64;
+    let most = collective.size() / trees;
     let pieces = match options.pieces {
+        Some(pieces) if pieces as u64 > most => return Err(refused(NO_TREE)),
         Some(pieces) => pieces as u64,
-        None => crate::units::whole((shape.fill * NEAR / shape.rate).ceil().min(MOST_PIECES)),
+        None => {
+            let near = (shape.fill * NEAR / shape.rate).ceil().min(MOST_PIECES);
+            crate::units::whole(near).clamp(1, most.max(1))
+        }
     };
-    let pieces = pieces.clamp(1, (collective.size() / trees).max(1));
     let simulated = simulated(topology, &shape, pieces, options.latency, progress)?;
     // All pieces are taken to be as large as the largest: some have a byte less.
     let bytes = collective.size().div_ceil(trees * pieces) * trees;
@@ -309,6 +317,12 @@ mod tests {
         let large = Arc::new(network(0));
         let few_bytes = all_reduce(&large, 100);
         let found = pipelined(&large, &few_bytes, &options, &mut Silent);
+        assert!(matches!(found, Err(PlanError::NotApplicable { .. })));
+        let options = TreeOptions {
+            pieces: Some(1_000_000),
+            ..TreeOptions::default()
+        };
+        let found = pipelined(&large, &all_reduce(&large, 1 << 20), &options, &mut Silent);
         assert!(matches!(found, Err(PlanError::NotApplicable { .. })));
     }
 
