@@ -23,6 +23,10 @@ const MOST_KEPT: u64 = 2_200_000;
 const ENOUGH: u64 = 64;
 /// The fewest pieces of each tree that are simulated where not all are.
 const FEWEST: u64 = 3;
+/// Pieces fill the network where each takes this share of the time for which it keeps the fullest link busy.
+const FULL: f64 = 0.9;
+/// Messages up to which more pieces are simulated where they do not.
+const MOST_SIMULATED: u64 = 60_000_000;
 const NO_TREE: &str =
     "no tree reaches all NPUs over links that lead back, with a byte for each piece";
 
@@ -140,7 +144,7 @@ fn trees_among(npus: u64) -> u64 {
     1 << trees.clamp(16, 256).ilog2()
 }
 
-/// Simulates all pieces, or as many as fill the network, and twice as many.
+/// Simulates all pieces, or so many that they fill the network, and twice as many.
 fn simulated(
     topology: &Topology,
     shape: &Shape,
@@ -148,28 +152,41 @@ fn simulated(
     latency: LatencyModel,
     progress: &mut dyn Progress,
 ) -> Result<Vec<(u32, Time)>, PlanError> {
-    let some = crate::units::whole((shape.fill / shape.rate).ceil()).max(FEWEST);
-    let counts = match some * 2 >= pieces {
-        true => vec![pieces],
-        false => vec![some, some * 2],
-    };
-    let mut found = Vec::new();
-    for count in counts {
-        let (jobs, of) = (&shape.jobs, (fit(count), fit(pieces)));
+    let busy = shape.rate / pieces as f64;
+    let crossed = shape.jobs.crossed();
+    let mut count = crate::units::whole((shape.fill / shape.rate).ceil()).max(FEWEST);
+    let mut found: Vec<(u32, Time)> = Vec::new();
+    loop {
+        let is_all = if found.is_empty() { 2 * count } else { count } >= pieces;
+        let some = if is_all { pieces } else { count };
+        let (jobs, of) = (&shape.jobs, (fit(some), fit(pieces)));
         let end = jobs.stream(topology, of, shape.urgency, latency, progress)?;
-        found.push((fit(count), end));
+        if is_all {
+            return Ok(vec![(fit(some), end)]);
+        }
+        found.push((fit(some), end));
+        if let &[.., few, more] = &found[..] {
+            let is_full = each(few, more) >= FULL * busy;
+            if is_full || 2 * some * crossed > MOST_SIMULATED {
+                return Ok(vec![few, more]);
+            }
+        }
+        count *= 2;
     }
-    Ok(found)
+}
+
+/// Returns how much longer each further piece took between two numbers of them [ps].
+fn each((few, first): (u32, Time), (more, last): (u32, Time)) -> f64 {
+    (last.as_ps() - first.as_ps()) as f64 / f64::from(more - few)
 }
 
 /// Tells when so many pieces end by what two smaller numbers of them take: each more takes as long as each did between, and
 /// no less than it keeps the fullest link busy [ps].
 fn extrapolated(simulated: &[(u32, Time)], pieces: u32, busy: f64) -> Time {
-    let &[(few, first), (more, last)] = simulated else {
+    let &[few, (more, last)] = simulated else {
         return simulated[0].1;
     };
-    let each = (last.as_ps() - first.as_ps()) as f64 / f64::from(more - few);
-    let others = each.max(busy) * f64::from(pieces - more);
+    let others = each(few, (more, last)).max(busy) * f64::from(pieces - more);
     Time::from_ps(last.as_ps() + crate::units::whole(others.ceil()))
 }
 
@@ -324,6 +341,35 @@ mod tests {
         };
         let found = pipelined(&large, &all_reduce(&large, 1 << 20), &options, &mut Silent);
         assert!(matches!(found, Err(PlanError::NotApplicable { .. })));
+    }
+
+    #[test]
+    fn networks_that_are_cut_are_refused() {
+        let whole = network(0);
+        let around = |npu: u32| {
+            let out = whole.out_links(DeviceId(npu)).iter().copied();
+            let ends = out.map(|link| whole.link(link).dst);
+            let both = ends.flat_map(|far| [(DeviceId(npu), far), (far, DeviceId(npu))]);
+            let links = both.map(|(a, b)| whole.links_between(a, b).expect("links"));
+            links.collect::<Vec<_>>().concat()
+        };
+        let halves = {
+            let (wide, late) = (gb_per_s(50), Time::from_ns(700));
+            let mut builder = TopologyBuilder::new("halves");
+            builder.npus(600);
+            for npu in (0..599u32).filter(|npu| *npu != 299) {
+                builder.both_ways(DeviceId(npu), DeviceId(npu + 1), wide, late);
+            }
+            builder.finish().expect("a network")
+        };
+        let cut = |npu: u32| whole.without(&[], &around(npu)).expect("the rest");
+        for topology in [cut(0), cut(77), halves] {
+            let topology = Arc::new(topology);
+            let options = TreeOptions::default();
+            let all = all_reduce(&topology, 1 << 30);
+            let found = pipelined(&topology, &all, &options, &mut Silent);
+            assert!(matches!(found, Err(PlanError::NotApplicable { .. })));
+        }
     }
 
     #[test]

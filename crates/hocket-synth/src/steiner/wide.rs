@@ -475,6 +475,9 @@ pub(crate) fn pack(
     wish: WideWish,
     progress: &mut dyn Progress,
 ) -> Result<Option<WidePacking>, Interrupted> {
+    if !wish.least.is_finite() {
+        return Ok(None); // nothing leads to some NPU
+    }
     let mut watch = Paced::new(progress, "trees by prices", 1 << 16);
     let npus = network.npus().count();
     let mut grower = WideGrower::new(network, layers, npus);
