@@ -148,8 +148,8 @@ def plan(
             show(kept, output, json)
             return
         if planning.seconds is not None:
-            left = planning.seconds - (time.monotonic() - began)
-            planning = replace(planning, time_limit=max(left, SHORTEST))
+            left = max(planning.seconds - (time.monotonic() - began), SHORTEST)
+            planning = replace(planning, time_limit=min(left, planning.seconds))
     options.announce_plans(collective, topology, [algorithm], planning)
     relays = planning.relays
     pending = options.Meanwhile(lambda: _core.bound(topology, collective, relays=relays))
