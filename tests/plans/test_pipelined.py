@@ -47,3 +47,8 @@ def test_what_it_cannot_do_is_a_line(
 def test_options_of_others_are_refused() -> None:
     with pytest.raises(hk.SpecError, match="trials: trees does not use it"):
         hk.plan_pipelined("all-reduce", BROKEN, size="1 MB", trials=3)
+
+
+def test_a_time_limit_that_ends_it_is_named() -> None:
+    with pytest.raises(hk.InfeasibleError, match=r"trees found no plan within 0\.001 s"):
+        hk.plan_pipelined("all-reduce", BROKEN, size="64 MB", time_limit="1 ms")

@@ -18,6 +18,7 @@ from hocket.plans.algorithms import check_options
 from hocket.plans.kept import KeptInPart, kept_transfers
 from hocket.plans.plan import Plan
 from hocket.plans.synthesis import PlanOptions
+from hocket.plans.synthesis.make import limited
 from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
@@ -130,15 +131,16 @@ def pipeline(
 ) -> PipelinedPlan:
     """As :func:`plan_pipelined`, of a collective that is made."""
     check_options(NAME, options)
-    made = core_plan(
-        topology,
-        collective,
-        pieces=options.slices(collective.size),
-        latency=options.latency_model,
-        memory_limit=options.limit_bytes,
-        time_limit=options.seconds,
-        progress=progress,
-    )
+    with limited(NAME, options, None):
+        made = core_plan(
+            topology,
+            collective,
+            pieces=options.slices(collective.size),
+            latency=options.latency_model,
+            memory_limit=options.limit_bytes,
+            time_limit=options.seconds,
+            progress=progress,
+        )
     bound = _core.bound(topology, collective)
     block = Plan(made.block)
     return PipelinedPlan(
