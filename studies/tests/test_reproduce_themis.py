@@ -40,7 +40,10 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     folder = tmp_path_factory.mktemp("figures") / "not" / "there"
     with pytest.MonkeyPatch.context() as patch:
         printed: list[Any] = []
-        patch.setattr("hocket.cli.options.print_json", lambda value: printed.append(value))
+        patch.setattr(
+            "hocket.cli.options.print_result",
+            lambda what, value: printed.append({"format": f"hocket.{what}", "version": 1, **value}),
+        )
         argv = ["reproduce", "themis", "--figures", "8,9,10,11", "--no-optimal", "--json"]
         assert run([*argv, "-o", str(folder)]) == 0
     return json.loads(json.dumps(printed[0])), folder

@@ -380,11 +380,6 @@ def result_text(what: str, value: Mapping[str, Any]) -> str:
     return json.dumps({"format": f"hocket.{what}", "version": 1, **value}, indent=2)
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON on standard output."""
-    print(json.dumps(value, indent=2))
-
-
 def output() -> Printer:
     """Return what prints tables and lines."""
     return Printer()
