@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use hocket_core::progress::Progress;
 use hocket_core::select::{self as core, TreeOptions};
-use hocket_core::topology::Topology;
 use pyo3::prelude::*;
 
 use crate::choice::{LATENCIES, choose};
@@ -50,29 +49,21 @@ pub(crate) fn plan_pipelined(
     })
 }
 
-impl PyPipelinedPlan {
-    fn topology(&self) -> &Arc<Topology> {
-        self.core.block.topology()
-    }
-}
-
 #[pymethods]
 impl PyPipelinedPlan {
     /// The plan of one piece of each tree, proved.
     #[getter]
     fn block(&self) -> PyPlan {
-        let proof = &self.core.block;
-        let (plan, topology) = (Arc::clone(proof.plan()), Arc::clone(proof.topology()));
-        PyPlan::proved(plan, topology, Some(proof))
+        PyPlan::of_proof(&self.core.block)
     }
 
     /// How many transfers the whole plan has.
     #[getter]
     fn transfers(&self) -> u128 {
-        self.core.len()
+        self.core.transfers()
     }
 
-    /// When the whole plan ends at link fidelity, at the latest [ps].
+    /// When the whole plan ends at link fidelity, if all pieces are as large as the largest [ps].
     #[getter]
     fn time_ps(&self) -> u64 {
         self.core.time.as_ps()
@@ -95,6 +86,6 @@ impl PyPipelinedPlan {
     fn expand(&self, py: Python<'_>, memory_limit: u64) -> Result<PyPlan, CoreError> {
         let core = Arc::clone(&self.core);
         let plan = progress::attended(py, move |_| core.expand(memory_limit))??;
-        Ok(PyPlan::new(plan, Arc::clone(self.topology())))
+        Ok(PyPlan::new(plan, Arc::clone(self.core.block.topology())))
     }
 }

@@ -50,6 +50,12 @@ impl PyPlan {
         }
     }
 
+    /// The plan of a proof.
+    pub(crate) fn of_proof(proof: &Arc<Verified>) -> Self {
+        let (plan, topology) = (Arc::clone(proof.plan()), Arc::clone(proof.topology()));
+        Self::proved(plan, topology, Some(proof))
+    }
+
     pub(crate) fn core(&self) -> &core::Plan {
         &self.core
     }

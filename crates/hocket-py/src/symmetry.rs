@@ -87,9 +87,7 @@ impl PySymmetricPlan {
     /// The plan of the block, proved.
     #[getter]
     fn block(&self) -> PyPlan {
-        let proof = &self.core.base;
-        let (plan, topology) = (Arc::clone(proof.plan()), Arc::clone(proof.topology()));
-        PyPlan::proved(plan, topology, Some(proof))
+        PyPlan::of_proof(&self.core.base)
     }
 
     /// How many transfers the whole plan has.

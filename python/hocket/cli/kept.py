@@ -59,13 +59,12 @@ def chosen(
         is_large = _core.registry.least_transfers(topology, collective, NAME, 1) > MOST_KEPT
     except (InfeasibleError, SpecError):
         is_large = False
-    if is_large or _may_be_along_trees(collective, topology, output):
+    may_be_along_trees = output is None and _is_wide(collective, topology)
+    if is_large or may_be_along_trees:
         made = _by_symmetry(collective, topology, planning, output)
         if made is not None:
             return made if is_large else None
-    if _may_be_along_trees(collective, topology, output):
-        return _along_trees(collective, topology, planning)
-    return None
+    return _along_trees(collective, topology, planning) if may_be_along_trees else None
 
 
 def _by_symmetry(
@@ -85,13 +84,11 @@ def _by_symmetry(
     return made if made.time_ps * 100 <= made.bound_ps * 103 else None
 
 
-def _may_be_along_trees(
-    collective: _core.Collective, topology: _core.Topology, output: str | None
-) -> bool:
+def _is_wide(collective: _core.Collective, topology: _core.Topology) -> bool:
     """Return whether trees of an all-reduce of much data may have too few pieces in a whole plan."""
     npus = topology.npu_count
     is_all = collective.kind == "all-reduce" and len(collective.npus) == npus >= SOME_NPUS
-    return output is None and is_all and collective.size >= FEW_BYTES * npus
+    return is_all and collective.size >= FEW_BYTES * npus
 
 
 def _along_trees(

@@ -237,7 +237,8 @@ def _check_reach(network: _core.Topology, name: str, npus: list[int]) -> None:
     if len(npus) < 2:
         return
     try:
-        plan("all-to-all", network, size=len(npus), npus=npus, algorithm="direct")
+        for kind in ("broadcast", "gather"):  # all reach each other over the first
+            plan(kind, network, size=len(npus), npus=npus, algorithm="direct")
     except InfeasibleError as error:
         why = f"a group of {name!r} is cut off: {error.why}"
         raise SpecError("process_groups", why, error.remedy) from None

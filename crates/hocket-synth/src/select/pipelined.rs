@@ -8,7 +8,7 @@ use crate::collective::{Collective, CollectiveKind};
 use crate::id::fit;
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
-use crate::steiner::Jobs;
+use crate::steiner::{Jobs, Timing};
 use crate::topology::{LatencyModel, Topology};
 use crate::units::Time;
 use crate::verify::{Verified, verify};
@@ -46,18 +46,13 @@ pub struct Pipelined {
     pub time: Time,
     /// Numbers of pieces that were simulated, and when they end.
     pub simulated: Vec<(u32, Time)>,
-    trees: Arc<Shape>,
+    trees: Shape,
 }
 
 impl Pipelined {
     /// Returns the number of transfers of all pieces.
-    pub fn len(&self) -> u128 {
+    pub fn transfers(&self) -> u128 {
         self.trees.jobs.list.len() as u128 * u128::from(self.pieces)
-    }
-
-    /// Returns whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.trees.jobs.list.is_empty()
     }
 
     /// Returns the whole plan.
@@ -65,7 +60,7 @@ impl Pipelined {
     /// # Errors
     /// [`PlanError::TooLarge`].
     pub fn expand(&self, memory_limit: u64) -> Result<Plan, PlanError> {
-        PlanBuilder::check_size(self.len(), memory_limit)?;
+        PlanBuilder::check_size(self.transfers(), memory_limit)?;
         let topology = self.block.topology();
         let all = (self.pieces, self.pieces);
         let made = first_pieces(topology, &self.collective, &self.trees, all);
@@ -132,7 +127,7 @@ pub fn pipelined(
         pieces: fit(pieces),
         time: extrapolated(&simulated, fit(pieces), shape.rate / pieces as f64),
         simulated,
-        trees: Arc::new(shape),
+        trees: shape,
     })
 }
 
@@ -154,13 +149,14 @@ fn simulated(
 ) -> Result<Vec<(u32, Time)>, PlanError> {
     let busy = shape.rate / pieces as f64;
     let crossed = shape.jobs.crossed();
+    let timing = Timing::new(&shape.jobs, topology, fit(pieces), shape.urgency);
     let mut count = crate::units::whole((shape.fill / shape.rate).ceil()).max(FEWEST);
     let mut found: Vec<(u32, Time)> = Vec::new();
     loop {
         let is_all = if found.is_empty() { 2 * count } else { count } >= pieces;
         let some = if is_all { pieces } else { count };
-        let (jobs, of) = (&shape.jobs, (fit(some), fit(pieces)));
-        let end = jobs.stream(topology, of, shape.urgency, latency, progress)?;
+        let jobs = &shape.jobs;
+        let end = jobs.stream(topology, &timing, fit(some), latency, progress)?;
         if is_all {
             return Ok(vec![(fit(some), end)]);
         }
@@ -282,7 +278,7 @@ mod tests {
 
     fn in_full(made: &Pipelined, latency: LatencyModel) -> Time {
         let plan = made.expand(1 << 34).expect("it fits");
-        assert_eq!(plan.len() as u128, made.len());
+        assert_eq!(plan.len() as u128, made.transfers());
         let topology = Arc::clone(made.block.topology());
         let proof = verify(Arc::new(plan), topology, &mut Silent).expect("right");
         let options = SimulateOptions {

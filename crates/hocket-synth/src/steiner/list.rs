@@ -79,19 +79,20 @@ impl Jobs {
 }
 
 /// Over which links the pieces of jobs go, and how urgent they are.
-pub(super) struct Timing {
+pub(crate) struct Timing {
     /// By job and link of its way, the link and how long it sends a piece [ps]; and where those of a job begin and end.
-    pub stages: Vec<(u32, u64)>,
-    pub first: Vec<u32>,
+    pub(super) stages: Vec<(u32, u64)>,
+    pub(super) first: Vec<u32>,
     /// How urgent the first piece of each job is, and by how much less each later one.
     keys: Vec<i64>,
-    pub period: i64,
+    pub(super) period: i64,
     /// By job, those that wait for it.
-    pub after: Lists<u32>,
+    pub(super) after: Lists<u32>,
 }
 
 impl Timing {
-    pub(super) fn new(jobs: &Jobs, topology: &Topology, pieces: u32, urgency: Urgency) -> Self {
+    /// Of trees that carry so many pieces.
+    pub(crate) fn new(jobs: &Jobs, topology: &Topology, pieces: u32, urgency: Urgency) -> Self {
         let count = jobs.list.len();
         let mut stages = Vec::new();
         let mut first = Vec::with_capacity(count + 1);

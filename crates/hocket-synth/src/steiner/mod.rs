@@ -40,7 +40,7 @@ mod tests;
 pub(crate) use bundles::{Bundle, bundles};
 pub(crate) use jobs::{Along, Jobs};
 pub(crate) use layers::Layers;
-pub(crate) use list::{Listed, Urgency};
+pub(crate) use list::{Listed, Timing, Urgency};
 pub(crate) use pack::{Known, Packer, Packing};
 pub(crate) use wide::{WideTree, WideWish, pack as pack_wide};
 

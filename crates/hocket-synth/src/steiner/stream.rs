@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::hint::black_box;
 
 use super::Jobs;
-use super::list::{Timing, Urgency};
+use super::Timing;
 use crate::id::{LinkId, narrow};
 use crate::progress::{Interrupted, MESSAGE, Progress};
 use crate::topology::{LatencyModel, Topology};
@@ -101,7 +101,7 @@ struct Stream {
 }
 
 impl Jobs {
-    /// Simulates the first of so many pieces of every tree, all trees of as many bytes, with links that serve by priority;
+    /// Simulates the first pieces of every tree, all trees of as many bytes, with links that serve by priority;
     /// with the time of the last arrival.
     ///
     /// # Errors
@@ -109,18 +109,17 @@ impl Jobs {
     pub(crate) fn stream(
         &self,
         topology: &Topology,
-        (first, pieces): (u32, u32),
-        urgency: Urgency,
+        timing: &Timing,
+        first: u32,
         latency: LatencyModel,
         progress: &mut dyn Progress,
     ) -> Result<Time, Interrupted> {
-        let timing = Timing::new(self, topology, pieces, urgency);
         Stream::new(self, topology, timing, latency).run(first, progress)
     }
 }
 
 impl Stream {
-    fn new(jobs: &Jobs, topology: &Topology, timing: Timing, latency: LatencyModel) -> Self {
+    fn new(jobs: &Jobs, topology: &Topology, timing: &Timing, latency: LatencyModel) -> Self {
         let links = topology.links().len();
         let mut events = Events::default();
         let mut queues = vec![(0, 0); links];
