@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
@@ -13,13 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hocket as hk
+from hocket import _core
 from hocket.cli import run as run_hocket
+from hocket.sweeps import design
 from hocket.sweeps.candidates import (
     KINDS,
     Shape,
     bought,
     clos_shapes,
     fat_trees,
+    least_time,
     product_shapes,
     splits,
 )
@@ -75,6 +79,53 @@ def test_a_budget_is_spent_and_not_exceeded(shape: Shape, data: st.DataObject, b
         spines, _, below = shape.clos
         host, up = made.bandwidths
         assert below * host / (spines * up) == pytest.approx(split[1], rel=1e-2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([*product_shapes(12, KINDS, 3), *clos_shapes(12), *fat_trees(16)]),
+    st.data(),
+    st.sampled_from(["all-reduce", "all-gather", "reduce-scatter", "broadcast"]),
+    st.sampled_from([1_200, 1_000_000, 10**9]),
+)
+def test_the_closed_form_is_close_below_the_bound(
+    shape: Shape, data: st.DataObject, kind: str, size: int
+) -> None:
+    ways = [(1.0, 4.0)] if shape.clos is not None else list(splits(shape.ways, 5))
+    made = bought(shape, data.draw(st.sampled_from(ways)), 9000.0, COSTS, None)
+    assert made is not None
+    topology = hk.topology.load(made.text("700ns"))
+    bound = _core.bound(topology, hk.collective_on(kind, topology, size=size)).time_ps
+    least = least_time(made, kind, size, 700_000)
+    assert 0 <= least <= bound
+    assert kind == "broadcast" or least > bound / 2
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=200))
+def test_bounds_that_are_computed_late_give_the_order_of_all(pairs: list[tuple[int, int]]) -> None:
+    made = product_shapes(12, KINDS, 3)
+    (candidate,) = [bought(made[0], (1.0,), 9000.0, COSTS, None)]
+    assert candidate is not None
+    bounds = [below + more for below, more in pairs]
+    waiting = [replace(candidate, budget=float(i)) for i in range(len(pairs))]
+    queue = design._Queue(
+        waiting,
+        [below for below, _ in pairs],
+        lambda some: [bounds[int(each.budget)] for each in some],
+    )
+    taken = []
+    while wave := queue.take(3, 15):
+        taken += wave
+    assert taken == sorted((bound, i) for i, bound in enumerate(bounds) if bound <= 15)
+
+
+def test_many_npus_are_planned_for_by_symmetry() -> None:
+    asked = hk.DesignOptions(kinds=["Ring"], steps=2, levels=[], most_dimensions=2, workers=1)
+    found = hk.design_network(npus=289, budget=60_000, costs=COSTS, size="64 MB", options=asked)
+    assert (found.best.algorithm, found.is_exhausted, found.worth) == ("symmetric", True, 0.01)
+    assert found.best.gap is not None
+    assert 0 <= found.best.gap < 0.03
 
 
 def test_the_best_is_the_best_of_all_candidates() -> None:

@@ -10,6 +10,7 @@ from hocket.cli import complete, options
 from hocket.cli.command import Argument, Option, Panel
 from hocket.cli.form import Form
 from hocket.cli.groups import Given
+from hocket.cli.numbers import share_of
 from hocket.cli.table import Table, table_of
 from hocket.sweeps.design_options import TRAINED, DesignOptions
 from hocket.units import format_time_ps
@@ -132,7 +133,8 @@ def _print(found: Design, file: str | None) -> None:
     console.print(_table(title, found.designs[:_MOST_ROWS]))
     if len(found.pareto_front) > 1:
         console.print(_table("time against cost", found.pareto_front))
-    sure = "none of the others can be faster than the first"
+    faster = f"{share_of(found.worth)} faster" if found.worth else "faster"
+    sure = f"none of the others can be {faster} than the first"
     if not found.is_exhausted:
         sure = "others may be faster (--most-evaluated)"
     if found.best.bound_ps is None:

@@ -220,6 +220,49 @@ def _factors(number: int, count: int) -> Iterator[tuple[int, ...]]:
                 yield (first, *rest)
 
 
+_SHARED = {"all-reduce": 2, "all-gather": 1, "reduce-scatter": 1}
+"""How many times all data but an own part go into every part of a network: once as sums, once as copies."""
+
+
+def least_time(candidate: Candidate, kind: str, size: int, latency_ps: int) -> int:
+    """Return a closed form of a collective's time that is at most its lower bound [ps]; 0 of other kinds.
+
+    Data travels to the farthest NPU. Cut a product along some of its dimensions: each part has the links of
+    these, and all that the others hold goes in.
+    """
+    if kind not in _SHARED:
+        return 0
+    shape = candidate.shape
+    if not shape.dimensions:
+        links = 4 if shape.clos is not None else 6
+        cuts = [(Fraction(shape.npus), Fraction(candidate.bandwidths[0]))]
+        if shape.clos is not None:
+            spines, tors, _ = shape.clos
+            cuts.append((Fraction(tors), Fraction(spines * candidate.bandwidths[1])))
+    else:
+        far = {"FullyConnected": 1, "Switch": 2}
+        links = sum(far.get(kind, n // 2) for kind, n in shape.dimensions)
+        cuts = []
+        rates = [
+            _into(kind, n) * rate
+            for (kind, n), rate in zip(shape.dimensions, candidate.bandwidths, strict=True)
+        ]
+        for which in product((False, True), repeat=shape.ways):
+            parts = prod(n for (_, n), cut in zip(shape.dimensions, which, strict=True) if cut)
+            into = sum(rate for rate, cut in zip(rates, which, strict=True) if cut)
+            if parts > 1:
+                cuts.append((Fraction(parts), Fraction(into * shape.npus, parts)))
+    times = [_SHARED[kind] * size * (1 - 1 / parts) / into for parts, into in cuts]
+    return max(int(max(times) * 10**12), links * latency_ps)
+
+
+def _into(kind: str, size: int) -> int:
+    """Return how many links of a dimension lead into an NPU."""
+    if kind == "Ring":
+        return min(size - 1, 2)
+    return size - 1 if kind == "FullyConnected" else 1
+
+
 def as_yaml(candidate: Candidate, latency: str, costs: CostsSpec, note: str) -> str:
     """Return a candidate as the text of a topology file, with prices."""
     shape, rates = candidate.shape, [format_bandwidth(each) for each in candidate.bandwidths]

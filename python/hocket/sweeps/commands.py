@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -10,7 +10,7 @@ from hocket import _core
 from hocket._checks import one_of
 from hocket._options import names_of
 from hocket._results import Field, Result, columns_of, fields_of
-from hocket.errors import SpecError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
@@ -200,14 +200,28 @@ def _compare(point: Point, inputs: SweepInputs) -> list[Row]:
 
 def _design(point: Point, inputs: SweepInputs) -> list[Row]:
     """Return the fastest plan of a candidate; not for users, since points do not name the algorithms."""
-    from hocket.comparison.compare import compare
-
     topology = inputs.network(point).topology
-    best = compare(
-        inputs.collective(point, topology), topology, algorithms=inputs.loaded.algorithms
-    ).best
-    planned = {"planned_by": best.algorithm, "time_ps": best.run.time_ps}
-    return [{**_of_network(point, inputs), **planned}]
+    collective = inputs.collective(point, topology)
+    name, time_ps = _fastest(collective, topology, inputs.loaded.algorithms)
+    return [{**_of_network(point, inputs), "planned_by": name, "time_ps": time_ps}]
+
+
+def _fastest(
+    collective: _core.Collective, topology: _core.Topology, names: Sequence[str]
+) -> tuple[str, int]:
+    """Return the fastest of some algorithms and its time [ps]; symmetry alone, where it applies."""
+    from hocket.comparison.compare import compare
+    from hocket.plans.symmetric import NAME, shift
+
+    others = [each for each in names if each != NAME]
+    if len(others) < len(names):
+        try:
+            return NAME, shift(collective, topology, PlanOptions()).time_ps
+        except (InfeasibleError, SpecError):
+            if not others:
+                raise
+    best = compare(collective, topology, algorithms=others).best
+    return best.algorithm, best.run.time_ps
 
 
 def _train(point: Point, inputs: SweepInputs) -> list[Row]:

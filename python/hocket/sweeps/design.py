@@ -1,7 +1,7 @@
 """The best network for a budget: shapes, splits of bandwidth and oversubscription, judged by time.
 
-The lower bound of each candidate is computed first. Candidates are then planned and simulated in the order
-of their bounds, until no bound is below the best time found: no other candidate can be quicker.
+Candidates are planned and simulated in the order of their lower bounds, until no bound is below the best
+time found: no other candidate can be quicker.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
 from io import BytesIO
 from math import ceil
 from os import PathLike
@@ -22,6 +23,7 @@ from hocket.collectives.collective import Progress, kind_of, tell_step
 from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.files.atomic import write_text
 from hocket.plans.algorithms import BUILTIN, check_name
+from hocket.plans.symmetric import NAME as SYMMETRIC
 from hocket.sweeps.candidates import (
     CLOS,
     KINDS,
@@ -31,6 +33,7 @@ from hocket.sweeps.candidates import (
     bought,
     clos_shapes,
     fat_trees,
+    least_time,
     product_shapes,
     splits,
 )
@@ -42,7 +45,7 @@ from hocket.sweeps.run import cores
 from hocket.sweeps.sweep import Sweep
 from hocket.topology.costs import costs_from_file
 from hocket.topology.spec import CostsSpec
-from hocket.units import parse_size, shown
+from hocket.units import parse_size, parse_time, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -52,8 +55,14 @@ if TYPE_CHECKING:
 MOST_CANDIDATES = 200_000
 _WAVE = 16
 """Candidates that are planned before the best time is looked at again; whatever the number of processes."""
+_WAVE_AT_SIZE = 4
+"""The same above :data:`_LARGE`, where plans take seconds."""
+_WORTH_AT_SIZE = 0.01
+"""By what share another candidate must be able to beat the best there, to be planned for."""
 _AT_ONCE = 64
-"""Parts of bounds between two reports of progress."""
+"""Candidates whose bounds are computed at once; trainings between two reports of progress."""
+_AT_ONCE_AT_SIZE = 16
+"""The same of bounds above :data:`_LARGE`."""
 _REFINED = 3
 """Shapes whose splits are made finer."""
 _ALGORITHMS = (
@@ -64,7 +73,7 @@ _ALGORITHMS = (
 _TRAINED = ("halving-doubling", "bidirectional-ring", "double-binary-tree")
 """What trains on a Clos, where no algorithm goes dimension by dimension."""
 _LARGE = 256
-"""NPUs above which algorithms whose plans grow with their square are left out."""
+"""NPUs above which plans by symmetry come first, and those that grow with the square are left out."""
 _SQUARE = ("direct", "pairwise", "ring", "bidirectional-ring", "double-binary-tree", "multi-ring")
 
 
@@ -142,6 +151,8 @@ class Design(TableResult):
         What no other network beats in both time and cost, over all parts of the budget, the cheapest first.
     costs
         The prices.
+    worth
+        By what share others may be quicker nevertheless: 0 up to 256 NPUs, 0.01 above.
     """
 
     _table = "designs"
@@ -157,6 +168,7 @@ class Design(TableResult):
     pareto_front: tuple[Designed, ...] = field(metadata=said("front"))
     costs: CostsSpec = field(metadata=HIDDEN)
     latency: str = field(metadata=HIDDEN)
+    worth: float = field(default=0.0, metadata=HIDDEN)
 
     front = formerly("pareto_front")
 
@@ -273,6 +285,7 @@ class _Judge:
         self._costs = costs
         self._npus = npus
         self._progress = progress
+        self._worth = 0.0 if npus <= _LARGE else _WORTH_AT_SIZE
         self._workers = options.workers or cores()
         self._workload = workload
         self._evaluated = 0
@@ -320,10 +333,11 @@ class _Judge:
             for name in self._options.algorithms:
                 check_name(name)
             return list(self._options.algorithms)
-        left_out = _SQUARE if self._npus > _LARGE else ()
-        return [
-            name for name in _ALGORITHMS if kind in BUILTIN[name].kinds and name not in left_out
-        ]
+        names = [name for name in _ALGORITHMS if kind in BUILTIN[name].kinds]
+        if self._npus <= _LARGE:
+            return names
+        first = [SYMMETRIC] if kind in BUILTIN[SYMMETRIC].kinds else []
+        return first + [name for name in names if name not in _SQUARE]
 
     def design(self, budget: float) -> Design:
         """Search for a budget and its parts."""
@@ -362,6 +376,7 @@ class _Judge:
             pareto_front=tuple(_front(found, budget)),
             costs=self._costs,
             latency=self._options.latency,
+            worth=self._worth,
         )
 
     def _nothing(self, shapes: Sequence[Shape], budget: float) -> Error:
@@ -456,30 +471,31 @@ class _Judge:
             return [], True
         if self._workload is not None:
             return self._trained(made)
-        bounds = self._bounds(made)
-        order = sorted(range(len(made)), key=lambda i: (bounds[i], i))
-        sweep = self._sweep("design", [(made[i], "") for i in order])
-        executor = self._working(sweep)
+        task = str(self._fixed["collective"]), int(str(self._fixed["size"]))
+        latency = parse_time(self._options.latency, field="latency")
+        queue = _Queue(made, [least_time(each, *task, latency) for each in made], self._bounds)
+        size = _WAVE if self._npus <= _LARGE else _WAVE_AT_SIZE
+        worth = 1 / (1 + self._worth)
         found: list[Designed] = []
         done = 0
-        while done < len(order) and done < self._options.most_evaluated:
-            last = min(done + _WAVE, self._options.most_evaluated)
-            wave = [k for k in range(done, min(last, len(order))) if bounds[order[k]] <= best]
+        while len(queue) and done < self._options.most_evaluated:
+            wave = queue.take(min(size, self._options.most_evaluated - done), best * worth)
             if not wave:
                 return found, True
-            rows = _parts(executor, wave)
-            for k in wave:
-                each = self._designed(made[order[k]], rows[k], bounds[order[k]])
+            executor = self._working(self._sweep("design", [(made[i], "") for _, i in wave]))
+            rows = _parts(executor, range(len(wave)))
+            for k, (bound, i) in enumerate(wave):
+                each = self._designed(made[i], rows[k], bound)
                 if each is not None:
                     self._on_design(each)
                     found.append(each)
                     best = min(best, each.time_ps)
                 else:
-                    self._refuse("design", (made[order[k]], ""), rows[k])
-            done = wave[-1] + 1
+                    self._refuse("design", (made[i], ""), rows[k])
+            done += len(wave)
             self._evaluated += len(wave)
-            tell_step(self._progress, "candidates", done, len(order))
-        return found, done >= len(order) or bounds[order[done]] > best
+            tell_step(self._progress, "candidates", done, len(made))
+        return found, not queue.take(1, best * worth)
 
     def _trained(self, made: Sequence[Candidate]) -> tuple[list[Designed], bool]:
         """Train on candidates, of which no bound is known: on products by the default, else by several."""
@@ -512,16 +528,9 @@ class _Judge:
 
     def _bounds(self, made: Sequence[Candidate]) -> list[int]:
         sweep = self._sweep("bound", [(each, "") for each in made])
-        executor = self._working(sweep)
-        found: list[int] = []
-        for first in range(0, sweep.parts, _AT_ONCE):
-            parts = list(range(first, min(first + _AT_ONCE, sweep.parts)))
-            rows = _parts(executor, parts)
-            for part in parts:
-                found += [_bound_of(row) for row in rows[part]]
-            if self._progress is not None:
-                self._progress("bounds", len(found), len(made))
-        return found
+        parts = range(sweep.parts)
+        rows = _parts(self._working(sweep), parts)
+        return [_bound_of(row) for part in parts for row in rows[part]]
 
     def _refuse(
         self, command: str, which: tuple[Candidate, str], rows: Sequence[Mapping[str, Any]]
@@ -545,6 +554,55 @@ class _Judge:
             bound_ps=bound if self._workload is None else None,
             algorithm=row["planned_by"],
         )
+
+
+class _Queue:
+    """Candidates in the order of their bounds, of equal ones the first.
+
+    A time in closed form that is no more than the bound stands for it until it is among the least, so that
+    few bounds are computed.
+    """
+
+    def __init__(
+        self,
+        made: Sequence[Candidate],
+        least: Sequence[int],
+        bounds: Callable[[Sequence[Candidate]], list[int]],
+    ) -> None:
+        self._made, self._bounds = made, bounds
+        self._at_once = _AT_ONCE if made[0].shape.npus <= _LARGE else _AT_ONCE_AT_SIZE
+        self._heap = [(time_ps, False, i) for i, time_ps in enumerate(least)]
+        heapify(self._heap)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def take(self, count: int, best: float) -> list[tuple[int, int]]:
+        """Take at most so many with bounds up to the best time: of each its bound and its number."""
+        taken: list[tuple[int, int]] = []
+        while self._heap and len(taken) < count and self._heap[0][0] <= best:
+            bound, is_known, i = self._heap[0]
+            if is_known:
+                taken.append((bound, i))
+                heappop(self._heap)
+            else:
+                self._compute(best)
+        return taken
+
+    def _compute(self, best: float) -> None:
+        """Compute the bounds of the first that have none, as many as are computed at once."""
+        first: list[int] = []
+        others = []
+        while self._heap and len(first) < self._at_once and self._heap[0][0] <= best:
+            each = heappop(self._heap)
+            if each[1]:
+                others.append(each)
+            else:
+                first.append(each[2])
+        bounds = self._bounds([self._made[i] for i in first])
+        others += [(bound, True, i) for i, bound in zip(first, bounds, strict=True)]
+        for each in others:
+            heappush(self._heap, each)
 
 
 _NEVER = 1 << 62
