@@ -272,14 +272,35 @@ impl Topology {
         }
     }
 
+    /// Returns all names where they are few; else the first and the last of those that differ in numbers alone.
     fn names_hint(&self) -> String {
-        let mut names: Vec<&str> = self.devices.iter().map(|d| d.name.as_str()).collect();
-        if names.len() <= 12 {
-            format!("devices are: {}", names.join(", "))
-        } else {
-            let last = names[names.len() - 1];
-            names.truncate(6);
-            format!("devices are: {}, ... {last}", names.join(", "))
+        const FEW: usize = 12;
+        let names = || self.devices.iter().map(|device| device.name.as_str());
+        if self.devices.len() <= FEW {
+            return format!("devices are: {}", names().collect::<Vec<_>>().join(", "));
         }
+        let mut kinds: Vec<(String, &str, &str)> = Vec::new();
+        for name in names() {
+            let kind: String = name.chars().filter(|c| !c.is_ascii_digit()).collect();
+            match kinds.iter_mut().find(|(known, ..)| *known == kind) {
+                Some((_, _, last)) => *last = name,
+                None => kinds.push((kind, name, name)),
+            }
+            if kinds.len() > FEW {
+                break;
+            }
+        }
+        let more = if kinds.len() > FEW { ", ..." } else { "" };
+        let shown = kinds
+            .iter()
+            .take(FEW)
+            .map(|&(_, first, last)| match first == last {
+                true => first.to_owned(),
+                false => format!("{first} to {last}"),
+            });
+        format!(
+            "devices are: {}{more}",
+            shown.collect::<Vec<_>>().join(", ")
+        )
     }
 }

@@ -17,6 +17,8 @@ Slow: TypeAlias = "tuple[tuple[str, ...], int]"
 """The name of a device or of both ends of a link, and a rate [bytes/s]."""
 
 _FORM = "give A=RATE for a device or A,B=RATE for a link, such as nic0=50Gb/s"
+_RATE = "12.5GB/s"
+"""A rate, where an example of one is given."""
 _NAMED = 3
 """Slow parts that the name of a network has; of more, it has their number."""
 
@@ -31,10 +33,15 @@ def read_slow(items: Iterable[object], *, option: str = "--slow") -> tuple[Slow,
     """
     found: list[Slow] = []
     for item in items:
-        name, equals, rate = item.rpartition("=") if isinstance(item, str) else ("", "", "")
+        name, equals, rate = item.rpartition("=") if isinstance(item, str) else ("", "=", "")
+        if not equals:
+            name, rate = rate, ""
         ends = tuple(end.strip() for end in name.split(","))
-        if not equals or not 1 <= len(ends) <= 2 or not all(ends) or not rate.strip():
+        if not 1 <= len(ends) <= 2 or not all(ends):
             raise SpecError(option, f"{shown(item)} is no slow device or link", _FORM)
+        if not rate.strip():
+            right = f"say what it carries: {','.join(ends)}={_RATE}"
+            raise SpecError(option, f"{shown(item)} has no rate", right)
         found.append((ends, parse_bandwidth(rate.strip(), field=option)))
     return tuple(found)
 

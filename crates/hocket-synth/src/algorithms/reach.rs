@@ -1,11 +1,16 @@
 //! Whether the participants can reach one another.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::recipe::Need;
 use crate::collective::Collective;
 use crate::id::{DeviceId, NpuId};
 use crate::topology::Topology;
+
+/// NPUs that are named of those that are cut off.
+const SHOWN: usize = 8;
+/// Classes of participants that reach each other, of which the largest is looked for.
+const CLASSES: usize = 64;
 
 /// Returns why the need is not met, if it is not.
 ///
@@ -21,12 +26,67 @@ pub(super) fn gap(topology: &Topology, collective: &Collective, need: Need) -> O
         Need::To(hub) => among(hub, false, true),
         Need::Demanded => among(npus[0], true, true).and_then(|_| demanded(topology, collective)),
     }?;
-    let name = |npu: NpuId| &topology.device(npu.device()).name;
-    Some(format!(
-        "no path of links leads from {:?} to {:?}; join them or leave one of them out",
+    let name = |npu: NpuId| topology.device(npu.device()).name.as_str();
+    let lost = |hub, backward| {
+        let reached = search(topology, hub, backward);
+        let is_lost = |npu: &NpuId| !reached[npu.index()];
+        npus.iter().copied().filter(is_lost).collect()
+    };
+    let apart = match need {
+        Need::Mutual => fewest_apart(topology, npus),
+        Need::From(hub) => lost(hub, false),
+        Need::To(hub) => lost(hub, true),
+        Need::Demanded => Vec::new(),
+    };
+    let between = format!(
+        "no path of links leads from {:?} to {:?}",
         name(src),
         name(dst)
+    );
+    let all = npus.len();
+    let counted = match apart.len() {
+        0 => return Some(format!("{between}; join them or leave one of them out")),
+        1 => format!("1 of {all} NPUs is cut off"),
+        count => format!("{count} of {all} NPUs are cut off"),
+    };
+    let shown: Vec<&str> = apart.iter().take(SHOWN).map(|&npu| name(npu)).collect();
+    let out = match apart.len().checked_sub(SHOWN + 1) {
+        None => format!("--failed {}", shown.join(" --failed ")),
+        Some(more) => format!(
+            "--failed for each of {} and {} more",
+            shown.join(", "),
+            more + 1
+        ),
+    };
+    Some(format!(
+        "{between}: {counted}; join them or leave them out: {out}"
     ))
+}
+
+/// Returns the participants outside of the largest class of those that reach each other; of equal ones, the first.
+///
+/// # Complexity
+/// O(devices + links) for each class, of which no more than [`CLASSES`] are compared.
+fn fewest_apart(topology: &Topology, npus: &[NpuId]) -> Vec<NpuId> {
+    let mut left = npus.to_vec();
+    let mut largest: Vec<NpuId> = Vec::new();
+    for _ in 0..CLASSES {
+        if left.len() <= largest.len() {
+            break;
+        }
+        let [to, from] = [false, true].map(|backward| search(topology, left[0], backward));
+        let is_near = |npu: &NpuId| to[npu.index()] && from[npu.index()];
+        let (class, others) = left.into_iter().partition(is_near);
+        left = others;
+        if class.len() > largest.len() {
+            largest = class;
+        }
+    }
+    let kept: HashSet<NpuId> = largest.into_iter().collect();
+    npus.iter()
+        .copied()
+        .filter(|npu| !kept.contains(npu))
+        .collect()
 }
 
 /// Returns two participants, one of them the hub, of which the first does not reach the second: from the hub, or to it.

@@ -121,6 +121,51 @@ fn those_who_cannot_be_reached_are_named() {
 }
 
 #[test]
+fn those_that_are_cut_off_are_counted_and_the_fewest_named() {
+    let cut = |sizes: &[usize]| {
+        let mut builder = TopologyBuilder::new("apart");
+        builder.npus(sizes.iter().sum());
+        let mut first = 0;
+        for &size in sizes {
+            for at in first + 1..first + size {
+                let [from, to] = [at - 1, at].map(crate::id::DeviceId::from);
+                builder.link(from, to, gigabyte(), latency());
+                builder.link(to, from, gigabyte(), latency());
+            }
+            first += size;
+        }
+        let topology = builder.finish().unwrap();
+        let why = check_applicable(
+            &topology,
+            &among_all(AllReduce, &topology, 64),
+            Algorithm::Greedy,
+        );
+        why.expect_err("it is cut").to_string()
+    };
+    for (sizes, end) in [
+        (
+            &[4, 1][..],
+            "\"npu4\": 1 of 5 NPUs is cut off; join them or leave them out: --failed npu4",
+        ),
+        (
+            &[1, 3, 1],
+            "2 of 5 NPUs are cut off; join them or leave them out: --failed npu0 --failed npu4",
+        ),
+        (
+            &[2, 2],
+            "2 of 4 NPUs are cut off; join them or leave them out: --failed npu2 --failed npu3",
+        ),
+        (
+            &[12, 11],
+            "--failed for each of npu12, npu13, npu14, npu15, npu16, npu17, npu18, npu19 and 3 more",
+        ),
+    ] {
+        let why = cut(sizes);
+        assert!(why.ends_with(end), "{why}");
+    }
+}
+
+#[test]
 fn demands_need_only_their_own_ways() {
     // a <-> b -> c, and d by itself: c gets what a holds, and no sum of c's.
     let mut builder = TopologyBuilder::new("apart");
