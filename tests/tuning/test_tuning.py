@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.cli.conftest import Hocket, folder, hocket
 
 import hocket as hk
 from hocket import runtime
+from hocket.cli import options
 from hocket.tuning.tune import TunedWay, _pick
 
 __all__ = ["folder", "hocket"]  # fixtures
@@ -97,6 +99,24 @@ def test_candidates_are_measured_and_the_table_is_used(hocket: Hocket, folder: P
     assert "written to table.json" in more.out
     ranks = {row["ranks"] for row in json.loads((folder / "table.json").read_text())["rows"]}
     assert ranks == {2, 4}
+
+
+def test_a_table_says_first_what_it_takes_and_on_a_signal_what_is_there(
+    hocket: Hocket, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+    monkeypatch.setattr(options, "LARGE", 100)
+    monkeypatch.setattr(options.Watch, "so_far", lambda _, text: texts.append(text))
+    words = ("-t", MESH, "--sizes", "1M:8M:x8", "-a", "ring", "-o", "table.json", "--json")
+    result = hocket("compare", "--table", *words)
+    assert result.code == 0, result.err
+    assert re.match(
+        r"hocket: about 4,080 transfers: .* of memory and 1 s; cheaper: -a symmetric or -a trees\n",
+        result.err,
+    )
+    stopped = [json.loads(text) for text in texts]
+    assert [len(each["rows"]) for each in stopped] == [1, 2]
+    assert stopped[1]["rows"] == json.loads(result.out)["sizes"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -10,11 +11,15 @@ from hocket.cli import options
 from hocket.cli.command import Option, Panel
 from hocket.cli.groups import Given
 from hocket.cli.table import Table, table_of
+from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_own
 from hocket.collectives.sizes import sizes_of
-from hocket.errors import SpecError
+from hocket.errors import Error, SpecError
+from hocket.plans.synthesis import PlanOptions
 from hocket.runtime.options import MeasureOptions
+from hocket.runtime.programs import TOPOLOGY
 from hocket.runtime.table import PlanTable
+from hocket.topology.sources import as_topology
 from hocket.tuning.options import TuneOptions
 from hocket.tuning.tune import autotune
 from hocket.units import shown
@@ -106,10 +111,16 @@ def _tuned(
 
     def note(size: TunedSize) -> None:
         picked.append(size)
-        if not json:
+        if json:
+            rows = {"rows": [each.to_dict() for each in picked]}
+            watch.so_far(options.result_text("stopped", rows))
+        else:
             table = table_of(picked, title="so far", by_row=True)
             watch.so_far("\n".join(table.lines()))
 
+    if not chosen.measure:
+        with suppress(Error):  # which the prediction tells of
+            _announce(kind, where, algorithms)
     with options.watching() as watch:
         sizes_of(where.sizes)
         found = autotune(
@@ -131,6 +142,15 @@ def _tuned(
     console.print(f"written to {file}")
     if output is None:
         console.note('use it by hk.runtime.connect(..., table="tuned") or HOCKET_TABLE=tuned')
+
+
+def _announce(kind: str, where: Where, algorithms: list[str] | None) -> None:
+    """Print what the plans of all sizes take, if their transfers are many."""
+    topology = as_topology(where.topology or TOPOLOGY.format(where.ranks))
+    sizes = sizes_of(where.sizes)
+    largest = collective_on(kind, topology, size=max(sizes))
+    names, planning = algorithms or None, PlanOptions()
+    options.announce_plans(largest, topology, names, planning, len(sizes), may_cut=False)
 
 
 def _table(found: Tuning) -> Table:

@@ -26,7 +26,7 @@ from hocket.files.atomic import check_target
 from hocket.plans.algorithms import by_promise, quick
 from hocket.plans.auto import likely
 from hocket.plans.registry import find
-from hocket.plans.sizes import LARGE, check_timetable, expected, taken
+from hocket.plans.sizes import LARGE, check_timetable, expected, seconds_of, taken
 from hocket.topology.build import build_topology, counts_of
 from hocket.topology.slow import read_slow
 from hocket.topology.spec import TopologySpec
@@ -420,10 +420,13 @@ def announce_plans(
     names: Sequence[str] | None,
     planning: PlanOptions,
     sizes: int = 1,
+    *,
+    may_cut: bool = True,
 ) -> None:
     """Print what plans take before they are made, and what has fewer transfers, if these are many.
 
-    `names` are those of algorithms; None: of all that are compared. So many sizes are planned.
+    `names` are those of algorithms; None: of all that are compared. So many sizes are planned, with slices
+    that the user may choose if `may_cut`.
     """
     kind, chunks = collective.kind, planning.slices(collective.size)
     if names is not None and [*names] == ["auto"]:
@@ -433,22 +436,42 @@ def announce_plans(
     else:
         found = expected(collective, topology, names, chunks)
     largest = max((max(each) for each in found.values()), default=0)
-    few = expected(collective, topology, by_promise(quick(kind)), 1) if largest > LARGE else {}
-    cheaper = [
+    cheaper = cheaper_than(collective, topology, largest, names or ()) if largest > LARGE else []
+    has_more = may_cut and any(max(each) > min(each) for each in found.values())
+    fewer = ["-c 1"] if has_more else []
+    most = "at most " if names is None else ""  # what cannot win any more is left out
+    seconds = None if names is None else sizes * seconds_of(found)
+    announce(sizes * sum(map(sum, found.values())), largest, [*cheaper, *fewer], most, seconds)
+
+
+def cheaper_than(
+    collective: _core.Collective, topology: _core.Topology, transfers: int, names: Sequence[str]
+) -> list[str]:
+    """Return options for up to two other algorithms, whose plans have at most half as many transfers."""
+    few = expected(collective, topology, by_promise(quick(collective.kind)), 1)
+    return [
         f"-a {name}"
         for name, (count, *_) in few.items()
-        if count * 2 <= largest and name not in (names or ())
+        if count * 2 <= transfers and name not in names
     ][:2]
-    fewer = ["-c 1"] if any(max(each) > min(each) for each in found.values()) else []
-    most = "at most " if names is None else ""  # what cannot win any more is left out
-    announce(sizes * sum(map(sum, found.values())), largest, [*cheaper, *fewer], most)
 
 
-def announce(transfers: int, largest: int, cheaper: Sequence[str], most: str = "") -> None:
+def announce(
+    transfers: int,
+    largest: int,
+    cheaper: Sequence[str],
+    most: str = "",
+    seconds: float | None = None,
+) -> None:
     """Print what so many transfers take, if they are many; one plan has `largest` at the most."""
     if transfers > LARGE:
-        offer = f"; cheaper: {' or '.join(cheaper)}" if cheaper else ""
-        aside(f"{most}{taken(transfers, largest)}{offer}")
+        announce_cost(f"{most}{taken(transfers, largest, seconds)}", cheaper)
+
+
+def announce_cost(cost: str, cheaper: Sequence[str]) -> None:
+    """Print what work takes before it begins, and what is cheaper."""
+    offer = f"; cheaper: {' or '.join(cheaper)}" if cheaper else ""
+    aside(f"{cost}{offer}")
 
 
 class Meanwhile(Generic[T]):

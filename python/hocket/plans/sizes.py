@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hocket import _core
 from hocket.errors import Error
@@ -16,6 +16,8 @@ LARGE = 1_000_000
 """Transfers above which a command says first what they take."""
 _BYTES, _SECONDS = 250, 4e-6
 """Of memory, and of time [s], that a transfer takes until it is planned, proved and simulated."""
+_SECONDS_OF_SEARCH = 12e-6
+"""Of time, where the plan is searched for."""
 
 Sides = Sequence[tuple[str, int, int, int] | tuple[str, int, int, int, bool]]
 
@@ -69,9 +71,17 @@ def expected(
     return found
 
 
-def taken(transfers: int, largest: int) -> str:
+def seconds_of(sizes: Mapping[str, Sequence[int]]) -> float:
+    """Return what plans of so many transfers take by algorithm [s]."""
+    rates = {
+        name: _SECONDS if BUILTIN[name].making == "rule" else _SECONDS_OF_SEARCH for name in sizes
+    }
+    return sum(rates[name] * sum(each) for name, each in sizes.items())
+
+
+def taken(transfers: int, largest: int, seconds: float | None = None) -> str:
     """Describe what so many transfers take, of which one plan has that many at the most."""
-    seconds = max(1, round(transfers * _SECONDS))
+    seconds = max(1, round(transfers * _SECONDS if seconds is None else seconds))
     memory = format_estimate(largest * _BYTES)
     return f"about {transfers:,} transfers: {memory} of memory and {seconds:,} s"
 
