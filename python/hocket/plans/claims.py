@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
@@ -60,12 +60,15 @@ class Claims(NamedTuple):
 def claims_to_json(plan: Plan, about: Sequence[str]) -> str | None:
     """Return what is known of how a plan was made, as JSON; None if nothing is.
 
+    How long it took is left out: the same command writes the same file.
+
     Parameters
     ----------
     about
         The other metadata of the plan, which the hash covers.
     """
-    made = Claims(plan.synthesis, plan.trees, plan.selection)
+    synthesis = None if plan.synthesis is None else replace(plan.synthesis, seconds=0.0)
+    made = Claims(synthesis, plan.trees, plan.selection)
     known = {name: asdict(value) for name, value in made._asdict().items() if value is not None}
     if not known:
         return None

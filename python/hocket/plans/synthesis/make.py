@@ -45,7 +45,7 @@ class Synthesis(Result):
     seed
         Of the random choices.
     seconds
-        How long it took to make, without its simulation.
+        How long it took to make, without its simulation; 0 of a plan from a file.
     """
 
     method: str
