@@ -66,6 +66,8 @@ def test_algorithms_by_the_kind_of_network() -> None:
     assert algorithms_on(PRODUCT)[:2] == ("hierarchical", "themis-fifo")
     assert "multitree" in algorithms_on(RING)  # a link has failed
     assert "multitree" in algorithms_on(hk.topology.load("dgx1_v100"))
+    clos = [hk.topology.load(f"clos:4x{tors}x8@50GB/s,1us") for tors in (63, 64)]
+    assert ["greedy" in algorithms_on(each) for each in clos] == [True, False]
 
 
 def test_what_cannot_run_is_listed() -> None:
