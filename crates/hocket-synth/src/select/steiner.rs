@@ -341,6 +341,7 @@ impl On<'_> {
             is_spread,
             at_every_link: false,
             queue,
+            is_even: false,
         };
         let urgency = order(orders[0], None);
         let mut found: Vec<Tried> = Vec::new();

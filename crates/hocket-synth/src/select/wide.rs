@@ -16,7 +16,7 @@ use crate::plan::{LinkOrder, PlanBuilder, PlanError};
 use crate::progress::{Interrupted, MESSAGE, Progress};
 use crate::simulate::Run;
 use crate::steiner::{
-    Along, Bundle, Jobs, Layers, NONE, Urgency, WideWish, bundles, pack_wide, twins,
+    Along, Bundle, Jobs, Layers, Listed, NONE, Urgency, WideWish, bundles, pack_wide, twins,
 };
 use crate::topology::Topology;
 use crate::units::Time;
@@ -76,21 +76,26 @@ const FINER: u32 = 3;
 /// One over the share of the time of the fullest link that is not worth more pieces.
 const NEAR: f64 = 100.0;
 const NEAR_OF_FEW: f64 = 200.0;
+/// The same where each piece takes long to list.
+const NEAR_OF_EVEN: f64 = 50.0;
 /// Transfers up to which both orders are listed.
 const MOST_IN_BOTH_ORDERS: u64 = 1_100_000;
-/// Orders: the longest way first, with each tree from a random time on or all at once.
-const ORDERS: [Urgency; 2] = [
-    Urgency {
-        is_spread: true,
-        ..PLAIN
-    },
-    PLAIN,
-];
+/// Orders: the longest way first, with all trees at once, or each from a random time on; or where later links are free first.
 const PLAIN: Urgency = Urgency {
     tail: 1,
     is_spread: false,
     at_every_link: true,
     queue: None,
+    is_even: false,
+};
+const SPREAD: Urgency = Urgency {
+    is_spread: true,
+    ..PLAIN
+};
+const EVEN: Urgency = Urgency {
+    is_spread: true,
+    is_even: true,
+    ..PLAIN
 };
 
 /// Trees as jobs, in the better order.
@@ -99,8 +104,9 @@ pub(super) struct Shape {
     /// How long the fullest link sends [ps].
     pub rate: f64,
     pub urgency: Urgency,
-    /// Pieces of each tree, and when their list ends [ps].
+    /// Pieces of each tree, when their list ends [ps], and their turns where these are not those of all orders.
     listed: (u32, u64),
+    turns: Option<Vec<u64>>,
     /// What is above the fullest link's time of it, falling with the number of pieces [ps].
     pub fill: f64,
     most: u64,
@@ -359,11 +365,13 @@ impl<'a> On<'a> {
         if jobs.chunks(self.collective, few).is_none() {
             return Ok(None);
         }
-        // Copies along links from NPU to NPU meet least if all trees begin at once.
-        let mut orders = ORDERS;
-        if !jobs.has_long_ways && self.collective.kind() != CollectiveKind::AllReduce {
-            orders.reverse();
-        }
+        let mut orders = match (self.collective.kind(), jobs.has_long_ways) {
+            (CollectiveKind::AllReduce, _) => [SPREAD, PLAIN],
+            // Copies along links from NPU to NPU meet least if all trees begin at once.
+            (_, false) => [PLAIN, SPREAD],
+            (_, true) if self.is_alone => [EVEN, EVEN],
+            (_, true) => [EVEN, SPREAD],
+        };
         if rows * u64::from(few) > MOST_IN_BOTH_ORDERS {
             orders[1] = orders[0];
             if u64::from(few) >= most {
@@ -373,42 +381,50 @@ impl<'a> On<'a> {
                     rate,
                     urgency: orders[0],
                     listed: (few, crate::units::whole(rate)),
+                    turns: None,
                     fill: 0.0,
                     most,
                     promised: rate,
                 }));
             }
         }
-        let mut best: Option<(Urgency, u64)> = None;
+        let mut best: Option<(Urgency, Listed)> = None;
         for (number, &urgency) in (0..).zip(&orders) {
             let near = rate * (1.0 + 1.0 / NEAR);
-            if best.is_some_and(|best| best.1 as f64 <= near || urgency == best.0) {
+            if best
+                .as_ref()
+                .is_some_and(|best| best.1.end as f64 <= near || urgency == best.0)
+            {
                 break;
             }
             if !progress.report("trees: orders", number, 2) {
                 return Err(Interrupted.into());
             }
             progress.spend(MESSAGE * crossed * u64::from(few));
-            let end = jobs.list(self.topology, few, urgency).end;
-            if best.is_none_or(|best| end < best.1) {
-                best = Some((urgency, end));
+            let listed = jobs.list(self.topology, few, urgency);
+            if best.as_ref().is_none_or(|best| listed.end < best.1.end) {
+                best = Some((urgency, listed));
             }
         }
         let is_late = |end: u64| !self.is_alone && end as f64 > LATE * rate;
-        Ok(best.filter(|best| !is_late(best.1)).map(|(urgency, end)| {
-            // What is above the fullest link's time falls with the number of pieces.
-            let fill = (end as f64 - rate).max(0.0) * f64::from(few);
-            let most = most.max(few.into());
-            Shape {
-                promised: rate + fill / most as f64,
-                listed: (few, end),
-                fill,
-                jobs,
-                rate,
-                urgency,
-                most,
-            }
-        }))
+        Ok(best
+            .filter(|best| !is_late(best.1.end))
+            .map(|(urgency, listed)| {
+                let end = listed.end;
+                // What is above the fullest link's time falls with the number of pieces.
+                let fill = (end as f64 - rate).max(0.0) * f64::from(few);
+                let most = most.max(few.into());
+                Shape {
+                    promised: rate + fill / most as f64,
+                    listed: (few, end),
+                    turns: urgency.is_even.then_some(listed.turns),
+                    fill,
+                    jobs,
+                    rate,
+                    urgency,
+                    most,
+                }
+            }))
     }
 
     /// Lists more pieces, and tells what of the time above the fullest link's falls with their number.
@@ -435,6 +451,7 @@ impl<'a> On<'a> {
     fn worthwhile(&self, shape: &Shape) -> u32 {
         let (few, _) = shape.listed;
         let spare = match self.is_alone {
+            true if shape.urgency.is_even => shape.rate / NEAR_OF_EVEN,
             true => shape.rate / NEAR,
             false => shape.promised / NEAR_OF_FEW,
         } + shape.fill / shape.most as f64;
@@ -456,8 +473,18 @@ impl<'a> On<'a> {
             .chunks(self.collective, pieces)
             .ok_or(Interrupted)?;
         let jobs = &shape.jobs;
-        let turns = jobs.by_priority(self.topology, (pieces, pieces), shape.urgency);
-        let turns = (&turns[..], LinkOrder::Priority);
+        let urgency = shape.urgency;
+        let again = match &shape.turns {
+            Some(_) if pieces == shape.listed.0 => None,
+            _ if urgency.is_even => {
+                progress.spend(MESSAGE * jobs.crossed() * u64::from(pieces));
+                Some(jobs.list(self.topology, pieces, urgency).turns)
+            }
+            _ => Some(jobs.by_priority(self.topology, (pieces, pieces), urgency)),
+        };
+        let turns = again.as_ref().or(shape.turns.as_ref());
+        let turns = turns.map(Vec::as_slice).unwrap_or_default();
+        let turns = (turns, LinkOrder::Priority);
         let plan = jobs.plan(TREES, self.collective, chunks, pieces, turns);
         as_planned(plan, self.topology, self.options.latency, progress)
     }
@@ -524,7 +551,7 @@ mod tests {
         let latency = Time::from_ns(700);
         let torus = build::torus(&[23, 23], bandwidth, latency).expect("a torus");
         let rail = build::Rail {
-            nodes: 64,
+            nodes: 65,
             npus: 8,
             spines: 0,
             node_bandwidth: bandwidth,
@@ -533,9 +560,13 @@ mod tests {
             latency,
         };
         let rail = rail.build().expect("rails");
+        let uneven = rail.without(&[DeviceId::from(0)], &[]);
+        let uneven = Arc::new(uneven.expect("what is left"));
         let torus = without(&torus, ["npu0", "npu1"]);
         let rail = without(&rail, ["npu0", "rail0"]);
         for (network, kind, pieces, most) in [
+            (&uneven, AllGather, Some(1), 1.05),
+            (&uneven, ReduceScatter, Some(1), 1.05),
             (&torus, AllGather, None, 1.03),
             (&torus, AllReduce, Some(1), 1.3),
             (&rail, ReduceScatter, None, 1.03),

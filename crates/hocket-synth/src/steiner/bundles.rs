@@ -104,6 +104,7 @@ mod tests {
         is_spread: false,
         at_every_link: true,
         queue: None,
+        is_even: false,
     };
 
     #[test]
@@ -183,6 +184,16 @@ mod tests {
             let plan = jobs.plan("together", &collective, chunks, 1, turns);
             let proof = verify(Arc::new(plan), Arc::clone(&topology), &mut Silent).expect("right");
             let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("it runs");
+            let urgency = Urgency {
+                is_spread: true,
+                is_even: true,
+                ..URGENCY
+            };
+            let evenly = jobs.list(&topology, 1, urgency);
+            let chunks = jobs.chunks(&collective, 1).expect("bytes for all");
+            let turns = (&evenly.turns[..], evenly.order);
+            let plan = jobs.plan("evenly", &collective, chunks, 1, turns);
+            verify(Arc::new(plan), Arc::clone(&topology), &mut Silent).expect("right");
             let has_limits = topology
                 .devices()
                 .iter()

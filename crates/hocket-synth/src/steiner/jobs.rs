@@ -26,6 +26,7 @@ pub(crate) struct Jobs {
 }
 
 /// A send of a piece of a tree.
+#[derive(Clone, Copy)]
 pub(crate) struct Job {
     pub tree: u32,
     /// How many chunks of the tree it leaves out, and how many that follow those it takes at once: more than one only where
@@ -33,7 +34,7 @@ pub(crate) struct Job {
     pub part: (u32, u32),
     src: u32,
     dst: u32,
-    op: Op,
+    pub op: Op,
     /// Position in [`Jobs::ways`].
     pub way: u32,
 }
@@ -100,6 +101,24 @@ impl Jobs {
             .iter()
             .map(|job| self.ways[job.way as usize].len());
         links.sum::<usize>() as u64
+    }
+
+    /// Returns the same sends backwards: the last first, along ways turned round.
+    pub(crate) fn turned(&self) -> Self {
+        let count = self.list.len();
+        let last = narrow(count.saturating_sub(1));
+        let pairs = (0..count).flat_map(|number| {
+            let before = self.before.get(number).iter();
+            before.map(move |&other| ((last - other) as usize, last - narrow(number)))
+        });
+        let back = |way: &Vec<LinkId>| way.iter().rev().copied().collect();
+        Self {
+            list: self.list.iter().rev().copied().collect(),
+            before: Lists::grouped(count, pairs),
+            ways: self.ways.iter().map(back).collect(),
+            trees: self.trees.clone(),
+            has_long_ways: self.has_long_ways,
+        }
     }
 
     /// Returns the chunks if every tree carries so many pieces, and the first chunk of each tree; `None` if a piece

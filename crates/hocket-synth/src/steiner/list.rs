@@ -3,6 +3,11 @@
 //! A piece is the more urgent the earlier it comes in its tree, and the longer what follows it takes. On a way of several
 //! links the first chooses, and the others serve pieces in the order in which they set off, as links do that keep to the
 //! order of a plan; or all choose, as links do that serve by priority.
+//!
+//! Where all links are full, one is idle while those before it send to others, and nothing makes up for that. There the first
+//! link can choose what finds the later ones free first. What is listed so is listed again backwards and forwards, each time
+//! in the order of the last: pieces then wait less at the end (Li, Willis, An iterative scheduling technique for
+//! resource-constrained project scheduling, 1992).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -10,7 +15,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::Jobs;
 use crate::graph::Lists;
 use crate::id::fit;
-use crate::plan::LinkOrder;
+use crate::plan::{LinkOrder, Op};
 use crate::topology::Topology;
 use crate::units::{Seed, whole};
 
@@ -25,6 +30,9 @@ pub(crate) struct Urgency {
     pub at_every_link: bool,
     /// For how many pieces before it a piece may have to queue at later links of its way, if it is to set off.
     pub queue: Option<u64>,
+    /// Whether of pieces that wait, those set off first whose later links have the fewest before them; and of trees that begin
+    /// at different times the highest, evenly.
+    pub is_even: bool,
 }
 
 /// When every piece of every job starts.
@@ -38,13 +46,27 @@ pub(crate) struct Listed {
 
 /// Pieces that are looked at before a link stays idle.
 const MOST_HELD: usize = 24;
+/// Pieces among which later links decide.
+const MOST_SEEN: usize = 64;
 /// In place of a stage: a link is free.
 const FREE: u32 = u32::MAX;
+/// Up to which part of the time from one of its pieces to the next trees begin evenly: later ones would end late.
+const BEGIN: (i64, i64) = (4, 5);
+
+/// A piece that may set off, where later links decide.
+struct Ready {
+    key: i64,
+    row: u32,
+    /// The second link of its way, or [`FREE`] if there are none or more.
+    second: u32,
+}
 
 struct Links {
     is_free: Vec<bool>,
     /// Pieces that may set off over the link, by urgency.
     waiting: Vec<BinaryHeap<Reverse<(i64, u32)>>>,
+    /// The same where later links decide, the most urgent last.
+    ready: Vec<Vec<Ready>>,
     /// Pieces that set off before over another link, in that order.
     coming: Vec<VecDeque<u32>>,
     /// Until when the link is busy with those, about.
@@ -53,10 +75,36 @@ struct Links {
     held: Vec<Vec<u32>>,
 }
 
+impl Listed {
+    /// Returns the reverse order, for the jobs turned round.
+    fn backwards(self, pieces: u32) -> Self {
+        let last = self.turns.len() as u64;
+        let turned = self.turns.chunks(pieces as usize).rev().flatten();
+        Self {
+            turns: turned.map(|turn| last - turn).collect(),
+            ..self
+        }
+    }
+}
+
 impl Jobs {
     /// Lists all jobs with so many pieces of every tree.
     pub(crate) fn list(&self, topology: &Topology, pieces: u32, urgency: Urgency) -> Listed {
-        Run::new(self, topology, pieces, urgency).run()
+        if !urgency.is_even {
+            return Run::new(self, topology, pieces, urgency).run();
+        }
+        let turned = self.turned();
+        let has_sums_alone = self.list.iter().all(|job| job.op == Op::Reduce);
+        let copies = if has_sums_alone { &turned } else { self };
+        let evenly = Run::new(copies, topology, pieces, urgency).run();
+        // What copies fill evenly, sums do in the reverse order; and copies in the reverse order of these sums.
+        let mut listed = evenly.backwards(pieces);
+        if !has_sums_alone {
+            let mut sums = Run::new(&turned, topology, pieces, urgency);
+            sums.given = Some(listed.turns);
+            listed = sums.run().backwards(pieces);
+        }
+        listed
     }
 
     /// Returns all jobs with the first of so many pieces of every tree in the order in which links serve them by priority.
@@ -122,13 +170,7 @@ impl Timing {
             tails[number] += next.unwrap_or(0);
         }
         let period = busy.into_iter().max().unwrap_or(0) as i64;
-        let mut seed = Seed(count as u64);
-        let phases: Vec<i64> = (0..jobs.trees.len())
-            .map(|_| match urgency.is_spread {
-                true => seed.below(fit(period.max(1))) as i64,
-                false => 0,
-            })
-            .collect();
+        let phases = phases(jobs, &tails, period, urgency);
         let phase = |number: usize| phases[jobs.list[number].tree as usize];
         let keys = tails.iter().enumerate();
         // Of equally urgent pieces, one that comes earlier in its tree: stars then serve different ends at once.
@@ -162,16 +204,48 @@ impl Timing {
     }
 }
 
+/// Returns when each tree begins, of the time from one of its pieces to the next.
+fn phases(jobs: &Jobs, tails: &[u64], period: i64, urgency: Urgency) -> Vec<i64> {
+    let trees = jobs.trees.len();
+    if !urgency.is_spread {
+        return vec![0; trees];
+    }
+    if !urgency.is_even {
+        let mut seed = Seed(tails.len() as u64);
+        let begin = |_| seed.below(fit(period.max(1))) as i64;
+        return (0..trees).map(begin).collect();
+    }
+    let mut heights = vec![0; trees];
+    for (job, &tail) in jobs.list.iter().zip(tails) {
+        let height = &mut heights[job.tree as usize];
+        *height = tail.max(*height);
+    }
+    let mut order: Vec<usize> = (0..trees).collect();
+    order.sort_by_key(|&tree| Reverse(heights[tree]));
+    let each = period / BEGIN.1 * BEGIN.0 / trees.max(1) as i64;
+    let mut phases = vec![0; trees];
+    for (place, tree) in (0..).zip(order) {
+        phases[tree] = place * each;
+    }
+    phases
+}
+
 struct Run<'a> {
     topology: &'a Topology,
     pieces: u32,
     urgency: Urgency,
     timing: Timing,
+    /// Times are compared in parts of two to that many picoseconds where later links decide.
+    grain: u32,
     /// By job and piece, for how many it waits.
     left: Vec<u32>,
     /// By job and piece, at which link it waits after it set off, and which of its way that is.
     place: Vec<(u32, u32)>,
     starts: Vec<u64>,
+    /// How many have set off.
+    sent: u64,
+    /// In which order links serve, where that is known.
+    given: Option<Vec<u64>>,
     links: Links,
     events: BinaryHeap<Reverse<(u64, u32, u32)>>,
     touched: Vec<u32>,
@@ -187,17 +261,23 @@ impl<'a> Run<'a> {
             .flat_map(|wait| std::iter::repeat_n(wait, pieces as usize))
             .collect();
         let all = count * pieces as usize;
+        let timing = Timing::new(jobs, topology, pieces, urgency);
+        let longest = timing.stages.iter().map(|stage| stage.1).max();
         Self {
             topology,
             pieces,
             urgency,
-            timing: Timing::new(jobs, topology, pieces, urgency),
+            timing,
+            grain: longest.unwrap_or(0).max(1).ilog2(),
             left,
             place: vec![(FREE, 0); all],
             starts: vec![0; all],
+            sent: 0,
+            given: None,
             links: Links {
                 is_free: vec![true; links],
                 waiting: vec![BinaryHeap::new(); links],
+                ready: std::iter::repeat_with(Vec::new).take(links).collect(),
                 coming: vec![VecDeque::new(); links],
                 until: vec![0; links],
                 held: vec![Vec::new(); links],
@@ -244,6 +324,7 @@ impl<'a> Run<'a> {
             }
         }
         let (turns, order) = match self.urgency.at_every_link {
+            _ if self.urgency.is_even => (self.starts, LinkOrder::Priority),
             true => (self.timing.turns(self.pieces), LinkOrder::Priority),
             false => (self.starts, LinkOrder::Plan),
         };
@@ -265,8 +346,23 @@ impl<'a> Run<'a> {
 
     /// A piece waits at a link of its way until it is the most urgent there.
     fn wait_at(&mut self, row: u32, link: u32, stage: u32) {
-        let key = self.timing.key(row / self.pieces, row % self.pieces);
+        let key = match (&self.given, stage) {
+            (Some(given), _) => given[row as usize].cast_signed(),
+            (None, 1..) if self.urgency.is_even => self.starts[row as usize].cast_signed(),
+            _ => self.timing.key(row / self.pieces, row % self.pieces),
+        };
         self.place[row as usize] = (link, stage);
+        if self.urgency.is_even && stage == 0 && self.given.is_none() {
+            let second = match self.way(row) {
+                &[_, (second, _)] => second,
+                _ => FREE,
+            };
+            let ready = &mut self.links.ready[link as usize];
+            let place = ready.partition_point(|other| (other.key, other.row) > (key, row));
+            ready.insert(place, Ready { key, row, second });
+            self.touched.push(link);
+            return;
+        }
         self.links.waiting[link as usize].push(Reverse((key, row)));
         self.touched.push(link);
     }
@@ -294,10 +390,20 @@ impl<'a> Run<'a> {
 
     /// A free link serves what it may.
     fn serve(&mut self, link: u32) {
+        if self.urgency.is_even
+            && let Some(row) = self.soonest(link)
+        {
+            self.set_off(row, link);
+            return;
+        }
         if self.urgency.at_every_link {
             if let Some(Reverse((_, row))) = self.links.waiting[link as usize].pop() {
                 let (_, stage) = self.place[row as usize];
                 let (_, takes) = self.way(row)[stage as usize];
+                if stage == 0 {
+                    self.sent += 1;
+                    self.starts[row as usize] = self.sent;
+                }
                 self.send(row, stage, (link, takes));
             }
             return;
@@ -338,6 +444,26 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Takes the piece of which the later links have the least before it, of the most urgent ones.
+    fn soonest(&mut self, link: u32) -> Option<u32> {
+        let until = &self.links.until;
+        let ready = &self.links.ready[link as usize];
+        let late = |piece: &Ready| match piece.second {
+            FREE => {
+                let later = self.way(piece.row).get(1..).unwrap_or_default();
+                later.iter().map(|&(link, _)| until[link as usize]).max()
+            }
+            second => Some(until[second as usize]),
+        };
+        // A link that is free until a piece comes is as good as one that has been free for longer.
+        let (_, takes) = self.way(ready.last()?.row)[0];
+        let comes = self.now + takes + self.latency(link);
+        let late = |piece: &Ready| late(piece).map_or(0, |until| until.saturating_sub(comes));
+        let seen = (0..ready.len()).rev().take(MOST_SEEN);
+        let found = seen.min_by_key(|&at| late(&ready[at]) >> self.grain)?;
+        Some(self.links.ready[link as usize].remove(found).row)
+    }
+
     /// Returns a later link of a piece's way at which it would have to queue for too long.
     fn crowded(&self, row: u32, link: u32) -> Option<u32> {
         let queue = self.urgency.queue?;
@@ -355,14 +481,21 @@ impl<'a> Run<'a> {
     }
 
     fn set_off(&mut self, row: u32, link: u32) {
-        self.starts[row as usize] = self.now;
+        self.sent += 1;
+        self.starts[row as usize] = if self.urgency.is_even {
+            self.sent
+        } else {
+            self.now
+        };
         let job = (row / self.pieces) as usize;
         let stages = self.timing.first[job] as usize..self.timing.first[job + 1] as usize;
         let (_, takes) = self.timing.stages[stages.start];
         let mut time = self.now + takes + self.latency(link);
         for at in stages.skip(1) {
             let (link, takes) = self.timing.stages[at];
-            self.links.coming[link as usize].push_back(row);
+            if !self.urgency.is_even {
+                self.links.coming[link as usize].push_back(row);
+            }
             let until = &mut self.links.until[link as usize];
             *until = time.max(*until) + takes;
             time = *until + self.latency(link);
